@@ -1,9 +1,8 @@
 /** The daemon from its configuration to its end, in stages: each is ready when it is there, and uses what came before. */
 import { Bridge } from './bridge/bridge.ts'
 import type { Signals } from './cli/signals.ts'
+import { openCluster } from './cluster/cluster.ts'
 import { membershipOf } from './cluster/membership.ts'
-import { Peers } from './cluster/peers.ts'
-import { Rollouts } from './cluster/rollout/rollouts.ts'
 import { applyChanges } from './config/apply.ts'
 import { openBroker } from './config/broker.ts'
 import { brokerAccess, linkOptions } from './config/broker-access.ts'
@@ -12,7 +11,6 @@ import type { Loaded } from './config/load.ts'
 import { Hubs } from './config/open-hubs.ts'
 import type { HubConfig } from './config/options.ts'
 import { watchFolder } from './config/watch-folder.ts'
-import { policyOf, rolloutRefusal } from './contract/permissions.ts'
 import { createTopics } from './contract/topics.ts'
 import { Guard } from './guardian/guard.ts'
 import { HomeAssistant } from './home-assistant/home-assistant.ts'
@@ -48,23 +46,11 @@ export async function run(options: RunOptions): Promise<void> {
   const keys = new ApiKeys(live)
 
   await using broker = await openBroker(config, log.child({ part: 'broker' }))
-  // Most run alone and need not load the client of NATS.
-  const fleet = membership && new (await import('./cluster/fleet-member.ts')).FleetMember(membership, live, clock, log)
-  const mayAct = fleet && (() => fleet.mayAct())
-
-  await using hubs = new Hubs({ live, keys, onCall: metrics?.called, mayAct, clock, log, random })
-  const memberStates = fleet?.othersStates(topics) ?? []
-  const linked = { ...linkOptions(live, broker, topics, memberStates, mayAct), redact: keys.redact }
-  await using rollouts = new Rollouts({
-    ...options,
-    log: log.child({ part: 'rollout' }),
-    topics,
-    broker: () => brokerAccess(live.value.mqtt, broker.urls),
-    clientId: `${linked.clientId}-rollout`,
-    serves: (hub) => fleet === undefined || hubs.all.has(hub),
-    refusal: (command) => rolloutRefusal(policyOf(live.value), command),
-  })
-
+  const access = () => brokerAccess(live.value.mqtt, broker.urls)
+  const cluster = await openCluster({ live, topics, broker: access, clock, log, random }, membership)
+  const { fleet, rollouts } = cluster
+  await using hubs = new Hubs({ live, keys, onCall: metrics?.called, mayAct: fleet?.mayAct, clock, log, random })
+  const linked = { ...linkOptions(live, broker, topics, fleet?.memberStates ?? [], fleet?.mayAct), redact: keys.redact }
   await using link = new MqttLink(linked, { clock, log: log.child({ part: 'mqtt' }), random })
   const common = { topics, live, hubs: hubs.all, version, clock, random, log: log.child({ part: 'bridge' }) }
   const guardian = new Guard({ ...common, isConnected: () => link.status().protocol !== null })
@@ -73,13 +59,12 @@ export async function run(options: RunOptions): Promise<void> {
   const bridge = new Bridge({ ...common, log, startedAt, rollouts, fleet, guardian, homeAssistant }, link)
   const served = { version, live, topics, bridge, fleet }
   const health = new Health({ version, startedAt, link, bridge, hubs: hubs.all, mayBeIdle: fleet !== undefined, clock })
-  await using _member = fleet
+  await using _cluster = cluster
 
   metrics?.add({ ...served, link, hubs: hubs.all, health })
   const pages = { ...options, ...served, hubs, health: health.report, clean: keys.redact, onSecret: keys.add }
   await using listener = metrics && (await openListener({ ...pages, metrics }))
   const feed = listener?.feed
-  const peers = fleet && new Peers(topics, memberStates, hubs.all, live, feed)
 
   health.subscribe((report) => {
     bridge.healthChanged(report)
@@ -87,11 +72,8 @@ export async function run(options: RunOptions): Promise<void> {
     feed?.held(topics.of('bridgeState', {}), health.isOnline ? 'online' : 'offline')
   })
   void health.ready.then(options.onReady)
-  /** At once: a rollout may be ordered as soon as it is said that the bridge is online. */
   const followRole = () => {
-    const speaks = fleet?.isLeader ?? true
-    if (health.isOnline && speaks) rollouts.start(link)
-    else if (bridge.role === 'standby' || !speaks) rollouts.stop()
+    cluster.roleChanged(health.isOnline)
     health.changed()
   }
   bridge.start({
@@ -104,11 +86,8 @@ export async function run(options: RunOptions): Promise<void> {
       feed?.happened(end.result, end.outcome === 'ok' ? summary : summary())
     },
     observer: feed,
-    onReadBack: (topic, payload) => {
-      peers?.heard(topic, payload)
-      rollouts.readBack(topic, payload)
-    },
-    onTouched: (topic, payload) => peers?.heard(topic, payload),
+    onReadBack: (topic, payload) => cluster.readBack(topic, payload),
+    onTouched: (topic, payload) => fleet?.heard(topic, payload),
     onStatus: followRole,
   })
   const openHub = (name: string, hubConfig: HubConfig) => {
@@ -119,8 +98,7 @@ export async function run(options: RunOptions): Promise<void> {
     feed?.follow(name, hub.apps)
     hub.start()
   }
-  if (fleet === undefined) for (const [name, hubConfig] of Object.entries(config.hubs)) openHub(name, hubConfig)
-  else fleet.start({ topics, hubs, link, bridge, openHub, onChange: followRole }, linked, random)
+  cluster.start({ hubs, link, linked, bridge, feed, openHub, onChange: followRole }, config.hubs)
 
   live.start((reloaded) => {
     metrics?.reloaded(reloaded === undefined ? 'refused' : 'ok')

@@ -33,7 +33,7 @@ export interface BridgedHub extends DispatchHub {
 /** What a member of a fleet has to know of it. */
 export interface FleetSide {
   readonly member: string
-  /** Whether this member speaks for all. */
+  /** Whether this member publishes for all, and answers what is for no hub. */
   readonly isLeader: boolean
   readonly epoch: number
   /** For the broker. */
@@ -66,7 +66,14 @@ export interface Discovery {
   stop(): void
 }
 
-export interface BridgeOptions {
+/** What the bridge knows of the others on its broker. */
+export interface ClusterPort {
+  readonly rollouts: RolloutControl & OwnershipState['rollouts']
+  /** Where several bridges share the hubs of one configuration; `fleetChanged` follows each change. */
+  readonly fleet?: FleetSide | undefined
+}
+
+export interface BridgeOptions extends ClusterPort {
   readonly topics: Topics
   /** Changes as hubs are added and removed; `addHub` and `removeHub` follow each change. */
   readonly hubs: ReadonlyMap<string, BridgedHub>
@@ -76,9 +83,6 @@ export interface BridgeOptions {
     /** Whether hubs may be missing only because their folder is empty for the moment; default: they are not. */
     readonly awaitsHubs?: boolean
   }
-  readonly rollouts: RolloutControl & OwnershipState['rollouts']
-  /** Where several bridges share the hubs of one configuration; `fleetChanged` follows each change. */
-  readonly fleet?: FleetSide | undefined
   readonly guardian: Guardian
   /** `undefined`: the configuration turns discovery off; then only what was left over is cleared. */
   readonly homeAssistant: Discovery | undefined

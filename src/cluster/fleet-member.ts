@@ -1,34 +1,20 @@
-/** A bridge as a member of a fleet: which hubs are opened and left, and what is told of it. */
+/** A bridge as a member of a fleet: it opens and leaves hubs as they are shared, and reports on the fleet. */
 import type { Logger } from 'pino'
-import type { Clock } from '../base/clock.ts'
-import type { Bridge } from '../bridge/bridge.ts'
 import type { FleetSide } from '../bridge/bridge-options.ts'
 import { camelKeys } from '../config/camel-keys.ts'
-import type { Hubs } from '../config/open-hubs.ts'
-import type { Config, HubConfig, Live } from '../config/options.ts'
+import type { Config, Live } from '../config/options.ts'
 import type { FleetPayload } from '../contract/schemas.ts'
-import type { Topics } from '../contract/topics.ts'
-import type { MqttLink } from '../mqtt/link.ts'
-import type { LinkOptions } from '../mqtt/types.ts'
-import { type Fleet, LEADER } from './fleet.ts'
+import type { BridgePort } from './bridge-port.ts'
+import type { ClusterOptions } from './cluster.ts'
+import { type Fleet, LEADER, staticFleet } from './fleet.ts'
 import { FleetLeader } from './fleet-leader.ts'
 import { LeasedFleet } from './leased.ts'
 import type { Membership } from './membership.ts'
 import { NatsStore } from './nats.ts'
+import { Peers } from './peers.ts'
 import { ownerOf } from './rendezvous.ts'
-import { StaticFleet } from './static.ts'
 
-/** What takes part when hubs come and go. */
-interface FleetParts {
-  readonly topics: Topics
-  readonly hubs: Hubs
-  readonly link: MqttLink
-  readonly bridge: Bridge
-  readonly openHub: (name: string, config: HubConfig) => void
-  readonly onChange: () => void
-}
-
-/** What a member knows of the fleet. */
+/** What a member knows of the fleet, as the HTTP API shows it. */
 interface FleetStatus extends FleetPayload {
   member: string
   /** Whether it may act: its lease holds. */
@@ -38,52 +24,42 @@ interface FleetStatus extends FleetPayload {
   owners: Record<string, string>
 }
 
-/** What follows from the members and the configuration. */
-interface Summary {
-  readonly payload: FleetPayload
-  readonly owners: Record<string, string>
-}
-
 export class FleetMember implements FleetSide, AsyncDisposable {
+  /** Topics of the states of those other members that are known from the start; members with leases come and go. */
+  readonly memberStates: readonly string[]
+  readonly #options: ClusterOptions
   readonly #live: Live
-  readonly #clock: Clock
   readonly #log: Logger
   readonly #store: NatsStore | undefined
   readonly #fleet: Fleet
-  #parts: FleetParts | undefined
-  #speaker: FleetLeader | undefined
+  #port: BridgePort | undefined
+  #leader: FleetLeader | undefined
+  #peers: Peers | undefined
   #serves: ReadonlySet<string> = new Set()
-  #told = ''
+  #published = ''
   #configured: { readonly hubs: Config['hubs']; readonly resources: readonly string[] } | undefined
-  #summary: (Summary & { readonly hubs: Config['hubs'] }) | undefined
-  #status: FleetStatus | undefined
+  #status: { readonly hubs: Config['hubs']; readonly value: FleetStatus } | undefined
 
-  constructor(membership: Membership, live: Live, clock: Clock, log: Logger) {
-    const { member } = membership
+  constructor(membership: Membership, options: ClusterOptions) {
+    const { live, clock, topics } = options
+    this.#options = options
     this.#live = live
-    this.#clock = clock
-    this.#log = log
+    this.#log = options.log
     const resources = () => this.#resources()
-    if (membership.mode === 'static') {
-      this.#fleet = new StaticFleet({ ...membership, resources })
-      return
+    if (membership.mode === 'static') this.#fleet = staticFleet(membership.index, membership.count, resources)
+    else {
+      const { member } = membership
+      const { nats: servers, lease, username, password, bucket } = camelKeys(live.value.fleet)
+      const log = options.log.child({ part: 'fleet' })
+      const name = `hub2mqtt ${member}`
+      const store = new NatsStore({ servers, username, password, bucket, quietMs: lease, name, clock, log })
+      const onChange = () => this.#changed()
+      const isFit = () => this.#port?.link.status().protocol !== null
+      this.#store = store
+      this.#fleet = new LeasedFleet({ member, leaseMs: lease, store, resources, onChange, isFit, clock, log })
     }
-    const { nats: servers, username, password, bucket, lease } = camelKeys(live.value.fleet)
-    const logger = log.child({ part: 'fleet' })
-    this.#store = new NatsStore({
-      servers,
-      username,
-      password,
-      bucket,
-      quietMs: lease,
-      name: `hub2mqtt ${member}`,
-      clock,
-      log: logger,
-    })
-    const store = this.#store
-    const onChange = () => this.#tell()
-    const isFit = () => this.#parts?.link.status().protocol !== null
-    this.#fleet = new LeasedFleet({ member, leaseMs: lease, store, resources, onChange, isFit, clock, log: logger })
+    const others = [...this.#fleet.view.members.keys()].filter((name) => name !== topics.member)
+    this.memberStates = others.map(topics.memberState)
   }
 
   get member(): string {
@@ -99,18 +75,37 @@ export class FleetMember implements FleetSide, AsyncDisposable {
   }
 
   get payload(): FleetPayload {
-    return this.#summarized().payload
+    const { mode, epoch, members, count } = this.status()
+    return { mode, epoch, members, count }
   }
 
-  /** What is told of it over HTTP. The same object as long as nothing has changed. */
+  /** The same object as long as nothing has changed: each renewal of any lease asks for it. */
   status(): FleetStatus {
-    const { payload, owners } = this.#summarized()
+    const { hubs } = this.#live.value
     const acts = this.mayAct()
-    if (this.#status?.owners !== owners || this.#status.acts !== acts) {
-      const speaker = ownerOf(LEADER, Object.keys(payload.members)) ?? null
-      this.#status = { ...payload, member: this.member, acts, speaker, owners }
+    const known =
+      this.#status?.hubs === hubs && this.#status.value.epoch === this.epoch ? this.#status.value : undefined
+    const value = known?.acts === acts ? known : { ...(known ?? this.#report(Object.keys(hubs))), acts }
+    this.#status = { hubs, value }
+    return value
+  }
+
+  #report(hubs: readonly string[]): Omit<FleetStatus, 'acts'> {
+    const { member } = this
+    const { mode, epoch, members } = this.#fleet.view
+    const names = [...members.keys()].sort()
+    const owned = hubs.flatMap((hub): [string, string][] => {
+      const owner = ownerOf(hub, names)
+      return owner === undefined ? [] : [[hub, owner]]
+    })
+    const about = (name: string) => ({
+      since: members.get(name)?.since ?? null,
+      hubs: owned.filter(([, owner]) => owner === name).length,
+    })
+    return {
+      ...{ mode, epoch, members: Object.fromEntries(names.map((name) => [name, about(name)])), count: names.length },
+      ...{ member, speaker: ownerOf(LEADER, names) ?? null, owners: Object.fromEntries(owned) },
     }
-    return this.#status
   }
 
   whyNotServed(hub: string): string | undefined {
@@ -123,38 +118,45 @@ export class FleetMember implements FleetSide, AsyncDisposable {
       : 'This member of the fleet has no lease at the moment.'
   }
 
-  /**
-   * Where other members tell their states. Those that share by number are known from the start; those that share by leases
-   * come and go, and the fleet tells who is there.
-   */
-  othersStates(topics: Topics): string[] {
-    const names = Object.keys(this.payload.members).filter((name) => name !== topics.member)
-    return names.map(topics.memberState)
+  /** Whether hubs may be asked, and their topics written, at this moment. */
+  readonly mayAct = (): boolean => this.#fleet.mayAct()
+
+  start(port: BridgePort): void {
+    const { topics, clock, random } = this.#options
+    const { linked } = port
+    this.#port = port
+    this.#peers = new Peers(topics, this.memberStates, port.hubs.all, this.#live, port.feed)
+    const link = { ...linked, clientId: `${linked.clientId}-speaker`, stateTopic: topics.availability }
+    this.#leader = new FleetLeader({ link, clock, log: this.#log.child({ part: 'speaker' }), random })
+    this.#fleet.start((serves) => this.#apply(serves))
   }
 
-  #summarized(): Summary {
-    const { epoch } = this
-    const { hubs } = this.#live.value
-    // It follows from these two, and is asked for with each renewal of anybody's lease.
-    if (this.#summary?.hubs !== hubs || this.#summary.payload.epoch !== epoch) {
-      this.#summary = { hubs, ...this.#summarize(Object.keys(hubs)) }
-    }
-    return this.#summary
+  /** Takes in what the broker holds on a topic, or what another client has published there. */
+  heard(topic: string, payload: string): void {
+    this.#peers?.heard(topic, payload)
   }
 
-  #summarize(hubs: readonly string[]): Summary {
-    const { mode, epoch, members } = this.#fleet.view
-    const names = [...members.keys()].sort()
-    const owners = hubs.flatMap((hub) => {
-      const owner = ownerOf(hub, names)
-      return owner === undefined ? [] : [[hub, owner] as const]
-    })
-    const told = names.map((name) => {
-      const since = members.get(name)?.since ?? null
-      return [name, { since, hubs: owners.filter(([, owner]) => owner === name).length }] as const
-    })
-    const payload = { mode, epoch, members: Object.fromEntries(told), count: names.length }
-    return { payload, owners: Object.fromEntries(owners) }
+  /** The hubs that are configured have changed. */
+  hubsChanged(): void {
+    this.#fleet.resourcesChanged()
+    this.#changed()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const { isLeader } = this
+    const areOthersLeft = await this.#fleet.leave()
+    await this.#leader?.stop('handover')
+    // Should another member lead after all, it contradicts.
+    if (!(areOthersLeft ?? !isLeader)) this.#publishOffline()
+    await this.#store?.[Symbol.asyncDispose]()
+  }
+
+  /** No member is left that could publish for the fleet. */
+  #publishOffline(): void {
+    const { availability } = this.#options.topics
+    this.#port?.link.hold(availability, 'offline')
+    // The broker may have received something else from a leader since that was read.
+    this.#port?.link.refresh([availability])
   }
 
   #resources(): readonly string[] {
@@ -163,54 +165,15 @@ export class FleetMember implements FleetSide, AsyncDisposable {
     return this.#configured.resources
   }
 
-  /** Whether hubs may be asked, and their topics written, at this moment. */
-  mayAct(): boolean {
-    return this.#fleet.mayAct()
-  }
-
-  /** @param link how `parts.link` is connected; the speaker for all has a connection of its own, made in the same way */
-  start(parts: FleetParts, link: LinkOptions, random: () => number): void {
-    this.#parts = parts
-    const speaking = { ...link, clientId: `${link.clientId}-speaker`, stateTopic: parts.topics.availability }
-    const log = this.#log.child({ part: 'speaker' })
-    this.#speaker = new FleetLeader({ link: speaking, clock: this.#clock, log, random })
-    this.#fleet.start((serves) => this.#apply(serves))
-  }
-
-  /** The hubs that are configured have changed. */
-  hubsChanged(): void {
-    this.#fleet.resourcesChanged()
-    this.#tell()
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    const { isLeader } = this
-    const areOthersLeft = await this.#fleet.leave()
-    await this.#speaker?.stop('handover')
-    // Should somebody speak after all, that one contradicts.
-    if (!(areOthersLeft ?? !isLeader)) this.#saySilence()
-    await this.#store?.[Symbol.asyncDispose]()
-  }
-
-  /** Nobody is left who could speak for the fleet. */
-  #saySilence(): void {
-    if (this.#parts === undefined) return
-    const { link, topics } = this.#parts
-    link.hold(topics.availability, 'offline')
-    // The broker may have got something else from a speaker since that was read.
-    link.refresh([topics.availability])
-  }
-
   async #apply(serves: ReadonlySet<string>): Promise<void> {
-    const parts = this.#parts
-    const speaker = this.#speaker
-    if (parts === undefined || speaker === undefined) return
-    const { hubs, bridge, openHub } = parts
+    const [port, leader] = [this.#port, this.#leader]
+    if (port === undefined || leader === undefined) return
+    const { hubs, bridge, openHub } = port
     this.#serves = serves
     const leaving = [...hubs.all.keys()].filter((name) => !serves.has(name))
     const closing = leaving.map((name) => hubs.close(name))
     for (const name of leaving) bridge.releaseHub(name)
-    if (!this.isLeader) closing.push(speaker.stop(this.mayAct() ? 'handover' : 'lost'))
+    if (!this.isLeader) closing.push(leader.stop(this.mayAct() ? 'handover' : 'lost'))
     await Promise.all(closing)
     const configured = this.#live.value.hubs
     const coming = [...serves].filter((name) => !hubs.all.has(name))
@@ -218,19 +181,18 @@ export class FleetMember implements FleetSide, AsyncDisposable {
       const config = configured[name]
       if (config !== undefined) openHub(name, config)
     }
-    if (this.isLeader) speaker.start()
+    if (this.isLeader) leader.start()
     const { epoch } = this
     this.#log.info({ epoch, hubs: hubs.all.size, came: coming.length, left: leaving.length }, 'hubs of this member')
-    this.#told = ''
-    this.#tell()
+    this.#published = ''
+    this.#changed()
   }
 
-  #tell(): void {
-    const parts = this.#parts
+  #changed(): void {
     const news = JSON.stringify([this.payload, this.isLeader])
-    if (parts === undefined || news === this.#told) return
-    this.#told = news
-    parts.bridge.fleetChanged()
-    parts.onChange()
+    if (this.#port === undefined || news === this.#published) return
+    this.#published = news
+    this.#port.bridge.fleetChanged()
+    this.#port.onChange()
   }
 }

@@ -1,6 +1,7 @@
-/** What the rest of the program sees of a fleet. */
+/** How the bridges of a fleet share hubs: by their configured number, as here, or by leases. */
+import { ownerOf, shareOf } from './rendezvous.ts'
 
-/** The resource besides the hubs: whoever has it speaks for the fleet, and answers what is for no hub. */
+/** The resource besides the hubs: its owner leads the fleet, publishes for all, and answers what is for no hub. */
 export const LEADER = '$speaker'
 
 export interface FleetView {
@@ -24,6 +25,28 @@ export interface Fleet {
   resourcesChanged(): void
   /** Whether this member may ask hubs and publish at this moment. Cheap: it is asked before each request and publish. */
   mayAct(): boolean
-  /** Stops what it serves, and ends. Returns whether members are left that can speak; `undefined`: that is not known. */
+  /** Stops what it serves, and ends. Returns whether members are left that can lead; `undefined`: that is not known. */
   leave(): Promise<boolean | undefined>
+}
+
+/** `index` from 0; people count from 1. */
+export const shardName = (index: number) => `shard-${index + 1}`
+
+/** Members whose number is configured: each serves its share, whoever else is there, and nobody takes over. */
+export function staticFleet(index: number, count: number, resources: () => readonly string[]): Fleet {
+  const member = shardName(index)
+  const names = Array.from({ length: count }, (_, i) => shardName(i))
+  let apply: (serves: ReadonlySet<string>) => Promise<void> = async () => {}
+  const resourcesChanged = () => void apply(shareOf(member, resources(), names))
+  return {
+    member,
+    view: { mode: 'static', epoch: count, members: new Map(names.map((name) => [name, { since: null }])) },
+    start(onShare) {
+      apply = onShare
+      resourcesChanged()
+    },
+    resourcesChanged,
+    mayAct: () => true,
+    leave: async () => ownerOf(LEADER, names) !== member,
+  }
 }

@@ -2,7 +2,7 @@
 import { hostname } from 'node:os'
 import { memberNameOf } from '../base/member-name.ts'
 import type { Config } from '../config/options.ts'
-import { shardName } from './static.ts'
+import { shardName } from './fleet.ts'
 
 export type Membership =
   | { readonly mode: 'static'; readonly member: string; readonly index: number; readonly count: number }

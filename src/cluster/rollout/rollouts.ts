@@ -21,8 +21,8 @@ export interface RolloutsOptions {
   readonly topics: Topics
   /** Asked at each connection. */
   readonly broker: () => BrokerOptions
-  /** Nobody else's on the broker. */
-  readonly clientId: string
+  /** No other client of the broker has it. */
+  readonly clientId: () => string
   /** Whether this process serves a hub. */
   readonly serves: (hub: string) => boolean
   /** Why configuration refuses rollouts; of no command, all of them. */
@@ -270,7 +270,7 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
     const over = new AbortController()
     const onPublish: SessionOptions['onPublish'] = (packet) => this.#client?.received(packet)
     try {
-      await withSession({ broker: broker(), clientId, signal, onPublish }, clock, async (connection) => {
+      await withSession({ broker: broker(), clientId: clientId(), signal, onPublish }, clock, async (connection) => {
         const client = new Client(connection, topics, clock)
         this.#client = client
         const write: Session['write'] = (rollout, text) => this.#write(client, topics.of('rollout', rollout), text)

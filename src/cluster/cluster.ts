@@ -1,0 +1,75 @@
+/** This bridge among the others on its broker: the hubs of a fleet that it serves, and rollouts over the hubs of all. */
+import type { Logger } from 'pino'
+import type { Clock } from '../base/clock.ts'
+import type { ClusterPort } from '../bridge/bridge-options.ts'
+import type { Live } from '../config/options.ts'
+import { policyOf, rolloutRefusal } from '../contract/permissions.ts'
+import type { Topics } from '../contract/topics.ts'
+import type { BrokerOptions } from '../mqtt/types.ts'
+import type { BridgePort } from './bridge-port.ts'
+import type { FleetMember } from './fleet-member.ts'
+import type { Membership } from './membership.ts'
+import { Rollouts } from './rollout/rollouts.ts'
+
+export interface ClusterOptions {
+  readonly live: Live
+  readonly topics: Topics
+  /** Asked at each connection of a rollout. */
+  readonly broker: () => BrokerOptions
+  readonly clock: Clock
+  readonly log: Logger
+  readonly random: () => number
+}
+
+export class Cluster implements ClusterPort, AsyncDisposable {
+  /** `undefined`: this bridge is alone. */
+  readonly fleet: FleetMember | undefined
+  readonly rollouts: Rollouts
+  #port: BridgePort | undefined
+
+  constructor({ live, topics, log, ...options }: ClusterOptions, fleet: FleetMember | undefined) {
+    this.fleet = fleet
+    this.rollouts = new Rollouts({
+      ...options,
+      topics,
+      log: log.child({ part: 'rollout' }),
+      clientId: () => `${this.#port?.linked.clientId}-rollout`,
+      serves: (hub) => fleet === undefined || this.#port?.hubs.all.has(hub) === true,
+      refusal: (command) => rolloutRefusal(policyOf(live.value), command),
+    })
+  }
+
+  /** Opens the hubs that this bridge serves, from now on as the fleet shares them. */
+  start(port: BridgePort, hubs: Live['value']['hubs']): void {
+    this.#port = port
+    if (this.fleet !== undefined) this.fleet.start(port)
+    else for (const [name, config] of Object.entries(hubs)) port.openHub(name, config)
+  }
+
+  /** At once: a rollout may be ordered as soon as the bridge has published that it is online. */
+  roleChanged(isOnline: boolean): void {
+    if (this.#port === undefined) return
+    const { bridge, link } = this.#port
+    const isLeader = this.fleet?.isLeader ?? true
+    if (isOnline && isLeader) this.rollouts.start(link)
+    else if (bridge.role === 'standby' || !isLeader) this.rollouts.stop()
+  }
+
+  /** Takes in what the broker holds when the link connects. */
+  readBack(topic: string, payload: string): void {
+    this.fleet?.heard(topic, payload)
+    this.rollouts.readBack(topic, payload)
+  }
+
+  /** Leaves the fleet, while the link is still connected, and ends the rollout's connection. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all([this.fleet?.[Symbol.asyncDispose](), this.rollouts[Symbol.asyncDispose]()])
+  }
+}
+
+/** A bridge that is alone loads nothing of fleets, nor the client of NATS. */
+export async function openCluster(options: ClusterOptions, membership: Membership | undefined): Promise<Cluster> {
+  if (membership === undefined) return new Cluster(options, undefined)
+  const { FleetMember } = await import('./fleet-member.ts')
+  return new Cluster(options, new FleetMember(membership, options))
+}
