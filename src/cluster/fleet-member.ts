@@ -11,7 +11,7 @@ import { FleetLeader } from './fleet-leader.ts'
 import { LeasedFleet } from './leased.ts'
 import type { Membership } from './membership.ts'
 import { NatsStore } from './nats.ts'
-import { Peers } from './peers.ts'
+import { followPeers } from './peers.ts'
 import { ownerOf } from './rendezvous.ts'
 
 /** What a member knows of the fleet, as the HTTP API shows it. */
@@ -27,6 +27,8 @@ interface FleetStatus extends FleetPayload {
 export class FleetMember implements FleetSide, AsyncDisposable {
   /** Topics of the states of those other members that are known from the start; members with leases come and go. */
   readonly memberStates: readonly string[]
+  /** Takes in what the broker holds on a topic, or what another client has published there. */
+  heard: (topic: string, payload: string) => void = () => {}
   readonly #options: ClusterOptions
   readonly #live: Live
   readonly #log: Logger
@@ -34,7 +36,6 @@ export class FleetMember implements FleetSide, AsyncDisposable {
   readonly #fleet: Fleet
   #port: BridgePort | undefined
   #leader: FleetLeader | undefined
-  #peers: Peers | undefined
   #serves: ReadonlySet<string> = new Set()
   #published = ''
   #configured: { readonly hubs: Config['hubs']; readonly resources: readonly string[] } | undefined
@@ -125,15 +126,12 @@ export class FleetMember implements FleetSide, AsyncDisposable {
     const { topics, clock, random } = this.#options
     const { linked } = port
     this.#port = port
-    this.#peers = new Peers(topics, this.memberStates, port.hubs.all, this.#live, port.feed)
+    if (port.feed !== undefined) {
+      this.heard = followPeers(topics, this.memberStates, port.hubs.all, this.#live, port.feed)
+    }
     const link = { ...linked, clientId: `${linked.clientId}-speaker`, stateTopic: topics.availability }
     this.#leader = new FleetLeader({ link, clock, log: this.#log.child({ part: 'speaker' }), random })
     this.#fleet.start((serves) => this.#apply(serves))
-  }
-
-  /** Takes in what the broker holds on a topic, or what another client has published there. */
-  heard(topic: string, payload: string): void {
-    this.#peers?.heard(topic, payload)
   }
 
   /** The hubs that are configured have changed. */

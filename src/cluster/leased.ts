@@ -9,7 +9,6 @@
  *
  * No rule needs clocks that agree on the time, only such that run at about the same speed.
  */
-import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
 import type { Fleet, FleetView } from './fleet.ts'
@@ -77,7 +76,7 @@ export class LeasedFleet implements Fleet {
     const { leaseMs, clock } = options
     this.#options = options
     this.#lease = new Lease(clock, leaseMs)
-    this.#rows = new Rows(clock)
+    this.#rows = new Rows(options)
     this.#roster = this.#newRoster()
     this.#row = this.#newRow()
     this.#startedAt = new Date(clock.now()).toISOString()
@@ -91,21 +90,12 @@ export class LeasedFleet implements Fleet {
   }
 
   /** @param ready nothing is written before */
-  #newRow(ready?: Promise<void>): OwnRow {
-    const { member, store, log, mark = randomUUID } = this.#options
-    const row: OwnRow = new OwnRow({
-      member,
-      store,
-      rows: this.#rows,
-      now: () => this.#lease.now(),
-      mark,
-      onRenewed: (from) => {
-        if (row === this.#row) this.#extend(from)
-      },
-      onTaken: () => this.#lose(),
-      ...(ready && { ready }),
-      log,
-    })
+  #newRow(ready = Promise.resolve()): OwnRow {
+    const onRenewed = (from: Instant) => {
+      if (row === this.#row) this.#extend(from)
+    }
+    const handlers = { onRenewed, onTaken: () => this.#lose() }
+    const row: OwnRow = new OwnRow(this.#options, this.#rows, this.#lease, handlers, ready)
     return row
   }
 
@@ -136,13 +126,12 @@ export class LeasedFleet implements Fleet {
 
   /** What everybody had written down is lost: as at the start, once everything has stopped. */
   #beginAnew(): void {
-    const { clock, log } = this.#options
-    log.warn({ member: this.member }, 'what the fleet had in NATS is lost: its members begin anew')
+    this.#options.log.warn({ member: this.member }, 'what the fleet had in NATS is lost: its members begin anew')
     this.#row.end()
     this.#isAway = false
     this.#roster.end()
     // From the last one, there is no next.
-    this.#rows = new Rows(clock, this.#rows.highestEpoch % MAX_EPOCH)
+    this.#rows = new Rows(this.#options, this.#rows.highestEpoch % MAX_EPOCH)
     this.#roster = this.#newRoster()
     this.#row = this.#newRow(this.#lose())
     if (!this.#stopped) this.#renewLater(0)

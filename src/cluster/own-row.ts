@@ -1,30 +1,27 @@
 /** The row with which a member renews its lease: one write at a time, each over the revision that it left. */
-import type { Logger } from 'pino'
-import type { Instant } from './lease.ts'
+import { randomUUID } from 'node:crypto'
+import type { Instant, Lease } from './lease.ts'
+import type { LeasedOptions } from './leased.ts'
 import { type MemberRecord, memberKey, readMember } from './records.ts'
 import type { Rows } from './rows.ts'
-import { ConflictError, type Row, type Store } from './store.ts'
+import { ConflictError, type Row } from './store.ts'
 
-export interface OwnRowOptions {
-  readonly member: string
-  readonly store: Store
-  readonly rows: Rows
-  readonly now: () => Instant
-  /** A new mark for each time that the row is begun. */
-  readonly mark: () => string
+type Options = Pick<LeasedOptions, 'member' | 'store' | 'log' | 'mark'>
+
+interface Handlers {
   /** A renewal succeeded that began at `from`. */
-  readonly onRenewed: (from: Instant) => void
-  /** The row was written over by others. Resolves when this member has stopped whatever it did. */
-  readonly onTaken: () => Promise<void>
-  /** Nothing is written before; default: at once. */
-  readonly ready?: Promise<void>
-  readonly log: Logger
+  onRenewed(from: Instant): void
+  /** Others wrote over the row. Resolves when this member has stopped whatever it did. */
+  onTaken(): Promise<void>
 }
 
 export class OwnRow {
   /** The epoch that it says to keep to. */
   adopted = 0
-  readonly #options: OwnRowOptions
+  readonly #options: Options
+  readonly #rows: Rows
+  readonly #lease: Lease
+  readonly #handlers: Handlers
   readonly #key: string
   #nonce: string
   /** As it was left; `undefined`: none is known to be there. */
@@ -34,11 +31,19 @@ export class OwnRow {
   #writing: Promise<unknown>
   #ended = false
 
-  constructor(options: OwnRowOptions) {
+  /** @param ready nothing is written before */
+  constructor(options: Options, rows: Rows, lease: Lease, handlers: Handlers, ready: Promise<void>) {
     this.#options = options
+    this.#rows = rows
+    this.#lease = lease
+    this.#handlers = handlers
     this.#key = memberKey(options.member)
-    this.#nonce = options.mark()
-    this.#writing = options.ready ?? Promise.resolve()
+    this.#nonce = this.#newNonce()
+    this.#writing = ready
+  }
+
+  #newNonce(): string {
+    return (this.#options.mark ?? randomUUID)()
   }
 
   get nonce(): string {
@@ -79,24 +84,21 @@ export class OwnRow {
   /** @param found what stood in the way of the first attempt */
   async #writeOnce(found?: Row): Promise<boolean> {
     if (this.#ended) return false
-    const { store, rows, now, onRenewed, log } = this.#options
-    const from = now()
+    const rows = this.#rows
+    const from = this.#lease.now()
     const before = this.#revision ?? this.#free(found)
     if (before === undefined) return false
     const record: MemberRecord = { nonce: this.#nonce, adopted: this.adopted }
     const value = JSON.stringify(record)
     try {
-      const key = this.#key
-      const revision = before === 0 ? await store.create(key, value) : await store.update(key, value, before)
-      this.#revision = revision
-      this.#begunAt ??= revision
-      rows.saw(key, { value, revision })
-      onRenewed(from)
+      this.#revision = await rows.write(this.#key, value, before)
+      this.#begunAt ??= this.#revision
+      this.#handlers.onRenewed(from)
       return true
     } catch (error) {
       if (!(error instanceof ConflictError)) {
         rows.unavailable()
-        log.debug({ err: error }, 'the lease could not be renewed')
+        this.#options.log.debug({ err: error }, 'the lease could not be renewed')
         return false
       }
       const inTheWay = await this.#resolve()
@@ -106,7 +108,7 @@ export class OwnRow {
 
   /** The revision over which a first row may be written; 0: there is none; `undefined`: somebody else's holds. */
   #free(found?: Row): number | undefined {
-    const known = this.#options.rows.member(this.#options.member)
+    const known = this.#rows.member(this.#options.member)
     const record = found === undefined ? known?.record : readMember(found.value)
     const revision = found?.revision ?? known?.revision ?? 0
     return record === undefined || 'gone' in record ? revision : undefined
@@ -117,13 +119,12 @@ export class OwnRow {
    * its revision counts, as a server may tell those who watch of another one.
    */
   async #resolve(): Promise<Row | undefined> {
-    const { store, rows, mark, onTaken, log, member } = this.#options
-    const found = await store.get(this.#key).catch(() => null)
+    const { store, log, member } = this.#options
+    const found = await this.#rows.look(this.#key).catch(() => null)
     // Purged, or gone with its store: which of them, the store knows. To write it anew could be to write in a lost one.
     if (found === undefined && this.#revision !== undefined && !this.#ended)
       await store.startOver().catch(() => undefined)
     if (found === undefined || found === null) return undefined
-    rows.saw(this.#key, found)
     const record = readMember(found.value)
     if (record !== undefined && 'nonce' in record && record.nonce === this.#nonce) {
       this.#revision = found.revision
@@ -132,12 +133,12 @@ export class OwnRow {
     }
     if (this.#revision === undefined) return found
     log.warn({ member }, 'the lease of this member was taken: it serves nothing until it has another one')
-    this.#nonce = mark()
+    this.#nonce = this.#newNonce()
     this.#revision = undefined
     this.#begunAt = undefined
     this.adopted = 0
     // Only then it may have a lease again: until everything has stopped, that would be taken for the former one.
-    await onTaken()
+    await this.#handlers.onTaken()
     return found
   }
 }

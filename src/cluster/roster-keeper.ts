@@ -2,21 +2,19 @@
 import type { LeasedOptions } from './leased.ts'
 import { type Listed, MAX_EPOCH, memberKey, ROSTER_KEY, type Roster } from './records.ts'
 import type { Rows } from './rows.ts'
-import { ConflictError, type Row } from './store.ts'
+import { ConflictError } from './store.ts'
+
+type Options = Pick<LeasedOptions, 'member' | 'leaseMs' | 'store' | 'clock' | 'log'>
 
 export class RosterKeeper {
-  readonly #options: Pick<LeasedOptions, 'member' | 'leaseMs' | 'store' | 'clock' | 'log'>
+  readonly #options: Options
   readonly #rows: Rows
   readonly #onNews: () => void
   #lookedAt: number
   #ended = false
 
   /** @param onNews something is known that was not before */
-  constructor(
-    options: Pick<LeasedOptions, 'member' | 'leaseMs' | 'store' | 'clock' | 'log'>,
-    rows: Rows,
-    onNews: () => void,
-  ) {
+  constructor(options: Options, rows: Rows, onNews: () => void) {
     this.#options = options
     this.#rows = rows
     this.#onNews = onNews
@@ -122,21 +120,16 @@ export class RosterKeeper {
    */
   async #put(key: string, value: string, before: number | undefined): Promise<void> {
     const rows = this.#rows
-    const { store } = this.#options
-    const write = async (over: number | undefined) => {
-      const revision = await (over === undefined ? store.create(key, value) : store.update(key, value, over))
-      rows.saw(key, { value, revision })
-    }
     try {
-      await write(before)
+      await rows.write(key, value, before ?? 0)
     } catch (error) {
       if (!(error instanceof ConflictError)) throw error
-      const found = await this.#look(key).catch(() => null)
+      const found = await rows.look(key, this.#onNews).catch(() => null)
       // What is in the way may be of the store that has taken the place of the lost one.
       if (this.#ended || before === undefined) throw error
-      if (found === undefined) await store.startOver()
+      if (found === undefined) await this.#options.store.startOver()
       if (found === undefined || found === null || found.revision >= before) throw error
-      await write(found.revision)
+      await rows.write(key, value, found.revision)
     }
   }
 
@@ -145,13 +138,7 @@ export class RosterKeeper {
     const { leaseMs, clock } = this.#options
     if (clock.elapsed() - this.#lookedAt < leaseMs) return
     this.#lookedAt = clock.elapsed()
-    await this.#look(ROSTER_KEY).catch(() => undefined)
-  }
-
-  async #look(key: string): Promise<Row | undefined> {
-    const found = await this.#options.store.get(key)
-    if (found !== undefined && this.#rows.saw(key, found)) this.#onNews()
-    return found
+    await this.#rows.look(ROSTER_KEY, this.#onNews).catch(() => undefined)
   }
 }
 

@@ -1,7 +1,7 @@
 /** What is known of the records of all members, and since when nothing was heard of them. */
 import type { Clock } from '../base/clock.ts'
 import { type Listed, type MemberRecord, memberOf, ROSTER_KEY, type Roster, readMember, readRoster } from './records.ts'
-import type { Row } from './store.ts'
+import type { Row, Store } from './store.ts'
 
 interface Known<T> {
   readonly record: T
@@ -10,7 +10,13 @@ interface Known<T> {
   readonly seenAt: number
 }
 
+interface Options {
+  readonly store: Pick<Store, 'create' | 'update' | 'get'>
+  readonly clock: Clock
+}
+
 export class Rows {
+  readonly #store: Options['store']
   readonly #clock: Clock
   #formerEpoch: number
   readonly #members = new Map<string, Known<MemberRecord | undefined>>()
@@ -19,7 +25,8 @@ export class Rows {
   #hearsSince = Number.NEGATIVE_INFINITY
 
   /** @param formerEpoch the highest of a store that was lost */
-  constructor(clock: Clock, formerEpoch = 0) {
+  constructor({ store, clock }: Options, formerEpoch = 0) {
+    this.#store = store
     this.#clock = clock
     this.#formerEpoch = formerEpoch
   }
@@ -35,6 +42,20 @@ export class Rows {
 
   member(name: string): Known<MemberRecord | undefined> | undefined {
     return this.#members.get(name)
+  }
+
+  /** Writes over a revision; 0: where nothing is. Returns the new one. @throws ConflictError, and what the store throws */
+  async write(key: string, value: string, over: number): Promise<number> {
+    const revision = await (over === 0 ? this.#store.create(key, value) : this.#store.update(key, value, over))
+    this.saw(key, { value, revision })
+    return revision
+  }
+
+  /** Reads a key. @param onNews called if that is news */
+  async look(key: string, onNews: () => void = () => {}): Promise<Row | undefined> {
+    const found = await this.#store.get(key)
+    if (found !== undefined && this.saw(key, found)) onNews()
+    return found
   }
 
   /** Takes in what a key holds. Returns whether that is news. */

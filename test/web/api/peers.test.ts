@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { Peers } from '../../../src/cluster/peers.ts'
+import { followPeers } from '../../../src/cluster/peers.ts'
 import { loadConfig } from '../../../src/config/load.ts'
 import { createTopics } from '../../../src/contract/topics.ts'
 
@@ -18,18 +18,18 @@ function listening() {
     },
   }
   const members = [topics.memberState('shard-2')]
-  const others = new Peers(topics, members, new Set(['home']), { value: config }, feed)
-  return { others, state }
+  const heard = followPeers(topics, members, new Set(['home']), { value: config }, feed)
+  return { heard, state }
 }
 
 describe('of what other members of a fleet say', () => {
   it.each(['b/bridge/shard-2/state', 'b/bridge/state', 'b/cabin/state'])('%s is taken in', (topic) => {
-    const { others, state } = listening()
-    others.heard(topic, 'online')
+    const { heard, state } = listening()
+    heard(topic, 'online')
     expect(state.get(topic)).toBe('online')
-    others.heard(topic, 'offline')
+    heard(topic, 'offline')
     expect(state.get(topic)).toBe('offline')
-    others.heard(topic, '')
+    heard(topic, '')
     expect(state.size).toBe(0)
   })
 
@@ -42,8 +42,8 @@ describe('of what other members of a fleet say', () => {
     ['what is no state', 'b/cabin/state', '<b>online</b>'],
     ['what is on another base topic', 'c/cabin/state', 'online'],
   ])('%s is not', (_, topic, payload) => {
-    const { others, state } = listening()
-    others.heard(topic, payload)
+    const { heard, state } = listening()
+    heard(topic, payload)
     expect(state.size).toBe(0)
   })
 })
