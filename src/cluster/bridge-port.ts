@@ -16,7 +16,7 @@ export interface BridgePort {
   readonly link: Pick<MqttLink, 'expect' | 'release' | 'hold' | 'refresh' | 'status'>
   /** How `link` is connected; rollouts and the leader have connections of their own, made in the same way. */
   readonly linked: LinkOptions
-  /** Shows what other members publish; `undefined`: nobody looks. */
+  /** Shows what other members publish; `undefined`: there is no page. */
   readonly feed?: { held(topic: string, payload: string | null): void } | undefined
   /** The members, or what this one serves, have changed. */
   readonly onChange: () => void

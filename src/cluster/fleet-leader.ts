@@ -1,11 +1,11 @@
-/** Says `online` for a whole fleet, on a connection of its own whose will says `offline`. */
+/** Publishes `online` for a whole fleet, on a connection of its own whose will is `offline`. */
 import { CLOSED_BY_US, type Connection } from '../mqtt/connection.ts'
 import { ConnectionLoop, type ConnectionLoopOptions } from '../mqtt/connection-loop.ts'
 import { Journal } from '../mqtt/journal.ts'
 
-/** How long the broker may take at the end. */
+/** How long the connection may take to end. */
 const END_MS = 1_000
-/** A word against it is answered so often at most. */
+/** `online` is not published again sooner than this. */
 const REPEAT_MS = 1_000
 
 const RETAINED = { qos: 1, retain: true } as const
@@ -14,7 +14,7 @@ export class FleetLeader {
   readonly #options: Pick<ConnectionLoopOptions, 'link' | 'clock' | 'log' | 'random'>
   #loop: ConnectionLoop | undefined
 
-  /** Its state topic is the one that all readers of the fleet look at. */
+  /** Its state topic is that of the whole fleet. */
   constructor(options: Pick<ConnectionLoopOptions, 'link' | 'clock' | 'log' | 'random'>) {
     this.#options = options
   }
@@ -22,9 +22,9 @@ export class FleetLeader {
   start(): void {
     if (this.#loop !== undefined) return
     const { link, clock, log, random } = this.#options
-    let saidAt = Number.NEGATIVE_INFINITY
-    const say = (connection: Connection) => {
-      saidAt = clock.elapsed()
+    let publishedAt = Number.NEGATIVE_INFINITY
+    const publish = (connection: Connection) => {
+      publishedAt = clock.elapsed()
       connection.publish(link.stateTopic, 'online', RETAINED, () => {})
     }
     const loop = new ConnectionLoop({
@@ -35,15 +35,15 @@ export class FleetLeader {
       random,
       onAccepted: async (connection) => {
         await connection.subscribe(link.stateTopic, { qos: 1 })
-        say(connection)
+        publish(connection)
         loop.ready(connection.protocol)
       },
       onPublish: ({ payload }) => {
         const { connection } = loop
         if (payload.toString() === 'online' || connection === undefined) return
-        // A former speaker's will may come late.
-        clock.after(Math.max(0, saidAt + REPEAT_MS - clock.elapsed()), () => {
-          if (loop.connection === connection && !loop.stopped) say(connection)
+        // The will of a former leader may come late.
+        clock.after(Math.max(0, publishedAt + REPEAT_MS - clock.elapsed()), () => {
+          if (loop.connection === connection && !loop.stopped) publish(connection)
         })
       },
     })
@@ -52,8 +52,8 @@ export class FleetLeader {
   }
 
   /**
-   * Ends. `handover`: what comes next is others' to say; `lost`: it is not known whether anybody speaks, so the broker
-   * publishes the will, which whoever speaks contradicts.
+   * Ends. `handover`: another member publishes the state from now on. `lost`: it is not known whether another member
+   * leads, so the broker publishes the will; a leader contradicts it.
    */
   async stop(how: 'handover' | 'lost'): Promise<void> {
     const loop = this.#loop

@@ -5,7 +5,7 @@
  * 1. A member acts for four fifths of the lease after the beginning of its latest renewal, by its own clocks.
  * 2. Another one writes it off only when its row has not changed for the whole lease, and only if the row is still the
  *    same when it is overwritten. A write of the store decides that; nothing is concluded from reading.
- * 3. Who gains a hub in an epoch waits until each member of it has said that it keeps to that epoch, or is written off.
+ * 3. Who gains a hub in an epoch waits until each member of it has written that it keeps to that epoch, or is written off.
  *
  * No rule needs clocks that agree on the time, only such that run at about the same speed.
  */
@@ -42,7 +42,7 @@ const RENEWALS = 5
 const ATTEMPTS = 15
 /** For so many leases it may be unfit: most brokers are back by then after a restart, and nothing has to move. */
 const UNFIT = 2
-/** What may be left undone at the end; others find it out by themselves. */
+/** How long leaving may take; without it, the others wait until the lease is over. */
 const FAREWELL_MS = 2_000
 
 export class LeasedFleet implements Fleet {
@@ -124,7 +124,7 @@ export class LeasedFleet implements Fleet {
     this.#renewLater(0)
   }
 
-  /** What everybody had written down is lost: as at the start, once everything has stopped. */
+  /** The store and all records in it are lost: starts again, once everything has stopped. */
   #beginAnew(): void {
     this.#options.log.warn({ member: this.member }, 'what the fleet had in NATS is lost: its members begin anew')
     this.#row.end()
@@ -138,7 +138,7 @@ export class LeasedFleet implements Fleet {
   }
 
   resourcesChanged(): void {
-    // Whose it is follows from its name and the members: nobody else can be serving what is new.
+    // The owner follows from name and members, so no other member can be serving what is new.
     this.#turn()
   }
 
@@ -225,7 +225,7 @@ export class LeasedFleet implements Fleet {
     return this.#applying
   }
 
-  /** Does what is due, one thing after the other, until nothing is. */
+  /** Does one thing after the other until nothing is due. */
   #turn(): void {
     if (this.#turning || this.#stopped) {
       this.#again = true
@@ -262,7 +262,7 @@ export class LeasedFleet implements Fleet {
     await this.#gain()
   }
 
-  /** When somebody's silence, or the settling, may be long enough. */
+  /** When the silence of a member, or the settling, may be long enough. */
   #turnLater(): void {
     this.#cancelTurn()
     const { leaseMs, clock } = this.#options
@@ -312,7 +312,7 @@ export class LeasedFleet implements Fleet {
     await row.write()
   }
 
-  /** Takes what belongs to this member in the present epoch, when nobody else can be serving it. */
+  /** Takes what belongs to this member in the present epoch, when no other member can be serving it. */
   async #gain(): Promise<void> {
     const roster = this.#rows.roster?.record
     if (roster === undefined || !roster.settled || roster.epoch !== this.#row.adopted) return
@@ -323,7 +323,7 @@ export class LeasedFleet implements Fleet {
     await this.#follow()
   }
 
-  /** Asked for with each renewal of anybody's: of many hubs the drawing takes a while. */
+  /** Each renewal of any member asks for it, and with many hubs it takes a while. */
   #shareIn({ members }: Roster): ReadonlySet<string> {
     const resources = this.#options.resources()
     if (this.#share?.members !== members || this.#share.resources !== resources) {

@@ -16,7 +16,7 @@ interface Handlers {
 }
 
 export class OwnRow {
-  /** The epoch that it says to keep to. */
+  /** The epoch that it declares to keep to. */
   adopted = 0
   readonly #options: Options
   readonly #rows: Rows
@@ -106,7 +106,7 @@ export class OwnRow {
     }
   }
 
-  /** The revision over which a first row may be written; 0: there is none; `undefined`: somebody else's holds. */
+  /** The revision over which a first row may be written; 0: there is none; `undefined`: the row of another process holds. */
   #free(found?: Row): number | undefined {
     const known = this.#rows.member(this.#options.member)
     const record = found === undefined ? known?.record : readMember(found.value)
@@ -116,7 +116,7 @@ export class OwnRow {
 
   /**
    * The row is not as it was left: an earlier write came through after all, or it is another's. Returns what is there;
-   * its revision counts, as a server may tell those who watch of another one.
+   * its revision counts, as a server may send another one to watchers.
    */
   async #resolve(): Promise<Row | undefined> {
     const { store, log, member } = this.#options

@@ -115,7 +115,7 @@ export class RosterKeeper {
   /**
    * Writes over a revision, or where nothing is. What is in the way is looked at: where nothing was known, the watch has
    * left it out, and a dead member does not write it again. An older revision than the one that is known is the same record
-   * where a server counts otherwise, or what was; the store tells which. One that is not there any more was purged, or is
+   * where a server counts otherwise, or a former one; the store decides which. One that is not there any more was purged, or is
    * gone with its store.
    */
   async #put(key: string, value: string, before: number | undefined): Promise<void> {

@@ -1,4 +1,4 @@
-/** What is known of the records of all members, and since when nothing was heard of them. */
+/** The records of all members as far as they are known, and since when each member is silent. */
 import type { Clock } from '../base/clock.ts'
 import { type Listed, type MemberRecord, memberOf, ROSTER_KEY, type Roster, readMember, readRoster } from './records.ts'
 import type { Row, Store } from './store.ts'
@@ -22,7 +22,7 @@ export class Rows {
   readonly #members = new Map<string, Known<MemberRecord | undefined>>()
   #roster: Known<Roster> | undefined
   #rosterRevision: number | undefined
-  #hearsSince = Number.NEGATIVE_INFINITY
+  #reachableSince = Number.NEGATIVE_INFINITY
 
   /** @param formerEpoch the highest of a store that was lost */
   constructor({ store, clock }: Options, formerEpoch = 0) {
@@ -75,7 +75,7 @@ export class Rows {
     return true
   }
 
-  /** Whether a member of a roster surely does nothing any more: a later row says so. What is no row says nothing. */
+  /** Whether a member of a roster surely does nothing any more: a later row proves it. A key without a valid row proves nothing. */
   isOver(name: string, { nonce, revision }: Listed): boolean {
     const known = this.#members.get(name)
     if (known?.record === undefined || known.revision <= revision) return false
@@ -89,7 +89,7 @@ export class Rows {
     return record !== undefined && 'nonce' in record && record.nonce === listed.nonce && record.adopted >= epoch
   }
 
-  /** The highest epoch that anybody speaks of. */
+  /** The highest epoch in any record. */
   get highestEpoch(): number {
     const adopted = [...this.#members.values()].map(({ record }) =>
       record !== undefined && 'adopted' in record ? record.adopted : 0,
@@ -98,16 +98,16 @@ export class Rows {
   }
 
   /**
-   * The store does not take what this member writes: the others may be no better off, and what they have written may be
-   * waiting there. Nobody's silence means anything so far.
+   * The store does not take what this member writes: the others may be no better off, and their writes may wait there.
+   * No silence up to now counts.
    */
   unavailable(): void {
-    this.#hearsSince = this.#clock.elapsed()
+    this.#reachableSince = this.#clock.elapsed()
   }
 
-  /** How long nothing was heard of a member, in milliseconds. Of one that has no row: since the roster named it. */
+  /** For how long a member is silent, in milliseconds; one without a row: since the roster named it. */
   silentMs(name: string): number {
     const since = this.#members.get(name)?.seenAt ?? this.#roster?.seenAt
-    return since === undefined ? 0 : this.#clock.elapsed() - Math.max(since, this.#hearsSince)
+    return since === undefined ? 0 : this.#clock.elapsed() - Math.max(since, this.#reachableSince)
   }
 }

@@ -24,7 +24,7 @@ export class ApiKeys {
     live.onReplaced = (config) => this.#addAll(config)
   }
 
-  /** Keys of before stay: what was heard of them may still be on its way. */
+  /** Former keys stay: messages that hold them may still be on their way. */
   #addAll({ hubs, http }: Config): void {
     const keys = Object.values(hubs).map(({ api_key }) => api_key)
     const tokens = [...http.tokens.values()].map(({ token }) => token)

@@ -8,7 +8,7 @@ import type { LinkStatus } from '../mqtt/types.ts'
 import { Recent } from './recent.ts'
 import { type HealthFacts, healthReport, hubHealth } from './report.ts'
 
-/** Not everything in it is told of when it changes. */
+/** Some parts of the report change without an event. */
 const INTERVAL_MS = 15_000
 
 interface Parts extends Pick<HealthFacts, 'version' | 'startedAt' | 'mayBeIdle'> {
@@ -21,14 +21,14 @@ interface Parts extends Pick<HealthFacts, 'version' | 'startedAt' | 'mayBeIdle'>
 export class Health {
   readonly #parts: Parts
   readonly #lost: Recent
-  readonly #telling: Throttle
+  readonly #throttle: Throttle
   readonly #ready = Promise.withResolvers<void>()
   readonly #listeners: ((report: HealthReport) => void)[] = []
 
   constructor(parts: Parts) {
     this.#parts = parts
     this.#lost = new Recent(parts.clock)
-    this.#telling = new Throttle(parts.clock, () => this.#tell())
+    this.#throttle = new Throttle(parts.clock, () => this.#publish())
   }
 
   /** Resolves when it is ready for the first time. */
@@ -56,7 +56,7 @@ export class Health {
   }
 
   /** Something has changed that it may depend on. */
-  readonly changed = (): void => this.#telling.request()
+  readonly changed = (): void => this.#throttle.request()
 
   /** Looks at it now and then, until the signal aborts. */
   async watch(signal: AbortSignal): Promise<void> {
@@ -65,10 +65,10 @@ export class Health {
       if (signal.aborted) break
       this.changed()
     }
-    this.#telling.stop()
+    this.#throttle.stop()
   }
 
-  #tell(): void {
+  #publish(): void {
     const report = this.report()
     for (const listener of this.#listeners) listener(report)
     if (report.ready) this.#ready.resolve()

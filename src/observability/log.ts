@@ -57,7 +57,7 @@ function harmless(output: Destination): Destination {
       try {
         output.write(line)
       } catch {
-        // There is no better place to tell it.
+        // There is no better place to report it.
       }
     },
   }

@@ -1,7 +1,7 @@
 /** Whether something that is only counted has happened lately. */
 import type { Clock } from '../base/clock.ts'
 
-/** So long something counts as recent: time enough for somebody to see it. */
+/** For so long something counts as recent: time enough to notice it. */
 const RECENT_MS = 10 * 60_000
 
 export class Recent {

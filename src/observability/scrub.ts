@@ -1,6 +1,6 @@
 /**
  * Takes known secret values out of log lines, wherever in the line they stand. Redaction by key would miss the
- * message, stack traces, arrays and every key that nobody thought of.
+ * message, stack traces, arrays and every key that the list leaves out.
  */
 
 export const MASK = '***'

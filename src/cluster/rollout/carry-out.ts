@@ -1,4 +1,4 @@
-/** Carries a rollout out over one connection, from wherever it is: by commands like anybody's. */
+/** Carries a rollout out over one connection, from wherever it is: by commands, as any client would. */
 import { createHash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import * as v from 'valibot'
@@ -18,7 +18,7 @@ export interface Session {
   readonly write: (rollout: Rollout, text: string | null) => Promise<void>
   /** Whether this process serves a hub, and so answers its commands itself. */
   readonly serves: (hub: string) => boolean
-  /** Aborted when the connection is lost, and when nobody wants the rollout to go on here. */
+  /** Aborted when the connection is lost, and when the rollout is not to go on here. */
   readonly signal: AbortSignal
 }
 

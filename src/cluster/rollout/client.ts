@@ -19,7 +19,7 @@ type Listener = (text: string, from: 'process' | 'broker') => void
 const PACKET_OVERHEAD = 64
 /** How long the broker may take to give back what it holds. */
 const READ_MS = 10_000
-/** Retained messages that a broker surely sends at a time. */
+/** Retained messages that every broker sends at a time. */
 const MANY = 500
 
 export class Client {

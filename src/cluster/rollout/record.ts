@@ -133,7 +133,7 @@ export type RolloutEvent =
   /** The app runs well, and has for long enough. */
   | { readonly kind: 'done'; readonly step: RolloutStep }
   | { readonly kind: 'failed'; readonly step: RolloutStep; readonly failure: RolloutFailure }
-  /** No further wave follows: somebody cancelled it, or the configuration does not allow it any more. */
+  /** No further wave follows: it was cancelled, or the configuration no longer allows it. */
   | { readonly kind: 'end'; readonly reason: 'cancelled' | 'not_allowed' }
 
 /** All steps in the order in which they are taken. */
@@ -188,7 +188,7 @@ function change(rollout: Rollout, event: RolloutEvent): Rollout {
   return rollout
 }
 
-/** Whoever fails among the canaries ends it, however many failures are borne later. */
+/** A canary that fails ends it, however many failures are allowed later. */
 function reasonOf(before: Rollout, failures: number): Rollout['reason'] {
   if (before.reason !== null) return before.reason
   if (taken(before) <= before.canary) return 'canary_failed'

@@ -71,7 +71,7 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
     if (this.#options.refusal() === undefined) this.#begin(() => this.#resume(active.signal))
   }
 
-  /** Another one does from now on, or nobody. What is under way stays as the broker has it. */
+  /** This bridge carries out no rollouts from now on. What is under way stays as the broker has it. */
   stop(): void {
     this.#active?.abort()
     this.#active = undefined
@@ -201,7 +201,7 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
       })
       return
     } catch (error) {
-      // Once it is accepted, this is heard by nobody.
+      // Once it is accepted, this has no effect.
       const why = inTime.signal.aborted ? 'the broker took too long' : undefined
       accepted.reject(refusalOf(error, stage.isRecording, why))
       // Nothing has begun, and nothing else is under way.
