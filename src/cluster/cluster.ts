@@ -2,11 +2,12 @@
 import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
 import type { ClusterPort } from '../bridge/bridge-options.ts'
-import type { Live } from '../config/options.ts'
+import type { HubConfig, Live } from '../config/options.ts'
 import { policyOf, rolloutRefusal } from '../contract/permissions.ts'
+import type { Role } from '../contract/schemas.ts'
 import type { Topics } from '../contract/topics.ts'
-import type { BrokerOptions } from '../mqtt/types.ts'
-import type { BridgePort } from './bridge-port.ts'
+import type { MqttLink } from '../mqtt/link.ts'
+import type { BrokerOptions, LinkOptions } from '../mqtt/types.ts'
 import type { FleetMember } from './fleet-member.ts'
 import type { Membership } from './membership.ts'
 import { Rollouts } from './rollout/rollouts.ts'
@@ -19,6 +20,25 @@ export interface ClusterOptions {
   readonly clock: Clock
   readonly log: Logger
   readonly random: () => number
+}
+
+/** What the cluster uses of the bridge and of the parts beside it. */
+export interface BridgePort {
+  readonly bridge: {
+    readonly role: Role
+    /** Leaves a hub with all of its topics to another member. */
+    releaseHub(name: string): void
+    fleetChanged(): void
+  }
+  readonly hubs: { readonly all: ReadonlyMap<string, unknown>; close(name: string): Promise<void> }
+  readonly openHub: (name: string, config: HubConfig) => void
+  readonly link: Pick<MqttLink, 'expect' | 'release' | 'hold' | 'refresh' | 'status'>
+  /** How `link` is connected; rollouts and the leader have connections of their own, made in the same way. */
+  readonly linked: LinkOptions
+  /** Shows what other members publish; `undefined`: there is no page. */
+  readonly feed?: { held(topic: string, payload: string | null): void } | undefined
+  /** The members, or what this one serves, have changed. */
+  readonly onChange: () => void
 }
 
 export class Cluster implements ClusterPort, AsyncDisposable {
