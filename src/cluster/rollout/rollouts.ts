@@ -45,8 +45,8 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
   /** What is done or looked for; never rejects. */
   #work: Promise<void> | undefined
   #progress: Progress | undefined
-  /** While a rollout is under way or looked for. */
-  #client: Client | undefined
+  /** While a rollout is under way or looked for; takes each answer of this process. Changed here alone. */
+  client: Client | undefined
   /** The one that ended here last. */
   #last: Progress | undefined
   /** Topics of records that the link holds. */
@@ -268,11 +268,11 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
   async #connected(signal: AbortSignal, task: (session: Session) => Promise<void>): Promise<void> {
     const { topics, broker, clientId, clock, serves } = this.#options
     const over = new AbortController()
-    const onPublish: SessionOptions['onPublish'] = (packet) => this.#client?.received(packet)
+    const onPublish: SessionOptions['onPublish'] = (packet) => this.client?.received(packet)
     try {
       await withSession({ broker: broker(), clientId: clientId(), signal, onPublish }, clock, async (connection) => {
         const client = new Client(connection, topics, clock)
-        this.#client = client
+        this.client = client
         const write: Session['write'] = (rollout, text) => this.#write(client, topics.of('rollout', rollout), text)
         await task({ client, topics, clock, write, serves, signal: AbortSignal.any([signal, over.signal]) })
       })
