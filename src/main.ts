@@ -3,8 +3,8 @@ import { existsSync } from 'node:fs'
 import type { RunOptions } from './app.ts'
 import { systemClock } from './base/clock.ts'
 import { VERSION } from './base/version.ts'
-import { exitCodes, parseCommandLine, UsageError } from './cli/cli.ts'
 import { limitHeap, limitHeapAtRest, takeLittleMemory } from './cli/memory.ts'
+import { exitCodes, parseCommandLine, UsageError } from './cli/parse.ts'
 import { progress, waiting } from './cli/progress.ts'
 import { daemonSignals, endSignal, stopSignal } from './cli/signals.ts'
 import type { Loaded, LoadOptions } from './config/load.ts'
@@ -77,7 +77,7 @@ async function checkConfig(file: string | undefined): Promise<number> {
 /** Exit code 0 says that the daemon needs no restart; with `--ready`, that it can do its work. */
 async function health(line: Extract<ReturnType<typeof parseCommandLine>, { command: 'health' }>): Promise<number> {
   const { loadHttpConfig } = await import('./config/load.ts')
-  const { askHealth } = await import('./web/server/client.ts')
+  const { askHealth } = await import('./cli/running.ts')
   // A file that was named has been there; one that the daemon once read may be gone or broken by now.
   if (line.config !== undefined && !existsSync(line.config))
     throw new UsageError(`${line.config}: there is no such file`)
@@ -106,8 +106,8 @@ function anotherProgram(host: string, port: number): number {
 /** The address that logs a browser in, as the daemon with the same configuration keeps its token. */
 async function printPage({ config: file }: Line<'open'>): Promise<number> {
   const { configFileOf, hasPassword, loadHttpConfig } = await import('./config/load.ts')
-  const { pageAddress } = await import('./web/server/start-token.ts')
-  const { askHealth } = await import('./web/server/client.ts')
+  const { pageAddress } = await import('./config/start-token.ts')
+  const { askHealth } = await import('./cli/running.ts')
   const request = { file, env: process.env }
   const http = loadHttpConfig(request)
   const address = pageAddress(http, configFileOf(request), hasPassword(request))

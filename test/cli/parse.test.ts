@@ -1,6 +1,6 @@
 import { describe, expect, expectTypeOf, it } from 'vitest'
-import { type CommandLine, exitCodes, parseCommandLine, UsageError } from '../../src/cli/cli.ts'
 import { commands } from '../../src/cli/commands.ts'
+import { type CommandLine, exitCodes, parseCommandLine, UsageError } from '../../src/cli/parse.ts'
 
 const parse = (line: string) => parseCommandLine(line.split(' ').filter((word) => word !== ''))
 

@@ -20,7 +20,7 @@ const ABSENT = ['vite', 'bufferutil', 'utf-8-validate']
  */
 const FILES = [
   { name: 'start', of: ['src/main.ts'] },
-  { name: 'config', of: ['src/config/load.ts', 'src/config/describe.ts', 'src/web/server/client.ts'] },
+  { name: 'config', of: ['src/config/load.ts', 'src/config/describe.ts', 'src/cli/running.ts'] },
   { name: 'daemon', of: ['src/app.ts', 'src/observability/log.ts'] },
 ]
 

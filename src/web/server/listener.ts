@@ -1,6 +1,7 @@
 /** Opens the listener for the page, its API, health and metrics, without which the bridge does its work all the same. */
 
 import { fromHere } from '../../base/hosts.ts'
+import { addressWith, startToken, tokenFileOf } from '../../config/start-token.ts'
 import type { HealthReport } from '../../contract/schemas.ts'
 import type { Metrics } from '../../observability/family.ts'
 import type { Log } from '../../observability/log.ts'
@@ -14,7 +15,6 @@ import { Page } from './page.ts'
 import { routes } from './routes.ts'
 import { type HttpListener, listen, text } from './server.ts'
 import type { Sessions } from './sessions.ts'
-import { addressWith, startToken, tokenFileOf } from './start-token.ts'
 
 export interface ListenerOptions extends Omit<ServicesOptions, 'login' | 'feed' | 'hubs' | 'path'> {
   readonly path?: string | null

@@ -1,8 +1,8 @@
 /** `hub2mqtt health`: asks the daemon's listener on this machine how it is. */
 import { get } from 'node:http'
 import * as v from 'valibot'
-import { reachable } from '../../base/hosts.ts'
-import { parseJson } from '../../base/json.ts'
+import { reachable } from '../base/hosts.ts'
+import { parseJson } from '../base/json.ts'
 
 export interface HealthAddress {
   readonly host: string

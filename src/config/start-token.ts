@@ -1,8 +1,8 @@
 /** The start-up token: what shows that a request comes from who started hub2mqtt, while there is no password. */
 import { randomBytes } from 'node:crypto'
 import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs'
-import { fromHere, inUrl, isLoopback } from '../../base/hosts.ts'
-import { isOurs, writeWhole } from '../../config/own-file.ts'
+import { fromHere, inUrl, isLoopback } from '../base/hosts.ts'
+import { isOurs, writeWhole } from './own-file.ts'
 
 const FORM = /^[\w-]{43}$/
 const MAX_BYTES = 256
