@@ -138,3 +138,6 @@ export async function run(options: RunOptions): Promise<void> {
   log.info('stopping')
   await bridge.stop()
 }
+
+/** The set-up page of a daemon that has no hub yet: others never load it. */
+export const importFirstRun = () => import('./web/server/first-run.ts')

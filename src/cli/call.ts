@@ -1,17 +1,40 @@
 /** `hub2mqtt call`: one command to the configured broker, and the answer that comes back. */
 import { randomBytes } from 'node:crypto'
-import type { Clock } from '../base/clock.ts'
-import type { BrokerAccess } from '../config/broker-access.ts'
+import { type Clock, systemClock } from '../base/clock.ts'
+import { ExpectedError, UsageError } from '../base/errors.ts'
+import { type BrokerAccess, brokerAccess, brokerUrls } from '../config/broker-access.ts'
+import { loadConfig } from '../config/load.ts'
 import { findCommand } from '../contract/commands.ts'
 import { peekTransaction } from '../contract/payload.ts'
 import { type CommandTopic, createTopics } from '../contract/topics.ts'
 import { SessionError } from '../mqtt/session.ts'
 import type { Protocol } from '../mqtt/types.ts'
-import { UsageError } from './flags.ts'
+import { shownJson } from '../observability/controls.ts'
+import { type Body, exitCodes } from './command.ts'
+import { waiting } from './progress.ts'
 import { type Exchange, request } from './request.ts'
 
+interface Given {
+  readonly config: string | undefined
+  readonly topic: string
+  readonly payload: string | undefined
+  readonly timeout: number
+}
+
+export const callCommand: Body<Given> = async ({ env, print }, { config: file, topic, payload = '', timeout }) => {
+  const { mqtt } = loadConfig({ file, env, requireHub: false }).config
+  const urls = brokerUrls(mqtt)
+  if (urls.length === 0) throw new UsageError('mqtt.embedded.port: with 0 nobody knows the port; choose one')
+  const broker = brokerAccess(mqtt, urls)
+  const stop = waiting('waiting for the answer')
+  const calling = call({ broker, base: mqtt.base_topic, topic, payload, timeoutMs: timeout, clock: systemClock })
+  const answer = await calling.finally(stop)
+  print(shownJson(answer.text))
+  return answer.ok ? exitCodes.ok.code : exitCodes.failed.code
+}
+
 /** No answer came; the message says why. */
-export class CallError extends Error {
+export class CallError extends ExpectedError {
   override readonly name = 'CallError'
 }
 

@@ -1,18 +1,73 @@
 /** `hub2mqtt cleanup`: takes everything off a broker that a bridge has left there. */
 import { randomBytes } from 'node:crypto'
-import type { Clock } from '../base/clock.ts'
+import { type Clock, systemClock } from '../base/clock.ts'
+import { ExpectedError } from '../base/errors.ts'
 import { FormerHubs, Prefixes } from '../bridge/former.ts'
 import { ownership } from '../bridge/ownership.ts'
-import type { BrokerAccess } from '../config/broker-access.ts'
+import { type BrokerAccess, brokerAccess } from '../config/broker-access.ts'
+import { loadConfig } from '../config/load.ts'
+import type { Config } from '../config/options.ts'
 import { discoveryFilters } from '../contract/discovery.ts'
-import type { Topics } from '../contract/topics.ts'
+import { createTopics, type Topics } from '../contract/topics.ts'
 import type { Connection } from '../mqtt/connection.ts'
 import { ReadBack } from '../mqtt/readback.ts'
 import { SessionError, withSession } from '../mqtt/session.ts'
+import { shownText } from '../observability/controls.ts'
 import { CallError, call } from './call.ts'
+import { type Body, exitCodes, type Io } from './command.ts'
+import { progress } from './progress.ts'
+
+interface Given {
+  readonly config: string | undefined
+  readonly yes: boolean
+  readonly 'base-topic': string | undefined
+  readonly prefix: string | undefined
+  readonly hub: readonly string[]
+}
+
+export const cleanupCommand: Body<Given> = async (io, { config: file, yes, prefix, hub, 'base-topic': base }) => {
+  const { config } = loadConfig({ file, env: io.env, requireHub: false })
+  return await clean(config, io, { yes, prefix, hubs: hub, base })
+}
+
+const CLEANUP_MS = 120_000
+
+/** Clears what a bridge with this configuration has left, or shows it; `given` is of a former configuration. */
+export async function clean(
+  { mqtt, discovery, hubs }: Config,
+  { print, warn }: Io,
+  given: {
+    readonly yes: boolean
+    readonly base?: string | undefined
+    readonly prefix?: string | undefined
+    readonly hubs?: readonly string[]
+  },
+): Promise<number> {
+  if (mqtt.url === null) {
+    print('nothing to clear: what the embedded broker holds ends with hub2mqtt')
+    return exitCodes.ok.code
+  }
+  const { yes, base = mqtt.base_topic } = given
+  const { found, left } = await cleanup({
+    broker: brokerAccess(mqtt, mqtt.url),
+    topics: createTopics(base),
+    prefix: given.prefix ?? discovery.prefix,
+    hubs: [...Object.keys(hubs), ...(given.hubs ?? [])],
+    timeoutMs: CLEANUP_MS,
+    clock: systemClock,
+    clear: yes,
+    onProgress: progress('cleared'),
+  })
+  for (const topic of yes ? left : found) print(shownText(topic))
+  if (found.length === 0) print(`nothing of a bridge with the base topic ${base} is on this broker`)
+  else if (!yes) print(`\n${found.length} retained messages; hub2mqtt cleanup --yes clears them`)
+  else if (left.length === 0) print(`cleared ${found.length} retained messages`)
+  else warn(`hub2mqtt: the broker refused to clear these ${left.length} of ${found.length} retained messages`)
+  return left.length === 0 ? exitCodes.ok.code : exitCodes.failed.code
+}
 
 /** It cannot be done, or not now; the message says why. */
-export class CleanupError extends Error {
+export class CleanupError extends ExpectedError {
   override readonly name = 'CleanupError'
 }
 

@@ -1,7 +1,36 @@
-/** `hub2mqtt demo`: what its configuration differs in, and what it tells people to type. */
-
+/** `hub2mqtt demo`: the daemon beside an emulated hub, and what to type next. */
+import { loadConfig } from '../config/load.ts'
 import type { Config } from '../config/options.ts'
+import { emulate } from '../emulator/command.ts'
+import type { Body } from './command.ts'
+import { newKey } from './emulate.ts'
 import { firstFreePort } from './ports.ts'
+import { daemon } from './run.ts'
+
+interface Given {
+  readonly config: string | undefined
+  readonly broker: string | undefined
+}
+
+export const demo: Body<Given> = async (io, { config: file, broker }) => {
+  const apiKey = newKey()
+  await using emulation = await emulate({ port: 0, flavour: 'older', apiKeys: [apiKey] })
+  const { hub } = emulation
+  const { HUB2MQTT_HUB_API_KEY_FILE: _, ...given } = io.env
+  const own = { HUB2MQTT_HUB_URL: hub.url, HUB2MQTT_HUB_API_KEY: apiKey.key, ...(broker && onBroker(broker)) }
+  const { config: wanted } = loadConfig({ file, env: { ...given, ...own } })
+  const env = { ...given, ...own, ...(await freePorts(wanted)) }
+  const { config } = loadConfig({ file, env })
+  const [app = ''] = hub.apps.keys()
+  let page: string | undefined
+  const onReady = () => io.print(invitation(config, app, page))
+  const code = await daemon({ file, env }, onReady, (address) => {
+    page = address
+  })
+  if (broker === undefined) return code
+  const { clean } = await import('./cleanup.ts')
+  return await clean(config, io, { yes: true })
+}
 
 /** Below this the demo keeps on a broker that others use. */
 const DEMO_BASE = 'hub2mqtt-demo'
@@ -9,12 +38,12 @@ const DEMO_BASE = 'hub2mqtt-demo'
 type Variables = Readonly<Record<string, string>>
 
 /** The configuration of a demo on a broker of others. */
-export function onBroker(url: string): Variables {
+function onBroker(url: string): Variables {
   return { HUB2MQTT_MQTT_URL: url, HUB2MQTT_MQTT_BASE_TOPIC: DEMO_BASE, HUB2MQTT_DISCOVERY_FORMAT: 'off' }
 }
 
 /** Other ports, where those of the configuration are taken. */
-export async function freePorts({ mqtt, http }: Config): Promise<Variables> {
+async function freePorts({ mqtt, http }: Config): Promise<Variables> {
   const { embedded } = mqtt
   const wanted = [
     ...(mqtt.url === null ? ([['HUB2MQTT_MQTT_EMBEDDED_PORT', embedded.host, embedded.port]] as const) : []),
@@ -29,7 +58,7 @@ export async function freePorts({ mqtt, http }: Config): Promise<Variables> {
 }
 
 /** What to type next, with the real address of the broker. `page`: the address that logs in, where that needs no password. */
-export function invitation({ mqtt, http }: Config, app: string, page?: string): string {
+function invitation({ mqtt, http }: Config, app: string, page?: string): string {
   const url = new URL(mqtt.url?.[0] ?? `mqtt://${mqtt.embedded.host}:${mqtt.embedded.port}`)
   const host = url.hostname === '127.0.0.1' ? '' : ` -h ${url.hostname}`
   const port = url.port === '' || url.port === '1883' ? '' : ` -p ${url.port}`

@@ -1,72 +1,82 @@
-/** The values of a command line, read strictly. */
+/** The kinds of flags and arguments that a command can have: what help shows, and how their text becomes a value. */
 import * as v from 'valibot'
+import { UsageError } from '../base/errors.ts'
 import { fromText } from '../config/schemas.ts'
 
-/** A command line that cannot be understood: tell it and exit with 2. */
-export class UsageError extends Error {
-  override readonly name = 'UsageError'
+/** What a flag or an argument is, with the value that a body gets for it. */
+export interface Flag<T = unknown> {
+  readonly doc: string
+  /** Shown after the flag in help; without it, the flag takes no value. */
+  readonly value?: string
+  readonly multiple?: true
+  /** An argument that may be left out. */
+  readonly optional?: true
+  /** Shown in help. */
+  readonly default?: string
+  /** @throws a text that says what was expected */
+  readonly read: (given: readonly string[], name: string) => T
 }
 
-export class Flags {
-  readonly #values: ReadonlyMap<string, readonly string[]>
-  /** What stands for itself and not after an option, in the order of the command's table. */
-  readonly positionals: readonly string[]
+/** What a body gets: the value of each flag and argument by its name. */
+export type Flags<T> = { readonly [K in keyof T]: Flag<T[K]> }
 
-  constructor(values: ReadonlyMap<string, readonly string[]>, positionals: readonly string[] = []) {
-    this.#values = values
-    this.positionals = positionals
-  }
+/** As one would write a value in an environment variable. */
+function parse<S extends v.GenericSchema>(schema: S, text: string, name: string): v.InferOutput<S> {
+  const result = v.safeParse(schema, fromText(schema, text))
+  if (result.success) return result.output
+  throw new UsageError(`--${name}: ${result.issues[0].message}`)
+}
 
-  all(name: string): readonly string[] {
-    return this.#values.get(name) ?? []
-  }
+export const given = (doc: string): Flag<boolean> => ({ doc, read: (all) => all.length > 0 })
 
-  has(name: string): boolean {
-    return this.#values.has(name)
-  }
+/** A value that `schema` takes; `undefined` if it is not given. */
+export function parsed<S extends v.GenericSchema>(
+  value: string,
+  schema: S,
+  doc: string,
+  shown: Pick<Flag, 'default'> = {},
+): Flag<v.InferOutput<S> | undefined> {
+  const read = ([text]: readonly string[], name: string) => (text === undefined ? text : parse(schema, text, name))
+  return { value, doc, ...shown, read }
+}
 
-  text(name: string): string | undefined {
-    return this.#values.get(name)?.[0]
-  }
+/** Any text. */
+export const text = (value: string, doc: string) => parsed(value, v.string(), doc)
 
-  required(name: string): string {
-    const text = this.text(name)
-    if (text === undefined) throw new UsageError(`--${name} is missing`)
-    return text
-  }
+/** Any number of values that `schema` takes. */
+export function several<S extends v.GenericSchema>(
+  value: string,
+  schema: S,
+  doc: string,
+): Flag<readonly v.InferOutput<S>[]> {
+  return { value, doc, multiple: true, read: (all, name) => all.map((text) => parse(schema, text, name)) }
+}
 
-  /** One or more. */
-  requiredAll(name: string): readonly string[] {
-    this.required(name)
-    return this.all(name)
-  }
+export const texts = (value: string, doc: string) => several(value, v.string(), doc)
 
-  integer(name: string, minimum: number, maximum: number): number | undefined {
-    const text = this.text(name)
-    if (text === undefined) return undefined
-    const value = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN
-    if (value >= minimum && value <= maximum) return value
-    throw new UsageError(`--${name}: expected a whole number from ${minimum} to ${maximum}`)
-  }
-
-  /** A value as one would write it in an environment variable. */
-  parsed<S extends v.GenericSchema>(name: string, schema: S): v.InferOutput<S> | undefined {
-    return this.parsedAll(name, schema)[0]
-  }
-
-  /** Each value of an option that may be given several times. */
-  parsedAll<S extends v.GenericSchema>(name: string, schema: S): readonly v.InferOutput<S>[] {
-    return this.all(name).map((text) => {
-      const result = v.safeParse(schema, fromText(schema, text))
-      if (result.success) return result.output
-      throw new UsageError(`--${name}: ${result.issues[0].message}`)
-    })
-  }
-
-  choice<const T extends string>(name: string, values: readonly T[]): T | undefined {
-    const text = this.text(name)
-    const found = values.find((value) => value === text)
-    if (text === undefined || found !== undefined) return found
-    throw new UsageError(`--${name}: expected one of ${values.join(', ')}`)
+export function required<T>(flag: Flag<T>): Flag<NonNullable<T>> {
+  return {
+    ...flag,
+    read(all, name) {
+      const value = flag.read(all, name)
+      if (all.length === 0 || value === undefined || value === null) throw new UsageError(`--${name} is missing`)
+      return value
+    },
   }
 }
+
+/** A value that has this text if it is not given. */
+export function withDefault<T>(text: string, flag: Flag<T>): Flag<NonNullable<T>> {
+  const { read } = required(flag)
+  return { ...flag, default: text, read: (all, name) => read(all.length === 0 ? [text] : all, name) }
+}
+
+/** What has to stand after the command; its value is a text. */
+export const argument = (doc: string): Flag<string> => ({ doc, read: ([text = '']) => text })
+
+/** What may stand there. */
+export const optionalArgument = (doc: string): Flag<string | undefined> => ({
+  doc,
+  optional: true,
+  read: ([text]) => text,
+})

@@ -1,5 +1,7 @@
 /** What `--help` prints. */
-import { type Command, type CommandName, commands, exitCodes, type Flag } from './commands.ts'
+import { type Command, exitCodes } from './command.ts'
+import { type CommandName, commands } from './commands.ts'
+import type { Flag } from './flags.ts'
 
 const GAP = 2
 
@@ -21,8 +23,8 @@ export function flagText({ doc, default: fallback, multiple }: Flag): string {
 }
 
 /** `hub2mqtt call <topic> [payload]` */
-export function commandUsage(name: string, { positionals = [] }: Pick<Command<unknown>, 'positionals'>): string {
-  const words = positionals.map((one) => (one.optional ? `[${one.name}]` : `<${one.name}>`))
+export function commandUsage(name: string, { positionals }: Pick<Command, 'positionals'>): string {
+  const words = Object.entries(positionals).map(([word, { optional }]) => (optional ? `[${word}]` : `<${word}>`))
   return ['hub2mqtt', name, ...words].join(' ')
 }
 
@@ -31,12 +33,11 @@ const COMMON: readonly (readonly [string, string])[] = [['--help', 'this text']]
 
 /** Help for one command. */
 export function commandHelp(name: CommandName): string {
-  const row: Command<unknown> = commands[name]
-  const { summary, flags, positionals = [] } = row
-  const own = Object.entries<Flag>(flags).map(([flag, row]) => [flagUsage(flag, row), flagText(row)] as const)
-  const places = positionals.map((one) => [one.name, one.doc] as const)
+  const row = commands[name]
+  const own = Object.entries(row.flags).map(([flag, one]) => [flagUsage(flag, one), flagText(one)] as const)
+  const places = Object.entries(row.positionals).map(([word, { doc }]) => [word, doc] as const)
   return [
-    `${commandUsage(name, row)} [options]: ${summary}`,
+    `${commandUsage(name, row)} [options]: ${row.summary}`,
     ...(places.length === 0 ? [] : [`Arguments:\n${columns(places)}`]),
     `Options:\n${columns([...own, ...COMMON])}`,
     EXIT_CODES,

@@ -1,15 +1,13 @@
 /** Reads the command line: what is asked for, or one line that says what was not understood. */
 import { parseArgs } from 'node:util'
+import { UsageError } from '../base/errors.ts'
 import { didYouMean } from '../base/nearest.ts'
-import { type CommandName, type CommandRequest, commands, type Flag, type Positional } from './commands.ts'
-import { Flags, UsageError } from './flags.ts'
+import type { Command } from './command.ts'
+import { type CommandName, commands } from './commands.ts'
 import { commandHelp, programHelp } from './help.ts'
 
-export { exitCodes } from './commands.ts'
-export { UsageError } from './flags.ts'
-
 export type CommandLine =
-  | CommandRequest
+  | ({ readonly command: CommandName } & Pick<Command, 'lasts'> & ReturnType<Command['read']>)
   | { readonly command: 'help'; readonly text: string }
   | { readonly command: 'version' }
 
@@ -46,38 +44,42 @@ function longerNames(name: string): string[] {
   return [...new Set(longer.map((other) => other.split(' ').slice(0, count).join(' ')))]
 }
 
-function readFlags(name: CommandName, args: readonly string[]): Flags {
-  const flags: Readonly<Record<string, Flag>> = commands[name].flags
+function tokensOf(name: CommandName, args: readonly string[]) {
+  const { flags, positionals } = commands[name]
   const options = Object.fromEntries(
     Object.entries(flags).map(([flag, { value }]) => {
       const type: 'string' | 'boolean' = value === undefined ? 'boolean' : 'string'
       return [flag, { type }]
     }),
   )
-  const values = new Map<string, string[]>()
-  const words: string[] = []
-  const { positionals = [] }: { readonly positionals?: readonly Positional[] } = commands[name]
-  const allowPositionals = positionals.length > 0
+  const allowPositionals = Object.keys(positionals).length > 0
   try {
-    const { tokens } = parseArgs({ args: [...args], options, strict: true, allowPositionals, tokens: true })
-    for (const token of tokens) {
-      if (token.kind === 'option') values.set(token.name, [...(values.get(token.name) ?? []), token.value ?? ''])
-      if (token.kind === 'positional') words.push(token.value)
-    }
+    return parseArgs({ args: [...args], options, strict: true, allowPositionals, tokens: true }).tokens
   } catch (error) {
     throw new UsageError(explain(error, name), { cause: error })
   }
-  for (const [flag, all] of values) {
+}
+
+/** The texts that are given for each flag and positional. */
+function textsIn(name: CommandName, args: readonly string[]): ReadonlyMap<string, readonly string[]> {
+  const { flags, positionals } = commands[name]
+  const places = Object.entries(positionals)
+  const texts = new Map<string, string[]>()
+  const words: string[] = []
+  for (const token of tokensOf(name, args)) {
+    if (token.kind === 'option') texts.set(token.name, [...(texts.get(token.name) ?? []), token.value ?? ''])
+    if (token.kind === 'positional') words.push(token.value)
+  }
+  for (const [flag, all] of texts) {
     if (all.length > 1 && !flags[flag]?.multiple) throw new UsageError(`--${flag} is given twice; keep one`)
     if (flags[flag]?.value !== undefined && all.includes('')) throw new UsageError(`--${flag} needs a value after it`)
   }
-  const missing = positionals[words.length]
-  if (missing !== undefined && !missing.optional) {
-    throw new UsageError(`${missing.name} missing; see hub2mqtt ${name} --help`)
-  }
+  const [missing, { optional } = {}] = places[words.length] ?? []
+  if (missing !== undefined && !optional) throw new UsageError(`${missing} missing; see hub2mqtt ${name} --help`)
   // Not repeated, as it may be part of a payload.
-  if (words.length > positionals.length) throw new UsageError('too many arguments; put a payload in quotes')
-  return new Flags(values, words)
+  if (words.length > places.length) throw new UsageError('too many arguments; put a payload in quotes')
+  for (const [at, word] of words.entries()) texts.set(places[at]?.[0] ?? '', [word])
+  return texts
 }
 
 /**
@@ -104,7 +106,8 @@ export function parseCommandLine(argv: readonly string[]): CommandLine {
     if (args.length > 1) throw new UsageError('--version stands alone')
     return { command: 'version' }
   }
-  return commands[name].read(readFlags(name, args))
+  const { lasts, read } = commands[name]
+  return { command: name, lasts, ...read(textsIn(name, args)) }
 }
 
 /** The command whose name has the most of the words that stand first. */

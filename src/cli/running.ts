@@ -1,15 +1,58 @@
-/** `hub2mqtt health`: asks the daemon's listener on this machine how it is. */
+/** `hub2mqtt health` and `hub2mqtt open`: ask the listener of the daemon on this machine. */
+import { existsSync } from 'node:fs'
 import { get } from 'node:http'
 import * as v from 'valibot'
-import { reachable } from '../base/hosts.ts'
+import { ExpectedError, UsageError } from '../base/errors.ts'
+import { fromHere, inUrl, isLoopback, reachable } from '../base/hosts.ts'
 import { parseJson } from '../base/json.ts'
+import { configFileOf, hasPassword, loadHttpConfig } from '../config/load.ts'
+import { addressWith, readToken, tokenFileOf } from '../config/start-token.ts'
+import { type Body, exitCodes } from './command.ts'
 
-export interface HealthAddress {
+const { ok, failed } = exitCodes
+
+interface Given {
+  readonly config: string | undefined
+}
+
+/** Exit code 0: the daemon needs no restart; with `--ready`, it does its work. */
+export const health: Body<Given & { readonly ready: boolean }> = async (io, { config, ready }) => {
+  // The file that is named has to be there; one that the daemon once read may be gone or broken by now.
+  if (config !== undefined && !existsSync(config)) throw new UsageError(`${config}: there is no such file`)
+  const { enabled, host, port } = loadHttpConfig({ file: config, env: io.env })
+  if (!enabled || port === 0) {
+    const why = enabled ? 'http.port is 0: only the log has the port' : 'http.enabled is false'
+    throw new ExpectedError(`${why}, so that nobody can be asked`)
+  }
+  const answer = await askHealth({ host, port }, ready ? '/readyz' : '/healthz').catch((error: unknown) => {
+    const why = error instanceof Error ? error.message : String(error)
+    throw new ExpectedError(`no answer from ${host}:${port}: ${why}`, { cause: error })
+  })
+  if (!answer.isOurs) throw anotherProgram({ host, port })
+  io.print(answer.body.trimEnd())
+  return answer.status === 200 ? ok.code : failed.code
+}
+
+/** Prints the address that logs a browser in, with the token that the daemon keeps for the same configuration. */
+export const open: Body<Given> = async ({ env, print }, { config: file }) => {
+  const http = loadHttpConfig({ file, env })
+  const address = pageAddress(http, configFileOf({ file, env }), hasPassword({ file, env }))
+  // The token is for hub2mqtt alone. While nothing answers, it may be about to start.
+  const answer = await askHealth(http, '/healthz').catch(() => undefined)
+  if (answer?.isOurs === false) throw anotherProgram(http)
+  print(address)
+  return ok.code
+}
+
+interface HealthAddress {
   readonly host: string
   readonly port: number
 }
 
-export interface HealthAnswer {
+const anotherProgram = ({ host, port }: HealthAddress) =>
+  new ExpectedError(`what answers at ${host}:${port} is another program`)
+
+interface HealthAnswer {
   readonly status: number
   readonly body: string
   /** Whether it is of a daemon, and not of another program that listens there. */
@@ -23,7 +66,7 @@ const TIMEOUT_MS = 4000
 const MAX_BYTES = 1024 * 1024
 
 /** Rejects if there is no whole answer in time. */
-export function askHealth({ host, port }: HealthAddress, path: '/healthz' | '/readyz'): Promise<HealthAnswer> {
+function askHealth({ host, port }: HealthAddress, path: '/healthz' | '/readyz'): Promise<HealthAnswer> {
   return new Promise((resolve, reject) => {
     const signal = AbortSignal.timeout(TIMEOUT_MS)
     // Its own agent, since the global one may be told by the environment to use a proxy.
@@ -39,4 +82,23 @@ export function askHealth({ host, port }: HealthAddress, path: '/healthz' | '/re
     })
     request.on('error', reject)
   })
+}
+
+type Listening = HealthAddress & Parameters<typeof tokenFileOf>[0]
+
+/** The address of the page of a daemon that runs with this configuration. @throws ExpectedError if there is none */
+function pageAddress(http: Listening, configFile: string | null, hasPassword: boolean): string {
+  const { host, port } = http
+  const refuse = (why: string): never => {
+    throw new ExpectedError(why)
+  }
+  if (hasPassword) return refuse('http.password is set: the page takes that, and no start-up token')
+  if (!isLoopback(host)) return refuse(`http.host is ${host}: there the page takes http.password`)
+  if (port === 0) return refuse('http.port is 0: only what hub2mqtt prints when it starts has the address')
+  const file = tokenFileOf(http, configFile)
+  if (file === null) return refuse('no file keeps a start-up token: name one by http.token_file, or give --config')
+  const token =
+    readToken(file) ??
+    refuse(`${file}: no start-up token; hub2mqtt writes it when it starts, unless there is an http.password`)
+  return addressWith(fromHere(`http://${inUrl(host)}:${port}`), token)
 }

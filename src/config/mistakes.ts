@@ -1,7 +1,9 @@
 /** Collects the mistakes of a configuration, to report all of them at once, without secrets. */
 
+import { UsageError } from '../base/errors.ts'
+
 /** The configuration cannot be used. The process exits before it opens anything. */
-export class ConfigError extends Error {
+export class ConfigError extends UsageError {
   override readonly name = 'ConfigError'
   /** One readable line each: the key and its place, what was expected, how to fix it. */
   readonly mistakes: readonly string[]

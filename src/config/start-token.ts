@@ -1,21 +1,17 @@
 /** The start-up token: what shows that a request comes from who started hub2mqtt, while there is no password. */
 import { randomBytes } from 'node:crypto'
 import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs'
-import { fromHere, inUrl, isLoopback } from '../base/hosts.ts'
 import { isOurs, writeWhole } from './own-file.ts'
 
 const FORM = /^[\w-]{43}$/
 const MAX_BYTES = 256
 const { O_RDONLY, O_NONBLOCK, O_NOFOLLOW } = constants
 
-interface Listening {
-  readonly host: string
-  readonly port: number
-  readonly token_file: string | null
-}
-
 /** Where it is kept: as `http.token_file` says, else beside the configuration file; `null`: nowhere. */
-export function tokenFileOf({ token_file }: Pick<Listening, 'token_file'>, configFile: string | null): string | null {
+export function tokenFileOf(
+  { token_file }: { readonly token_file: string | null },
+  configFile: string | null,
+): string | null {
   return token_file ?? (configFile === null ? null : `${configFile}.token`)
 }
 
@@ -69,25 +65,3 @@ export async function startToken(
 
 /** The address that logs a browser in. */
 export const addressWith = (address: string, token: string): string => `${address}?token=${token}`
-
-/** There is no such address; the message says why. */
-export class PageAddressError extends Error {
-  override readonly name = 'PageAddressError'
-}
-
-/** The same of a daemon that runs with this configuration. @throws PageAddressError */
-export function pageAddress(http: Listening, configFile: string | null, hasPassword: boolean): string {
-  const { host, port } = http
-  const refuse = (why: string): never => {
-    throw new PageAddressError(why)
-  }
-  if (hasPassword) return refuse('http.password is set: the page takes that, and no start-up token')
-  if (!isLoopback(host)) return refuse(`http.host is ${host}: there the page takes http.password`)
-  if (port === 0) return refuse('http.port is 0: only what hub2mqtt prints when it starts has the address')
-  const file = tokenFileOf(http, configFile)
-  if (file === null) return refuse('no file keeps a start-up token: name one by http.token_file, or give --config')
-  const token =
-    readToken(file) ??
-    refuse(`${file}: no start-up token; hub2mqtt writes it when it starts, unless there is an http.password`)
-  return addressWith(fromHere(`http://${inUrl(host)}:${port}`), token)
-}

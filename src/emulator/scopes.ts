@@ -1,4 +1,5 @@
 /** Permissions of API keys: how scopes are written, and what each grants. */
+import { UsageError } from '../base/errors.ts'
 import { HubError } from './hub-error.ts'
 
 /** What the routes ask for. Keys may say `hub.` or `homey.`; inside, and in every answer, it is `homey.`. */
@@ -59,7 +60,7 @@ export function admit(keys: Keys, key: string | undefined, needs: Needs): readon
 }
 
 /** Thrown for options a person typed; the message is meant for that person and never repeats a key. */
-export class EmulatorOptionError extends Error {
+export class EmulatorOptionError extends UsageError {
   override readonly name = 'EmulatorOptionError'
 }
 

@@ -4,6 +4,7 @@ import { createServer, type Server } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { Aedes, type AedesOptions, type PublishPacket } from 'aedes'
 import type { Logger } from 'pino'
+import { ExpectedError } from '../base/errors.ts'
 import { systemCode } from '../base/failures.ts'
 import { inUrl, isLoopback } from '../base/hosts.ts'
 import { sameSecret } from '../base/secrets.ts'
@@ -39,7 +40,7 @@ export interface EmbeddedBrokerOptions {
 }
 
 /** The embedded broker cannot be started as it is configured; the message says what to do. */
-export class EmbeddedBrokerError extends Error {
+export class EmbeddedBrokerError extends ExpectedError {
   override readonly name = 'EmbeddedBrokerError'
   readonly code: 'unsafe_host' | 'port_in_use' | 'cannot_listen'
 

@@ -1,6 +1,7 @@
 /** A connection for a short task, made as the bridge makes its own: with the same login and the same versions of MQTT. */
 import type { IPublishPacket } from 'mqtt'
 import type { Clock } from '../base/clock.ts'
+import { ExpectedError } from '../base/errors.ts'
 import { CLOSED_BY_US, Connection } from './connection.ts'
 import { errorFailure, type Failure } from './failure.ts'
 import { Login } from './login.ts'
@@ -25,7 +26,7 @@ const CONNECT_TIMEOUT_MS = 10_000
 export type SessionErrorCode = 'no_connection' | 'timeout' | 'subscription_denied' | 'publish_denied' | 'no_subscribers'
 
 /** The task has no connection any more, or no time. */
-export class SessionError extends Error {
+export class SessionError extends ExpectedError {
   override readonly name = 'SessionError'
   readonly code: SessionErrorCode
   readonly failure: Failure | undefined

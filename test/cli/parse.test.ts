@@ -1,57 +1,62 @@
-import { describe, expect, expectTypeOf, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
+import { UsageError } from '../../src/base/errors.ts'
+import { command, exitCodes } from '../../src/cli/command.ts'
 import { commands } from '../../src/cli/commands.ts'
-import { type CommandLine, exitCodes, parseCommandLine, UsageError } from '../../src/cli/parse.ts'
+import { given, required, text } from '../../src/cli/flags.ts'
+import { parseCommandLine } from '../../src/cli/parse.ts'
 
 const parse = (line: string) => parseCommandLine(line.split(' ').filter((word) => word !== ''))
 
 /** What an emulated hub is told unless something is given. */
-const PLAIN = { apiKeys: [], appFolders: [], limits: {}, simulated: false, crashes: false }
+const PLAIN = {
+  ...{ host: '127.0.0.1', 'api-key': [], app: [] },
+  ...{ simulated: false, crashes: false, 'no-rate-limit': false },
+}
 
 describe('a command line', () => {
-  it.each<[string, CommandLine]>([
-    ['', { command: 'run' }],
-    ['run', { command: 'run' }],
-    ['--config a.yaml', { command: 'run', config: 'a.yaml' }],
-    ['run --config=a.yaml', { command: 'run', config: 'a.yaml' }],
-    ['demo', { command: 'demo' }],
-    ['open', { command: 'open' }],
-    ['open --config a.yaml', { command: 'open', config: 'a.yaml' }],
-    ['demo --config a.yaml', { command: 'demo', config: 'a.yaml' }],
-    ['health', { command: 'health', ready: false }],
-    ['health --ready --config a.yaml', { command: 'health', ready: true, config: 'a.yaml' }],
-    ['check-config --config a.yaml', { command: 'check-config', connect: false, config: 'a.yaml' }],
-    ['--version', { command: 'version' }],
-    ['call home/cmd/speak Hello', { command: 'call', topic: 'home/cmd/speak', payload: 'Hello', timeoutMs: 15_000 }],
+  it.each<[string, string, object]>([
+    ['', 'run', {}],
+    ['run', 'run', {}],
+    ['--config a.yaml', 'run', { config: 'a.yaml' }],
+    ['run --config=a.yaml', 'run', { config: 'a.yaml' }],
+    ['demo', 'demo', {}],
+    ['open', 'open', {}],
+    ['open --config a.yaml', 'open', { config: 'a.yaml' }],
+    ['demo --config a.yaml', 'demo', { config: 'a.yaml' }],
+    ['health', 'health', { ready: false }],
+    ['health --ready --config a.yaml', 'health', { ready: true, config: 'a.yaml' }],
+    ['check-config --config a.yaml', 'check-config', { connect: false, config: 'a.yaml' }],
+    ['call home/cmd/speak Hello', 'call', { topic: 'home/cmd/speak', payload: 'Hello', timeout: 15_000 }],
     [
       'call --timeout 2s --config a.yaml home/x/cmd/y -- -5',
-      { command: 'call', topic: 'home/x/cmd/y', payload: '-5', timeoutMs: 2000, config: 'a.yaml' },
+      'call',
+      { topic: 'home/x/cmd/y', payload: '-5', timeout: 2000, config: 'a.yaml' },
     ],
-    ['emulate', { command: 'emulate', host: '127.0.0.1', port: 8080, ...PLAIN }],
+    ['emulate', 'emulate', PLAIN],
     [
       'emulate --data d --store s --app one --app two --memory-limit 64MiB --cpu-limit 50 --speech-command say',
+      'emulate',
       {
-        command: 'emulate',
-        host: '127.0.0.1',
-        port: 8080,
         ...PLAIN,
         data: 'd',
         store: 's',
-        appFolders: ['one', 'two'],
-        limits: { memory: 64 * 1024 * 1024, cpu: 0.5 },
-        speechCommand: 'say',
+        app: ['one', 'two'],
+        'memory-limit': 64 * 1024 * 1024,
+        'cpu-limit': 50,
+        'speech-command': 'say',
       },
     ],
-    ['emulate new-app com.example.x', { command: 'emulate new-app', id: 'com.example.x' }],
-    ['emulate new-app com.example.x dir', { command: 'emulate new-app', id: 'com.example.x', folder: 'dir' }],
+    ['emulate new-app com.example.x', 'emulate new-app', { id: 'com.example.x' }],
+    ['emulate new-app com.example.x dir', 'emulate new-app', { id: 'com.example.x', folder: 'dir' }],
     [
       'emulate --host :: --port 0 --flavour older --api-key a=hub.app,hub --api-key b=hub.app.readonly --file f --apps 50 --crashes',
+      'emulate',
       {
-        command: 'emulate',
         ...PLAIN,
         host: '::',
         port: 0,
         flavour: 'older',
-        apiKeys: ['a=hub.app,hub', 'b=hub.app.readonly'],
+        'api-key': ['a=hub.app,hub', 'b=hub.app.readonly'],
         file: 'f',
         apps: 50,
         crashes: true,
@@ -59,23 +64,19 @@ describe('a command line', () => {
     ],
     [
       'emulate --flavour self-hosted --no-rate-limit --control-port 0',
-      {
-        command: 'emulate',
-        host: '127.0.0.1',
-        port: 4859,
-        flavour: 'self-hosted',
-        ...PLAIN,
-        rateLimit: false,
-        controlPort: 0,
-      },
+      'emulate',
+      { ...PLAIN, flavour: 'self-hosted', 'no-rate-limit': true, 'control-port': 0 },
     ],
     [
       'emulate keys create --scope hub.app --scope hub.speech --data d --name tablet',
-      { command: 'emulate keys create', data: 'd', scopes: ['hub.app', 'hub.speech'], name: 'tablet' },
+      'emulate keys create',
+      { data: 'd', scope: ['hub.app', 'hub.speech'], name: 'tablet' },
     ],
-    ['emulate keys list --data d', { command: 'emulate keys list', data: 'd' }],
-    ['emulate keys revoke 1a2b --data d', { command: 'emulate keys revoke', data: 'd', id: '1a2b' }],
-  ])('%j is understood', (line, wanted) => expect(parse(line)).toEqual(wanted))
+    ['emulate keys list --data d', 'emulate keys list', { data: 'd' }],
+    ['emulate keys revoke 1a2b --data d', 'emulate keys revoke', { data: 'd', id: '1a2b' }],
+  ])('%j is understood', (line, command, flags) => expect(parse(line)).toMatchObject({ command, flags }))
+
+  it('asks for the version', () => expect(parse('--version')).toEqual({ command: 'version' }))
 
   it.each([
     ['rnu', /^unknown command "rnu"; did you mean run\?$/],
@@ -131,11 +132,19 @@ describe('a command line', () => {
     }
   })
 
-  it('gives each command its own type', () => {
-    expectTypeOf<Extract<CommandLine, { command: 'emulate' }>['flavour']>().toEqualTypeOf<
-      'older' | 'newer' | 'self-hosted' | 'reference' | undefined
-    >()
-    expectTypeOf<Extract<CommandLine, { command: 'run' }>['config']>().toEqualTypeOf<string | undefined>()
+  it('gives a body the values of its own flags and arguments, in the types that the table says', async () => {
+    const echo = command({
+      ...{ summary: '', flags: { url: required(text('URL', '')), yes: given('') } },
+      body:
+        async () =>
+        (_io, { url, yes }: { readonly url: string; readonly yes: boolean }) =>
+          yes ? url.length : 0,
+    })
+    const io = { env: {}, stdin: process.stdin, print() {}, warn() {} }
+    expect(await echo.read(new Map(Object.entries({ url: ['abc'], yes: [''] }))).run(io)).toBe(3)
+    const wrong = (_io: object, { url }: { readonly url: number }) => url
+    // @ts-expect-error A text is no number.
+    command({ summary: '', flags: { url: text('URL', '') }, body: async () => wrong })
   })
 })
 

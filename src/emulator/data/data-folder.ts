@@ -2,10 +2,11 @@
 import { chmodSync, closeSync, existsSync, lstatSync, mkdirSync, openSync, readdirSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import { ExpectedError } from '../../base/errors.ts'
 import { syncFolderNow } from './sync.ts'
 
 /** The data folder cannot be used; the message is for the person who named it. */
-export class HubDataError extends Error {
+export class HubDataError extends ExpectedError {
   override readonly name = 'HubDataError'
 }
 

@@ -20,8 +20,8 @@ const ABSENT = ['vite', 'bufferutil', 'utf-8-validate']
  */
 const FILES = [
   { name: 'start', of: ['src/main.ts'] },
-  { name: 'config', of: ['src/config/load.ts', 'src/config/describe.ts', 'src/cli/running.ts'] },
-  { name: 'daemon', of: ['src/app.ts', 'src/observability/log.ts'] },
+  { name: 'config', of: ['src/config/load.ts', 'src/cli/check-config.ts', 'src/cli/running.ts'] },
+  { name: 'daemon', of: ['src/app.ts', 'src/cli/run.ts'] },
 ]
 
 type Imports = (module: string) => readonly string[]

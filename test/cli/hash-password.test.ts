@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import { describe, expect, it } from 'vitest'
-import { readPassword } from '../../src/cli/read-password.ts'
+import { readPassword } from '../../src/cli/hash-password.ts'
 
 describe('the password to hash', () => {
   it.each(['correct horse\n', 'correct horse', 'correct horse\r\nmore\n'])('is the first line of %j', async (input) => {

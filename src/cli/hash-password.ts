@@ -1,8 +1,16 @@
-/** The password that `hub2mqtt hash-password` hashes. */
+/** `hub2mqtt hash-password`: reads a password and prints its hash for `http.password`. */
 import { createInterface } from 'node:readline'
 import * as v from 'valibot'
+import { UsageError } from '../base/errors.ts'
+import { hashPassword } from '../base/secrets.ts'
 import { pagePassword } from '../config/page-access.ts'
-import { UsageError } from './flags.ts'
+import { type Body, exitCodes } from './command.ts'
+
+export const printHash: Body<object> = async ({ stdin, print, warn }) => {
+  if (stdin.isTTY) warn('the password, then Enter (it shows):')
+  print(await hashPassword(await readPassword(stdin)))
+  return exitCodes.ok.code
+}
 
 /** The first line, by the rules of the option: what is printed for it is taken. @throws {UsageError} */
 export async function readPassword(input: NodeJS.ReadableStream): Promise<string> {

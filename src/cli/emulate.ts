@@ -1,0 +1,115 @@
+/** `hub2mqtt emulate` and what begins with it: an emulated hub, its apps and its API keys. */
+import { randomBytes } from 'node:crypto'
+import { emulate, parseApiKey } from '../emulator/command.ts'
+import type { Flavour } from '../emulator/records.ts'
+import { shownText } from '../observability/controls.ts'
+import { type Body, exitCodes } from './command.ts'
+import { stopSignal } from './signals.ts'
+
+interface Given {
+  readonly host: string
+  readonly port: number | undefined
+  readonly flavour: Flavour | undefined
+  readonly 'api-key': readonly string[]
+  readonly file: string | undefined
+  readonly app: readonly string[]
+  readonly data: string | undefined
+  readonly store: string | undefined
+  readonly 'memory-limit': number | undefined
+  readonly 'cpu-limit': number | undefined
+  readonly 'speech-command': string | undefined
+  readonly simulated: boolean
+  readonly apps: number | undefined
+  readonly crashes: boolean
+  readonly 'control-port': number | undefined
+  readonly 'no-rate-limit': boolean
+}
+
+/** What the flags say about the hub; those that are left out are not there, as a file may name another value. */
+export function hubOptions({
+  'memory-limit': memory,
+  'cpu-limit': percent,
+  'no-rate-limit': anyRate,
+  ...flags
+}: Given) {
+  return {
+    ...flags,
+    port: flags.port ?? (flags.flavour === 'self-hosted' ? 4859 : 8080),
+    limits: { ...(memory !== undefined && { memory }), ...(percent !== undefined && { cpu: percent / 100 }) },
+    ...(anyRate && { rateLimit: false }),
+    apiKeys: flags['api-key'].map(parseApiKey),
+    appFolders: flags.app,
+    speechCommand: flags['speech-command'],
+  }
+}
+
+export const emulateHub: Body<Given> = async ({ print, warn }, flags) => {
+  const { file, 'api-key': given, 'control-port': controlPort } = flags
+  // Without a key nothing could use the hub. A file may have its own, and so may a data folder.
+  const spare = given.length === 0 && file === undefined ? newKey() : undefined
+  await using emulation = await emulate({
+    ...hubOptions(flags),
+    spareKey: spare,
+    onSpeak: (text) => print(`says: ${shownText(text)}`),
+    onLine: (id, line) => print(`${id}: ${shownText(line)}`),
+    tell: (problem) => warn(`hub2mqtt: ${shownText(problem)}`),
+  })
+  const { hub } = emulation
+  print(`emulated hub listening on ${hub.url}`)
+  await using control =
+    controlPort === undefined
+      ? undefined
+      : await (await import('../emulator/control/server.ts')).openControl(hub, controlPort)
+  if (control !== undefined) print(`its control port: ${control.url}`)
+  if (spare !== undefined && !emulation.hasOwnKeys) {
+    print(`its API key, made for this run: ${spare.key} (${spare.scopes.join(', ')})`)
+  }
+  const signal = stopSignal()
+  await new Promise((resolve) => signal.addEventListener('abort', resolve))
+  return exitCodes.ok.code
+}
+
+/** A key of an emulated hub that may do everything. */
+export const newKey = () => ({ key: randomBytes(16).toString('hex'), scopes: ['hub.app', 'hub.speech'] })
+
+export const newApp: Body<{ readonly id: string; readonly folder: string | undefined }> = async (io, given) => {
+  const { newAppFolder } = await import('../emulator/processes/new-app.ts')
+  const made = await newAppFolder(given.id, given.folder)
+  // Single quotes keep everything but themselves from a shell; Windows knows only double ones.
+  const quoted = process.platform === 'win32' ? `"${made}"` : `'${made.replaceAll("'", "'\\''")}'`
+  const typed = shownText(/[^\w./:\\-]/.test(made) ? quoted : made)
+  io.print(`made ${shownText(made)}; try it:\n\n  npm test --prefix ${typed}\n  hub2mqtt emulate --app ${typed}\n`)
+  return exitCodes.ok.code
+}
+
+interface Kept {
+  readonly data: string
+}
+
+export const createKey: Body<Kept & { readonly scope: readonly string[]; readonly name: string | undefined }> = async (
+  { print, warn },
+  { data, scope, name = '' },
+) => {
+  using keys = await keysIn(data, { make: true })
+  const { id, key } = keys.create(scope, name)
+  print(key)
+  // Apart from the key, so that a script can read that.
+  warn(`id ${id}; the key is not shown again`)
+  return exitCodes.ok.code
+}
+
+export const listKeys: Body<Kept> = async ({ print }, { data }) => {
+  using keys = await keysIn(data)
+  for (const line of keys.list()) print(shownText(line))
+  return exitCodes.ok.code
+}
+
+export const revokeKey: Body<Kept & { readonly id: string }> = async (_io, { data, id }) => {
+  using keys = await keysIn(data)
+  keys.revoke(id)
+  return exitCodes.ok.code
+}
+
+async function keysIn(data: string, options: { readonly make?: true } = {}) {
+  return (await import('../emulator/data/keys-command.ts')).keysOf(data, options)
+}

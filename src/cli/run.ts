@@ -1,0 +1,83 @@
+/** `hub2mqtt run`: the daemon, from its configuration to its end. */
+import { systemClock } from '../base/clock.ts'
+import { VERSION } from '../base/version.ts'
+import { type LoadOptions, loadConfig } from '../config/load.ts'
+import { ConfigError } from '../config/mistakes.ts'
+import { createLog, type Log } from '../observability/log.ts'
+import { type Body, exitCodes } from './command.ts'
+import { limitHeap, limitHeapAtRest } from './memory.ts'
+import { daemonSignals } from './signals.ts'
+
+const BUFFER_POOL_BYTES = 512
+
+export const run: Body<{ readonly config: string | undefined }> = ({ env }, { config }) => daemon({ file: config, env })
+
+/**
+ * @param onReady - Called once, when the bridge does its work for the first time.
+ * @param onPage - Called with the address that logs a browser in.
+ */
+export async function daemon(
+  request: LoadOptions,
+  onReady = () => {},
+  onPage?: (address: string) => void,
+): Promise<number> {
+  // mqtt-packet keeps a few bytes for each length of packet it has seen, and each keeps the pool around it alive: with
+  // pools of the usual size that is memory which grows for weeks.
+  Buffer.poolSize = BUFFER_POOL_BYTES
+  const begun = await begin(request)
+  const log = createLog({ ...begun.loaded.config.log, secrets: begun.loaded.secrets })
+  exitOnMistake(log)
+  const { signal, onReload } = daemonSignals()
+  const world = { version: VERSION, clock: systemClock, random: Math.random, log, signal, onReload }
+  const app = await import('../app.ts')
+  const shown = { ...world, onPage: onPage ?? printerOf(log) }
+  const { firstRun, loaded: unfinished, problem } = begun
+  const sessions = firstRun && (await firstRun(request, { loaded: unfinished, problem }, shown))
+  if (signal.aborted) return exitCodes.ok.code
+  const loaded = sessions === undefined ? begun.loaded : loadConfig(request)
+  const { secrets, warnings, fileIsEmpty } = loaded
+  for (const secret of secrets) log.addSecret(secret)
+  const hubs = Object.keys(loaded.config.hubs).length
+  limitHeap(hubs)
+  for (const warning of warnings) log.warn(warning)
+  await app.run({
+    ...loaded,
+    // A file that an editor has only begun to write must not take everything away.
+    load: () => loadConfig({ ...request, requireContent: !fileIsEmpty }),
+    ...(sessions && { sessions }),
+    ...shown,
+    onReady() {
+      limitHeapAtRest(hubs)
+      onReady()
+    },
+  })
+  return exitCodes.ok.code
+}
+
+/** Prints the address of the page, which is the same after a set-up. It is no line of the log, which others may read. */
+function printerOf(log: Log): (address: string) => void {
+  let printed: string | undefined
+  return (address) => {
+    if (address !== printed) log.print(`the page, to look and to change things: ${address}`)
+    printed = address
+  }
+}
+
+/** The configuration; or one that lacks only a hub, what is wrong with it, and what serves the set-up page. */
+async function begin(request: LoadOptions) {
+  try {
+    return { loaded: loadConfig(request) }
+  } catch (problem) {
+    if (!(problem instanceof ConfigError)) throw problem
+    const { firstRun, loadUnfinished } = await (await import('../app.ts')).importFirstRun()
+    return { loaded: loadUnfinished(problem, request), problem, firstRun }
+  }
+}
+
+/** An error that nothing caught: logs it with its context and exits; the will informs the subscribers. */
+function exitOnMistake(log: Log): void {
+  process.on('uncaughtException', (error, origin) => {
+    log.fatal({ err: error, origin }, 'hub2mqtt made a mistake that it cannot go on from')
+    process.exit(exitCodes.failed.code)
+  })
+}
