@@ -4,11 +4,21 @@
  */
 import { isRecord } from '../../base/json.ts'
 import { type Evidence, type Kind, kindOfHub } from './evidence.ts'
-import { errorOf, type Observation, type Outcome, outcomeOf } from './observation.ts'
-import { type ProbeName, type Question, whyNot } from './probes.ts'
-import { kindOf } from './shapes.ts'
-import { failed, isAway, notTried, told, unknown, type Verdict, verdict } from './verdict.ts'
-import type { Trial } from './writes.ts'
+import { errorOf, isAway, type Observation, outcomeOf, told } from './observation.ts'
+import {
+  ANY,
+  answer,
+  failed,
+  field,
+  type Judge,
+  KNOWN,
+  notTried,
+  refusal,
+  shown,
+  unknown,
+  type Verdict,
+  verdict,
+} from './verdict.ts'
 
 /** `R` the reference, `S` the official client and its specification, `M` measured on a hub, `I` inference. */
 export type Mark = 'R' | 'S' | 'M' | 'I'
@@ -17,350 +27,159 @@ export interface Expectation {
   /** Stable: a reader of the JSON report may rely on it. */
   readonly id: string
   readonly mark: Mark
-  /** Kinds of hubs of which it is expected; default: all. */
-  readonly only?: readonly Kind[]
   /** One sentence. */
   readonly says: string
-  readonly judge: (evidence: Evidence) => Verdict
+  readonly judge: Judge
+  /** Kinds of hubs of which it is expected; default: all. */
+  readonly only: readonly Kind[] | undefined
 }
 
-/** All of which more is known than the reference says. */
-const WIRE: readonly Kind[] = ['older', 'newer', 'self-hosted', 'unknown']
+const is401 = ({ status }: Observation) => status === 401
+const is404 = ({ status }: Observation) => status === 404
 
-type Name = ProbeName | Question
+const ping =
+  (prefix: 'manager' | 'managers'): Judge =>
+  ({ reading: { pings } }) =>
+    verdict(outcomeOf(pings[prefix]) === 'ok', told(pings[prefix]))
 
-/** A row that looks at a success; what the key may not, and what a hub that was away did not say, is not known. */
-function answer(name: Name, agrees: (value: unknown) => boolean = () => true) {
-  return ({ reading }: Evidence): Verdict => {
-    const seen = reading.answers.get(name)
-    if (seen === undefined) return notTried(whyNot(reading, name))
-    if (outcomeOf(seen) !== 'ok') return failed(seen)
-    return verdict(agrees(seen.value), `${told(seen)}, ${kindOf(seen.value)}`)
-  }
+const pingIdentity: Judge = ({ reading: { pings, prefix } }) => {
+  const { id, firmware } = pings[prefix]
+  const found = `${id === null ? 'no id' : 'an id'}, ${firmware === null ? 'no version' : 'a version'}`
+  return id === null && firmware === null ? unknown(found) : verdict(id !== null && firmware !== null, found)
 }
 
-/** A row that looks at how something is refused. */
-function refusal(name: Name, outcomes: readonly Outcome[], agrees: (seen: Observation) => boolean) {
-  return ({ reading }: Evidence): Verdict => {
-    const seen = reading.answers.get(name)
-    if (seen === undefined) return notTried(whyNot(reading, name))
-    return isAway(seen) || !['ok', ...outcomes].includes(outcomeOf(seen))
-      ? failed(seen)
-      : verdict(agrees(seen), told(seen))
-  }
+const errorBody: Judge = ({ reading: { answers } }) => {
+  const seen = (['unknownApp', 'noKey', 'unknownKey'] as const)
+    .map((name) => answers.get(name))
+    .find((one) => one !== undefined && !isAway(one) && outcomeOf(one) !== 'ok')
+  return seen === undefined
+    ? unknown('nothing was refused')
+    : verdict(errorOf(seen.value) !== null, `${seen.status}, ${seen.content}`)
 }
 
-/** A row that looks at what a trial has shown. */
-const shown =
-  (trial: Trial) =>
-  ({ writes, reading }: Evidence): Verdict =>
-    writes?.trials.get(trial) ?? notTried(whyNot(reading, 'updateApp'))
+const isObject = (value: unknown): boolean => typeof value === 'object' && value !== null
 
-/** A row about a field of the records. Any may be missing, which some hubs say by `null`. */
-function field(name: string, agrees: (value: unknown, kind: Kind) => boolean) {
-  return (evidence: Evidence): Verdict => {
-    const values = evidence.reading.records.map((record) => record[name]).filter((value) => value !== undefined)
-    const { kind } = kindOfHub(evidence)
-    if (values.length === 0) return unknown('no record has it')
-    if (values.every((value) => value === null) && !agrees(null, kind)) return unknown('null')
-    const found = [...new Set(values.map(kindOf))].sort().join(' | ')
-    return verdict(
-      values.every((value) => value === null || agrees(value, kind)),
-      found,
-    )
-  }
+const isUpdate = (value: unknown, kind: Kind): boolean =>
+  value === null || isRecord(value) || typeof value === 'boolean' || (kind !== 'older' && typeof value === 'string')
+
+const isUsage = (value: unknown): boolean =>
+  isRecord(value) && ['cpu', 'mem'].every((key) => typeof (value[key] ?? 0) === 'number')
+
+const rateLimit: Judge = ({ limit, noLimit }) => {
+  if (limit === null) return notTried(noLimit)
+  const { sent, limitedAfter } = limit
+  if (limitedAfter === null) return unknown(`none of ${sent}`)
+  return verdict(limitedAfter >= 3 && limitedAfter <= 5, `after ${limitedAfter} of ${sent}`)
 }
 
-const ANY: readonly Outcome[] = ['absent', 'refused', 'rejected', 'failed']
-/** Of a key that the hub knows. */
-const KNOWN: readonly Outcome[] = ['absent', 'rejected', 'failed']
+const retryAfter: Judge = ({ limit, noLimit }) => {
+  if (limit === null) return notTried(noLimit)
+  if (limit.limitedAfter === null) return unknown('there was no 429')
+  return verdict(limit.retryAfter !== null, limit.retryAfter === null ? 'it does not' : 'it does')
+}
 
-const taken = (takes: boolean | null): Verdict =>
-  takes === null ? unknown('the hub was away') : verdict(takes, takes ? 'it does' : 'it does not')
+const protocol =
+  (version: 3 | 4): Judge =>
+  ({ protocols: { [version]: takes } }) =>
+    takes === null ? unknown('the hub was away') : verdict(takes, takes ? 'it does' : 'it does not')
 
 /** A key that may not list the apps is refused over the realtime channel as well. */
-function refusalOfKey({ answers }: Evidence['reading']): Verdict | undefined {
+function refusalOfKey({ reading: { answers } }: Evidence): Verdict | undefined {
   const seen = answers.get('getApps')
   return seen !== undefined && outcomeOf(seen) === 'refused' ? failed(seen) : undefined
 }
 
-export const EXPECTATIONS: readonly Expectation[] = [
-  {
-    id: 'prefix-managers',
-    only: ['reference'],
-    mark: 'R',
-    says: 'Managers answer below /api/managers/.',
-    judge: ({ reading: { pings } }) => verdict(outcomeOf(pings.managers) === 'ok', told(pings.managers)),
-  },
-  {
-    id: 'prefix-manager',
-    only: WIRE,
-    mark: 'S',
-    says: 'Managers answer below /api/manager/.',
-    judge: ({ reading: { pings } }) => verdict(outcomeOf(pings.manager) === 'ok', told(pings.manager)),
-  },
-  {
-    id: 'ping-identity',
-    only: WIRE,
-    mark: 'S',
-    says: 'An answer to a ping has X-Homey-ID and X-Homey-Version, or neither.',
-    judge({ reading: { pings, prefix } }) {
-      const { id, firmware } = pings[prefix]
-      const found = `${id === null ? 'no id' : 'an id'}, ${firmware === null ? 'no version' : 'a version'}`
-      return id === null && firmware === null ? unknown(found) : verdict(id !== null && firmware !== null, found)
-    },
-  },
-  {
-    id: 'ping-other',
-    only: WIRE,
-    mark: 'S',
-    says: 'A ping for the id of another hub is answered false.',
-    judge: answer('pingOther', (value) => value === false),
-  },
-  {
-    id: 'no-key',
-    mark: 'M',
-    says: 'Without a key the answer is 401.',
-    judge: refusal('noKey', ANY, ({ status }) => status === 401),
-  },
-  {
-    id: 'unknown-key',
-    mark: 'M',
-    says: 'A key that the hub does not know is answered 401.',
-    judge: refusal('unknownKey', ANY, ({ status }) => status === 401),
-  },
-  {
-    id: 'session-me',
-    only: WIRE,
-    mark: 'S',
-    says: 'A key reports its scopes.',
-    judge: answer('getSessionMe'),
-  },
-  {
-    id: 'apps-by-id',
-    mark: 'R',
-    says: 'getApps answers an object keyed by the id of each app.',
-    judge: answer('getApps', isRecord),
-  },
-  {
-    id: 'unknown-app',
-    mark: 'I',
-    says: 'An unknown app is answered 404.',
-    judge: refusal('unknownApp', KNOWN, ({ status }) => status === 404),
-  },
-  {
-    id: 'absent-method',
-    mark: 'M',
-    says: 'An unknown method is answered 404, or 500 with missing_api_method.',
-    judge: refusal('absentMethod', KNOWN, (seen) => outcomeOf(seen) === 'absent'),
-  },
-  {
-    id: 'error-body',
-    only: WIRE,
-    mark: 'M',
-    says: 'A refusal has a JSON body with error.',
-    judge({ reading: { answers } }) {
-      const seen = (['unknownApp', 'noKey', 'unknownKey'] as const)
-        .map((name) => answers.get(name))
-        .find((one) => one !== undefined && !isAway(one) && outcomeOf(one) !== 'ok')
-      return seen === undefined
-        ? unknown('nothing was refused')
-        : verdict(errorOf(seen.value) !== null, `${seen.status}, ${seen.content}`)
-    },
-  },
-  {
-    id: 'usage',
-    only: ['newer', 'self-hosted'],
-    mark: 'S',
-    says: 'getAppUsage exists.',
-    judge: answer('getAppUsage'),
-  },
-  {
-    id: 'locales',
-    mark: 'R',
-    says: 'getAppLocales answers an object.',
-    judge: answer('getAppLocales', isRecord),
-  },
-  {
-    id: 'settings',
-    mark: 'R',
-    says: 'getAppSettings answers an object.',
-    judge: answer('getAppSettings', isRecord),
-  },
-  {
-    id: 'voices',
-    only: ['older'],
-    mark: 'S',
-    says: 'Speech output exists, with a list of voices.',
-    judge: answer('getVoices', (value) => typeof value === 'object' && value !== null),
-  },
-  {
-    id: 'field-state',
-    mark: 'S',
-    says: 'An app has a state as a text.',
-    judge: field('state', (value) => typeof value === 'string'),
-  },
-  {
-    id: 'field-update-available',
-    mark: 'S',
-    says: 'updateAvailable is an object or null (older), true or false (newer) or the version (self-hosted).',
-    judge: field(
-      'updateAvailable',
-      (value, kind) =>
-        value === null ||
-        isRecord(value) ||
-        typeof value === 'boolean' ||
-        (kind !== 'older' && typeof value === 'string'),
-    ),
-  },
-  {
-    id: 'field-crashed-count',
-    only: ['newer', 'self-hosted'],
-    mark: 'S',
-    says: 'Crashes are counted as crashedCount.',
-    judge: field('crashedCount', Number.isInteger),
-  },
-  {
-    id: 'field-exit-count',
-    only: ['older', 'reference'],
-    mark: 'S',
-    says: 'Crashes are counted as exitCount.',
-    judge: field('exitCount', Number.isInteger),
-  },
-  {
-    id: 'field-usage',
-    mark: 'S',
-    says: 'cpu and mem in usage are numbers.',
-    judge: field(
-      'usage',
-      (value) => isRecord(value) && ['cpu', 'mem'].every((key) => typeof (value[key] ?? 0) === 'number'),
-    ),
-  },
-  {
-    id: 'rate-limit',
-    mark: 'M',
-    says: 'If quick requests bring 429, then about four do.',
-    judge({ limit, noLimit }) {
-      if (limit === null) return notTried(noLimit)
-      const { sent, limitedAfter } = limit
-      if (limitedAfter === null) return unknown(`none of ${sent}`)
-      return verdict(limitedAfter >= 3 && limitedAfter <= 5, `after ${limitedAfter} of ${sent}`)
-    },
-  },
-  {
-    id: 'retry-after',
-    mark: 'I',
-    says: 'A 429 has Retry-After.',
-    judge({ limit, noLimit }) {
-      if (limit === null) return notTried(noLimit)
-      if (limit.limitedAfter === null) return unknown('there was no 429')
-      return verdict(limit.retryAfter !== null, limit.retryAfter === null ? 'it does not' : 'it does')
-    },
-  },
-  {
-    id: 'protocol-3',
-    only: WIRE,
-    mark: 'S',
-    says: 'The realtime channel takes protocol 3 (Socket.IO 2).',
-    judge: ({ protocols }) => taken(protocols[3]),
-  },
-  {
-    id: 'protocol-4',
-    only: WIRE,
-    mark: 'M',
-    says: 'The realtime channel takes protocol 4 (Socket.IO 3 and 4).',
-    judge: ({ protocols }) => taken(protocols[4]),
-  },
-  {
-    id: 'handshake',
-    only: WIRE,
-    mark: 'S',
-    says: 'handshakeClient is acknowledged with the namespace /api.',
-    judge({ session: { connect, handshake, namespace }, reading }) {
-      if (connect !== 'ok') return unknown(`the connection: ${connect}`)
-      if (handshake === 'not_tried') return notTried('the hub was not there any more')
-      const refusal = refusalOfKey(reading)
-      if (handshake === 'refused' && refusal !== undefined) return refusal
-      const found = namespace === null ? handshake : namespace === '/api' ? '/api' : 'another one'
-      return verdict(handshake === 'ok' && namespace === '/api', found)
-    },
-  },
-  {
-    id: 'namespace-token',
-    only: ['older', 'reference'],
-    mark: 'I',
-    says: 'The namespace needs no token.',
-    judge({ session, sessionWithToken }) {
-      if (session.open === 'not_tried') return notTried(`the handshake: ${session.handshake}`)
-      const without = `without: ${session.open}`
-      const offered = session.tokenOffered
-        ? `with: ${sessionWithToken?.open ?? 'not_tried'}`
-        : 'the handshake brings none'
-      return verdict(session.open === 'ok', `${without}; ${offered}`)
-    },
-  },
-  {
-    id: 'subscribe',
-    only: WIRE,
-    mark: 'S',
-    says: 'homey:manager:apps can be subscribed to.',
-    judge({ session, sessionWithToken, reading }) {
-      const { subscribe, open } = session.open === 'ok' ? session : (sessionWithToken ?? session)
-      if (open !== 'ok') return notTried(`the namespace: ${open}`)
-      const refusal = refusalOfKey(reading)
-      return subscribe === 'refused' && refusal !== undefined ? refusal : verdict(subscribe === 'ok', subscribe)
-    },
-  },
-  {
-    id: 'events',
-    only: WIRE,
-    mark: 'S',
-    says: 'Each change of an app brings app.update.',
-    judge: shown('events'),
-  },
-  { id: 'setting-kept', mark: 'R', says: 'A setting is read as it was set.', judge: shown('setting-kept') },
-  { id: 'setting-gone', mark: 'R', says: 'A removed setting is gone.', judge: shown('setting-gone') },
-  {
-    id: 'unset-again',
-    mark: 'I',
-    says: 'Removing it again is answered 404.',
-    judge: refusal('unsetAgain', KNOWN, ({ status }) => status === 404),
-  },
-  { id: 'autoupdate', mark: 'R', says: 'updateApp changes automatic updates.', judge: shown('autoupdate') },
-  { id: 'channel-ignored', mark: 'S', says: 'updateApp leaves the channel as it is.', judge: shown('channel-ignored') },
-  {
-    id: 'garbage-collect',
-    only: ['older', 'reference'],
-    mark: 'R',
-    says: 'garbageCollectApp exists.',
-    judge: answer('garbageCollectApp'),
-  },
-  { id: 'restart', mark: 'R', says: 'restartApp exists.', judge: answer('restartApp') },
-  { id: 'disable', mark: 'R', says: 'disableApp stops the app.', judge: shown('disable') },
-  { id: 'enable', mark: 'R', says: 'enableApp starts it again.', judge: shown('enable') },
-  {
-    id: 'std-message',
-    only: ['older', 'reference'],
-    mark: 'R',
-    says: 'getAppStd needs no message.',
-    judge: shown('std-message'),
-  },
-  { id: 'speak-wire', only: ['older'], mark: 'S', says: 'speech-output/say speaks.', judge: answer('speak') },
-  {
-    id: 'speak-reference',
-    only: ['reference'],
-    mark: 'R',
-    says: 'speech-output/ speaks.',
-    judge: answer('speakReference'),
-  },
-  { id: 'downgrade', mark: 'I', says: 'The store never downgrades.', judge: shown('downgrade') },
+const handshake: Judge = (evidence) => {
+  const { connect, handshake, namespace } = evidence.session
+  if (connect !== 'ok') return unknown(`the connection: ${connect}`)
+  if (handshake === 'not_tried') return notTried('the hub was not there any more')
+  const found = namespace === null ? handshake : namespace === '/api' ? '/api' : 'another one'
+  const refused = handshake === 'refused' ? refusalOfKey(evidence) : undefined
+  return refused ?? verdict(handshake === 'ok' && namespace === '/api', found)
+}
+
+const namespaceToken: Judge = ({ session, sessionWithToken }) => {
+  if (session.open === 'not_tried') return notTried(`the handshake: ${session.handshake}`)
+  const offered = session.tokenOffered ? `with: ${sessionWithToken?.open ?? 'not_tried'}` : 'the handshake brings none'
+  return verdict(session.open === 'ok', `without: ${session.open}; ${offered}`)
+}
+
+const subscription: Judge = (evidence) => {
+  const { session, sessionWithToken } = evidence
+  const { subscribe, open } = session.open === 'ok' ? session : (sessionWithToken ?? session)
+  if (open !== 'ok') return notTried(`the namespace: ${open}`)
+  const refused = subscribe === 'refused' ? refusalOfKey(evidence) : undefined
+  return refused ?? verdict(subscribe === 'ok', subscribe)
+}
+
+type Row = readonly [id: string, mark: Mark, says: string, judge: Judge, only?: readonly Kind[]]
+
+/** All of which more is known than the reference says. */
+const WIRE: readonly Kind[] = ['older', 'newer', 'self-hosted', 'unknown']
+/** Those that have what newer hubs lack. */
+const OLD: readonly Kind[] = ['older', 'reference']
+const NEW: readonly Kind[] = ['newer', 'self-hosted']
+
+const UPDATE_AVAILABLE =
+  'updateAvailable is an object or null (older), true or false (newer) or the version (self-hosted).'
+const ABSENT_METHOD = 'An unknown method is answered 404, or 500 with missing_api_method.'
+const PING_IDENTITY = 'An answer to a ping has X-Homey-ID and X-Homey-Version, or neither.'
+
+const ROWS: readonly Row[] = [
+  ['prefix-managers', 'R', 'Managers answer below /api/managers/.', ping('managers'), ['reference']],
+  ['prefix-manager', 'S', 'Managers answer below /api/manager/.', ping('manager'), WIRE],
+  ['ping-identity', 'S', PING_IDENTITY, pingIdentity, WIRE],
+  [
+    'ping-other',
+    'S',
+    'A ping for the id of another hub is answered false.',
+    answer('pingOther', (it) => it === false),
+    WIRE,
+  ],
+  ['no-key', 'M', 'Without a key the answer is 401.', refusal('noKey', ANY, is401)],
+  ['unknown-key', 'M', 'A key that the hub does not know is answered 401.', refusal('unknownKey', ANY, is401)],
+  ['session-me', 'S', 'A key reports its scopes.', answer('getSessionMe'), WIRE],
+  ['apps-by-id', 'R', 'getApps answers an object keyed by the id of each app.', answer('getApps', isRecord)],
+  ['unknown-app', 'I', 'An unknown app is answered 404.', refusal('unknownApp', KNOWN, is404)],
+  ['absent-method', 'M', ABSENT_METHOD, refusal('absentMethod', KNOWN, (seen) => outcomeOf(seen) === 'absent')],
+  ['error-body', 'M', 'A refusal has a JSON body with error.', errorBody, WIRE],
+  ['usage', 'S', 'getAppUsage exists.', answer('getAppUsage'), NEW],
+  ['locales', 'R', 'getAppLocales answers an object.', answer('getAppLocales', isRecord)],
+  ['settings', 'R', 'getAppSettings answers an object.', answer('getAppSettings', isRecord)],
+  ['voices', 'S', 'Speech output exists, with a list of voices.', answer('getVoices', isObject), ['older']],
+  ['field-state', 'S', 'An app has a state as a text.', field('state', (value) => typeof value === 'string')],
+  ['field-update-available', 'S', UPDATE_AVAILABLE, field('updateAvailable', isUpdate)],
+  ['field-crashed-count', 'S', 'Crashes are counted as crashedCount.', field('crashedCount', Number.isInteger), NEW],
+  ['field-exit-count', 'S', 'Crashes are counted as exitCount.', field('exitCount', Number.isInteger), OLD],
+  ['field-usage', 'S', 'cpu and mem in usage are numbers.', field('usage', isUsage)],
+  ['rate-limit', 'M', 'If quick requests bring 429, then about four do.', rateLimit],
+  ['retry-after', 'I', 'A 429 has Retry-After.', retryAfter],
+  ['protocol-3', 'S', 'The realtime channel takes protocol 3 (Socket.IO 2).', protocol(3), WIRE],
+  ['protocol-4', 'M', 'The realtime channel takes protocol 4 (Socket.IO 3 and 4).', protocol(4), WIRE],
+  ['handshake', 'S', 'handshakeClient is acknowledged with the namespace /api.', handshake, WIRE],
+  ['namespace-token', 'I', 'The namespace needs no token.', namespaceToken, OLD],
+  ['subscribe', 'S', 'homey:manager:apps can be subscribed to.', subscription, WIRE],
+  ['events', 'S', 'Each change of an app brings app.update.', shown('events'), WIRE],
+  ['setting-kept', 'R', 'A setting is read as it was set.', shown('setting-kept')],
+  ['setting-gone', 'R', 'A removed setting is gone.', shown('setting-gone')],
+  ['unset-again', 'I', 'Removing it again is answered 404.', refusal('unsetAgain', KNOWN, is404)],
+  ['autoupdate', 'R', 'updateApp changes automatic updates.', shown('autoupdate')],
+  ['channel-ignored', 'S', 'updateApp leaves the channel as it is.', shown('channel-ignored')],
+  ['garbage-collect', 'R', 'garbageCollectApp exists.', answer('garbageCollectApp'), OLD],
+  ['restart', 'R', 'restartApp exists.', answer('restartApp')],
+  ['disable', 'R', 'disableApp stops the app.', shown('disable')],
+  ['enable', 'R', 'enableApp starts it again.', shown('enable')],
+  ['std-message', 'R', 'getAppStd needs no message.', shown('std-message'), OLD],
+  ['speak-wire', 'S', 'speech-output/say speaks.', answer('speak'), ['older']],
+  ['speak-reference', 'R', 'speech-output/ speaks.', answer('speakReference'), ['reference']],
+  ['downgrade', 'I', 'The store never downgrades.', shown('downgrade')],
 ]
 
-/** Of another kind of hub it tells what was found, and nothing is expected. */
+export const EXPECTATIONS = ROWS.map(([id, mark, says, judge, only]): Expectation => ({ id, mark, says, judge, only }))
+
+/** Of another kind of hub it says what was found, and nothing is expected. */
 export function judged({ only, judge }: Expectation, evidence: Evidence): Verdict {
   const found = judge(evidence)
   const isExpected = only === undefined || only.includes(kindOfHub(evidence).kind)
-  return isExpected || found.result !== 'differs'
-    ? found
-    : { result: 'unknown', found: `${found.found}; not of this kind` }
+  return isExpected || found.result !== 'differs' ? found : unknown(`${found.found}; not of this kind`)
 }

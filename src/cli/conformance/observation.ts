@@ -168,3 +168,25 @@ export function errorOf(value: unknown): string | null {
   const error = isRecord(value) ? value['error'] : undefined
   return typeof error === 'string' ? (/^[a-z][a-z0-9_]{0,40}$/.test(error) ? error : 'prose') : null
 }
+
+/** An answer in a few words, without names and values. */
+export function told({ status, failure, value }: Observation): string {
+  const error = errorOf(value)
+  return status === null
+    ? `no answer (${failure})`
+    : `${status}${error === null || error === 'prose' ? '' : ` ${error}`}`
+}
+
+/** Of a gateway, or of a hub that starts. */
+const AWAY: ReadonlySet<number | null> = new Set([502, 503, 504])
+
+/** The hub said nothing about the operation: it was away or busy. */
+export function isAway(seen: Observation): boolean {
+  return AWAY.has(seen.status) || ['no_answer', 'limited'].includes(outcomeOf(seen))
+}
+
+/** The kind of a value; the value itself may be a name or a secret. */
+export function kindOf(value: unknown): string {
+  if (value === null) return 'null'
+  return Array.isArray(value) ? 'array' : typeof value
+}

@@ -1,9 +1,31 @@
 /** What is asked of a hub that changes nothing: the operations of the table, and questions about its manners. */
-import { isRecord } from '../../base/json.ts'
+import { isRecord, type Json } from '../../base/json.ts'
 import { OPERATIONS, type OperationName } from '../../hub/operations.ts'
 import { API_PREFIXES, type ApiPrefix } from '../../hub/proven-hub.ts'
-import { type Client, type Observation, outcomeOf } from './observation.ts'
-import { SHAPES, type Shape } from './shapes.ts'
+import { saysNo } from '../../hub/written.ts'
+import { type Client, kindOf, type Observation, outcomeOf } from './observation.ts'
+
+/** What an operation should answer: `undefined` if it does, else what is wrong with it. */
+type Shape = (value: Json | undefined, id: string) => string | undefined
+
+const SHAPES = {
+  anything: () => undefined,
+  /** Whatever a hub says besides that it is done, unless that is a no. */
+  nothing: (value) => (saysNo(value) ? 'calls a no a success' : undefined),
+  greeting: (value) => (value === false ? 'answers false, as if it were another hub' : undefined),
+  object: (value) => (isRecord(value) ? undefined : `answers ${kindOf(value)} and no object`),
+  collection: (value) => (typeof value === 'object' && value !== null ? undefined : `answers ${kindOf(value)}`),
+  scopes: (value) =>
+    isRecord(value) && Array.isArray(value['intersectedScopes'] ?? value['scopes'])
+      ? undefined
+      : 'has no list of scopes',
+  app: (value, id) => (isRecord(value) && value['id'] === id ? undefined : 'is not the record of the app'),
+  apps(value) {
+    if (!isRecord(value)) return `answers ${kindOf(value)} and no object`
+    const wrong = Object.entries(value).filter(([key, record]) => !isRecord(record) || record['id'] !== key)
+    return wrong.length === 0 ? undefined : `${wrong.length} entries are no record of the app that is their key`
+  },
+} satisfies Record<string, Shape>
 
 /** An operation as a request: of most the table knows it. */
 export interface Probe {

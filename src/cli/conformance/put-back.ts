@@ -2,10 +2,8 @@
 import { sleep } from '../../base/clock.ts'
 import { isRecord } from '../../base/json.ts'
 import { compareVersions } from '../../base/versions.ts'
-import { type Observation, outcomeOf } from './observation.ts'
+import { isAway, type Observation, outcomeOf } from './observation.ts'
 import { type AppRecord, PROBES, type ProbeName, pathTo } from './probes.ts'
-import { runs } from './shapes.ts'
-import { isAway } from './verdict.ts'
 import type { WritesOptions } from './writes.ts'
 
 /** The setting of our own that is set and removed. */
@@ -154,4 +152,10 @@ class PutBack {
 /** A hub that starts may fail for a while; one that refuses goes on with it. */
 function unread(seen: Observation): Look {
   return isAway(seen) || outcomeOf(seen) === 'failed' ? 'away' : 'refused'
+}
+
+/** Whether an app runs: what its state says, and without one, whether it is ready. `null`: neither, or on the way. */
+export function runs({ state, ready }: Record<string, unknown>): boolean | null {
+  if (typeof state !== 'string') return typeof ready === 'boolean' ? ready : null
+  return state === 'stopping' || state === 'starting' ? null : state === 'running'
 }

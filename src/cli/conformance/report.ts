@@ -1,74 +1,22 @@
-/** What is told of an examination: the same facts for programs and for people, without secrets and names. */
+/** What is said of an examination: the same facts for programs and for people, without secrets and names. */
 import { createHash } from 'node:crypto'
 import { decodeApps } from '../../hub/decode.ts'
-import type { ApiPrefix } from '../../hub/proven-hub.ts'
-import { type Evidence, firmwareOf, type Kind, kindOfHub, type LimitSeen, scopesOf } from './evidence.ts'
-import { EXPECTATIONS, judged, type Mark } from './expectations.ts'
-import { errorOf, type Observation, type Outcome, outcomeOf } from './observation.ts'
-import { PROBES, type Probe, type ProbeName, pathTo, whyNoApp, whyNot } from './probes.ts'
+import { type Evidence, firmwareOf, kindOfHub, scopesOf } from './evidence.ts'
+import { EXPECTATIONS, judged } from './expectations.ts'
+import { errorOf, kindOf, outcomeOf, told } from './observation.ts'
+import { PROBES, type ProbeName, pathTo, type Reading, whyNoApp, whyNot } from './probes.ts'
 import type { SessionSeen } from './realtime.ts'
-import { fieldsOf } from './shapes.ts'
-import { told, type Verdict } from './verdict.ts'
 
-/** Of the JSON report: keys are added to it; those that are there keep their meaning. */
-export const FORMAT = 1
+/** Of the JSON report: keys are added to it; those that are there keep their meaning. docs/conformance.md lists them. */
+const FORMAT = 1
 
-export interface OperationReport {
-  readonly name: string
-  readonly method: string
-  /** With `:id` and `:name` in it. */
-  readonly path: string
-  readonly status: number | null
-  readonly outcome: Outcome | 'not_tried'
-  /** The hub's code of an error; `prose` for a sentence. */
-  readonly error: string | null
-  readonly content: Observation['content'] | null
-  readonly ms: number | null
-  /** How the answer differs from what the operation promises. */
-  readonly differs: string | null
-  /** Why it was not tried. */
-  readonly untried: string | null
+type HubReport = ReturnType<typeof reportOf>
+/** Without a hub, the rest is empty. */
+export type Report = Omit<HubReport, 'hub' | 'realtime'> & {
+  readonly hub: HubReport['hub'] | null
+  readonly realtime: HubReport['realtime'] | null
 }
-
-export interface ExpectationReport extends Verdict {
-  readonly id: string
-  readonly mark: Mark
-  readonly says: string
-}
-
-export interface Report {
-  readonly format: typeof FORMAT
-  /** Of hub2mqtt. */
-  readonly version: string
-  /** Whether hub2mqtt can work with this hub and key. */
-  readonly usable: boolean
-  /** Why not; and what else went wrong. */
-  readonly problems: readonly string[]
-  readonly hub: {
-    readonly kind: Kind
-    readonly because: readonly string[]
-    readonly prefixes: readonly ApiPrefix[]
-    readonly firmware: string | null
-    readonly scopes: readonly string[] | null
-    readonly apps: number | null
-  } | null
-  /** The app that was asked about, by a hash that is the same for the same hub. */
-  readonly app: string | null
-  readonly operations: readonly OperationReport[]
-  /** Fields of the apps' records → kinds of their values. */
-  readonly fields: Readonly<Record<string, string>>
-  readonly realtime: {
-    readonly protocols: readonly number[]
-    readonly session: SessionSeen
-    readonly session_with_token: SessionSeen | null
-  } | null
-  readonly limit: LimitSeen | null
-  /** What writes have left changed; `null`: none were made. */
-  readonly left: readonly string[] | null
-  /** What could not be looked at in the end, so that it may be changed; `null` as well. */
-  readonly unseen: readonly string[] | null
-  readonly expectations: readonly ExpectationReport[]
-}
+export type OperationReport = ReturnType<typeof operationOf>
 
 const PROBE_NAMES = Object.keys(PROBES).filter((name): name is ProbeName => Object.hasOwn(PROBES, name))
 
@@ -78,29 +26,17 @@ interface About {
 }
 
 /** Of an address at which no hub has been found. */
-export function unreachableReport(
-  { version }: Pick<About, 'version'>,
-  pings: Readonly<Record<ApiPrefix, Observation>>,
-): Report {
+export function unreachableReport({ version }: About, pings: Reading['pings']): Report {
   const found = Object.entries(pings).map(([prefix, seen]) => `/api/${prefix}/system/ping: ${told(seen)}`)
   return {
-    format: FORMAT,
-    version,
-    usable: false,
+    ...{ format: FORMAT, version, usable: false },
     problems: [`no hub answers there, so the key was not shown (${found.join('; ')})`],
-    hub: null,
-    app: null,
-    operations: [],
-    fields: {},
-    realtime: null,
-    limit: null,
-    left: null,
-    unseen: null,
-    expectations: [],
+    ...{ hub: null, app: null, operations: [], fields: {}, realtime: null },
+    ...{ limit: null, left: null, unseen: null, expectations: [] },
   }
 }
 
-export function reportOf(about: About, evidence: Evidence): Report {
+export function reportOf(about: About, evidence: Evidence) {
   const { reading, session, sessionWithToken, protocols, limit, writes } = evidence
   const { pings, answers, records, app } = reading
   const unusable = unusableBecause(evidence)
@@ -117,7 +53,7 @@ export function reportOf(about: About, evidence: Evidence): Report {
       apps: answers.get('getApps')?.status === 200 ? records.length : null,
     },
     app: app === null ? null : hashed(app, pings[reading.prefix].id),
-    operations: PROBE_NAMES.map((name) => operationOf(name, PROBES[name], evidence)),
+    operations: PROBE_NAMES.map((name) => operationOf(name, reading)),
     fields: fieldsOf(records),
     realtime: {
       protocols: ([3, 4] as const).filter((version) => protocols[version]),
@@ -156,18 +92,33 @@ function troubleOf({ writes: wanted }: About, { reading, writes }: Evidence): st
   ]
 }
 
-function operationOf(name: ProbeName, probe: Probe, { reading }: Evidence): OperationReport {
+function operationOf(name: ProbeName, reading: Reading) {
   const { prefix, answers, app } = reading
-  const head = { name, method: probe.method, path: pathTo(prefix, probe, ':id', ':name').replaceAll('%3A', ':') }
+  const probe = PROBES[name]
+  const path = pathTo(prefix, probe, ':id', ':name').replaceAll('%3A', ':')
   const seen = answers.get(name)
-  if (seen === undefined) {
-    const untried = whyNot(reading, name)
-    return { ...head, status: null, outcome: 'not_tried', error: null, content: null, ms: null, differs: null, untried }
+  const outcome = seen === undefined ? 'not_tried' : outcomeOf(seen)
+  return {
+    ...{ name, method: probe.method, path },
+    status: seen?.status ?? null,
+    outcome,
+    error: errorOf(seen?.value),
+    content: seen?.content ?? null,
+    ms: seen?.ms ?? null,
+    /** How the answer differs from what the operation promises. */
+    differs: outcome === 'ok' ? (probe.shape(seen?.value, app ?? '') ?? null) : null,
+    untried: seen === undefined ? whyNot(reading, name) : null,
   }
-  const { status, content, ms, value } = seen
-  const outcome = outcomeOf(seen)
-  const differs = outcome === 'ok' ? (probe.shape(value, app ?? '') ?? null) : null
-  return { ...head, status, outcome, error: errorOf(value), content, ms, differs, untried: null }
+}
+
+/** Field → the kinds of its values, over many records; sorted. */
+function fieldsOf(records: Reading['records']): Record<string, string> {
+  const fields = records.flatMap((record) => Object.entries(record))
+  // What is no name that the hub's makers gave may be somebody's own.
+  const byName = Map.groupBy(fields, ([name]) => (/^[A-Za-z_]\w{0,40}$/.test(name) ? name : '(other)'))
+  const kinds = [...byName].map(([name, all]) => [name, new Set(all.map(([, value]) => kindOf(value)))] as const)
+  const sorted = kinds.sort(([one], [other]) => (one < other ? -1 : 1))
+  return Object.fromEntries(sorted.map(([name, found]) => [name, [...found].sort().join(' | ')]))
 }
 
 /** Whether hub2mqtt takes that for a list of apps: it bears a few entries that are none. */

@@ -1,5 +1,8 @@
-/** What an answer or a trial says about an expectation. */
-import { errorOf, type Observation, outcomeOf } from './observation.ts'
+/** What an answer or a trial says about an expectation, and the ways in which expectations are judged. */
+import { type Evidence, type Kind, kindOfHub } from './evidence.ts'
+import { isAway, kindOf, type Observation, type Outcome, outcomeOf, told } from './observation.ts'
+import { type ProbeName, type Question, whyNot } from './probes.ts'
+import type { Trial } from './writes.ts'
 
 export interface Verdict {
   readonly result: 'agrees' | 'differs' | 'unknown'
@@ -7,27 +10,62 @@ export interface Verdict {
   readonly found: string
 }
 
+export type Judge = (evidence: Evidence) => Verdict
+
 export const verdict = (agrees: boolean, found: string): Verdict => ({ result: agrees ? 'agrees' : 'differs', found })
 export const unknown = (found: string): Verdict => ({ result: 'unknown', found })
-export const notTried = (because = 'it was not reached'): Verdict => unknown(`not tried: ${because}`)
-
-/** Of a gateway, or of a hub that starts. */
-const AWAY: ReadonlySet<number | null> = new Set([502, 503, 504])
-
-export function told({ status, failure, value }: Observation): string {
-  const error = errorOf(value)
-  return status === null
-    ? `no answer (${failure})`
-    : `${status}${error === null || error === 'prose' ? '' : ` ${error}`}`
-}
-
-/** The hub did not say anything about the operation: it was away or busy. */
-export function isAway(seen: Observation): boolean {
-  return AWAY.has(seen.status) || ['no_answer', 'limited'].includes(outcomeOf(seen))
-}
+export const notTried = (because: string): Verdict => unknown(`not tried: ${because}`)
 
 /** An answer that is not a success. A hub that was away, or that refuses the key, says nothing about the operation. */
 export function failed(seen: Observation): Verdict {
   if (isAway(seen)) return unknown(told(seen))
   return outcomeOf(seen) === 'refused' ? unknown(`the key may not: ${told(seen)}`) : verdict(false, told(seen))
 }
+
+type Name = ProbeName | Question
+
+/** Looks at a success; what the key may not, and what a hub that was away did not say, is not known. */
+export function answer(name: Name, agrees: (value: unknown) => boolean = () => true): Judge {
+  return ({ reading }) => {
+    const seen = reading.answers.get(name)
+    if (seen === undefined) return notTried(whyNot(reading, name))
+    if (outcomeOf(seen) !== 'ok') return failed(seen)
+    return verdict(agrees(seen.value), `${told(seen)}, ${kindOf(seen.value)}`)
+  }
+}
+
+/** Looks at how something is refused. */
+export function refusal(name: Name, outcomes: readonly Outcome[], agrees: (seen: Observation) => boolean): Judge {
+  return ({ reading }) => {
+    const seen = reading.answers.get(name)
+    if (seen === undefined) return notTried(whyNot(reading, name))
+    return isAway(seen) || !['ok', ...outcomes].includes(outcomeOf(seen))
+      ? failed(seen)
+      : verdict(agrees(seen), told(seen))
+  }
+}
+
+/** Looks at what a trial has shown. */
+export const shown =
+  (trial: Trial): Judge =>
+  ({ writes, reading }) =>
+    writes?.trials.get(trial) ?? notTried(whyNot(reading, 'updateApp'))
+
+/** Looks at a field of the records. Any may be missing, which some hubs say by `null`. */
+export function field(name: string, agrees: (value: unknown, kind: Kind) => boolean = () => true): Judge {
+  return (evidence) => {
+    const values = evidence.reading.records.map((record) => record[name]).filter((value) => value !== undefined)
+    const { kind } = kindOfHub(evidence)
+    if (values.length === 0) return unknown('no record has it')
+    if (values.every((value) => value === null) && !agrees(null, kind)) return unknown('null')
+    const found = [...new Set(values.map(kindOf))].sort().join(' | ')
+    return verdict(
+      values.every((value) => value === null || agrees(value, kind)),
+      found,
+    )
+  }
+}
+
+export const ANY: readonly Outcome[] = ['absent', 'refused', 'rejected', 'failed']
+/** Of a key that the hub knows. */
+export const KNOWN: readonly Outcome[] = ['absent', 'rejected', 'failed']

@@ -3,12 +3,11 @@ import { isDeepStrictEqual } from 'node:util'
 import { type Clock, sleep } from '../../base/clock.ts'
 import { isRecord } from '../../base/json.ts'
 import { compareVersions } from '../../base/versions.ts'
-import { type Client, type Observation, outcomeOf } from './observation.ts'
+import { type Client, type Observation, outcomeOf, told } from './observation.ts'
 import { type AppRecord, PROBES, type ProbeName, pathTo, type Question, type Reading, WRITES } from './probes.ts'
-import { type Item, type Left, putBack, SETTING } from './put-back.ts'
+import { type Item, type Left, putBack, runs, SETTING } from './put-back.ts'
 import type { HubEvent, Session } from './realtime.ts'
-import { runs } from './shapes.ts'
-import { failed, notTried, told, unknown, type Verdict, verdict } from './verdict.ts'
+import { failed, notTried, unknown, type Verdict, verdict } from './verdict.ts'
 
 const VALUE = { a: [1, null, 'b'] }
 /** Until the hub tells of a change, shows it, and until an app has started or stopped. */
