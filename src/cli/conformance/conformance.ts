@@ -1,8 +1,7 @@
 /** `hub2mqtt conformance`: what a hub answers, and how that differs from what is expected of one. */
 import { type Clock, sleep } from '../../base/clock.ts'
-import { isRecord } from '../../base/json.ts'
 import type { LimitSeen } from './evidence.ts'
-import { Client, outcomeOf } from './observation.ts'
+import { Client, recordOf } from './observation.ts'
 import { greetings, PROBES, pathTo, prefixOf, type Reading, read, WRITES, whyNoApp } from './probes.ts'
 import { Session, type Step, speaks } from './realtime.ts'
 import { type Report, reportOf, unreachableReport } from './report.ts'
@@ -57,7 +56,7 @@ export async function examine(options: ConformanceOptions): Promise<Report> {
   try {
     if (options.limits) onStep('sending requests quickly')
     const limit = options.limits ? await hurry(options, client, reading) : null
-    const writes = options.writes && isApp(reading) ? await change() : null
+    const writes = options.writes && recordOf(reading.answers.get('getApp')) ? await change() : null
     if (options.writes && writes === null)
       for (const name of WRITES) reading.untried.set(name, `the app ${whyNoApp(reading)}`)
     const noLimit = options.limits ? 'the hub did not answer each' : 'without --limits'
@@ -116,12 +115,6 @@ async function hurry({ clock }: ConformanceOptions, client: Client, { prefix }: 
   const header = limited.find((seen) => seen.retryAfter !== null)?.retryAfter ?? null
   const retryAfter = header === null || /^\d{1,9}$/.test(header) ? header : 'date'
   return { sent: QUICK, limitedAfter: limited.length === 0 ? null : QUICK - limited.length, retryAfter }
-}
-
-/** Whether the app that was asked about is there, and its record was read. */
-function isApp({ answers }: Reading): boolean {
-  const seen = answers.get('getApp')
-  return seen !== undefined && outcomeOf(seen) === 'ok' && isRecord(seen.value)
 }
 
 function portOf(url: string): number {

@@ -1,6 +1,6 @@
 /** Everything that an examination has seen, and what kind of hub that is. */
 import { isRecord } from '../../base/json.ts'
-import { outcomeOf } from './observation.ts'
+import { isOk, outcomeOf } from './observation.ts'
 import type { Reading } from './probes.ts'
 import type { SessionSeen } from './realtime.ts'
 import type { WritesSeen } from './writes.ts'
@@ -56,7 +56,7 @@ export function kindOfHub({ reading, port }: Evidence): { readonly kind: Kind; r
     ],
     older: [
       ...(saysAsOlder ? ['500 missing_api_method'] : []),
-      ...(voices !== undefined && outcomeOf(voices) === 'ok' ? ['speech output'] : []),
+      ...(isOk(voices) ? ['speech output'] : []),
       ...(has('exitCount') ? ['exitCount in its records'] : []),
     ],
     'self-hosted': [

@@ -163,6 +163,13 @@ export function outcomeOf({ status, value }: Observation): Outcome {
   return status < 500 ? 'rejected' : 'failed'
 }
 
+export const isOk = (seen: Observation | undefined): seen is Observation =>
+  seen !== undefined && outcomeOf(seen) === 'ok'
+
+/** The object that a success brought. */
+export const recordOf = (seen: Observation | undefined): Record<string, unknown> | undefined =>
+  isOk(seen) && isRecord(seen.value) ? seen.value : undefined
+
 /** The hub's own word for an error; prose is in the household's language and may hold names. */
 export function errorOf(value: unknown): string | null {
   const error = isRecord(value) ? value['error'] : undefined

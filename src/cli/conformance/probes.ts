@@ -3,7 +3,7 @@ import { isRecord, type Json } from '../../base/json.ts'
 import { OPERATIONS, type OperationName } from '../../hub/operations.ts'
 import { API_PREFIXES, type ApiPrefix } from '../../hub/proven-hub.ts'
 import { saysNo } from '../../hub/written.ts'
-import { type Client, kindOf, type Observation, outcomeOf } from './observation.ts'
+import { type Client, isOk, kindOf, type Observation, outcomeOf, recordOf } from './observation.ts'
 
 /** What an operation should answer: `undefined` if it does, else what is wrong with it. */
 type Shape = (value: Json | undefined, id: string) => string | undefined
@@ -91,9 +91,8 @@ export interface Reading {
   readonly prefix: ApiPrefix
   readonly answers: Answers
   readonly records: readonly AppRecord[]
-  /** The app that was asked about, and one of its settings. */
+  /** The app that was asked about. */
   readonly app: string | null
-  readonly setting: string | null
   /** Why something was not asked. */
   readonly untried: Map<ProbeName | Question, string>
 }
@@ -168,42 +167,30 @@ export async function read(
   await question('unknownKey', pathTo(prefix, PROBES.getApps), 'unknown key')
   await ask('getSessionMe')
   await ask('getApps')
-  const records = recordsIn(answers.get('getApps'))
+  const listed = answers.get('getApps')
+  const records = Object.values(recordOf(listed) ?? {}).filter(isRecord)
   const app = wanted ?? idOf(records.find(({ state }) => state === 'running') ?? records[0])
   const untried: Reading['untried'] = new Map([
     ...WRITES.map((name) => [name, 'without --writes'] as const),
     ['uninstallApp', 'never done'],
     ['createBackup', 'never done'],
   ])
-  const ofApp = ['getApp', 'getAppUsage', 'getAppLocales', 'getAppSettings'] as const
-  for (const name of ofApp) {
-    const listed = answers.get('getApps')
-    const none = listed !== undefined && outcomeOf(listed) === 'ok' ? 'there is no app' : 'the apps are not listed'
+  for (const name of ['getApp', 'getAppUsage', 'getAppLocales', 'getAppSettings'] as const) {
     const found = answers.get('getApp')
-    if (app === null) untried.set(name, none)
+    if (app === null) untried.set(name, isOk(listed) ? 'there is no app' : 'the apps are not listed')
     else if (found !== undefined && outcomeOf(found) === 'absent') untried.set(name, 'the app is not there')
     else await ask(name, app)
   }
-  const settings = answers.get('getAppSettings')
-  const setting = settings !== undefined && outcomeOf(settings) === 'ok' ? firstKey(settings.value) : null
-  if (app !== null && setting !== null) await ask('getAppSetting', app, setting)
+  const [setting] = Object.keys(recordOf(answers.get('getAppSettings')) ?? {})
+  if (app !== null && setting !== undefined) await ask('getAppSetting', app, setting)
   else untried.set('getAppSetting', untried.get('getAppSettings') ?? 'no setting is known')
   await ask('getVoices')
   await question('unknownApp', pathTo(prefix, PROBES.getApp, NOBODY), 'key')
   await question('absentMethod', `/api/${prefix}/apps/hub2mqtt-conformance`, 'key')
-  return { pings, prefix, answers, records, app, setting, untried }
-}
-
-function recordsIn(seen: Observation | undefined): AppRecord[] {
-  const value: unknown = seen !== undefined && outcomeOf(seen) === 'ok' ? seen.value : undefined
-  return isRecord(value) ? Object.values(value).filter(isRecord) : []
+  return { pings, prefix, answers, records, app, untried }
 }
 
 function idOf(record: AppRecord | undefined): string | null {
   const id = record?.['id']
   return typeof id === 'string' && id !== '' ? id : null
-}
-
-function firstKey(value: unknown): string | null {
-  return (isRecord(value) ? Object.keys(value)[0] : undefined) ?? null
 }

@@ -1,8 +1,7 @@
 /** Puts an app back as it was, and sees to it by reading, also on a hub that is away for a while. */
 import { sleep } from '../../base/clock.ts'
-import { isRecord } from '../../base/json.ts'
 import { compareVersions } from '../../base/versions.ts'
-import { isAway, type Observation, outcomeOf } from './observation.ts'
+import { isAway, isOk, type Observation, outcomeOf, recordOf } from './observation.ts'
 import { type AppRecord, PROBES, type ProbeName, pathTo } from './probes.ts'
 import type { WritesOptions } from './writes.ts'
 
@@ -107,8 +106,7 @@ class PutBack {
   async look(): Promise<(item: Item) => Look> {
     const seen = await this.#send('getApp')
     const setting = await this.#setting()
-    const isThere = outcomeOf(seen) === 'ok' && isRecord(seen.value)
-    const record = isThere && isRecord(seen.value) ? seen.value : undefined
+    const record = recordOf(seen)
     return (item) => (item === 'setting' ? setting : record === undefined ? unread(seen) : this.#compare(item, record))
   }
 
@@ -128,10 +126,11 @@ class PutBack {
   /** Whether our setting is gone; where the list cannot be read, its value is asked for. */
   async #setting(): Promise<Look> {
     const list = await this.#send('getAppSettings')
-    if (outcomeOf(list) === 'ok' && isRecord(list.value)) return Object.hasOwn(list.value, SETTING) ? 'wrong' : 'right'
+    const settings = recordOf(list)
+    if (settings !== undefined) return Object.hasOwn(settings, SETTING) ? 'wrong' : 'right'
     const one = await this.#send('getAppSetting')
     if (outcomeOf(one) === 'absent') return 'right'
-    return outcomeOf(one) === 'ok' && (one.value ?? null) !== null ? 'wrong' : unread(list)
+    return isOk(one) && (one.value ?? null) !== null ? 'wrong' : unread(list)
   }
 
   #compare(item: Item, now: AppRecord): Look {

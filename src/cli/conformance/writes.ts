@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { type Clock, sleep } from '../../base/clock.ts'
 import { isRecord } from '../../base/json.ts'
 import { compareVersions } from '../../base/versions.ts'
-import { type Client, type Observation, outcomeOf, told } from './observation.ts'
+import { type Client, isOk, type Observation, outcomeOf, recordOf, told } from './observation.ts'
 import { type AppRecord, PROBES, type ProbeName, pathTo, type Question, type Reading, WRITES } from './probes.ts'
 import { type Item, type Left, putBack, runs, SETTING } from './put-back.ts'
 import type { HubEvent, Session } from './realtime.ts'
@@ -55,8 +55,7 @@ export async function write(options: WritesOptions): Promise<WritesSeen> {
   const { reading, signal, onPutBack } = options
   for (const name of WRITES) reading.untried.set(name, 'stopped before')
   const writer = new Writer(options)
-  const before = reading.answers.get('getApp')?.value
-  const record = isRecord(before) ? before : {}
+  const record = recordOf(reading.answers.get('getApp')) ?? {}
   let left: Left
   try {
     await writer.tryAll(record)
@@ -74,6 +73,9 @@ interface Change {
   readonly body?: unknown
   readonly touches: Item
 }
+
+/** Questions that are an operation asked once more. */
+type Variant = 'readBack' | 'unsetAgain'
 
 /** What of a record shows whether it has changed. */
 const SHOWN = { autoupdate: ['autoupdate'], life: ['enabled', 'state', 'ready'] } as const
@@ -104,55 +106,41 @@ class Writer {
 
   async #settings(): Promise<void> {
     const set = await this.#keep('setAppSetting', { value: VALUE }, 'setting')
-    if (outcomeOf(set) !== 'ok') {
-      this.#not(['readBack', 'unsetAppSetting', 'unsetAgain'], 'the setting could not be set')
+    if (!isOk(set)) {
       this.trials.set('setting-kept', failed(set))
-      this.trials.set('setting-gone', notTried('the setting could not be set'))
-      return
+      return this.#skip('the setting could not be set', ['readBack', 'unsetAppSetting', 'unsetAgain'], 'setting-gone')
     }
     const back = await this.#keep('readBack')
     const isKept = isDeepStrictEqual(back.value, VALUE)
-    const kept = verdict(isKept, isKept ? 'it does' : 'another value')
-    this.trials.set('setting-kept', outcomeOf(back) === 'ok' ? kept : failed(back))
+    this.#judge('setting-kept', back, isKept, isKept ? 'it does' : 'another value')
     const unset = await this.#keep('unsetAppSetting', undefined, 'setting')
-    if (outcomeOf(unset) !== 'ok') {
-      this.#not(['unsetAgain'], 'the setting could not be removed')
+    if (!isOk(unset)) {
       this.trials.set('setting-gone', failed(unset))
-      return
+      return this.#skip('the setting could not be removed', ['unsetAgain'])
     }
     const rest = await this.#send('getAppSettings')
     const isGone = isRecord(rest.value) && !Object.hasOwn(rest.value, SETTING)
-    const gone = verdict(isGone, isGone ? 'it is' : `${told(unset)}, and it is not`)
-    this.trials.set('setting-gone', outcomeOf(rest) === 'ok' ? gone : failed(rest))
+    this.#judge('setting-gone', rest, isGone, isGone ? 'it is' : `${told(unset)}, and it is not`)
     if (isGone) await this.#keep('unsetAgain')
-    else this.#not(['unsetAgain'], 'the setting is not known to be gone')
+    else this.#skip('the setting is not known to be gone', ['unsetAgain'])
   }
 
   async #autoupdate({ autoupdate }: AppRecord): Promise<void> {
-    if (typeof autoupdate !== 'boolean') {
-      this.#not(['updateApp'], 'the app does not say whether it is updated')
-      this.trials.set('autoupdate', notTried('the app does not say whether it is updated'))
-      return
-    }
-    const isWanted = (record: AppRecord) => record['autoupdate'] === !autoupdate
+    if (typeof autoupdate !== 'boolean')
+      return this.#skip('the app does not say whether it is updated', ['updateApp'], 'autoupdate')
     const change = { name: 'updateApp', body: { autoupdate: !autoupdate }, touches: 'autoupdate' } as const
-    await this.#change('autoupdate', change, isWanted, SHOW_MS)
+    await this.#change('autoupdate', change, (record) => record['autoupdate'] === !autoupdate, SHOW_MS)
     await this.#send('updateApp', { autoupdate }, 'autoupdate')
   }
 
   async #channel({ channel }: AppRecord): Promise<void> {
-    if (typeof channel !== 'string') {
-      this.trials.set('channel-ignored', notTried('the app has no channel'))
-      return
-    }
+    if (typeof channel !== 'string') return this.#skip('the app has no channel', [], 'channel-ignored')
     const asked = await this.#send('updateApp', { channel: NO_CHANNEL }, 'channel')
     if (outcomeOf(asked) === 'rejected') this.trials.set('channel-ignored', verdict(true, told(asked)))
-    else if (outcomeOf(asked) !== 'ok') this.trials.set('channel-ignored', failed(asked))
     else {
-      const seen = await this.#send('getApp')
-      const isTaken = isRecord(seen.value) && seen.value['channel'] === NO_CHANNEL
-      const ignored = verdict(!isTaken, isTaken ? 'it takes any' : 'it does')
-      this.trials.set('channel-ignored', outcomeOf(seen) === 'ok' ? ignored : failed(seen))
+      const seen = isOk(asked) ? await this.#send('getApp') : asked
+      const isTaken = recordOf(seen)?.['channel'] === NO_CHANNEL
+      this.#judge('channel-ignored', seen, !isTaken, isTaken ? 'it takes any' : 'it does')
     }
   }
 
@@ -160,34 +148,30 @@ class Writer {
   async #life(before: AppRecord): Promise<void> {
     const wasEnabled = before['enabled'] !== false
     await this.#keep('garbageCollectApp')
-    if (!wasEnabled && !(await this.#enable(before))) {
-      this.#not(['restartApp', 'disableApp'], 'the app is disabled')
-      this.trials.set('disable', notTried('the app is disabled'))
-      return
-    }
+    if (!wasEnabled && !(await this.#enable(before)))
+      return this.#skip('the app is disabled', ['restartApp', 'disableApp'], 'disable')
     const from = this.#heard
-    const restart = await this.#keep('restartApp', undefined, 'state')
-    if (outcomeOf(restart) === 'ok') {
+    if (isOk(await this.#keep('restartApp', undefined, 'state'))) {
       await this.#becomes((record) => runs(record) === true, START_MS)
       await this.#listen('restartApp', from)
     }
-    const isOff = (record: AppRecord) => record['enabled'] !== true && this.#isSaid(record) && runs(record) === false
+    const isOff = (record: AppRecord) => record['enabled'] !== true && isSaid(record) && runs(record) === false
     await this.#change('disable', { name: 'disableApp', touches: 'enabled' }, isOff, START_MS)
     if (wasEnabled) await this.#enable(before)
   }
 
   async #enable(before: AppRecord): Promise<boolean> {
     const isOn = (record: AppRecord) => record['enabled'] !== false && runs(record) === true
-    const now = await this.#send('getApp')
-    if (outcomeOf(now) === 'ok' && isRecord(now.value) && isOn(now.value)) {
-      this.trials.set('enable', notTried('the app ran all the while'))
-      return outcomeOf(await this.#keep('enableApp', undefined, 'enabled')) === 'ok'
+    const now = recordOf(await this.#send('getApp'))
+    if (now !== undefined && isOn(now)) {
+      this.#skip('the app ran all the while', [], 'enable')
+      return isOk(await this.#keep('enableApp', undefined, 'enabled'))
     }
     const asked = await this.#change('enable', { name: 'enableApp', touches: 'enabled' }, isOn, START_MS)
     const isExcused = before['enabled'] !== false && runs(before) !== true
-    const found = this.trials.get('enable')
-    if (found?.result === 'differs' && isExcused) this.trials.set('enable', unknown('it did not run before, either'))
-    return outcomeOf(asked) === 'ok'
+    if (isExcused && this.trials.get('enable')?.result === 'differs')
+      this.trials.set('enable', unknown('it did not run before, either'))
+    return isOk(asked)
   }
 
   /** What goes to people: a report to the app's developer, and a word aloud. */
@@ -195,37 +179,28 @@ class Writer {
     const bare = await this.#keep('getAppStd', {})
     const isRejected = outcomeOf(bare) === 'rejected'
     const seen = isRejected ? await this.#keep('getAppStd', { message: '' }) : bare
-    const wanted = verdict(!isRejected, isRejected ? 'it wants one' : 'it needs none')
-    this.trials.set('std-message', outcomeOf(seen) === 'ok' ? wanted : failed(seen))
+    this.#judge('std-message', seen, !isRejected, isRejected ? 'it wants one' : 'it needs none')
     const spoken = await this.#keep('speak', { text: 'hub2mqtt' })
     if (outcomeOf(spoken) === 'absent') await this.#keep('speakReference', { text: 'hub2mqtt' })
-    else this.#not(['speakReference'], `speech-output/say: ${told(spoken)}`)
+    else this.#skip(`speech-output/say: ${told(spoken)}`, ['speakReference'])
   }
 
-  /** Asks for a lower version; that the newest is there again is seen to afterwards. */
+  /** Asks for a lower version; the newest one is installed again afterwards. */
   async #goBack({ version, channel, origin }: AppRecord): Promise<void> {
     const { app, downgrade: wanted = '1.0.0' } = this.#options
-    const because =
-      typeof version !== 'string' || !(compareVersions(wanted, version) < 0)
-        ? 'the app has no higher version'
-        : typeof origin === 'string' && origin.startsWith('devkit')
-          ? 'the app is not of the store'
-          : undefined
-    if (because !== undefined) {
-      this.#not(['installFromAppStore'], because)
-      this.trials.set('downgrade', notTried(because))
-      return
-    }
+    if (typeof version !== 'string' || !(compareVersions(wanted, version) < 0))
+      return this.#skip('the app has no higher version', ['installFromAppStore'], 'downgrade')
+    if (typeof origin === 'string' && origin.startsWith('devkit'))
+      return this.#skip('the app is not of the store', ['installFromAppStore'], 'downgrade')
     const install = { id: app, ...(typeof channel === 'string' && { channel }), version: wanted }
     const asked = await this.#keep('installFromAppStore', install, 'version')
-    const isDone = outcomeOf(asked) === 'ok'
-    const isLowered = isDone && (await this.#becomes((record) => record['version'] === wanted, INSTALL_MS)).isSo
+    const isLowered = isOk(asked) && (await this.#becomes((record) => record['version'] === wanted, INSTALL_MS)).isSo
     const isRefused = ['absent', 'rejected', 'failed'].includes(outcomeOf(asked))
-    const found = isLowered ? 'downgraded' : isDone ? 'kept' : `refused: ${told(asked)}`
-    this.trials.set('downgrade', isDone || isRefused ? verdict(!isLowered, found) : failed(asked))
+    if (isRefused) this.trials.set('downgrade', verdict(true, `refused: ${told(asked)}`))
+    else this.#judge('downgrade', asked, !isLowered, isLowered ? 'downgraded' : 'kept')
   }
 
-  /** A write, whether it does what it promises, and if so, whether an event tells of it. */
+  /** A write, whether it does what it promises, and if so, whether an event follows. */
   async #change(
     trial: Trial,
     { name, body, touches }: Change,
@@ -234,7 +209,7 @@ class Writer {
   ): Promise<Observation> {
     const from = this.#heard
     const asked = await this.#keep(name, body, touches)
-    if (outcomeOf(asked) !== 'ok') {
+    if (!isOk(asked)) {
       this.trials.set(trial, failed(asked))
       return asked
     }
@@ -243,27 +218,30 @@ class Writer {
     const found = SHOWN[trial === 'autoupdate' ? trial : 'life']
       .filter((key) => key in record)
       .map((key) => `${key} ${shownValue(record[key])}`)
-    if (isSo) this.trials.set(trial, verdict(true, 'it does'))
-    else if (outcomeOf(seen) !== 'ok') this.trials.set(trial, failed(seen))
-    else if (record['crashed'] === true || record['state'] === 'crashed') this.trials.set(trial, unknown('it crashed'))
-    else if (trial !== 'autoupdate' && !this.#isSaid(record)) this.trials.set(trial, unknown('the app does not say'))
+    const hasCrashed = record['crashed'] === true || record['state'] === 'crashed'
+    if (isSo || !isOk(seen)) this.#judge(trial, seen, true, 'it does')
+    else if (hasCrashed) this.trials.set(trial, unknown('it crashed'))
+    else if (trial !== 'autoupdate' && !isSaid(record)) this.trials.set(trial, unknown('the app does not say'))
     else this.trials.set(trial, verdict(false, `${told(asked)}, but ${found.join(', ') || 'its record does not say'}`))
     if (isSo) await this.#listen(name, from)
     return asked
   }
 
-  #isSaid({ state, ready }: AppRecord): boolean {
-    return typeof state === 'string' || typeof ready === 'boolean'
+  /** Keeps what a trial has shown, where the answer that shows it is a success. */
+  #judge(trial: Trial, seen: Observation, agrees: boolean, found: string): void {
+    this.trials.set(trial, isOk(seen) ? verdict(agrees, found) : failed(seen))
   }
 
-  #not(names: readonly (ProbeName | Question)[], because: string): void {
+  /** Keeps why something was not tried. */
+  #skip(because: string, names: readonly (ProbeName | Question)[], trial?: Trial): void {
     for (const name of names) this.#options.reading.untried.set(name, because)
+    if (trial !== undefined) this.trials.set(trial, notTried(because))
   }
 
-  async #send(name: ProbeName | keyof typeof VARIANTS, body?: unknown, touches?: Item): Promise<Observation> {
+  async #send(name: ProbeName | Variant, body?: unknown, touches?: Item): Promise<Observation> {
     const { client, reading, app, signal } = this.#options
     signal.throwIfAborted()
-    const probe = PROBES[isVariant(name) ? VARIANTS[name] : name]
+    const probe = PROBES[name === 'readBack' ? 'getAppSetting' : name === 'unsetAgain' ? 'unsetAppSetting' : name]
     const seen = await client.ask(probe.method, pathTo(reading.prefix, probe, app, SETTING), { body })
     const outcome = outcomeOf(seen)
     // What was refused has changed nothing.
@@ -273,7 +251,7 @@ class Writer {
   }
 
   /** Keeps the answer for the report. */
-  async #keep(name: ProbeName | keyof typeof VARIANTS, body?: unknown, touches?: Item): Promise<Observation> {
+  async #keep(name: ProbeName | Variant, body?: unknown, touches?: Item): Promise<Observation> {
     const seen = await this.#send(name, body, touches)
     this.#options.reading.answers.set(name, seen)
     return seen
@@ -300,23 +278,20 @@ class Writer {
     const { clock, signal } = this.#options
     for (let waited = 0; ; waited += LOOK_MS) {
       const seen = await this.#send('getApp')
-      const isSo = outcomeOf(seen) === 'ok' && isRecord(seen.value) && wanted(seen.value)
+      const record = recordOf(seen)
+      const isSo = record !== undefined && wanted(record)
       if (isSo || waited >= ms) return { isSo, seen }
       await sleep(clock, LOOK_MS, signal)
     }
   }
 }
 
+/** Whether a record says whether the app runs. */
+const isSaid = ({ state, ready }: AppRecord): boolean => typeof state === 'string' || typeof ready === 'boolean'
+
 /** Words that hubs have for a state; anything else may be a name. */
 const STATES: ReadonlySet<unknown> = new Set(['stopped', 'stopping', 'starting', 'running', 'crashed'])
 
 function shownValue(value: unknown): string {
   return typeof value === 'boolean' || STATES.has(value) ? String(value) : 'something else'
-}
-
-/** Questions that are an operation asked in another way. */
-const VARIANTS = { readBack: 'getAppSetting', unsetAgain: 'unsetAppSetting' } as const
-
-function isVariant(name: string): name is keyof typeof VARIANTS {
-  return Object.hasOwn(VARIANTS, name)
 }
