@@ -10,15 +10,15 @@ import { adviceOn, type Failure } from '../../mqtt/failure.ts'
 import { SessionError, withSession } from '../../mqtt/session.ts'
 import { DiscoveryListeners } from './discovery.ts'
 import { about, type Finding } from './finding.ts'
-import { examineFleet } from './fleet.ts'
-import { examineOther } from './other.ts'
+import { examineFleet, examineOther } from './retained.ts'
 import { examineRules, examineSize } from './rules.ts'
-import { examineSharing } from './sharing.ts'
 import { spokenAt } from './spoken.ts'
 
 const { ok, note, problem } = about('broker')
 
 const TIMEOUT_MS = 20_000
+/** Between the nodes of a cluster a message takes longer than within one. */
+const ARRIVAL_MS = 5_000
 
 export interface BrokerExamination {
   readonly config: Config
@@ -31,8 +31,21 @@ export async function examineBroker({ config, clock }: BrokerExamination): Promi
   if (urls.length === 0) return [note('embedded, on a port that is chosen when it starts')]
   const findings: Finding[] = []
   for (const url of urls) findings.push(...(await examineAddress(url, { config, clock })))
-  return [...findings, ...(await examineSharing(urls, config, clock))]
+  return [...findings, ...(await examineSharing(urls, { config, clock }))]
 }
+
+interface Message {
+  readonly topic: string
+  readonly payload: Buffer | string
+  readonly retain: boolean
+}
+
+const sessionAt = (url: string, { mqtt }: Config) => ({
+  broker: brokerAccess(mqtt, [url]),
+  // Never the configured client id: the broker would end the bridge's connection.
+  clientId: `hub2mqtt-doctor-${randomBytes(8).toString('hex')}`,
+  timeoutMs: TIMEOUT_MS,
+})
 
 async function examineAddress(url: string, { config, clock }: BrokerExamination): Promise<Finding[]> {
   const { mqtt, discovery } = config
@@ -42,11 +55,8 @@ async function examineAddress(url: string, { config, clock }: BrokerExamination)
   const held = new Map<string, string>()
   const listeners = new DiscoveryListeners(discovery)
   const session = () => ({
-    broker: brokerAccess(mqtt, [url]),
-    // Never the configured client id: the broker would end the bridge's connection.
-    clientId: `hub2mqtt-doctor-${randomBytes(8).toString('hex')}`,
-    timeoutMs: TIMEOUT_MS,
-    onPublish: ({ topic, payload, retain }: { topic: string; payload: Buffer | string; retain: boolean }) => {
+    ...sessionAt(url, config),
+    onPublish: ({ topic, payload, retain }: Message) => {
       if (retain) held.set(topic, payload.toString())
       else echoes.get(topic)?.()
     },
@@ -71,6 +81,44 @@ async function examineAddress(url: string, { config, clock }: BrokerExamination)
       return [note(`embedded: it runs while hub2mqtt runs, at ${at}`)]
     }
     return [failure === undefined ? problem(`${at} does not answer in time`) : await explain(url, failure)]
+  }
+}
+
+/** One finding for each address but the first; none for one that cannot be asked, which is told elsewhere. */
+async function examineSharing(urls: readonly string[], { config, clock }: BrokerExamination): Promise<Finding[]> {
+  const [first = '', ...others] = urls
+  const findings: Finding[] = []
+  for (const other of others) {
+    const [from, to] = [shownUrl(first), shownUrl(other)]
+    const arrives = await passesOn(first, other, { config, clock })
+    if (arrives === true) findings.push(ok(`what is published at ${from} arrives at ${to}`))
+    if (arrives === false) {
+      const remedy = 'list only addresses of one cluster, or of brokers that are bridged'
+      findings.push(problem(`what is published at ${from} does not arrive at ${to}`, remedy))
+    }
+  }
+  return findings
+}
+
+/** `undefined` where that cannot be found out. */
+async function passesOn(from: string, to: string, { config, clock }: BrokerExamination): Promise<boolean | undefined> {
+  // Nobody minds what is published there.
+  const topic = createTopics(config.mqtt.base_topic, membershipOf(config)?.member).of('bridgeProbe', {})
+  const mark = JSON.stringify({ doctor: randomBytes(8).toString('hex') })
+  const { promise: arrived, resolve } = Promise.withResolvers<boolean>()
+  const onPublish = ({ payload }: Message) => payload.toString() === mark && resolve(true)
+  try {
+    return await withSession({ ...sessionAt(to, config), onPublish }, clock, async (reader) => {
+      if (!(await reader.subscribe(topic, { qos: 1 }))) return undefined
+      return await withSession(sessionAt(from, config), clock, async (writer) => {
+        writer.publish(topic, mark, { qos: 1 }, () => {})
+        const cancel = clock.after(ARRIVAL_MS, () => resolve(false))
+        return await arrived.finally(cancel)
+      })
+    })
+  } catch (error) {
+    if (error instanceof SessionError) return undefined
+    throw error
   }
 }
 

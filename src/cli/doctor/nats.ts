@@ -185,14 +185,18 @@ async function* examineContent(kv: KV, jsm: JetStreamManager): AsyncGenerator<Fi
   }
 }
 
-/** Keys of members, with what no member writes; an epoch out of range is such a thing. */
-async function foreignRows(kv: KV, jsm: JetStreamManager, prefix: string): Promise<string[]> {
+/** What is in the bucket below `prefix`, without it. A list by a watch would leave a consumer behind for a while. */
+async function namesBelow(prefix: string, filter: string, kv: KV, jsm: JetStreamManager): Promise<string[]> {
   const { bucket, streamInfo } = await kv.status()
   const subject = `$KV.${bucket}.${prefix}`
-  // A list of the keys by a watch would leave a consumer behind for a while.
-  const { state } = await jsm.streams.info(streamInfo.config.name, { subjects_filter: subject + memberKey('*') })
+  const { state } = await jsm.streams.info(streamInfo.config.name, { subjects_filter: subject + filter })
+  return Object.keys(state.subjects ?? {}).map((each) => each.slice(subject.length))
+}
+
+/** Keys of members, with what no member writes; an epoch out of range is such a thing. */
+async function foreignRows(kv: KV, jsm: JetStreamManager, prefix: string): Promise<string[]> {
   const found: string[] = []
-  for (const key of Object.keys(state.subjects ?? {}).map((each) => each.slice(subject.length))) {
+  for (const key of await namesBelow(prefix, memberKey('*'), kv, jsm)) {
     const row = memberOf(key) === undefined ? null : await kv.get(prefix + key)
     if (row?.operation === 'PUT' && readMember(row.string()) === undefined) found.push(key)
   }
@@ -202,17 +206,14 @@ async function foreignRows(kv: KV, jsm: JetStreamManager, prefix: string): Promi
 /** Escaped and cut, a few of the names that no member uses. Deleted ones do not count. */
 async function strayNames(kv: KV, jsm: JetStreamManager): Promise<string[]> {
   const { bucket, streamInfo } = await kv.status()
-  const { name } = streamInfo.config
-  const subject = `$KV.${bucket}.`
-  const { state } = await jsm.streams.info(name, { subjects_filter: `${subject}>` })
-  const strays = Object.keys(state.subjects ?? {}).filter((each) => !isOwn(each.slice(subject.length)))
+  const strays = (await namesBelow('', '>', kv, jsm)).filter((name) => !isOwn(name))
   const found: string[] = []
-  for (const each of strays.sort().slice(0, MOST_READ)) {
+  for (const name of strays.sort().slice(0, MOST_READ)) {
     // By subject: a name may be one that the key-value client refuses.
-    const message = await jsm.streams.getMessage(name, { last_by_subj: each })
+    const query = { last_by_subj: `$KV.${bucket}.${name}` }
+    const message = await jsm.streams.getMessage(streamInfo.config.name, query)
     if (message === null || message.header.get('KV-Operation') !== '') continue
-    const escaped = encodeURIComponent(each.slice(subject.length).toWellFormed())
-    if (found.push(listed([escaped], 1)) === MOST_NAMED) break
+    if (found.push(listed([encodeURIComponent(name.toWellFormed())], 1)) === MOST_NAMED) break
   }
   return found
 }

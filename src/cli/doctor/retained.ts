@@ -1,0 +1,69 @@
+/** What the broker's retained messages say of other bridges: members of a fleet, or one with the same base topic. */
+import * as v from 'valibot'
+import { readJson } from '../../base/read-json.ts'
+import type { Membership } from '../../cluster/membership.ts'
+import type { Config } from '../../config/options.ts'
+import { BRIDGE_INFO, FLEET } from '../../contract/schemas.ts'
+import type { Topics } from '../../contract/topics.ts'
+import { about, type Finding } from './finding.ts'
+
+/** What is retained, by topic. */
+type Held = ReadonlyMap<string, string>
+
+const WAYS = { static: 'by number', leases: 'by leases' } as const
+
+/** As a member sees it that has this configuration; `topics` are the member's. */
+export function examineFleet(held: Held, topics: Topics, membership: Membership): Finding[] {
+  const { ok, problem } = about('fleet')
+  const { mode, member } = membership
+  const own = held.get(topics.of('bridgeState', {}))
+  const state = held.get(topics.availability)
+  const told = readJson(FLEET, held.get(topics.of('fleet', {})) ?? '')
+  const findings: Finding[] = []
+  if (own !== undefined) findings.push(ok(`the member ${member} is ${own}`))
+  if (state === undefined) return findings
+  const count = told === undefined ? '' : `, with ${told.count === 1 ? 'one member' : `${told.count} members`}`
+  findings.push(ok(`the fleet with the base topic ${topics.base} is ${state}${count}`))
+  // What a fleet that has ended has published says nothing of the next one.
+  if (state !== 'online' || told === undefined) return findings
+  // Members that go by another configuration take hubs for theirs that others have.
+  if (told.mode !== mode) {
+    const text = `its members share the hubs ${WAYS[told.mode]}, and this configuration says ${WAYS[mode]}`
+    findings.push(problem(text, 'give all members the same configuration, and restart them'))
+  } else if (mode !== 'leases' && told.count !== membership.count) {
+    const text = `its members go by a count of ${told.count}, and this configuration says ${membership.count}`
+    findings.push(problem(text, 'change it for all members, and restart them'))
+  }
+  return findings
+}
+
+/** A later version may say more. */
+const INFO = v.object(BRIDGE_INFO.entries)
+/** Of its hubs: there may be a thousand. */
+const MAX_NAMED = 5
+
+/** What a bridge says of itself is shorter. */
+const short = (text: string) => (text.length > 100 ? '…' : text)
+
+/** Whether a bridge with the same base topic is online, and whether it serves what is configured here. */
+export function examineOther(held: Held, topics: Topics, { hubs }: Config): Finding[] {
+  const { ok, note, problem } = about('broker')
+  const state = held.get(topics.of('bridgeState', {}))
+  const at = `with the base topic ${topics.base}`
+  if (state === 'offline') return [ok(`a bridge ${at} was here, and is offline`)]
+  if (state !== 'online') return []
+  const info = readJson(INFO, held.get(topics.of('bridgeInfo', {})) ?? '')
+  if (info === undefined) return [note(`a bridge ${at} is online, and does not say what it serves`)]
+  const own = Object.entries(hubs).map(([name, { url }]) => `${name} at ${new URL(url).host}`)
+  const its = Object.entries(info.hubs).map(([name, { url_host }]) => `${name} at ${url_host}`)
+  const names = Object.entries(info.hubs)
+    .slice(0, MAX_NAMED)
+    .flatMap(([name, { url_host }]) => [name, url_host])
+  const more = its.length > MAX_NAMED ? ` and ${its.length - MAX_NAMED} more` : ''
+  const hubsOf = its.slice(0, MAX_NAMED).map(short).join(', ') || 'no hub'
+  const who = `version ${short(info.version)}, since ${short(info.started_at)}, with ${hubsOf}${more}`
+  if (own.sort().join() === its.sort().join()) return [ok(`the bridge ${at} is online: ${who}`)]
+  const remedy =
+    'if it is this one before a change: reload or restart it; else stop one of the two, or give it its own mqtt.base_topic'
+  return [problem(`a bridge ${at} is online that serves other hubs than this configuration: ${who}`, remedy, names)]
+}
