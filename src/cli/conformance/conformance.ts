@@ -3,7 +3,7 @@ import { type Clock, sleep } from '../../base/clock.ts'
 import type { LimitSeen } from './evidence.ts'
 import { Client, recordOf } from './observation.ts'
 import { greetings, PROBES, pathTo, prefixOf, type Reading, read, WRITES, whyNoApp } from './probes.ts'
-import { Session, type Step, speaks } from './realtime.ts'
+import { openSession, type Session, type Step, speaks } from './realtime.ts'
 import { type Report, reportOf, unreachableReport } from './report.ts'
 import { write } from './writes.ts'
 
@@ -76,32 +76,26 @@ async function examineRealtime({ url, key, timeoutMs, clock }: ConformanceOption
   const protocols = { 3: await takes(3), 4: await takes(4) }
   const hubId = reading.pings[reading.prefix].id
   const prove = async () => (await client.prove()) === undefined
-  const session = (withToken: boolean) => new Session({ url, key, timeoutMs, clock }, hubId, prove, withToken)
-  const without = await opened(() => session(false))
-  const isOpen = without.seen.open === 'ok'
-  if (isOpen || !without.seen.tokenOffered) {
-    if (!isOpen) without.close()
-    const evidence = { session: without.seen, sessionWithToken: null, protocols }
-    return { evidence, session: isOpen ? without : undefined }
-  }
+  const session = (withToken: boolean) =>
+    opened(() => openSession({ url, key, timeoutMs, clock }, hubId, prove, withToken))
+  const without = await session(false)
+  const { seen } = without
+  if (seen.open === 'ok') return { evidence: { session: seen, sessionWithToken: null, protocols }, session: without }
   without.close()
-  const withToken = await opened(() => session(true))
-  const evidence = { session: without.seen, sessionWithToken: withToken.seen, protocols }
-  return { evidence, session: withToken }
+  if (!seen.tokenOffered) return { evidence: { session: seen, sessionWithToken: null, protocols }, session: undefined }
+  const withToken = await session(true)
+  return { evidence: { session: seen, sessionWithToken: withToken.seen, protocols }, session: withToken }
 }
 
 const LOST: ReadonlySet<Step> = new Set(['dropped', 'silent'])
 
 /** A session that went as far as it could: once more, where the hub may just have been away. */
-async function opened(make: () => Session): Promise<Session> {
-  const first = make()
-  await first.run()
-  const { connect, handshake, open, subscribe } = first.seen
-  if (![connect, handshake, open, subscribe].some((step) => LOST.has(step))) return first
+async function opened(open: () => Promise<Session>): Promise<Session> {
+  const first = await open()
+  const { connect, handshake, open: opening, subscribe } = first.seen
+  if (![connect, handshake, opening, subscribe].some((step) => LOST.has(step))) return first
   first.close()
-  const second = make()
-  await second.run()
-  return second
+  return await open()
 }
 
 /** As many requests at once as a hub may mind, and no more; `null`: it did not answer each. */

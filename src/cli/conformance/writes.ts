@@ -95,7 +95,7 @@ class Writer {
 
   async tryAll(before: AppRecord): Promise<void> {
     const { session } = this.#options
-    this.trials.set('events', notTried(session?.isOpen ? 'nothing has changed' : 'the realtime channel is not open'))
+    this.trials.set('events', notTried(session?.isOpen() ? 'nothing has changed' : 'the realtime channel is not open'))
     await this.#settings()
     await this.#autoupdate(before)
     await this.#channel(before)
@@ -264,11 +264,11 @@ class Writer {
   /** Whether an event has told of a change. A channel that was lost meanwhile says nothing about that. */
   async #listen(name: ProbeName, from: number): Promise<void> {
     const { app, session } = this.#options
-    if (!session?.isOpen) return
+    if (!session?.isOpen()) return
     const isOurs = ({ name: event, payload }: HubEvent) => event === 'app.update' && payload['id'] === app
     const heard = await session.hears(from, isOurs, EVENT_MS)
     if (heard) this.#told.add(name)
-    else if (session.isOpen) this.#untold.add(name)
+    else if (session.isOpen()) this.#untold.add(name)
     const untold = [...this.#untold].filter((one) => !this.#told.has(one))
     const found = `after ${[...this.#told].join(', ') || 'none'}; not after ${untold.join(', ') || 'none'}`
     if (this.#told.size + untold.length > 0) this.trials.set('events', verdict(untold.length === 0, found))

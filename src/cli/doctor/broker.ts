@@ -8,7 +8,7 @@ import { createTopics } from '../../contract/topics.ts'
 import { shownUrl } from '../../mqtt/addresses.ts'
 import { adviceOn, type Failure } from '../../mqtt/failure.ts'
 import { SessionError, withSession } from '../../mqtt/session.ts'
-import { DiscoveryListeners } from './discovery.ts'
+import { askForListeners, examineListeners } from './discovery.ts'
 import { about, type Finding } from './finding.ts'
 import { examineFleet, examineOther } from './retained.ts'
 import { examineRules, examineSize } from './rules.ts'
@@ -53,14 +53,15 @@ async function examineAddress(url: string, { config, clock }: BrokerExamination)
   const topics = createTopics(mqtt.base_topic, membership?.member)
   const echoes = new Map<string, () => void>()
   const held = new Map<string, string>()
-  const listeners = new DiscoveryListeners(discovery)
+  let isHeard = true
+  let onNoSubscribers = () => {}
   const session = () => ({
     ...sessionAt(url, config),
     onPublish: ({ topic, payload, retain }: Message) => {
       if (retain) held.set(topic, payload.toString())
       else echoes.get(topic)?.()
     },
-    onNoSubscribers: () => listeners.noSubscribers(),
+    onNoSubscribers: () => onNoSubscribers(),
   })
   const at = shownUrl(url)
   try {
@@ -68,8 +69,13 @@ async function examineAddress(url: string, { config, clock }: BrokerExamination)
       const { protocol, lack } = connection
       const found = [ok(`connected to ${at} with MQTT ${protocol}`)]
       if (lack !== undefined) found.push(problem(`it lacks ${lack}`, 'use a broker that has them, such as Mosquitto'))
-      await listeners.ask(connection, clock)
-      found.push(...(await examineRules({ connection, topics, config, echoes, clock })), ...listeners.findings(held))
+      onNoSubscribers = () => {
+        isHeard = false
+      }
+      await askForListeners(connection, discovery, clock)
+      onNoSubscribers = () => {}
+      found.push(...(await examineRules({ connection, topics, config, echoes, clock })))
+      found.push(...examineListeners(held, discovery, protocol === '5' ? isHeard : undefined))
       return [...found, ...(membership ? examineFleet(held, topics, membership) : examineOther(held, topics, config))]
     })
     const topic = topics.of('bridgeProbe', {})
