@@ -76,11 +76,11 @@ export interface CleanupOptions {
   readonly topics: Topics
   /** Discovery prefix; those that the bridge remembers on the broker are looked through as well. */
   readonly prefix: string
-  /** Names of hubs whose topics are the bridge's, besides those that its own information names. */
+  /** Hubs whose topics belong to the bridge, in addition to those that its own information names. */
   readonly hubs: readonly string[]
   /** Whether to clear what is found. */
   readonly clear: boolean
-  /** Told how many of how many topics are cleared. */
+  /** Called with the number of topics that are cleared, and of all. */
   readonly onProgress?: (cleared: number, of: number) => void
   readonly timeoutMs: number
   readonly clock: Clock
@@ -135,7 +135,7 @@ export async function cleanup(options: CleanupOptions): Promise<CleanupResult> {
  */
 function ownTopics(held: ReadonlyMap<string, string>, { topics, hubs }: CleanupOptions): string[] {
   const configured = new Set(hubs)
-  const told = [...held].flatMap(([topic, payload]) => {
+  const former = [...held].flatMap(([topic, payload]) => {
     const found = topics.parse(topic) ?? topics.parseMember(topic)
     return found?.name === 'bridgeInfo' ? [new FormerHubs().learn(payload)] : []
   })
@@ -145,7 +145,7 @@ function ownTopics(held: ReadonlyMap<string, string>, { topics, hubs }: CleanupO
     ...{ hubs: none, byId: none, states: none, unread: none, fresh: none, rollouts: { held: none } },
     live: { value: { hubs: {} } },
     isShared: true,
-    former: { has: (hub: string) => configured.has(hub) || told.some((one) => one.has(hub)) },
+    former: { has: (hub: string) => configured.has(hub) || former.some((one) => one.has(hub)) },
     prefixes: { includes: () => true },
     homeAssistant: undefined,
   }

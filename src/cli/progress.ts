@@ -1,44 +1,44 @@
 /** Progress of what takes a while: one line that is written over on a terminal, and nothing in a pipe. */
 
 const STEP_MS = 200
-/** Who waits for less need not be told. */
+/** Shorter waits are not shown. */
 const PATIENCE_MS = 2_000
 const CLEAR_LINE = '\r\u001b[K'
 
 type Terminal = Pick<NodeJS.WriteStream, 'isTTY' | 'write'>
 
-/** Tells how much of something is done. */
+/** Shows how much of something is done. */
 export function progress(verb: string, terminal: Terminal = process.stderr): (done: number, of: number) => void {
-  let toldAt = performance.now()
-  let told = false
+  let shownAt = performance.now()
+  let isShown = false
   return (done, of) => {
     const now = performance.now()
-    const isEnd = told && done === of
-    if (!terminal.isTTY || (now - toldAt < STEP_MS && !isEnd)) return
-    toldAt = now
-    told = true
+    const isEnd = isShown && done === of
+    if (!terminal.isTTY || (now - shownAt < STEP_MS && !isEnd)) return
+    shownAt = now
+    isShown = true
     terminal.write(`\r${verb} ${done} of ${of}${isEnd ? '\n' : ''}`)
   }
 }
 
-/** Tells what is waited for, and for how long already; the returned function ends that. */
+/** Shows what is waited for, and for how long already; the returned function ends that. */
 export function waiting(what: string, terminal: Terminal = process.stderr): () => void {
   if (!terminal.isTTY) return () => {}
   const startedAt = performance.now()
-  let told = false
-  const tell = () => {
+  let isShown = false
+  const show = () => {
     const seconds = Math.round((performance.now() - startedAt) / 1000)
     terminal.write(`${CLEAR_LINE}${what}: ${seconds} s`)
-    told = true
+    isShown = true
   }
   let repeated: NodeJS.Timeout | undefined
   const first = setTimeout(() => {
-    tell()
-    repeated = setInterval(tell, 1000)
+    show()
+    repeated = setInterval(show, 1000)
   }, PATIENCE_MS)
   return () => {
     clearTimeout(first)
     clearInterval(repeated)
-    if (told) terminal.write(CLEAR_LINE)
+    if (isShown) terminal.write(CLEAR_LINE)
   }
 }

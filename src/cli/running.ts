@@ -69,7 +69,7 @@ const MAX_BYTES = 1024 * 1024
 function askHealth({ host, port }: HealthAddress, path: '/healthz' | '/readyz'): Promise<HealthAnswer> {
   return new Promise((resolve, reject) => {
     const signal = AbortSignal.timeout(TIMEOUT_MS)
-    // Its own agent, since the global one may be told by the environment to use a proxy.
+    // Its own agent, as the environment may set a proxy for the global one.
     const request = get({ host: reachable(host), port, path, agent: false, signal }, (response) => {
       let body = ''
       response.setEncoding('utf8')

@@ -27,7 +27,7 @@ export interface ConformanceOptions {
   readonly limits: boolean
   readonly version: string
   readonly clock: Clock
-  /** Told what is about to be looked at. */
+  /** Called with each step as it begins. */
   readonly onStep?: (step: string) => void
   /** Called before the app is changed: what ends the examination from then on has to let it put the app back. */
   readonly stops?: () => AbortSignal
@@ -40,7 +40,7 @@ export async function examine(options: ConformanceOptions): Promise<Report> {
   onStep('looking for a hub')
   const pings = await greetings(client)
   const prefix = prefixOf(pings)
-  // Nobody else is shown the key.
+  // The key is for hubs only.
   if (prefix === undefined) return unreachableReport(options, pings)
   client.trust(pathTo(prefix, PROBES.ping), pings[prefix].id)
   onStep('asking what changes nothing')

@@ -23,7 +23,7 @@ export interface Evidence {
   /** Whether the versions 3 and 4 of the protocol below Socket.IO are taken; `null`: nothing to connect to. */
   readonly protocols: { readonly 3: boolean | null; readonly 4: boolean | null }
   readonly limit: LimitSeen | null
-  /** Why there is none. */
+  /** Why `limit` is `null`. */
   readonly noLimit: string
   readonly writes: WritesSeen | null
 }
@@ -66,17 +66,17 @@ export function kindOfHub({ reading, port }: Evidence): { readonly kind: Kind; r
         : []),
     ],
   }
-  const isTold = Number.isInteger(major)
-  const lead = isTold ? (major < 10 ? 1 : -1) : Math.sign(signs.older.length - signs.newer.length)
+  const isKnown = Number.isInteger(major)
+  const lead = isKnown ? (major < 10 ? 1 : -1) : Math.sign(signs.older.length - signs.newer.length)
   if (lead === 0) return { kind: 'unknown', because: [] }
-  const told = isTold ? [`firmware ${firmware}`] : []
-  if (lead > 0) return { kind: 'older', because: [...told, ...signs.older] }
-  const because = [...told, ...signs.newer]
+  const firmwareSign = isKnown ? [`firmware ${firmware}`] : []
+  if (lead > 0) return { kind: 'older', because: [...firmwareSign, ...signs.older] }
+  const because = [...firmwareSign, ...signs.newer]
   if (signs['self-hosted'].length === 0) return { kind: 'newer', because }
   return { kind: 'self-hosted', because: [...because, ...signs['self-hosted']] }
 }
 
-/** Scopes of the key, where the hub tells them. */
+/** Scopes of the key, where the hub lists them. */
 export function scopesOf({ answers }: Reading): readonly string[] | null {
   const seen = answers.get('getSessionMe')
   const value: unknown = seen?.value

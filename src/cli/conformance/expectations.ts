@@ -4,7 +4,7 @@
  */
 import { isRecord } from '../../base/json.ts'
 import { type Evidence, type Kind, kindOfHub } from './evidence.ts'
-import { errorOf, isAway, type Observation, outcomeOf, told } from './observation.ts'
+import { errorOf, isAway, type Observation, outcomeOf, summary } from './observation.ts'
 import {
   ANY,
   answer,
@@ -30,7 +30,7 @@ export interface Expectation {
   /** One sentence. */
   readonly says: string
   readonly judge: Judge
-  /** Kinds of hubs of which it is expected; default: all. */
+  /** Kinds of hubs that it applies to; default: all. */
   readonly only: readonly Kind[] | undefined
 }
 
@@ -40,7 +40,7 @@ const is404 = ({ status }: Observation) => status === 404
 const ping =
   (prefix: 'manager' | 'managers'): Judge =>
   ({ reading: { pings } }) =>
-    verdict(outcomeOf(pings[prefix]) === 'ok', told(pings[prefix]))
+    verdict(outcomeOf(pings[prefix]) === 'ok', summary(pings[prefix]))
 
 const pingIdentity: Judge = ({ reading: { pings, prefix } }) => {
   const { id, firmware } = pings[prefix]
@@ -114,7 +114,7 @@ const subscription: Judge = (evidence) => {
 
 type Row = readonly [id: string, mark: Mark, says: string, judge: Judge, only?: readonly Kind[]]
 
-/** All of which more is known than the reference says. */
+/** All kinds that are known from the field, not from the reference alone. */
 const WIRE: readonly Kind[] = ['older', 'newer', 'self-hosted', 'unknown']
 /** Those that have what newer hubs lack. */
 const OLD: readonly Kind[] = ['older', 'reference']
@@ -177,7 +177,7 @@ const ROWS: readonly Row[] = [
 
 export const EXPECTATIONS = ROWS.map(([id, mark, says, judge, only]): Expectation => ({ id, mark, says, judge, only }))
 
-/** Of another kind of hub it says what was found, and nothing is expected. */
+/** For other kinds of hubs a difference is only reported. */
 export function judged({ only, judge }: Expectation, evidence: Evidence): Verdict {
   const found = judge(evidence)
   const isExpected = only === undefined || only.includes(kindOfHub(evidence).kind)

@@ -8,7 +8,7 @@ import { HttpClient } from '../../hub/http-client.ts'
 import type { Method } from '../../hub/operations.ts'
 import type { ConformanceOptions } from './conformance.ts'
 
-/** Between two requests: hubs have been seen to mind less. */
+/** Pause between two requests: some hubs refuse requests that come faster. */
 const PAUSE_MS = 200
 const LIMITED_MS = 1500
 const MAX_LIMITED_MS = 30_000
@@ -177,7 +177,7 @@ export function errorOf(value: unknown): string | null {
 }
 
 /** An answer in a few words, without names and values. */
-export function told({ status, failure, value }: Observation): string {
+export function summary({ status, failure, value }: Observation): string {
   const error = errorOf(value)
   return status === null
     ? `no answer (${failure})`

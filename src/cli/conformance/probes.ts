@@ -10,7 +10,7 @@ type Shape = (value: Json | undefined, id: string) => string | undefined
 
 const SHAPES = {
   anything: () => undefined,
-  /** Whatever a hub says besides that it is done, unless that is a no. */
+  /** Any answer that is not a refusal. */
   nothing: (value) => (saysNo(value) ? 'calls a no a success' : undefined),
   greeting: (value) => (value === false ? 'answers false, as if it were another hub' : undefined),
   object: (value) => (isRecord(value) ? undefined : `answers ${kindOf(value)} and no object`),
@@ -68,7 +68,7 @@ export const PROBES = {
 } as const satisfies Record<string, Probe>
 export type ProbeName = keyof typeof PROBES
 
-/** Questions besides the operations, each an answer to keep. */
+/** Further questions whose answers are kept. */
 export const QUESTIONS = [
   'pingOther',
   'noKey',
@@ -82,7 +82,7 @@ export type Question = (typeof QUESTIONS)[number]
 
 export type Answers = Map<ProbeName | Question, Observation>
 
-/** An app as the hub tells of it. */
+/** An app's record, as the hub sends it. */
 export type AppRecord = Record<string, unknown>
 
 /** What the reading part has found out. */

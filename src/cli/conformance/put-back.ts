@@ -8,7 +8,7 @@ import type { WritesOptions } from './writes.ts'
 /** The setting of our own that is set and removed. */
 export const SETTING = 'hub2mqtt-conformance'
 
-/** What a trial can leave otherwise than it was. */
+/** What a trial can leave changed. */
 export type Item = 'setting' | 'autoupdate' | 'channel' | 'enabled' | 'state' | 'version'
 
 export interface Left {
@@ -78,7 +78,7 @@ interface Standing {
 function nextFor(item: Item, { look, times, waited, isLost }: Standing): Fate | 'ask' | 'wait' {
   switch (look) {
     case 'right':
-      // An install that was not answered may come, and to ask for another one would do what nobody wanted.
+      // An install that was not answered may still come; another one would be one too many.
       if (item === 'version') return isLost ? 'unseen' : 'done'
       return isLost && times === 0 ? 'ask' : 'done'
     case 'wrong':

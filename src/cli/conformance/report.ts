@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { decodeApps } from '../../hub/decode.ts'
 import { type Evidence, firmwareOf, kindOfHub, scopesOf } from './evidence.ts'
 import { EXPECTATIONS, judged } from './expectations.ts'
-import { errorOf, kindOf, outcomeOf, told } from './observation.ts'
+import { errorOf, kindOf, outcomeOf, summary } from './observation.ts'
 import { PROBES, type ProbeName, pathTo, type Reading, whyNoApp, whyNot } from './probes.ts'
 import type { SessionSeen } from './realtime.ts'
 
@@ -27,7 +27,7 @@ interface About {
 
 /** Of an address at which no hub has been found. */
 export function unreachableReport({ version }: About, pings: Reading['pings']): Report {
-  const found = Object.entries(pings).map(([prefix, seen]) => `/api/${prefix}/system/ping: ${told(seen)}`)
+  const found = Object.entries(pings).map(([prefix, seen]) => `/api/${prefix}/system/ping: ${summary(seen)}`)
   return {
     ...{ format: FORMAT, version, usable: false },
     problems: [`no hub answers there, so the key was not shown (${found.join('; ')})`],
@@ -73,16 +73,16 @@ function unusableBecause({ reading }: Evidence): string[] {
   const outcome = outcomeOf(apps)
   const wrong = outcome === 'ok' && !isList(apps.value) ? PROBES.getApps.shape(apps.value, '') : undefined
   return [
-    ...(outcome === 'refused' ? [`the key may not list the apps: ${told(apps)}`] : []),
-    ...(outcome !== 'ok' && outcome !== 'refused' ? [`the apps cannot be listed: ${told(apps)}`] : []),
+    ...(outcome === 'refused' ? [`the key may not list the apps: ${summary(apps)}`] : []),
+    ...(outcome !== 'ok' && outcome !== 'refused' ? [`the apps cannot be listed: ${summary(apps)}`] : []),
     ...(wrong === undefined ? [] : [`the list of apps ${wrong}`]),
   ]
 }
 
-/** What went otherwise than was asked for. */
+/** What did not go as requested. */
 function troubleOf({ writes: wanted }: About, { reading, writes }: Evidence): string[] {
   const app = reading.answers.get('getApp')
-  const seen = app === undefined || outcomeOf(app) === 'absent' ? '' : ` (${told(app)})`
+  const seen = app === undefined || outcomeOf(app) === 'absent' ? '' : ` (${summary(app)})`
   const noApp = whyNoApp(reading) + seen
   return [
     ...(wanted && writes === null ? [`the app that may be changed ${noApp}: nothing was changed`] : []),
@@ -114,7 +114,7 @@ function operationOf(name: ProbeName, reading: Reading) {
 /** Field → the kinds of its values, over many records; sorted. */
 function fieldsOf(records: Reading['records']): Record<string, string> {
   const fields = records.flatMap((record) => Object.entries(record))
-  // What is no name that the hub's makers gave may be somebody's own.
+  // Any other name may be one that a person has given.
   const byName = Map.groupBy(fields, ([name]) => (/^[A-Za-z_]\w{0,40}$/.test(name) ? name : '(other)'))
   const kinds = [...byName].map(([name, all]) => [name, new Set(all.map(([, value]) => kindOf(value)))] as const)
   const sorted = kinds.sort(([one], [other]) => (one < other ? -1 : 1))
@@ -131,7 +131,7 @@ function isList(value: unknown): boolean {
   }
 }
 
-/** Nobody who does not know the hub can look for the app behind it. */
+/** The hub's id is part of it, so that the app's id cannot be guessed without that. */
 function hashed(app: string, hubId: string | null): string {
   return `app-${createHash('sha256')
     .update(`${hubId ?? ''}\n${app}`)

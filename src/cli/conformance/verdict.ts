@@ -1,6 +1,6 @@
 /** What an answer or a trial says about an expectation, and the ways in which expectations are judged. */
 import { type Evidence, type Kind, kindOfHub } from './evidence.ts'
-import { isAway, kindOf, type Observation, type Outcome, outcomeOf, told } from './observation.ts'
+import { isAway, kindOf, type Observation, type Outcome, outcomeOf, summary } from './observation.ts'
 import { type ProbeName, type Question, whyNot } from './probes.ts'
 import type { Trial } from './writes.ts'
 
@@ -18,8 +18,8 @@ export const notTried = (because: string): Verdict => unknown(`not tried: ${beca
 
 /** An answer that is not a success. A hub that was away, or that refuses the key, says nothing about the operation. */
 export function failed(seen: Observation): Verdict {
-  if (isAway(seen)) return unknown(told(seen))
-  return outcomeOf(seen) === 'refused' ? unknown(`the key may not: ${told(seen)}`) : verdict(false, told(seen))
+  if (isAway(seen)) return unknown(summary(seen))
+  return outcomeOf(seen) === 'refused' ? unknown(`the key may not: ${summary(seen)}`) : verdict(false, summary(seen))
 }
 
 type Name = ProbeName | Question
@@ -30,7 +30,7 @@ export function answer(name: Name, agrees: (value: unknown) => boolean = () => t
     const seen = reading.answers.get(name)
     if (seen === undefined) return notTried(whyNot(reading, name))
     if (outcomeOf(seen) !== 'ok') return failed(seen)
-    return verdict(agrees(seen.value), `${told(seen)}, ${kindOf(seen.value)}`)
+    return verdict(agrees(seen.value), `${summary(seen)}, ${kindOf(seen.value)}`)
   }
 }
 
@@ -41,7 +41,7 @@ export function refusal(name: Name, outcomes: readonly Outcome[], agrees: (seen:
     if (seen === undefined) return notTried(whyNot(reading, name))
     return isAway(seen) || !['ok', ...outcomes].includes(outcomeOf(seen))
       ? failed(seen)
-      : verdict(agrees(seen), told(seen))
+      : verdict(agrees(seen), summary(seen))
   }
 }
 

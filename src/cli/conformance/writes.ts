@@ -3,14 +3,14 @@ import { isDeepStrictEqual } from 'node:util'
 import { type Clock, sleep } from '../../base/clock.ts'
 import { isRecord } from '../../base/json.ts'
 import { compareVersions } from '../../base/versions.ts'
-import { type Client, isOk, type Observation, outcomeOf, recordOf, told } from './observation.ts'
+import { type Client, isOk, type Observation, outcomeOf, recordOf, summary } from './observation.ts'
 import { type AppRecord, PROBES, type ProbeName, pathTo, type Question, type Reading, WRITES } from './probes.ts'
 import { type Item, type Left, putBack, runs, SETTING } from './put-back.ts'
 import type { HubEvent, Session } from './realtime.ts'
 import { failed, notTried, unknown, type Verdict, verdict } from './verdict.ts'
 
 const VALUE = { a: [1, null, 'b'] }
-/** Until the hub tells of a change, shows it, and until an app has started or stopped. */
+/** How long to wait for an event, for a change in the record, and for an app to start or stop. */
 const EVENT_MS = 3_000
 const SHOW_MS = 5_000
 const START_MS = 60_000
@@ -19,7 +19,7 @@ const LOOK_MS = 1_000
 const INSTALL_MS = 60_000
 const NO_CHANNEL = 'hub2mqtt-conformance'
 
-/** What is tried besides single answers; the same names as in the expectations. */
+/** What more than one answer has to show; the names are those of the expectations. */
 export type Trial =
   | 'events'
   | 'setting-kept'
@@ -47,7 +47,7 @@ export interface WritesOptions {
   readonly clock: Clock
   /** Ends the trials; the app is put back all the same. */
   readonly signal: AbortSignal
-  /** Told when the app is being put back. */
+  /** Called when putting the app back begins. */
   readonly onPutBack: () => void
 }
 
@@ -86,8 +86,8 @@ class Writer {
   readonly touched = new Set<Item>()
   readonly lost = new Set<Item>()
   readonly #options: WritesOptions
-  readonly #told = new Set<string>()
-  readonly #untold = new Set<string>()
+  readonly #announced = new Set<string>()
+  readonly #silent = new Set<string>()
 
   constructor(options: WritesOptions) {
     this.#options = options
@@ -120,7 +120,7 @@ class Writer {
     }
     const rest = await this.#send('getAppSettings')
     const isGone = isRecord(rest.value) && !Object.hasOwn(rest.value, SETTING)
-    this.#judge('setting-gone', rest, isGone, isGone ? 'it is' : `${told(unset)}, and it is not`)
+    this.#judge('setting-gone', rest, isGone, isGone ? 'it is' : `${summary(unset)}, and it is not`)
     if (isGone) await this.#keep('unsetAgain')
     else this.#skip('the setting is not known to be gone', ['unsetAgain'])
   }
@@ -136,7 +136,7 @@ class Writer {
   async #channel({ channel }: AppRecord): Promise<void> {
     if (typeof channel !== 'string') return this.#skip('the app has no channel', [], 'channel-ignored')
     const asked = await this.#send('updateApp', { channel: NO_CHANNEL }, 'channel')
-    if (outcomeOf(asked) === 'rejected') this.trials.set('channel-ignored', verdict(true, told(asked)))
+    if (outcomeOf(asked) === 'rejected') this.trials.set('channel-ignored', verdict(true, summary(asked)))
     else {
       const seen = isOk(asked) ? await this.#send('getApp') : asked
       const isTaken = recordOf(seen)?.['channel'] === NO_CHANNEL
@@ -182,7 +182,7 @@ class Writer {
     this.#judge('std-message', seen, !isRejected, isRejected ? 'it wants one' : 'it needs none')
     const spoken = await this.#keep('speak', { text: 'hub2mqtt' })
     if (outcomeOf(spoken) === 'absent') await this.#keep('speakReference', { text: 'hub2mqtt' })
-    else this.#skip(`speech-output/say: ${told(spoken)}`, ['speakReference'])
+    else this.#skip(`speech-output/say: ${summary(spoken)}`, ['speakReference'])
   }
 
   /** Asks for a lower version; the newest one is installed again afterwards. */
@@ -196,7 +196,7 @@ class Writer {
     const asked = await this.#keep('installFromAppStore', install, 'version')
     const isLowered = isOk(asked) && (await this.#becomes((record) => record['version'] === wanted, INSTALL_MS)).isSo
     const isRefused = ['absent', 'rejected', 'failed'].includes(outcomeOf(asked))
-    if (isRefused) this.trials.set('downgrade', verdict(true, `refused: ${told(asked)}`))
+    if (isRefused) this.trials.set('downgrade', verdict(true, `refused: ${summary(asked)}`))
     else this.#judge('downgrade', asked, !isLowered, isLowered ? 'downgraded' : 'kept')
   }
 
@@ -222,7 +222,8 @@ class Writer {
     if (isSo || !isOk(seen)) this.#judge(trial, seen, true, 'it does')
     else if (hasCrashed) this.trials.set(trial, unknown('it crashed'))
     else if (trial !== 'autoupdate' && !isSaid(record)) this.trials.set(trial, unknown('the app does not say'))
-    else this.trials.set(trial, verdict(false, `${told(asked)}, but ${found.join(', ') || 'its record does not say'}`))
+    else
+      this.trials.set(trial, verdict(false, `${summary(asked)}, but ${found.join(', ') || 'its record does not say'}`))
     if (isSo) await this.#listen(name, from)
     return asked
   }
@@ -261,17 +262,17 @@ class Writer {
     return this.#options.session?.events.length ?? 0
   }
 
-  /** Whether an event has told of a change. A channel that was lost meanwhile says nothing about that. */
+  /** Whether an event announces a change. A channel that was lost meanwhile does not count. */
   async #listen(name: ProbeName, from: number): Promise<void> {
     const { app, session } = this.#options
     if (!session?.isOpen()) return
     const isOurs = ({ name: event, payload }: HubEvent) => event === 'app.update' && payload['id'] === app
     const heard = await session.hears(from, isOurs, EVENT_MS)
-    if (heard) this.#told.add(name)
-    else if (session.isOpen()) this.#untold.add(name)
-    const untold = [...this.#untold].filter((one) => !this.#told.has(one))
-    const found = `after ${[...this.#told].join(', ') || 'none'}; not after ${untold.join(', ') || 'none'}`
-    if (this.#told.size + untold.length > 0) this.trials.set('events', verdict(untold.length === 0, found))
+    if (heard) this.#announced.add(name)
+    else if (session.isOpen()) this.#silent.add(name)
+    const silent = [...this.#silent].filter((one) => !this.#announced.has(one))
+    const found = `after ${[...this.#announced].join(', ') || 'none'}; not after ${silent.join(', ') || 'none'}`
+    if (this.#announced.size + silent.length > 0) this.trials.set('events', verdict(silent.length === 0, found))
   }
 
   async #becomes(wanted: (record: AppRecord) => boolean, ms: number): Promise<{ isSo: boolean; seen: Observation }> {

@@ -90,7 +90,7 @@ async function examineAddress(url: string, { config, clock }: BrokerExamination)
   }
 }
 
-/** One finding for each address but the first; none for one that cannot be asked, which is told elsewhere. */
+/** Whether what is published at the first address arrives at each of the others. Skips those that do not answer. */
 async function examineSharing(urls: readonly string[], { config, clock }: BrokerExamination): Promise<Finding[]> {
   const [first = '', ...others] = urls
   const findings: Finding[] = []
@@ -108,7 +108,7 @@ async function examineSharing(urls: readonly string[], { config, clock }: Broker
 
 /** `undefined` where that cannot be found out. */
 async function passesOn(from: string, to: string, { config, clock }: BrokerExamination): Promise<boolean | undefined> {
-  // Nobody minds what is published there.
+  // Nothing reads what is published there.
   const topic = createTopics(config.mqtt.base_topic, membershipOf(config)?.member).of('bridgeProbe', {})
   const mark = JSON.stringify({ doctor: randomBytes(8).toString('hex') })
   const { promise: arrived, resolve } = Promise.withResolvers<boolean>()

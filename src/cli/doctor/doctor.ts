@@ -1,4 +1,4 @@
-/** `hub2mqtt doctor`: looks at everything that an installation needs, and says what is wrong and what mends it. */
+/** `hub2mqtt doctor`: examines everything that an installation needs, and suggests a fix for each problem. */
 import type { Clock } from '../../base/clock.ts'
 import { membershipOf } from '../../cluster/membership.ts'
 import type { Config } from '../../config/options.ts'

@@ -99,7 +99,7 @@ function clientFor(hub: HubConfig, pathPrefix: HubConfig['path_prefix'], clock: 
   )
 }
 
-/** What was found besides, where no hub answers as configured; it is asked without the key. */
+/** Looks for what answers instead, where no hub answers as configured. It does not send the key. */
 async function elsewhere(error: HubError, { hub, clock }: HubExamination): Promise<Advice | undefined> {
   const { host, protocol } = new URL(hub.url)
   if (hub.path_prefix !== 'auto' && (error.code === 'unsupported' || error.code === 'nonsense')) {
@@ -126,11 +126,11 @@ function permissionsOf({ missing, scopes }: Greeting) {
   }
 }
 
-/** Compares this machine's time of day with the hub's, which its answers tell. */
+/** Compares this machine's time of day with that in the hub's answers. */
 async function* examineClock(name: string, url: string, clock: Clock): AsyncGenerator<Finding> {
   const { problem } = about(`hub ${name}`)
-  const told = await timeOf(url).catch(() => Number.NaN)
-  const seconds = Math.round(Math.abs(clock.now() - told) / 1000)
+  const theirs = await timeOf(url).catch(() => Number.NaN)
+  const seconds = Math.round(Math.abs(clock.now() - theirs) / 1000)
   if (seconds * 1000 <= MAX_CLOCK_DIFFERENCE_MS || Number.isNaN(seconds)) return
   yield problem(
     `the clocks of this machine and of the hub differ by ${seconds} s: commands with expires_at may expire early or late`,

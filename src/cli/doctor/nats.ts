@@ -23,7 +23,7 @@ const { ok, note, problem } = about('NATS')
 
 /** For each call, and for each connection. */
 const TIMEOUT_MS = 5_000
-/** A key that nobody reads, at a revision that it never has. */
+/** An unused key, at a revision that it never has. */
 const NO_KEY = 'doctor'
 const NO_REVISION = Number.MAX_SAFE_INTEGER
 /** Of the names that no member uses: how many are named, and how many are read for that. */

@@ -18,20 +18,20 @@ export function examineFleet(held: Held, topics: Topics, membership: Membership)
   const { mode, member } = membership
   const own = held.get(topics.of('bridgeState', {}))
   const state = held.get(topics.availability)
-  const told = readJson(FLEET, held.get(topics.of('fleet', {})) ?? '')
+  const fleet = readJson(FLEET, held.get(topics.of('fleet', {})) ?? '')
   const findings: Finding[] = []
   if (own !== undefined) findings.push(ok(`the member ${member} is ${own}`))
   if (state === undefined) return findings
-  const count = told === undefined ? '' : `, with ${told.count === 1 ? 'one member' : `${told.count} members`}`
+  const count = fleet === undefined ? '' : `, with ${fleet.count === 1 ? 'one member' : `${fleet.count} members`}`
   findings.push(ok(`the fleet with the base topic ${topics.base} is ${state}${count}`))
   // What a fleet that has ended has published says nothing of the next one.
-  if (state !== 'online' || told === undefined) return findings
+  if (state !== 'online' || fleet === undefined) return findings
   // Members that go by another configuration take hubs for theirs that others have.
-  if (told.mode !== mode) {
-    const text = `its members share the hubs ${WAYS[told.mode]}, and this configuration says ${WAYS[mode]}`
+  if (fleet.mode !== mode) {
+    const text = `its members share the hubs ${WAYS[fleet.mode]}, and this configuration says ${WAYS[mode]}`
     findings.push(problem(text, 'give all members the same configuration, and restart them'))
-  } else if (mode !== 'leases' && told.count !== membership.count) {
-    const text = `its members go by a count of ${told.count}, and this configuration says ${membership.count}`
+  } else if (mode !== 'leases' && fleet.count !== membership.count) {
+    const text = `its members go by a count of ${fleet.count}, and this configuration says ${membership.count}`
     findings.push(problem(text, 'change it for all members, and restart them'))
   }
   return findings

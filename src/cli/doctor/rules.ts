@@ -1,4 +1,4 @@
-/** What a broker lets the bridge's user do, tried with messages that say nothing to anybody. Nothing is retained. */
+/** Tries what a broker lets the bridge's user do, with messages that nothing reads. Nothing is retained. */
 import type { Clock } from '../../base/clock.ts'
 import type { Config } from '../../config/options.ts'
 import { discoveryFilters } from '../../contract/discovery.ts'
@@ -50,7 +50,7 @@ export async function examineRules({ connection, topics, config, ...echoing }: R
   return refused.map((what) => problem(`its rules do not let this user ${what}`, remedy))
 }
 
-/** One topic of each kind that is published, in places that nobody uses. */
+/** One unused topic of each kind that is published. */
 function testMessages(topics: Topics, { hubs, discovery }: Config): (readonly [string, string])[] {
   const [hub = 'home'] = Object.keys(hubs)
   const ours = [

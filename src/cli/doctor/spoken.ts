@@ -1,4 +1,4 @@
-/** What a port speaks, found out without a login: for an address that was written for something else. */
+/** Finds out what protocol a port speaks, without a login. */
 import { connect as connectTcp, isIP, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { fromUrl } from '../../base/hosts.ts'
@@ -11,7 +11,7 @@ const CONNACK = 0x20
 
 const PORTS: Readonly<Record<string, number>> = { 'mqtt:': 1883, 'mqtts:': 8883, 'http:': 80, 'ws:': 80 }
 
-/** `undefined`: neither, as far as can be told. */
+/** `undefined`: neither, as far as it can see. */
 export async function spokenAt(address: string): Promise<'MQTT' | 'TLS' | undefined> {
   const { protocol, hostname, port } = new URL(address)
   const at = { host: fromUrl(hostname), port: Number(port) || (PORTS[protocol] ?? 443) }
