@@ -15,17 +15,14 @@ import { SessionError, withSession } from '../mqtt/session.ts'
 import { shownText } from '../observability/controls.ts'
 import { CallError, call } from './call.ts'
 import { type Body, exitCodes, type Io } from './command.ts'
+import type { cleanupFlags } from './commands.ts'
+import type { Values } from './flags.ts'
 import { progress } from './progress.ts'
 
-interface Given {
-  readonly config: string | undefined
-  readonly yes: boolean
-  readonly 'base-topic': string | undefined
-  readonly prefix: string | undefined
-  readonly hub: readonly string[]
-}
-
-export const cleanupCommand: Body<Given> = async (io, { config: file, yes, prefix, hub, 'base-topic': base }) => {
+export const cleanupCommand: Body<Values<typeof cleanupFlags>> = async (
+  io,
+  { config: file, yes, prefix, hub, 'base-topic': base },
+) => {
   const { config } = loadConfig({ file, env: io.env, requireHub: false })
   return await clean(config, io, { yes, prefix, hubs: hub, base })
 }

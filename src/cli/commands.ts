@@ -10,6 +10,59 @@ const data = required(text('DIR', 'the data folder of the hub; it may be running
 const timeout = (doc: string) => withDefault('15s', parsed('DURATION', duration('100ms', '10m'), doc))
 const port = integer(0, 65_535)
 
+export const emulateFlags = {
+  host: withDefault('127.0.0.1', text('HOST', 'where to listen')),
+  port: parsed('N', port, 'port to listen on; 0 takes any free one', {
+    default: '8080, 4859 with --flavour self-hosted',
+  }),
+  flavour: parsed(
+    'older|newer|self-hosted|reference',
+    choice(['older', 'newer', 'self-hosted', 'reference']),
+    'kind of hub',
+    { default: 'newer' },
+  ),
+  'api-key': texts('KEY=SCOPE,SCOPE', 'an accepted key, with its scopes'),
+  file: text('FILE', 'hub, keys and apps from a file'),
+  app: texts(
+    'DIR',
+    'an app to run in its own folder, instead of the sample apps: prints its output, restarts it when its files change',
+  ),
+  data: text('DIR', 'folder for the state of the hub; default: the state is lost at the end'),
+  store: text('DIR', 'apps that can be installed: DIR/<id>/<version>/app.json'),
+  'memory-limit': parsed('SIZE', size('64MiB', '4096MiB'), 'memory above which an app is ended', {
+    default: '256MiB',
+  }),
+  'cpu-limit': parsed('PERCENT', integer(1, 100), 'part of a core above which an app is ended after 30 s', {
+    default: '90',
+  }),
+  'speech-command': text('CMD', 'command that speaks its last argument'),
+  simulated: given('simulate the apps instead of running processes'),
+  apps: parsed('N', integer(0, 100_000), 'number of simulated apps'),
+  crashes: given('let a simulated app crash now and then'),
+  'control-port': parsed('N', port, 'port on loopback to make the hub misbehave; 0 takes any free one; default: none'),
+  'no-rate-limit': given('turn off the rate limit of newer hubs'),
+}
+
+export const conformanceFlags = {
+  url: parsed('URL', hubUrl, 'address of the hub'),
+  key: text('KEY', 'its API key; others on this machine may see it, so prefer --key-file'),
+  'key-file': text('FILE', 'file with the key; default: HUB2MQTT_HUB_API_KEY'),
+  writes: given('also test changes, on the app that --app names; restores it at the end'),
+  app: text('ID', 'the app to test; default: a running one'),
+  downgrade: text('VERSION', 'with --writes: the lower version to install, by default 1.0.0'),
+  limits: given('also send six requests at once, to see how the hub limits them'),
+  json: given('print the report as JSON'),
+  timeout: timeout('how long to wait for each answer'),
+}
+
+export const cleanupFlags = {
+  config,
+  yes: given('clear the messages'),
+  'base-topic': parsed('TOPIC', topicPrefix, 'the former base topic, instead of mqtt.base_topic'),
+  prefix: parsed('TOPIC', topicPrefix, 'the former prefix, instead of discovery.prefix'),
+  hub: several('NAME', hubName, 'a former hub that the broker no longer lists'),
+}
+
 /** The first one is what runs when no command is named. */
 export const commands = {
   run: command({
@@ -30,42 +83,7 @@ export const commands = {
   emulate: command({
     summary: 'run only the emulated hub; prints a line with its address when it is ready',
     lasts: true,
-    flags: {
-      host: withDefault('127.0.0.1', text('HOST', 'where to listen')),
-      port: parsed('N', port, 'port to listen on; 0 takes any free one', {
-        default: '8080, 4859 with --flavour self-hosted',
-      }),
-      flavour: parsed(
-        'older|newer|self-hosted|reference',
-        choice(['older', 'newer', 'self-hosted', 'reference']),
-        'kind of hub',
-        { default: 'newer' },
-      ),
-      'api-key': texts('KEY=SCOPE,SCOPE', 'an accepted key, with its scopes'),
-      file: text('FILE', 'hub, keys and apps from a file'),
-      app: texts(
-        'DIR',
-        'an app to run in its own folder, instead of the sample apps: prints its output, restarts it when its files change',
-      ),
-      data: text('DIR', 'folder for the state of the hub; default: the state is lost at the end'),
-      store: text('DIR', 'apps that can be installed: DIR/<id>/<version>/app.json'),
-      'memory-limit': parsed('SIZE', size('64MiB', '4096MiB'), 'memory above which an app is ended', {
-        default: '256MiB',
-      }),
-      'cpu-limit': parsed('PERCENT', integer(1, 100), 'part of a core above which an app is ended after 30 s', {
-        default: '90',
-      }),
-      'speech-command': text('CMD', 'command that speaks its last argument'),
-      simulated: given('simulate the apps instead of running processes'),
-      apps: parsed('N', integer(0, 100_000), 'number of simulated apps'),
-      crashes: given('let a simulated app crash now and then'),
-      'control-port': parsed(
-        'N',
-        port,
-        'port on loopback to make the hub misbehave; 0 takes any free one; default: none',
-      ),
-      'no-rate-limit': given('turn off the rate limit of newer hubs'),
-    },
+    flags: emulateFlags,
     body: async () => (await import('./emulate.ts')).emulateHub,
   }),
   'emulate new-app': command({
@@ -128,17 +146,7 @@ export const commands = {
   }),
   conformance: command({
     summary: 'print what kind of hub answers at an address, and how it differs from the expected behaviour',
-    flags: {
-      url: parsed('URL', hubUrl, 'address of the hub'),
-      key: text('KEY', 'its API key; others on this machine may see it, so prefer --key-file'),
-      'key-file': text('FILE', 'file with the key; default: HUB2MQTT_HUB_API_KEY'),
-      writes: given('also test changes, on the app that --app names; restores it at the end'),
-      app: text('ID', 'the app to test; default: a running one'),
-      downgrade: text('VERSION', 'with --writes: the lower version to install, by default 1.0.0'),
-      limits: given('also send six requests at once, to see how the hub limits them'),
-      json: given('print the report as JSON'),
-      timeout: timeout('how long to wait for each answer'),
-    },
+    flags: conformanceFlags,
     body: async () => (await import('./conformance/command.ts')).conformance,
   }),
   'hash-password': command({
@@ -148,13 +156,7 @@ export const commands = {
   }),
   cleanup: command({
     summary: 'clear every retained message of a bridge from its broker; without --yes, only list them',
-    flags: {
-      config,
-      yes: given('clear the messages'),
-      'base-topic': parsed('TOPIC', topicPrefix, 'the former base topic, instead of mqtt.base_topic'),
-      prefix: parsed('TOPIC', topicPrefix, 'the former prefix, instead of discovery.prefix'),
-      hub: several('NAME', hubName, 'a former hub that the broker no longer lists'),
-    },
+    flags: cleanupFlags,
     body: async () => (await import('./cleanup.ts')).cleanupCommand,
   }),
 }

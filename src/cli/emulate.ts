@@ -1,29 +1,13 @@
 /** `hub2mqtt emulate` and what begins with it: an emulated hub, its apps and its API keys. */
 import { randomBytes } from 'node:crypto'
 import { emulate, parseApiKey } from '../emulator/command.ts'
-import type { Flavour } from '../emulator/records.ts'
 import { shownText } from '../observability/controls.ts'
 import { type Body, exitCodes } from './command.ts'
+import type { emulateFlags } from './commands.ts'
+import type { Values } from './flags.ts'
 import { stopSignal } from './signals.ts'
 
-interface Given {
-  readonly host: string
-  readonly port: number | undefined
-  readonly flavour: Flavour | undefined
-  readonly 'api-key': readonly string[]
-  readonly file: string | undefined
-  readonly app: readonly string[]
-  readonly data: string | undefined
-  readonly store: string | undefined
-  readonly 'memory-limit': number | undefined
-  readonly 'cpu-limit': number | undefined
-  readonly 'speech-command': string | undefined
-  readonly simulated: boolean
-  readonly apps: number | undefined
-  readonly crashes: boolean
-  readonly 'control-port': number | undefined
-  readonly 'no-rate-limit': boolean
-}
+type Given = Values<typeof emulateFlags>
 
 /** What the flags say about the hub; those that are left out are not there, as a file may name another value. */
 export function hubOptions({

@@ -17,8 +17,10 @@ export interface Flag<T = unknown> {
   readonly read: (given: readonly string[], name: string) => T
 }
 
-/** What a body gets: the value of each flag and argument by its name. */
+/** The flags that give a body these values, by their names. */
 export type Flags<T> = { readonly [K in keyof T]: Flag<T[K]> }
+/** The values that a body gets of these flags. */
+export type Values<F> = { readonly [K in keyof F]: F[K] extends Flag<infer T> ? T : never }
 
 /** As one would write a value in an environment variable. */
 function parse<S extends v.GenericSchema>(schema: S, text: string, name: string): v.InferOutput<S> {

@@ -9,22 +9,14 @@ import { readFailure } from '../../config/file.ts'
 import { shownJson, shownText } from '../../observability/controls.ts'
 import { Scrubber } from '../../observability/scrub.ts'
 import { type Body, exitCodes } from '../command.ts'
+import type { conformanceFlags } from '../commands.ts'
+import type { Values } from '../flags.ts'
 import { waiting } from '../progress.ts'
 import { endSignal } from '../signals.ts'
 import { examine } from './conformance.ts'
 import { reportText } from './text.ts'
 
-interface Given {
-  readonly url: string | undefined
-  readonly key: string | undefined
-  readonly 'key-file': string | undefined
-  readonly writes: boolean
-  readonly app: string | undefined
-  readonly downgrade: string | undefined
-  readonly limits: boolean
-  readonly json: boolean
-  readonly timeout: number
-}
+type Given = Values<typeof conformanceFlags>
 
 export const conformance: Body<Given> = async ({ env, print, warn }, flags) => {
   const { url, app, writes, downgrade, limits, timeout: timeoutMs } = flags
