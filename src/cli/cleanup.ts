@@ -63,11 +63,6 @@ export async function clean(
   return left.length === 0 ? exitCodes.ok.code : exitCodes.failed.code
 }
 
-/** It cannot be done, or not now; the message says why. */
-export class CleanupError extends ExpectedError {
-  override readonly name = 'CleanupError'
-}
-
 export interface CleanupOptions {
   readonly broker: BrokerAccess
   readonly topics: Topics
@@ -83,7 +78,7 @@ export interface CleanupOptions {
   readonly clock: Clock
 }
 
-export interface CleanupResult {
+interface CleanupResult {
   /** Sorted. */
   readonly found: readonly string[]
   /** Topics that the broker still holds, as it refused to clear them; empty without `clear`. */
@@ -95,7 +90,7 @@ const MAX_READS = 20
 /** A bridge that runs answers sooner. */
 const PING_MS = 3_000
 
-/** @throws CleanupError, SessionError */
+/** @throws ExpectedError if it cannot be done, or not now */
 export async function cleanup(options: CleanupOptions): Promise<CleanupResult> {
   const { broker, topics, clear, timeoutMs, clock } = options
   // Never the configured client id: the broker would end the bridge's connection.
@@ -107,10 +102,10 @@ export async function cleanup(options: CleanupOptions): Promise<CleanupResult> {
       const held = new Map<string, string>()
       reading = readBack(connection, options, held)
       if ((await reading.run()).probe === 'denied') {
-        throw new CleanupError(`the broker lets this user neither publish nor read ${topics.of('bridgeProbe', {})}`)
+        throw new ExpectedError(`the broker lets this user neither publish nor read ${topics.of('bridgeProbe', {})}`)
       }
       const running = await runningIn(held, options)
-      if (running !== undefined) throw new CleanupError(running)
+      if (running !== undefined) throw new ExpectedError(running)
       return held
     }
     const found = new Set<string>()

@@ -28,8 +28,7 @@ export interface Evidence {
   readonly writes: WritesSeen | null
 }
 
-export const KINDS = ['reference', 'older', 'newer', 'self-hosted', 'unknown'] as const
-export type Kind = (typeof KINDS)[number]
+export type Kind = 'reference' | 'older' | 'newer' | 'self-hosted' | 'unknown'
 
 /** Of a Self-Hosted Server, HTTP and HTTPS. */
 const SELF_HOSTED_PORTS: ReadonlySet<number> = new Set([4859, 4860])

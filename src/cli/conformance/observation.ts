@@ -41,12 +41,19 @@ const NONE = {
   greets: false,
 } as const satisfies Partial<Observation>
 
-export type Shown = 'key' | 'unknown key' | 'no key'
+export interface Asking {
+  /** Which key the hub is shown; default: the real one. */
+  readonly show?: 'key' | 'unknown key' | 'no key'
+  readonly body?: unknown
+}
 
 const UNKNOWN_KEY = 'hub2mqtt-conformance-no-such-key'
 
+/** A hub's address, the key for it, and the deadline of each request. */
+export type Target = Pick<ConformanceOptions, 'url' | 'key' | 'timeoutMs' | 'clock'>
+
 export class Client implements AsyncDisposable {
-  readonly #options: Pick<ConformanceOptions, 'url' | 'key' | 'timeoutMs' | 'clock'>
+  readonly #options: Target
   readonly #known: HttpClient
   readonly #unknown: HttpClient
   #isFirst = true
@@ -56,17 +63,15 @@ export class Client implements AsyncDisposable {
   #isSure = true
   #proving: Promise<Observation | undefined> | undefined
 
-  constructor(options: Pick<ConformanceOptions, 'url' | 'key' | 'timeoutMs' | 'clock'>) {
+  constructor(options: Target) {
     this.#options = options
-    const rest = (apiKey: string) => {
-      const { url, timeoutMs, clock } = options
-      const onDisconnected = () => {
-        this.#isSure = false
-      }
-      return new HttpClient({ url, timeoutMs, apiKey: () => apiKey, maxRequests: 2, onDisconnected }, clock)
+    const { url, key, timeoutMs, clock } = options
+    const onDisconnected = () => {
+      this.#isSure = false
     }
-    this.#known = rest(options.key)
-    this.#unknown = rest(UNKNOWN_KEY)
+    const common = { url, timeoutMs, maxRequests: 2, onDisconnected }
+    this.#known = new HttpClient({ ...common, apiKey: () => key }, clock)
+    this.#unknown = new HttpClient({ ...common, apiKey: () => UNKNOWN_KEY }, clock)
   }
 
   /** From now on the key is shown: to this hub alone. */
@@ -92,37 +97,29 @@ export class Client implements AsyncDisposable {
     return seen.status === 429 || seen.status === null ? seen : { ...seen, ...NONE, failure: 'nonsense' }
   }
 
-  /** One request after a pause; where the hub puts it off, once more after the time that it wants. */
-  async ask(
-    method: Method,
-    path: string,
-    { show = 'key' as Shown, body = undefined as unknown } = {},
-  ): Promise<Observation> {
+  /** One request after a pause; where the hub limits requests, once more after the time that it wants. */
+  async ask(method: Method, path: string, asking: Asking = {}): Promise<Observation> {
     const { clock } = this.#options
     if (!this.#isFirst) await sleep(clock, PAUSE_MS)
     this.#isFirst = false
-    const seen = await this.askNow(method, path, { show, body })
+    const seen = await this.askNow(method, path, asking)
     if (seen.status !== 429) return seen
     const seconds = Number(seen.retryAfter)
     await sleep(clock, seconds > 0 ? Math.min(seconds * 1000, MAX_LIMITED_MS) : LIMITED_MS)
-    return await this.askNow(method, path, { show, body })
+    return await this.askNow(method, path, asking)
   }
 
   /** At once. */
-  async askNow(
-    method: Method,
-    path: string,
-    { show = 'key' as Shown, body = undefined as unknown } = {},
-  ): Promise<Observation> {
+  async askNow(method: Method, path: string, { show = 'key', body }: Asking = {}): Promise<Observation> {
     const { clock } = this.#options
     const against = show === 'key' ? await this.prove() : undefined
     if (against !== undefined) return against
-    const rest = show === 'unknown key' ? this.#unknown : this.#known
+    const http = show === 'unknown key' ? this.#unknown : this.#known
     const started = clock.elapsed()
     const ms = () => Math.round(clock.elapsed() - started)
     try {
       const text = body === undefined ? undefined : JSON.stringify(body)
-      return seenOf(await rest.request(method, path, { key: show !== 'no key', body: text }), ms())
+      return seenOf(await http.request(method, path, { key: show !== 'no key', body: text }), ms())
     } catch (error) {
       if (!(error instanceof HubError)) throw error
       return { ...NONE, failure: error.code, ms: ms() }
@@ -150,8 +147,7 @@ function seenOf(answer: Answer, ms: number): Observation {
   }
 }
 
-export const OUTCOMES = ['ok', 'absent', 'refused', 'limited', 'rejected', 'failed', 'no_answer'] as const
-export type Outcome = (typeof OUTCOMES)[number]
+export type Outcome = 'ok' | 'absent' | 'refused' | 'limited' | 'rejected' | 'failed' | 'no_answer'
 
 /** What an answer amounts to. */
 export function outcomeOf({ status, value }: Observation): Outcome {

@@ -69,16 +69,7 @@ export const PROBES = {
 export type ProbeName = keyof typeof PROBES
 
 /** Further questions whose answers are kept. */
-export const QUESTIONS = [
-  'pingOther',
-  'noKey',
-  'unknownKey',
-  'unknownApp',
-  'absentMethod',
-  'unsetAgain',
-  'readBack',
-] as const
-export type Question = (typeof QUESTIONS)[number]
+export type Question = 'pingOther' | 'noKey' | 'unknownKey' | 'unknownApp' | 'absentMethod' | 'unsetAgain' | 'readBack'
 
 export type Answers = Map<ProbeName | Question, Observation>
 

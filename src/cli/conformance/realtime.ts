@@ -6,7 +6,7 @@ import { sleep } from '../../base/clock.ts'
 import { isRecord } from '../../base/json.ts'
 import { withoutSlashes } from '../../base/text.ts'
 import { GuardedWebSocket } from '../../hub/websocket.ts'
-import type { ConformanceOptions } from './conformance.ts'
+import type { Target } from './observation.ts'
 
 const APPS_URI = 'homey:manager:apps'
 /** A hub can accept a namespace and drop it at once. */
@@ -50,7 +50,7 @@ export interface Session {
  * @param withToken - Whether to show the token of the handshake to the namespace.
  */
 export async function openSession(
-  { url, key, timeoutMs, clock }: Pick<ConformanceOptions, 'url' | 'key' | 'timeoutMs' | 'clock'>,
+  { url, key, timeoutMs, clock }: Target,
   hubId: string | null,
   prove: () => Promise<boolean>,
   withToken: boolean,

@@ -20,7 +20,7 @@ const TIMEOUT_MS = 20_000
 /** Between the nodes of a cluster a message takes longer than within one. */
 const ARRIVAL_MS = 5_000
 
-export interface BrokerExamination {
+interface BrokerExamination {
   readonly config: Config
   readonly clock: Clock
 }

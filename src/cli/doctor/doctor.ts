@@ -8,7 +8,7 @@ import { examineBroker } from './broker.ts'
 import { about, type Finding, type Outcome } from './finding.ts'
 import { examineHub } from './hub.ts'
 
-export interface Examination {
+interface Examination {
   readonly config: Config
   /** What no finding may show, whatever a hub says. */
   readonly secrets: readonly string[]

@@ -22,7 +22,7 @@ const MAX_CLOCK_DIFFERENCE_MS = 30_000
 /** A hub that accepts a session and drops it at once has none. */
 const SETTLE_MS = 500
 
-export interface HubExamination {
+interface HubExamination {
   readonly name: string
   readonly hub: HubConfig
   readonly config: Pick<Config, 'commands' | 'settings'>
