@@ -10,11 +10,14 @@ export function reportText(report: Report): string {
     : `hub2mqtt cannot work with it: ${all}.`
   if (hub === null) return `${verdict}\n`
   const { kind, because, prefixes, firmware, scopes, apps } = hub
-  const inferred = expectations.filter(({ result, mark }) => result === 'differs' && mark === 'I')
-  const differing = expectations.filter(({ result, mark }) => result === 'differs' && mark !== 'I')
-  const agreeing = expectations.filter(({ result }) => result === 'agrees')
-  const open = expectations.filter(({ result }) => result === 'unknown')
-  const said = (rows: typeof expectations) => rows.map(({ mark, says, found }) => [`  ${mark}`, says, found])
+  const section = (title: string, fits: (row: Report['expectations'][number]) => boolean) => {
+    const rows = expectations.filter(fits)
+    return [
+      `${title} (${rows.length})`,
+      ...columns(rows.map(({ mark, says, found }) => [`  ${mark}`, says, found])),
+      '',
+    ]
+  }
   return [
     verdict,
     '',
@@ -31,18 +34,10 @@ export function reportText(report: Report): string {
     'Operations',
     ...columns(operations.map(operationColumns)),
     '',
-    `Otherwise than expected (${differing.length})`,
-    ...columns(said(differing)),
-    '',
-    `Otherwise than inferred, and no fault (${inferred.length})`,
-    ...columns(said(inferred)),
-    '',
-    `As expected (${agreeing.length})`,
-    ...columns(said(agreeing)),
-    '',
-    `Not known (${open.length})`,
-    ...columns(said(open)),
-    '',
+    ...section('Otherwise than expected', ({ result, mark }) => result === 'differs' && mark !== 'I'),
+    ...section('Otherwise than inferred, and no fault', ({ result, mark }) => result === 'differs' && mark === 'I'),
+    ...section('As expected', ({ result }) => result === 'agrees'),
+    ...section('Not known', ({ result }) => result === 'unknown'),
     'R: the reference; S: the official client; M: measured on hubs; I: inference.',
     `hub2mqtt ${version}. Names, addresses, ids and values are left out.`,
     '',
@@ -61,22 +56,12 @@ function limitText(limit: Report['limit']): string | undefined {
   return `429 after ${limitedAfter} of ${sent} quick requests${retryAfter === null ? '' : ', with Retry-After'}`
 }
 
-function operationColumns({
-  name,
-  method,
-  path,
-  status,
-  outcome,
-  error,
-  ms,
-  differs,
-  untried,
-}: OperationReport): string[] {
-  const answer = [status ?? '', error ?? ''].filter((part) => part !== '').join(' ')
-  const notes = [differs ?? '', untried ?? '', outcome === 'ok' && ms !== null ? `${ms} ms` : ''].filter(
-    (part) => part !== '',
-  )
-  return [`  ${name}`, method, path, outcome.replace('_', ' '), answer, notes.join(', ')]
+function operationColumns({ name, method, path, outcome, ms, ...operation }: OperationReport): string[] {
+  const { status, error, differs, untried } = operation
+  const joined = (parts: readonly unknown[], by: string) => parts.filter((part) => part !== null).join(by)
+  const time = outcome === 'ok' && ms !== null ? `${ms} ms` : null
+  const notes = joined([differs, untried, time], ', ')
+  return [`  ${name}`, method, path, outcome.replace('_', ' '), joined([status, error], ' '), notes]
 }
 
 function columns(rows: readonly (readonly string[])[]): string[] {
