@@ -48,7 +48,7 @@ function explain(error: unknown): number {
   return error instanceof UsageError ? exitCodes.usage.code : exitCodes.failed.code
 }
 
-/** For goodbyes that are not answered, such as that of a WebSocket to a hub that hangs: it would wait for half a minute. */
+/** For closing handshakes without an answer: a WebSocket to a hub that hangs would wait for half a minute. */
 const LINGER_MS = 500
 
 process.exitCode = await Promise.try(main).catch(explain)

@@ -105,7 +105,7 @@ function locate(base: string, given: string): { topic: string; command: CommandT
   throw new UsageError('expected the topic of a command, such as home/app/com.athom.hue/cmd/restart')
 }
 
-/** Under 3.1.1 all answers to a command come on one topic. A transaction identifies this one's, if the payload can have one. */
+/** Under 3.1.1 all answers to a command come on one topic: a transaction identifies this one's, if the payload has room. */
 function withTransaction({ target, command, argument }: CommandTopic, payload: string, mark: string): string {
   if (!findCommand(target, command, argument !== undefined)?.payload.enveloped) return payload
   try {

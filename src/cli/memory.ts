@@ -1,6 +1,6 @@
 /**
- * How much memory the process takes. Commands that end by themselves and may share a container with the daemon take little,
- * and go first.
+ * How much memory the process takes. Commands that end by themselves and may share a container with the daemon take
+ * little, and go first.
  */
 import { writeFileSync } from 'node:fs'
 import { setFlagsFromString } from 'node:v8'

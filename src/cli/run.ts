@@ -54,7 +54,7 @@ export async function daemon(
   return exitCodes.ok.code
 }
 
-/** Prints the address of the page, which is the same after a set-up. It is no line of the log, which others may read. */
+/** Prints the address of the page once, as a set-up keeps it. It is no line of the log, which others may read. */
 function printerOf(log: Log): (address: string) => void {
   let printed: string | undefined
   return (address) => {

@@ -7,7 +7,7 @@ import { errorOf, kindOf, outcomeOf, summary } from './observation.ts'
 import { PROBES, type ProbeName, pathTo, type Reading, whyNoApp, whyNot } from './probes.ts'
 import type { SessionSeen } from './realtime.ts'
 
-/** Of the JSON report: keys are added to it; those that are there keep their meaning. docs/conformance.md lists them. */
+/** Of the JSON report; docs/internals/conformance.md lists its keys. Keys may be added, and keep their meaning. */
 const FORMAT = 1
 
 type HubReport = ReturnType<typeof reportOf>

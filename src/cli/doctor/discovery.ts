@@ -13,8 +13,8 @@ const REMEDY =
   'if Home Assistant shows no devices: give discovery.prefix the one of its MQTT integration; without Home Assistant: discovery.format: off'
 
 /**
- * Call it before anything is subscribed to. Home Assistant listens to sensors, and no bridge does. An empty message removes a
- * sensor, here one that does not exist; under MQTT 5 the broker says whether a client gets it.
+ * Call it before anything is subscribed to. Home Assistant listens to sensors, and no bridge does. An empty message
+ * removes a sensor, here one that does not exist; under MQTT 5 the broker says whether a client gets it.
  */
 export async function askForListeners(connection: Connection, { format, prefix }: Config['discovery'], clock: Clock) {
   if (format === 'off') return
