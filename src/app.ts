@@ -81,7 +81,7 @@ export async function run(options: RunOptions): Promise<void> {
     onAnswer: (end) => {
       metrics?.answered(end.command, end.outcome, end.ms)
       const summary = () => keys.redact(end.summary())
-      rollouts.answered(end.result, summary)
+      rollouts.client?.answered(end.result, summary)
       // That of a failure may be long.
       feed?.happened(end.result, end.outcome === 'ok' ? summary : summary())
     },

@@ -122,11 +122,6 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
     if (isNewer(readRollout(topics, topic, text), own)) this.#release([topic])
   }
 
-  /** This process has answered a command on its result topic. */
-  answered(topic: string, text: () => string): void {
-    this.#client?.answered(topic, text)
-  }
-
   #release(topics: readonly string[]): void {
     for (const topic of topics) this.held.delete(topic)
     if (topics.length > 0) this.#link?.release((topic) => topics.includes(topic))
@@ -277,7 +272,7 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
         await task({ client, topics, clock, write, serves, signal: AbortSignal.any([signal, over.signal]) })
       })
     } finally {
-      this.#client = undefined
+      this.client = undefined
       over.abort()
     }
   }
