@@ -20,7 +20,7 @@ const DIRECT: Readonly<Record<string, string>> = {
   'src/base/version.ts': "the program's own package.json",
   'src/web/server/start-token.ts': 'opens it the same way, and looks at owner and mode of what it has opened',
   'src/web/server/page.ts': "the page's own files, by a list made at the build",
-  'src/web/server/api/services.ts': "the program's own OpenAPI document",
+  'src/web/server/api/routes.ts': "the program's own OpenAPI document",
   'src/emulator/data/app-folder.ts': 'opens what `lstat` has shown to be plain files, and bounds all of them together',
   'src/emulator/processes/watch.ts': 'the /proc of a process that it has started',
   'src/web/ui/build.ts': 'runs at the build only',

@@ -4,7 +4,7 @@ import type { Command } from '../../contract/command.ts'
 import { COMMANDS } from '../../contract/commands.ts'
 import { FAILURE, SUCCESS } from '../../contract/schemas.ts'
 import { CONTRACT_VERSION } from '../../contract/version.ts'
-import * as answers from '../../web/server/api/answers.ts'
+import { COMMAND_ANSWERS } from '../../web/server/api/command.ts'
 import * as protocol from '../../web/server/api/protocol.ts'
 import { ROUTES, type Route } from '../../web/server/api/routes.ts'
 import { markdownTable } from './markdown.ts'
@@ -24,7 +24,7 @@ const NAMED: Readonly<Record<string, v.GenericSchema>> = {
   Error: protocol.API_ERROR,
   DoctorReport: protocol.DOCTOR_REPORT,
   ConfigReport: protocol.CONFIG_REPORT,
-  State: answers.STATE,
+  State: protocol.STATE,
   Success: SUCCESS,
   Failure: FAILURE,
 }
@@ -65,7 +65,7 @@ function responsesOf({ access, method, commands, answers: own }: Route): object 
 
 /** What commands are answered stands in the document once, and not with each of them. */
 const commandResponses = () =>
-  Object.entries(answers.COMMAND_ANSWERS).map(([status, answer]) => [`Command${status}`, responseOf(answer)] as const)
+  Object.entries(COMMAND_ANSWERS).map(([status, answer]) => [`Command${status}`, responseOf(answer)] as const)
 
 const LOGIN: readonly object[] = [{ cookie: [] }, { token: [] }, {}]
 

@@ -1,17 +1,37 @@
-/** Who may do what: logged in by password, with a token, by a proxy that logs in; and what is open on this machine. */
+/** Who may do what: by a session, a token or the login of a proxy, and what is open to programs on this machine. */
 import type { IncomingMessage } from 'node:http'
 import type { Clock } from '../../base/clock.ts'
 import { isLoopback } from '../../base/hosts.ts'
 import { isPassword, sameSecret } from '../../base/secrets.ts'
 import type { Config } from '../../config/options.ts'
 import type { Access, Session } from './api/protocol.ts'
-import type { Caller } from './api/reply.ts'
-import { type Sender, senderOf } from './forwarded.ts'
 import { LoginLimit } from './login-limit.ts'
+import { hasBody, type Reply, refuse, refuseFor } from './reply.ts'
+import { originOf, type Sender, senderOf } from './sender.ts'
 import { SESSION_MS, Sessions } from './sessions.ts'
 
-/** What came of a try to log in: the cookie to set, or for how long there is no other try. */
+export interface Caller {
+  /** `null`: not known. */
+  readonly access: Access | null
+  /** For the log. */
+  readonly by: string
+}
+
+/** What a route needs. Each access includes those before it. */
+const RANKS = ['open', 'local', 'read', 'full'] as const
+export type Needed = (typeof RANKS)[number]
+
+/** The result of a login: the cookie to set, or how long to wait. `undefined`: the secret is wrong, or there is none. */
 export type Login = { readonly cookie: string } | { readonly waitMs: number } | undefined
+
+export const ANOTHER_TOKEN =
+  'Another token is expected: open the address that hub2mqtt printed when it started, or that hub2mqtt open prints.'
+
+export const NO_PASSWORD =
+  'The page and its API are for this machine only, until http.password or a token of http.tokens is set in the configuration.'
+
+const OTHER_ORIGIN =
+  'The page of another origin may not ask. Behind a reverse proxy: name it in http.trusted_proxies; its X-Forwarded-Proto has to be right.'
 
 /** Passwords that wait to be compared: each takes a while, and one at a time is. */
 const MAX_WAITING = 8
@@ -64,9 +84,25 @@ export class AccessControl {
     return this.loginBy === 'token' ? this.#startToken() : this.#config().password
   }
 
-  /** Whether a request brings a session, good or not: what a browser sends by itself. */
-  hasCookie(request: IncomingMessage): boolean {
-    return this.#sessionOf(request) !== undefined
+  /** Why a request is refused, if it is. `writes`: it changes something, or opens a WebSocket. */
+  refusal(request: IncomingMessage, sender: Sender, needed: Needed, writes: boolean): Reply | undefined {
+    const origin = originOf(request.headers, sender)
+    if (origin === 'other') return refuse(403, 'origin', OTHER_ORIGIN)
+    if (writes && origin === 'absent') {
+      // A browser sends its cookie by itself.
+      if (this.#sessionOf(request) !== undefined) return refuse(403, 'origin', 'A browser must send its Origin.')
+      if (!isPlain(request)) return refuse(403, 'content_type', 'Expected content-type: application/json, or no body.')
+    }
+    const { access } = this.callerOf(request, sender)
+    const isWrong = access === null && bearerOf(request) !== undefined
+    const waitMs = isWrong ? this.#wrongToken(sender) : 0
+    if (waitMs > 0) return tooMany(waitMs)
+    const isClosed = access === null && !this.isOpen
+    if (isClosed && !(isWrong && this.loginBy === 'token')) return refuse(403, 'no_password', NO_PASSWORD)
+    if (!isClosed && RANKS.indexOf(access ?? 'open') >= RANKS.indexOf(needed)) return undefined
+    if (access === 'read') return refuse(403, 'read_only', 'This token may only look.')
+    const expected = this.loginBy === 'token' ? ANOTHER_TOKEN : 'Expected a login or a token.'
+    return refuse(401, 'login', expected, { 'www-authenticate': 'Bearer realm="hub2mqtt"' })
   }
 
   callerOf(request: IncomingMessage, sender: Sender): Caller {
@@ -89,19 +125,18 @@ export class AccessControl {
     return this.loginBy === 'token' && sameSecret(given, this.#startToken())
   }
 
-  /** Counts a wrong token. Returns 0, or for how many milliseconds others get no answer but this. */
-  wrongToken(sender: Sender): number {
+  /** Counts a wrong token. Returns 0, or for how many milliseconds further ones are refused. */
+  #wrongToken(sender: Sender): number {
     return this.#tokenTries.take(sender.address)
   }
 
-  /** A login with the start-up token, which is good whatever was tried before. `undefined`: it is another one. */
+  /** A login with the start-up token, which is good whatever was tried before. */
   enter(token: string, sender: Sender): Login {
     if (this.#isStartToken(token)) return this.#open(sender)
-    const waitMs = this.wrongToken(sender)
+    const waitMs = this.#wrongToken(sender)
     return waitMs > 0 ? { waitMs } : undefined
   }
 
-  /** `undefined`: the password is wrong, or there is none. */
   async login(password: string, sender: Sender): Promise<Login> {
     const waitMs = this.#waiting >= MAX_WAITING ? BUSY_MS : this.#tries.take(sender.address)
     if (waitMs > 0) return { waitMs }
@@ -153,7 +188,17 @@ export class AccessControl {
   }
 }
 
-/** What a request brings as a token; other kinds of `Authorization` are for proxies before us. */
-export function bearerOf({ headers: { authorization = '' } }: IncomingMessage): string | undefined {
+export const tooMany = (waitMs: number): Reply =>
+  refuseFor(waitMs, 'tries', `Too many tries; wait ${Math.ceil(waitMs / 1000)} s.`)
+
+export const isJson = ({ headers }: IncomingMessage): boolean =>
+  /^application\/json\s*(;|$)/i.test(headers['content-type'] ?? '')
+
+/** Whether no form of a page can send it to another origin without asking first. */
+const isPlain = (request: IncomingMessage): boolean =>
+  request.headers['content-type'] === undefined ? !hasBody(request) : isJson(request)
+
+/** The token of a request; other kinds of `Authorization` are for proxies before us. */
+function bearerOf({ headers: { authorization = '' } }: IncomingMessage): string | undefined {
   return /^bearer(?: |$)/i.test(authorization) ? authorization.slice('bearer'.length).trim() : undefined
 }

@@ -1,42 +1,42 @@
-/** Opens the listener for the page, its API, health and metrics, without which the bridge does its work all the same. */
-
+/** Opens the listener for the page, its API, health and metrics. The bridge does its work without it, too. */
 import { fromHere } from '../../base/hosts.ts'
 import type { HealthReport } from '../../contract/schemas.ts'
 import type { Metrics } from '../../observability/family.ts'
 import type { Log } from '../../observability/log.ts'
 import { AccessControl } from './access.ts'
 import { Feed } from './api/feed.ts'
+import { type Hubs, Icons } from './api/icons.ts'
 import type { FleetStatus, LiveMessage, Refusals } from './api/protocol.ts'
-import { Services, type ServicesOptions } from './api/services.ts'
-import { Gate } from './gate.ts'
+import type { AppContext } from './api/routes.ts'
+import type { SiteContext } from './app.ts'
 import { LiveChannel } from './live.ts'
 import { Page } from './page.ts'
-import { routes } from './routes.ts'
-import { type HttpListener, listen, text } from './server.ts'
+import { json, text } from './reply.ts'
+import { type HttpListener, listen, type RequestHandler, type Routes } from './server.ts'
 import type { Sessions } from './sessions.ts'
 import { addressWith, startToken, tokenFileOf } from './start-token.ts'
 
-export interface ListenerOptions extends Omit<ServicesOptions, 'login' | 'feed' | 'hubs' | 'path'> {
+export interface ListenerOptions extends Pick<AppContext, 'live' | 'topics' | 'version' | 'setup' | 'clean' | 'clock'> {
   readonly path?: string | null
-  readonly bridge: ServicesOptions['bridge'] & {
+  readonly bridge: AppContext['bridge'] & {
     /** Renders what the bridge itself retains. */
     retained(): Iterable<Readonly<LiveMessage>>
   }
-  readonly hubs: { readonly all: ServicesOptions['hubs']; refusals(): Refusals }
+  readonly hubs: { readonly all: Hubs; refusals(): Refusals }
   readonly fleet?: { status(): FleetStatus } | undefined
   readonly log: Log
   readonly health: () => HealthReport
   readonly metrics: Metrics
-  /** Who has logged in already; default: nobody. */
+  /** Sessions that are open already; default: none. */
   readonly sessions?: Sessions | undefined
   /** Gets the address that logs a browser in, while there is no password. It is for people, and not for a log. */
   readonly onPage?: ((address: string) => void) | undefined
-  /** Gets what must stand nowhere else, as in the log. */
+  /** Gets what must appear nowhere else, such as the start-up token. */
   readonly onSecret?: (secret: string) => void
 }
 
 export interface OpenListener extends HttpListener {
-  /** Wants to know what happens; `undefined` without a page. */
+  /** `undefined` without a page. */
   readonly feed: Feed | undefined
 }
 
@@ -44,19 +44,12 @@ const OFF = 'The page and its API are off: http.page is false in the configurati
 
 /** `undefined`, and a line in the log, if it cannot be opened. */
 export async function openListener(options: ListenerOptions): Promise<OpenListener | undefined> {
-  const { live, health, metrics } = options
-  const { host, port, allowed_hosts: allowedHosts } = live.value.http
+  const { host, port, allowed_hosts: allowedHosts } = options.live.value.http
   const log = options.log.child({ part: 'http' })
-  const page = options.live.value.http.page ? await openPage(options) : undefined
+  const page = options.live.value.http.page ? await openPage(options, log) : undefined
+  const routes = { ...fixedRoutes(options), ...(!page && { '/': () => text(404, OFF) }) }
   try {
-    const listener = await listen({
-      host,
-      port,
-      allowedHosts,
-      routes: { ...routes({ health, metrics: () => metrics.print() }), ...(!page && { '/': () => text(404, OFF) }) },
-      ...(page && { further: page.gate }),
-      log,
-    })
+    const listener = await listen({ host, port, allowedHosts, routes, handler: page?.site, log })
     options.log.info({ url: listener.url }, page ? 'page, health and metrics' : 'health and metrics')
     page?.listening(fromHere(listener.url))
     return { ...listener, feed: page?.feed }
@@ -68,7 +61,25 @@ export async function openListener(options: ListenerOptions): Promise<OpenListen
   }
 }
 
-async function openPage(options: ListenerOptions) {
+/** For supervisors and Prometheus. */
+function fixedRoutes({ health, metrics }: Pick<ListenerOptions, 'health' | 'metrics'>): Routes {
+  return {
+    // Any answer shows that the event loop turns.
+    '/livez': () => (health().live ? text(200, 'ok') : text(503, health().problems.join('\n'))),
+    '/readyz': () => {
+      const { ready, problems } = health()
+      return json(ready ? 200 : 503, { ready, problems })
+    },
+    // A problem outside of the daemon must not make anybody restart it.
+    '/healthz': () => json(health().live ? 200 : 503, health()),
+    '/metrics': async () => {
+      const { contentType, text: body } = await metrics.print()
+      return { status: 200, type: contentType, body }
+    },
+  }
+}
+
+async function openPage(options: ListenerOptions, httpLog: SiteContext['log']) {
   const { live, topics, bridge, hubs, fleet, path = null, clean, sessions, clock, log, onPage } = options
   const feed = new Feed({
     topics,
@@ -85,7 +96,7 @@ async function openPage(options: ListenerOptions) {
   log.addSecret(token)
   options.onSecret?.(token)
   let address: string | undefined
-  /** Shown when it first counts: at the start, or when a changed configuration has no password any more. */
+  /** Shows it when it first counts: at the start, or when a changed configuration has no password any more. */
   const shown = () => {
     if (address !== undefined) {
       onPage?.(addressWith(address, token))
@@ -95,14 +106,33 @@ async function openPage(options: ListenerOptions) {
     return token
   }
   const access = new AccessControl(config, shown, clock, sessions)
-  const services = new Services({ ...options, hubs: hubs.all, path, feed, login: () => access.loginBy })
-  const gate = new Gate(config, access, services, new Page(), new LiveChannel(feed, clock))
+  const context = { ...options, path, access, feed, icons: new Icons(hubs.all), page: new Page(), log: httpLog }
   return {
-    gate,
+    site: siteOf(context, new LiveChannel(feed, clock)),
     feed,
     listening(at: string) {
       address = at
       if (access.loginBy === 'token') shown()
     },
+  }
+}
+
+/** The page and its API for the listener. */
+export function siteOf(context: SiteContext, channel: LiveChannel): RequestHandler {
+  const { access } = context
+  let loading: ReturnType<typeof load> | undefined
+  const load = async () => (await import('./app.ts')).siteListener(context)
+  return {
+    hostOf(request) {
+      const sender = access.senderOf(request)
+      // The proxy has its users logged in under whichever name it is reached by.
+      return sender.ingress ? null : sender.host
+    },
+    async answer(request, response) {
+      loading ??= load()
+      await (await loading)(request, response)
+    },
+    upgrade: (request, socket, head) => channel.upgrade(request, socket, head, access),
+    close: () => channel.close(),
   }
 }

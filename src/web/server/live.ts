@@ -1,10 +1,12 @@
-/** The live channel over WebSocket: frames of the feed, and an end for who does not read or may not any more. */
+/** The live channel over WebSocket: frames of the feed. It ends for clients that do not read, and when access ends. */
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { type WebSocket, WebSocketServer } from 'ws'
 import type { Clock } from '../../base/clock.ts'
+import type { AccessControl } from './access.ts'
 import type { Feed } from './api/feed.ts'
-import { LOGIN_DUE } from './api/protocol.ts'
+import { LIVE_PATH, LOGIN_DUE } from './api/protocol.ts'
+import { pathOf, type Reply, refuse } from './reply.ts'
 
 /** At once. */
 const MAX_CLIENTS = 16
@@ -49,10 +51,6 @@ export class LiveChannel {
     this.#clock = clock
   }
 
-  get isFull(): boolean {
-    return this.#clients.size >= MAX_CLIENTS
-  }
-
   /** How many do not read as fast as there is news. */
   get behind(): number {
     return this.#clients
@@ -66,8 +64,18 @@ export class LiveChannel {
     return this.#clients.values().reduce((sum, { socket }) => sum + socket.bufferedAmount, 0)
   }
 
-  accept(request: IncomingMessage, socket: Duplex, head: Buffer, view: View): void {
+  /** Makes a WebSocket of a connection, or returns a refusal. */
+  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, allowed: AccessControl): Reply | undefined {
+    if (pathOf(request) !== `/${LIVE_PATH}`) return refuse(404, 'unknown_path', 'There is no WebSocket.')
+    const sender = allowed.senderOf(request)
+    const refused = allowed.refusal(request, sender, 'local', true)
+    if (refused !== undefined) return refused
+    if (this.#clients.size >= MAX_CLIENTS) return refuse(503, 'busy', 'Too many are connected.')
+    const { access } = allowed.callerOf(request, sender)
+    const mayStay = () => allowed.callerOf(request, sender).access === access
+    const view = { mayStay, settings: access !== 'local' }
     this.#server.handleUpgrade(request, socket, head, (webSocket) => this.#add(webSocket, view))
+    return undefined
   }
 
   /** Ends all connections. */

@@ -1,7 +1,7 @@
 /** How often a secret may be tried: by one address, and by all together. */
 import { Bucket } from '../../base/bucket.ts'
 import type { Clock } from '../../base/clock.ts'
-import { networkOf } from './address.ts'
+import { networkOf } from './sender.ts'
 
 const OF_ONE = { most: 5, everyMs: 30_000 }
 const OF_ALL = { most: 30, everyMs: 2_000 }

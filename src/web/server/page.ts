@@ -1,9 +1,9 @@
-/** The built page: the files of one folder, by their names; what is not in the list cannot be asked for. */
+/** The built page: the files of one folder, listed by their names; nothing else is served. */
 import { readdirSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join, relative, sep } from 'node:path'
 import { builtPage } from '../ui/build.ts'
-import { type Reply, text } from './server.ts'
+import { type Reply, text } from './reply.ts'
 
 const TYPES: Readonly<Record<string, string>> = {
   html: 'text/html; charset=utf-8',

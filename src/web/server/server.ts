@@ -1,25 +1,16 @@
 /**
- * A small HTTP listener: GET and HEAD of a few fixed paths, and what others answer besides, with limits on everything.
- * It allows other origins nothing, and answers only by names that are its own.
+ * The HTTP server: limits on everything, no access for other origins, and an answer only by names that are its own. It
+ * answers a few fixed paths, and hands all others to a `RequestHandler`.
  */
 import { once } from 'node:events'
-import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
+import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { setTimeout } from 'node:timers/promises'
 import { inUrl, mayAsk } from '../../base/hosts.ts'
 import { boundConnections } from './connection-limit.ts'
+import { GET_ONLY, hasBody, headersOf, isGet, pathOf, type Reply, text } from './reply.ts'
 
-export interface Reply {
-  readonly status: number
-  readonly type: string
-  readonly body: string | Buffer
-  /** Besides, or in place of, those of every answer. */
-  readonly headers?: Readonly<Record<string, string>>
-  /** Called when it has been sent, or cannot be. */
-  readonly sent?: () => void
-}
-
-/** Path → answer. A rejection becomes a 500 that tells nothing. */
+/** Path → answer. A rejection becomes a 500 without details. */
 export type Routes = Readonly<Record<string, () => Reply | Promise<Reply>>>
 
 export interface HttpOptions {
@@ -29,20 +20,19 @@ export interface HttpOptions {
   /** Names besides `host` by which it may be reached; any address and `localhost` are always good. */
   readonly allowedHosts: readonly string[]
   readonly routes: Routes
-  /** Answers what is none of `routes`. */
-  readonly further?: RequestHandler
+  /** Default: every other path is answered with 404. */
+  readonly handler?: RequestHandler | undefined
   readonly log: { warn(fields: object, message: string): void }
 }
 
-/** What a listener does besides its fixed paths. */
+/** What answers the requests for which there is no fixed path. */
 export interface RequestHandler {
-  /** By which name a request came, where that is not its `Host`; `null`: by one that needs no check. */
+  /** The name by which a request came, where that is not its `Host`; `null` if the name needs no check. */
   hostOf(request: IncomingMessage): string | undefined | null
-  /** `undefined`: there is no such path. */
-  answer(request: IncomingMessage): Promise<Reply | undefined>
-  /** Takes over the socket, or says why not. */
+  answer(request: IncomingMessage, response: ServerResponse): Promise<void>
+  /** Takes over the socket, or returns a refusal. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Reply | undefined
-  /** Ends what it took over. */
+  /** Ends the connections that it took over. */
   close(): void
 }
 
@@ -52,30 +42,24 @@ export interface HttpListener extends AsyncDisposable {
 
 const MAX_CONNECTIONS = 32
 const TIMEOUT_MS = 5000
-/** How long answers may take to leave at the end. */
+/** How long pending answers may take to leave at the end. */
 const SENDING_MS = 500
-/** For the head of a question, which is sent at once. */
+/** For the headers, which clients send at once. */
 const HEADERS_TIMEOUT_MS = 2000
 const MAX_HEADER_BYTES = 8 * 1024
 
-const HEADERS = {
-  'cache-control': 'no-store',
-  'x-content-type-options': 'nosniff',
-  'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
-  'cross-origin-resource-policy': 'same-origin',
-  'referrer-policy': 'no-referrer',
-}
-
-export function text(status: number, body: string): Reply {
-  return { status, type: 'text/plain; charset=utf-8', body: `${body}\n` }
-}
-
-export function json(status: number, value: unknown): Reply {
-  return { status, type: 'application/json', body: `${JSON.stringify(value)}\n` }
-}
+/** Of every answer, unless a reply says otherwise. */
+const HEADERS = new Map([
+  ['cache-control', 'no-store'],
+  ['x-content-type-options', 'nosniff'],
+  ['content-security-policy', "default-src 'none'; frame-ancestors 'none'"],
+  ['cross-origin-resource-policy', 'same-origin'],
+  ['referrer-policy', 'no-referrer'],
+])
 
 /** Listens; rejects if it cannot. */
 export async function listen(options: HttpOptions): Promise<HttpListener> {
+  const { host, port, handler, log } = options
   const unanswered = new Set<ServerResponse>()
   const server = createServer(
     {
@@ -92,89 +76,81 @@ export async function listen(options: HttpOptions): Promise<HttpListener> {
     },
   )
   boundConnections(server, MAX_CONNECTIONS)
-  server.on('upgrade', (request, socket, head) => upgrade(request, socket, head, options))
+  server.on('upgrade', (request, socket, head) => void upgrade(request, socket, head, options))
   server.setTimeout(2 * TIMEOUT_MS)
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
-    server.listen(options.port, options.host, resolve)
+    server.listen(port, host, resolve)
   })
-  // What goes wrong on one connection ends that one.
-  server.removeAllListeners('error').on('error', (err) => options.log.warn({ err }, 'the HTTP listener has a problem'))
-  return { url: urlOf(server), [Symbol.asyncDispose]: () => close(server, unanswered, options) }
+  // An error of one connection ends that connection only.
+  server.removeAllListeners('error').on('error', (err) => log.warn({ err }, 'the HTTP listener has a problem'))
+  return { url: urlOf(server), [Symbol.asyncDispose]: () => close(server, unanswered, handler) }
 }
 
 async function answer(request: IncomingMessage, response: ServerResponse, options: HttpOptions): Promise<void> {
-  const reply = await replyTo(request, options).catch((err: unknown) => failed(err, options))
-  if (reply.sent !== undefined) response.once('close', reply.sent)
-  // A body that nobody has read is not read to its end: the connection ends instead.
-  const hasBody = 'transfer-encoding' in request.headers || Number(request.headers['content-length'] ?? 0) > 0
-  response.writeHead(reply.status, {
-    ...headersOf(reply),
-    ...(hasBody && !request.readableEnded && { connection: 'close' }),
-  })
+  response.setHeaders(HEADERS)
+  try {
+    const reply = refusal(request, options) ?? (await fixed(request, options))
+    if (reply !== undefined) send(request, response, reply)
+    else await options.handler?.answer(request, response)
+  } catch (err) {
+    const reply = failed(err, options.log)
+    if (response.headersSent) response.destroy()
+    else send(request, response, reply)
+  }
+}
+
+function send(request: IncomingMessage, response: ServerResponse, reply: Reply): void {
+  closeIfUnread(request, response)
+  response.writeHead(reply.status, headersOf(reply))
   response.end(request.method === 'HEAD' ? undefined : reply.body)
+}
+
+/** A body that was not read is not read to its end: the connection ends instead. */
+export function closeIfUnread(request: IncomingMessage, response: ServerResponse): void {
+  if (hasBody(request) && !request.readableEnded) response.setHeader('connection', 'close')
+}
+
+async function fixed(request: IncomingMessage, { routes, handler }: HttpOptions): Promise<Reply | undefined> {
+  const path = pathOf(request)
+  const route = Object.hasOwn(routes, path) ? routes[path] : undefined
+  if (route !== undefined) return isGet(request) ? await route() : GET_ONLY
+  return handler === undefined ? text(404, `there are ${Object.keys(routes).join(', ')}`) : undefined
+}
+
+/** Refuses a name of somebody else, before anything looks at the path. */
+function refusal(request: IncomingMessage, { host, allowedHosts, handler }: HttpOptions): Reply | undefined {
+  const name = handler === undefined ? request.headers.host : handler.hostOf(request)
+  if (name === null || mayAsk(name, [host, ...allowedHosts])) return undefined
+  return text(421, 'by this name only if http.allowed_hosts has it')
 }
 
 function upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, options: HttpOptions): void {
   socket.on('error', () => socket.destroy())
   const reply = upgradeReply(request, socket, head, options)
   if (reply === undefined) return
-  const { status, body } = reply
-  const headers = { ...headersOf(reply), connection: 'close' }
-  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`)
-  socket.end(`${[`HTTP/1.1 ${status} ${STATUS_CODES[status]}`, ...lines].join('\r\n')}\r\n\r\n${body}`)
+  const response = new ServerResponse(request)
+  response.setHeaders(HEADERS)
+  response.setHeader('connection', 'close')
+  response.assignSocket(request.socket)
+  response.once('finish', () => socket.end())
+  send(request, response, reply)
 }
 
-/** `undefined`: the socket is somebody else's now. */
+/** `undefined`: the socket was taken over. */
 function upgradeReply(request: IncomingMessage, socket: Duplex, head: Buffer, options: HttpOptions): Reply | undefined {
+  const { handler } = options
   try {
-    return (
-      refusal(request, options) ?? (options.further ? options.further.upgrade(request, socket, head) : text(404, ''))
-    )
+    return refusal(request, options) ?? (handler ? handler.upgrade(request, socket, head) : text(404, ''))
   } catch (err) {
-    return failed(err, options)
+    return failed(err, options.log)
   }
 }
 
-function failed(err: unknown, { log }: HttpOptions): Reply {
+/** The answer where something failed: the details are for the log only. */
+export function failed(err: unknown, log: HttpOptions['log']): Reply {
   log.warn({ err }, 'a question over HTTP could not be answered')
   return text(500, 'this could not be answered')
-}
-
-function headersOf({ status, type, body, headers }: Reply): Record<string, string | number> {
-  return {
-    ...HEADERS,
-    ...(status === 405 && { allow: 'GET, HEAD' }),
-    ...(status !== 204 && { 'content-type': type, 'content-length': Buffer.byteLength(body) }),
-    ...headers,
-  }
-}
-
-async function replyTo(request: IncomingMessage, options: HttpOptions): Promise<Reply> {
-  const { routes, further } = options
-  const refused = refusal(request, options)
-  if (refused !== undefined) return refused
-  const path = pathOf(request)
-  const route = Object.hasOwn(routes, path) ? routes[path] : undefined
-  if (route === undefined) {
-    return (await further?.answer(request)) ?? text(404, `there are ${Object.keys(routes).join(', ')}`)
-  }
-  return isQuestion(request) ? await route() : text(405, 'questions only: GET or HEAD')
-}
-
-function refusal(request: IncomingMessage, { host, allowedHosts, further }: HttpOptions): Reply | undefined {
-  const asked = further === undefined ? request.headers.host : further.hostOf(request)
-  if (asked === null || mayAsk(asked, [host, ...allowedHosts])) return undefined
-  return text(421, 'by this name only if http.allowed_hosts has it')
-}
-
-/** As it was sent, without what follows a `?`. */
-export function pathOf({ url = '/' }: IncomingMessage): string {
-  return url.split('?', 1)[0] ?? url
-}
-
-export function isQuestion({ method }: IncomingMessage): boolean {
-  return method === 'GET' || method === 'HEAD'
 }
 
 function urlOf(server: Server): string {
@@ -183,11 +159,11 @@ function urlOf(server: Server): string {
   return `http://${inUrl(bound.address)}:${bound.port}`
 }
 
-/** Lets answers that are ready leave: those to commands are made right before the end. */
-async function close(server: Server, unanswered: ReadonlySet<ServerResponse>, { further }: HttpOptions): Promise<void> {
+/** Lets answers that are ready leave, such as those to the last commands. */
+async function close(server: Server, unanswered: ReadonlySet<ServerResponse>, handler?: RequestHandler): Promise<void> {
   const closed = once(server, 'close')
   server.close()
-  further?.close()
+  handler?.close()
   const sent = Promise.all([...unanswered].map((response) => new Promise((resolve) => response.once('close', resolve))))
   await Promise.race([sent, setTimeout(SENDING_MS, undefined, { ref: false })])
   server.closeAllConnections()

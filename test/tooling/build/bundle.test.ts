@@ -60,7 +60,7 @@ describe('the bundle', () => {
     expect(bridge.errors).toEqual([])
   })
 
-  it('loads none of the HTTP client that Node has inside, for which it would wait', async () => {
+  it('loads none of the HTTP client that Node has inside, for which it would wait, for health and metrics either', async () => {
     await using hub = await EmulatedHub.start({ keys: { [KEY]: ['hub.app'] }, apps: population(1), settleMs: 0 })
     await using bridge = new BridgeProcess({
       program,
@@ -70,6 +70,8 @@ describe('the bundle', () => {
     })
     await bridge.untilLine('hub2mqtt started')
     await until('its channel', () => hub.connections.subscribers > 0)
+    const url = bridge.lines.map((line) => /"url":"(http:[^"]*)"/.exec(line)?.[1]).find((found) => found !== undefined)
+    for (const path of ['livez', 'healthz', 'metrics']) expect((await fetch(`${url}/${path}`)).status).toBe(200)
     await bridge.stop()
     expect(bridge.errors).toContain('NativeModule http')
     expect(bridge.errors).not.toContain('NativeModule internal/deps/undici/undici')
@@ -106,6 +108,7 @@ describe('the bundle', () => {
     expect(needs('start.js')).toEqual(['rolldown-runtime.js'])
     expect(needs('config.js').sort()).toEqual(['rolldown-runtime.js', 'start.js'])
     expect(needs('daemon.js').sort()).toEqual(['config.js', 'rolldown-runtime.js', 'start.js'])
+    expect(textOf('daemon.js')).not.toContain('node_modules/hono/')
     expect(needs('main.js').sort()).toEqual(['rolldown-runtime.js', 'start.js'])
     for (const part of [
       'src/bridge/bridge.ts',

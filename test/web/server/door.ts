@@ -14,11 +14,12 @@ import { createTopics } from '../../../src/contract/topics.ts'
 import type { Message } from '../../../src/mqtt/types.ts'
 import { AccessControl } from '../../../src/web/server/access.ts'
 import { Feed } from '../../../src/web/server/api/feed.ts'
-import { Services } from '../../../src/web/server/api/services.ts'
-import { Gate } from '../../../src/web/server/gate.ts'
+import { Icons } from '../../../src/web/server/api/icons.ts'
+import { siteOf } from '../../../src/web/server/listener.ts'
 import { LiveChannel } from '../../../src/web/server/live.ts'
 import { Page } from '../../../src/web/server/page.ts'
-import { json, listen } from '../../../src/web/server/server.ts'
+import { json } from '../../../src/web/server/reply.ts'
+import { listen } from '../../../src/web/server/server.ts'
 import { addressWith } from '../../../src/web/server/start-token.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { ownerOf } from '../../support/start-token.ts'
@@ -107,28 +108,30 @@ export async function openDoor({
   }
   const config = () => live.value.http
   const access = new AccessControl(config, () => START_TOKEN, clock)
-  const services = new Services({
+  const folder = folderWith(page)
+  const channel = new LiveChannel(feed, clock)
+  const log = { warn() {} }
+  const context = {
     topics,
     feed,
     bridge,
     live,
-    hubs: new Map(),
+    access,
+    icons: new Icons(new Map()),
     path: null,
-    clean: (text) => text,
-    login: () => access.loginBy,
+    clean: (text: string) => text,
+    page: new Page(() => Promise.resolve(folder)),
     version: '1.2.3',
     clock,
-  })
-  const folder = folderWith(page)
-  const channel = new LiveChannel(feed, clock)
-  const gate = new Gate(config, access, services, new Page(() => Promise.resolve(folder)), channel)
+    log,
+  }
   const listener = await listen({
     host: config().host,
     port: 0,
     allowedHosts: config().allowed_hosts,
     routes: { '/livez': () => json(200, 'alive') },
-    further: gate,
-    log: { warn() {} },
+    handler: siteOf(context, channel),
+    log,
   })
   onTestFinished(() => listener[Symbol.asyncDispose]())
   const port = Number(new URL(listener.url).port)

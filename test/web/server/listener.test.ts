@@ -1,7 +1,8 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { type HttpListener, json, listen } from '../../../src/web/server/server.ts'
+import { json } from '../../../src/web/server/reply.ts'
+import { type HttpListener, listen } from '../../../src/web/server/server.ts'
 
 let listener: HttpListener
 

@@ -1,7 +1,7 @@
 import { SocketAddress } from 'node:net'
 import { describe, expect, it } from 'vitest'
-import { addressOf, networkOf } from '../../../src/web/server/address.ts'
 import { LoginLimit } from '../../../src/web/server/login-limit.ts'
+import { addressOf, networkOf } from '../../../src/web/server/sender.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { Random } from '../../support/random.ts'
 import { openDoor } from './door.ts'

@@ -4,7 +4,6 @@ import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
 import { loadConfig } from '../../../src/config/load.ts'
 import { writeWhole } from '../../../src/config/own-file.ts'
-import { Pace } from '../../../src/web/server/setup/pace.ts'
 import { findHubs } from '../../../src/web/server/setup/search.ts'
 import { Setup, type SetupOptions } from '../../../src/web/server/setup/setup.ts'
 import { withChoice } from '../../../src/web/server/setup/text.ts'
@@ -68,11 +67,12 @@ describe('the set-up', () => {
 describe('tests of addresses', () => {
   test('are twenty in a minute, and then there are some again', async () => {
     const clock = new FakeClock()
-    const pace = new Pace(clock)
-    for (let left = 20; left > 0; left -= 1) await pace.run(async () => undefined)
-    await expect(pace.run(async () => undefined)).rejects.toMatchObject({ code: 'busy', waitMs: 60_000 })
+    const door = setup({ clock })
+    for (let left = 20; left > 0; left -= 1) expect(await door.testBroker(EMBEDDED)).toMatchObject({ ok: true })
+    const refused = { reply: { status: 429, headers: { 'retry-after': '60' } } }
+    await expect(door.testBroker(EMBEDDED)).rejects.toMatchObject(refused)
     await clock.advance(60_000)
-    expect(await pace.run(async () => 'done')).toBe('done')
+    expect(await door.testBroker(EMBEDDED)).toMatchObject({ ok: true })
   })
 })
 

@@ -1,29 +1,77 @@
-/** A command that comes over HTTP: its topic from the path, its payload from the body, its answer as the reply. */
+/** A command over HTTP: its topic from the path, its payload from the body, its answer as the reply. */
+import type * as v from 'valibot'
 import type { Clock } from '../../../base/clock.ts'
-import type { Reply, Requester } from '../../../bridge/requests.ts'
+import type { Reply as CommandReply, Requester } from '../../../bridge/requests.ts'
 import { findCommand } from '../../../contract/commands.ts'
-import type { Role } from '../../../contract/schemas.ts'
+import { ERROR_CODES, type ErrorCode } from '../../../contract/errors.ts'
+import { FAILURE, type Role, SUCCESS } from '../../../contract/schemas.ts'
 import { decodeLevel, encodeLevel } from '../../../contract/templates.ts'
 import type { Topics } from '../../../contract/topics.ts'
 import type { Message } from '../../../mqtt/types.ts'
-import { STATUS_OF } from './answers.ts'
-import { type ApiReply, type ApiRequest, refuse } from './reply.ts'
+import { type Reply, refuse } from '../reply.ts'
 
-export interface CommandDoor {
+/** The HTTP status of a command that was refused or failed. */
+const STATUS_OF: Readonly<Record<ErrorCode, number>> = {
+  invalid_payload: 400,
+  unknown_command: 404,
+  unknown_hub: 404,
+  unknown_app: 404,
+  unknown_setting: 404,
+  not_allowed: 403,
+  retained: 400,
+  expired: 408,
+  busy: 429,
+  unauthorized: 502,
+  forbidden: 403,
+  unsupported: 501,
+  hub_unreachable: 503,
+  hub_rejected: 502,
+  hub_failed: 502,
+  rate_limited: 429,
+  too_large: 413,
+  outcome_unknown: 504,
+}
+
+/** Status → the codes that it stands for. */
+function failures(): Record<number, { readonly doc: string; readonly schema: v.GenericSchema }> {
+  const byStatus = Map.groupBy(Object.keys(ERROR_CODES), (code) => STATUS_OF[code as ErrorCode])
+  return Object.fromEntries(
+    [...byStatus].map(([status, codes]) => [
+      status,
+      { doc: codes.map((code) => `\`${code}\``).join(', '), schema: FAILURE },
+    ]),
+  )
+}
+
+export const COMMAND_ANSWERS = {
+  ...failures(),
+  200: { doc: 'Done.', schema: SUCCESS },
+}
+
+export interface CommandContext {
   readonly topics: Topics
-  /** The bridge's door for commands. */
   readonly bridge: { command(message: Message, requester: Requester): boolean; readonly role: Role }
   /** Takes secrets out of an answer. */
   readonly clean: (payload: string) => string
   readonly clock: Clock
 }
 
+interface CommandRequest {
+  /** Percent-encoded, as it was sent. */
+  readonly path: string
+  readonly body: Buffer
+  /** Whether the body says that it is JSON. */
+  readonly isJson: boolean
+  /** Who sends it, for the log. */
+  readonly by: string
+}
+
 /** Hands a command to the bridge, and waits for the answer for as long as the command may take. */
-export async function runCommand(door: CommandDoor, { rest, body, isJson, caller }: ApiRequest): Promise<ApiReply> {
-  const { topics, bridge, clean, clock } = door
-  const topic = commandTopic(topics.base, rest)
+export async function runCommand(context: CommandContext, { path, body, isJson, by }: CommandRequest): Promise<Reply> {
+  const { topics, bridge, clean, clock } = context
+  const topic = commandTopic(topics.base, path.split('/'))
   if (topic === undefined) return refuse(404, 'unknown_command', 'The path names no command.')
-  const { promise, resolve } = Promise.withResolvers<Reply>()
+  const { promise, resolve } = Promise.withResolvers<CommandReply>()
   const message: Message = {
     topic,
     payload: isJson ? withoutQuotes(topics, topic, body) : body,
@@ -31,10 +79,10 @@ export async function runCommand(door: CommandDoor, { rest, body, isJson, caller
     dup: false,
     qos: 1,
     receivedAt: clock.elapsed(),
-    // None: it goes on whatever becomes of the broker's.
+    // It does not end with a connection to the broker.
     connection: 0,
   }
-  if (!bridge.command(message, { by: caller.by, reply: resolve })) return refuse(503, 'standby', STANDBY[bridge.role])
+  if (!bridge.command(message, { by, reply: resolve })) return refuse(503, 'standby', STANDBY[bridge.role])
   const { outcome, payload } = await promise
   return { status: outcome.ok ? 200 : STATUS_OF[outcome.error.code], body: `${clean(payload)}\n` }
 }
@@ -46,7 +94,7 @@ const STANDBY: Readonly<Record<Role, string>> = {
 }
 
 /** `home/app/com.x/restart` → `hub2mqtt/home/app/com.x/cmd/restart`; `undefined` for what names no command. */
-export function commandTopic(base: string, segments: readonly string[]): string | undefined {
+function commandTopic(base: string, segments: readonly string[]): string | undefined {
   const levels = segments.map(levelOf)
   const at = levels[1] === 'app' ? 3 : 1
   if (levels.length <= at || levels.includes(undefined)) return undefined

@@ -32,6 +32,9 @@ export const SESSION = v.strictObject({
 })
 export type Session = v.InferOutput<typeof SESSION>
 
+/** Topic → payload of the retained messages. */
+export const STATE = v.record(text, text)
+
 /** A message of the MQTT interface: full topic, and payload as it is on the wire. */
 const message = v.strictTuple([text, text])
 export type LiveMessage = v.InferOutput<typeof message>

@@ -2,13 +2,49 @@
  * Every route of the HTTP API, one row each. The router, the checks of who may ask, the OpenAPI document and the table of
  * the documentation follow from it.
  */
+import { readFile } from 'node:fs/promises'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import * as v from 'valibot'
-import * as answers from './answers.ts'
-import type { Access } from './protocol.ts'
+import { ROOT } from '../../../base/root.ts'
+import type { Finding } from '../../../cli/doctor/finding.ts'
+import { describeConfig, secretsOf } from '../../../config/describe.ts'
+import type { Live } from '../../../config/options.ts'
+import { HubError } from '../../../hub/errors.ts'
+import { type AccessControl, type Caller, type Needed, tooMany } from '../access.ts'
+import { json, Refusal, type Reply, readJson, refuse } from '../reply.ts'
+import type { Sender } from '../sender.ts'
+import type { Setup } from '../setup/setup.ts'
+import { COMMAND_ANSWERS, type CommandContext, runCommand } from './command.ts'
+import type { Feed } from './feed.ts'
+import type { Icons } from './icons.ts'
 import * as protocol from './protocol.ts'
-import { type ApiReply, type ApiRequest, json, readJson, refuse } from './reply.ts'
-import type { Services } from './services.ts'
-import { SETUP_ROUTES } from './setup-routes.ts'
+
+/** What the routes work with: the bridge's own commands and topics, and no other way into the hub. */
+export interface AppContext extends CommandContext {
+  readonly access: AccessControl
+  readonly feed: Feed
+  readonly icons: Icons
+  readonly live: Live
+  /** The configuration file. */
+  readonly path: string | null
+  readonly version: string
+  /** While no hub is configured. */
+  readonly setup?: Setup | undefined
+}
+
+export interface ApiRequest {
+  readonly incoming: IncomingMessage
+  readonly outgoing: ServerResponse
+  readonly sender: Sender
+  readonly caller: Caller
+  /** The `{parameters}` of the path, decoded. */
+  readonly parameters: Readonly<Record<string, string>>
+  /** What stands for a `{parameter…}` at the end of the path, as it was sent. */
+  readonly rest: string
+  readonly body: Buffer
+  /** Whether the body says that it is JSON. */
+  readonly isJson: boolean
+}
 
 interface Answer {
   readonly doc: string
@@ -22,26 +58,69 @@ export interface Route {
   /** Below the listener's address, or the prefix of a reverse proxy. `{name…}` at the end stands for the rest. */
   readonly path: string
   /** What a caller needs. */
-  readonly access: 'open' | Access
+  readonly access: Needed
   /** Open to all, and to the pages of other origins, where `http.public_url` is set. */
   readonly shown?: true
   readonly doc: string
   /** Of the body, which is JSON. */
   readonly request?: v.GenericSchema
-  /** Status → what it says; what every route may answer is left out. */
+  /** Status → its meaning; those that every route may answer are left out. */
   readonly answers: Readonly<Record<number, Answer>>
   /** Whether it may take longer than a few seconds. */
   readonly slow?: true
-  /** Whether it also asks for a command's documentation: one operation for each command. */
+  /** Whether the document has one operation for each command in its place. */
   readonly commands?: true
-  /** `live`: a WebSocket. */
-  readonly run: 'live' | ((services: Services, request: ApiRequest) => ApiReply | Promise<ApiReply>)
+  readonly run: (context: AppContext, request: ApiRequest) => Reply | Promise<Reply>
 }
 
-/** Whoever opens an SVG by itself gets a picture and not a page. It may change with the app's version. */
+/** An SVG that is opened by itself is a picture and not a page. It may change with the app's version. */
 const ICON = { 'content-security-policy': "default-src 'none'; sandbox", 'cache-control': 'private, max-age=3600' }
 
 const LOGIN = v.strictObject({ password: v.pipe(v.string(), v.maxLength(4096)) })
+
+/** Beside the program, in a checkout and in the package. */
+const OPENAPI = new URL('config/openapi.json', ROOT)
+
+function noneIfHubFailed(error: unknown): undefined {
+  if (!(error instanceof HubError)) throw error
+}
+
+const cookie = (set: string): Reply => ({ status: 204, body: '', headers: { 'set-cookie': set } })
+
+const SET_UP: Route['answers'] = {
+  400: { doc: 'It cannot be a configuration.', schema: protocol.API_ERROR },
+  404: { doc: 'A hub is configured.', schema: protocol.API_ERROR },
+  409: { doc: 'Something else has come first, or wins.', schema: protocol.API_ERROR },
+  429: { doc: 'Too many tests; `Retry-After` says for how long.', schema: protocol.API_ERROR },
+}
+
+async function withSetup({ setup }: AppContext, act: (setup: Setup) => Promise<object>): Promise<Reply> {
+  if (setup !== undefined) return json(200, await act(setup))
+  return refuse(404, 'unknown_path', 'hub2mqtt is set up already, or its configuration says that there are no hubs.')
+}
+
+function read<S extends v.GenericSchema>(schema: S, body: Buffer): v.InferOutput<S> {
+  const given = readJson(schema, body)
+  if (given === undefined) throw new Refusal(400, 'invalid', 'Expected the fields that the documentation names.')
+  return given
+}
+
+const reports = new WeakMap<AppContext, Promise<string>>()
+
+/** The report of `hub2mqtt doctor`. One runs at a time: requests meanwhile get the same report. */
+function doctorReport(context: AppContext): Promise<string> {
+  const report = reports.get(context) ?? examineNow(context).finally(() => reports.delete(context))
+  reports.set(context, report)
+  return report
+}
+
+async function examineNow({ live: { value: config }, version, clock }: AppContext): Promise<string> {
+  // Rarely used, so it is loaded on demand.
+  const { examine, lineOf, reportOf } = await import('../../../cli/doctor/doctor.ts')
+  const findings: Finding[] = []
+  for await (const one of examine({ config, secrets: secretsOf(config), warnings: [], clock })) findings.push(one)
+  return `${findings.map(lineOf).join('\n')}\n\nFor a bug report:\n\n${reportOf(findings, config, version)}`
+}
 
 export const ROUTES: readonly Route[] = [
   {
@@ -50,7 +129,17 @@ export const ROUTES: readonly Route[] = [
     access: 'open',
     doc: 'The permissions of the client, and how to log in.',
     answers: { 200: { doc: "The client's session.", schema: protocol.SESSION } },
-    run: (services, { caller, door }) => ({ ...json(200, services.session(caller)), headers: door.renew() }),
+    run({ access, topics, version, setup }, { incoming, sender, caller }) {
+      const session: protocol.Session = {
+        access: caller.access,
+        login: access.loginBy,
+        version,
+        base_topic: topics.base,
+        member: topics.member,
+        setup: setup !== undefined,
+      }
+      return { ...json(200, session), headers: access.renew(incoming, sender) }
+    },
   },
   {
     method: 'POST',
@@ -64,9 +153,12 @@ export const ROUTES: readonly Route[] = [
       429: { doc: 'Too many tries; `Retry-After` says for how long.', schema: protocol.API_ERROR },
     },
     slow: true,
-    run(_, { body, door }) {
+    async run({ access }, { sender, body }) {
       const given = readJson(LOGIN, body)
-      return given === undefined ? refuse(400, 'invalid', 'Expected {"password": "…"}.') : door.login(given.password)
+      if (given === undefined) return refuse(400, 'invalid', 'Expected {"password": "…"}.')
+      const login = await access.login(given.password, sender)
+      if (login === undefined) return refuse(401, 'password', 'Another password is expected.')
+      return 'cookie' in login ? cookie(login.cookie) : tooMany(login.waitMs)
     },
   },
   {
@@ -75,7 +167,7 @@ export const ROUTES: readonly Route[] = [
     access: 'open',
     doc: 'Ends the session of a browser.',
     answers: { 204: { doc: 'Logged out.' } },
-    run: (_, { door }) => door.logout(),
+    run: ({ access }, { incoming, sender }) => cookie(access.logout(incoming, sender)),
   },
   {
     method: 'GET',
@@ -86,25 +178,26 @@ export const ROUTES: readonly Route[] = [
       101: { doc: 'Frames of this form follow.', schema: protocol.LIVE_FRAME },
       503: { doc: 'Too many clients are connected.', schema: protocol.API_ERROR },
     },
-    run: 'live',
+    // The listener takes those that ask for a WebSocket.
+    run: () => refuse(426, 'websocket', 'Expected a WebSocket.', { upgrade: 'websocket' }),
   },
   {
     method: 'GET',
     path: 'api/state',
     access: 'local',
     doc: 'All retained messages of the bridge; in a fleet also the states of other members and their hubs.',
-    answers: { 200: { doc: 'Topic → payload.', schema: answers.STATE } },
-    run: (services, { caller }) => json(200, services.state(caller)),
+    answers: { 200: { doc: 'Topic → payload.', schema: protocol.STATE } },
+    run: ({ feed }, { caller }) => json(200, Object.fromEntries(feed.state({ settings: caller.access !== 'local' }))),
   },
   {
     method: 'POST',
     path: 'api/commands/{topic…}',
     access: 'full',
     doc: 'Sends a command: the path ends with its topic, without the base topic and `cmd`; the body is the payload.',
-    answers: answers.COMMAND_ANSWERS,
+    answers: COMMAND_ANSWERS,
     slow: true,
     commands: true,
-    run: (services, request) => services.command(request),
+    run: (context, { rest, body, isJson, caller }) => runCommand(context, { path: rest, body, isJson, by: caller.by }),
   },
   {
     method: 'GET',
@@ -117,8 +210,8 @@ export const ROUTES: readonly Route[] = [
       404: { doc: 'No icon.', schema: protocol.API_ERROR },
     },
     slow: true,
-    async run(services, { parameters: { hub = '', app = '' } }) {
-      const icon = await services.icon(hub, app)
+    async run({ icons }, { parameters: { hub = '', app = '' } }) {
+      const icon = await icons.get(hub, app).catch(noneIfHubFailed)
       return icon === undefined ? refuse(404, 'no_icon', 'There is no icon.') : { status: 200, ...icon, headers: ICON }
     },
   },
@@ -128,7 +221,10 @@ export const ROUTES: readonly Route[] = [
     access: 'read',
     doc: 'The current configuration, with secrets masked.',
     answers: { 200: { doc: 'As a file would hold it.', schema: protocol.CONFIG_REPORT } },
-    run: (services) => json(200, services.config()),
+    run({ live, path }) {
+      const config: protocol.ConfigReport = { text: describeConfig(live.value), path }
+      return json(200, config)
+    },
   },
   {
     method: 'GET',
@@ -137,15 +233,69 @@ export const ROUTES: readonly Route[] = [
     doc: 'Tests the hubs and the broker as `hub2mqtt doctor` does, which takes a while.',
     answers: { 200: { doc: 'The result.', schema: protocol.DOCTOR_REPORT } },
     slow: true,
-    run: async (services) => json(200, await services.doctor()),
+    async run(context) {
+      const report: protocol.DoctorReport = { text: await doctorReport(context) }
+      return json(200, report)
+    },
   },
-  ...SETUP_ROUTES,
+  {
+    method: 'GET',
+    path: 'api/setup',
+    access: 'full',
+    doc: 'While no hub is configured: the options of the set-up. Searches for hubs for up to three seconds.',
+    answers: { 200: { doc: 'Where it begins.', schema: protocol.SETUP }, ...SET_UP },
+    slow: true,
+    run: (context) => withSetup(context, (setup) => setup.look()),
+  },
+  {
+    method: 'POST',
+    path: 'api/setup/test-hub',
+    access: 'full',
+    doc: 'While no hub is configured: tests a hub as `hub2mqtt doctor` does. One test at a time, 20 a minute.',
+    request: protocol.SETUP_HUB,
+    answers: { 200: { doc: 'The result.', schema: protocol.SETUP_TEST }, ...SET_UP },
+    slow: true,
+    run(context, { body }) {
+      const hub = read(protocol.SETUP_HUB, body)
+      return withSetup(context, (setup) => setup.testHub(hub))
+    },
+  },
+  {
+    method: 'POST',
+    path: 'api/setup/test-broker',
+    access: 'full',
+    doc: 'While no hub is configured: tests a broker the same way.',
+    request: protocol.SETUP_BROKER,
+    answers: { 200: { doc: 'The result.', schema: protocol.SETUP_TEST }, ...SET_UP },
+    slow: true,
+    run(context, { body }) {
+      const broker = read(protocol.SETUP_BROKER, body)
+      return withSetup(context, (setup) => setup.testBroker(broker))
+    },
+  },
+  {
+    method: 'POST',
+    path: 'api/setup/apply',
+    access: 'full',
+    doc: 'While no hub is configured: writes the configuration file and starts the bridge, or returns the lines to add.',
+    request: protocol.SETUP_APPLY,
+    answers: { 200: { doc: 'What was written, or is to be.', schema: protocol.SETUP_DONE }, ...SET_UP },
+    slow: true,
+    async run(context, { body, outgoing }) {
+      const wanted = read(protocol.SETUP_APPLY, body)
+      const reply = await withSetup(context, (setup) => setup.apply(wanted))
+      const begin = () => context.setup?.answered()
+      if (outgoing.destroyed) begin()
+      else outgoing.once('close', begin)
+      return reply
+    },
+  },
   {
     method: 'GET',
     path: 'api/openapi.json',
     access: 'open',
     doc: 'This document.',
     answers: { 200: { doc: 'OpenAPI 3.1.' } },
-    run: async (services) => ({ status: 200, body: await services.openapi() }),
+    run: async () => ({ status: 200, body: await readFile(OPENAPI) }),
   },
 ]

@@ -7,9 +7,8 @@ import type { Config } from '../../../config/options.ts'
 import { isOurs, textOf, writeWhole } from '../../../config/own-file.ts'
 import { environmentName, valueAt } from '../../../config/table.ts'
 import type { Setup as Look, SetupApply, SetupBroker, SetupDone, SetupHub, SetupTest } from '../api/protocol.ts'
-import { type SetupDoor, SetupRefusal } from '../api/setup.ts'
+import { Refusal } from '../reply.ts'
 import { type Checked, checkBroker, checkHub } from './choice.ts'
-import { Pace } from './pace.ts'
 import type { FoundHub } from './search.ts'
 import { type Choice, linesOf, withChoice } from './text.ts'
 import { tryBroker, tryHub } from './trials.ts'
@@ -31,17 +30,20 @@ export interface SetupOptions {
 }
 
 const KEEP_FOUND_MS = 10_000
+const MAX_IN_A_MINUTE = 20
+const MINUTE_MS = 60_000
 const DONE = 'The set-up was finished meanwhile, perhaps in another tab.'
 
-export class Setup implements SetupDoor {
+export class Setup {
   readonly #options: SetupOptions
-  readonly #pace: Pace
+  #isTesting = false
+  /** When the latest tests began, in `clock.elapsed()` milliseconds. */
+  #tests: number[] = []
   #search: { readonly at: number; readonly found: Promise<readonly FoundHub[]> } | undefined
   #state: 'open' | 'applying' | 'written' = 'open'
 
   constructor(options: SetupOptions) {
     this.#options = options
-    this.#pace = new Pace(options.clock)
   }
 
   async look(): Promise<Look> {
@@ -62,21 +64,41 @@ export class Setup implements SetupDoor {
     return this.#search.found
   }
 
+  /** @throws Refusal */
   async testHub(given: SetupHub): Promise<SetupTest> {
     const { config, clock } = this.#options
     const checked = checkHub(given)
     if (checked.wrong !== undefined) return failed(checked.wrong)
     const { chosen, hub } = checked.value
     this.#protect(chosen.api_key)
-    return await this.#pace.run(() => tryHub({ name: chosen.name, hub, config, clock }))
+    return await this.#paced(() => tryHub({ name: chosen.name, hub, config, clock }))
   }
 
+  /** @throws Refusal */
   async testBroker(given: SetupBroker): Promise<SetupTest> {
     const checked = checkBroker(given, this.#options.config)
     if (checked.wrong !== undefined) return failed(checked.wrong)
     const { config } = checked.value
     this.#protect(config.mqtt.password)
-    return await this.#pace.run(() => this.#tryBroker(config))
+    return await this.#paced(() => this.#tryBroker(config))
+  }
+
+  /** One test at a time, and a few in a minute: each connects to an address that somebody typed. @throws Refusal */
+  async #paced(test: () => Promise<SetupTest>): Promise<SetupTest> {
+    const now = this.#options.clock.elapsed()
+    this.#tests = this.#tests.filter((at) => now - at < MINUTE_MS)
+    const [oldest = now] = this.#tests
+    if (this.#isTesting) throw busy(1_000, 'Another test is running; wait for its end.')
+    if (this.#tests.length >= MAX_IN_A_MINUTE) {
+      throw busy(oldest + MINUTE_MS - now, 'Too many tests in a minute; wait a little.')
+    }
+    this.#tests.push(now)
+    this.#isTesting = true
+    try {
+      return await test()
+    } finally {
+      this.#isTesting = false
+    }
   }
 
   async #tryBroker(config: Config): Promise<SetupTest> {
@@ -86,8 +108,9 @@ export class Setup implements SetupDoor {
     return { ok: true, message: `the embedded broker can be started, at ${tried.url}` }
   }
 
+  /** Writes the configuration if it is ours to write. @throws Refusal */
   async apply(wanted: SetupApply): Promise<SetupDone> {
-    if (this.#state !== 'open') throw new SetupRefusal('conflict', DONE)
+    if (this.#state !== 'open') throw new Refusal(409, 'conflict', DONE)
     this.#state = 'applying'
     try {
       const done = await this.#apply(wanted)
@@ -98,6 +121,7 @@ export class Setup implements SetupDoor {
     }
   }
 
+  /** The answer to `apply` was sent: if the configuration is written, the bridge may begin. */
   answered(): void {
     if (this.#state === 'written') this.#options.onWritten()
   }
@@ -126,20 +150,21 @@ export class Setup implements SetupDoor {
   async #textWith(choice: Choice, path: string): Promise<string> {
     const text = textOf(path)
     if (Object.keys(this.#check(text).hubs).length > 0) {
-      throw new SetupRefusal('conflict', `${path} names a hub by now; restart hub2mqtt.`)
+      throw new Refusal(409, 'conflict', `${path} names a hub by now; restart hub2mqtt.`)
     }
     const next = withChoice(text, choice)
     const config = this.#check(next)
     const stronger = strongerVariable(config, choice)
     if (stronger !== undefined) {
-      throw new SetupRefusal(
+      throw new Refusal(
+        409,
         'conflict',
         `${stronger} is set and wins over the file: change it there, or choose the same.`,
       )
     }
     if (config.mqtt.url === null) {
       const tried = await this.#options.tryEmbedded(config)
-      if ('why' in tried) throw new SetupRefusal('conflict', tried.why)
+      if ('why' in tried) throw new Refusal(409, 'conflict', tried.why)
     }
     return next
   }
@@ -148,7 +173,7 @@ export class Setup implements SetupDoor {
     try {
       return this.#options.check(text).config
     } catch (error) {
-      if (error instanceof ConfigError) throw new SetupRefusal('invalid', error.message)
+      if (error instanceof ConfigError) throw new Refusal(400, 'invalid', error.message)
       throw error
     }
   }
@@ -158,10 +183,13 @@ export class Setup implements SetupDoor {
   }
 }
 
+const busy = (waitMs: number, message: string) =>
+  new Refusal(429, 'busy', message, { 'retry-after': String(Math.ceil(waitMs / 1000)) })
+
 const failed = (lines: readonly string[]): SetupTest => ({ ok: false, message: lines.join('\n') })
 
 function valid<T>(checked: Checked<T>): T {
-  if (checked.wrong !== undefined) throw new SetupRefusal('invalid', checked.wrong.join('\n'))
+  if (checked.wrong !== undefined) throw new Refusal(400, 'invalid', checked.wrong.join('\n'))
   return checked.value
 }
 

@@ -1,0 +1,148 @@
+/**
+ * The page and its API on hono: routes, methods and the sizes of bodies. It is loaded at the first request for them, since
+ * hono brings in Node's own HTTP client, which takes memory and time.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { getRequestListener, type HttpBindings } from '@hono/node-server'
+import { type Context, Hono, type MiddlewareHandler } from 'hono'
+import { bodyLimit } from 'hono/body-limit'
+import { methodNotAllowed } from 'hono/method-not-allowed'
+import { MAX_PAYLOAD_BYTES } from '../../contract/payload.ts'
+import { ANOTHER_TOKEN, isJson, NO_PASSWORD, tooMany } from './access.ts'
+import { type AppContext, ROUTES, type Route } from './api/routes.ts'
+import type { Page } from './page.ts'
+import { GET_ONLY, headersOf, isGet, pathOf, Refusal, type Reply, refuse, text } from './reply.ts'
+import type { Sender } from './sender.ts'
+import { closeIfUnread, failed, type HttpOptions } from './server.ts'
+
+/** The payload of a command, and a little more: the command itself says what is too much. */
+const MAX_BODY_BYTES = MAX_PAYLOAD_BYTES + 1024
+/** How long the slowest route may take without a byte on the connection. */
+const SLOW_MS = 15 * 60_000
+
+interface Env {
+  readonly Bindings: HttpBindings
+  readonly Variables: { sender: Sender }
+}
+
+type Handler = MiddlewareHandler<Env>
+
+export interface SiteContext extends AppContext {
+  readonly page: Page
+  readonly log: HttpOptions['log']
+}
+
+type Listener = (request: IncomingMessage, response: ServerResponse) => Promise<void>
+
+export function siteListener(context: SiteContext): Listener {
+  const app = new Hono<Env>({ getPath: (_, { env } = {}) => (env === undefined ? '/' : pathOf(env.incoming)) })
+  app.onError((error, { env }) => {
+    if (error instanceof Refusal) return written(error.reply)
+    // Where the client is gone, nothing is wrong here.
+    const isGone = env.incoming.socket.destroyed
+    return written(isGone ? text(400, 'the request has no end') : failed(error, context.log))
+  })
+  app.use(async (c, next) => {
+    c.set('sender', context.access.senderOf(c.env.incoming))
+    await next()
+    closeIfUnread(c.env.incoming, c.env.outgoing)
+  })
+  app.use('/api/*', methodNotAllowed({ app, onMethodNotAllowed: (_, methods) => written(notAllowed(methods)) }))
+  for (const route of ROUTES) {
+    app.on(route.method, patternOf(route), permit(context, route), ...stepsOf(route), (c) => run(context, route, c))
+  }
+  app.all('/api/*', () => written(refuse(404, 'unknown_path', 'There is no such path.')))
+  app.all('*', async (c) => written(await pageReply(context, c.env.incoming, c.get('sender'))))
+  const { fetch } = app
+  return getRequestListener((request, env) => fetch(request, env), {
+    hostname: 'localhost',
+    autoCleanupIncoming: false,
+  })
+}
+
+function written(reply: Reply): Response {
+  const body = typeof reply.body === 'string' ? reply.body : new Uint8Array(reply.body)
+  return new Response(reply.status === 204 ? null : body, { status: reply.status, headers: headersOf(reply) })
+}
+
+function notAllowed(methods: string[]): Reply {
+  const allow = methods.filter((method) => method !== 'HEAD').join(', ')
+  return refuse(405, 'method', `Expected ${allow}.`, { allow })
+}
+
+/** As hono writes `api/hubs/{hub}` and `api/commands/{topic…}`. */
+const patternOf = ({ path }: Route) => `/${path}`.replace(/\{(\w+)…\}/, ':$1{.+}').replaceAll(/\{(\w+)\}/g, ':$1')
+
+/** Refuses who may not use a route. */
+function permit({ access, live }: AppContext, route: Route): Handler {
+  return async ({ env: { incoming, outgoing }, var: { sender } }, next) => {
+    if (route.shown && live.value.http.public_url !== null) {
+      outgoing.setHeader('cross-origin-resource-policy', 'cross-origin')
+      return await next()
+    }
+    const refused = access.refusal(incoming, sender, route.access, route.method !== 'GET')
+    return refused === undefined ? await next() : written(refused)
+  }
+}
+
+const LIMIT: Handler = bodyLimit({
+  maxSize: MAX_BODY_BYTES,
+  onError: () => written(refuse(413, 'too_large', `Expected at most ${MAX_BODY_BYTES} bytes.`)),
+})
+
+/** The listener's own limit is for routes that answer at once. */
+const PATIENT: Handler = async ({ env }, next) => {
+  const { socket } = env.incoming
+  const { timeout = 0 } = socket
+  socket.setTimeout(SLOW_MS)
+  await next()
+  socket.setTimeout(timeout)
+}
+
+const stepsOf = ({ method, slow }: Route): Handler[] => [
+  ...(method === 'POST' ? [LIMIT] : []),
+  ...(slow ? [PATIENT] : []),
+]
+
+async function run(context: AppContext, route: Route, { req, env, var: { sender } }: Context<Env>): Promise<Response> {
+  const { incoming, outgoing } = env
+  const reply = await route.run(context, {
+    incoming,
+    outgoing,
+    sender,
+    caller: context.access.callerOf(incoming, sender),
+    parameters: req.param(),
+    rest: req.path.slice(route.path.indexOf('{') + 1),
+    body: route.method === 'POST' ? Buffer.from(await req.arrayBuffer()) : Buffer.alloc(0),
+    isJson: isJson(incoming),
+  })
+  return written(reply)
+}
+
+async function pageReply(context: SiteContext, request: IncomingMessage, sender: Sender): Promise<Reply> {
+  const { access, page, live } = context
+  const path = pathOf(request).slice(1)
+  if (!isGet(request)) return GET_ONLY
+  const token = path === '' ? new URLSearchParams(request.url?.split('?')[1]).get('token') : null
+  if (token !== null) return enter(context, token, sender)
+  // Nothing secret is in it: it shows the login.
+  const isOpen = access.loginBy === 'password' || access.callerOf(request, sender).access !== null
+  if (!isOpen) return text(403, NO_PASSWORD)
+  const { frame_ancestors } = live.value.http
+  // Home Assistant shows it in a frame of its own origin.
+  const ancestors = sender.ingress ? ['self', ...frame_ancestors] : frame_ancestors
+  const found = await page.answer(path, String(request.headers['accept-encoding'] ?? ''), ancestors)
+  return found ?? text(404, 'there are /livez, /readyz, /healthz, /metrics')
+}
+
+/** Logs a browser in by the address that was printed, and sends it on to the same address without the token. */
+function enter({ access }: AppContext, token: string, sender: Sender): Reply {
+  const onward = (headers = {}): Reply => ({
+    ...text(303, 'The page is at ./'),
+    headers: { location: './', ...headers },
+  })
+  if (access.loginBy !== 'token') return onward()
+  const login = access.enter(token, sender)
+  if (login === undefined) return text(401, ANOTHER_TOKEN)
+  return 'cookie' in login ? onward({ 'set-cookie': login.cookie }) : tooMany(login.waitMs)
+}

@@ -1,0 +1,72 @@
+/** An answer over HTTP as a plain value, which the listener or hono writes. */
+import type { IncomingMessage } from 'node:http'
+import * as v from 'valibot'
+import type { ApiError } from './api/protocol.ts'
+
+export interface Reply {
+  readonly status: number
+  /** Default: JSON. */
+  readonly type?: string
+  readonly body: string | Buffer
+  /** Besides those of every answer, or instead of them. */
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+export const text = (status: number, body: string): Reply => ({
+  status,
+  type: 'text/plain; charset=utf-8',
+  body: `${body}\n`,
+})
+
+export const json = (status: number, value: unknown): Reply => ({ status, body: `${JSON.stringify(value)}\n` })
+
+/** What a page, health and metrics answer to other methods. */
+export const GET_ONLY: Reply = { ...text(405, 'questions only: GET or HEAD'), headers: { allow: 'GET, HEAD' } }
+
+/** A refusal of the API. */
+export function refuse(status: number, code: string, message: string, headers: Record<string, string> = {}): Reply {
+  const error: ApiError = { error: { code, message } }
+  return { ...json(status, error), headers }
+}
+
+/** Thrown by a route instead of an answer. */
+export class Refusal extends Error {
+  readonly reply: Reply
+
+  constructor(...refused: Parameters<typeof refuse>) {
+    super(refused[2])
+    this.reply = refuse(...refused)
+  }
+}
+
+/** A refusal that says how long to wait. */
+export function refuseFor(waitMs: number, code: string, message: string): Reply {
+  return refuse(429, code, message, { 'retry-after': String(Math.ceil(waitMs / 1000)) })
+}
+
+export function headersOf({ status, type = 'application/json', body, headers }: Reply): Record<string, string> {
+  const content = { 'content-type': type, 'content-length': String(Buffer.byteLength(body)) }
+  return { ...(status !== 204 && content), ...headers }
+}
+
+/** `undefined` if it is not JSON, or does not match the schema. */
+export function readJson<S extends v.GenericSchema>(schema: S, body: Buffer): v.InferOutput<S> | undefined {
+  try {
+    const result = v.safeParse(schema, JSON.parse(body.toString('utf8')))
+    return result.success ? result.output : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** The path as it was sent, without the query. */
+export function pathOf({ url = '/' }: IncomingMessage): string {
+  return url.split('?', 1)[0] ?? url
+}
+
+export const isGet = ({ method }: IncomingMessage): boolean => method === 'GET' || method === 'HEAD'
+
+/** Whether a request has a body. */
+export function hasBody({ headers }: IncomingMessage): boolean {
+  return 'transfer-encoding' in headers || Number(headers['content-length'] ?? 0) > 0
+}
