@@ -106,7 +106,7 @@ async function openPage(options: ListenerOptions, httpLog: SiteContext['log']) {
     return token
   }
   const access = new AccessControl(config, shown, clock, sessions)
-  const context = { ...options, path, access, feed, icons: new Icons(hubs.all), page: new Page(), log: httpLog }
+  const context = { ...options, path, access, feed, icons: new Icons(hubs.all, clock), page: new Page(), log: httpLog }
   return {
     site: siteOf(context, new LiveChannel(feed, clock)),
     feed,

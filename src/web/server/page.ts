@@ -9,13 +9,7 @@ const TYPES: Readonly<Record<string, string>> = {
   html: 'text/html; charset=utf-8',
   js: 'text/javascript; charset=utf-8',
   css: 'text/css; charset=utf-8',
-  json: 'application/json',
   svg: 'image/svg+xml',
-  png: 'image/png',
-  ico: 'image/x-icon',
-  woff2: 'font/woff2',
-  webmanifest: 'application/manifest+json',
-  txt: 'text/plain; charset=utf-8',
 }
 
 const ENCODINGS = [

@@ -1,5 +1,6 @@
 import { request } from 'node:http'
 import { describe, expect, it } from 'vitest'
+import { systemClock } from '../../../src/base/clock.ts'
 import { Icons, typeOf } from '../../../src/web/server/api/icons.ts'
 import { emulate, hold, listed, serve, type Watched } from '../../hub/support.ts'
 
@@ -71,7 +72,7 @@ describe('icons', () => {
       response.writeHead(picture === undefined ? 404 : 200).end(picture)
     })
     const { hub: held } = await ready(hold(url, { realtime: false }))
-    const icons = new Icons(new Map([['home', { hub: held }]]))
+    const icons = new Icons(new Map([['home', { hub: held }]]), systemClock)
     expect(await icons.get('home', 'small')).toEqual({ type: 'image/png', body: png })
     expect(await icons.get('home', 'small')).toEqual({ type: 'image/png', body: png })
     expect(asked).toEqual(['/icon/small'])
@@ -87,7 +88,7 @@ describe('icons', () => {
   it('are asked for once, however many want one at the same time', async () => {
     const hub = await emulate({ flavour: 'older', apps: [{ id: 'a' }, { id: 'b' }] })
     const { hub: held } = await ready(hold(hub.url, { realtime: false }))
-    const icons = new Icons(new Map([['home', { hub: held }]]))
+    const icons = new Icons(new Map([['home', { hub: held }]]), systemClock)
     const got = await Promise.all(['a', 'a', 'b', 'a'].map((id) => icons.get('home', id)))
     expect(got.map((icon) => icon?.type)).toEqual(Array(4).fill('image/svg+xml'))
     expect(hub.requests.filter(({ path }) => path.startsWith('/icon/'))).toHaveLength(2)

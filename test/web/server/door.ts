@@ -117,7 +117,7 @@ export async function openDoor({
     bridge,
     live,
     access,
-    icons: new Icons(new Map()),
+    icons: new Icons(new Map(), clock),
     path: null,
     clean: (text: string) => text,
     page: new Page(() => Promise.resolve(folder)),

@@ -1,4 +1,4 @@
-/** What the live channel tells: the bridge's retained topics, and what happens. */
+/** What the live channel sends: the bridge's retained topics, and what happens. */
 import type { Clock } from '../../../base/clock.ts'
 import type { Topics } from '../../../contract/topics.ts'
 import type { AppManager } from '../../../hub/app-manager.ts'
@@ -14,7 +14,7 @@ import { Usage } from './usage.ts'
 
 /** Between two batches, in milliseconds. */
 const BATCH_MS = 100
-/** What comes together is told together. */
+/** Changes of this time are sent together. */
 const GATHER_MS = 20
 const MAX_RECENT = 500
 /** Characters of all that is kept of what happened; the largest payload of a command fits. */
@@ -24,7 +24,7 @@ export interface FeedOptions {
   readonly topics: Topics
   /** First levels of Home Assistant's discovery topics, which may lie below the base topic. */
   readonly discoveryPrefix: string
-  /** Renders what the bridge itself retains: for who looks, as most of the time nobody does. */
+  /** Renders what the bridge itself retains. Called when a client connects. */
   readonly retained: () => Iterable<LiveMessage>
   readonly refusals: () => Refusals
   /** Gives another object whenever it has changed; default: there is no fleet. */
@@ -32,8 +32,8 @@ export interface FeedOptions {
   readonly clock: Clock
 }
 
-/** What happened, as it is kept: nobody may ever ask, so that its text is made when somebody is told. */
-interface Heard {
+/** An event as it is kept. Its text is rendered when it is sent, which may be never. */
+interface Kept {
   /** Epoch milliseconds. */
   readonly at: number
   readonly topic: string
@@ -43,8 +43,8 @@ interface Heard {
 /** Gets frames as JSON text. */
 export type Subscriber = (frame: string) => void
 
-/** Who sees everything, and who sees all but the values of settings. */
 interface View {
+  /** Whether it includes the values of settings. */
   readonly settings: boolean
 }
 
@@ -52,17 +52,17 @@ const ALL: View = { settings: true }
 
 export class Feed {
   readonly #options: FeedOptions
-  /** Every retained topic as it was told; kept while somebody subscribes. */
+  /** Every retained topic as it was sent; `undefined` without subscribers. */
   #shown: Map<string, string> | undefined
   /** State topics, with those of others that the bridge does not retain itself. */
   readonly #states = new Map<string, { readonly payload: string; readonly since: string }>()
   readonly #usage: Usage
-  #recent: Heard[] = []
+  #recent: Kept[] = []
   #recentLength = 0
   readonly #subscribers = new Map<Subscriber, View>()
-  /** Since the last batch; nobody asks for it while nobody subscribes. */
+  /** Since the last batch, while there are subscribers. */
   #changed = new Set<string>()
-  #happened: Heard[] = []
+  #happened: Kept[] = []
   #refusals = ''
   #fleet: FleetStatus | undefined
   /** When the last batch went out, and when anything did, in `clock.elapsed()` milliseconds. */
@@ -100,9 +100,10 @@ export class Feed {
 
   /** A retained topic has another payload, or none. */
   held(topic: string, payload: string | null): void {
+    if (!this.#isShown(topic)) return
     if (topic.endsWith('/state')) this.#noteState(topic, payload)
     const shown = this.#shown
-    if (shown === undefined || !this.#isShown(topic) || (shown.get(topic) ?? null) === payload) return
+    if (shown === undefined || (shown.get(topic) ?? null) === payload) return
     if (payload === null) shown.delete(topic)
     else shown.set(topic, payload)
     this.#changed.add(topic)
@@ -110,12 +111,11 @@ export class Feed {
   }
 
   #noteState(topic: string, payload: string | null): void {
-    if (!this.#isShown(topic)) return
     if (payload === null) this.#states.delete(topic)
     else if (this.#states.get(topic)?.payload !== payload) this.#states.set(topic, { payload, since: this.#now() })
   }
 
-  /** Another bridge tells of these topics from now on. A hub's state is as it was until that one says otherwise. */
+  /** Another bridge publishes these topics from now on. The state of a hub stays until that bridge changes it. */
   released(isOthers: (topic: string) => boolean): void {
     const { topics } = this.#options
     for (const topic of [...(this.#shown?.keys() ?? [])]) {
@@ -123,7 +123,7 @@ export class Feed {
     }
   }
 
-  /** A message that is not retained. What bridges say among each other is nobody else's news. */
+  /** A message that is not retained. Messages between bridges are left out. */
   sent(topic: string, payload: string): void {
     const { topics } = this.#options
     const isAmongBridges = topic === topics.of('bridgePresence', {}) || topic === topics.of('bridgeProbe', {})
@@ -131,25 +131,25 @@ export class Feed {
   }
 
   /**
-   * Something to tell under a topic of the bridge. A function makes the payload when somebody is told, and again for the
-   * next one: a short one, whose length nobody counts, of what does not change.
+   * An event under a topic of the bridge. A function renders the payload each time that it is sent: a short one, which
+   * does not count for the limit, and always the same.
    */
   happened(topic: string, payload: string | (() => string)): void {
-    const happening = { at: this.#options.clock.now(), topic, payload }
-    this.#recent.push(happening)
-    this.#recentLength += lengthOf(happening)
+    const event = { at: this.#options.clock.now(), topic, payload }
+    this.#recent.push(event)
+    this.#recentLength += lengthOf(event)
     while (this.#recent.length > MAX_RECENT || this.#recentLength > MAX_RECENT_LENGTH) {
       const oldest = this.#recent.shift()
       this.#recentLength -= oldest === undefined ? 0 : lengthOf(oldest)
     }
     if (this.#subscribers.size === 0) return
-    this.#happened.push(happening)
+    this.#happened.push(event)
     this.#batchSoon()
   }
 
-  /** Tells a subscriber what changes from now on; returns what ends that. */
+  /** Sends a subscriber what changes from now on; returns what ends that. */
   subscribe(subscriber: Subscriber, view = ALL): () => void {
-    this.#tell()
+    this.#sendBatch()
     this.#subscribers.set(subscriber, view)
     if (this.#subscribers.size === 1) {
       this.#spokeAt = this.#options.clock.elapsed()
@@ -163,21 +163,19 @@ export class Feed {
       if (this.#subscribers.size > 0) return
       this.#shown = undefined
       this.#cancelAlive()
-      this.#cancelBatch?.()
-      this.#cancelBatch = undefined
-      this.#drop()
+      this.#takeBatch()
     }
   }
 
-  /** Everything. What waits to be told is told before, so that nobody hears of it twice. */
+  /** Everything. What waits is sent before, so that no client gets it twice. */
   snapshot(view = ALL): string {
-    this.#tell()
+    this.#sendBatch()
     const { topics, clock, refusals, fleet } = this.#options
     return frame({
       type: 'snapshot',
       at: this.#now(),
       state: this.state(view),
-      recent: this.#recent.map(told),
+      recent: this.#recent.map(rendered),
       since: Object.fromEntries([...this.#states].map(([topic, { since }]) => [topic, since])),
       usage: Object.fromEntries(this.#usage.all(clock.now()).map(([key, samples]) => [topics.of('app', key), samples])),
       refusals: refusals(),
@@ -194,27 +192,28 @@ export class Feed {
   #batchSoon(): void {
     const { clock } = this.#options
     const wait = Math.max(GATHER_MS, this.#batchAt + BATCH_MS - clock.elapsed())
-    this.#cancelBatch ??= clock.after(wait, () => this.#tell())
+    this.#cancelBatch ??= clock.after(wait, () => this.#sendBatch())
   }
 
-  /** Tells all subscribers what has changed since they were told. */
-  #tell(): void {
+  /** Sends all subscribers what has changed since the last batch. */
+  #sendBatch(): void {
+    const { changed, happened } = this.#takeBatch()
+    if (this.#subscribers.size === 0 || (changed.size === 0 && happened.length === 0)) return
+    this.#batchAt = this.#options.clock.elapsed()
+    const state = [...changed].map((topic): [string, string | null] => [topic, this.#shown?.get(topic) ?? null])
+    this.#send({ type: 'changes', at: this.#now(), state, happenings: happened.map(rendered), ...this.#news() })
+  }
+
+  #takeBatch() {
     this.#cancelBatch?.()
     this.#cancelBatch = undefined
-    if (this.#subscribers.size === 0 || (this.#changed.size === 0 && this.#happened.length === 0)) return
-    this.#batchAt = this.#options.clock.elapsed()
-    const [changed, happenings] = [this.#changed, this.#happened]
-    this.#drop()
-    const state = [...changed].map((topic): [string, string | null] => [topic, this.#shown?.get(topic) ?? null])
-    this.#send({ type: 'changes', at: this.#now(), state, happenings: happenings.map(told), ...this.#news() })
-  }
-
-  #drop(): void {
+    const batch = { changed: this.#changed, happened: this.#happened }
     this.#changed = new Set()
     this.#happened = []
+    return batch
   }
 
-  /** What is in no message, as far as it differs from what was told before. */
+  /** What is in no message, as far as it differs from what was sent before. */
   #news(): { readonly refusals?: Refusals; readonly fleet?: FleetStatus } {
     const refusals = this.#options.refusals()
     const text = JSON.stringify(refusals)
@@ -259,9 +258,9 @@ export class Feed {
 
 const isoTime = (ms: number) => new Date(ms).toISOString()
 
-const lengthOf = ({ topic, payload }: Heard) => topic.length + (typeof payload === 'string' ? payload.length : 0)
+const lengthOf = ({ topic, payload }: Kept) => topic.length + (typeof payload === 'string' ? payload.length : 0)
 
-function told({ at, topic, payload }: Heard): FeedEvent {
+function rendered({ at, topic, payload }: Kept): FeedEvent {
   return { at: isoTime(at), topic, payload: typeof payload === 'string' ? payload : payload() }
 }
 

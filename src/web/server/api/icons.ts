@@ -1,5 +1,7 @@
 /** The icons of apps, from the hub: checked by what they are, and kept in memory within bounds. */
+import type { Clock } from '../../../base/clock.ts'
 import { isRecord } from '../../../base/json.ts'
+import { Limiter } from '../../../base/limiter.ts'
 import type { Hub } from '../../../hub/hub.ts'
 
 export interface Icon {
@@ -19,15 +21,15 @@ const AT_ONCE = 2
 
 export class Icons {
   readonly #hubs: Hubs
+  readonly #limiter: Limiter
   /** The longest unused first. */
   readonly #kept = new Map<string, Icon | undefined>()
   #bytes = 0
   readonly #loading = new Map<string, Promise<Icon | undefined>>()
-  readonly #waiting: (() => void)[] = []
-  #active = 0
 
-  constructor(hubs: Hubs) {
+  constructor(hubs: Hubs, clock: Clock) {
     this.#hubs = hubs
+    this.#limiter = new Limiter({ slots: AT_ONCE, clock })
   }
 
   /** `undefined`: the hub has none, or there is no such app. @throws HubError */
@@ -37,52 +39,30 @@ export class Icons {
     if (hub === undefined || app === undefined) return undefined
     // Another version may have another one.
     const key = JSON.stringify([hubName, id, app.version])
-    if (this.#kept.has(key)) return this.#use(key)
-    const loading = this.#loading.get(key) ?? this.#load(hub, id, key).finally(() => this.#loading.delete(key))
+    if (this.#kept.has(key)) return this.#keep(key, this.#kept.get(key))
+    const load = async () => this.#keep(key, await this.#limiter.run({}, () => fetchIcon(hub, id)))
+    const loading = this.#loading.get(key) ?? load().finally(() => this.#loading.delete(key))
     this.#loading.set(key, loading)
     return await loading
   }
 
-  #use(key: string): Icon | undefined {
-    const icon = this.#kept.get(key)
-    this.#kept.delete(key)
+  /** Makes it the one that was used last. */
+  #keep(key: string, icon: Icon | undefined): Icon | undefined {
+    if (!this.#kept.delete(key)) this.#bytes += sizeOf(icon)
     this.#kept.set(key, icon)
-    return icon
-  }
-
-  async #load(hub: Pick<Hub, 'call' | 'file'>, id: string, key: string): Promise<Icon | undefined> {
-    await this.#turn()
-    try {
-      const icon = await fetchIcon(hub, id)
-      this.#keep(key, icon)
-      return icon
-    } finally {
-      this.#active -= 1
-      this.#waiting.shift()?.()
-    }
-  }
-
-  async #turn(): Promise<void> {
-    if (this.#active >= AT_ONCE) await new Promise<void>((resolve) => this.#waiting.push(resolve))
-    this.#active += 1
-  }
-
-  #keep(key: string, icon: Icon | undefined): void {
-    this.#kept.set(key, icon)
-    this.#bytes += sizeOf(icon)
     for (const [oldest, other] of this.#kept) {
-      if (this.#bytes <= MAX_BYTES) return
+      if (this.#bytes <= MAX_BYTES) break
       this.#kept.delete(oldest)
       this.#bytes -= sizeOf(other)
     }
+    return icon
   }
 }
 
 const sizeOf = (icon: Icon | undefined) => ENTRY_BYTES + (icon?.body.length ?? 0)
 
 async function fetchIcon(hub: Pick<Hub, 'call' | 'file'>, id: string): Promise<Icon | undefined> {
-  const record = await hub.call('getAppRecord', { id })
-  const { iconObj, icon } = record
+  const { iconObj, icon } = await hub.call('getAppRecord', { id })
   const paths = [isRecord(iconObj) ? iconObj['url'] : undefined, icon]
   for (const path of paths) {
     const body = typeof path === 'string' ? await hub.file(path, MAX_ICON_BYTES) : undefined
