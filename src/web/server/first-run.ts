@@ -27,8 +27,8 @@ const NOBODY_MAY =
   'http.password: missing; with it (HUB2MQTT_HTTP_PASSWORD), hub2mqtt can be set up in a browser, from beyond this machine too'
 
 /**
- * What is there of a configuration that only lacks a hub, or the file that would name one.
- * @throws what was wrong with it, where a set-up would not help
+ * The configuration, if it only lacks a hub, or the file that would name one.
+ * @throws `error` where a set-up would not help
  */
 export function loadUnfinished(error: ConfigError, request: LoadOptions): Loaded {
   const loaded = loadWithoutHub(request)
@@ -41,11 +41,11 @@ export function loadUnfinished(error: ConfigError, request: LoadOptions): Loaded
 }
 
 /**
- * Resolves with the sessions of the page when there is a configuration to run with; with `undefined` when the signal
+ * Resolves with the sessions of the page when there is a configuration to run with, or with `undefined` when the signal
  * aborts.
- * @param request what the configuration is loaded by
- * @param loaded what it leads to, but for a hub
- * @throws `problem`, which was wrong with it, if nobody can be listened to, which the log tells
+ * @param request how the configuration is loaded
+ * @param loaded the configuration without a hub
+ * @throws `problem`, which it has, if the listener cannot be opened
  */
 export async function firstRun(
   request: LoadOptions,
@@ -100,7 +100,7 @@ export async function firstRun(
   return (await end.promise) === 'configured' ? sessions : undefined
 }
 
-/** Files as they are, but for one. */
+/** Reads files, with another text for one of them. */
 function readingAs(path: string | null, text: string): (name: string) => string {
   return (name) => (name === path ? text : readPlainText(name))
 }

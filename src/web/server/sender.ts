@@ -2,13 +2,7 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { isIP, SocketAddress } from 'node:net'
 import { isLoopback } from '../../base/hosts.ts'
-
-export interface ProxyRules {
-  /** Addresses of the reverse proxies that are believed. */
-  readonly trusted_proxies: readonly string[]
-  /** Whether those log people in for `X-Ingress-Path`. */
-  readonly ingress: boolean
-}
+import type { Config } from '../../config/options.ts'
 
 export interface Sender {
   /** Of the client, as far as is known. */
@@ -27,7 +21,8 @@ export interface Sender {
 
 const FORWARDING = ['forwarded', 'via', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', 'x-real-ip']
 
-export function senderOf({ socket, headers }: IncomingMessage, rules: ProxyRules): Sender {
+/** @param rules whom to trust, and whether those log their users in for `X-Ingress-Path` */
+export function senderOf({ socket, headers }: IncomingMessage, rules: Config['http']): Sender {
   const peer = addressOf(socket.remoteAddress ?? '') ?? ''
   const isTrusted = (address: string) => rules.trusted_proxies.some((one) => addressOf(one) === address)
   const trusted = isTrusted(peer)

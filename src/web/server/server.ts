@@ -89,15 +89,55 @@ export async function listen(options: HttpOptions): Promise<HttpListener> {
 
 async function answer(request: IncomingMessage, response: ServerResponse, options: HttpOptions): Promise<void> {
   response.setHeaders(HEADERS)
+  const reply = await replyTo(request, options, () => route(request, response, options))
+  if (reply === undefined) return
+  if (response.headersSent) response.destroy()
+  else send(request, response, reply)
+}
+
+async function upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, options: HttpOptions): Promise<void> {
+  socket.on('error', () => socket.destroy())
+  const { handler } = options
+  const takeOver = () => (handler ? handler.upgrade(request, socket, head) : text(404, ''))
+  const reply = await replyTo(request, options, takeOver)
+  if (reply === undefined) return
+  const response = new ServerResponse(request)
+  response.setHeaders(HEADERS)
+  response.setHeader('connection', 'close')
+  response.assignSocket(request.socket)
+  response.once('finish', () => socket.end())
+  send(request, response, reply)
+}
+
+type MaybeReply = Reply | undefined | Promise<Reply | undefined>
+
+/** `undefined` if something else answers. A name of somebody else is refused before anything looks at the path. */
+async function replyTo(
+  request: IncomingMessage,
+  options: HttpOptions,
+  act: () => MaybeReply,
+): Promise<Reply | undefined> {
+  const { host, allowedHosts, handler, log } = options
   try {
-    const reply = refusal(request, options) ?? (await fixed(request, options))
-    if (reply !== undefined) send(request, response, reply)
-    else await options.handler?.answer(request, response)
+    const name = handler === undefined ? request.headers.host : handler.hostOf(request)
+    if (name === null || mayAsk(name, [host, ...allowedHosts])) return await act()
+    return text(421, 'by this name only if http.allowed_hosts has it')
   } catch (err) {
-    const reply = failed(err, options.log)
-    if (response.headersSent) response.destroy()
-    else send(request, response, reply)
+    return failed(err, log)
   }
+}
+
+async function route(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { routes, handler }: HttpOptions,
+): Promise<Reply | undefined> {
+  const path = pathOf(request)
+  const fixed = Object.hasOwn(routes, path) ? routes[path] : undefined
+  if (fixed !== undefined) return isGet(request) ? await fixed() : GET_ONLY
+  if (handler === undefined) return text(404, `there are ${Object.keys(routes).join(', ')}`)
+  await handler.answer(request, response)
+  return undefined
 }
 
 function send(request: IncomingMessage, response: ServerResponse, reply: Reply): void {
@@ -109,42 +149,6 @@ function send(request: IncomingMessage, response: ServerResponse, reply: Reply):
 /** A body that was not read is not read to its end: the connection ends instead. */
 export function closeIfUnread(request: IncomingMessage, response: ServerResponse): void {
   if (hasBody(request) && !request.readableEnded) response.setHeader('connection', 'close')
-}
-
-async function fixed(request: IncomingMessage, { routes, handler }: HttpOptions): Promise<Reply | undefined> {
-  const path = pathOf(request)
-  const route = Object.hasOwn(routes, path) ? routes[path] : undefined
-  if (route !== undefined) return isGet(request) ? await route() : GET_ONLY
-  return handler === undefined ? text(404, `there are ${Object.keys(routes).join(', ')}`) : undefined
-}
-
-/** Refuses a name of somebody else, before anything looks at the path. */
-function refusal(request: IncomingMessage, { host, allowedHosts, handler }: HttpOptions): Reply | undefined {
-  const name = handler === undefined ? request.headers.host : handler.hostOf(request)
-  if (name === null || mayAsk(name, [host, ...allowedHosts])) return undefined
-  return text(421, 'by this name only if http.allowed_hosts has it')
-}
-
-function upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, options: HttpOptions): void {
-  socket.on('error', () => socket.destroy())
-  const reply = upgradeReply(request, socket, head, options)
-  if (reply === undefined) return
-  const response = new ServerResponse(request)
-  response.setHeaders(HEADERS)
-  response.setHeader('connection', 'close')
-  response.assignSocket(request.socket)
-  response.once('finish', () => socket.end())
-  send(request, response, reply)
-}
-
-/** `undefined`: the socket was taken over. */
-function upgradeReply(request: IncomingMessage, socket: Duplex, head: Buffer, options: HttpOptions): Reply | undefined {
-  const { handler } = options
-  try {
-    return refusal(request, options) ?? (handler ? handler.upgrade(request, socket, head) : text(404, ''))
-  } catch (err) {
-    return failed(err, options.log)
-  }
 }
 
 /** The answer where something failed: the details are for the log only. */

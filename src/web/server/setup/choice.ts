@@ -1,19 +1,36 @@
-/** What somebody chose at the set-up, checked by the rules of the configuration. */
+/** What was chosen at the set-up: checked by the rules of the configuration, and as text for a file or lines to copy. */
+import { createRequire } from 'node:module'
 import { isDeepStrictEqual } from 'node:util'
 import * as v from 'valibot'
+import type { Document } from 'yaml'
 import { merge } from '../../../config/merge.ts'
-import { type Config, EXPECTED_NAME, type HubConfig, hubName, hubOptions, options } from '../../../config/options.ts'
+import {
+  type Config,
+  EXPECTED_NAME,
+  HUB_NAME_VARIABLE,
+  type HubConfig,
+  hubName,
+  hubOptions,
+  options,
+} from '../../../config/options.ts'
 import { rules } from '../../../config/rules.ts'
-import { fromText } from '../../../config/schemas.ts'
+import { fromText, show } from '../../../config/schemas.ts'
+import { environmentName } from '../../../config/table.ts'
 import type { SetupBroker, SetupHub } from '../api/protocol.ts'
 
 /** As the configuration has it: `url` lists its addresses. */
 export type ChosenBroker = Pick<Config['mqtt'], keyof SetupBroker>
 
-/** A value, or what is wrong with what was given: one line for each mistake. */
+/** A hub, and a broker unless the present one stays. */
+export interface Choice {
+  readonly hub: SetupHub
+  readonly broker: ChosenBroker | undefined
+}
+
+/** A value, or one line for each mistake. */
 export type Checked<T> = { readonly value: T; readonly wrong?: never } | { readonly wrong: readonly string[] }
 
-/** With the other options of a hub as they are by default. */
+/** `hub` has the defaults for all other options. */
 export function checkHub(given: SetupHub): Checked<{ readonly chosen: SetupHub; readonly hub: HubConfig }> {
   const name = given.name.trim()
   const wrong = v.is(hubName, name) ? [] : [`name: ${EXPECTED_NAME}`]
@@ -34,7 +51,7 @@ export function checkHub(given: SetupHub): Checked<{ readonly chosen: SetupHub; 
   return { value: { chosen, hub } }
 }
 
-/** The configuration with that broker; `chosen` is `undefined` where it has it already, and its login stays. */
+/** The configuration with that broker. `chosen` is `undefined` if it has that broker already; then its login stays. */
 export function checkBroker(
   given: SetupBroker,
   config: Config,
@@ -62,4 +79,74 @@ export function checkBroker(
   const broken = rules.filter(({ severity }) => severity === 'mistake').map(({ check }) => check(next))
   const lines = broken.filter((line) => line !== undefined)
   return lines.length > 0 ? { wrong: lines } : { value: { chosen, config: next } }
+}
+
+const yaml = (): typeof import('yaml') => createRequire(import.meta.url)('yaml')
+
+/** Long keys stay on one line. */
+const FORMAT = { lineWidth: 0 } as const
+
+function hubValues({ name, url, api_key }: SetupHub) {
+  return { [name]: { url, api_key } }
+}
+
+/** A file's text with the choice in it. Everything else stays, comments too. */
+export function withChoice(text: string, { hub, broker }: Choice): string {
+  const { isMap, isNode, parseDocument } = yaml()
+  const doc: Document = parseDocument(text.replace(/^\uFEFF/, ''))
+  if (!isMap(doc.contents)) doc.contents = doc.createNode({})
+  const former = doc.get('hubs', true)
+  const hubs = doc.createNode(hubValues(hub))
+  // The comments of an empty `hubs`, such as hubs that are commented out.
+  if (isNode(former)) hubs.commentBefore = [former.commentBefore, former.comment].filter(Boolean).join('\n') || null
+  doc.set('hubs', hubs)
+  if (broker !== undefined) {
+    if (!isMap(doc.get('mqtt'))) doc.set('mqtt', doc.createNode({}))
+    doc.deleteIn(['mqtt', 'password_file'])
+    for (const key of ['url', 'username', 'password'] as const) {
+      if (broker[key] === null) doc.deleteIn(['mqtt', key])
+      else doc.setIn(['mqtt', key], asInFile(key, broker[key]))
+    }
+  }
+  return isJson(text) ? `${JSON.stringify(doc.toJS(), null, 2)}\n` : doc.toString(FORMAT)
+}
+
+function asInFile(key: keyof ChosenBroker, value: unknown): unknown {
+  return show(options[`mqtt.${key}`].schema, value)
+}
+
+/** Other programs that read a JSON file cannot read YAML. */
+function isJson(text: string): boolean {
+  try {
+    return typeof JSON.parse(text) === 'object'
+  } catch {
+    return false
+  }
+}
+
+/** The choice as lines for a file or an environment, with placeholders for secrets. */
+export function linesOf({ hub, broker }: Choice, as: 'file' | 'environment'): string {
+  const safe: Choice = {
+    hub: { ...hub, api_key: String(hubOptions.api_key.example) },
+    broker: broker && { ...broker, password: broker.password && String(options['mqtt.password'].example) },
+  }
+  return as === 'file' ? fileLines(safe) : environmentLines(safe)
+}
+
+function fileLines({ hub, broker }: Choice): string {
+  const keys = ['url', 'username', 'password'] as const
+  const given = keys.flatMap((key) => (broker?.[key] ? [[key, asInFile(key, broker[key])] as const] : []))
+  const mqtt = given.length === 0 ? {} : { mqtt: Object.fromEntries(given) }
+  return yaml().stringify({ hubs: hubValues(hub), ...mqtt }, FORMAT)
+}
+
+function environmentLines({ hub, broker }: Choice): string {
+  const { name, ...values } = hub
+  const pairs = [
+    [HUB_NAME_VARIABLE, name],
+    ...Object.entries(values).map(([key, value]) => [environmentName(`hub.${key}`), value]),
+    ...Object.entries(broker ?? {}).map(([key, value]) => [environmentName(`mqtt.${key}`), value]),
+  ]
+  const lines = pairs.filter(([, value]) => value !== null).map((pair) => `${pair.join('=')}\n`)
+  return lines.join('')
 }

@@ -15,7 +15,7 @@ export interface FoundHub {
   readonly name: string
 }
 
-/** A Homey Pro tells the first one, with `name` in its text; a Self-Hosted Server only the other. */
+/** A Homey Pro announces the first one, with `name` in its text; a Self-Hosted Server only the other. */
 const HUB_SERVICE = '_homey._tcp.local'
 const WEB_SERVICE = '_http._tcp.local'
 
@@ -39,7 +39,7 @@ export async function findHubs({
   to = GROUP,
 }: {
   readonly clock: Clock
-  /** Who is asked; default: everybody in the network. */
+  /** Where to ask; default: the whole network. */
   readonly to?: { readonly address: string; readonly port: number }
 }): Promise<FoundHub[]> {
   const pings = new Map<string, Promise<Ping | undefined>>()
@@ -50,7 +50,7 @@ export async function findHubs({
   }
   const sockets = await openSockets(to === GROUP ? ownAddresses() : [undefined], onMessage)
   const ask = () => {
-    // A network that cannot be asked has no hubs to tell of.
+    // A network that cannot be asked has no hubs.
     for (const socket of sockets) socket.send(QUESTION, to.port, to.address, () => undefined)
   }
   ask()
@@ -70,7 +70,7 @@ function ownAddresses(): string[] {
   return own.slice(0, MAX_INTERFACES)
 }
 
-/** Those of them that can be opened. */
+/** Leaves out those that cannot be opened. */
 async function openSockets(
   addresses: readonly (string | undefined)[],
   onMessage: (packet: Buffer, sender: { readonly address: string }) => void,
@@ -100,13 +100,13 @@ export function candidatesOf(records: readonly DnsRecord[], sender: string): Can
     const instance = record.target.toLowerCase()
     const service = records.find((one) => one.type === 'SRV' && one.name === instance)
     const texts = records.find((one) => one.type === 'TXT' && one.name === instance)
-    const told = service?.type === 'SRV' ? service : undefined
-    const host = told?.target.toLowerCase()
+    const named = service?.type === 'SRV' ? service : undefined
+    const host = named?.target.toLowerCase()
     const own = records.find((one) => one.type === 'A' && one.name === host && isOfTheHome(one.address, sender))
     const address = own?.type === 'A' ? own.address : sender
     const isHub = record.name === HUB_SERVICE
-    // Which port a hub names for a service of its own is not known; that of its API is.
-    const ports = new Set([...(told === undefined ? [] : [told.port]), ...(isHub ? [80] : [])])
+    // A hub may name the port of another service; its API is at port 80.
+    const ports = new Set([...(named === undefined ? [] : [named.port]), ...(isHub ? [80] : [])])
     const name = nameOf(texts?.type === 'TXT' ? texts.texts : [], record)
     return [...ports].map((port) => ({ url: `http://${address}${port === 80 ? '' : `:${port}`}`, name, isHub }))
   })
@@ -116,14 +116,14 @@ function nameOf(
   texts: readonly string[],
   { name, target }: { readonly name: string; readonly target: string },
 ): string {
-  const told = texts.find((text) => text.startsWith('name='))?.slice('name='.length)
+  const given = texts.find((text) => text.startsWith('name='))?.slice('name='.length)
   const instance = target.slice(0, Math.max(0, target.length - name.length - 1))
-  return shownText(told || instance).slice(0, MAX_NAME_LENGTH)
+  return shownText(given || instance).slice(0, MAX_NAME_LENGTH)
 }
 
 const PRIVATE = /^(?:10\.|192\.168\.|169\.254\.|172\.(?:1[6-9]|2\d|3[01])\.)/
 
-/** An answer must not send anybody elsewhere. */
+/** An answer must not lead out of the home. */
 function isOfTheHome(address: string, sender: string): boolean {
   return address === sender || PRIVATE.test(address)
 }
@@ -139,7 +139,7 @@ async function ping({ url, name, isHub }: Candidate, clock: Clock): Promise<Ping
   const client = new HubClient({ ...options, pathPrefix: 'auto' }, clock)
   try {
     const { id } = await client.hub.identify()
-    // Many web servers answer whatever they are asked: a hub says who it is, or has said before that it is one.
+    // Many web servers answer any request: a hub has an id, or has announced itself as a hub.
     return id === null && !isHub ? undefined : { found: { url, name: name || url }, id }
   } catch (error) {
     if (error instanceof HubError) return undefined

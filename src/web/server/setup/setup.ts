@@ -8,9 +8,8 @@ import { isOurs, textOf, writeWhole } from '../../../config/own-file.ts'
 import { environmentName, valueAt } from '../../../config/table.ts'
 import type { Setup as Look, SetupApply, SetupBroker, SetupDone, SetupHub, SetupTest } from '../api/protocol.ts'
 import { Refusal } from '../reply.ts'
-import { type Checked, checkBroker, checkHub } from './choice.ts'
+import { type Checked, type Choice, checkBroker, checkHub, linesOf, withChoice } from './choice.ts'
 import type { FoundHub } from './search.ts'
-import { type Choice, linesOf, withChoice } from './text.ts'
 import { tryBroker, tryHub } from './trials.ts'
 
 export interface SetupOptions {
@@ -25,7 +24,7 @@ export interface SetupOptions {
   readonly tryEmbedded: (config: Config) => Promise<{ readonly url: string } | { readonly why: string }>
   readonly log: { addSecret(secret: string): void; warn(fields: object, message: string): void }
   readonly clock: Clock
-  /** Called once, when the file is written and whoever wanted that has heard of it. */
+  /** Called once, when the file is written and the answer to `apply` was sent. */
   readonly onWritten: () => void
 }
 

@@ -1,4 +1,4 @@
-/** Tries a hub and a broker as `hub2mqtt doctor` does, and says what it says. */
+/** Tries a hub and a broker as `hub2mqtt doctor` does, with the same messages. */
 
 import type { Clock } from '../../../base/clock.ts'
 import { examineBroker } from '../../../cli/doctor/broker.ts'
@@ -9,7 +9,7 @@ import { shownText } from '../../../observability/controls.ts'
 import { Scrubber } from '../../../observability/scrub.ts'
 import type { SetupTest } from '../api/protocol.ts'
 
-/** Somebody waits for the answer. */
+/** A user waits for the answer. */
 const HUB_TIMEOUT_MS = 5_000
 
 export interface HubTrial {
@@ -31,12 +31,12 @@ export async function tryBroker(config: Config, clock: Clock): Promise<SetupTest
   return verdict(await examineBroker({ config, clock }), [config.mqtt.password ?? ''])
 }
 
-/** What is wrong, or all that was found. Hubs and brokers are quoted in it, and they may say anything. */
+/** The problems, or all findings if there are none. They quote hubs and brokers, which may send anything. */
 function verdict(findings: readonly Finding[], secrets: readonly string[]): SetupTest {
   const scrubber = new Scrubber(secrets)
   const problems = findings.filter(({ outcome }) => outcome === 'problem')
-  const told = problems.length === 0 ? findings : problems
-  const lines = told.map(({ text, remedy }) => {
+  const shown = problems.length === 0 ? findings : problems
+  const lines = shown.map(({ text, remedy }) => {
     return shownText(scrubber.text(remedy === undefined ? text : `${text} → ${remedy}`))
   })
   return { ok: problems.length === 0, message: lines.join('\n') }
