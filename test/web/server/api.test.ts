@@ -1,8 +1,18 @@
+import { once } from 'node:events'
 import { connect } from 'node:net'
 import { describe, expect, it } from 'vitest'
 import { openDoor, owner } from './door.ts'
 
 const JSON_TYPE = { 'content-type': 'application/json' }
+/** What a client reads until the listener hangs up. */
+async function rawAnswer(port: number, request: string): Promise<string> {
+  const socket = connect(port, '127.0.0.1').on('error', () => undefined)
+  socket.write(request)
+  let answer = ''
+  for await (const chunk of socket) answer += String(chunk)
+  return answer
+}
+
 const send = (body: string) => ({ method: 'POST', headers: JSON_TYPE, body })
 
 describe('the API', () => {
@@ -51,15 +61,56 @@ describe('the API', () => {
     expect(refused.status).toBe(413)
     expect(JSON.parse(refused.body)).toMatchObject({ error: { message: `Expected at most ${most + 1024} bytes.` } })
     expect(told).toHaveLength(1)
-    const socket = connect(port, '127.0.0.1')
-    socket.on('error', () => undefined)
-    socket.write('POST /api/commands/home/speak HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n')
-    socket.write(`Authorization: ${owner.authorization}\r\n`)
-    socket.write(`Transfer-Encoding: chunked\r\n\r\n20000\r\n${'x'.repeat(0x20000)}\r\n`)
-    let answer = ''
-    for await (const chunk of socket) answer += String(chunk)
+    const head = 'POST /api/commands/home/speak HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n'
+    const chunk = `Transfer-Encoding: chunked\r\n\r\n20000\r\n${'x'.repeat(0x20000)}\r\n`
+    const answer = await rawAnswer(port, `${head}Authorization: ${owner.authorization}\r\n${chunk}`)
     expect(answer).toMatch(/^HTTP\/1\.1 413 /)
     expect(told).toHaveLength(1)
+  })
+
+  it('hangs up on a GET with a body instead of reading it', async () => {
+    const { port } = await openDoor()
+    const answer = await rawAnswer(
+      port,
+      'GET /api/session HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\nx',
+    )
+    expect(answer).toMatch(/^HTTP\/1\.1 200 /)
+    expect(answer.toLowerCase()).toContain('connection: close')
+  })
+
+  it.each(['Content-Length: 100\r\n\r\n{', 'Transfer-Encoding: chunked\r\n\r\n5\r\n{'])(
+    'warns of nothing where a client goes away in the middle of its body: %j',
+    async (rest) => {
+      const { ask, port, warnings } = await openDoor()
+      // What answers the page and the API is loaded now.
+      await ask('/api/session')
+      const socket = connect(port, '127.0.0.1')
+      socket.write(`POST /api/login HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n${rest}`)
+      await ask('/api/session')
+      socket.destroy()
+      await once(socket, 'close')
+      await ask('/api/session')
+      expect(warnings).toEqual([])
+    },
+  )
+
+  it('answers 500 without details where a route fails, and warns once', async () => {
+    const clean = () => {
+      throw new Error('secret detail')
+    }
+    const { askAsOwner: ask, warnings } = await openDoor({ clean })
+    const answer = await ask('/api/commands/home/refresh', { method: 'POST' })
+    expect(answer).toMatchObject({ status: 500, body: 'this could not be answered\n' })
+    expect(warnings).toHaveLength(1)
+  })
+
+  it('finds a route by its path as it was sent, neither decoded nor shortened', async () => {
+    const { ask, askAsOwner, told } = await openDoor()
+    for (const path of ['/%61pi/session', '/x/../api/session', '//api/session', '/api/./session', '/api/session/']) {
+      expect((await ask(path)).status, path).toBe(404)
+    }
+    expect((await askAsOwner('/api/hubs/../commands/home/refresh', { method: 'POST' })).status).toBe(404)
+    expect(told).toEqual([])
   })
 
   it('waits for a command for longer than for anything else', async () => {

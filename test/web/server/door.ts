@@ -35,6 +35,8 @@ export interface DoorOptions {
   readonly role?: Role
   /** How long a command takes, in real milliseconds. */
   readonly commandMs?: number
+  /** Takes secrets out of answers to commands; default: changes nothing. */
+  readonly clean?: (text: string) => string
   /** Files of the built page by their names; default: it is not built. */
   readonly page?: Readonly<Record<string, string>>
 }
@@ -82,6 +84,7 @@ export async function openDoor({
   clock = new FakeClock(),
   role = 'active',
   commandMs = 0,
+  clean = (text) => text,
   page = {},
 }: DoorOptions = {}) {
   const live = { value: loaded(env) }
@@ -110,7 +113,8 @@ export async function openDoor({
   const access = new AccessControl(config, () => START_TOKEN, clock)
   const folder = folderWith(page)
   const channel = new LiveChannel(feed, clock)
-  const log = { warn() {} }
+  const warnings: string[] = []
+  const log = { warn: (_: object, message: string) => void warnings.push(message) }
   const context = {
     topics,
     feed,
@@ -119,7 +123,7 @@ export async function openDoor({
     access,
     icons: new Icons(new Map(), clock),
     path: null,
-    clean: (text: string) => text,
+    clean,
     page: new Page(() => Promise.resolve(folder)),
     version: '1.2.3',
     clock,
@@ -159,6 +163,8 @@ export async function openDoor({
       feed.held(topic, payload)
     },
     told,
+    /** What the log was warned of. */
+    warnings,
     channel,
     ask,
     /** With the start-up token. */

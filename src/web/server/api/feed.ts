@@ -100,10 +100,9 @@ export class Feed {
 
   /** A retained topic has another payload, or none. */
   held(topic: string, payload: string | null): void {
-    if (!this.#isShown(topic)) return
-    if (topic.endsWith('/state')) this.#noteState(topic, payload)
+    if (topic.endsWith('/state') && this.#isShown(topic)) this.#noteState(topic, payload)
     const shown = this.#shown
-    if (shown === undefined || (shown.get(topic) ?? null) === payload) return
+    if (shown === undefined || !this.#isShown(topic) || (shown.get(topic) ?? null) === payload) return
     if (payload === null) shown.delete(topic)
     else shown.set(topic, payload)
     this.#changed.add(topic)
