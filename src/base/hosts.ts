@@ -33,6 +33,7 @@ export function mayAsk(header: string | undefined, names: readonly string[]): bo
   if (header === undefined) return true
   const [, address, name = ''] = /^(?:\[([^\]]*)\]|([^\s:/?#@[\]]+))(?::\d*)?$/.exec(header) ?? []
   if (address !== undefined) return isIP(address) === 6
-  const asked = name.toLowerCase()
+  // A name may end in the dot of the root.
+  const asked = (name.endsWith('.') ? name.slice(0, -1) : name).toLowerCase()
   return isIP(asked) === 4 || asked === 'localhost' || names.some((allowed) => allowed.toLowerCase() === asked)
 }

@@ -47,7 +47,7 @@ const LINES: { readonly [T in AppEventPayload['event_type']]?: (name: string, ev
   recovered: (name) => `${name} has recovered`,
 }
 
-const nameOf = (app: App | undefined) => short(app?.name ?? app?.id ?? 'An app')
+const nameOf = (app: App | undefined) => short(app?.name?.trim() || (app?.id ?? 'An app'))
 
 /** On one line. */
 function short(text: string, length = MAX_NAME): string {

@@ -3,7 +3,7 @@
  * `hub2mqtt cleanup`.
  */
 
-import { type DiscoveryTopic, isOfBridge, parseDiscoveryTopic } from '../contract/discovery.ts'
+import { type DiscoveryTopic, hubIdOf, isOfBridge, parseDiscoveryTopic } from '../contract/discovery.ts'
 import type { HeldElsewhere } from '../contract/publications.ts'
 import type { OwnTopic, Topics } from '../contract/topics.ts'
 import type { HubStatus } from '../hub/status.ts'
@@ -23,7 +23,7 @@ export interface Ownership {
 type Names = Pick<ReadonlySet<string>, 'has'>
 
 export interface ServedHub {
-  readonly status: Pick<HubStatus, 'id' | 'reason'>
+  readonly status: Pick<HubStatus, 'id' | 'api' | 'reason'>
   readonly apps: { readonly complete: boolean }
 }
 
@@ -32,7 +32,7 @@ export interface OwnershipState {
   readonly topics: Topics
   /** The hubs that this bridge serves, by name. */
   readonly hubs: ReadonlyMap<string, { readonly hub: ServedHub }>
-  /** The same by their ids. */
+  /** The same by their ids, or what stands for them. */
   readonly byId: ReadonlyMap<string | null, ServedHub>
   readonly states: ReadonlyMap<string, { readonly settings: Pick<PublishedSettings, 'publishes'> }>
   /** With the hubs of the configuration, whoever serves them. */
@@ -65,9 +65,9 @@ export function ownership(topic: string, payload: string | undefined, state: Own
   return topic === topics.availability || topics.parseMember(topic) !== undefined ? PEER : FOREIGN
 }
 
-/** Whether the ids and apps of all hubs are known. */
+/** Whether the apps of all hubs are known, and their ids, as far as they show one. */
 export function knowsAll(hubs: OwnershipState['hubs']): boolean {
-  return hubs.values().every(({ hub }) => hub.apps.complete && hub.status.id !== null)
+  return hubs.entries().every(([name, { hub }]) => hub.apps.complete && hubIdOf(name, hub.status) !== null)
 }
 
 function ofRow(topic: string, own: OwnTopic, state: OwnershipState): Ownership {

@@ -5,6 +5,7 @@
 import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
 import { Throttle } from '../base/throttle.ts'
+import { hubIdOf } from '../contract/discovery.ts'
 import { asHubError } from '../hub/errors.ts'
 import type { Hub } from '../hub/hub.ts'
 import type { MqttLink } from '../mqtt/link.ts'
@@ -100,7 +101,8 @@ export class Upkeep {
   sweep(): void {
     const { hubs, link, prefixes, live, early, onSettled, log } = this.#options
     if (early.role !== 'active' || live.awaitsHubs) return
-    this.#state = { ...this.#state, byId: new Map([...hubs.values()].reverse().map(({ hub }) => [hub.status.id, hub])) }
+    const byId = [...hubs].reverse().map(([name, { hub }]) => [hubIdOf(name, hub.status), hub] as const)
+    this.#state = { ...this.#state, byId: new Map(byId) }
     this.#lookTwice()
     const cleared = link.sweep((topic, payload) => this.#verdictOf(topic, payload) === 'clear')
     if (cleared > 0) log.info({ topics: cleared }, 'cleared retained messages that belong to nothing any more')

@@ -34,6 +34,9 @@ function explain(error: unknown, name: CommandName): string {
     const meant = didYouMean(`${name} ${word}`, longerNames(name), `${name} `)
     return `unexpected argument${shown(word)}${meant || `; a command stands first, ${hint}`}`
   }
+  const option = /'(--[a-z-]+)' argument is ambiguous/.exec(message)?.[1]
+  if (option !== undefined)
+    return `the value of ${option} is ambiguous, as it begins with a dash: write ${option}=…; ${hint}`
   return `${message.split(/\.?\n/)[0]}; ${hint}`
 }
 

@@ -1,6 +1,7 @@
 /** Where Home Assistant looks for devices, and the names of things there: reversible, and the same whatever a hub is called. */
 import * as v from 'valibot'
 import { readJson } from '../base/read-json.ts'
+import type { HubStatus } from '../hub/status.ts'
 import { PUBLICATIONS } from './publications.ts'
 import { Template } from './templates.ts'
 
@@ -58,6 +59,14 @@ export function decodeId(encoded: string): string | undefined {
   } catch {
     return undefined
   }
+}
+
+/**
+ * What stands for the id of a hub: its own, or by its name in the configuration where it shows none. An id comes from an
+ * HTTP header, which never begins with a space. `null`: it has not answered yet, and may well have one. Never change it.
+ */
+export function hubIdOf(name: string, { id, api }: Pick<HubStatus, 'id' | 'api'>): string | null {
+  return id ?? (api === null ? null : ` ${name}`)
 }
 
 /** The name under which a device is discovered, and the beginning of its entities' unique ids: never change it. */

@@ -46,6 +46,7 @@ export interface Device {
 export interface HubFacts {
   /** As configured. */
   readonly name: string
+  /** Its own, or what stands for it. */
   readonly id: string
   readonly firmware: string | null
   readonly api: ApiPrefix | null

@@ -1,12 +1,12 @@
 /**
- * Home Assistant as a subscriber of the bridge: publishes one device for the bridge, one for each hub with an id, and one
- * for each of its apps, and publishes them again when Home Assistant starts.
+ * Home Assistant as a subscriber of the bridge: publishes one device for the bridge, one for each hub that has answered, and
+ * one for each of its apps, and publishes them again when Home Assistant starts.
  */
 import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
 import type { Discovery } from '../bridge/bridge-options.ts'
 import type { Config } from '../config/options.ts'
-import { createDiscoveryTopics, objectIdOf } from '../contract/discovery.ts'
+import { createDiscoveryTopics, hubIdOf, objectIdOf } from '../contract/discovery.ts'
 import { type CommandPolicy, policyOf } from '../contract/permissions.ts'
 import type { Topics } from '../contract/topics.ts'
 import type { App, Change } from '../hub/app.ts'
@@ -107,8 +107,9 @@ export class HomeAssistant implements Discovery {
   /** A hub, or what configuration permits, may have changed: its devices anew if so. Returns whether. */
   hubChanged(name: string): boolean {
     const bridged = this.#options.hubs.get(name)
-    const id = bridged?.hub.status.id ?? null
-    if (bridged === undefined || id === null) return false
+    if (bridged === undefined) return false
+    const id = hubIdOf(name, bridged.hub.status)
+    if (id === null) return false
     const isAnother = this.#forgetFormer(name, id)
     if (this.#isDuplicate(name, id)) return isAnother
     const { hub, url } = bridged
@@ -142,12 +143,15 @@ export class HomeAssistant implements Discovery {
     if (known !== undefined) this.#publisher.releaseAll(objectIdOf({ kind: 'hub', hubId: known.facts.id }))
   }
 
-  /** Forgets the hub that answered under this name before another one did; its id may be another name's now. */
+  /**
+   * Forgets the hub that answered under this name before another one did, or before the same one showed its id; the
+   * former id may be another name's now.
+   */
   #forgetFormer(name: string, id: string): boolean {
     const former = this.#known.get(name)?.facts.id
     if (former === undefined || former === id) return false
     this.#know(name, undefined)
-    this.#publisher.withdraw(objectIdOf({ kind: 'hub', hubId: former }))
+    this.#publisher.withdrawAll(objectIdOf({ kind: 'hub', hubId: former }))
     for (const other of [...this.#duplicates]) this.hubChanged(other)
     return true
   }
@@ -213,9 +217,10 @@ export class HomeAssistant implements Discovery {
     const before = this.#bridgeId
     this.#bridgeId = id
     const objectId = objectIdOf({ kind: 'bridge', hubId: id })
+    // First, so that Home Assistant can give the former entity ids to the new entities.
+    if (before !== null && before !== id) this.#publisher.withdraw(objectIdOf({ kind: 'bridge', hubId: before }))
     this.#publisher.want(objectId, () => bridgeDevice(this.#offered('bridge', undefined), this.#surroundings, id))
     if (before === id) return
-    if (before !== null) this.#publisher.withdraw(objectIdOf({ kind: 'bridge', hubId: before }))
     for (const name of this.#known.keys()) this.#wantHub(name)
   }
 

@@ -129,11 +129,22 @@ export class Metrics {
     // They cost something from now on, and most bridges are never asked.
     if (!this.#hasDefaults) {
       this.#hasDefaults = true
+      const used = process.cpuUsage()
       collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: LOOP_SAMPLE_MS })
       for (const { name } of registry.getMetricsAsArray())
         if (LOOP_SAMPLES.test(name)) registry.removeSingleMetric(name)
+      this.#addUsage(used)
     }
     return { contentType: registry.contentType, text: await registry.metrics() }
+  }
+
+  /** The library counts from its first call on, and what the process needed before belongs to the totals. */
+  #addUsage({ user, system }: NodeJS.CpuUsage): void {
+    const microseconds = { user_seconds: user, system_seconds: system, seconds: user + system }
+    for (const [unit, value] of Object.entries(microseconds)) {
+      const metric = this.#registry.getSingleMetric(`process_cpu_${unit}_total`)
+      if (metric instanceof Counter) metric.inc(value / 1e6)
+    }
   }
 
   #crashLabel(hub: string, app: string): string {

@@ -2,6 +2,7 @@
  * Takes known secret values out of log lines, wherever in the line they stand. Redaction by key would miss the
  * message, stack traces, arrays and every key that the list leaves out.
  */
+import { Spellings } from './spellings.ts'
 
 export const MASK = '***'
 
@@ -11,30 +12,11 @@ export const SHORTEST_SCRUBBED = 4
 /** Top-level keys that the logger itself fills, never from anything that came from outside. */
 const OWN_KEYS = new Set(['level', 'time', 'pid'])
 
-const escaped = (text: string): string => JSON.stringify(text).slice(1, -1)
-
-/** The shapes in which a secret turns up in a text: itself, in a URL, inside JSON that stands in a text, and in JSON in that. */
-function shapesOf(secret: string): string[] {
-  const forQuery = new URLSearchParams({ s: secret }).toString().slice(2)
-  // A lone surrogate has no URL form.
-  const inUrl = secret.isWellFormed() ? [encodeURIComponent(secret), encodeURI(secret), forQuery] : []
-  const lowerCase = inUrl.map((text) => text.replace(/%[0-9A-F]{2}/g, (code) => code.toLowerCase()))
-  return [...new Set([secret, escaped(secret), escaped(escaped(secret)), ...inUrl, ...lowerCase])]
-}
-
 /** What texts are searched for. */
 interface Search {
-  /** Longest first: a secret may be part of another. */
-  readonly shapes: readonly string[]
-  /** They are nearly always absent, and that is quickly known. */
-  readonly inText: Needles
-  /** The same as they look in a line of JSON. */
-  readonly inJson: Needles
-}
-
-function searchFor(secrets: Iterable<string>): Search {
-  const shapes = [...new Set([...secrets].flatMap(shapesOf))].sort((a, b) => b.length - a.length)
-  return { shapes, inText: new Needles(shapes), inJson: new Needles([...new Set(shapes.map(escaped))]) }
+  /** The secrets as they are: they are nearly always absent, and that is quickly known. */
+  readonly plain: Needles
+  readonly spellings: Spellings
 }
 
 export class Scrubber {
@@ -55,13 +37,8 @@ export class Scrubber {
 
   /** Any text without the secrets. */
   text(text: string): string {
-    const { shapes, inText } = this.#search ?? this.#prepare()
-    if (!inText.areIn(text)) return text
-    let clean = text
-    for (const shape of shapes) {
-      if (clean.includes(shape)) clean = clean.replaceAll(shape, MASK)
-    }
-    return clean
+    const search = this.#search ?? this.#prepare()
+    return areIn(text, search) ? search.spellings.mask(text, MASK) : text
   }
 
   /**
@@ -69,18 +46,17 @@ export class Scrubber {
    * one by one, for a secret such as `1767` or `"` would otherwise break numbers and quotes.
    */
   line(line: string): string {
-    const { inJson } = this.#search ?? this.#prepare()
-    return inJson.areIn(line) ? this.#json(line, true, '\n') : line
+    return areIn(line, this.#search ?? this.#prepare()) ? this.#json(line, true, '\n') : line
   }
 
   /** The same for JSON without an end of line, or a text. */
   payload(payload: string): string {
-    const { inJson } = this.#search ?? this.#prepare()
-    return inJson.areIn(payload) ? this.#json(payload, false, '') : payload
+    return areIn(payload, this.#search ?? this.#prepare()) ? this.#json(payload, false, '') : payload
   }
 
   #prepare(): Search {
-    this.#search = searchFor(this.#secrets)
+    const secrets = [...this.#secrets]
+    this.#search = { plain: new Needles(secrets), spellings: new Spellings(secrets) }
     return this.#search
   }
 
@@ -106,6 +82,11 @@ export class Scrubber {
       ),
     )
   }
+}
+
+/** Whether any secret is part of a text, or of JSON, in any spelling. */
+function areIn(text: string, { plain, spellings }: Search): boolean {
+  return plain.areIn(text) || spellings.areEncodedIn(text)
 }
 
 /** Characters that are looked at together. */

@@ -14,6 +14,7 @@ const told = (before: App | undefined, after: App | undefined) => {
 
 test.each([
   ['is added', undefined, app({}), ['Doorbell was added']],
+  ['has an empty name', undefined, app({ name: ' ' }), ['com.example.bell was added']],
   ['is removed', app({}), undefined, ['Doorbell was removed']],
   [
     'crashes',

@@ -1,12 +1,15 @@
 import { describe, expect, test } from 'vitest'
 import { type Ownership, type OwnershipState, ownership } from '../../src/bridge/ownership.ts'
+import { hubIdOf } from '../../src/contract/discovery.ts'
 import { createTopics } from '../../src/contract/topics.ts'
 
-const READ = { status: { id: 'H1', reason: null }, apps: { complete: true } } as const
-const UNREAD = { status: { id: null, reason: 'connecting' }, apps: { complete: false } } as const
-const HALF = { status: { id: 'H1', reason: null }, apps: { complete: false } } as const
+const READ = { status: { id: 'H1', api: 'manager', reason: null }, apps: { complete: true } } as const
+const UNREAD = { status: { id: null, api: null, reason: 'connecting' }, apps: { complete: false } } as const
+const HALF = { status: { id: 'H1', api: 'manager', reason: null }, apps: { complete: false } } as const
 /** Its list is read, and who it is comes next. */
-const NAMELESS = { status: { id: null, reason: 'connecting' }, apps: { complete: true } } as const
+const NAMELESS = { status: { id: null, api: null, reason: 'connecting' }, apps: { complete: true } } as const
+/** It has answered, and shows no identity. */
+const ANONYMOUS = { status: { id: null, api: 'manager', reason: null }, apps: { complete: true } } as const
 
 /** What differs from a bridge alone that knows all of its one hub, `home`. */
 interface Case {
@@ -33,7 +36,7 @@ function stateOf({ hub = READ, member, served = ['home'], configured = ['home'],
   return {
     topics: createTopics('hub2mqtt', member),
     hubs: new Map(served.map((name) => [name, { hub }])),
-    byId: new Map(served.map(() => [hub.status.id, hub])),
+    byId: new Map(served.map((name) => [hubIdOf(name, hub.status), hub])),
     states: new Map(served.map((name) => [name, { settings: { publishes } }])),
     live: { value: { hubs: Object.fromEntries(configured.map((name) => [name, {}])) } },
     isShared: member !== undefined,
@@ -52,6 +55,7 @@ const OURS = message('hub2mqtt')
 
 const DEVICE = 'homeassistant/device/hub2mqtt--H1--app/config'
 const COMPONENT = 'homeassistant/sensor/hub2mqtt/hub2mqtt--H1--app--cpu/config'
+const BY_NAME = 'homeassistant/device/hub2mqtt---20home--app/config'
 const OF_GONE_HUB = 'homeassistant/device/hub2mqtt--H2--app/config'
 const PUBLISHED = { devices: ['hub2mqtt--H1--app'] }
 
@@ -161,6 +165,19 @@ const ROWS: Readonly<Record<string, readonly Row[]>> = {
     ['nor while any list is to be read again', DEVICE, OURS, { unread: ['attic'] }, 'ours wait discovery'],
     ['devices of a hub that is gone go', OF_GONE_HUB, OURS, {}, 'ours clear discovery'],
     ['not while a hub has not said who it is', OF_GONE_HUB, OURS, { hub: NAMELESS }, 'ours wait discovery'],
+    ['nor is it known before whether a hub has an identity', BY_NAME, OURS, { hub: NAMELESS }, 'ours wait discovery'],
+    ['an app that is gone goes, of a hub without identity', BY_NAME, OURS, { hub: ANONYMOUS }, 'ours clear discovery'],
+    [
+      'what such a hub has published is ours, whatever somebody wrote there',
+      BY_NAME,
+      '{}',
+      { hub: ANONYMOUS, devices: ['hub2mqtt---20home--app'] },
+      'ours wait discovery',
+    ],
+    ['all of such a hub that is configured no longer', BY_NAME, OURS, { served: ['den'] }, 'ours clear discovery'],
+    ['what was published by name goes when the identity came', BY_NAME, OURS, {}, 'ours clear discovery'],
+    ['what was published by id goes when there is none', DEVICE, OURS, { hub: ANONYMOUS }, 'ours clear discovery'],
+    ['what a bridge of another base topic published by name', BY_NAME, message('other'), {}, 'foreign'],
     ['not while a list was not read', OF_GONE_HUB, OURS, { hub: HALF }, 'ours wait discovery'],
     ['those of another bridge are not ours', OF_GONE_HUB, message('other'), {}, 'foreign'],
     ['those of somebody else are not ours', DEVICE, message('hub2mqtt', 'zigbee2mqtt'), {}, 'foreign'],

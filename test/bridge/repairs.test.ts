@@ -75,7 +75,8 @@ describe.each(BROKERS)('on %s, what somebody else', (broker) => {
 /** What keeps the broker as it should be, with a hub of which everything is known. */
 function keeping() {
   const clock = new FakeClock()
-  const hub = { status: { id: 'H1', reason: null }, apps: { complete: true }, refresh: () => Promise.resolve() }
+  const status = { id: 'H1', api: 'manager', reason: null } as const
+  const hub = { status, apps: { complete: true }, refresh: () => Promise.resolve() }
   const done: string[] = []
   const upkeep = new Upkeep({
     topics: createTopics('hub2mqtt'),

@@ -94,6 +94,8 @@ describe('a command line', () => {
     ['run --config', /argument missing; see hub2mqtt run --help$/],
     ['run --config=', /^--config needs a value/],
     ['run --config --version', /--config.*ambiguous/],
+    ['emulate --apps -1', /^the value of --apps is ambiguous, as it begins with a dash: write --apps=…/],
+    ['emulate --apps=-1', /^--apps: expected a whole number from 0/],
     ['run --config a --config b', /^--config is given twice/],
     ['emulate --crashes=yes', /--crashes.*does not take an argument/],
     ['emulate --port http', /^--port: expected a whole number from 0 to 65535$/],

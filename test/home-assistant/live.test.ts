@@ -1,5 +1,6 @@
 /** Home Assistant's side of the bridge as users run it: what the broker holds, and what is told to whom. */
 import { describe, expect, test } from 'vitest'
+import { encodeId } from '../../src/contract/discovery.ts'
 import { EmulatedHub } from '../../src/emulator/hub.ts'
 import { ENTITIES } from '../../src/home-assistant/entities.ts'
 import type { DeviceKind } from '../../src/home-assistant/entity.ts'
@@ -104,6 +105,69 @@ describe.each(BROKERS)('on %s', (broker) => {
     const found = await settled(world, components(world))
     expect([...found.keys()].filter((topic) => topic.startsWith('homeassistant/'))).toEqual([])
     expect(world.observer.last('hub2mqtt/bridge/discovery')).toBe('{"prefixes":["elsewhere"]}')
+  })
+})
+
+const BY_NAME = 'hub2mqtt---20home'
+/** Devices of a hub of the reference, which shows no identity, by their object ids. */
+const objectIds = (held: ReadonlyMap<string, string>) =>
+  [...held.keys()].map((topic) => topic.split('/')[2] ?? '').sort()
+
+describe('a hub that shows no identity', () => {
+  test('has all of its devices by its name, and a restart tells nothing again', async () => {
+    await using world = await World.start({ hub: { flavour: 'reference' } })
+    const held = await settled(world)
+    for (const [topic, payload] of held) expect(faultsOf(topic, payload), topic).toEqual([])
+    expect(objectIds(held)).toEqual(
+      [
+        'hub2mqtt-bridge---20home',
+        BY_NAME,
+        ...[...world.hub.apps.keys()].map((id) => `${BY_NAME}--${encodeId(id)}`),
+      ].sort(),
+    )
+    const seen = world.observer.seen.length
+    await world.restart()
+    await world.ready()
+    await settled(world)
+    expect(told(world, seen)).toEqual([])
+  })
+
+  test('leaves nothing behind for an app that went away meanwhile, nor under another name', async () => {
+    await using world = await World.start({ hub: { flavour: 'reference' } })
+    await settled(world)
+    await world.bridge.stop()
+    world.hub.uninstall('com.athom.hue')
+    await world.restart()
+    const held = await settled(world, ALL - 1)
+    expect(objectIds(held).filter((id) => id.includes('hue'))).toEqual([])
+  })
+
+  test('moves to the devices of its identity once it shows one, and the former ones are cleared once', async () => {
+    await using world = await World.start()
+    await world.bridge.stop()
+    world.hub.behave('no-identity')
+    await world.restart()
+    // Those of the first run had its identity.
+    expect(objectIds(await settled(world)).every((id) => id.includes('--20home'))).toBe(true)
+    const seen = world.observer.seen.length
+    world.hub.behave('no-identity', false)
+    await world.ask('home/cmd/refresh')
+    const held = await settled(world)
+    expect(objectIds(held).every((id) => id.includes(HUB))).toBe(true)
+    const all = told(world, seen)
+    for (const id of objectIds(held)) expect(all.filter(({ topic }) => topic.includes(`/${id}/`))).toHaveLength(1)
+    expect(all.filter(({ text }) => text === '')).toHaveLength(ALL)
+  })
+
+  test('has no devices by its name while it has not answered', async () => {
+    await using world = await World.start()
+    const before = await settled(world)
+    const seen = world.observer.seen.length
+    await world.bridge.stop()
+    world.hub.behave('slow-headers', { operation: 'ping', ms: 1_500 })
+    await world.restart()
+    expect(await settled(world)).toEqual(before)
+    expect(told(world, seen)).toEqual([])
   })
 })
 

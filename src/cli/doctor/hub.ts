@@ -17,6 +17,8 @@ import { Scrubber } from '../../observability/scrub.ts'
 import { about, type Finding } from './finding.ts'
 import { spokenAt } from './spoken.ts'
 
+const KEEP_NAME = 'keep the name: with another one Home Assistant gets new devices and forgets the old ones'
+
 /** The time of day decides when a command has expired. */
 const MAX_CLOCK_DIFFERENCE_MS = 30_000
 /** A hub that accepts a session and drops it at once has none. */
@@ -44,6 +46,7 @@ export async function* examineHub(examination: HubExamination): AsyncGenerator<F
   try {
     identity = await patiently(() => client.hub.identify())
     yield ok(`a hub answers at ${url}, firmware ${identity.firmware ?? 'not told'}`)
+    if (identity.id === null) yield note(`the hub shows no identity: Home Assistant knows it as ${name}`, KEEP_NAME)
     yield* examineClock(name, url, clock)
     const greeting = await patiently(() => greet(client, undefined))
     const { scopes } = greeting

@@ -37,6 +37,22 @@ describe('a scrape', () => {
     }
   })
 
+  it('counts what the process needed before the first scrape among its processor time', async () => {
+    const { user, system } = process.cpuUsage()
+    const text = (await new Metrics().print()).text
+    const after = process.cpuUsage()
+    const found = parse(text)
+    const bounds = [
+      ['process_cpu_user_seconds_total', user, after.user],
+      ['process_cpu_system_seconds_total', system, after.system],
+      ['process_cpu_seconds_total', user + system, after.user + after.system],
+    ] as const
+    for (const [name, least, most] of bounds) {
+      expect(found.get(name), name).toBeGreaterThanOrEqual(least / 1e6 - 1e-6)
+      expect(found.get(name), name).toBeLessThanOrEqual(most / 1e6 + 1e-6)
+    }
+  })
+
   it('has every family that dashboards and alerts are built on', async () => {
     const { world, samples } = await start()
     await world.ask(`home/app/${world.app}/cmd/restart`)

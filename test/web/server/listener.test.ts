@@ -59,6 +59,7 @@ describe('the HTTP listener', () => {
     'evil.example',
     'evil.example:8099',
     'localhost.evil.example',
+    'localhost..',
     '127.0.0.1.evil.example',
     '[::1',
     'a@b',
@@ -79,6 +80,9 @@ describe('the HTTP listener', () => {
     '[fe80::1]',
     'localhost',
     'LOCALHOST:1',
+    'localhost.',
+    'localhost.:1',
+    'hub.lan.:1',
     'hub.lan:1',
   ])('answers who reaches it as %s', async (host) => {
     await start()

@@ -1,0 +1,204 @@
+/**
+ * Finds texts in another in every spelling that JSON and percent-encoding allow: each character as itself, as an escape
+ * of JSON, or as `%XX`, in any mixture, and encoded several times.
+ */
+
+/** A character, as its code point, and where its spelling ends. */
+interface Unit {
+  readonly code: number
+  readonly end: number
+}
+
+const BACKSLASH = 0x5c
+const PERCENT = 0x25
+const PLUS = 0x2b
+const SPACE = 0x20
+/** A longer row of encodings of encodings is read by nothing. */
+const MAX_LEVELS = 8
+const BACKSLASHES = '\\'.repeat(MAX_LEVELS + 1)
+const NONE: readonly Unit[] = []
+
+/** Whether a character may begin an encoded one. */
+const isSign = (code: number) => code === BACKSLASH || code === PERCENT || code === PLUS
+
+/** The letter after a backslash → what is meant. */
+const SHORT_ESCAPES: ReadonlyMap<number, number> = new Map(
+  ['""', '\\\\', '//', 'b\b', 'f\f', 'n\n', 'r\r', 't\t'].map((pair) => [pair.charCodeAt(0), pair.charCodeAt(1)]),
+)
+
+function hexDigit(code: number): number {
+  if (code >= 0x30 && code <= 0x39) return code - 0x30
+  const letter = code | 0x20
+  return letter >= 0x61 && letter <= 0x66 ? letter - 0x57 : Number.NaN
+}
+
+/** `NaN` for what is no number. */
+function hexAt(text: string, at: number, digits: number): number {
+  let value = 0
+  for (let i = at; i < at + digits; i += 1) value = value * 16 + hexDigit(text.charCodeAt(i))
+  return value
+}
+
+/** What follows a backslash. */
+function jsonAt(text: string, at: number): Unit | undefined {
+  const letter = text.charCodeAt(at)
+  if (letter === 0x75) {
+    const code = hexAt(text, at + 1, 4)
+    return Number.isNaN(code) ? undefined : { code, end: at + 5 }
+  }
+  const code = SHORT_ESCAPES.get(letter)
+  return code === undefined ? undefined : { code, end: at + 1 }
+}
+
+/** What follows a percent sign: a character, which may take several bytes with a percent sign each. */
+function percentAt(text: string, at: number): Unit | undefined {
+  const lead = hexAt(text, at, 2)
+  if (lead < 0x80) return { code: lead, end: at + 2 }
+  if (Number.isNaN(lead)) return undefined
+  const more = lead >= 0xf0 ? 3 : lead >= 0xe0 ? 2 : 1
+  let code = lead & (0x3f >> more)
+  let end = at + 2
+  for (let i = 0; i < more; i += 1) {
+    if (text.charCodeAt(end) !== PERCENT) return undefined
+    end += 1
+    for (let level = 0; level < MAX_LEVELS && hexAt(text, end, 2) === PERCENT; level += 1) end += 2
+    const byte = hexAt(text, end, 2)
+    if (!(byte >= 0x80 && byte < 0xc0)) return undefined
+    code = (code << 6) | (byte & 0x3f)
+    end += 2
+  }
+  return code > 0x10ffff ? undefined : { code, end }
+}
+
+/** What may be meant by the encoded character there, level by level, besides what stands there. */
+function encodedAt(text: string, at: number): readonly Unit[] {
+  let { code, end }: Unit = { code: text.charCodeAt(at), end: at + 1 }
+  if (code === PLUS) return [{ code: SPACE, end }]
+  // In the midst of a row of backslashes nothing else is near.
+  if (!isSign(code) || text.startsWith(BACKSLASHES, at)) return NONE
+  let units = NONE
+  while (units.length < MAX_LEVELS && (code === BACKSLASH || code === PERCENT)) {
+    const unit = code === PERCENT ? percentAt(text, end) : jsonAt(text, end)
+    if (unit === undefined) break
+    units = [...units, unit]
+    ;({ code, end } = unit)
+  }
+  return units
+}
+
+const add = (places: number[], place: number) => {
+  if (!places.includes(place)) places.push(place)
+}
+
+/** Where a secret ends that begins there in any spelling; -1 for none. */
+function endOf(secret: string, text: string, start: number): number {
+  let same = 0
+  while (same < secret.length && text.charCodeAt(start + same) === secret.charCodeAt(same)) {
+    if (isSign(secret.charCodeAt(same))) break
+    same += 1
+  }
+  if (same < secret.length && !isSign(text.charCodeAt(start + same))) return -1
+  return endFrom(secret, same, text, start + same)
+}
+
+/** The same of a secret without its first code units. */
+function endFrom(secret: string, first: number, text: string, start: number): number {
+  let places = [start]
+  /** After a character of two code units. */
+  let beyond: number[] = []
+  for (let i = first; i < secret.length; i += 1) {
+    const unit = secret.charCodeAt(i)
+    const next = beyond
+    beyond = []
+    for (const at of places) {
+      const itself = { code: text.charCodeAt(at), end: at + 1 }
+      for (const { code, end } of [itself, ...encodedAt(text, at)]) {
+        if (code === unit) add(next, end)
+        else if (code > 0xffff && code === secret.codePointAt(i)) add(beyond, end)
+      }
+    }
+    places = next
+    if (places.length + beyond.length === 0) break
+  }
+  return Math.max(-1, ...places)
+}
+
+const pairOf = (first: number, second: number) => first * 0x10000 + second
+const TABLE_SIZE = 1 << 14
+const hashOf = (first: number, second: number) => (first * 128 + second) & (TABLE_SIZE - 1)
+const pairIn = (text: string) => pairOf(text.charCodeAt(0), text.charCodeAt(1))
+
+export class Spellings {
+  /** By their first two code units. */
+  readonly #secrets = new Map<number, string[]>()
+  readonly #hashes = new Uint8Array(TABLE_SIZE)
+  readonly #longest: number
+  /** A plus sign may stand for one. */
+  readonly #hasSpaces: boolean
+
+  /** Each of at least two code units. */
+  constructor(secrets: readonly string[]) {
+    this.#longest = secrets.reduce((most, { length }) => Math.max(most, length), 0)
+    this.#hasSpaces = secrets.some((secret) => secret.includes(' '))
+    for (const secret of secrets) {
+      const same = this.#secrets.get(pairIn(secret))
+      if (same === undefined) this.#secrets.set(pairIn(secret), [secret])
+      else same.push(secret)
+      this.#hashes[hashOf(secret.charCodeAt(0), secret.charCodeAt(1))] = 1
+    }
+  }
+
+  /** Whether a text has any of them in a spelling with an encoded character. */
+  areEncodedIn(text: string): boolean {
+    if (this.#longest === 0) return false
+    let first = text.length
+    let last = -1
+    for (const sign of this.#hasSpaces ? '\\%+' : '\\%') {
+      const at = text.indexOf(sign)
+      if (at < 0) continue
+      first = Math.min(first, at)
+      last = Math.max(last, text.lastIndexOf(sign))
+    }
+    for (let at = Math.max(0, first - this.#longest); at <= last; at += 1) if (this.#endAt(text, at) >= 0) return true
+    return false
+  }
+
+  /** The text with a mask in the place of each of them, also of those that overlap. */
+  mask(text: string, mask: string): string {
+    let clean = ''
+    let done = 0
+    for (let at = 0; at < text.length; at += 1) {
+      const end = this.#endAt(text, at)
+      if (end < 0) continue
+      if (at >= done) clean += text.slice(done, at) + mask
+      done = Math.max(done, end)
+    }
+    return clean + text.slice(done)
+  }
+
+  /** Where the longest ends that begins there; -1 for none. */
+  #endAt(text: string, at: number): number {
+    const first = text.charCodeAt(at)
+    const second = text.charCodeAt(at + 1)
+    if (!isSign(first) && !isSign(second)) return this.#longestOf(text, at, first, second)
+    // Once each, as of what is encoded many times all levels may be the same.
+    const pairs = new Set<number>()
+    for (const { code, end } of [{ code: first, end: at + 1 }, ...encodedAt(text, at)]) {
+      if (code > 0xffff) pairs.add(pairIn(String.fromCodePoint(code)))
+      else {
+        pairs.add(pairOf(code, text.charCodeAt(end)))
+        for (const next of encodedAt(text, end)) pairs.add(pairOf(code, String.fromCodePoint(next.code).charCodeAt(0)))
+      }
+    }
+    let end = -1
+    for (const pair of pairs) end = Math.max(end, this.#longestOf(text, at, pair >>> 16, pair & 0xffff))
+    return end
+  }
+
+  #longestOf(text: string, at: number, first: number, second: number): number {
+    if (this.#hashes[hashOf(first, second)] === 0) return -1
+    let end = -1
+    for (const secret of this.#secrets.get(pairOf(first, second)) ?? []) end = Math.max(end, endOf(secret, text, at))
+    return end
+  }
+}

@@ -1,0 +1,96 @@
+/** Secrets in every spelling that JSON and percent-encoding allow. */
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { decodePatch } from '../../../src/hub/decode.ts'
+import { Scrubber } from '../../../src/observability/scrub.ts'
+
+const SHORT: Readonly<Record<string, string>> = {
+  '"': '\\"',
+  '\\': '\\\\',
+  '/': '\\/',
+  '\b': '\\b',
+  '\f': '\\f',
+  '\n': '\\n',
+  '\r': '\\r',
+  '\t': '\\t',
+}
+
+const unicode = (char: string) =>
+  Array.from({ length: char.length }, (_, i) => `\\u${char.charCodeAt(i).toString(16).padStart(4, '0')}`).join('')
+const percent = (char: string) => [...Buffer.from(char)].map((b) => `%${b.toString(16).padStart(2, '0')}`).join('')
+
+/** All spellings of one character. */
+const spellingsOf = (char: string): string[] => [
+  char,
+  unicode(char),
+  unicode(char).toUpperCase().replaceAll('\\U', '\\u'),
+  percent(char),
+  percent(char).toUpperCase(),
+  SHORT[char] ?? char,
+  JSON.stringify(unicode(char)).slice(1, -1),
+  encodeURIComponent(percent(char)),
+]
+
+const character = fc.oneof(
+  fc.constantFrom(...'abcXYZ0129-_+/=.:'),
+  fc.constantFrom(...'"\\/%\n\t &ü漢'),
+  fc.constant('\u{1F600}'),
+)
+const secret = fc.array(character, { minLength: 8, maxLength: 40 })
+const picks = fc.array(fc.nat(7), { minLength: 40, maxLength: 40 })
+const around = fc.oneof(fc.string(), fc.constantFrom('\\', '%', '%4', '%2', '\\u00', '"', '\\\\', 'u002b'))
+const spelled = (chars: readonly string[], by: readonly number[]) =>
+  chars.map((char, i) => spellingsOf(char)[by[i] ?? 0]).join('')
+
+test('any spelling of a secret is masked in any text, in a payload and in a line of the log', () => {
+  fc.assert(
+    fc.property(secret, picks, around, around, (chars, by, before, after) => {
+      const scrubber = new Scrubber([chars.join(''), 'another-secret'])
+      const text = before + spelled(chars, by) + after
+      for (const clean of [scrubber.text(text), scrubber.payload(text)]) {
+        expect(clean).toContain('***')
+        expect(clean).not.toContain(spelled(chars, by))
+      }
+      for (const json of [scrubber.payload(JSON.stringify({ text })), scrubber.line(JSON.stringify({ msg: text }))]) {
+        expect(JSON.stringify(JSON.parse(json))).toContain('***')
+      }
+    }),
+    { numRuns: 2_000, seed: 20261124 },
+  )
+})
+
+test('a text that is cut is masked before, so that no part of a secret stays, however it is spelled', () => {
+  const key = 'a1b2-c3d4+e5f6/0789'
+  const scrubber = new Scrubber([key])
+  fc.assert(
+    fc.property(picks, fc.integer({ min: 900, max: 1024 }), (by, at) => {
+      const crashedMessage = 'x'.repeat(at) + spelled([...key], by)
+      const { crash_message } = decodePatch({ crashedMessage }, (text) => scrubber.text(text))
+      expect(crash_message).toMatch(/^x+\*{0,3}$/)
+    }),
+    { numRuns: 300, seed: 20261124 },
+  )
+})
+
+test('a text without the secret stays as it is, whatever is encoded in it', () => {
+  const scrubber = new Scrubber(['a1b2-c3d4+e5f6/0789'])
+  fc.assert(
+    fc.property(fc.array(fc.constantFrom('\\', '%', 'u00', '2b', '\\/', 'a', '1', '-', '%25', '\\n')), (parts) => {
+      expect(scrubber.text(parts.join(''))).toBe(parts.join(''))
+    }),
+    { seed: 20261124 },
+  )
+})
+
+test('secrets that overlap are masked as a whole', () => {
+  expect(new Scrubber(['abcdef', 'defghi']).text('x abcdefghi y')).toBe('x *** y')
+})
+
+test('no text takes time that grows faster than its length', () => {
+  const scrubber = new Scrubber(['\\\\\\\\aaaa', '%25%25%25', 'a1b2-c3d4+e5f6/0789'])
+  for (const one of ['\\', '%25', '%', '25', '\\u005c', '%5c', '%C3%25', '\\u00']) {
+    const began = performance.now()
+    scrubber.payload(one.repeat((16 * 1024) / one.length))
+    expect(performance.now() - began, one).toBeLessThan(2_000)
+  }
+})
