@@ -76,7 +76,7 @@ export class LeasedFleet implements Fleet {
     const { leaseMs, clock } = options
     this.#options = options
     this.#lease = new Lease(clock, leaseMs)
-    this.#rows = new Rows(options)
+    this.#rows = new Rows(options.store, options.clock)
     this.#roster = this.#newRoster()
     this.#row = this.#newRow()
     this.#startedAt = new Date(clock.now()).toISOString()
@@ -131,7 +131,7 @@ export class LeasedFleet implements Fleet {
     this.#isAway = false
     this.#roster.end()
     // From the last one, there is no next.
-    this.#rows = new Rows(this.#options, this.#rows.highestEpoch % MAX_EPOCH)
+    this.#rows = new Rows(this.#options.store, this.#options.clock, this.#rows.highestEpoch % MAX_EPOCH)
     this.#roster = this.#newRoster()
     this.#row = this.#newRow(this.#lose())
     if (!this.#stopped) this.#renewLater(0)

@@ -10,13 +10,10 @@ interface Known<T> {
   readonly seenAt: number
 }
 
-interface Options {
-  readonly store: Pick<Store, 'create' | 'update' | 'get'>
-  readonly clock: Clock
-}
+type Writable = Pick<Store, 'create' | 'update' | 'get'>
 
 export class Rows {
-  readonly #store: Options['store']
+  readonly #store: Writable
   readonly #clock: Clock
   #formerEpoch: number
   readonly #members = new Map<string, Known<MemberRecord | undefined>>()
@@ -25,7 +22,7 @@ export class Rows {
   #reachableSince = Number.NEGATIVE_INFINITY
 
   /** @param formerEpoch the highest of a store that was lost */
-  constructor({ store, clock }: Options, formerEpoch = 0) {
+  constructor(store: Writable, clock: Clock, formerEpoch = 0) {
     this.#store = store
     this.#clock = clock
     this.#formerEpoch = formerEpoch

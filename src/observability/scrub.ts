@@ -86,7 +86,10 @@ export class Scrubber {
 
 /** Whether any secret is part of a text, or of JSON, in any spelling. */
 function areIn(text: string, { plain, spellings }: Search): boolean {
-  return plain.areIn(text) || spellings.areEncodedIn(text)
+  if (plain.areIn(text)) return true
+  // Most texts have no encoded character at all.
+  const maySpell = text.includes('\\') || text.includes('%') || (spellings.hasSpaces && text.includes('+'))
+  return maySpell && spellings.areEncodedIn(text)
 }
 
 /** Characters that are looked at together. */

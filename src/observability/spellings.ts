@@ -17,6 +17,8 @@ const SPACE = 0x20
 const MAX_LEVELS = 8
 const BACKSLASHES = '\\'.repeat(MAX_LEVELS + 1)
 const NONE: readonly Unit[] = []
+/** Encoded characters of a text that secrets have, too. A text with more of them is masked as a whole. */
+const MOST_ENCODED = 4096
 
 /** Whether a character may begin an encoded one. */
 const isSign = (code: number) => code === BACKSLASH || code === PERCENT || code === PLUS
@@ -133,14 +135,17 @@ export class Spellings {
   readonly #secrets = new Map<number, string[]>()
   readonly #hashes = new Uint8Array(TABLE_SIZE)
   readonly #longest: number
+  /** Of all their characters, as code points and as code units. */
+  readonly #codes = new Set<number>()
   /** A plus sign may stand for one. */
-  readonly #hasSpaces: boolean
+  readonly hasSpaces: boolean
 
   /** Each of at least two code units. */
   constructor(secrets: readonly string[]) {
     this.#longest = secrets.reduce((most, { length }) => Math.max(most, length), 0)
-    this.#hasSpaces = secrets.some((secret) => secret.includes(' '))
+    this.hasSpaces = secrets.some((secret) => secret.includes(' '))
     for (const secret of secrets) {
+      for (let i = 0; i < secret.length; i += 1) this.#codes.add(secret.charCodeAt(i)).add(secret.codePointAt(i) ?? 0)
       const same = this.#secrets.get(pairIn(secret))
       if (same === undefined) this.#secrets.set(pairIn(secret), [secret])
       else same.push(secret)
@@ -150,21 +155,12 @@ export class Spellings {
 
   /** Whether a text has any of them in a spelling with an encoded character. */
   areEncodedIn(text: string): boolean {
-    if (this.#longest === 0) return false
-    let first = text.length
-    let last = -1
-    for (const sign of this.#hasSpaces ? '\\%+' : '\\%') {
-      const at = text.indexOf(sign)
-      if (at < 0) continue
-      first = Math.min(first, at)
-      last = Math.max(last, text.lastIndexOf(sign))
-    }
-    for (let at = Math.max(0, first - this.#longest); at <= last; at += 1) if (this.#endAt(text, at) >= 0) return true
-    return false
+    return this.#look(text) !== 'none'
   }
 
   /** The text with a mask in the place of each of them, also of those that overlap. */
   mask(text: string, mask: string): string {
+    if (this.#look(text) === 'dense') return mask
     let clean = ''
     let done = 0
     for (let at = 0; at < text.length; at += 1) {
@@ -174,6 +170,25 @@ export class Spellings {
       done = Math.max(done, end)
     }
     return clean + text.slice(done)
+  }
+
+  /** Looks near encoded characters that secrets have. No encoder writes `dense` ones, and searching them takes long. */
+  #look(text: string): 'none' | 'some' | 'dense' {
+    let count = 0
+    for (const sign of this.hasSpaces ? '\\%+' : '\\%') {
+      let from = 0
+      for (let at = text.indexOf(sign); at >= 0; at = text.indexOf(sign, at + 1)) {
+        if (!encodedAt(text, at).some(({ code }) => this.#codes.has(code))) continue
+        count += 1
+        if (count > MOST_ENCODED) return 'dense'
+        // What comes before the first encoded character of a secret stands there as itself.
+        for (let start = Math.max(from, at - this.#longest); start <= at; start += 1) {
+          if (this.#endAt(text, start) >= 0) return 'some'
+        }
+        from = at + 1
+      }
+    }
+    return 'none'
   }
 
   /** Where the longest ends that begins there; -1 for none. */

@@ -283,7 +283,7 @@ const nats: Entry<{ readonly key: string; readonly value: string }> = {
   first: largest(MiB).map((value) => ({ key: 'roster', value })),
   open() {
     const unused = () => Promise.reject(new Error('nothing is written or read'))
-    const rows = new Rows({ store: { create: unused, update: unused, get: unused }, clock: systemClock })
+    const rows = new Rows({ create: unused, update: unused, get: unused }, systemClock)
     let revision = 0
     return {
       feed(inputs) {

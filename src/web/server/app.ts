@@ -10,10 +10,9 @@ import { methodNotAllowed } from 'hono/method-not-allowed'
 import { MAX_PAYLOAD_BYTES } from '../../contract/payload.ts'
 import { ANOTHER_TOKEN, isJson, NO_PASSWORD, tooMany } from './access.ts'
 import { type AppContext, ROUTES, type Route } from './api/routes.ts'
-import type { Page } from './page.ts'
 import { GET_ONLY, headersOf, isGet, pathOf, Refusal, type Reply, refuse, text } from './reply.ts'
 import type { Sender } from './sender.ts'
-import { closeIfUnread, failed, type HttpOptions } from './server.ts'
+import { closeIfUnread, failed } from './server.ts'
 
 /** The payload of a command, and a little more: the command itself says what is too much. */
 const MAX_BODY_BYTES = MAX_PAYLOAD_BYTES + 1024
@@ -27,14 +26,9 @@ interface Env {
 
 type Handler = MiddlewareHandler<Env>
 
-export interface SiteContext extends AppContext {
-  readonly page: Page
-  readonly log: HttpOptions['log']
-}
-
 type Listener = (request: IncomingMessage, response: ServerResponse) => Promise<void>
 
-export function siteListener(context: SiteContext): Listener {
+export function siteListener(context: AppContext): Listener {
   const app = new Hono<Env>({ getPath: (_, { env } = {}) => (env === undefined ? '/' : pathOf(env.incoming)) })
   app.onError((error, { env }) => {
     if (error instanceof Refusal) return written(error.reply)
@@ -119,7 +113,7 @@ async function run(context: AppContext, route: Route, { req, env, var: { sender 
   return written(reply)
 }
 
-async function pageReply(context: SiteContext, request: IncomingMessage, sender: Sender): Promise<Reply> {
+async function pageReply(context: AppContext, request: IncomingMessage, sender: Sender): Promise<Reply> {
   const { access, page, live } = context
   const path = pathOf(request).slice(1)
   if (!isGet(request)) return GET_ONLY

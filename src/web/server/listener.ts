@@ -9,7 +9,6 @@ import { Feed } from './api/feed.ts'
 import { type Hubs, Icons } from './api/icons.ts'
 import type { FleetStatus, LiveMessage, Refusals } from './api/protocol.ts'
 import type { AppContext } from './api/routes.ts'
-import type { SiteContext } from './app.ts'
 import { LiveChannel } from './live.ts'
 import { Page } from './page.ts'
 import { json, text } from './reply.ts'
@@ -79,7 +78,7 @@ function fixedRoutes({ health, metrics }: Pick<ListenerOptions, 'health' | 'metr
   }
 }
 
-async function openPage(options: ListenerOptions, httpLog: SiteContext['log']) {
+async function openPage(options: ListenerOptions, httpLog: AppContext['log']) {
   const { live, topics, bridge, hubs, fleet, path = null, clean, sessions, clock, log, onPage } = options
   const feed = new Feed({
     topics,
@@ -118,7 +117,7 @@ async function openPage(options: ListenerOptions, httpLog: SiteContext['log']) {
 }
 
 /** The page and its API for the listener. */
-export function siteOf(context: SiteContext, channel: LiveChannel): RequestHandler {
+export function siteOf(context: AppContext, channel: LiveChannel): RequestHandler {
   const { access } = context
   let loading: ReturnType<typeof load> | undefined
   const load = async () => (await import('./app.ts')).siteListener(context)

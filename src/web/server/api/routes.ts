@@ -11,19 +11,23 @@ import { describeConfig, secretsOf } from '../../../config/describe.ts'
 import type { Live } from '../../../config/options.ts'
 import { HubError } from '../../../hub/errors.ts'
 import { type AccessControl, type Caller, type Needed, tooMany } from '../access.ts'
+import type { Page } from '../page.ts'
 import { json, Refusal, type Reply, readJson, refuse } from '../reply.ts'
 import type { Sender } from '../sender.ts'
+import type { HttpOptions } from '../server.ts'
 import type { Setup } from '../setup/setup.ts'
 import { COMMAND_ANSWERS, type CommandContext, runCommand } from './command.ts'
 import type { Feed } from './feed.ts'
 import type { Icons } from './icons.ts'
 import * as protocol from './protocol.ts'
 
-/** What the routes work with: the bridge's own commands and topics, and no other way into the hub. */
+/** What page and routes work with: the bridge's own commands and topics, and no other way into the hub. */
 export interface AppContext extends CommandContext {
   readonly access: AccessControl
   readonly feed: Feed
   readonly icons: Icons
+  readonly page: Page
+  readonly log: HttpOptions['log']
   readonly live: Live
   /** The configuration file. */
   readonly path: string | null
