@@ -32,7 +32,7 @@ export interface RunOptions
 }
 
 /**
- * Runs until the signal aborts; then `offline` is published before anything else ends.
+ * Runs until the signal aborts; then `offline` is published, and everything ends.
  * @throws EmbeddedBrokerError if the embedded broker cannot listen
  */
 export async function run(options: RunOptions): Promise<void> {

@@ -3,7 +3,7 @@
  * `hub2mqtt cleanup`.
  */
 
-import { type DiscoveryTopic, hubIdOf, isOfBridge, parseDiscoveryTopic } from '../contract/discovery.ts'
+import { type DiscoveryTopic, hubIdOf, isOfBridge, nameIn, parseDiscoveryTopic } from '../contract/discovery.ts'
 import type { HeldElsewhere } from '../contract/publications.ts'
 import type { OwnTopic, Topics } from '../contract/topics.ts'
 import type { HubStatus } from '../hub/status.ts'
@@ -104,8 +104,12 @@ function ofDevice(device: DiscoveryTopic, payload: string | undefined, state: Ow
   // Another bridge may have published the devices of a hub that is not ours; only the message says so.
   if (hub === undefined && !payload?.includes(topics.mark)) return FOREIGN
   if (payload !== undefined && !isOfBridge(payload)) return FOREIGN
-  if (hub === undefined && isShared) return PEER
-  // A hub without an id may be the one of this device.
-  const isKnown = hub === undefined ? knowsAll(hubs) : hub.apps.complete
+  const name = nameIn(device.owner.hubId)
+  // The devices of a hub by its name go once it shows an id.
+  const owner = hub ?? (name === undefined ? undefined : hubs.get(name)?.hub)
+  if (owner === undefined && isShared) return PEER
+  // A hub that shows no id at the moment may be the one of this device.
+  const mayBeIts = name === undefined && hubs.values().some((one) => one.hub.status.id === null)
+  const isKnown = owner === undefined ? knowsAll(hubs) && !mayBeIts : owner.apps.complete
   return isKnown && unread.size === 0 ? { ...waits, verdict: 'clear' } : waits
 }

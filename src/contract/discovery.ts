@@ -69,6 +69,9 @@ export function hubIdOf(name: string, { id, api }: Pick<HubStatus, 'id' | 'api'>
   return id ?? (api === null ? null : ` ${name}`)
 }
 
+/** The name of the hub for which `hubId` stands because it showed no id; `undefined` for an id. */
+export const nameIn = (hubId: string): string | undefined => (hubId.startsWith(' ') ? hubId.slice(1) : undefined)
+
 /** The name under which a device is discovered, and the beginning of its entities' unique ids: never change it. */
 export function objectIdOf(owner: Owner): string {
   if (owner.kind === 'bridge') return [`${NODE}-bridge`, encodeId(owner.hubId)].join(SEPARATOR)

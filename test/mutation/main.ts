@@ -1,6 +1,6 @@
 /**
  * `npm run mutation [-- NAME…]`: breaks the safety modules in every way that StrykerJS knows, and counts how often their
- * quick tests notice. By hand, as it takes an hour. A name is that of a module: `queue`.
+ * quick tests notice. By hand, as it takes an hour. A name is that of a module: `limiter`.
  */
 import { readFileSync } from 'node:fs'
 import { basename } from 'node:path'

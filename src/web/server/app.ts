@@ -3,7 +3,7 @@
  * hono brings in Node's own HTTP client, which takes memory and time.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { getRequestListener, type HttpBindings } from '@hono/node-server'
+import { getRequestListener, type HttpBindings, RequestError } from '@hono/node-server'
 import { type Context, Hono, type MiddlewareHandler } from 'hono'
 import { bodyLimit } from 'hono/body-limit'
 import { methodNotAllowed } from 'hono/method-not-allowed'
@@ -50,6 +50,8 @@ export function siteListener(context: AppContext): Listener {
   const { fetch } = app
   return getRequestListener((request, env) => fetch(request, env), {
     hostname: 'localhost',
+    errorHandler: (error) =>
+      written(error instanceof RequestError ? text(400, 'this request cannot be read') : failed(error, context.log)),
     autoCleanupIncoming: false,
   })
 }

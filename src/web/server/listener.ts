@@ -128,7 +128,10 @@ export function siteOf(context: AppContext, channel: LiveChannel): RequestHandle
       return sender.ingress ? null : sender.host
     },
     async answer(request, response) {
-      loading ??= load()
+      loading ??= load().catch((error: unknown) => {
+        loading = undefined
+        throw error
+      })
       await (await loading)(request, response)
     },
     upgrade: (request, socket, head) => channel.upgrade(request, socket, head, access),

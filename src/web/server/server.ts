@@ -42,6 +42,7 @@ export interface HttpListener extends AsyncDisposable {
 
 const MAX_CONNECTIONS = 32
 const TIMEOUT_MS = 5000
+const FAILED = 'a question over HTTP could not be answered'
 /** How long pending answers may take to leave at the end. */
 const SENDING_MS = 500
 /** For the headers, which clients send at once. */
@@ -72,11 +73,19 @@ export async function listen(options: HttpOptions): Promise<HttpListener> {
     (request, response) => {
       unanswered.add(response)
       response.once('close', () => unanswered.delete(response))
-      void answer(request, response, options)
+      answer(request, response, options).catch((err: unknown) => {
+        log.warn({ err }, FAILED)
+        response.destroy()
+      })
     },
   )
   boundConnections(server, MAX_CONNECTIONS)
-  server.on('upgrade', (request, socket, head) => void upgrade(request, socket, head, options))
+  server.on('upgrade', (request, socket, head) => {
+    socket.on('error', () => socket.destroy())
+    // Its answer must not overtake that to an earlier request of the connection.
+    if ([...unanswered].some((response) => response.socket === socket)) socket.destroy()
+    else void upgrade(request, socket, head, options)
+  })
   server.setTimeout(2 * TIMEOUT_MS)
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
@@ -96,17 +105,21 @@ async function answer(request: IncomingMessage, response: ServerResponse, option
 }
 
 async function upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, options: HttpOptions): Promise<void> {
-  socket.on('error', () => socket.destroy())
-  const { handler } = options
+  const { handler, log } = options
   const takeOver = () => (handler ? handler.upgrade(request, socket, head) : text(404, ''))
   const reply = await replyTo(request, options, takeOver)
   if (reply === undefined) return
-  const response = new ServerResponse(request)
-  response.setHeaders(HEADERS)
-  response.setHeader('connection', 'close')
-  response.assignSocket(request.socket)
-  response.once('finish', () => socket.end())
-  send(request, response, reply)
+  try {
+    const response = new ServerResponse(request)
+    response.setHeaders(HEADERS)
+    response.setHeader('connection', 'close')
+    response.assignSocket(request.socket)
+    response.once('finish', () => socket.end())
+    send(request, response, reply)
+  } catch (err) {
+    log.warn({ err }, FAILED)
+    socket.destroy()
+  }
 }
 
 type MaybeReply = Reply | undefined | Promise<Reply | undefined>
@@ -153,7 +166,7 @@ export function closeIfUnread(request: IncomingMessage, response: ServerResponse
 
 /** The answer where something failed: the details are for the log only. */
 export function failed(err: unknown, log: HttpOptions['log']): Reply {
-  log.warn({ err }, 'a question over HTTP could not be answered')
+  log.warn({ err }, FAILED)
   return text(500, 'this could not be answered')
 }
 

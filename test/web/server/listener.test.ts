@@ -53,6 +53,18 @@ describe('the HTTP listener', () => {
     expect(answer.toLowerCase()).toContain('cross-origin-resource-policy: same-origin')
   })
 
+  it.each([
+    ['that is answered at once', 'GET /one HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n'],
+    ['that takes its time', 'GET /never HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n'],
+    ['by a foreign name', 'GET /one HTTP/1.1\r\nHost: evil.example\r\n\r\n'],
+  ])('outlives an upgrade that is sent together with a request %s', async (_, before) => {
+    const url = await start({ '/one': () => json(200, { one: 1 }), '/never': () => new Promise(() => {}) })
+    for (const host of ['127.0.0.1', 'evil.example']) {
+      await raw(`${before}GET /x HTTP/1.1\r\nHost: ${host}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n`)
+    }
+    expect((await fetch(`${url}/one`)).status).toBe(200)
+  })
+
   const ask = (host: string) => raw(`GET /one HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`)
 
   it.each([
