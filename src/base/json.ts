@@ -8,7 +8,7 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** Far above what a hub has to say. Parsing so many, and working through them, takes the event loop for a moment only. */
+/** Far more values than a hub sends. Parsing and processing this many blocks the event loop only briefly. */
 export const MAX_VALUES = 200_000
 
 /** Whether a JSON text holds so many values that parsing it would keep everything else waiting. */

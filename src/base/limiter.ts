@@ -20,7 +20,7 @@ export interface LimiterOptions extends Limits {
 
 /** What asks for a slot. */
 export interface Turn {
-  /** Of one lane, one after the other runs in its order, and each lane gets its turn. Default: none, order alone. */
+  /** Tasks of one lane run one after another, in order. Lanes take turns. Default: no lane; only the order counts. */
   readonly lane?: string
   /** In `clock.elapsed()` milliseconds: what has not begun by then never does. */
   readonly deadline?: number
@@ -34,7 +34,7 @@ export interface Slot {
   isLate(): boolean
   /** The work goes well: it keeps its slot. */
   keep(): void
-  /** What costs much is done: other work may begin. */
+  /** Frees the slot early, so that other work can start. */
   leave(): void
 }
 

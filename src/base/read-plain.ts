@@ -11,7 +11,7 @@ const { O_RDONLY, O_NONBLOCK = 0, O_NOCTTY = 0 } = constants
 export function readPlain(path: string): Buffer {
   const file = openSync(path, O_RDONLY | O_NONBLOCK | O_NOCTTY)
   try {
-    // What was opened is looked at, not what has the name: that may change in between.
+    // Check the open descriptor, not the path: the path may change in between.
     const stat = fstatSync(file)
     if (stat.isDirectory()) throw failure('EISDIR')
     if (!stat.isFile()) throw failure('NOT_PLAIN')

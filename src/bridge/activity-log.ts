@@ -55,7 +55,10 @@ function short(text: string, length = MAX_NAME): string {
   return line.length <= length ? line : `${line.slice(0, length - 1)}…`
 }
 
-/** `no enable, disable, restart: the API key lacks homey.app`: of what configuration allows, a line for each permission. */
+/**
+ * Such as `no enable, disable, restart: the API key lacks homey.app`: one line for each missing permission, for
+ * commands that the configuration allows.
+ */
 export function lackingRights(hub: Pick<Hub, 'permits'>, policy: CommandPolicy): string[] {
   const lacking = new Map<string, string[]>()
   for (const command of COMMANDS) {

@@ -41,7 +41,7 @@ export class Bridge {
   readonly #link: MqttLink
   readonly #state: BridgeState
   readonly #dispatcher: Dispatcher
-  /** By the name of the hub. */
+  /** Keyed by the name of the hub. */
   readonly #states = new Map<string, HubState>()
   /** What they share. */
   readonly #stateOptions: HubStateOptions

@@ -176,7 +176,8 @@ export class Dispatcher {
     const { message, requester, transaction } = request
     const isWrite = isAudited(command)
     const isMarked = transaction !== null || message.correlationData !== undefined
-    // The broker sends again only what has a QoS above 0, and says so. A read without a mark then just runs again.
+    // The broker redelivers only messages with QoS above 0, and sets DUP. A redelivered read without an id simply runs
+    // again.
     const mayReturn = isMarked || (isWrite && message.qos > 0 && requester === undefined)
     const isRepeatable = command.target === 'bridge' && command.repeatable === true
     if (!mayReturn || isRepeatable) return run()
@@ -300,7 +301,8 @@ export class Dispatcher {
       check()
       request.asked = true
     }
-    // Checks each further try: a read of the list serves several commands, and its request asks none of them.
+    // Check again before each retry: several commands share one read of the list, so that read does not check any of
+    // them.
     const again: Target['again'] = (read) =>
       retryRateLimited(read, { clock, deadline: request.deadline, signal, check })
     const isCurrent = () => this.#isCurrent(request) && clock.elapsed() < request.expiresAt

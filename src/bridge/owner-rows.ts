@@ -56,7 +56,7 @@ export class OwnerRows<K extends OwnerKind> {
     for (const place of this.#rows) this.#hold(place, facts, before)
   }
 
-  /** The same where usage figures have changed and nothing else of what is known. */
+  /** Like `set`, for changes of usage figures only. */
   setUsage(news: Partial<Facts[K]>): void {
     if (this.#facts === undefined) return
     this.#facts = { ...this.#facts, ...news }

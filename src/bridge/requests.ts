@@ -1,4 +1,4 @@
-/** Who sends commands, what is known of one on its way, and what the way needs of others. */
+/** Types for command requests: the sender, the request's state, and its dependencies. */
 import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
 import type { Outcome } from '../contract/answer.ts'

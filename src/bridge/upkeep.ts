@@ -126,7 +126,7 @@ export class Upkeep {
     this.#cancelRepair ??= clock.after(wait, () => this.repair())
   }
 
-  /** Puts right at once what is not as it should be. */
+  /** Repairs wrong topics at once. */
   repair(): void {
     const { link, readEverything, clock } = this.#options
     const touched = this.#touched
@@ -158,8 +158,8 @@ export class Upkeep {
   }
 
   /**
-   * The first list of a hub that starts up, as after a power cut, may have few of its apps: before what the broker holds of
-   * the others is taken for left over, it is read once more.
+   * A hub that is starting, for example after a power cut, may list only a few apps. Read the list again before
+   * clearing the other apps' topics.
    */
   #lookTwice(): void {
     const { hubs, topics, link, clock } = this.#options

@@ -80,7 +80,7 @@ function exchanges(command: CommandTopic, payload: string, mark: string): Record
   const marked = withTransaction(command, payload, mark)
   const transaction = peekTransaction(Buffer.from(marked))
   return {
-    // Below the result topic: who may read answers may read this one, and no two calls share it.
+    // A topic below the result topic: the broker's read rules already cover it, and each call has its own.
     '5': { payload, answerTopic: `${command.result}/${mark}`, readAnswer },
     '3.1.1': {
       payload: marked,

@@ -283,14 +283,14 @@ export class LeasedFleet implements Fleet {
     this.#options.log.warn({ member: this.member }, 'without a broker, this member leaves its hubs to the others')
     this.#isAway = true
     await this.#letGo()
-    // Where all cannot, the last one stays.
+    // If no other member is left, keep the hubs.
     if ((await this.#sayFarewell()) === false) this.#comeBack()
   }
 
   #comeBack(): void {
     this.#isAway = false
     this.#unfitSince = undefined
-    // Where the farewell did not come through it may go on, and is not that of the new row.
+    // If the goodbye failed, the old lease may still be valid; it does not cover the new row.
     this.#lease.lost()
     this.#row = this.#newRow()
     this.#renewLater(0)

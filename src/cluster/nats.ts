@@ -183,7 +183,7 @@ export class NatsStore implements Store, AsyncDisposable {
     throw new Error(`the bucket ${bucket} could not be made`)
   }
 
-  /** Tells what the bucket holds and how it changes, for as long as that works: a watch may fall silent for good. */
+  /** Reports the value of each key, now and after changes, until the watch ends: it may fall silent for good. */
   async #follow({ kv, mark }: Bucket): Promise<void> {
     const { clock, quietMs } = this.#options
     const prefix = nameOf(mark, '')

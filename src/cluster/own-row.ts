@@ -106,7 +106,7 @@ export class OwnRow {
     }
   }
 
-  /** The revision over which a first row may be written; 0: there is none; `undefined`: the row of another process holds. */
+  /** The revision that a first row replaces. 0: no row exists. `undefined`: another process owns the row. */
   #free(found?: Row): number | undefined {
     const known = this.#rows.member(this.#options.member)
     const record = found === undefined ? known?.record : readMember(found.value)
@@ -121,7 +121,8 @@ export class OwnRow {
   async #resolve(): Promise<Row | undefined> {
     const { store, log, member } = this.#options
     const found = await this.#rows.look(this.#key).catch(() => null)
-    // Purged, or gone with its store: which of them, the store knows. To write it anew could be to write in a lost one.
+    // The row was purged, or the store was replaced; only the store can find out which. Do not rewrite the row here:
+    // the write could go to a lost store.
     if (found === undefined && this.#revision !== undefined && !this.#ended)
       await store.startOver().catch(() => undefined)
     if (found === undefined || found === null) return undefined

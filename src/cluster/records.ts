@@ -25,7 +25,7 @@ export type Listed = v.InferOutput<typeof LISTED>
 const ROSTER = v.object({
   /** Grows whenever `members` changes. */
   epoch,
-  /** Nobody serves before: a roster that has just been made may follow on one that was lost. */
+  /** No member serves hubs until this is true: a new roster may replace a lost one. */
   settled: v.boolean(),
   members: v.record(v.pipe(v.string(), v.regex(MEMBER_NAME)), LISTED),
 })

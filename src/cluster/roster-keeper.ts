@@ -113,10 +113,11 @@ export class RosterKeeper {
   }
 
   /**
-   * Writes over a revision, or where nothing is. What is in the way is looked at: where nothing was known, the watch has
-   * left it out, and a dead member does not write it again. An older revision than the one that is known is the same record
-   * where a server counts otherwise, or a former one; the store decides which. One that is not there any more was purged, or is
-   * gone with its store.
+   * Writes a key over a revision, or creates it. On a conflict, reads the existing record:
+   * - If none was known, the watch has missed it. A dead member does not write it again, so nothing else would show it.
+   * - If its revision is older than the known one, it is the same record as counted by another server, or a former one.
+   *   A second write, over that revision, lets the store decide.
+   * - If it does not exist any more, it was purged, or is gone with its store.
    */
   async #put(key: string, value: string, before: number | undefined): Promise<void> {
     const rows = this.#rows

@@ -79,7 +79,7 @@ export class Rows {
     return !('nonce' in known.record) || known.record.nonce !== nonce
   }
 
-  /** Whether a member of a roster keeps its hands off what is not its own in an epoch. */
+  /** Whether a member of a roster has confirmed an epoch, or is over, and so no longer serves other members' hubs. */
   hasAdopted(name: string, listed: Listed, epoch: number): boolean {
     if (this.isOver(name, listed)) return true
     const record = this.#members.get(name)?.record

@@ -1,4 +1,4 @@
-/** What members of a fleet write down for each other: a key-value store whose writes are in one order for everybody. */
+/** The key-value store that fleet members share. All members see its writes in the same order. */
 
 export interface Row {
   readonly value: string
@@ -23,7 +23,7 @@ export interface Store {
   /** Makes another store take the place of this one, for all members: what is in it leads nowhere. */
   startOver(): Promise<void>
   /**
-   * Tells what each key holds, now and whenever it changes; perhaps late, perhaps not every step. `onLost`: another store
+   * Reports the value of each key, now and after changes. Reports may be late or skip steps. `onLost`: another store
    * has taken the place of this one, and nothing that was in it is left. Writes over revisions of the former one fail
    * with `ConflictError`.
    */

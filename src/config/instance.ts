@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { systemCode } from '../base/failures.ts'
 
-/** More than anybody starts; who finds all taken shares the last one. */
+/** More instances than anyone runs. Further instances share the last number. */
 const MAX_INSTANCES = 64
 
 export interface Instance extends AsyncDisposable {

@@ -12,7 +12,7 @@ export async function isOurs(path: string): Promise<boolean> {
     await access(dirname(path), constants.W_OK | constants.X_OK)
     const found = await lstat(path).catch(orMissing)
     if (found === undefined) return true
-    // A link leads to what somebody else manages.
+    // Ignore symbolic links: another program manages the target.
     return found.isFile() && (process.getuid === undefined || found.uid === process.getuid())
   } catch {
     return false

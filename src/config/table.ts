@@ -11,8 +11,8 @@ interface OptionBase<S extends v.GenericSchema> {
   /** A secret: masked wherever configuration is shown, scrubbed from the log, and readable from a file (`…_file`). */
   readonly sensitive?: true
   /**
-   * The path of a file that must be readable when the configuration is loaded; with `secret`, by its owner only. A
-   * folder is read by its user; `made`: hub2mqtt writes it.
+   * The path of a file that must be readable when the configuration is loaded; with `secret`, by its owner only.
+   * `folder`: the user of the option reads the folder. `made`: hub2mqtt creates the file.
    */
   readonly opens?: true | 'secret' | 'folder' | 'made'
   /** A value in the form of the file; default: the default. */

@@ -88,7 +88,7 @@ export interface HubCommand<T = unknown> extends Common<T> {
   readonly capabilitiesOf?: (input: T | undefined) => readonly Capability[]
   /** It waits for no turn: it sends other commands, which do. One at a time on a hub. */
   readonly fansOut?: true
-  /** A part of the bridge without which it is refused. */
+  /** The part of the bridge that the command requires. */
   readonly needs?: 'guard'
   /** The app that it is about, of a command that is for the whole hub. */
   readonly about?: (input: T) => string | null

@@ -235,7 +235,7 @@ const ROWS = [
   row('hub', 'update-all', {
     payload: nothing,
     operation: 'installFromAppStore',
-    // No `capabilities`: who denies this one denies no single update.
+    // No `capabilities`: denying this command must not deny single updates.
     capabilitiesOf: (): Capability[] => ['update-app'],
     fansOut: true,
     doc: 'Updates each app that has an update, one after the other, and answers with their ids.',

@@ -120,7 +120,7 @@ export function createDiscoveryTopics(prefix: string) {
 export const ORIGIN = 'hub2mqtt'
 const MESSAGE = v.object({ origin: v.object({ name: v.literal(ORIGIN) }) })
 
-/** Whether a discovery message is one of a hub2mqtt, this one or another. */
+/** Whether a discovery message was published by hub2mqtt (any instance). */
 export const isOfBridge = (payload: string): boolean => readJson(MESSAGE, payload) !== undefined
 
 /** Reads a topic under any prefix; `undefined` if it is not one of ours. */

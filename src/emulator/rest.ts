@@ -1,4 +1,4 @@
-/** The hub's HTTP side: from a request to an endpoint, and the answer back, through whatever fault is set. */
+/** The hub's HTTP side: routes each request to an endpoint and sends the answer, with any simulated fault applied. */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import type { Behaviours } from './behaviours.ts'
 import type { Core } from './core/endpoint.ts'

@@ -61,7 +61,7 @@ export function isCurrent(hub: WatchedHub, order: Order, context: Context): bool
   return mayAct(context) && (order.command === 'update' || order.watched.app.version === order.update.from)
 }
 
-/** What follows from time and from what has ended: what was next before comes about. */
+/** Continues a hub's pending work: starts what is due, completes what has ended. */
 function goOn(turn: Turn, hub: WatchedHub): void {
   const { now, isActing } = turn
   const due: WatchedApp[] = []

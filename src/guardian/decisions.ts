@@ -71,7 +71,7 @@ function minuteOf(time: string): number {
 }
 
 /**
- * When the quiet hours end that it is now, in epoch milliseconds; `undefined` outside of them.
+ * The end of the current quiet hours, in epoch milliseconds; `undefined` outside of them.
  * @param hours such as `23:00-07:00`; `null`: there are none
  */
 export function quietUntil(hours: string | null, timeZone: string | null, now: number): number | undefined {

@@ -74,7 +74,7 @@ export function changed(turn: Turn, watched: WatchedApp, before: App, after: App
     }
   } else if (!isCrashed(after) && isStopped(after)) {
     watched.hasStopped = true
-    // Where the flag of a crash goes without a start, a person has stopped it.
+    // If the crash flag disappears and the app has not started, a person has stopped it.
     if (!watched.watch.down || isCrashed(before)) watched.watch = watch.stopped(watched.watch)
   }
   settle(turn, watched)

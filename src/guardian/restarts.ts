@@ -43,7 +43,7 @@ export function tryRestarts(turn: Turn, hub: WatchedHub, due: WatchedApp[]): voi
   }
 }
 
-/** Whether nothing stands in the way of a restart that is due; if something does, that is followed. */
+/** Whether a due restart may run. If not, it stays due, or this postpones it, cancels it or gives up. */
 function mayRestart(turn: Turn, watched: WatchedApp, situation: Situation): boolean {
   const found = turn.decisions.obstacle(situation)
   if (found === undefined || found === 'hold') return found === undefined

@@ -14,7 +14,7 @@ type SavedName = (typeof NAMES)[number]
 export const isSavedName = (name: string): name is SavedName => NAMES.some((one) => one === name)
 
 export class SavedStates {
-  /** By hub and app; the entry of the hub itself has an empty name. */
+  /** Keyed by hub and app; the entry of the hub itself has an empty name. */
   readonly #hubs = new Map<string, Map<string, Partial<Record<SavedName, string>>>>()
   /** Apps that were gone, by hub and app. */
   readonly #gone = new Map<string, Map<string, GoneApp>>()

@@ -38,7 +38,7 @@ export interface Device {
   readonly origin: { readonly name: string; readonly sw_version: string; readonly support_url: string }
   /** The default for its components. */
   readonly availability: readonly Availability[]
-  /** By the key of the entity or trigger. */
+  /** Keyed by entity or trigger. */
   readonly components: ReadonlyMap<string, OfferedComponent>
 }
 

@@ -1,4 +1,4 @@
-/** What an entity may be, platform by platform: a row that Home Assistant would refuse does not compile. */
+/** Types of the entities of each platform: a row that Home Assistant would refuse does not compile. */
 
 import type { CommandName } from '../contract/commands.ts'
 import type { EventType } from '../contract/events.ts'

@@ -36,7 +36,7 @@ export interface Endpoint extends EndpointCall {
 const MAX_PATH = 512
 const MAX_QUERY = 2048
 
-/** @throws HubError `invalid_argument` for what a hub may take for something else */
+/** @throws HubError `invalid_argument` if a hub could misinterpret the call */
 export function readEndpoint(call: EndpointCall): Endpoint {
   const { section, item, method, path = '', query = {}, body } = call
   if (section === 'manager' && !/^[a-z][a-z0-9-]{0,63}$/.test(item))

@@ -56,7 +56,7 @@ export class HubError extends Error {
   }
 }
 
-/** @throws anything that is no HubError: a mistake in this program, which no retry mends. */
+/** @throws anything that is no HubError: a bug in hub2mqtt; retrying does not help */
 export function asHubError(error: unknown): HubError {
   if (error instanceof HubError) return error
   throw error
@@ -72,7 +72,7 @@ export async function unless<T>(codes: readonly HubErrorCode[], read: Promise<T>
   }
 }
 
-/** What only a person can mend is tried again slowly. */
+/** Errors that only a person can fix are retried slowly. */
 const PERSON_RETRY_MS = 60_000
 
 /** How long to wait before trying again what failed, in milliseconds. */

@@ -1,4 +1,4 @@
-/** A hub's failure in words for its owner: what was found at its address, and what mends it. */
+/** Explains a hub failure to the user: what was found at its address, and how to fix it. */
 import { type Advice, advice, namesOfCertificate, OUTDATED, systemCode, WRONG_NAME } from '../base/failures.ts'
 import type { HubError, HubErrorCode } from './errors.ts'
 

@@ -18,7 +18,7 @@ export interface RestOptions {
   readonly timeoutMs: number
   /** Requests under way at once. */
   readonly maxRequests: number
-  /** Called right before each request goes out; what it throws ends the call, and nothing was sent. */
+  /** Called right before each request. If it throws, the request is not sent and the call fails. */
   readonly mayAsk?: (() => void) | undefined
   /** The last connection has ended: the next one may lead to something else. */
   readonly onDisconnected?: (() => void) | undefined

@@ -28,7 +28,7 @@ interface RealtimeOptions {
   readonly settleMs: number
   /** Called when the connection is there, before it is shown the key; a HubError ends the session. */
   readonly prove: () => Promise<void>
-  /** Called right before each message that asks for something; what it throws ends the session. */
+  /** Called right before each request message. If it throws, the session ends. */
   readonly mayAsk?: (() => void) | undefined
   /** Only the time until it has settled is left. */
   readonly onSubscribed?: () => void

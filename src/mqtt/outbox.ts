@@ -47,7 +47,7 @@ export class Outbox {
   readonly #byTopic: boolean
   readonly #disconnected: OutboxLimits
   readonly #ageMs: number
-  /** By topic or all under one key, that whose turn it is first. None is empty. */
+  /** Queues by topic, or one queue for all. The next one to send from comes first. Empty queues are removed. */
   readonly #queues = new Map<string, Fifo<Outgoing>>()
 
   /**

@@ -105,7 +105,7 @@ export class PacketFilter {
     this.#done += size
     // A copy: a view would keep the network buffer.
     if (begin < LOOKED_AT) this.#cut?.push(Buffer.from(data.subarray(at, at + Math.min(size, LOOKED_AT - begin))))
-    // Two bytes of packet id, then the reason. Without one it says that the broker has taken the publish.
+    // A PUBACK has two bytes of packet id, then the reason. No reason means success.
     if (this.#first >> 4 === PUBACK && begin <= 2 && this.#done > 2) replaceReason(data, at + 2 - begin)
     return size
   }

@@ -72,9 +72,10 @@ export class SessionSetup {
   }
 
   /**
-   * Subscribes to the watched filters, after the read-back has unsubscribed them: Mosquitto 2.0 takes no other options for
-   * a filter that is subscribed. A broker may take `nl` as a reason to keep back also what an earlier connection of this
-   * client has stored, so the read-back goes without. The broker handles this before any publish that follows.
+   * Subscribes to the watched filters, after the read-back has unsubscribed them: Mosquitto 2.0 does not change the
+   * options of an existing subscription. With `nl`, a broker may also hold back messages that an earlier connection of
+   * this client stored, so the read-back subscribes without it. The broker handles this before any publish that
+   * follows.
    */
   #watch(): void {
     if (this.#connection.protocol !== '5') return

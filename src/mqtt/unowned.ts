@@ -18,7 +18,7 @@ interface Found {
 
 export class Unowned {
   readonly #found = new Map<string, Found>()
-  /** By topic. */
+  /** Keyed by topic. */
   readonly all: ReadonlyMap<string, Found> = this.#found
   #length = 0
 

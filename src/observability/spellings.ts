@@ -131,7 +131,7 @@ const hashOf = (first: number, second: number) => (first * 128 + second) & (TABL
 const pairIn = (text: string) => pairOf(text.charCodeAt(0), text.charCodeAt(1))
 
 export class Spellings {
-  /** By their first two code units. */
+  /** Keyed by their first two code units. */
   readonly #secrets = new Map<number, string[]>()
   readonly #hashes = new Uint8Array(TABLE_SIZE)
   readonly #longest: number
@@ -196,7 +196,7 @@ export class Spellings {
     const first = text.charCodeAt(at)
     const second = text.charCodeAt(at + 1)
     if (!isSign(first) && !isSign(second)) return this.#longestOf(text, at, first, second)
-    // Once each, as of what is encoded many times all levels may be the same.
+    // Check each pair once: text that is encoded many times may be the same at every level.
     const pairs = new Set<number>()
     for (const { code, end } of [{ code: first, end: at + 1 }, ...encodedAt(text, at)]) {
       if (code > 0xffff) pairs.add(pairIn(String.fromCodePoint(code)))

@@ -27,7 +27,7 @@ const LOOK_MS = 1_000
 const AWAY_MS = 300_000
 /** A start or an install takes that long. */
 const LATE_MS = 90_000
-/** So often a hub is asked for what it says that it did. */
+/** How often to request a change: a hub may confirm one that it has not made. */
 const ASKS = 3
 
 /**

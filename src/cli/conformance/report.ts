@@ -121,7 +121,7 @@ function fieldsOf(records: Reading['records']): Record<string, string> {
   return Object.fromEntries(sorted.map(([name, found]) => [name, [...found].sort().join(' | ')]))
 }
 
-/** Whether hub2mqtt takes that for a list of apps: it bears a few entries that are none. */
+/** Whether hub2mqtt accepts the value as a list of apps. It tolerates a few invalid entries. */
 function isList(value: unknown): boolean {
   try {
     decodeApps(value)

@@ -26,7 +26,7 @@ export function examineFleet(held: Held, topics: Topics, membership: Membership)
   findings.push(ok(`the fleet with the base topic ${topics.base} is ${state}${count}`))
   // What a fleet that has ended has published says nothing of the next one.
   if (state !== 'online' || fleet === undefined) return findings
-  // Members that go by another configuration take hubs for theirs that others have.
+  // Members with different configurations can claim the same hub.
   if (fleet.mode !== mode) {
     const text = `its members share the hubs ${WAYS[fleet.mode]}, and this configuration says ${WAYS[mode]}`
     findings.push(problem(text, 'give all members the same configuration, and restart them'))

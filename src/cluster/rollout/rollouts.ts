@@ -47,7 +47,7 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
   #progress: Progress | undefined
   /** While a rollout is under way or looked for; takes each answer of this process. Changed here alone. */
   client: Client | undefined
-  /** The one that ended here last. */
+  /** The last rollout that ended in this process. */
   #last: Progress | undefined
   /** Topics of records that the link holds. */
   readonly held = new Set<string>()

@@ -18,9 +18,8 @@ export interface InstallRequest {
 }
 
 /**
- * Each method but the reading ones resolves when what it promises is on disk and the app has begun to change; what
- * becomes of it then is told as events. They throw a `HubError` for what the hub refuses. The caller has made sure that
- * the app is there.
+ * Methods that write resolve when the change is on disk and the app has started to change. Later progress is sent as
+ * events. They throw a `HubError` for what the hub refuses. The caller has made sure that the app is there.
  */
 export interface HubApps {
   /** The records as the next answer shows them. */
@@ -40,7 +39,7 @@ export interface HubApps {
   collectGarbage(id: string): void | Promise<void>
   /** What the app has written to its standard output and error, the latest; `undefined` where it is no process. */
   output(id: string): string | undefined
-  /** By language: the texts of the app. */
+  /** The texts of the app, keyed by language. */
   locales(id: string): Readonly<Record<string, unknown>>
   /** Asks an app's own web API. @throws HubError 404 where the app has no such endpoint, 503 where it does not run */
   request(id: string, request: AppRequest): Promise<unknown>

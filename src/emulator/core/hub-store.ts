@@ -33,7 +33,7 @@ export const MAX_SETTING_BYTES = 256 * 1024
 /** The oldest of more are forgotten. */
 export const MAX_NOTIFICATIONS = 1000
 
-/** Forgets everything with the process. `now` in epoch milliseconds. */
+/** Keeps everything in memory only. `now` returns epoch milliseconds. */
 export function hubStoreInMemory(now: () => number): HubStore {
   const settings = new Map<string, Map<string, unknown>>()
   let notifications: StoredNotification[] = []

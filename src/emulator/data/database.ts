@@ -100,7 +100,7 @@ function transaction<T>(sql: DatabaseSync, task: () => T): T {
 /** Everything is checked before anything is changed, so that a file that is not ours stays as it is. */
 function look(path: string): void {
   if (!existsSync(path)) return
-  // Who may write brings in a log when it closes; who may not leaves an empty one where there was none.
+  // A writable connection merges the WAL on close; a read-only one leaves an empty WAL if there was none.
   useFile(path, { readOnly: existsSync(`${path}-wal`) }, (sql) => check(sql, path)).close()
 }
 

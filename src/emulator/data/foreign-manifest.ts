@@ -34,7 +34,7 @@ export function adapted(
   }
 }
 
-/** In English where it can be. */
+/** Prefers the English text. */
 function textOf(value: unknown): unknown {
   if (!isRecord(value)) return value
   const [, text] = Object.entries(value).find(([language, one]) => language === 'en' && isText(one)) ?? []

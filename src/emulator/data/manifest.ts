@@ -101,7 +101,10 @@ export type Manifest = Readonly<v.InferOutput<typeof ManifestSchema>>
 /** Told what a manifest has that this hub ignores. */
 export type Warn = (warning: string) => void
 
-/** The manifest of the app in a folder. @throws ManifestError where there is none, or the app cannot be what it says */
+/**
+ * Reads the manifest of the app in a folder.
+ * @throws ManifestError if the folder has no manifest, or the manifest is invalid or does not fit the app's files
+ */
 export function readManifest(folder: string, warn?: Warn): Manifest {
   const path = join(folder, MANIFEST_FILE)
   const manifest = parseManifest(readText(path), path, warn)

@@ -64,10 +64,10 @@ export class Channel {
     socket.once('close', () => this.end())
   }
 
-  /** Tells the app, unless it does not read: then it misses this. */
+  /** Sends a message to the app; drops it if the app does not read. */
   tell(message: HubMessage): void {
     if (this.#ended) return
-    if (this.#socket.writableLength > MOST_UNREAD) return void this.#noteOnce('the app does not read what it is told')
+    if (this.#socket.writableLength > MOST_UNREAD) return void this.#noteOnce('the app does not read its messages')
     this.#socket.write(`${JSON.stringify(message)}\n`)
   }
 

@@ -25,7 +25,7 @@ export interface App {
   readonly version: string
   /** The app's own web API, `/api/app/<id>/…`. */
   readonly api: Record<'get' | 'post' | 'put' | 'delete', AddRoute>
-  /** Tells everybody who listens to this app. */
+  /** Emits an event to all listeners of this app. */
   emit(event: string, payload?: unknown): void
   /** Runs `listener` when the hub ends the app, which has two seconds for it. */
   on(event: 'stop', listener: () => unknown): void
@@ -74,7 +74,10 @@ export interface Settings {
   set(name: string, value: unknown): Promise<void>
   unset(name: string): Promise<void>
   all(): Promise<Record<string, unknown>>
-  /** Somebody else has changed a setting; `undefined` when it is gone. */
+  /**
+   * Runs `listener` when something other than the app changes a setting. `value` is `undefined` if the setting was
+   * removed.
+   */
   on(event: 'change', listener: (name: string, value: unknown) => unknown): void
   off(event: 'change', listener: (name: string, value: unknown) => unknown): void
 }

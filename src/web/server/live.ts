@@ -89,7 +89,7 @@ export class LiveChannel {
     const now = clock.elapsed()
     const client: Client = { socket, view, most: 0, behind: true, heardAt: now, pingedAt: now }
     this.#clients.add(client)
-    // Left out until it has its snapshot.
+    // The client gets no frames until it has its snapshot.
     const end = this.#feed.subscribe((frame) => this.#send(client, frame), view)
     socket.on('pong', () => {
       client.heardAt = clock.elapsed()

@@ -20,7 +20,7 @@ export class LoginLimit {
     this.#all = new Bucket(clock, OF_ALL)
   }
 
-  /** Counts a try. Returns 0, or for how many milliseconds there is none. */
+  /** Counts an attempt and returns 0, or returns the milliseconds until the next attempt is allowed. */
   take(address: string): number {
     const key = networkOf(address)
     const known = this.#buckets.get(key)

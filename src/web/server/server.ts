@@ -45,11 +45,11 @@ const TIMEOUT_MS = 5000
 const FAILED = 'a question over HTTP could not be answered'
 /** How long pending answers may take to leave at the end. */
 const SENDING_MS = 500
-/** For the headers, which clients send at once. */
+/** Time limit for the headers; clients send them at once. */
 const HEADERS_TIMEOUT_MS = 2000
 const MAX_HEADER_BYTES = 8 * 1024
 
-/** Of every answer, unless a reply says otherwise. */
+/** Headers of every answer, unless a reply says otherwise. */
 const HEADERS = new Map([
   ['cache-control', 'no-store'],
   ['x-content-type-options', 'nosniff'],
@@ -124,7 +124,7 @@ async function upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, o
 
 type MaybeReply = Reply | undefined | Promise<Reply | undefined>
 
-/** `undefined` if something else answers. A name of somebody else is refused before anything looks at the path. */
+/** `undefined` if something else answers. A foreign host name is refused before the path is read. */
 async function replyTo(
   request: IncomingMessage,
   options: HttpOptions,

@@ -239,6 +239,6 @@ describe('an app that does not keep to the rules harms nobody else', () => {
     hub.apps.disable(APP)
     for (const answer of await Promise.all(waiting)) expect(answer).toMatchObject({ status: 503 })
     await hub.untilState('stopped')
-    expect(hub.apps.output(APP)).toContain('does not read what it is told')
+    expect(hub.apps.output(APP)).toContain('does not read its messages')
   })
 })

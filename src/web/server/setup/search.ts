@@ -15,7 +15,9 @@ export interface FoundHub {
   readonly name: string
 }
 
-/** A Homey Pro announces the first one, with `name` in its text; a Self-Hosted Server only the other. */
+/**
+ * A Homey Pro announces HUB_SERVICE, with `name` in its TXT record. A Self-Hosted Server announces only WEB_SERVICE.
+ */
 const HUB_SERVICE = '_homey._tcp.local'
 const WEB_SERVICE = '_http._tcp.local'
 

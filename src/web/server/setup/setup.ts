@@ -82,7 +82,7 @@ export class Setup {
     return await this.#paced(() => this.#tryBroker(config))
   }
 
-  /** One test at a time, and a few in a minute: each connects to an address that somebody typed. @throws Refusal */
+  /** One test at a time, and a few in a minute: each connects to an address that the user entered. @throws Refusal */
   async #paced(test: () => Promise<SetupTest>): Promise<SetupTest> {
     const now = this.#options.clock.elapsed()
     this.#tests = this.#tests.filter((at) => now - at < MINUTE_MS)

@@ -28,7 +28,7 @@ const text = defineStrings('bulk', {
 })
 
 const NOTHING: ReadonlySet<string> = new Set()
-/** By their topics. */
+/** The topics of the selected apps. */
 export const selected = signal(NOTHING)
 
 export function toggleSelected(topic: string): void {
