@@ -106,7 +106,8 @@ function ofDevice(device: DiscoveryTopic, payload: string | undefined, state: Ow
   if (payload !== undefined && !isOfBridge(payload)) return FOREIGN
   const name = nameIn(device.owner.hubId)
   // The devices of a hub by its name go once it shows an id.
-  const owner = hub ?? (name === undefined ? undefined : hubs.get(name)?.hub)
+  const served = name === undefined ? undefined : hubs.get(name)?.hub
+  const owner = hub ?? (served?.status.id ? served : undefined)
   if (owner === undefined && isShared) return PEER
   // A hub that shows no id at the moment may be the one of this device.
   const mayBeIts = name === undefined && hubs.values().some((one) => one.hub.status.id === null)
