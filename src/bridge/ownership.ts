@@ -70,6 +70,11 @@ export function knowsAll(hubs: OwnershipState['hubs']): boolean {
   return hubs.entries().every(([name, { hub }]) => hub.apps.complete && hubIdOf(name, hub.status) !== null)
 }
 
+/** A hub that shows no id may be one whose id only the broker knows. */
+function showIds(hubs: OwnershipState['hubs']): boolean {
+  return hubs.values().every(({ hub }) => hub.status.id !== null)
+}
+
 function ofRow(topic: string, own: OwnTopic, state: OwnershipState): Ownership {
   const { name, row, owner } = own
   const { hubs, live, former, rollouts } = state
@@ -109,8 +114,6 @@ function ofDevice(device: DiscoveryTopic, payload: string | undefined, state: Ow
   const served = name === undefined ? undefined : hubs.get(name)?.hub
   const owner = hub ?? (served?.status.id ? served : undefined)
   if (owner === undefined && isShared) return PEER
-  // A hub that shows no id at the moment may be the one of this device.
-  const mayBeIts = name === undefined && hubs.values().some((one) => one.hub.status.id === null)
-  const isKnown = owner === undefined ? knowsAll(hubs) && !mayBeIts : owner.apps.complete
+  const isKnown = owner === undefined ? knowsAll(hubs) && (name !== undefined || showIds(hubs)) : owner.apps.complete
   return isKnown && unread.size === 0 ? { ...waits, verdict: 'clear' } : waits
 }

@@ -32,7 +32,7 @@ export interface Fleet {
 /** `index` from 0; people count from 1. */
 export const shardName = (index: number) => `shard-${index + 1}`
 
-/** Members whose number is configured: each serves its share, whoever else is there, and nobody takes over. */
+/** Members with configured numbers: each serves its share, and no other member takes it over. */
 export function staticFleet(index: number, count: number, resources: () => readonly string[]): Fleet {
   const member = shardName(index)
   const names = Array.from({ length: count }, (_, i) => shardName(i))

@@ -62,6 +62,10 @@ const HEADERS = new Map([
 export async function listen(options: HttpOptions): Promise<HttpListener> {
   const { host, port, handler, log } = options
   const unanswered = new Set<ServerResponse>()
+  const endOnError = (stream: { destroy(): void }) => (err: unknown) => {
+    log.warn({ err }, FAILED)
+    stream.destroy()
+  }
   const server = createServer(
     {
       maxHeaderSize: MAX_HEADER_BYTES,
@@ -73,10 +77,7 @@ export async function listen(options: HttpOptions): Promise<HttpListener> {
     (request, response) => {
       unanswered.add(response)
       response.once('close', () => unanswered.delete(response))
-      answer(request, response, options).catch((err: unknown) => {
-        log.warn({ err }, FAILED)
-        response.destroy()
-      })
+      answer(request, response, options).catch(endOnError(response))
     },
   )
   boundConnections(server, MAX_CONNECTIONS)
@@ -84,7 +85,7 @@ export async function listen(options: HttpOptions): Promise<HttpListener> {
     socket.on('error', () => socket.destroy())
     // Its answer must not overtake that to an earlier request of the connection.
     if ([...unanswered].some((response) => response.socket === socket)) socket.destroy()
-    else void upgrade(request, socket, head, options)
+    else upgrade(request, socket, head, options).catch(endOnError(socket))
   })
   server.setTimeout(2 * TIMEOUT_MS)
   await new Promise<void>((resolve, reject) => {
@@ -105,21 +106,16 @@ async function answer(request: IncomingMessage, response: ServerResponse, option
 }
 
 async function upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, options: HttpOptions): Promise<void> {
-  const { handler, log } = options
+  const { handler } = options
   const takeOver = () => (handler ? handler.upgrade(request, socket, head) : text(404, ''))
   const reply = await replyTo(request, options, takeOver)
   if (reply === undefined) return
-  try {
-    const response = new ServerResponse(request)
-    response.setHeaders(HEADERS)
-    response.setHeader('connection', 'close')
-    response.assignSocket(request.socket)
-    response.once('finish', () => socket.end())
-    send(request, response, reply)
-  } catch (err) {
-    log.warn({ err }, FAILED)
-    socket.destroy()
-  }
+  const response = new ServerResponse(request)
+  response.setHeaders(HEADERS)
+  response.setHeader('connection', 'close')
+  response.assignSocket(request.socket)
+  response.once('finish', () => socket.end())
+  send(request, response, reply)
 }
 
 type MaybeReply = Reply | undefined | Promise<Reply | undefined>
