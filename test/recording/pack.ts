@@ -62,15 +62,19 @@ function mapStage({ name, live, retained }: Stage, change: (seen: Seen) => Seen)
   }
 }
 
-const LINE = 120
-
-/** As the formatter of the repository leaves it: lists of short texts on one line. */
+/** A message, or a piece of a payload, is one line, so that each shows as one in a difference. */
 export function print(recording: Recording): string {
-  const text = JSON.stringify(recording, null, 2)
-  const list = /^( +"[^"]*": )\[\n((?: +"(?:[^"\\]|\\.)*",?\n)+) +\](,?)$/gm
-  const lists = text.replace(list, (long: string, head: string, items: string, comma: string) => {
-    const line = `${head}[${items.trim().split(/,\n +/).join(', ')}]${comma}`
-    return line.length <= LINE ? line : long
-  })
-  return `${lists}\n`
+  return `${lines(recording, '')}\n`
+}
+
+function lines(value: unknown, indent: string): string {
+  if (typeof value !== 'object' || value === null || 'payload' in value) return JSON.stringify(value)
+  const inner = `${indent}  `
+  const list = Array.isArray(value)
+  const entries = Object.entries(value).map(
+    ([key, each]) => `${list ? '' : `${JSON.stringify(key)}: `}${lines(each, inner)}`,
+  )
+  const [open, close] = list ? '[]' : '{}'
+  if (list ? entries.length < 2 : entries.length === 0) return `${open}${entries.join('')}${close}`
+  return `${open}\n${inner}${entries.join(`,\n${inner}`)}\n${indent}${close}`
 }
