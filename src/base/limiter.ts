@@ -14,7 +14,7 @@ export interface LimiterOptions extends Limits {
   readonly maxWaiting?: number
   /** How long work keeps a slot without saying that it goes well, in milliseconds; default: until it ends. */
   readonly patienceMs?: number
-  /** What is thrown where too many wait, and where the deadline passes. */
+  /** The errors thrown if too many wait, and if the deadline passes. */
   readonly refusal?: (why: 'busy' | 'expired') => Error
 }
 
@@ -66,7 +66,7 @@ export class Limiter {
   }
 
   /**
-   * Does the work as soon as it may begin: at once where nothing waits and a slot is free.
+   * Does the work as soon as it may begin: at once if nothing waits and a slot is free.
    * @throws what `refusal` makes of `busy` and `expired`
    */
   async run<T>(turn: Turn, work: (slot: Slot) => Promise<T>): Promise<T> {

@@ -1,10 +1,10 @@
-/** The order of versions: that of semantic versioning, where missing parts count as 0. */
+/** The order of versions: that of semantic versioning; missing parts count as 0. */
 
 /** As text of a version may be: `1.2`, `1.2.3`, `2.0.0-beta.1`, `1.0.0+7`. */
 export const VERSION =
   /^\d{1,9}(\.\d{1,9}){0,3}(-[0-9A-Za-z]+([.-][0-9A-Za-z]+)*)?(\+[0-9A-Za-z]+([.-][0-9A-Za-z]+)*)?$/
 
-/** Negative where `one` is older than `other`, 0 where neither is. What follows a `+` does not count. */
+/** Negative if `one` is older than `other`, 0 if neither is. What follows a `+` is ignored. */
 export function compareVersions(one: string, other: string): number {
   const [a, b] = [parse(one), parse(other)]
   const length = Math.max(a.numbers.length, b.numbers.length)

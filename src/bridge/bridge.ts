@@ -311,7 +311,7 @@ export class Bridge {
     return this.#prefixes.learn(topic, payload)
   }
 
-  /** Another client published where only the bridge should. */
+  /** Another client published on a topic of the bridge. */
   #onTouched(topic: string, payload: string): void {
     const { topics, hubs, fleet } = this.#options
     const own = topics.parse(topic)

@@ -337,7 +337,7 @@ const FULL = 'Too many writes within five minutes for another one to be remember
 
 /**
  * A generic call as the command that its input makes of it; itself if the input is invalid. Known before the input is
- * checked, and also where the answer comes from memory, as the audit log needs it.
+ * checked, and also if the answer comes from memory, as the audit log needs it.
  */
 function effective(request: Request, row: HubCommand, reading: Reading<unknown>): HubCommand {
   try {

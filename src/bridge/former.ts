@@ -43,7 +43,7 @@ export class Prefixes {
   #doubtful = false
   readonly #isPublishing: boolean
 
-  /** `topic` is where they are remembered. `isPublishing`: something is to be under the present one. */
+  /** `topic` remembers them. `isPublishing`: something is to be under the present one. */
   constructor(present: string, topic: string, isPublishing = false) {
     this.#present = present
     this.#topic = topic

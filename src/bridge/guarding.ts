@@ -51,7 +51,7 @@ export interface GuardedHub {
   readonly takesVersion: () => boolean
   /**
    * Reads an app anew; what that changes is known before the answer. Returns whether it could be read, which it cannot
-   * where the hub has it no more.
+   * if the hub no longer has it.
    */
   readonly read: (app: string) => Promise<boolean>
   /**

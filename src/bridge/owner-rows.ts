@@ -17,7 +17,7 @@ type Places = { readonly [K in OwnerKind]: readonly Place<K>[] }
 export type RowTable = ReturnType<typeof rowTable>
 
 /**
- * The rows that configuration asks for, and where they go: what all owners have in common.
+ * The rows that configuration asks for, and their target: what all owners have in common.
  * @param applies whether configuration asks for the rows with this condition
  */
 export function rowTable(
@@ -63,7 +63,7 @@ export class OwnerRows<K extends OwnerKind> {
     for (const place of this.#rows) if (place.row.hasUsage) this.#hold(place, this.#facts)
   }
 
-  /** Clears everything, also where nothing is known: the broker may hold more. */
+  /** Clears everything, even unknown topics: the broker may hold more. */
   clear(): void {
     this.#facts = undefined
     for (const place of this.#rows) this.#table.link.hold(this.#topic(place), null)

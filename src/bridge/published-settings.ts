@@ -10,7 +10,7 @@ import { OwnerRows } from './owner-rows.ts'
 
 type Published = BridgeSettings['settings']['publish']
 
-/** A state is read by people and automations; what is larger is a database and stays where it is. */
+/** A state is read by people and automations; a larger value is a database and is not published. */
 const MAX_LENGTH = 64 * 1024
 
 /** Failures that do not concern a single setting: the next one would fail in the same way. */

@@ -46,7 +46,7 @@ export interface Target {
   /** The decoded argument of the topic; empty if the row has none. */
   readonly argument: string
   /**
-   * Runs an operation of the hub, and again where the hub puts it off (429), as long as the command may begin. As
+   * Runs an operation of the hub, and again if the hub puts it off (429), as long as the command may begin. As
    * each request leaves it is asked again whether the command is permitted.
    */
   readonly call: Hub['call']
@@ -78,11 +78,11 @@ export interface HubCommand<T = unknown> extends Common<T> {
   readonly target: 'app' | 'hub'
   /** `null`: its input says which, or it is unknown. */
   readonly operation: OperationName | null
-  /** Changes something on the hub: never repeated, audited, refused where only reading is allowed. By its operation. */
+  /** Changes something on the hub: never repeated, audited, refused if only reading is allowed. By its operation. */
   readonly write: boolean
   /** Whether it may be used unless configuration says otherwise (default true). */
   readonly allowed?: false
-  /** What no command may do where this one is denied. */
+  /** What no command may do if this one is denied. */
   readonly capabilities?: readonly Capability[]
   /** What it does, if not its `capabilities`; without an input, what it does with any. */
   readonly capabilitiesOf?: (input: T | undefined) => readonly Capability[]
@@ -101,7 +101,7 @@ interface BridgeCommand<T = unknown> extends Common<T> {
   readonly target: 'bridge'
   /** Whether it is logged, as every write is. */
   readonly audited?: true
-  /** Changes something on hubs: refused where only reading is allowed. */
+  /** Changes something on hubs: refused if only reading is allowed. */
   readonly write?: true
   /** Whether it may be used unless configuration says otherwise (default true). */
   readonly allowed?: false

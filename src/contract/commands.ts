@@ -1,5 +1,5 @@
 /**
- * Every command, one row each: where it comes in, what it takes, which operation of the hub it needs, and what it
+ * Every command, one row each: its address, what it takes, which operation of the hub it needs, and what it
  * does. Dispatch, checks, the hub's list of commands and the documentation follow from this table.
  */
 import * as v from 'valibot'

@@ -62,7 +62,7 @@ export function decodeId(encoded: string): string | undefined {
 }
 
 /**
- * What stands for the id of a hub: its own, or by its name in the configuration where it shows none. An id comes from an
+ * What stands for the id of a hub: its own, or its name in the configuration if it shows none. An id comes from an
  * HTTP header, which never begins with a space. `null`: it has not answered yet, and may well have one. Never change it.
  */
 export function hubIdOf(name: string, { id, api }: Pick<HubStatus, 'id' | 'api'>): string | null {

@@ -34,7 +34,7 @@ export function isErrorCode(text: string): text is ErrorCode {
 export class CommandError extends Error {
   override readonly name = 'CommandError'
   readonly code: ErrorCode
-  /** HTTP status of the hub's answer, where there was one. */
+  /** HTTP status of the hub's answer, if there was one. */
   readonly status: number | null
   /** Further data of the answer; `undefined`: none. */
   readonly data: Json | undefined

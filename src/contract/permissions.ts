@@ -53,7 +53,7 @@ export function isGuarded({ guard, updates }: Pick<Rules, 'guard' | 'updates'>):
 /** Cached by the configuration, which is replaced as a whole. */
 const policies = new WeakMap<Rules, CommandPolicy>()
 
-/** What the configuration allows, the guardian's command included where it is on. */
+/** What the configuration allows, the guardian's command included if it is on. */
 export function policyOf(rules: Rules): CommandPolicy {
   const known = policies.get(rules)
   if (known !== undefined) return known

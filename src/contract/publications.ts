@@ -1,6 +1,7 @@
 /**
- * Every topic that the bridge writes, one row each: where, of what, when, what it holds, and how that follows from the
- * facts. The engine that publishes, the read-back, the sweep, the entities and the documents follow from this table.
+ * Every topic that the bridge writes, one row each: its topic, its owner, when it is published, its payload, and how
+ * that follows from the facts. The engine that publishes, the read-back, the sweep, the entities and the documents
+ * follow from this table.
  *
  * The answers to commands are not here: each has its topic from the command's.
  */
@@ -92,7 +93,7 @@ interface Row<S> {
 export interface Held<K extends OwnerKind, S extends v.GenericSchema = v.GenericSchema> extends Row<S> {
   readonly retained: true
   readonly of: K
-  /** Only where configuration asks for it; default always. */
+  /** Only if configuration asks for it; default always. */
   readonly when?: 'discovery' | 'settings.publish' | 'guard' | 'fleet'
   /** `null`: nothing is to be held. `undefined`: not known yet, the broker keeps what it has. */
   readonly render: (facts: Facts[K]) => v.InferOutput<S> | null | undefined
@@ -327,7 +328,7 @@ export type PublicationParameters<N extends PublicationName> = {
 }
 export type Payload<N extends PublicationName> = v.InferOutput<Publications[N]['schema']>
 
-/** Any row, where its own types do not matter. */
+/** Any row, for code to which its types do not matter. */
 export type Publication =
   | { readonly [K in OwnerKind]: Held<K> }[OwnerKind]
   | HeldElsewhere<v.GenericSchema>

@@ -46,5 +46,5 @@ export interface RolloutStep {
 /** With an error code of an answer; or `crashed`, `not_running`: the hub carried it out, and the app does not run well. */
 export type RolloutFailure = Omit<Rollout['failed'][number], keyof RolloutStep>
 
-/** What is kept of a rollout on the broker: all that a successor needs to go on where it was. */
+/** What the broker keeps of a rollout: all that a successor needs to continue it. */
 export type Rollout = Readonly<v.InferOutput<typeof ROLLOUT>>

@@ -148,7 +148,7 @@ export function createTopics(base: string, member?: string, alone = false) {
 /** First levels that are no hub's. */
 const NO_HUBS: ReadonlySet<string> = new Set(['bridge', 'fleet', 'rollout'])
 
-/** `undefined` where a level names nothing that there could be. */
+/** `undefined` if a level cannot be a name. */
 function ownerOf(kind: Publication['of'], { hub, app, name }: Parameters): Owner | undefined {
   if (kind === 'bridge') return { kind }
   if (hub === undefined || NO_HUBS.has(hub) || kind === 'device') return undefined

@@ -7,7 +7,7 @@ import type { Target } from './command.ts'
 import { CommandError } from './errors.ts'
 
 /**
- * Resolves to what the hub said, or to `null` where only a look shows that the write is done.
+ * Resolves to what the hub said, or to `null` if only a look shows that the write is done.
  * @throws CommandError `outcome_unknown`, or the HubError of the write
  */
 export async function confirmed<T>(write: Promise<T>, look: ReturnType<typeof lookFor>): Promise<T | null> {

@@ -26,7 +26,7 @@ export interface Software {
 /** What an entity's row leaves open: which device it is on. */
 export interface Place {
   readonly objectId: string
-  /** What the device is, where that is software with versions of its own. */
+  /** The device's model, if it is software with its own versions. */
   readonly software?: Software | undefined
   readonly stateTopic: (entity: Entity) => string | undefined
   readonly commandTopic: (entity: Entity) => string | undefined

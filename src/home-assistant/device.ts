@@ -155,7 +155,7 @@ export function deviceDiffers({ before, after }: Change): boolean {
 /** What the device of an app is made from. */
 const SHOWN = ['id', 'name', 'version', 'author', 'origin'] as const satisfies readonly (keyof App)[]
 
-/** The public store, where each app has a page under its id. */
+/** The public store: each app has a page under its id. */
 const STORE = 'https://homey.app/a/'
 
 /** An address of the bridge's own listener. */

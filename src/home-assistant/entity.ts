@@ -37,7 +37,7 @@ interface Common<D extends DeviceKind> {
   readonly icon?: `mdi:${string}`
   /** What must be online for it to be of use; default: bridge and hub, for the bridge's own the bridge. */
   readonly needs?: 'bridge' | 'nothing'
-  /** Only where the guardian is on. */
+  /** Only if the guardian is on. */
   readonly when?: 'guard'
   /** The setting that it is about. */
   readonly setting?: string
@@ -105,7 +105,7 @@ type ByPlatform<D extends DeviceKind> =
   | ({
       readonly platform: 'event'
       readonly types: readonly EventType[]
-      /** Further ones where the guardian is on. */
+      /** Further ones if the guardian is on. */
       readonly guardTypes: readonly EventType[]
     } & Reads<D>)
   | ({ readonly platform: 'notify' } & Sends<D> & Renders)

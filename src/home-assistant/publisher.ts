@@ -28,7 +28,7 @@ interface PublisherOptions {
   readonly form: Form
   /** Devices a second after the first few; 0: no limit but the broker's. */
   readonly rate: number
-  /** Whether there is something to do that comes first, where there is no limit; default: never. */
+  /** Whether other work comes first. Such work is not limited; default: never. */
   readonly isBusy?: () => boolean
 }
 

@@ -9,7 +9,7 @@ export interface Trigger {
   readonly key: `trigger_${EventType}`
   /** Whoever builds an automation chooses it by this word. */
   readonly event: EventType
-  /** Only where the guardian is on. */
+  /** Only if the guardian is on. */
   readonly when?: 'guard'
   readonly reads: 'appEvent'
   readonly template: Template<keyof Payload<'appEvent'> & string>

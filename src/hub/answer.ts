@@ -62,7 +62,7 @@ export function isGreeting(answer: Answer): boolean {
 
 /**
  * Whether an answer to a request with the key is the hub's own. A hub that `signs` such answers signs each of them; of
- * another one JSON and nothing count, and text where `takesText`.
+ * another one JSON and nothing count, and text if `takesText`.
  */
 export function isHubs(answer: Answer, signs: boolean, takesText = false): boolean {
   if (header(answer, 'x-homey-id') !== null) return true

@@ -110,7 +110,7 @@ export type AppList = ReadonlyMap<string, AppPatch | undefined>
 
 export type Apps = ReadonlyMap<string, App>
 
-/** One app before and after; `undefined` on a side where it is not there. Never equal on both sides. */
+/** One app before and after; `undefined` on the side that lacks it. Never equal on both sides. */
 export interface Change {
   readonly id: string
   readonly before: App | undefined

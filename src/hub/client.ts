@@ -151,7 +151,7 @@ export class HubClient {
     return this.hub.close()
   }
 
-  /** A read counts where it is a success that the hub has answered itself. @throws HubError */
+  /** A read counts if it is a success that the hub itself has answered. @throws HubError */
   #checkRead(answer: Answer, refused: () => HubError): void {
     const { status } = answer
     if (!isSuccess('GET', status)) throw refused()

@@ -62,7 +62,7 @@ function decodeLife(record: Record<string, unknown>, clean: Clean): Writable<App
   if (enabled !== undefined) patch.enabled = boolean(enabled)
   if (state !== undefined) patch.state = STATES.get(state) ?? null
   if (crashed !== undefined) patch.crashed = boolean(crashed)
-  // Only newer hubs have the state; where it comes without the flag, the two must agree.
+  // Only newer hubs have the state; if it comes without the flag, the two must agree.
   else if (patch.state === 'crashed') patch.crashed = true
   if (crashedMessage !== undefined) patch.crash_message = text(crashedMessage, clean, CRASH_MESSAGE_LENGTH)
   if ((crashedCount ?? exitCount) !== undefined) patch.crash_count = count(crashedCount ?? exitCount)

@@ -14,7 +14,7 @@ export type HubErrorCode =
   | 'unsupported'
   /** An argument cannot be written into a URL; nothing was sent. */
   | 'invalid_argument'
-  /** 429: surely not carried out. Again after `retryAfterMs`, where the hub said so. */
+  /** 429: surely not carried out. To be sent again after `retryAfterMs`, if the hub named one. */
   | 'rate_limited'
   /** Any other 4xx. */
   | 'rejected'
@@ -28,7 +28,7 @@ export type HubErrorCode =
   | 'no_answer'
 
 interface HubErrorDetails {
-  /** HTTP status, where there was one. */
+  /** HTTP status, if there was one. */
   readonly status?: number
   /** The permission that the operation wants, as the hub's documentation writes it: `hub.app`. */
   readonly scope?: string

@@ -45,7 +45,7 @@ const ELSEWHERE: ReadonlySet<HubErrorCode> = new Set(['nonsense', 'unsupported',
 /** @param url the configured address of the hub */
 export function explain(error: HubError, url: string): Advice {
   const at = new URL(url)
-  // The log and a report show where it is, never a login in it.
+  // The log and reports show its host, never a login in it.
   at.username = ''
   at.password = ''
   if (at.pathname.split('/').includes('api') && ELSEWHERE.has(error.code)) {

@@ -184,7 +184,7 @@ export class ProvenHub {
   #noteIdentity(method: Method, answer: Answer): Answer {
     const { status } = answer
     const firmware = header(answer, 'x-homey-version')
-    // Also where it was not said before: a gateway may have left it out.
+    // Even if it was not said before: a gateway may have left it out.
     const isNews = firmware !== null && this.#identity !== undefined && firmware !== this.#identity.firmware
     if (isNews || isPage(answer) || (status >= 300 && status < 400)) this.isProven = false
     const id = header(answer, 'x-homey-id')
@@ -240,7 +240,7 @@ export class ProvenHub {
       }
       const context = { knows: () => false, signs: this.signsLists, now: this.#clock.now(), clean }
       const refused = refusal({ name: 'ping', operation: OPERATIONS.ping, parameters: {} }, answer, context)
-      // The other one may still be a hub's, where this one is answered by something else, or with "no such path".
+      // The other one may still be a hub's if something else answers this one, or the answer is "no such path".
       const isElsewhere = answer.status < 500 && answer.status !== 429
       if (!isElsewhere || refused.code === 'subscription') throw refused
       if (answer.status !== 404) {

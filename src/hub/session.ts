@@ -161,7 +161,7 @@ export class Session {
 
   /** Asks who is there, unless that is known and nothing speaks against it. @throws HubError */
   async #makeSure(): Promise<void> {
-    // Once more where a greeting was under way when there came reason for another, such as a new key.
+    // Again if there was a reason for another greeting during this one, such as a new key.
     for (let rounds = 0; rounds < 2 && (this.#stale || !this.#client.hub.isProven); rounds += 1) {
       this.#greeting ??= this.#greet().finally(() => {
         this.#greeting = undefined

@@ -54,7 +54,7 @@ export class StatusTracker {
     return () => this.#listeners.delete(listener)
   }
 
-  /** @param why for people, where the hub is lost */
+  /** @param why for people, if the hub is lost */
   update(change: Partial<HubStatus>, why?: Advice): void {
     const before = this.current
     const after = { ...before, ...change }

@@ -15,7 +15,7 @@ export function isErrorBody(value: unknown): boolean {
   return isRecord(value) && value['error'] !== undefined && Object.keys(value).every((key) => ERROR_KEYS.has(key))
 }
 
-/** The look that shows whether a write did what it asked for; `undefined` where none can. */
+/** The look that shows whether a write did what it asked for; `undefined` if none can. */
 export function lookFor(hub: Hub, { operation, id, name, shows = {}, value }: Asked) {
   if (id === undefined) return undefined
   if (operation === 'uninstallApp') return () => appIsGone(hub, id)

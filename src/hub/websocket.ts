@@ -1,4 +1,4 @@
-/** The client library's WebSocket, with a check of packets: some make the library throw where nothing catches the error. */
+/** The client library's WebSocket, with a check of packets: some make the library throw an error that nothing catches. */
 import { NodeWebSocket } from 'socket.io-client'
 import { holdsTooMany, isRecord, parseJson } from '../base/json.ts'
 

@@ -13,7 +13,7 @@ export interface Asked {
   /** `null` for what the table does not know. */
   readonly operation: OperationName | null
   readonly id?: string | undefined
-  /** What the app's record shows afterwards; `undefined` where no record of an app answers. */
+  /** What the app's record shows afterwards; `undefined` if no record of an app answers. */
   readonly shows?: AppPatch | undefined
   /** A setting's name and value. */
   readonly name?: string | undefined

@@ -34,7 +34,7 @@ export class Addresses {
     this.current = first
   }
 
-  /** How the log names the present one; undefined where there is no other. */
+  /** How the log names the present one; undefined if there is no other. */
   get name(): string | undefined {
     return this.#all.length > 1 ? shownUrl(this.current.url) : undefined
   }

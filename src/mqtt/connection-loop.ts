@@ -141,7 +141,7 @@ export class ConnectionLoop {
     this.#options.onState?.(state, reason)
   }
 
-  /** One connection from its opening to its end. `ended` is undefined where it was never accepted. */
+  /** One connection from its opening to its end. `ended` is undefined if it was never accepted. */
   async #connectOnce(): Promise<{ readonly failure: Failure; readonly ended?: Ended }> {
     const { link, clock, onAccepted, onPublish, postponesAck, onLost } = this.#options
     this.#setState('connecting', this.#reason)

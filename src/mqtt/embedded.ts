@@ -15,7 +15,7 @@ import { topicMatcher } from './names.ts'
 export const REFUSED_MQTT_5 =
   'an MQTT 5 client was refused: the embedded broker speaks 3.1.1; for Home Assistant, which says cannot_connect then, use a broker such as Mosquitto'
 
-/** Home Assistant chooses a random client id: it is known by where it says that it is there. */
+/** Home Assistant chooses a random client id: its birth topic identifies it. */
 export const HOME_ASSISTANT_HERE =
   'Home Assistant uses the embedded broker: this ends with Home Assistant 2027.1, which takes MQTT 5 only; use a broker such as Mosquitto for both, and set mqtt.url'
 

@@ -62,7 +62,7 @@ export function errorFailure(thrown: unknown, connected: boolean): Failure {
 function describe(error: Error): string {
   // OpenSSL's words, without its numbers and places.
   if ('reason' in error && typeof error.reason === 'string') return error.reason
-  // Node.js appends its advice on --use-system-ca, also where `ca` rules that out.
+  // Node.js appends its advice on --use-system-ca, even if `ca` rules that out.
   if (error.message !== '') return error.message.split('; if the root CA')[0] ?? ''
   if (error instanceof AggregateError) return error.errors.map(String).join('; ')
   return error.name

@@ -123,7 +123,7 @@ export class MqttLink implements AsyncDisposable {
   }
 
   /**
-   * The same, where another connection of this process is about to publish it: it is sent here only if the broker is found
+   * The same, for what another connection of this process is about to publish: it is sent here only if the broker is found
    * to lack it. Call what it returns when the broker has it.
    */
   expect(topic: string, payload: string | null): () => void {
@@ -193,7 +193,7 @@ export class MqttLink implements AsyncDisposable {
 
   /**
    * Clears retained messages that were read back and are not held, if `owned` returns true for them. The payload
-   * is '' where the broker held too much to keep. Returns how many; 0 before `onConnected` and while disconnected.
+   * is '' if the broker held too much to keep. Returns how many; 0 before `onConnected` and while disconnected.
    */
   sweep(owned: (topic: string, payload: string) => boolean): number {
     const count = this.#retained.sweep(owned)

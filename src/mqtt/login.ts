@@ -12,7 +12,7 @@ export class Login {
   protocol: Protocol
   #retried = false
 
-  /** @param address of the broker; a user name and a password in it are taken where `link` has none */
+  /** @param address of the broker; its user name and password count if `link` has none */
   constructor(
     address: string,
     link: Pick<LinkOptions, 'username' | 'password' | 'protocol' | 'credentials'>,

@@ -46,7 +46,7 @@ export class Pacing {
     return this.#unsteady === UNSTEADY_LIMIT
   }
 
-  /** Milliseconds to wait. `ended` is undefined where no connection was accepted. */
+  /** Milliseconds to wait. `ended` is undefined if no connection was accepted. */
   after(failure: Failure, ended: Ended | undefined): number {
     if (ended !== undefined) {
       const { livedMs, protocol, explained } = ended

@@ -141,7 +141,7 @@ export class Retained {
     }
   }
 
-  /** Clears the unowned topics that `owned` accepts and returns how many. The payload is '' where it was not kept. */
+  /** Clears the unowned topics that `owned` accepts and returns how many. The payload is '' if it was not kept. */
   sweep(owned: (topic: string, payload: string) => boolean): number {
     const found = [...this.#unowned.all].filter(([topic, { text = '' }]) => owned(topic, text))
     for (const [topic] of found) this.hold(topic, null)
@@ -170,7 +170,7 @@ export class Retained {
     this.#enqueue(entry)
   }
 
-  /** Holds nothing any more where `isOthers` is true; what the broker holds there is found, as by a read-back. */
+  /** Stops holding the topics that `isOthers` accepts; what the broker has there counts as read back. */
   release(isOthers: (topic: string) => boolean): void {
     for (const entry of this.#entries.values()) {
       if (!isOthers(entry.topic)) continue
@@ -199,7 +199,7 @@ export class Retained {
 
   /**
    * Takes the entry that `peek` returned, or one that was taken and not sent. Returns the payload to send, which may have
-   * changed where it is asked for again; null: a zero-length publish.
+   * changed if it is asked for again; null: a zero-length publish.
    */
   take(entry: Entry): string | null {
     if (entry.queued) this.#queue.shift()
@@ -357,7 +357,7 @@ export class Retained {
 /** No payload: an empty one clears a topic. */
 const OTHER = ''
 
-/** What is kept of a payload: itself, or its mark where it can be had again. */
+/** What is kept of a payload: itself, or its digest if its source can give it again. */
 function kept(payload: string | null, { marked }: Pick<Entry, 'marked'>): string | null {
   return payload === null || !marked ? payload : digest(payload)
 }
@@ -371,7 +371,7 @@ function markAll(entry: Entry): void {
   entry.sent = entry.sent && kept(entry.sent, entry)
 }
 
-/** The broker has what is wanted: where that can be had again, it need not be kept. */
+/** The broker has what is wanted: if its source can give it again, it need not be kept. */
 function spare(entry: Entry): void {
   if (entry.source !== undefined && entry.held === entry.wanted) entry.text = undefined
 }

@@ -30,7 +30,7 @@ export class Sequence {
     this.#options = options
   }
 
-  /** The next item; it stays where it waits until `take`. The state topic comes first. */
+  /** The next item; it stays queued until `take`. The state topic comes first. */
   next(): Item | undefined {
     const { retained, answers, stateTopic } = this.#options
     const answer = answers.peek()

@@ -32,7 +32,7 @@ export class SessionSetup {
   readonly #connection: Connection
   readonly #options: SessionSetupOptions
   readonly #readBack: ReadBack
-  /** Filters that only this reads, of topics where nothing may be retained. */
+  /** Filters that only this reads: on their topics nothing may be retained. */
   readonly #transient: readonly string[]
 
   constructor(connection: Connection, options: SessionSetupOptions) {
@@ -84,7 +84,7 @@ export class SessionSetup {
   }
 
   /**
-   * Drops the connection when no SUBACK comes in time; stays pending then. Mosquitto drops it, each time, where it has
+   * Drops the connection when no SUBACK comes in time; stays pending then. Mosquitto drops it, each time, if it has
    * more to send for the filter than it queues: then what has come shows that it is granted.
    */
   async #subscribe(filter: string, options: IClientSubscribeOptions, repeats: boolean): Promise<boolean> {

@@ -4,7 +4,7 @@
  */
 import { hash } from 'node:crypto'
 
-/** Stands for a payload where only equality counts, as many large ones are too much to keep. */
+/** Stands for a payload that is only compared: many large payloads are too much to keep. */
 export const digest = (payload: string): string => hash('sha256', payload, 'base64')
 
 /** In UTF-16 code units, as `length` counts. Beyond it only a digest is kept. */
