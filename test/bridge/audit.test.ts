@@ -1,15 +1,14 @@
 /** Who did what, and what was refused: in the log whatever its level, to subscribers as events, and never a secret. */
 import { describe, expect, test } from 'vitest'
 import { until } from '../support/until.ts'
-import { KEY, startWorld, type World } from '../support/world.ts'
+import { KEY, World } from '../support/world.ts'
 
-const start = startWorld
 const lines = ({ bridge }: World) => bridge.lines.map((line) => JSON.parse(line))
 const audits = (world: World) => lines(world).filter(({ msg, level }) => msg === 'command' && level === 'info')
 
-describe('the audit', () => {
+describe.concurrent('the audit', () => {
   test('is written whatever the level of the log is, and tells of each change of the level', async () => {
-    const world = await start({ env: { COMMANDS_DENY: 'disable' } })
+    await using world = await World.start({ env: { COMMANDS_DENY: 'disable' } })
     expect(await world.ask('bridge/cmd/log-level', 'fatal')).toMatchObject({ ok: true })
     await world.ask(`home/app/${world.app}/cmd/restart`, '{"transaction":"t1"}')
     await world.ask(`home/app/${world.app}/cmd/disable`, '{"transaction":"t2"}')
@@ -23,7 +22,7 @@ describe('the audit', () => {
   })
 
   test('tells of a change of the level by configuration too', async () => {
-    const world = await start({ file: 'log: {level: info}\n' })
+    await using world = await World.start({ file: 'log: {level: info}\n' })
     world.bridge.reload('log: {level: fatal}\n')
     world.bridge.reload('log: {level: error}\n')
     const changed = lines(world).filter(({ msg }) => msg === 'log level changed')
@@ -31,7 +30,7 @@ describe('the audit', () => {
   })
 
   test('tells a flood of refusals as a number, and still every write that reaches the hub', async () => {
-    const world = await start({ env: { COMMANDS_DENY: 'disable' } })
+    await using world = await World.start({ env: { COMMANDS_DENY: 'disable' } })
     const { app, observer, clock } = world
     for (let i = 0; i < 100; i++) await observer.publish(`hub2mqtt/home/app/${app}/cmd/disable`, '')
     await until('all answers', () => observer.texts(`hub2mqtt/home/app/${app}/result/disable`).length === 100)
@@ -49,9 +48,9 @@ describe('the audit', () => {
   })
 })
 
-describe('a write that was refused or failed', () => {
+describe.concurrent('a write that was refused or failed', () => {
   test('is an event of its app and of its hub, once', async () => {
-    const world = await start({ env: { COMMANDS_DENY: 'disable' } })
+    await using world = await World.start({ env: { COMMANDS_DENY: 'disable' } })
     const { app, observer } = world
     await world.ask(`home/app/${app}/cmd/disable`, '{"transaction":7}')
     world.hub.behave('answer-status', { status: 503, times: 1, operation: 'restartApp' })
@@ -79,9 +78,9 @@ describe('a write that was refused or failed', () => {
   })
 })
 
-describe('the API key', () => {
+describe.concurrent('the API key', () => {
   test('is in nothing that leaves, whatever the hub makes of it', async () => {
-    const world = await start()
+    await using world = await World.start()
     const { app, hub, observer } = world
     hub.behave('answer-status', { status: 400, description: `Bearer ${KEY} is not welcome`, operation: 'restartApp' })
     const refused = await world.ask(`home/app/${app}/cmd/restart`)
@@ -99,7 +98,7 @@ describe('the API key', () => {
 
   test('is not there in part either, where what the hub says is cut', async () => {
     const part = KEY.slice(0, 8)
-    const world = await start({ env: { DISCOVERY_FORMAT: 'device' } })
+    await using world = await World.start({ env: { DISCOVERY_FORMAT: 'device' } })
     const { app, hub, observer, bridge } = world
     // The cut of an error, a name in Home Assistant, a line of the log, a name and a crash message.
     for (const length of [100, 200, 300, 1024]) {
@@ -122,7 +121,7 @@ describe('the API key', () => {
   test('that came with a reload is as secret', async () => {
     const other = 'another-key-for-tests'
     const file = (key: string) => `hubs: {attic: {url: "http://127.0.0.1:9", api_key: ${key}}}\n`
-    const world = await start({ file: file('first-key-for-tests'), env: { HUB_NAME: 'home' } })
+    await using world = await World.start({ file: file('first-key-for-tests'), env: { HUB_NAME: 'home' } })
     world.bridge.reload(file(other))
     await world.ask(`home/app/${world.app}/cmd/set-setting/echo`, JSON.stringify(other))
     expect((await world.ask(`home/app/${world.app}/cmd/get-setting/echo`)).data).toBe('***')

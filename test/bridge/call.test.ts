@@ -1,14 +1,14 @@
 /** The generic call: carried out as other commands are, and no way around their rules. */
 import { describe, expect, test } from 'vitest'
 import { until } from '../support/until.ts'
-import { KEY, startWorld } from '../support/world.ts'
+import { KEY, World } from '../support/world.ts'
 import { APP, type Desk, openDesk } from './desk.ts'
 
 const TOPIC = 'home/cmd/call'
 const call = (desk: Desk, payload: object) => desk.ask(TOPIC, JSON.stringify(payload))
 const RESTART = { item: 'apps', method: 'POST', path: `/app/${APP}/restart` }
 
-describe('a call', () => {
+describe.concurrent('a call', () => {
   test('answers what the hub answers', async () => {
     const desk = await openDesk()
     expect(await call(desk, { item: 'apps', path: `/app/${APP}/setting/x`, transaction: 't' })).toMatchObject({
@@ -43,7 +43,7 @@ describe('a call', () => {
   })
 
   test('is off by default', async () => {
-    const world = await startWorld()
+    await using world = await World.start()
     const answer = await world.ask(TOPIC, '{"item":"system","path":"/ping"}')
     expect(answer).toMatchObject({ ok: false, error: { code: 'not_allowed' } })
     expect(JSON.parse(world.observer.last('hub2mqtt/home/info') ?? '').commands).not.toContain('call')
@@ -52,7 +52,7 @@ describe('a call', () => {
 
   test('is limited by a list that a reload replaces', async () => {
     const only = (item: string) => `commands: {allow: [hub/call], call: [{item: ${item}, methods: [GET]}]}\n`
-    const world = await startWorld({ file: only('apps') })
+    await using world = await World.start({ file: only('apps') })
     const code = async (payload: object) => (await world.ask(TOPIC, JSON.stringify(payload))).error?.code ?? 'ok'
     const list = { item: 'apps', path: '/app' }
     expect(await code(list)).toBe('ok')
@@ -64,7 +64,7 @@ describe('a call', () => {
   })
 
   test('reaches what its list in the environment names', async () => {
-    const world = await startWorld({
+    await using world = await World.start({
       env: { COMMANDS_ALLOW: 'hub/call', COMMANDS_CALL: '[{"item":"system","methods":["GET"]}]' },
     })
     expect(await world.ask(TOPIC, '{"item":"system","path":"/ping"}')).toMatchObject({ ok: true, data: true })
@@ -72,7 +72,7 @@ describe('a call', () => {
   })
 })
 
-describe('a call reaches no further than other commands', () => {
+describe.concurrent('a call reaches no further than other commands', () => {
   test.each([
     ['what a denied command does', { deny: ['restart'] }, RESTART],
     [
@@ -111,7 +111,7 @@ describe('a call reaches no further than other commands', () => {
   })
 
   test('apps that configuration hides are neither listed nor reached', async () => {
-    const world = await startWorld({
+    await using world = await World.start({
       env: { COMMANDS_ALLOW: '*', APPS_EXCLUDE: 'the.hidden' },
       hub: { apps: [{ id: 'the.app' }, { id: 'the.hidden' }] },
     })
@@ -132,7 +132,7 @@ describe('a call reaches no further than other commands', () => {
   })
 })
 
-describe('a call that changes something', () => {
+describe.concurrent('a call that changes something', () => {
   test('is audited with what it names, without query and body, and its failure is an event', async () => {
     const desk = await openDesk()
     await call(desk, { ...RESTART, query: { q: 'secret' }, body: { b: 'secret' }, transaction: 7 })
@@ -197,7 +197,7 @@ describe('a call that changes something', () => {
   })
 })
 
-test('a call that only reads is no line of the audit, and its failure no event', async () => {
+test.concurrent('a call that only reads is no line of the audit, and its failure no event', async () => {
   const desk = await openDesk()
   await call(desk, { item: 'apps', path: '/app', transaction: 't' })
   await call(desk, { item: 'apps', path: '/app', transaction: 't' })
@@ -206,7 +206,7 @@ test('a call that only reads is no line of the audit, and its failure no event',
   expect(desk.failed).toEqual([])
 })
 
-test('a call without an answer is a hub that cannot be reached where it only reads', async () => {
+test.concurrent('a call without an answer is a hub that cannot be reached where it only reads', async () => {
   const desk = await openDesk()
   desk.emulated.behave('never-answer', { operation: 'getAppLocales' })
   expect(await call(desk, { item: 'apps', path: `/app/${APP}/locale` })).toMatchObject({
@@ -214,7 +214,7 @@ test('a call without an answer is a hub that cannot be reached where it only rea
   })
 })
 
-test('a call is put off where the hub asks for that, a write too', async () => {
+test.concurrent('a call is put off where the hub asks for that, a write too', async () => {
   const desk = await openDesk()
   desk.emulated.behave('answer-status', { status: 429, times: 1, operation: 'restartApp' })
   desk.hand(TOPIC, JSON.stringify(RESTART))
@@ -224,8 +224,8 @@ test('a call is put off where the hub asks for that, a write too', async () => {
   expect(desk.writes()).toEqual(['restartApp', 'restartApp'])
 })
 
-test('an API key in an answer is not passed on', async () => {
-  const world = await startWorld({
+test.concurrent('an API key in an answer is not passed on', async () => {
+  await using world = await World.start({
     env: { COMMANDS_ALLOW: 'hub/call' },
     hub: { apps: [{ id: 'the.app', settings: { x: `a ${KEY} b` } }] },
   })
@@ -233,12 +233,12 @@ test('an API key in an answer is not passed on', async () => {
   expect(answer.data).toEqual({ x: 'a *** b' })
 })
 
-test('a token of the API that the hub repeats is not passed on, nor one of a reload; a password is in no line of the log', async () => {
+test.concurrent('a token of the API that the hub repeats is not passed on, nor one of a reload; a password is in no line of the log', async () => {
   const first = 'token-of-a-script-1'
   const second = 'token-of-a-script-2'
   const password = 'password-of-the-page'
   const file = (token: string) => `http:\n  enabled: false\n  tokens: {script: {token: ${token}, access: read}}\n`
-  const world = await startWorld({ file: file(first), env: { HTTP_PASSWORD: password } })
+  await using world = await World.start({ file: file(first), env: { HTTP_PASSWORD: password } })
   const { app, hub, observer } = world
   const crash = (message: string) => {
     hub.crash(app, message)

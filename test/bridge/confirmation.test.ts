@@ -3,9 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { mosquittoPath } from '../support/brokers.ts'
 import type { JumpClock } from '../support/jump-clock.ts'
 import { until } from '../support/until.ts'
-import { startWorld, type World, type WorldOptions } from '../support/world.ts'
-
-const start = startWorld
+import { World, type WorldOptions } from '../support/world.ts'
 
 const APP = 'the.app'
 const NEW_APP = 'com.harborlight.irrigation'
@@ -19,7 +17,7 @@ const asked = ({ hub }: World, operation: string) => hub.requests.filter((one) =
 
 /** A hub that is read when asked, and not by a timer that a test does not see. */
 function begin({ hub, env, ...options }: WorldOptions = {}): Promise<World> {
-  return start({
+  return World.start({
     hub: { apps, ...hub },
     env: { COMMANDS_ALLOW: '*', HUB_POLL_INTERVAL: '1h', HUB_POLL_INTERVAL_FALLBACK: '1h', ...env },
     ...options,
@@ -39,7 +37,7 @@ async function fastForward<T>(clock: JumpClock, promise: Promise<T>): Promise<T>
   return promise
 }
 
-describe('after a write that was not answered', () => {
+describe.concurrent('after a write that was not answered', () => {
   test.each([
     ['uninstall', 'uninstallApp', JSON.stringify({ confirm: APP })],
     ['unset-setting/x', 'unsetAppSetting', ''],
@@ -47,13 +45,13 @@ describe('after a write that was not answered', () => {
     ['disable', 'disableApp', ''],
     ['install', 'installFromAppStore', ''],
   ] as const)('%s that was carried out is ok', async (command, operation, payload) => {
-    const world = await begin()
+    await using world = await begin()
     world.hub.behave('execute-then-reset', { operation })
     expect(await world.ask(cmd(command), payload)).toMatchObject({ ok: true })
   })
 
   test('an app that was there before an install of it is no proof that it was installed', async () => {
-    const world = await begin()
+    await using world = await begin()
     const { clock } = world
     world.hub.behave('reset-before-executing', { operation: 'installFromAppStore' })
     const answer = await fastForward(clock, world.ask('home/cmd/install', JSON.stringify({ id: 'another.app' })))
@@ -61,7 +59,7 @@ describe('after a write that was not answered', () => {
   })
 
   test('a new app that is there now proves its install', async () => {
-    const world = await begin()
+    await using world = await begin()
     world.hub.behave('execute-then-reset', { operation: 'installFromAppStore' })
     expect(await world.ask('home/cmd/install', JSON.stringify({ id: NEW_APP }))).toMatchObject({ ok: true })
   })
@@ -70,7 +68,7 @@ describe('after a write that was not answered', () => {
     ['uninstall', 'uninstallApp', JSON.stringify({ confirm: APP }), ['getApp']],
     ['unset-setting/x', 'unsetAppSetting', '', ['getAppSetting']],
   ] as const)('the 404 page of a gateway does not prove %s', async (command, operation, payload, looks) => {
-    const world = await begin()
+    await using world = await begin()
     world.hub.behave('reset-before-executing', { operation })
     world.hub.behave('gateway-page', { status: 404, operation: looks })
     expect((await world.ask(cmd(command), payload)).error?.code).toBe('outcome_unknown')
@@ -81,7 +79,7 @@ describe('after a write that was not answered', () => {
     ['an empty list', {}],
     ['an error that looks like a list', { error: 'starting up' }],
   ])('%s does not prove that an app is gone', async (_, value) => {
-    const world = await begin()
+    await using world = await begin()
     world.hub.behave('reset-before-executing', { operation: 'uninstallApp' })
     world.hub.behave('gateway-page', { status: 404, operation: 'getApp' })
     world.hub.behave('wrong-shape', { operation: 'getApps', value })
@@ -92,7 +90,7 @@ describe('after a write that was not answered', () => {
     ['an error that looks like settings', { error: 'starting up' }],
     ['settings that still have it', { x: 1 }],
   ])('%s does not prove that a setting is gone', async (_, value) => {
-    const world = await begin()
+    await using world = await begin()
     world.hub.behave('reset-before-executing', { operation: 'unsetAppSetting' })
     world.hub.behave('gateway-page', { status: 404, operation: 'getAppSetting' })
     world.hub.behave('wrong-shape', { operation: 'getAppSettings', value })
@@ -105,7 +103,7 @@ describe('after a write that was not answered', () => {
     ['unset-setting/x', 'getAppSettings', 'unsetAppSetting', ''],
     ['unset-setting/x', 'getAppSetting', 'unsetAppSetting', ''],
   ] as const)('%s that was carried out is not ok while %s fails', async (command, look, operation, payload) => {
-    const world = await begin()
+    await using world = await begin()
     world.hub.behave('execute-then-reset', { operation })
     world.hub.behave('answer-status', { operation: look })
     expect((await world.ask(cmd(command), payload)).error?.code).toBe('outcome_unknown')
@@ -113,16 +111,16 @@ describe('after a write that was not answered', () => {
   })
 
   test('an empty answer does not prove that a setting is null', async () => {
-    const world = await begin()
+    await using world = await begin()
     world.hub.behave('reset-before-executing', { operation: 'setAppSetting' })
     world.hub.behave('wrong-shape', { operation: 'getAppSetting', value: null })
     expect((await world.ask(cmd('set-setting/x'), 'null')).error?.code).toBe('outcome_unknown')
   })
 })
 
-describe('an answer that contradicts what was asked', () => {
+describe.concurrent('an answer that contradicts what was asked', () => {
   test('leaves the outcome unknown: the record that comes back shows the old value', async () => {
-    const world = await begin()
+    await using world = await begin()
     world.hub.behave('pretend', { operation: 'updateApp', value: { id: APP, autoupdate: true } })
     expect((await world.ask(cmd('autoupdate'), 'OFF')).error?.code).toBe('outcome_unknown')
     expect((await world.ask(cmd('update'), '{"autoupdate":false}')).error?.code).toBe('outcome_unknown')
@@ -134,13 +132,13 @@ describe('an answer that contradicts what was asked', () => {
     ['set-setting/x', '7', 'setAppSetting'],
     ['install', '', 'installFromAppStore'],
   ] as const)('is a failure: %s is answered with an error under status 200', async (command, payload, operation) => {
-    const world = await begin()
+    await using world = await begin()
     world.hub.behave('pretend', { operation, value: { error: 'starting up' } })
     expect((await world.ask(cmd(command), payload)).error?.code).toBe('hub_failed')
   })
 
   test('leaves the outcome unknown: another value of the setting comes back', async () => {
-    const world = await begin()
+    await using world = await begin()
     world.hub.behave('pretend', { operation: 'setAppSetting', value: 1 })
     expect((await world.ask(cmd('set-setting/x'), '7')).error?.code).toBe('outcome_unknown')
   })
@@ -158,25 +156,25 @@ describe('an answer that contradicts what was asked', () => {
       'outcome_unknown',
     ],
   ] as const)('is no ok: %s %s, %s answered with %j', async (command, payload, operation, answer, code) => {
-    const world = await begin()
+    await using world = await begin()
     world.hub.disable(APP)
     world.hub.behave('pretend', { operation, ...answer })
     expect((await world.ask(cmd(command), payload)).error?.code).toBe(code)
   })
 
   test('is ok where a look finds it done', async () => {
-    const world = await begin()
+    await using world = await begin()
     world.hub.behave('wrong-shape', { operation: ['disableApp', 'setAppSetting'] })
     expect(await world.ask(cmd('disable'))).toMatchObject({ ok: true, data: null })
     expect(await world.ask(cmd('set-setting/x'), '7')).toMatchObject({ ok: true, data: null })
   })
 })
 
-describe.each(['older', 'newer'] as const)('a change of the channel on a hub of the %s kind', (flavour) => {
+describe.concurrent.each(['older', 'newer'] as const)('a change of the channel on a hub of the %s kind', (flavour) => {
   const channel = flavour === 'older' ? 'beta' : 'test'
 
   test('is an install with that channel', async () => {
-    const world = await begin({ hub: { flavour, apps } })
+    await using world = await begin({ hub: { flavour, apps } })
     expect(await world.ask(cmd('update'), JSON.stringify({ channel }))).toMatchObject({ ok: true, data: null })
     expect(world.hub.apps.get(APP)?.channel).toBe(channel)
     expect(asked(world, 'installFromAppStore').map(({ body }) => body)).toMatchObject([{ id: APP, channel }])
@@ -184,14 +182,14 @@ describe.each(['older', 'newer'] as const)('a change of the channel on a hub of 
   })
 
   test('to the one that it has asks the hub for nothing', async () => {
-    const world = await begin({ hub: { flavour, apps } })
+    await using world = await begin({ hub: { flavour, apps } })
     const present = world.hub.apps.get(APP)?.channel
     expect(await world.ask(cmd('update'), JSON.stringify({ channel: present }))).toMatchObject({ ok: true })
     expect(asked(world, 'installFromAppStore')).toEqual([])
   })
 
   test('comes after automatic updates, and its failure says what was done before', async () => {
-    const world = await begin({ hub: { flavour, apps } })
+    await using world = await begin({ hub: { flavour, apps } })
     world.hub.behave('answer-status', { operation: 'installFromAppStore', status: 503, times: 1 })
     const payload = JSON.stringify({ autoupdate: false, channel })
     expect(await world.ask(cmd('update'), payload)).toMatchObject({
@@ -207,10 +205,10 @@ describe.each(['older', 'newer'] as const)('a change of the channel on a hub of 
   })
 })
 
-describe('a command of several parts', () => {
+describe.concurrent('a command of several parts', () => {
   const times = ['expires_at', ...(mosquittoPath === undefined ? [] : ['messageExpiryInterval'])]
   test.each(times)('ends with the part in which its time passes: %s', async (how) => {
-    const world = await begin()
+    await using world = await begin()
     const { hub, clock } = world
     hub.behave('slow-headers', { operation: 'updateApp', ms: 300 })
     const parts = { autoupdate: false, channel: 'beta' }
@@ -225,7 +223,7 @@ describe('a command of several parts', () => {
   })
 
   test('goes on where its requester named no time, however long the first part took', async () => {
-    const world = await begin()
+    await using world = await begin()
     world.hub.behave('slow-headers', { operation: 'updateApp', ms: 300 })
     const answer = world.ask(cmd('update'), '{"autoupdate":false,"channel":"beta"}')
     await until('the first part', () => asked(world, 'updateApp').length === 1)
@@ -234,12 +232,12 @@ describe('a command of several parts', () => {
   })
 })
 
-describe('an install that takes longer than a call may', () => {
+describe.concurrent('an install that takes longer than a call may', () => {
   const inProgress = ({ observer }: World) =>
     JSON.parse(observer.last(`hub2mqtt/home/app/${APP}/update`) ?? '{}').in_progress
 
   test('shows its progress until the hub has another version, and is ok then', async () => {
-    const world = await begin({ env: { HUB_TIMEOUT: '300ms' } })
+    await using world = await begin({ env: { HUB_TIMEOUT: '300ms' } })
     world.hub.behave('never-answer', { operation: 'installFromAppStore' })
     const answer = world.ask(cmd('install'))
     await until('a look', () => {
@@ -256,7 +254,7 @@ describe('an install that takes longer than a call may', () => {
   })
 
   test('is unknown after a minute without another version', async () => {
-    const world = await begin()
+    await using world = await begin()
     const { clock } = world
     world.hub.behave('execute-then-reset', { operation: 'installFromAppStore' })
     const before = clock.elapsed()
@@ -267,13 +265,13 @@ describe('an install that takes longer than a call may', () => {
   })
 
   test('is ok by the channel that was asked for', async () => {
-    const world = await begin()
+    await using world = await begin()
     world.hub.behave('execute-then-reset', { operation: 'installFromAppStore' })
     expect(await world.ask('home/app/another.app/cmd/install', '{"channel":"beta"}')).toMatchObject({ ok: true })
   })
 })
 
-describe('an install that the hub confirms before it is done', () => {
+describe.concurrent('an install that the hub confirms before it is done', () => {
   /** What the update entity has shown: whether there is progress, and of which version. */
   const shown = ({ observer }: World) =>
     observer.texts(`hub2mqtt/home/app/${APP}/update`).map((text) => {
@@ -290,7 +288,7 @@ describe('an install that the hub confirms before it is done', () => {
   }
 
   test.each(['true', 'false'])('shows progress until its version is there (realtime: %s)', async (realtime) => {
-    const world = await begin({ env: { HUB_REALTIME: realtime } })
+    await using world = await begin({ env: { HUB_REALTIME: realtime } })
     await confirmed(world)
     world.hub.install(APP)
     expect(await world.ask('home/cmd/refresh')).toMatchObject({ ok: true })
@@ -300,14 +298,14 @@ describe('an install that the hub confirms before it is done', () => {
   })
 
   test('shows progress for a minute at most', async () => {
-    const world = await begin()
+    await using world = await begin()
     await confirmed(world)
     world.clock.jump(60_000)
     await until('the end of the progress', () => shown(world).at(-1) === 'false 1.0.0')
   })
 
   test('shows no progress once it is started again and fails', async () => {
-    const world = await begin()
+    await using world = await begin()
     await confirmed(world)
     world.hub.behaveWell()
     world.hub.behave('answer-status', { status: 400, operation: 'installFromAppStore' })
@@ -316,7 +314,7 @@ describe('an install that the hub confirms before it is done', () => {
   })
 
   test('shows no progress after its app was hidden and is shown again', async () => {
-    const world = await begin()
+    await using world = await begin()
     await confirmed(world)
     world.bridge.reload(`apps: { exclude: [${APP}] }\n`)
     await until('the app to go', () => world.observer.last(`hub2mqtt/home/app/${APP}/update`) === '')
@@ -326,29 +324,29 @@ describe('an install that the hub confirms before it is done', () => {
   })
 })
 
-describe('an install', () => {
+describe.concurrent('an install', () => {
   test('names the version and waits for its end where the hub is known to take that', async () => {
-    const newer = await begin({ hub: { flavour: 'newer', apps } })
+    await using newer = await begin({ hub: { flavour: 'newer', apps } })
     expect(await newer.ask(cmd('install'), '{"version":"1.1.0"}')).toMatchObject({ ok: true })
     expect(await newer.ask('home/cmd/install', JSON.stringify({ id: NEW_APP }))).toMatchObject({ ok: true })
     expect(asked(newer, 'installFromAppStore').map(({ body }) => body)).toEqual([
       { id: APP, version: '1.1.0', waitForInstall: true },
       { id: NEW_APP, waitForInstall: true },
     ])
-    const older = await begin({ hub: { flavour: 'older', apps } })
+    await using older = await begin({ hub: { flavour: 'older', apps } })
     expect(await older.ask(cmd('install'))).toMatchObject({ ok: true })
     expect(asked(older, 'installFromAppStore').map(({ body }) => body)).toEqual([{ id: APP }])
   })
 
   test('of a version that does not come is a failure, whatever the hub says', async () => {
-    const world = await begin()
+    await using world = await begin()
     const { clock } = world
     const answer = await fastForward(clock, world.ask(cmd('install'), '{"version":"9.9.9"}'))
     expect(answer.error?.code).toBe('hub_failed')
   })
 
   test('by an app topic never brings in an app that the hub does not have', async () => {
-    const world = await begin({ env: { COMMANDS_ALLOW: '' } })
+    await using world = await begin({ env: { COMMANDS_ALLOW: '' } })
     // The hub is online and its list is not to be read: which apps it has is not known.
     world.hub.behave('answer-status', { status: 403, operation: 'getApps' })
     await world.restart()
@@ -359,9 +357,9 @@ describe('an install', () => {
   })
 })
 
-describe('a request that the hub puts off (429)', () => {
+describe.concurrent('a request that the hub puts off (429)', () => {
   test('is sent again, a write too, and is carried out once', async () => {
-    const world = await begin()
+    await using world = await begin()
     world.hub.behave('answer-status', { status: 429, times: 1, operation: ['restartApp', 'getAppSettings'] })
     expect(await world.ask(cmd('restart'))).toMatchObject({ ok: true })
     expect(asked(world, 'restartApp').map(({ executed }) => executed)).toEqual([false, true])
@@ -370,7 +368,7 @@ describe('a request that the hub puts off (429)', () => {
   })
 
   test('is answered rate_limited when its deadline leaves no more room, and may be asked for again', async () => {
-    const world = await begin()
+    await using world = await begin()
     world.hub.behave('answer-status', { status: 429, retryAfter: 30, operation: 'restartApp' })
     expect(await world.ask(cmd('restart'), '{"transaction":"t"}')).toMatchObject({
       ok: false,
@@ -384,7 +382,7 @@ describe('a request that the hub puts off (429)', () => {
   })
 
   test('is not sent again when the right to it has been taken away meanwhile', async () => {
-    const world = await begin({ env: {}, file: 'commands: {read_only: false}\n' })
+    await using world = await begin({ env: {}, file: 'commands: {read_only: false}\n' })
     world.hub.behave('answer-status', { status: 429, retryAfter: 2, operation: 'restartApp' })
     const answer = world.ask(cmd('restart'))
     await until('the request', () => asked(world, 'restartApp')[0])
@@ -394,11 +392,11 @@ describe('a request that the hub puts off (429)', () => {
   })
 })
 
-describe.skipIf(mosquittoPath === undefined)('a report to the developer (get-std)', () => {
+describe.skipIf(mosquittoPath === undefined)('a report to the developer (get-std)', { concurrent: true }, () => {
   test('is a write: refused where only reading is allowed, and audited', async () => {
-    const reading = await begin({ env: { COMMANDS_READ_ONLY: 'true' } })
+    await using reading = await begin({ env: { COMMANDS_READ_ONLY: 'true' } })
     expect((await reading.ask(cmd('get-std'))).error?.code).toBe('not_allowed')
-    const world = await begin()
+    await using world = await begin()
     await world.ask(cmd('get-std'), '{"transaction":"report"}')
     const lines = world.bridge.lines.map((line) => JSON.parse(line))
     expect(lines.find(({ transaction }) => transaction === 'report')).toMatchObject({

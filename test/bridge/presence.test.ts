@@ -5,14 +5,13 @@ import { BROKERS, Mosquitto, mosquittoPath } from '../support/brokers.ts'
 import { Observer, retainedOn } from '../support/observer.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
-import { ALL_SCOPES, KEY, startWorld, type World } from '../support/world.ts'
+import { ALL_SCOPES, KEY, World } from '../support/world.ts'
 
 const GHOST = 'homeassistant/device/hub2mqtt--5f0c8a1b2d3e4f5061728394--ghost/config'
 const PRESENCE = 'hub2mqtt/bridge/presence'
 const HEALTH = 'hub2mqtt/bridge/health'
 const STATE = 'hub2mqtt/bridge/state'
 
-const start = startWorld
 const ending: AsyncDisposable[] = []
 afterEach(async () => {
   for (const one of ending.splice(0).reverse()) await one[Symbol.asyncDispose]()
@@ -55,7 +54,7 @@ async function settled(bridge: RunningBridge): Promise<void> {
 
 describe.each(BROKERS)('on %s, a second bridge on the same base topic', (broker) => {
   test('changes nothing that is retained, and executes and answers nothing', async () => {
-    const world = await start({ broker })
+    await using world = await World.start({ broker })
     const { observer } = world
     const port = world.broker.port
     const before = await retainedOn(port)
@@ -76,7 +75,7 @@ describe.each(BROKERS)('on %s, a second bridge on the same base topic', (broker)
   })
 
   test('is told of by both in their health on MQTT, and once in each log', async () => {
-    const world = await start({ broker })
+    await using world = await World.start({ broker })
     const second = await secondBridge(world)
     await settled(second.bridge)
     const told = (text: string) => problems(world.observer).includes(text)
@@ -93,7 +92,7 @@ describe.each(BROKERS)('on %s, a second bridge on the same base topic', (broker)
   })
 
   test('takes over when the first one ends', async () => {
-    const world = await start({ broker })
+    await using world = await World.start({ broker })
     const second = await secondBridge(world)
     await settled(second.bridge)
     await world.bridge.stop()
@@ -105,7 +104,7 @@ describe.each(BROKERS)('on %s, a second bridge on the same base topic', (broker)
 })
 
 test('a bridge takes over from one that was cut off, and steps back when that returns', async () => {
-  const world = await start()
+  await using world = await World.start()
   await using proxy = await TcpProxy.to(world.broker.port)
   const { observer } = world
   await world.restart({ MQTT_URL: `mqtt://127.0.0.1:${proxy.port}` })
@@ -125,7 +124,7 @@ test('a bridge takes over from one that was cut off, and steps back when that re
 }, 60_000)
 
 test('a command that comes in after the goodbye of a bridge is left to the one that takes over', async () => {
-  const world = await start()
+  await using world = await World.start()
   await using proxy = await TcpProxy.to(world.broker.port)
   const { observer, hub, app } = world
   await world.restart({ MQTT_URL: `mqtt://127.0.0.1:${proxy.port}` })
@@ -146,7 +145,7 @@ test('a command that comes in after the goodbye of a bridge is left to the one t
 })
 
 test('a bridge that takes over clears nothing that the first one knew of and it does not know yet', async () => {
-  const world = await start()
+  await using world = await World.start()
   const { observer, hub } = world
   const second = await secondBridge(world, { HUB_NAME: 'home', HUB_URL: hub.url, HUB_POLL_INTERVAL: '1h' })
   await settled(second.bridge)
@@ -165,7 +164,7 @@ test('a bridge that takes over clears nothing that the first one knew of and it 
 })
 
 test('of two bridges that start at the same moment one does the work, and nothing of the other one stays', async () => {
-  const world = await start()
+  await using world = await World.start()
   const { observer, broker } = world
   await world.bridge.stop()
   const first = startBridge(world.env)
@@ -189,9 +188,10 @@ test('of two bridges that start at the same moment one does the work, and nothin
 
 test.skipIf(mosquittoPath === undefined)(
   'the first bridge works on when the broker restarts under both',
+  { concurrent: true },
   async () => {
     const mosquitto = await Mosquitto.start({ persistent: true })
-    const world = await start({ broker: mosquitto })
+    await using world = await World.start({ broker: mosquitto })
     const second = await secondBridge(world)
     await settled(second.bridge)
     await mosquitto.stop('SIGKILL')
@@ -215,7 +215,7 @@ test.skipIf(mosquittoPath === undefined)(
 )
 
 test('what another bridge that knows no other leaves behind is put right', async () => {
-  const world = await start()
+  await using world = await World.start()
   const { observer, bridge } = world
   const before = observer.texts(`hub2mqtt/home/app/${world.app}`).length
   const hello = JSON.stringify({ instance: 'of an earlier version', started_at: '2999-01-01T00:00:00.000Z' })
@@ -235,7 +235,7 @@ test('what another bridge that knows no other leaves behind is put right', async
 })
 
 test('a retained or malformed greeting impresses nobody', async () => {
-  const world = await start()
+  await using world = await World.start()
   await world.observer.publish(PRESENCE, '{"instance":"x","started_at":"2000-01-01T00:00:00.000Z"}', { retain: true })
   for (const nonsense of ['', '{', '[]', '{"instance":1}', '{"instance":"x","started_at":"y"}', 'x'.repeat(5000)])
     await world.observer.publish(PRESENCE, nonsense)

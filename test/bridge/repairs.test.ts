@@ -6,9 +6,7 @@ import { BROKERS } from '../support/brokers.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { silentLog } from '../support/silent-log.ts'
 import { until } from '../support/until.ts'
-import { startWorld, type World } from '../support/world.ts'
-
-const start = startWorld
+import { World } from '../support/world.ts'
 
 const APP = 'home/app/com.athom.hue'
 const SETTING = `${APP}/setting/mode`
@@ -19,7 +17,7 @@ function published({ observer }: World, topic: string): Promise<string> {
   return until(`something on ${topic}`, () => observer.last(`hub2mqtt/${topic}`) || undefined)
 }
 
-describe.each(BROKERS)('on %s, what somebody else', (broker) => {
+describe.concurrent.each(BROKERS)('on %s, what somebody else', (broker) => {
   const topics = [
     'bridge/state',
     'bridge/info',
@@ -35,7 +33,7 @@ describe.each(BROKERS)('on %s, what somebody else', (broker) => {
   ]
 
   test('clears or forges on a topic of the bridge or of a hub is right again within five seconds', async () => {
-    const world = await start({ broker, file })
+    await using world = await World.start({ broker, file })
     const { observer } = world
     await world.ask(`${APP}/cmd/set-setting/mode`, '"x"')
     for (const payload of ['', 'forged']) {
@@ -49,7 +47,7 @@ describe.each(BROKERS)('on %s, what somebody else', (broker) => {
   })
 
   test('makes up of a hub is gone within five seconds', async () => {
-    const world = await start({ broker, file })
+    await using world = await World.start({ broker, file })
     const { observer } = world
     const made = ['home/app/ghost', 'home/app/ghost/update', `${APP}/setting/secret`, `${APP}/setting/other`]
     for (const topic of made) await observer.publish(`hub2mqtt/${topic}`, '{}', { retain: true })
@@ -57,7 +55,7 @@ describe.each(BROKERS)('on %s, what somebody else', (broker) => {
   })
 
   test('forges is right again with the answer to a refresh', async () => {
-    const world = await start({ broker })
+    await using world = await World.start({ broker })
     const { observer } = world
     const right = await published(world, APP)
     await observer.publish(`hub2mqtt/${APP}`, '{"id":"forged"}', { retain: true })
@@ -100,7 +98,7 @@ function keeping() {
   return { upkeep, clock, done }
 }
 
-test('somebody who forges a topic again and again is answered every few seconds, not each time', async () => {
+test.concurrent('somebody who forges a topic again and again is answered every few seconds, not each time', async () => {
   const { upkeep, clock, done } = keeping()
   for (let ms = 0; ms < 20_000; ms += 10) {
     upkeep.touched('hub2mqtt/home/state', 'forged')
@@ -112,14 +110,14 @@ test('somebody who forges a topic again and again is answered every few seconds,
   expect(clock.pending).toBe(0)
 })
 
-test('more changes than are remembered let everything be read again', async () => {
+test.concurrent('more changes than are remembered let everything be read again', async () => {
   const { upkeep, clock, done } = keeping()
   for (let i = 0; i < 20_000; i += 1) upkeep.touched(`hub2mqtt/home/app/${i}`, '{}')
   await clock.advance(500)
   expect(done).toEqual(['everything'])
 })
 
-test('a device that Home Assistant emptied is not put right like one that somebody forged', async () => {
+test.concurrent('a device that Home Assistant emptied is not put right like one that somebody forged', async () => {
   const { upkeep, clock, done } = keeping()
   const device = 'homeassistant/device/hub2mqtt--H1--x/config'
   upkeep.touched(device, '')
@@ -130,7 +128,7 @@ test('a device that Home Assistant emptied is not put right like one that somebo
   expect(done.slice(1)).toEqual([device])
 })
 
-test("what is somebody else's is not put right", async () => {
+test.concurrent("what is somebody else's is not put right", async () => {
   const { upkeep, clock, done } = keeping()
   for (const topic of ['hub2mqtt/kitchen/state', 'hub2mqtt/bridge/other/state', 'homeassistant/device/lamp/config']) {
     upkeep.touched(topic, '{}')

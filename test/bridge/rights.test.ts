@@ -2,18 +2,17 @@
 import { describe, expect, test } from 'vitest'
 import { BROKERS, mosquittoPath } from '../support/brokers.ts'
 import { until } from '../support/until.ts'
-import { KEY, startWorld, type World } from '../support/world.ts'
+import { KEY, World } from '../support/world.ts'
 
-const start = startWorld
 const asked = ({ hub }: World, operation: string) => hub.requests.filter((one) => one.operation === operation).length
 const code = async (world: World, command: string, payload = '') => {
   const topic = command.startsWith('home/') ? command : `home/app/${world.app}/cmd/${command}`
   return (await world.ask(topic, payload)).error?.code ?? 'ok'
 }
 
-describe('a command that waits', () => {
+describe.concurrent('a command that waits', () => {
   test.each(['read_only: true', 'deny: [restart]'])('is refused when %s came before its turn', async (commands) => {
-    const world = await start({ file: 'commands: {}\n' })
+    await using world = await World.start({ file: 'commands: {}\n' })
     world.hub.behave('slow-headers', { ms: 1000, times: 1, operation: 'disableApp' })
     const { app } = world
     const first = code(world, `home/app/${app}/cmd/disable`)
@@ -27,7 +26,7 @@ describe('a command that waits', () => {
   })
 })
 
-describe('commands that do the same share their rights', () => {
+describe.concurrent('commands that do the same share their rights', () => {
   const CASES: readonly (readonly [deny: string, refused: readonly string[], allowed: readonly string[]])[] = [
     ['enable', ['enable', 'enabled ON', 'enabled OFF'], ['disable']],
     ['disable', ['disable', 'enabled OFF'], ['enable']],
@@ -50,7 +49,7 @@ describe('commands that do the same share their rights', () => {
 
   test.each(CASES)('deny: [%s]', async (deny, refused, allowed) => {
     const apps = [{ id: 'the.app', settings: { transition: 1 }, update: '2.0.0' }]
-    const world = await start({ env: { COMMANDS_DENY: deny, COMMANDS_ALLOW: '*' }, hub: { apps } })
+    await using world = await World.start({ env: { COMMANDS_DENY: deny, COMMANDS_ALLOW: '*' }, hub: { apps } })
     const ask = (text: string) => {
       const [, command = '', payload] = text.match(/^(\S+) ?(.*)$/) ?? []
       return code(world, command, payload)
@@ -60,14 +59,14 @@ describe('commands that do the same share their rights', () => {
   })
 
   test('and the commands that the hub info names follow', async () => {
-    const world = await start({ env: { COMMANDS_DENY: 'disable,autoupdate,get' } })
+    await using world = await World.start({ env: { COMMANDS_DENY: 'disable,autoupdate,get' } })
     const { commands } = JSON.parse(world.observer.last('hub2mqtt/home/info') ?? '{}')
     for (const name of ['disable', 'enabled', 'autoupdate', 'get', 'get-apps']) expect(commands).not.toContain(name)
     for (const name of ['enable', 'update', 'install']) expect(commands).toContain(name)
   })
 })
 
-describe('only the canonical spelling of a topic level is an address', () => {
+describe.concurrent('only the canonical spelling of a topic level is an address', () => {
   test.each([
     ['home/app/com%2Eathom%2Ehue/cmd/restart', 'unknown_app'],
     ['home/app/com.athom.hu%65/cmd/restart', 'unknown_app'],
@@ -76,7 +75,7 @@ describe('only the canonical spelling of a topic level is an address', () => {
     ['home/app/com.athom.hue/cmd/set-setting/p%61ssword', 'invalid_payload'],
     ['home/app/b%c3%bchne/cmd/restart', 'unknown_app'],
   ])('%s is answered %s', async (topic, expected) => {
-    const world = await start({ hub: { apps: [{ id: 'com.athom.hue' }, { id: 'bühne' }] } })
+    await using world = await World.start({ hub: { apps: [{ id: 'com.athom.hue' }, { id: 'bühne' }] } })
     const before = world.hub.requests.length
     expect((await world.ask(topic, 'x'.repeat(topic.includes('set-') ? 1 : 0))).error?.code).toBe(expected)
     expect(world.hub.requests.slice(before).filter(({ method }) => method === 'POST' || method === 'PUT')).toEqual([])
@@ -84,7 +83,7 @@ describe('only the canonical spelling of a topic level is an address', () => {
   })
 })
 
-describe.skipIf(mosquittoPath === undefined)('a response topic', () => {
+describe.skipIf(mosquittoPath === undefined)('a response topic', { concurrent: true }, () => {
   const answersOn = async (world: World, responseTopic: string) => {
     const topic = `home/app/${world.app}/cmd/get`
     await world.observer.publish(`hub2mqtt/${topic}`, '', { properties: { responseTopic } })
@@ -93,7 +92,7 @@ describe.skipIf(mosquittoPath === undefined)('a response topic', () => {
   }
 
   test('below the discovery prefix is not used, and neither is another than those configured', async () => {
-    const world = await start({ broker: 'mosquitto', file: 'discovery: {prefix: ha/discovery}\n' })
+    await using world = await World.start({ broker: 'mosquitto', file: 'discovery: {prefix: ha/discovery}\n' })
     const result = `hub2mqtt/home/app/${world.app}/result/get`
     expect(await answersOn(world, 'ha/discovery/switch/x/config')).toBe(result)
     world.observer.seen.length = 0
@@ -108,8 +107,10 @@ describe.skipIf(mosquittoPath === undefined)('a response topic', () => {
   })
 })
 
-test('the own record of the hub comes with an app that is asked for raw, and else does not', async () => {
-  const world = await start({ hub: { apps: [{ id: 'the.app', record: { permissions: ['homey:manager:api'] } }] } })
+test.concurrent('the own record of the hub comes with an app that is asked for raw, and else does not', async () => {
+  await using world = await World.start({
+    hub: { apps: [{ id: 'the.app', record: { permissions: ['homey:manager:api'] } }] },
+  })
   const topic = 'home/app/the.app/cmd/get'
   const { data } = await world.ask(topic, '{"raw":true}')
   expect(data).toMatchObject({ id: 'the.app', crash_count: 0, raw: { id: 'the.app', exitCount: 0 } })
@@ -117,8 +118,8 @@ test('the own record of the hub comes with an app that is asked for raw, and els
   expect((await world.ask(topic)).data).not.toHaveProperty('raw')
 })
 
-test('the own record of the hub comes without an API key, and none that is above a MiB', async () => {
-  const world = await start({
+test.concurrent('the own record of the hub comes without an API key, and none that is above a MiB', async () => {
+  await using world = await World.start({
     hub: { apps: [{ id: 'the.app', record: { icon: `/x?key=${KEY}`, exitSignal: 'SIGKILL' } }] },
   })
   const ask = () => world.ask('home/app/the.app/cmd/get', '{"raw":true}')
@@ -127,10 +128,10 @@ test('the own record of the hub comes without an API key, and none that is above
   expect(await ask()).toMatchObject({ ok: false, error: { code: 'hub_failed' } })
 })
 
-test.each(BROKERS)(
+test.concurrent.each(BROKERS)(
   'an empty setting is a value where it cannot be the clearing of a retained one (%s)',
   async (broker) => {
-    const world = await start({ broker })
+    await using world = await World.start({ broker })
     const answer = await world.ask(`home/app/${world.app}/cmd/set-setting/x`, '')
     if (broker === 'mosquitto') {
       expect(answer).toMatchObject({ ok: true })

@@ -12,7 +12,7 @@ const restartOf = (app: string) => `home/app/${app}/cmd/restart`
 const resultsOf = ({ observer }: World, app: string, command = 'restart') =>
   observer.texts(`hub2mqtt/home/app/${app}/result/${command}`).map((text) => JSON.parse(text))
 
-describe.each(BROKERS)('on %s', (broker) => {
+describe.concurrent.each(BROKERS)('on %s', (broker) => {
   test('a retained command is refused, cleared and not executed, whenever it is found', async () => {
     await using world = await World.start({ broker })
     const topic = restartOf(world.app)
@@ -136,7 +136,7 @@ describe.each(BROKERS)('on %s', (broker) => {
   })
 })
 
-describe.skipIf(mosquittoPath === undefined)('under MQTT 5', () => {
+describe.skipIf(mosquittoPath === undefined)('under MQTT 5', { concurrent: true }, () => {
   test('the answer goes where the requester wants it, with its correlation data and the code of a failure', async () => {
     await using world = await World.start({ broker: 'mosquitto' })
     const properties = { responseTopic: 'me/answers', correlationData: Buffer.from([0, 1, 255]) }
@@ -182,7 +182,7 @@ describe.skipIf(mosquittoPath === undefined)('under MQTT 5', () => {
   })
 })
 
-describe('what configuration does not allow', () => {
+describe.concurrent('what configuration does not allow', () => {
   test('is refused before anything reaches the hub', async () => {
     await using world = await World.start()
     const { app } = world
@@ -222,7 +222,7 @@ describe('what configuration does not allow', () => {
   })
 })
 
-describe('what the key does not permit', () => {
+describe.concurrent('what the key does not permit', () => {
   test('is refused before it is sent, naming the permission', async () => {
     await using world = await World.start({ hub: { keys: { [KEY]: ['hub.app.readonly'] } } })
     const answer = await world.ask(restartOf(world.app))
@@ -240,7 +240,7 @@ describe('what the key does not permit', () => {
   })
 })
 
-describe('what the hub does not have', () => {
+describe.concurrent('what the hub does not have', () => {
   test('is refused before it is sent', async () => {
     await using world = await World.start({ hub: { flavour: 'newer' } })
     for (const [topic, payload] of [
@@ -253,7 +253,7 @@ describe('what the hub does not have', () => {
   })
 })
 
-describe('secrets', () => {
+describe.concurrent('secrets', () => {
   const CANARY = 'canary-value-of-a-setting'
 
   test('of settings go to the requester and into no log, and the key goes nowhere', async () => {
@@ -284,7 +284,7 @@ describe('secrets', () => {
   })
 })
 
-describe('an answer comes to every command', () => {
+describe.concurrent('an answer comes to every command', () => {
   test.each([
     ['home/cmd/dance', '', 'unknown_command'],
     ['home/cmd', '', 'unknown_command'],
@@ -353,28 +353,32 @@ describe('an answer comes to every command', () => {
   })
 })
 
-describe.skipIf(mosquittoPath === undefined)('an answer that the broker denies where its requester wants it', () => {
-  test('comes on the result topic, and one that is denied there too shows in the health', async () => {
-    const open = ['topic readwrite hub2mqtt/#', 'topic readwrite homeassistant/#', 'topic readwrite requester/#']
-    const denied = 'hub2mqtt/home/app/+/result/get'
-    const acl = ['user bridge', `topic deny ${denied}`, ...open.slice(0, 2), 'user requester', ...open]
-    const broker = await Mosquitto.start({ acl, users: { bridge: 'b', requester: 'a' } })
-    const env = { MQTT_USERNAME: 'bridge', MQTT_PASSWORD: 'b' }
-    await using world = await World.start({ broker, env, login: { username: 'requester', password: 'a' } })
-    const options = { properties: { responseTopic: 'requester/inbox', correlationData: Buffer.from('1') } }
-    const answer = await world.ask(`home/app/${world.app}/cmd/get-locales`, '', options)
-    expect(answer).toMatchObject({ ok: true, command: 'get-locales' })
-    expect(world.observer.seen.filter(({ topic }) => topic === 'requester/inbox')).toEqual([])
-    const problems = () => JSON.parse(world.observer.last('hub2mqtt/bridge/health') ?? '{}').problems
-    await until('no problem', () => problems()?.length === 0)
-    await world.observer.publish(`hub2mqtt/home/app/${world.app}/cmd/get`, '', options)
-    await until('the refusal', () => world.bridge.lines.some((line) => /not published to .*result\/get/.test(line)))
-    world.clock.jump(15_000)
-    await until('the problem', () => String(problems()).includes('answers were lost'))
-  })
-})
+describe.skipIf(mosquittoPath === undefined)(
+  'an answer that the broker denies where its requester wants it',
+  { concurrent: true },
+  () => {
+    test('comes on the result topic, and one that is denied there too shows in the health', async () => {
+      const open = ['topic readwrite hub2mqtt/#', 'topic readwrite homeassistant/#', 'topic readwrite requester/#']
+      const denied = 'hub2mqtt/home/app/+/result/get'
+      const acl = ['user bridge', `topic deny ${denied}`, ...open.slice(0, 2), 'user requester', ...open]
+      const broker = await Mosquitto.start({ acl, users: { bridge: 'b', requester: 'a' } })
+      const env = { MQTT_USERNAME: 'bridge', MQTT_PASSWORD: 'b' }
+      await using world = await World.start({ broker, env, login: { username: 'requester', password: 'a' } })
+      const options = { properties: { responseTopic: 'requester/inbox', correlationData: Buffer.from('1') } }
+      const answer = await world.ask(`home/app/${world.app}/cmd/get-locales`, '', options)
+      expect(answer).toMatchObject({ ok: true, command: 'get-locales' })
+      expect(world.observer.seen.filter(({ topic }) => topic === 'requester/inbox')).toEqual([])
+      const problems = () => JSON.parse(world.observer.last('hub2mqtt/bridge/health') ?? '{}').problems
+      await until('no problem', () => problems()?.length === 0)
+      await world.observer.publish(`hub2mqtt/home/app/${world.app}/cmd/get`, '', options)
+      await until('the refusal', () => world.bridge.lines.some((line) => /not published to .*result\/get/.test(line)))
+      world.clock.jump(15_000)
+      await until('the problem', () => String(problems()).includes('answers were lost'))
+    })
+  },
+)
 
-test('an app that configuration leaves out is not installed either', async () => {
+test.concurrent('an app that configuration leaves out is not installed either', async () => {
   await using world = await World.start({ env: { APPS_EXCLUDE: 'com.hidden.*', COMMANDS_ALLOW: 'hub/install' } })
   const answer = await world.ask('home/cmd/install', '{"id":"com.hidden.one"}')
   expect(answer).toMatchObject({ ok: false, error: { code: 'not_allowed' } })

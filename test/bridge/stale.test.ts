@@ -9,7 +9,7 @@ import { World } from '../support/world.ts'
 
 const restarts = ({ hub }: World) => hub.requests.filter(({ operation }) => operation === 'restartApp').length
 
-describe.each(BROKERS)('on %s', (broker) => {
+describe.concurrent.each(BROKERS)('on %s', (broker) => {
   test('a command that has waited ten seconds behind another is refused, not executed', async () => {
     await using world = await World.start({ broker, env: { HUB_TIMEOUT: '1m' } })
     world.hub.behave('never-answer', { operation: 'restartApp' })
@@ -43,7 +43,7 @@ describe.each(BROKERS)('on %s', (broker) => {
   })
 })
 
-describe.skipIf(mosquittoPath === undefined)('while the connection to the broker is lost', () => {
+describe.skipIf(mosquittoPath === undefined)('while the connection to the broker is lost', { concurrent: true }, () => {
   test('what is sent is not executed later', async () => {
     const broker = await Mosquitto.start()
     await using proxy = await TcpProxy.to(broker.port)
@@ -60,7 +60,7 @@ describe.skipIf(mosquittoPath === undefined)('while the connection to the broker
   })
 })
 
-describe('a command without a mark of its own', () => {
+describe.concurrent('a command without a mark of its own', () => {
   const message: Message = {
     topic: 'hub2mqtt/home/cmd/speak',
     payload: Buffer.from('Hello'),

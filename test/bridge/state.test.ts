@@ -19,7 +19,7 @@ async function untilAgreed(world: World): Promise<void> {
   while (!(await agrees(world))) if (performance.now() > deadline) throw new Error('broker and hub do not agree')
 }
 
-describe.each(BROKERS)('on %s, a subscriber', (broker) => {
+describe.concurrent.each(BROKERS)('on %s, a subscriber', (broker) => {
   test('finds everything that the contract promises, retained', async () => {
     await using world = await World.start({ broker })
     const held = await retainedOn(world.broker.port)
@@ -144,7 +144,7 @@ describe.each(BROKERS)('on %s, a subscriber', (broker) => {
   })
 })
 
-describe('the state is right again after', () => {
+describe.concurrent('the state is right again after', () => {
   const faults: [string, (world: World) => void | Promise<void>][] = [
     ['the realtime channel is cut', ({ hub }) => hub.dropRealtime('cut')],
     ['the hub ends the realtime session', ({ hub }) => hub.dropRealtime('goodbye')],
@@ -168,6 +168,7 @@ describe('the state is right again after', () => {
 
 test.skipIf(mosquittoPath === undefined)(
   'nothing is lost when the broker dies and has forgotten everything',
+  { concurrent: true },
   async () => {
     const mosquitto = await Mosquitto.start()
     await using world = await World.start({ broker: mosquitto, env: { DISCOVERY_FORMAT: 'off' } })
@@ -186,6 +187,7 @@ test.skipIf(mosquittoPath === undefined)(
 
 test.skipIf(mosquittoPath === undefined)(
   'an app that another bridge knew first is not cleared by a list that is older than it',
+  { concurrent: true },
   async () => {
     const polls = { HUB_REALTIME: 'false', HUB_POLL_INTERVAL: '1h', HUB_POLL_INTERVAL_FALLBACK: '1h' }
     await using world = await World.start({ broker: 'mosquitto', env: { MQTT_CLIENT_ID: 'the-bridge', ...polls } })
@@ -201,7 +203,7 @@ test.skipIf(mosquittoPath === undefined)(
   },
 )
 
-describe('an app that configuration leaves out', () => {
+describe.concurrent('an app that configuration leaves out', () => {
   test('is not on MQTT at all: no state, no event, no command', async () => {
     await using world = await World.start({ env: { APPS_EXCLUDE: 'com.athom.*' } })
     const app = 'com.athom.hue'
@@ -227,7 +229,7 @@ describe('an app that configuration leaves out', () => {
   })
 })
 
-describe('a published setting', () => {
+describe.concurrent('a published setting', () => {
   const file = 'settings:\n  publish:\n    com.athom.hue:\n      "a/b": switch\n      missing: text\n'
 
   test('is retained, follows our own writes and the polls, and goes when it is unset', async () => {
@@ -379,7 +381,7 @@ describe('a published setting', () => {
   })
 })
 
-describe('a hostile id', () => {
+describe.concurrent('a hostile id', () => {
   test('is a topic of its own, harmless and reversible', async () => {
     const ids = ['a/b', '+', '#', '$SYS', 'x\0y', '.', '..', 'ü 😀', '__proto__', 'constructor', '%41']
     await using world = await World.start({ hub: { apps: ids.map((id) => ({ id })) } })
@@ -391,7 +393,7 @@ describe('a hostile id', () => {
   })
 })
 
-describe.each(['empty-list', 'half-list', 'foreign-ids'] as const)(
+describe.concurrent.each(['empty-list', 'half-list', 'foreign-ids'] as const)(
   'a hub that starts up together with the bridge',
   (fault) => {
     test(`and answers its first question with ${fault} loses nothing of what the broker holds`, async () => {

@@ -41,41 +41,44 @@ async function left(world: World) {
 
 const clears = ({ observer }: World) => OURS.map((topic) => observer.texts(topic).filter((text) => text === '').length)
 
-describe.each(available)('on %s under MQTT %s, what others retain where only messages are sent', (...kind) => {
-  test('is gone with a refresh of the hub, and each is cleared once', async () => {
-    await using world = await start(...kind)
-    await forge(world)
-    await world.ask('home/cmd/refresh')
-    await until('no forged message', async () => (await left(world)).length === THEIRS.length, 5_000)
-    await world.settle()
-    expect(await left(world)).toEqual(THEIRS)
-    expect(clears(world)).toEqual(OURS.map(() => 1))
-  })
+describe.concurrent.each(available)(
+  'on %s under MQTT %s, what others retain where only messages are sent',
+  (...kind) => {
+    test('is gone with a refresh of the hub, and each is cleared once', async () => {
+      await using world = await start(...kind)
+      await forge(world)
+      await world.ask('home/cmd/refresh')
+      await until('no forged message', async () => (await left(world)).length === THEIRS.length, 5_000)
+      await world.settle()
+      expect(await left(world)).toEqual(THEIRS)
+      expect(clears(world)).toEqual(OURS.map(() => 1))
+    })
 
-  test('is gone when the bridge has started', async () => {
-    await using world = await start(...kind)
-    await world.bridge.stop()
-    await forge(world)
-    await world.restart()
-    await until('no forged message', async () => (await left(world)).length === THEIRS.length, 5_000)
-    expect(await left(world)).toEqual(THEIRS)
-  })
+    test('is gone when the bridge has started', async () => {
+      await using world = await start(...kind)
+      await world.bridge.stop()
+      await forge(world)
+      await world.restart()
+      await until('no forged message', async () => (await left(world)).length === THEIRS.length, 5_000)
+      expect(await left(world)).toEqual(THEIRS)
+    })
 
-  test('is not taken for what the bridge sends, nor for what others send there', async () => {
-    await using world = await start(...kind)
-    const { hub, app, observer } = world
-    const before = clears(world)
-    hub.crash(app, 'Error: out of luck')
-    await observer.until('the event', () => observer.last('hub2mqtt/home/event'))
-    for (const topic of OURS) await observer.publish(topic, FORGED)
-    await world.settle()
-    world.clock.jump(10_000)
-    await world.settle()
-    expect(clears(world)).toEqual(before)
-  })
-})
+    test('is not taken for what the bridge sends, nor for what others send there', async () => {
+      await using world = await start(...kind)
+      const { hub, app, observer } = world
+      const before = clears(world)
+      hub.crash(app, 'Error: out of luck')
+      await observer.until('the event', () => observer.last('hub2mqtt/home/event'))
+      for (const topic of OURS) await observer.publish(topic, FORGED)
+      await world.settle()
+      world.clock.jump(10_000)
+      await world.settle()
+      expect(clears(world)).toEqual(before)
+    })
+  },
+)
 
-describe.skipIf(!available.some(([, protocol]) => protocol === '5'))('under MQTT 5', () => {
+describe.skipIf(!available.some(([, protocol]) => protocol === '5'))('under MQTT 5', { concurrent: true }, () => {
   test('what others retain where only messages are sent is gone within five seconds', async () => {
     await using world = await start('mosquitto', '5')
     await forge(world)

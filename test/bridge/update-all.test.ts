@@ -1,7 +1,7 @@
 /** All updates of a hub by one command: what is asked of the hub, in which order, and what is answered. */
 import { describe, expect, test } from 'vitest'
 import { until } from '../support/until.ts'
-import { startWorld, type World } from '../support/world.ts'
+import { World } from '../support/world.ts'
 
 const APPS = [
   { id: 'a.one', update: '2.0.0' },
@@ -10,13 +10,13 @@ const APPS = [
   { id: 'd.three', update: '2.0.0' },
 ]
 const start = (hub: object = {}, env: Readonly<Record<string, string>> = {}) =>
-  startWorld({ hub: { apps: APPS, ...hub }, env })
+  World.start({ hub: { apps: APPS, ...hub }, env })
 const installs = ({ hub }: World) =>
   hub.requests.filter(({ operation }) => operation === 'installFromAppStore').map(({ body }) => Object(body).id)
 
-describe('update-all', () => {
+describe.concurrent('update-all', () => {
   test.each(['4', '1'])('installs each update that waits, with %s at a time on the hub', async (most) => {
-    const world = await start({}, { HUB_MAX_REQUESTS: most })
+    await using world = await start({}, { HUB_MAX_REQUESTS: most })
     expect(await world.ask('home/cmd/update-all')).toMatchObject({
       ok: true,
       command: 'update-all',
@@ -29,7 +29,7 @@ describe('update-all', () => {
   })
 
   test('goes on after an update that fails, and names what was done', async () => {
-    const world = await start()
+    await using world = await start()
     world.hub.behave('answer-status', { status: 500, operation: 'installFromAppStore', times: 1 })
     const answer = await world.ask('home/cmd/update-all')
     expect(answer).toMatchObject({ ok: false, error: { code: 'hub_failed' }, data: { done: ['b.two', 'd.three'] } })
@@ -38,7 +38,7 @@ describe('update-all', () => {
   })
 
   test('says what it could not do where the bridge ends meanwhile', async () => {
-    const world = await start()
+    await using world = await start()
     world.hub.behave('slow-headers', { ms: 500, times: 1, operation: 'installFromAppStore' })
     const { observer } = world
     await observer.publish('hub2mqtt/home/cmd/update-all', '')
@@ -55,7 +55,7 @@ describe('update-all', () => {
   })
 
   test('shows the progress of each app, leaves a line in the log for each, and is one at a time', async () => {
-    const world = await start()
+    await using world = await start()
     world.hub.behave('slow-headers', { ms: 1000, times: 1, operation: 'installFromAppStore' })
     const first = world.ask('home/cmd/update-all', '{"transaction":"first"}')
     await until('the first', () => installs(world).length === 1)

@@ -6,7 +6,7 @@ import { until } from '../support/until.ts'
 import { RawBroker } from './raw-broker.ts'
 import { portOf, settled, startAedes, startLink, unclaimedBy, withoutMosquitto } from './support.ts'
 
-describe.skipIf(withoutMosquitto)('what Mosquitto holds', () => {
+describe.skipIf(withoutMosquitto)('what Mosquitto holds', { concurrent: true }, () => {
   test('a bridge that starts again sends nothing that is there already', async () => {
     await using broker = await Mosquitto.start()
     await using observer = await Observer.on(broker.port, { filter: 'b/app/+' })
@@ -218,7 +218,7 @@ describe.skipIf(withoutMosquitto)('what Mosquitto holds', () => {
   })
 })
 
-describe('a read-back', () => {
+describe.concurrent('a read-back', () => {
   test('asks once, however long the broker takes to send all that it holds', async () => {
     const topics = Array.from({ length: 12 }, (_, i) => `b/app/${i}`)
     const retained = (filter: string) => (filter === 'b/app/+' ? topics : [])
@@ -265,7 +265,7 @@ describe('a read-back', () => {
   })
 })
 
-describe('what the embedded broker holds', () => {
+describe.concurrent('what the embedded broker holds', () => {
   test('a reconnect reads it back and sends only the difference', async () => {
     await using broker = await startAedes()
     const port = portOf(broker.url)
