@@ -188,7 +188,6 @@ test('of two bridges that start at the same moment one does the work, and nothin
 
 test.skipIf(mosquittoPath === undefined)(
   'the first bridge works on when the broker restarts under both',
-  { concurrent: true },
   async () => {
     const mosquitto = await Mosquitto.start({ persistent: true })
     await using world = await World.start({ broker: mosquitto })
