@@ -352,11 +352,11 @@ function effective(request: Request, row: HubCommand, reading: Reading<unknown>)
 }
 
 function readArgument(level: string): string {
-  if (level.length > MAX_NAME_LENGTH) {
-    throw new CommandError('invalid_payload', `A name has at most ${MAX_NAME_LENGTH} characters.`)
-  }
   const text = level.includes('/') ? undefined : decodeLevel(level)
   if (text === undefined || text === '') throw new CommandError('invalid_payload', 'The topic names no setting.')
+  if (text.length > MAX_NAME_LENGTH) {
+    throw new CommandError('invalid_payload', `A name has at most ${MAX_NAME_LENGTH} characters.`)
+  }
   return text
 }
 

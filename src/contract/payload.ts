@@ -214,8 +214,8 @@ const LARGE_NUMBER = /\d{16}|\de/i
 const DIGITS = /^-?\d+$/
 
 /**
- * JSON whose numbers arrive as they were sent: an integer that would be rounded, or be infinite, is refused, and so is
- * what nests too deep. `undefined`: it is no JSON.
+ * JSON whose integers arrive as they were sent: one that would be rounded, or be infinite, is refused, and so is what
+ * nests too deep. Fractions are rounded to the nearest double. `undefined`: it is no JSON.
  */
 function parseExact(text: string): Json | undefined {
   if (depth(text) > MAX_JSON_DEPTH) throw invalid(`Expected JSON of at most ${MAX_JSON_DEPTH} levels.`)

@@ -106,6 +106,13 @@ describe('a message that is refused before the hub is asked', () => {
     expect(desk.writes()).toEqual([])
   })
 
+  test('takes a name of 256 characters in the topic however long its percent-encoding is, and none of more', async () => {
+    const desk = await openDesk()
+    const ask = (name: string) => desk.ask(app(`set-setting/${encodeURIComponent(name)}`), '1')
+    expect(await ask('💡'.repeat(128))).toMatchObject({ ok: true })
+    expect(await ask(`${'ü'.repeat(257)}`)).toMatchObject({ error: { message: 'A name has at most 256 characters.' } })
+  })
+
   test('names what is wrong with the name of a setting', async () => {
     const desk = await openDesk()
     for (const name of ['a/b', '%', '%61'])
