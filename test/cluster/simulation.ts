@@ -20,7 +20,6 @@ interface Event {
   /** Whose it is: it waits while that one stands still. */
   readonly owner: Member | undefined
   readonly run: () => void
-  cancelled: boolean
 }
 
 const CALL_TIMEOUT_MS = 1_500
@@ -37,7 +36,7 @@ export class Simulation {
   readonly violations: string[] = []
   /** Whether the store answers everybody at once from now on. */
   isWell = false
-  #events: Event[] = []
+  readonly #events = new Set<Event>()
   #order = 0
   #revision = 0
   #watchers: Watcher[] = []
@@ -49,32 +48,29 @@ export class Simulation {
   }
 
   at(ms: number, owner: Member | undefined, run: () => void): () => void {
-    const event = { at: this.now + ms, order: this.#order++, owner, run, cancelled: false }
-    this.#events.push(event)
-    return () => {
-      event.cancelled = true
-    }
+    const event = { at: this.now + ms, order: this.#order++, owner, run }
+    this.#events.add(event)
+    return () => void this.#events.delete(event)
   }
 
   /** Lets so much time pass. */
   async run(ms: number): Promise<void> {
     const end = this.now + ms
     for (;;) {
-      const next = this.#events
-        .map((event) => ({ event, due: Math.max(event.at, event.owner?.pausedUntil ?? 0) }))
-        .reduce<{ event: Event; due: number } | undefined>(
-          (best, one) =>
-            best === undefined || one.due < best.due || (one.due === best.due && one.event.order < best.event.order)
-              ? one
-              : best,
-          undefined,
-        )
-      if (next === undefined || next.due > end) break
-      this.#events = this.#events.filter((event) => event !== next.event)
-      this.now = Math.max(this.now, next.due)
+      let next: Event | undefined
+      let due = Number.POSITIVE_INFINITY
+      for (const event of this.#events) {
+        const at = Math.max(event.at, event.owner?.pausedUntil ?? 0)
+        if (at > due || (at === due && next !== undefined && next.order < event.order)) continue
+        next = event
+        due = at
+      }
+      if (next === undefined || due > end) break
+      this.#events.delete(next)
+      this.now = Math.max(this.now, due)
       this.#look()
-      if (next.event.cancelled || next.event.owner?.killed) continue
-      next.event.run()
+      if (next.owner?.killed) continue
+      next.run()
       await new Promise((resolve) => setImmediate(resolve))
       this.#look()
     }
