@@ -4,7 +4,7 @@ import { Kvm } from '@nats-io/kv'
 import { connect } from '@nats-io/transport-node'
 import fc from 'fast-check'
 import { pino } from 'pino'
-import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { beforeAll, describe, expect, type TestContext, test, vi } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
 import { LeasedFleet } from '../../src/cluster/leased.ts'
 import { NatsStore } from '../../src/cluster/nats.ts'
@@ -84,7 +84,11 @@ describe('a fleet into whose store something else writes', () => {
   })
 })
 
-describe.skipIf(natsPath === undefined)('a fleet into whose bucket something else writes', () => {
+/** Each case has a bucket of its own and waits for most of its time: all of them together take as long as the slowest. */
+const BESIDE = { concurrent: true, timeout: 300_000 }
+vi.setConfig({ maxConcurrency: 20 })
+
+describe.skipIf(natsPath === undefined)('a fleet into whose bucket something else writes', BESIDE, () => {
   const LEASE_MS = 1_500
   const PATIENCE_MS = 40_000
   let nats: Nats
@@ -129,7 +133,7 @@ describe.skipIf(natsPath === undefined)('a fleet into whose bucket something els
     }
   }
 
-  async function fleet() {
+  async function fleet({ onTestFinished }: Pick<TestContext, 'onTestFinished'>) {
     const bucket = `junk-${randomUUID()}`
     const connection = await connect({ servers: [...nats.urls] })
     onTestFinished(() => connection.close())
@@ -154,61 +158,49 @@ describe.skipIf(natsPath === undefined)('a fleet into whose bucket something els
     }
   }
 
-  test.each([
+  test.for([
     ['text', 'x'],
     ['a text that no key can hold', 'a b..*'],
     ['nothing', ''],
     ['another mark', randomUUID()],
     ['a deletion', undefined],
-  ])(
-    'with %s as its mark: serves all hubs, also when its members start anew',
-    async (_, mark) => {
-      const { kv, served, held, startAnew } = await fleet()
-      const before = await held('mark')
-      if (mark === undefined) await kv.delete('mark')
-      else await kv.put('mark', mark)
-      await until('a mark', async () => /^[0-9a-f-]{36}$/.test(await held('mark')) && (await held('mark')) !== before)
-      await served()
-      await startAnew()
-    },
-    120_000,
-  )
+  ])('with %s as its mark: serves all hubs, also when its members start anew', async ([, mark], context) => {
+    const { kv, served, held, startAnew } = await fleet(context)
+    const before = await held('mark')
+    if (mark === undefined) await kv.delete('mark')
+    else await kv.put('mark', mark)
+    await until('a mark', async () => /^[0-9a-f-]{36}$/.test(await held('mark')) && (await held('mark')) !== before)
+    await served()
+    await startAnew()
+  })
 
-  test('that writes the mark while no member runs is no harm', async () => {
-    const { kv, startAnew } = await fleet()
+  test('that writes the mark while no member runs is no harm', async (context) => {
+    const { kv, startAnew } = await fleet(context)
     await kv.put('mark', 'junk')
     await startAnew()
-  }, 120_000)
+  })
 
-  test.each(KEYS)(
-    'to %s: serves all hubs after each of it, also when its members start anew',
-    async (key) => {
-      const { kv, served, held, nameOf, startAnew } = await fleet()
-      const sample = [...JUNK.filter((_, i) => i % 7 === KEYS.indexOf(key)), ...JUNK.slice(-1)]
-      for (const junk of sample) {
-        const roster = await held(await nameOf(ROSTER_KEY))
-        const name = await nameOf(key)
-        await kv.put(name, junk({ row: await held(name), roster }))
-        await served()
-      }
-      await startAnew()
-      await kv.delete(await nameOf(key))
+  test.for(KEYS)('to %s: serves all hubs after each of it, also when its members start anew', async (key, context) => {
+    const { kv, served, held, nameOf, startAnew } = await fleet(context)
+    const sample = [...JUNK.filter((_, i) => i % 7 === KEYS.indexOf(key)), ...JUNK.slice(-1)]
+    for (const junk of sample) {
+      const roster = await held(await nameOf(ROSTER_KEY))
+      const name = await nameOf(key)
+      await kv.put(name, junk({ row: await held(name), roster }))
       await served()
-      await kv.purge(await nameOf(key))
-      await startAnew()
-    },
-    300_000,
-  )
+    }
+    await startAnew()
+    await kv.delete(await nameOf(key))
+    await served()
+    await kv.purge(await nameOf(key))
+    await startAnew()
+  })
 
-  test.each([Number.MAX_SAFE_INTEGER, MAX_EPOCH])(
-    'and says that it goes by epoch %d',
-    async (adopted) => {
-      const { kv, served, nameOf, startAnew } = await fleet()
-      await kv.put(await nameOf(memberKey('ghost')), JSON.stringify({ nonce: 'x', adopted }))
-      await served()
-      await startAnew()
-      await startAnew()
-    },
-    120_000,
-  )
+  test.for([Number.MAX_SAFE_INTEGER, MAX_EPOCH])('and says that it goes by epoch %d', async (adopted, context) => {
+    const { kv, served, nameOf, startAnew } = await fleet(context)
+    await kv.put(await nameOf(memberKey('ghost')), JSON.stringify({ nonce: 'x', adopted }))
+    await served()
+    await startAnew()
+    await startAnew()
+  })
 })
