@@ -144,6 +144,24 @@ export class Members implements AsyncDisposable {
     await until(`hubs served by ${by.join(', ')}`, () => [...this.hubs.keys()].every(isServed), ms)
   }
 
+  /** Starts the members that have ended; resolves when each of these names serves its share. */
+  async whole(names: readonly string[]): Promise<void> {
+    const isOnline = (name: string) => this.text(`hub2mqtt/bridge/${name}/state`) === 'online'
+    for (const [i, name] of names.entries()) {
+      if (this.process(i).alive) continue
+      await until(`the end of ${name}`, () => !isOnline(name))
+      this.run(i)
+    }
+    const isWhole = () => {
+      const owners = [...this.owners().values()]
+      const { count, members } = Object(this.payload('hub2mqtt/fleet'))
+      const has = (name: string) => Object(Object(members)[name]).hubs === owners.filter((one) => one === name).length
+      return count === names.length && names.every((name) => isOnline(name) && has(name))
+    }
+    await until(`a fleet of ${names.join(', ')}`, isWhole, 60_000)
+    await this.served(names)
+  }
+
   /** Forgets what happened, but for what the broker holds. */
   forget(): void {
     const held = new Map(this.observer.seen.filter(({ retain }) => retain).map((one) => [one.topic, one]))
