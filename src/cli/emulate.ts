@@ -95,5 +95,5 @@ export const revokeKey: Body<Kept & { readonly id: string }> = async (_io, { dat
 }
 
 async function keysIn(data: string, options: { readonly make?: true } = {}) {
-  return (await import('../emulator/data/keys-command.ts')).keysOf(data, options)
+  return (await import('../emulator/data/keys.ts')).keysOf(data, options)
 }

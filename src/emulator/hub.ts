@@ -9,21 +9,20 @@ import { type InApp, inAppInterface } from './core/in-app.ts'
 import { Door } from './door.ts'
 import { rateLimit } from './faults.ts'
 import { HubError } from './hub-error.ts'
-import { keepLast, type OpenRecord, type RequestRecord } from './memory.ts'
 import type { BehaviourName, BehaviourOptions } from './misbehaviour.ts'
 import { type EmulatedHubOptions, type Settled, settle, urlOf } from './options.ts'
 import { Realtime } from './realtime.ts'
 import type { AppRecord, AppSeed, Flavour, Patch } from './records.ts'
-import { type HubCore, restListener } from './rest.ts'
+import { type HubCore, type OpenRecord, type RequestRecord, restListener } from './rest.ts'
 import { normaliseScope } from './scopes.ts'
 import { Timers } from './timers.ts'
 
 export type { How } from './apps.ts'
 export type { AppEvent } from './core/hub-apps.ts'
-export type { RequestRecord } from './memory.ts'
 export type { BehaviourName, BehaviourOptions } from './misbehaviour.ts'
 export type { EmulatedHubOptions } from './options.ts'
 export type { AppRecord, AppSeed, AppState, Flavour, Usage } from './records.ts'
+export type { RequestRecord } from './rest.ts'
 
 interface Reboot {
   /** How long it is away. Default 0. */
@@ -335,4 +334,10 @@ export class EmulatedHub implements AsyncDisposable {
 
 function normalised(keys: Readonly<Record<string, readonly string[]>>): ReadonlyMap<string, readonly string[]> {
   return new Map(Object.entries(keys).map(([key, scopes]) => [key, scopes.map(normaliseScope)]))
+}
+
+/** Adds an item; the oldest of more than `most` is forgotten. */
+function keepLast<T>(items: T[], item: T, most: number): void {
+  items.push(item)
+  if (items.length > most) items.shift()
 }

@@ -1,17 +1,37 @@
 /** The hub's HTTP side: routes each request to an endpoint and sends the answer, with any simulated fault applied. */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import { isRecord } from '../base/json.ts'
 import type { Behaviours } from './behaviours.ts'
 import type { Core } from './core/endpoint.ts'
 import { type Exchange, type Fault, JSON_TYPE, type Outcome } from './faults.ts'
 import { asHubError, HubError } from './hub-error.ts'
-import { iconAt } from './icons.ts'
-import type { OpenRecord } from './memory.ts'
+import type { AppRecord } from './records.ts'
 import { type Match, matchRequest, type Prefix } from './routes.ts'
 import { admit, type Keys } from './scopes.ts'
 import type { Timers } from './timers.ts'
 
 /** How an operation that returns nothing is answered. */
 export type Nothing = 'null' | 'empty' | '204'
+
+/** A request that the hub remembers. */
+export interface RequestRecord {
+  readonly at: number
+  readonly via: 'rest' | 'socket'
+  /** HTTP method; `API` for a call over the realtime channel, `EMIT` for the channel's own messages. */
+  readonly method: string
+  /** The request target as it came; over the realtime channel the message, such as `subscribe homey:manager:apps`. */
+  readonly path: string
+  readonly operation?: string
+  readonly key?: string
+  readonly body: unknown
+  /** Absent while there is no answer, and for ever where a fault swallowed it. */
+  readonly status?: number
+  /** Whether it was carried out, even if the answer was lost; absent if it is no operation. */
+  readonly executed?: boolean
+}
+
+/** The same while it is being written. */
+export type OpenRecord = { -readonly [K in keyof RequestRecord]: RequestRecord[K] }
 
 export interface HubCore extends Core {
   readonly keys: Keys
@@ -163,4 +183,19 @@ function attempt<T>(task: () => T): T | HubError {
   } catch (thrown) {
     return asHubError(thrown)
   }
+}
+
+const COLOUR = /^#[0-9a-f]{6}$/i
+
+/** The icon, which a hub gives to everyone who asks for it: SVG of the app whose record names this path; `undefined` for none. */
+function iconAt(path: string, records: ReadonlyMap<string, AppRecord>): string | undefined {
+  for (const record of records.values()) {
+    const { icon, iconObj, name, brandColor } = record
+    const paths = [isRecord(iconObj) ? iconObj['url'] : undefined, icon]
+    if (!paths.includes(path)) continue
+    const colour = typeof brandColor === 'string' && COLOUR.test(brandColor) ? brandColor : '#4A6572'
+    const initial = typeof name === 'string' ? (/[a-z]/i.exec(name)?.[0] ?? '') : ''
+    return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 960 960"><circle cx="480" cy="480" r="440" fill="${colour}"/><text x="480" y="660" font-family="sans-serif" font-size="520" text-anchor="middle" fill="#fff">${initial}</text></svg>`
+  }
+  return undefined
 }

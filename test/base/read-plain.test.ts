@@ -41,7 +41,7 @@ test('every file that a person names is read by one function; the others are lis
   // `readFile` of the configuration is what it was given: by default the function for plain files.
   const given = ['src/config/file.ts', 'src/config/read.ts', 'src/config/load.ts']
   // Folders, opened to write their names to disk; and the modules of apps, by the app's own process.
-  const other = ['src/emulator/data/sync.ts', 'src/emulator/sdk/runner.js']
+  const other = ['src/emulator/data/data-folder.ts', 'src/emulator/sdk/runner.js']
   expect(reading.filter((file) => ![...given, ...other].includes(file)).sort()).toEqual(Object.keys(DIRECT).sort())
 })
 

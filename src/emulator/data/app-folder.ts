@@ -1,9 +1,10 @@
-/** The folder of an app: copied within bounds, so that it survives a power failure, and looked through for links. */
-import { readdirSync, realpathSync } from 'node:fs'
+/** The folder of an app: copied within bounds, so that it survives a power failure, looked through for links, and its texts. */
+import { lstatSync, readdirSync, realpathSync } from 'node:fs'
 import { type FileHandle, lstat, mkdir, open, readdir, realpath, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { readPlainText } from '../../base/read-plain.ts'
+import { syncFolder } from './data-folder.ts'
 import { isBelow, ManifestError } from './manifest.ts'
-import { syncFolder } from './sync.ts'
 
 export interface CopyLimits {
   readonly bytes: number
@@ -104,6 +105,38 @@ function linksIn(folder: string): string[] {
 function targetOf(link: string): string | undefined {
   try {
     return realpathSync(link)
+  } catch {
+    return undefined
+  }
+}
+
+const MOST_LOCALE_BYTES = 256 * 1024
+const LOCALE_FILE = /^([a-z]{2,3}(?:-[A-Za-z]+)?)\.json$/
+
+/** The app's texts by language: `locales/<language>.json`. What cannot be read is left out. */
+export function localesIn(folder: string): Readonly<Record<string, unknown>> {
+  const texts: Record<string, unknown> = {}
+  for (const name of namesIn(join(folder, 'locales'))) {
+    const language = LOCALE_FILE.exec(name)?.[1]
+    const text = language === undefined ? undefined : readLocale(join(folder, 'locales', name))
+    if (language !== undefined && text !== undefined) texts[language] = text
+  }
+  return texts
+}
+
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder).sort()
+  } catch {
+    return []
+  }
+}
+
+function readLocale(path: string): unknown {
+  try {
+    // A link would lead the hub to where the app itself may not read.
+    const file = lstatSync(path)
+    return file.isFile() && file.size <= MOST_LOCALE_BYTES ? JSON.parse(readPlainText(path)) : undefined
   } catch {
     return undefined
   }

@@ -1,9 +1,19 @@
 /** The data folder of an emulated hub: what may be one, who may use it, and who may read it. */
-import { chmodSync, closeSync, existsSync, lstatSync, mkdirSync, openSync, readdirSync, statSync } from 'node:fs'
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  fsyncSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  statSync,
+} from 'node:fs'
+import { open } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { ExpectedError } from '../../base/errors.ts'
-import { syncFolderNow } from './sync.ts'
 
 /** The data folder cannot be used; the message is for the person who named it. */
 export class HubDataError extends ExpectedError {
@@ -96,4 +106,22 @@ function codeOf(error: unknown): string {
 
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
+}
+
+/** Makes the names in a folder survive a power failure. Windows opens no folders, and keeps them by itself. */
+export async function syncFolder(path: string): Promise<void> {
+  if (process.platform === 'win32') return
+  await using folder = await open(path, 'r')
+  await folder.sync()
+}
+
+/** For the start, before anybody waits. */
+export function syncFolderNow(path: string): void {
+  if (process.platform === 'win32') return
+  const folder = openSync(path, 'r')
+  try {
+    fsyncSync(folder)
+  } finally {
+    closeSync(folder)
+  }
 }

@@ -11,8 +11,8 @@ import {
   makeFolder,
   makePrivate,
   messageOf,
+  syncFolderNow,
 } from './data-folder.ts'
-import { syncFolderNow } from './sync.ts'
 
 /** `h2mq`: marks a database of ours. */
 const APPLICATION_ID = 0x68326d71

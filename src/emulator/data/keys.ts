@@ -1,8 +1,9 @@
 /** The API keys that a hub keeps: made, listed and revoked by other processes too, and stored as hashes. */
 import { createHash, randomBytes } from 'node:crypto'
 import * as v from 'valibot'
-import { normaliseScope } from '../scopes.ts'
-import type { Database } from './database.ts'
+import { EmulatorOptionError, isKnownScope, normaliseScope, scopeNames, writtenScope } from '../scopes.ts'
+import { HubDataError, holdsHub } from './data-folder.ts'
+import { type Database, openDatabase } from './database.ts'
 
 export interface StoredKey {
   /** For people, to revoke it by; it says nothing of the key itself. */
@@ -80,4 +81,39 @@ export class StoredKeys {
 /** One fast hash is enough: a key of 256 random bits cannot be guessed, however fast guesses are tried. */
 function hashOf(key: string): Buffer {
   return createHash('sha256').update(key).digest()
+}
+
+const MAX_NAME = 100
+
+/**
+ * `hub2mqtt emulate keys`: the keys of a data folder, beside the hub that may be using it. Each method throws what is for
+ * the user.
+ * @param options.make where nothing is yet, so that a hub can have its keys before its first start
+ * @throws HubDataError if the folder is not one of a hub
+ */
+export function keysOf(folder: string, { make = false } = {}) {
+  if (!make && !holdsHub(folder)) throw new HubDataError(`${folder}: holds no hub`)
+  const database = openDatabase(folder, { alone: false })
+  const keys = new StoredKeys(database)
+  return {
+    create(scopes: readonly string[], name: string): { readonly id: string; readonly key: string } {
+      const unknown = scopes.find((scope) => !isKnownScope(scope))
+      if (unknown !== undefined) {
+        throw new EmulatorOptionError(`--scope: unknown scope "${unknown}", known are ${scopeNames().join(', ')}`)
+      }
+      if (name.length > MAX_NAME) throw new EmulatorOptionError(`--name: at most ${MAX_NAME} characters`)
+      return keys.create(scopes, { name })
+    },
+    /** One line each. */
+    list: () =>
+      keys.list().map(({ id, at, scopes, name }) => {
+        // As the reference writes them, and as they can be given.
+        const written = scopes.map(writtenScope).join(',')
+        return [id, new Date(at).toISOString(), written, name].join('  ').trimEnd()
+      }),
+    revoke(id: string): void {
+      if (!keys.revoke(id)) throw new HubDataError('there is no key with this id; see hub2mqtt emulate keys list')
+    },
+    [Symbol.dispose]: () => database.close(),
+  }
 }

@@ -10,7 +10,6 @@ import { described, optional } from '../core/endpoint.ts'
 import { MAX_SETTING_BYTES, MAX_SETTING_NAME, MAX_SETTINGS } from '../core/hub-store.ts'
 import { explain } from '../hub-file.ts'
 import { normaliseScope, scopeNames } from '../scopes.ts'
-import { adapted } from './foreign-manifest.ts'
 
 export const MANIFEST_FILE = 'app.json'
 
@@ -123,7 +122,7 @@ export function parseManifest(json: string, name: string, warn: Warn = () => {})
   } catch (cause) {
     throw new ManifestError(`${name}: is not valid JSON`, { cause })
   }
-  const { manifest, ignored } = isRecord(value) ? adapted(value, isField, isColor) : { manifest: value, ignored: [] }
+  const { manifest, ignored } = isRecord(value) ? adapted(value) : { manifest: value, ignored: [] }
   const { success, output, issues } = v.safeParse(ManifestSchema, manifest)
   if (!success) throw new ManifestError(wording(issues, name))
   if (ignored.length > 0) {
@@ -135,6 +134,53 @@ export function parseManifest(json: string, name: string, warn: Warn = () => {})
 
 const isField = (field: string) => Object.hasOwn(ManifestFields, field)
 const isColor = (value: unknown) => v.is(ManifestFields.color.wrapped, value)
+
+/**
+ * A manifest in the form of apps for real hubs, brought into the form of this hub. Values of neither form stay as they
+ * are, so that they are refused. `ignored` is what this hub has no use for.
+ */
+function adapted(given: Readonly<Record<string, unknown>>) {
+  const own = new Map(Object.entries(given).filter(([field]) => isField(field)))
+  const ignored = Object.keys(given).filter((field) => !isField(field))
+  for (const [field, adapt] of FORMS) if (own.has(field)) own.set(field, adapt(own.get(field)))
+
+  const permissions = own.get('permissions')
+  if (Array.isArray(permissions)) {
+    own.set(
+      'permissions',
+      permissions.filter((permission) => !isForeign(permission)),
+    )
+    ignored.push(...permissions.filter(isForeign).map((permission) => `permission ${permission}`))
+  }
+  const { brandColor } = given
+  if (!isColor(brandColor)) return { manifest: Object.fromEntries(own), ignored }
+  return {
+    manifest: { color: brandColor, ...Object.fromEntries(own) },
+    ignored: ignored.filter((field) => field !== 'brandColor'),
+  }
+}
+
+/** Prefers the English text. */
+function textOf(value: unknown): unknown {
+  if (!isRecord(value)) return value
+  const [, text] = Object.entries(value).find(([language, one]) => language === 'en' && isText(one)) ?? []
+  return text ?? Object.values(value).find(isText) ?? value
+}
+
+function nameOf(value: unknown): unknown {
+  return isRecord(value) && Object.hasOwn(value, 'name') ? value['name'] : value
+}
+
+const FORMS: readonly (readonly [field: string, adapt: (value: unknown) => unknown])[] = [
+  ['name', textOf],
+  ['description', textOf],
+  ['author', nameOf],
+]
+
+const isText = (value: unknown): value is string => typeof value === 'string'
+
+/** Such as `homey:manager:api`: not a scope of this hub. */
+const isForeign = (permission: unknown): permission is string => isText(permission) && permission.includes(':')
 
 function wording(issues: readonly v.BaseIssue<unknown>[], name: string): string {
   const lines = issues.slice(0, MOST_MISTAKES).map((issue) => `${name}: ${explain(issue).slice(0, LONGEST_MISTAKE)}`)

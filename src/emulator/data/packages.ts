@@ -1,21 +1,46 @@
 /** The code of the apps: from the store into the data folder, and out of it when no app needs it any more. */
 import { randomBytes } from 'node:crypto'
-import { mkdirSync, rmdirSync } from 'node:fs'
+import { mkdirSync, readdirSync, rmdirSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
+import * as v from 'valibot'
+import { compareVersions } from '../../base/versions.ts'
 import { copyApp, refuseLinksOut } from './app-folder.ts'
-import { APPS_FOLDER } from './data-folder.ts'
-import { isBelow, type Manifest, ManifestError, readManifest } from './manifest.ts'
-import { foldersIn, type Offer, Store, type Wanted } from './store.ts'
-import { syncFolder } from './sync.ts'
-
-export type { Offer, Wanted } from './store.ts'
+import { APPS_FOLDER, syncFolder } from './data-folder.ts'
+import { AppId, CHANNELS, type Channel, isBelow, type Manifest, ManifestError, readManifest } from './manifest.ts'
 
 export interface Unpacked {
   /** Absolute path. */
   readonly folder: string
   readonly manifest: Manifest
 }
+
+/** A version of an app that the store has. */
+export interface Offer {
+  readonly id: string
+  readonly version: string
+  readonly channel: Channel
+  readonly manifest: Manifest
+  /** Absolute path of its folder in the store. */
+  readonly folder: string
+}
+
+export interface Wanted {
+  readonly id: string
+  /** As the flavour calls it; default: `stable`, or any where a version is named. */
+  readonly channel?: string | undefined
+  /** Default: the newest. */
+  readonly version?: string | undefined
+  /** The version that is installed: nothing older is found. */
+  readonly present?: string | undefined
+}
+
+/** Newer hubs know two channels only. */
+const CHANNEL_NAMES: ReadonlyMap<string, readonly Channel[]> = new Map<string, readonly Channel[]>([
+  ...CHANNELS.map((channel): [string, readonly Channel[]] => [channel, [channel]]),
+  ['live', ['stable']],
+  ['test', ['beta', 'alpha']],
+])
 
 /**
  * An app's code is what its row in the state names. So an update is: unpack, put the row, discard the former folder;
@@ -24,9 +49,12 @@ export interface Unpacked {
  */
 export class Packages {
   readonly #apps: string
-  readonly #store: Store
+  /** A folder with one folder for each version of an app, `STORE/<id>/<version>/app.json`. */
+  readonly #store: string | undefined
   readonly #samples: ReadonlyMap<string, string>
   readonly #tell: (problem: string) => void
+  /** The reported problem of each folder, so that it is reported once. */
+  readonly #told = new Map<string, string>()
 
   constructor({
     data,
@@ -44,14 +72,14 @@ export class Packages {
     readonly tell?: ((problem: string) => void) | undefined
   }) {
     this.#apps = join(data, APPS_FOLDER)
-    this.#store = new Store(store, tell)
+    this.#store = store === undefined ? undefined : resolve(store)
     this.#samples = samples
     this.#tell = tell
   }
 
-  /** The newest version that fits, of the store or else of the samples; read anew. */
+  /** The newest version that fits, of the store or else of the samples. Reads the folders each time: versions may be added. */
   find(wanted: Wanted): Offer | undefined {
-    return this.#store.find(wanted) ?? this.#sampleFor(wanted)
+    return this.#inStore(wanted) ?? this.#sampleFor(wanted)
   }
 
   /** One of the samples. @throws ManifestError where it cannot be used */
@@ -66,6 +94,37 @@ export class Packages {
     if (!this.#samples.has(id)) return undefined
     const offer = this.sample(id)
     return [version, present].every((one) => one === undefined || one === offer.version) ? offer : undefined
+  }
+
+  #inStore({ id, channel, version, present }: Wanted): Offer | undefined {
+    const anyChannel = channel === undefined && version !== undefined
+    const channels = anyChannel ? CHANNELS : (CHANNEL_NAMES.get(channel ?? 'stable') ?? [])
+    return this.#offers(id)
+      .filter((offer) => channels.includes(offer.channel))
+      .filter((offer) => version === undefined || offer.version === version)
+      .filter((offer) => present === undefined || compareVersions(offer.version, present) >= 0)
+      .toSorted((one, other) => compareVersions(other.version, one.version))[0]
+  }
+
+  #offers(id: string): Offer[] {
+    if (this.#store === undefined || !v.is(AppId, id)) return []
+    const ofApp = join(this.#store, id)
+    return foldersIn(ofApp).flatMap((version) => this.#offer(id, version, join(ofApp, version)) ?? [])
+  }
+
+  #offer(id: string, version: string, folder: string): Offer | undefined {
+    try {
+      const manifest = readManifest(folder, this.#tell)
+      if (manifest.id !== id || manifest.version !== version) {
+        throw new ManifestError(`${folder}: holds ${manifest.id} ${manifest.version}, not what its folders say`)
+      }
+      return { id, version, channel: manifest.channel, manifest, folder }
+    } catch (error) {
+      if (!(error instanceof ManifestError)) throw error
+      if (this.#told.get(folder) !== error.message) this.#tell(error.message)
+      this.#told.set(folder, error.message)
+      return undefined
+    }
   }
 
   /** Copies an offer into a new folder of the data folder. @throws ManifestError where it cannot be used */
@@ -118,5 +177,16 @@ function removeEmpty(folder: string): void {
     rmdirSync(folder)
   } catch {
     // Not empty, or gone.
+  }
+}
+
+/** Names of the folders in a folder; none where there is no such folder. */
+function foldersIn(path: string): string[] {
+  try {
+    const entries = readdirSync(path, { withFileTypes: true })
+    return entries.filter((entry) => entry.isDirectory()).map(({ name }) => name)
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ENOTDIR')) return []
+    throw error
   }
 }

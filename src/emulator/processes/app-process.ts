@@ -1,16 +1,28 @@
 /** One run of an app: its process, from the start to its end. */
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { realpath } from 'node:fs/promises'
 import type { Duplex, Readable } from 'node:stream'
+import { fileURLToPath } from 'node:url'
 import type { Clock } from '../../base/clock.ts'
+import { ROOT } from '../../base/root.ts'
 import type { AppRequest } from '../core/hub-apps.ts'
 import { Allowance } from './allowance.ts'
-import { Channel } from './channel.ts'
-import type { Inquiries } from './inquiries.ts'
-import { commandLine, type Launch } from './launch.ts'
-import type { HubMessage } from './messages.ts'
+import { type AppNews, type AppQuestion, Channel, type HubMessage } from './channel.ts'
 import type { Output } from './output.ts'
 
-export type { Launch } from './launch.ts'
+/** What every app may read beside its own folder. */
+export const SDK = fileURLToPath(new URL('src/emulator/sdk/', ROOT))
+
+interface Launch {
+  readonly id: string
+  readonly version: string
+  /** Absolute path of the app's code. */
+  readonly folder: string
+  /** Relative to the folder. */
+  readonly main: string
+  /** What its heap may hold, in bytes. */
+  readonly memoryLimit: number
+}
 
 /** How a process ended. */
 export interface End {
@@ -20,6 +32,13 @@ export interface End {
   readonly signal: string | null
   /** Why it crashed: the stack, or what is known. */
   readonly message: string
+}
+
+/** Where the app's questions and news go. */
+export interface Inquiries {
+  /** @throws HubError for what the hub refuses */
+  answer(question: AppQuestion): unknown
+  hear(news: AppNews): void
 }
 
 /** From SIGTERM to SIGKILL. */
@@ -37,7 +56,7 @@ export class AppProcess {
   readonly #child: ChildProcess
   readonly #clock: Clock
   readonly #output: Output
-  readonly #inquiries: Pick<Inquiries, 'answer' | 'hear'>
+  readonly #inquiries: Inquiries
   readonly #channel: Channel | undefined
   readonly #ready = Promise.withResolvers<boolean>()
   readonly #limits: Allowance[] = []
@@ -49,24 +68,14 @@ export class AppProcess {
   #cancelKill: (() => void) | undefined
 
   /** Resolves when the process exists; `ready` and `ended` follow. */
-  static async start(
-    launch: Launch,
-    clock: Clock,
-    output: Output,
-    inquiries: Pick<Inquiries, 'answer' | 'hear'>,
-  ): Promise<AppProcess> {
+  static async start(launch: Launch, clock: Clock, output: Output, inquiries: Inquiries): Promise<AppProcess> {
     const { file, args } = await commandLine(launch)
     const stdio = ['ignore', 'pipe', 'pipe', 'pipe'] as const
     const child = spawn(file, args, { cwd: launch.folder, env: {}, stdio: [...stdio] })
     return new AppProcess(child, clock, output, inquiries)
   }
 
-  private constructor(
-    child: ChildProcess,
-    clock: Clock,
-    output: Output,
-    inquiries: Pick<Inquiries, 'answer' | 'hear'>,
-  ) {
+  private constructor(child: ChildProcess, clock: Clock, output: Output, inquiries: Inquiries) {
     this.#child = child
     this.#clock = clock
     this.#output = output
@@ -189,3 +198,46 @@ export class AppProcess {
 
 const isDuplex = (stream: unknown): stream is Duplex =>
   typeof stream === 'object' && stream !== null && 'write' in stream && 'read' in stream
+
+/** What confines the app, and what ends it with the hub. The permission model does not know SQLite. */
+async function commandLine({ id, version, folder, main, memoryLimit }: Launch) {
+  const node = [
+    '--permission',
+    // Where links lead to: that is what the permission model compares.
+    `--allow-fs-read=${await realpath(folder)}`,
+    `--allow-fs-read=${SDK}`,
+    '--no-experimental-sqlite',
+    '--disable-sigusr1',
+    '--expose-gc',
+    `--max-old-space-size=${Math.max(16, Math.round(memoryLimit / 1024 / 1024))}`,
+    `${SDK}runner.js`,
+    id,
+    version,
+    main,
+  ]
+  endsWithHub ??= findWrapper()
+  const wrapper = await endsWithHub
+  if (wrapper === undefined) return { file: process.execPath, args: node }
+  return { file: wrapper, args: [...WRAPPING, '--', process.execPath, ...node] }
+}
+
+const WRAPPING = ['--pdeathsig', 'KILL']
+const PLACES = ['/usr/bin/setpriv', '/bin/setpriv']
+let endsWithHub: Promise<string | undefined> | undefined
+
+/**
+ * On Linux the kernel can end a process with the one that started it, busy or not. Elsewhere the end of the pipe to the
+ * hub does, once the app lets go of its thread.
+ */
+async function findWrapper(): Promise<string | undefined> {
+  if (process.platform !== 'linux') return undefined
+  for (const place of PLACES) if (await runs(place)) return place
+  return undefined
+}
+
+function runs(place: string): Promise<boolean> {
+  const args = [...WRAPPING, '--', process.execPath, '--version']
+  return new Promise((resolve) => {
+    execFile(place, args, { timeout: 5000 }, (error) => resolve(error === null))
+  })
+}

@@ -1,13 +1,92 @@
 /**
- * The hub's end of the pipe to an app. Whatever comes out of it is not to be trusted: lines have a longest length, there
+ * The hub's end of the pipe to an app, over which both send JSON objects, one a line; `../sdk/` is the other end. Whatever comes out of it is not to be trusted: lines have a longest length, there
  * is only so much in a second, and only so many questions are open at a time. What is more waits in the app.
  */
 import type { Duplex } from 'node:stream'
 import * as v from 'valibot'
 import type { Clock } from '../../base/clock.ts'
+import { readJson } from '../../base/read-json.ts'
 import { asHubError, HubError } from '../hub-error.ts'
 import { Allowance } from './allowance.ts'
-import { type AppMessage, type AppQuestion, FromApp, type HubMessage, type HubQuestion } from './messages.ts'
+
+const id = v.pipe(v.number(), v.safeInteger())
+const name = v.pipe(v.string(), v.maxLength(1000))
+
+/** Characters. */
+const MOST_OF_A_STACK = 16_384
+
+export const FromApp = v.variant('type', [
+  v.object({ type: v.literal('ready') }),
+  v.object({
+    type: v.literal('crash'),
+    message: v.pipe(
+      v.string(),
+      v.transform((text) => text.slice(0, MOST_OF_A_STACK)),
+    ),
+  }),
+  v.object({ type: v.literal('subscribe'), id, uri: name }),
+  v.object({ type: v.literal('unsubscribe'), uri: name }),
+  v.object({ type: v.literal('emit'), event: name, payload: v.unknown() }),
+  v.object({
+    type: v.literal('call'),
+    id,
+    section: name,
+    item: name,
+    operation: name,
+    args: v.record(v.string(), v.unknown()),
+  }),
+  v.object({
+    type: v.literal('setting'),
+    id,
+    operation: v.picklist(['get', 'set', 'unset', 'all']),
+    name: v.optional(name, ''),
+    value: v.optional(v.unknown(), null),
+  }),
+  v.object({
+    type: v.literal('answer'),
+    id,
+    value: v.optional(v.unknown(), null),
+    error: v.optional(
+      v.object({
+        status: v.pipe(v.number(), v.integer(), v.minValue(400), v.maxValue(599)),
+        code: name,
+        message: v.string(),
+      }),
+    ),
+  }),
+])
+
+export type AppMessage = v.InferOutput<typeof FromApp>
+export type AppQuestion = Extract<AppMessage, { readonly type: 'subscribe' | 'call' | 'setting' }>
+export type AppNews = Extract<AppMessage, { readonly type: 'emit' | 'unsubscribe' }>
+
+/** What an app answers of its own use of the machine. */
+export const OwnUsage = v.object({ cpuMs: v.number(), mem: v.number() })
+
+/** Messages of the hub: `answer` answers a question of the app; a question of the hub has an `id` too. */
+export type HubMessage =
+  | { readonly type: 'answer'; readonly id: number; readonly value: unknown }
+  | { readonly type: 'answer'; readonly id: number; readonly error: Refusal }
+  | { readonly type: 'event'; readonly uri: string; readonly event: string; readonly payload: unknown }
+  | { readonly type: 'setting'; readonly name: string; readonly value?: unknown }
+  | { readonly type: 'crash' }
+
+export type HubQuestion =
+  | {
+      readonly type: 'request'
+      readonly method: string
+      readonly path: string
+      readonly query: Readonly<Record<string, string>>
+      readonly body: unknown
+    }
+  | { readonly type: 'gc' }
+  | { readonly type: 'usage' }
+
+export interface Refusal {
+  readonly status: number
+  readonly code: string
+  readonly message: string
+}
 
 /** A line: as large as the largest body that the hub takes over HTTP, and what JSON makes of it. */
 const LONGEST_LINE = 2 * 1024 * 1024
@@ -24,7 +103,7 @@ export interface ChannelOptions {
   readonly clock: Clock
   /** A question of the app's: what it resolves with is the answer, a `HubError` the refusal. */
   readonly answer: (question: AppQuestion) => unknown
-  readonly hear: (message: Extract<AppMessage, { readonly type: 'ready' | 'crash' | 'emit' | 'unsubscribe' }>) => void
+  readonly hear: (message: AppNews | Extract<AppMessage, { readonly type: 'ready' | 'crash' }>) => void
   /** Something that is worth a line in the app's output. */
   readonly note: (text: string) => void
   /** The app breaks the rules; it has to end. */
@@ -145,7 +224,7 @@ export class Channel {
   }
 
   #receive(line: string): void {
-    const message = parsed(line)
+    const message = readJson(FromApp, line)
     if (message === undefined) return void this.#noteOnce('a message to the hub was not understood')
     switch (message.type) {
       case 'answer':
@@ -194,15 +273,6 @@ export class Channel {
     if (this.#noted.has(text)) return
     this.#noted.add(text)
     this.#options.note(text)
-  }
-}
-
-function parsed(line: string): AppMessage | undefined {
-  try {
-    const result = v.safeParse(FromApp, JSON.parse(line))
-    return result.success ? result.output : undefined
-  } catch {
-    return undefined
   }
 }
 

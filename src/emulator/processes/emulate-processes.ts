@@ -1,4 +1,5 @@
 /** An emulated hub whose apps are processes: its memory opened, its first apps installed, everything started. */
+import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { systemClock } from '../../base/clock.ts'
@@ -13,7 +14,6 @@ import { EmulatorOptionError } from '../scopes.ts'
 import { filesIn, MOST_FILES, watchFiles } from './app-files.ts'
 import { ProcessApps } from './process-apps.ts'
 import { addSettings, newApp } from './record.ts'
-import { speaker } from './speech.ts'
 
 const DEMO = fileURLToPath(new URL('config/demo/', ROOT))
 
@@ -121,5 +121,38 @@ function adopted(packages: Packages, folder: string): Unpacked {
   } catch (error) {
     if (error instanceof ManifestError) throw new EmulatorOptionError(error.message, { cause: error })
     throw error
+  }
+}
+
+const LONGEST_SPEECH_MS = 60_000
+/** What waits to be said; the newest is not said where that is too much. */
+const MOST_WAITING = 10
+
+/**
+ * Says texts aloud by a command of the machine.
+ * @param command - Program and arguments, divided by spaces; the text is added as one more. No shell reads it.
+ * @param tell - Called with the error if the command fails.
+ */
+function speaker(command: string, shown: (text: string) => void, tell: (problem: string) => void) {
+  const [program = '', ...args] = command.split(' ').filter(Boolean)
+  const waiting: string[] = []
+  let speaks = false
+
+  const next = () => {
+    const text = waiting.shift()
+    speaks = text !== undefined
+    if (text === undefined) return
+    execFile(program, [...args, text], { timeout: LONGEST_SPEECH_MS }, (error) => {
+      if (error !== null) tell(`${program} does not speak: ${error.message.split('\n')[0]}`)
+      next()
+    })
+  }
+  return (text: string) => {
+    shown(text)
+    if (waiting.length >= MOST_WAITING) return
+    // Neither the end of an argument nor an option of the program.
+    const safe = text.replaceAll('\0', ' ')
+    waiting.push(safe.startsWith('-') ? ` ${safe}` : safe)
+    if (!speaks) next()
   }
 }

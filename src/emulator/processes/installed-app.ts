@@ -1,15 +1,33 @@
 /** An installed app: its stored state, its record and, while it runs, its process. */
-
+import type { Clock } from '../../base/clock.ts'
+import type { AppsHost } from '../core/hub-apps.ts'
 import type { Unpacked } from '../data/packages.ts'
-import type { StoredApp } from '../data/state.ts'
+import type { SqliteState, StoredApp } from '../data/state.ts'
 import { HubError } from '../hub-error.ts'
 import { type AppRecord, type AppState, GENERATIONS, NO_USAGE, type Patch, type Usage } from '../records.ts'
-import { AppProcess, type End } from './app-process.ts'
-import { Inquiries } from './inquiries.ts'
+import { AppProcess, type End, type Inquiries } from './app-process.ts'
+import type { HubMessage } from './channel.ts'
 import { Output } from './output.ts'
 import { crashOf, recordFor } from './record.ts'
 import { Supervisor } from './supervisor.ts'
-import type { World } from './world.ts'
+import type { Limits, Watch } from './watch.ts'
+
+/** What all apps of one hub share. */
+export interface World {
+  readonly clock: Clock
+  readonly state: SqliteState
+  readonly host: AppsHost
+  readonly limits: Limits
+  readonly watch: Watch
+  /** The version that the store has for an app, where it is a newer one. */
+  readonly offered: (app: StoredApp) => string | undefined
+  /** The hub ends or reboots: nothing is started. */
+  readonly isDown: () => boolean
+  /** A line that an app has written, or that the hub says of it. */
+  readonly onLine: ((id: string, line: string) => void) | undefined
+  /** The record has changed. */
+  readonly show: (record: AppRecord) => void
+}
 
 /** How often usage is sent to clients; an answer always has the latest. */
 const TELL_USAGE_MS = 10_000
@@ -187,7 +205,7 @@ export class InstalledApp {
     const { clock, watch, limits } = this.#world
     const { id, version } = this.#stored
     const { folder, manifest } = this.#code
-    const inquiries = new Inquiries(id, this.#world, (message) => this.#supervisor.process?.tell(message))
+    const inquiries = inquiriesOf(id, this.#world, (message) => this.#supervisor.process?.tell(message))
     const launch = { id, version, folder, main: manifest.main, memoryLimit: limits.memory }
     const process = await AppProcess.start(launch, clock, this.output, inquiries)
     void process.ended.then(() => inquiries.end())
@@ -253,4 +271,39 @@ export class InstalledApp {
     this.#world.show(this.#record)
     this.#world.host.tell('app.update', this.#record)
   }
+}
+
+/** Answers what a running app asks, and passes on what it says, until it has ended. */
+function inquiriesOf(id: string, { host, state }: World, tell: (message: HubMessage) => void) {
+  const subscriptions = new Map<string, () => void>()
+  let ended = false
+  const subscribe = (uri: string): void => {
+    if (ended || subscriptions.has(uri)) return
+    const send = (event: string, payload: unknown) => tell({ type: 'event', uri, event, payload })
+    subscriptions.set(uri, host.inApp.subscribe(id, uri, send))
+  }
+  return {
+    answer(question) {
+      if (question.type === 'subscribe') return subscribe(question.uri)
+      if (question.type === 'call') {
+        const { section, item, operation, args } = question
+        return host.inApp.call(id, { section, item, operation, args })
+      }
+      const { operation, name, value } = question
+      if (operation === 'get') return state.settings(id).get(name)
+      if (operation === 'all') return Object.fromEntries(state.settings(id))
+      return operation === 'set' ? state.setSetting(id, name, value) : state.unsetSetting(id, name)
+    },
+    hear(news) {
+      if (ended) return
+      if (news.type === 'emit') return host.inApp.emit(id, news.event, news.payload)
+      subscriptions.get(news.uri)?.()
+      subscriptions.delete(news.uri)
+    },
+    end() {
+      ended = true
+      for (const unsubscribe of subscriptions.values()) unsubscribe()
+      subscriptions.clear()
+    },
+  } satisfies Inquiries & { end(): void }
 }

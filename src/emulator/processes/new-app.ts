@@ -6,7 +6,7 @@ import * as v from 'valibot'
 import { VERSION } from '../../base/version.ts'
 import { AppId } from '../data/manifest.ts'
 import { EmulatorOptionError } from '../scopes.ts'
-import { SDK } from './launch.ts'
+import { SDK } from './app-process.ts'
 
 /** Resolves with the path of the new folder. @throws EmulatorOptionError for an id or a folder that cannot be used */
 export async function newAppFolder(id: string, given: string | undefined): Promise<string> {

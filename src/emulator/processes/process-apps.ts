@@ -2,15 +2,14 @@
 import { type Clock, systemClock } from '../../base/clock.ts'
 import { listed } from '../../base/text.ts'
 import type { AppRequest, AppsHost, HubApps, InstallRequest } from '../core/hub-apps.ts'
+import { localesIn } from '../data/app-folder.ts'
 import type { Packages, Unpacked } from '../data/packages.ts'
 import type { SqliteState, StoredApp } from '../data/state.ts'
 import { HubError } from '../hub-error.ts'
 import { type AppRecord, GENERATIONS, type Patch } from '../records.ts'
-import { InstalledApp } from './installed-app.ts'
-import { localesIn } from './locales.ts'
+import { InstalledApp, type World } from './installed-app.ts'
 import { addSettings, newApp } from './record.ts'
 import { LIMITS, type Limits, Watch } from './watch.ts'
-import type { World } from './world.ts'
 
 const OFFERS_MS = 5000
 

@@ -4,7 +4,7 @@ import * as v from 'valibot'
 import type { Clock } from '../../base/clock.ts'
 import type { Usage } from '../records.ts'
 import type { AppProcess } from './app-process.ts'
-import { OwnUsage } from './messages.ts'
+import { OwnUsage } from './channel.ts'
 
 export interface Limits {
   /** Bytes of resident memory: buffers are not in the heap, so the heap's own limit is not enough. */
