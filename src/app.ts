@@ -2,7 +2,7 @@
 import { Bridge } from './bridge/bridge.ts'
 import type { Signals } from './cli/signals.ts'
 import { openCluster } from './cluster/cluster.ts'
-import { membershipOf } from './cluster/membership.ts'
+import { membershipOf } from './cluster/fleet.ts'
 import { applyChanges } from './config/apply.ts'
 import { openBroker } from './config/broker.ts'
 import { brokerAccess, linkOptions } from './config/broker-access.ts'

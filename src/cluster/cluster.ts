@@ -8,8 +8,8 @@ import type { Role } from '../contract/schemas.ts'
 import type { Topics } from '../contract/topics.ts'
 import type { MqttLink } from '../mqtt/link.ts'
 import type { BrokerOptions, LinkOptions } from '../mqtt/types.ts'
+import type { Membership } from './fleet.ts'
 import type { FleetMember } from './fleet-member.ts'
-import type { Membership } from './membership.ts'
 import { Rollouts } from './rollout/rollouts.ts'
 
 export interface ClusterOptions {

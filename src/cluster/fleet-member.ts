@@ -1,17 +1,16 @@
 /** A bridge as a member of a fleet: it opens and leaves hubs as they are shared, and reports on the fleet. */
 import type { Logger } from 'pino'
+import * as v from 'valibot'
 import type { FleetSide } from '../bridge/bridge-options.ts'
 import { camelKeys } from '../config/camel-keys.ts'
 import type { Config, Live } from '../config/options.ts'
-import type { FleetPayload } from '../contract/schemas.ts'
+import { AVAILABILITY, type FleetPayload } from '../contract/schemas.ts'
+import type { Topics } from '../contract/topics.ts'
 import type { BridgePort, ClusterOptions } from './cluster.ts'
-import { type Fleet, LEADER, staticFleet } from './fleet.ts'
+import { type Fleet, LEADER, type Membership, ownerOf, staticFleet } from './fleet.ts'
 import { FleetLeader } from './fleet-leader.ts'
 import { LeasedFleet } from './leased.ts'
-import type { Membership } from './membership.ts'
 import { NatsStore } from './nats.ts'
-import { followPeers } from './peers.ts'
-import { ownerOf } from './rendezvous.ts'
 
 /** What a member knows of the fleet, as the HTTP API shows it. */
 interface FleetStatus extends FleetPayload {
@@ -191,5 +190,33 @@ export class FleetMember implements FleetSide, AsyncDisposable {
     this.#published = news
     this.#port.bridge.fleetChanged()
     this.#port.onChange()
+  }
+}
+
+/**
+ * What other members publish of themselves and of their hubs, for the live channel: returns what takes in what the broker holds
+ * on a topic, or what another client has published there.
+ *
+ * @param memberStates topics of other members' states, as far as they are read
+ * @param hubs those that this member serves
+ */
+export function followPeers(
+  topics: Topics,
+  memberStates: readonly string[],
+  hubs: { has(name: string): boolean },
+  live: Live,
+  feed: { held(topic: string, payload: string | null): void },
+): (topic: string, payload: string) => void {
+  const ofMembers = new Set([topics.availability, ...memberStates])
+  const isShown = (topic: string) => {
+    if (ofMembers.has(topic)) return true
+    const own = topics.parse(topic)
+    if (own?.name !== 'hubState' || own.owner.kind !== 'hub' || hubs.has(own.owner.hub)) return undefined
+    return Object.hasOwn(live.value.hubs, own.owner.hub)
+  }
+  return (topic, payload) => {
+    // Most are of apps.
+    const shown = topic.endsWith('/state') ? isShown(topic) : undefined
+    if (shown !== undefined) feed.held(topic, shown && v.is(AVAILABILITY, payload) ? payload : null)
   }
 }

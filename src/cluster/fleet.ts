@@ -1,5 +1,8 @@
-/** How the bridges of a fleet share hubs: by their configured number, as here, or by leases. */
-import { ownerOf, shareOf } from './rendezvous.ts'
+/** How the bridges of a fleet share hubs: by their configured number, as here, or by leases; and which hub is whose. */
+import { createHash } from 'node:crypto'
+import { hostname } from 'node:os'
+import { memberNameOf } from '../base/member-name.ts'
+import type { Config } from '../config/options.ts'
 
 /** The resource besides the hubs: its owner leads the fleet, publishes for all, and answers what is for no hub. */
 export const LEADER = '$speaker'
@@ -49,4 +52,45 @@ export function staticFleet(index: number, count: number, resources: () => reado
     mayAct: () => true,
     leave: async () => ownerOf(LEADER, names) !== member,
   }
+}
+
+/** How this bridge belongs to a fleet, as configuration says. */
+export type Membership =
+  | { readonly mode: 'static'; readonly member: string; readonly index: number; readonly count: number }
+  | { readonly mode: 'leases'; readonly member: string }
+
+/** `undefined`: it is alone. */
+export function membershipOf({ fleet }: Pick<Config, 'fleet'>): Membership | undefined {
+  const { shard, index, count, nats, member } = fleet
+  if (nats.length > 0) return { mode: 'leases', member: member ?? memberNameOf(hostname()) }
+  if (shard !== null) {
+    const [number = 1, of = 1] = shard.split('/').map(Number)
+    return { mode: 'static', member: shardName(number - 1), index: number - 1, count: of }
+  }
+  if (index === null || count === null) return undefined
+  return { mode: 'static', member: shardName(index), index, count }
+}
+
+/** Six bytes are a whole number that is exact. */
+const BYTES = 6
+
+/**
+ * Which member a resource belongs to, by rendezvous hashing: each member draws a number for it and the highest wins. When
+ * a member comes or goes, only its own share moves. `undefined` if there are no members.
+ */
+export function ownerOf(resource: string, members: Iterable<string>): string | undefined {
+  let owner: string | undefined
+  let highest = -1
+  for (const member of members) {
+    const drawn = createHash('sha256').update(`${member}\n${resource}`).digest().readUIntBE(0, BYTES)
+    if (drawn < highest || (drawn === highest && owner !== undefined && owner < member)) continue
+    owner = member
+    highest = drawn
+  }
+  return owner
+}
+
+/** What belongs to one of them. */
+export function shareOf(member: string, resources: Iterable<string>, members: readonly string[]): Set<string> {
+  return new Set([...resources].filter((resource) => ownerOf(resource, members) === member))
 }

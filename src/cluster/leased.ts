@@ -12,13 +12,12 @@
 import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
 import type { Fleet, FleetView } from './fleet.ts'
-import { type Instant, Lease } from './lease.ts'
-import { OwnRow } from './own-row.ts'
+import { shareOf } from './fleet.ts'
+import { type Instant, Lease, OwnRow } from './own-row.ts'
 import { MAX_EPOCH, type Roster } from './records.ts'
-import { shareOf } from './rendezvous.ts'
 import { RosterKeeper } from './roster-keeper.ts'
+import type { Store } from './rows.ts'
 import { Rows } from './rows.ts'
-import type { Store } from './store.ts'
 
 export interface LeasedOptions {
   readonly member: string

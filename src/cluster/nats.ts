@@ -9,7 +9,7 @@ import { connect, type NatsConnection, type NodeConnectionOptions, type ServerIn
 import type { Logger } from 'pino'
 import { type Clock, sleep } from '../base/clock.ts'
 import { compareVersions } from '../base/versions.ts'
-import { ConflictError, type Row, type Store } from './store.ts'
+import { ConflictError, type Row, type Store } from './rows.ts'
 
 export interface NatsOptions {
   readonly servers: readonly string[]

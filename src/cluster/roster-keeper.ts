@@ -2,7 +2,7 @@
 import type { LeasedOptions } from './leased.ts'
 import { type Listed, MAX_EPOCH, memberKey, ROSTER_KEY, type Roster } from './records.ts'
 import type { Rows } from './rows.ts'
-import { ConflictError } from './store.ts'
+import { ConflictError } from './rows.ts'
 
 type Options = Pick<LeasedOptions, 'member' | 'leaseMs' | 'store' | 'clock' | 'log'>
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { ownerOf } from '../../src/cluster/fleet.ts'
 import { memberKey } from '../../src/cluster/records.ts'
-import { ownerOf } from '../../src/cluster/rendezvous.ts'
 import { Member, Simulation } from './simulation.ts'
 
 const LEASE_MS = 15_000

@@ -6,7 +6,7 @@ import { pino } from 'pino'
 import type { Clock } from '../../src/base/clock.ts'
 import { LeasedFleet } from '../../src/cluster/leased.ts'
 import { ROSTER_KEY, readRoster } from '../../src/cluster/records.ts'
-import { ConflictError, type Row, type Store } from '../../src/cluster/store.ts'
+import { ConflictError, type Row, type Store } from '../../src/cluster/rows.ts'
 
 interface Watcher {
   readonly member: Member

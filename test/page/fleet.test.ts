@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core'
 import { afterAll, afterEach, describe, expect, test } from 'vitest'
-import { ownerOf } from '../../src/cluster/rendezvous.ts'
+import { ownerOf } from '../../src/cluster/fleet.ts'
 import { freePort } from '../support/ports.ts'
 import { canBrowse, quit, visit } from './support/browser.ts'
 import { House } from './support/house.ts'

@@ -1,7 +1,7 @@
 /** Examines the configured broker: the login, what the broker can do, what its rules permit, and who else uses it. */
 import { randomBytes } from 'node:crypto'
 import type { Clock } from '../../base/clock.ts'
-import { membershipOf } from '../../cluster/membership.ts'
+import { membershipOf } from '../../cluster/fleet.ts'
 import { brokerAccess, brokerUrls } from '../../config/broker-access.ts'
 import type { Config } from '../../config/options.ts'
 import { createTopics } from '../../contract/topics.ts'

@@ -1,6 +1,6 @@
 /** `hub2mqtt doctor`: examines everything that an installation needs, and suggests a fix for each problem. */
 import type { Clock } from '../../base/clock.ts'
-import { membershipOf } from '../../cluster/membership.ts'
+import { membershipOf } from '../../cluster/fleet.ts'
 import type { Config } from '../../config/options.ts'
 import { shownText } from '../../observability/controls.ts'
 import { Scrubber } from '../../observability/scrub.ts'

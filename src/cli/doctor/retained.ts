@@ -1,7 +1,7 @@
 /** What the broker's retained messages say of other bridges: members of a fleet, or one with the same base topic. */
 import * as v from 'valibot'
 import { readJson } from '../../base/read-json.ts'
-import type { Membership } from '../../cluster/membership.ts'
+import type { Membership } from '../../cluster/fleet.ts'
 import type { Config } from '../../config/options.ts'
 import { BRIDGE_INFO, FLEET } from '../../contract/schemas.ts'
 import type { Topics } from '../../contract/topics.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { followPeers } from '../../../src/cluster/peers.ts'
+import { followPeers } from '../../../src/cluster/fleet-member.ts'
 import { loadConfig } from '../../../src/config/load.ts'
 import { createTopics } from '../../../src/contract/topics.ts'
 
