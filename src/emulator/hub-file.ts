@@ -3,20 +3,16 @@ import * as v from 'valibot'
 import { isAlias, LineCounter, parseDocument, visit } from 'yaml'
 import { isRecord } from '../base/json.ts'
 import { described, optional } from './core/endpoint.ts'
-import type { EmulatedHubOptions } from './options.ts'
 import { FLAVOURS } from './records.ts'
-import { EmulatorOptionError, normaliseScope, scopeNames } from './scopes.ts'
+import { EmulatorOptionError, ScopeText, VISIBLE } from './scopes.ts'
 
-export type HubFile = Pick<EmulatedHubOptions, 'id' | 'version' | 'flavour' | 'keys' | 'apps' | 'store'>
-
-/** What the two of them are in a header. */
-const VISIBLE = /^[\x21-\x7e]+$/
 const HeaderText = v.pipe(v.string(), v.regex(VISIBLE, 'has to be visible ASCII characters without spaces'))
 const Key = v.pipe(v.string(), v.regex(VISIBLE, 'a key is made of visible ASCII characters'))
 /** Valibot takes a list for an object; a person who wrote one did not mean it. */
-const mapping = v.custom<Record<string, unknown>>(isRecord, 'has to be an object')
+export const mapping = v.custom<Record<string, unknown>>(isRecord, 'has to be an object')
 const AnyObject = v.pipe(mapping, v.record(v.string(), v.unknown()))
 
+/** A declared app, the same for all flavours; `recordOf` makes the wire record. */
 export const AppFields = {
   id: described(v.pipe(v.string(), v.nonEmpty('has to be an app id')), 'The id of the app. Required.'),
   name: optional(v.string(), 'Its name; default: its id.'),
@@ -40,15 +36,10 @@ export const AppFields = {
 }
 
 const App = v.pipe(mapping, v.strictObject(AppFields))
+export type AppSeed = v.InferOutput<typeof App>
 const Apps = v.pipe(
   v.array(App),
   v.check((apps) => new Set(apps.map(({ id }) => id)).size === apps.length, 'has the same app id twice'),
-)
-
-const spellings = scopeNames().flatMap((scope) => [scope, normaliseScope(scope)])
-const Scope = v.picklist(
-  spellings,
-  `has to be one of ${scopeNames().join(', ')} ("homey" in place of "hub" is the same)`,
 )
 
 export const HubFields = {
@@ -56,7 +47,7 @@ export const HubFields = {
   version: optional(HeaderText, 'Its firmware; default: one that fits the flavour.'),
   flavour: optional(v.picklist(FLAVOURS, `has to be one of ${FLAVOURS.join(', ')}`), 'Kind of hub; default newer.'),
   keys: optional(
-    v.pipe(mapping, v.record(Key, v.array(Scope))),
+    v.pipe(mapping, v.record(Key, v.array(ScopeText))),
     'The accepted API keys with their scopes. Without any, the hub refuses all requests.',
   ),
   apps: optional(Apps, 'The apps that are installed; default: some of each kind.'),
@@ -64,6 +55,7 @@ export const HubFields = {
 }
 
 export const HubFileSchema = v.pipe(mapping, v.strictObject(HubFields))
+export type HubFile = v.InferOutput<typeof HubFileSchema>
 
 /** Reads a hub file. Mistakes are reported per field and never quote a key. */
 export function loadHubFile(text: string, filename: string): HubFile {

@@ -1,4 +1,7 @@
 /** What an app looks like on the wire, and how the two generations of hubs differ in that. */
+import type { AppSeed } from './hub-file.ts'
+
+export type { AppSeed } from './hub-file.ts'
 
 /**
  * `older`: hubs with speech, gc and exit codes. `newer`: hubs with a `crashed` state and live/test channels.
@@ -8,29 +11,6 @@
 export const FLAVOURS = ['older', 'newer', 'self-hosted', 'reference'] as const
 export type Flavour = (typeof FLAVOURS)[number]
 export type AppState = 'stopped' | 'stopping' | 'starting' | 'running' | 'crashed'
-
-/** A declared app, the same for all flavours; `recordOf` makes the wire record. */
-export interface AppSeed {
-  id: string
-  name?: string | undefined
-  version?: string | undefined
-  author?: string | undefined
-  enabled?: boolean | undefined
-  autoupdate?: boolean | undefined
-  channel?: string | undefined
-  origin?: string | undefined
-  /** The version that waits in the store. */
-  update?: string | undefined
-  /** The message the app crashed with. */
-  crashed?: string | undefined
-  settings?: Readonly<Record<string, unknown>> | undefined
-  usage?: Usage | undefined
-  permissions?: readonly string[] | undefined
-  hasDrivers?: boolean | undefined
-  color?: string | undefined
-  /** Fields laid over the finished record as they are, to declare what a firmware adds, omits or gets wrong. */
-  record?: Readonly<Record<string, unknown>> | undefined
-}
 
 export interface Usage {
   cpu: number

@@ -1,19 +1,10 @@
 /** Permissions of API keys: how scopes are written, and what each grants. */
+import * as v from 'valibot'
 import { UsageError } from '../base/errors.ts'
 import { HubError } from './hub-error.ts'
 
-/** What the routes ask for. Keys may say `hub.` or `homey.`; inside, and in every answer, it is `homey.`. */
-export type Scope =
-  | 'homey.app'
-  | 'homey.app.readonly'
-  | 'homey.app.control'
-  | 'homey.speech'
-  | 'homey.system'
-  | 'homey.system.readonly'
-  | 'homey.notifications'
-  | 'homey.notifications.readonly'
-
-const KNOWN: readonly (Scope | 'homey')[] = [
+/** Keys may say `hub.` or `homey.`; inside, and in every answer, it is `homey.`. */
+const KNOWN = [
   'homey',
   'homey.app',
   'homey.app.readonly',
@@ -23,14 +14,22 @@ const KNOWN: readonly (Scope | 'homey')[] = [
   'homey.system.readonly',
   'homey.notifications',
   'homey.notifications.readonly',
-]
+] as const
+
+/** A scope in either spelling. */
+export const ScopeText = v.picklist(
+  KNOWN.flatMap((scope) => [writtenScope(scope), scope]),
+  `has to be one of ${scopeNames().join(', ')} ("homey" in place of "hub" is the same)`,
+)
+
+/** A key travels in a header, so what cannot stand there can never be used. */
+export const VISIBLE = /^[\x21-\x7e]+$/
+
+/** What an endpoint asks for. */
+export type Scope = Exclude<(typeof KNOWN)[number], 'homey'>
 
 export function normaliseScope(scope: string): string {
   return scope.replace(/^hub(?=\.|$)/, 'homey')
-}
-
-export function isKnownScope(scope: string): boolean {
-  return KNOWN.some((known) => known === normaliseScope(scope))
 }
 
 /** A scope grants what it prefixes, part by dotted part: `homey.app` covers `homey.app.control`, not `homey.application`. */
@@ -70,22 +69,22 @@ export function parseApiKey(text: string): { key: string; scopes: string[] } {
   if (divide < 1)
     throw new EmulatorOptionError('--api-key wants KEY=SCOPE,SCOPE, for example secret=hub.app,hub.speech')
   const key = text.slice(0, divide)
-  if (!isUsableKey(key)) throw new EmulatorOptionError('--api-key: a key is made of visible ASCII characters only')
+  if (!VISIBLE.test(key)) throw new EmulatorOptionError('--api-key: a key is made of visible ASCII characters only')
   const scopes = text
     .slice(divide + 1)
     .split(',')
     .map((scope) => scope.trim())
     .filter((scope) => scope !== '')
   if (scopes.length === 0) throw new EmulatorOptionError('--api-key: no scope after "=", for example hub.app')
-  const wrong = scopes.find((scope) => !isKnownScope(scope))
-  if (wrong !== undefined)
-    throw new EmulatorOptionError(`--api-key: unknown scope "${wrong}", known are ${scopeNames().join(', ')}`)
+  checkScopes('--api-key', scopes)
   return { key, scopes }
 }
 
-/** A key travels in a header, so what cannot stand there can never be used. */
-export function isUsableKey(key: string): boolean {
-  return /^[\x21-\x7e]+$/.test(key)
+/** @throws EmulatorOptionError that names the option with the scope that there is not */
+export function checkScopes(option: string, scopes: readonly string[]): void {
+  const wrong = scopes.find((scope) => !v.is(ScopeText, scope))
+  if (wrong === undefined) return
+  throw new EmulatorOptionError(`${option}: unknown scope "${wrong}", known are ${scopeNames().join(', ')}`)
 }
 
 /** The scopes as the reference writes them: `hub`, `hub.app` … `homey` in place of `hub` means the same. */

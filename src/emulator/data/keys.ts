@@ -1,7 +1,7 @@
 /** The API keys that a hub keeps: made, listed and revoked by other processes too, and stored as hashes. */
 import { createHash, randomBytes } from 'node:crypto'
 import * as v from 'valibot'
-import { EmulatorOptionError, isKnownScope, normaliseScope, scopeNames, writtenScope } from '../scopes.ts'
+import { checkScopes, EmulatorOptionError, normaliseScope, writtenScope } from '../scopes.ts'
 import { HubDataError, holdsHub } from './data-folder.ts'
 import { type Database, openDatabase } from './database.ts'
 
@@ -97,10 +97,7 @@ export function keysOf(folder: string, { make = false } = {}) {
   const keys = new StoredKeys(database)
   return {
     create(scopes: readonly string[], name: string): { readonly id: string; readonly key: string } {
-      const unknown = scopes.find((scope) => !isKnownScope(scope))
-      if (unknown !== undefined) {
-        throw new EmulatorOptionError(`--scope: unknown scope "${unknown}", known are ${scopeNames().join(', ')}`)
-      }
+      checkScopes('--scope', scopes)
       if (name.length > MAX_NAME) throw new EmulatorOptionError(`--name: at most ${MAX_NAME} characters`)
       return keys.create(scopes, { name })
     },

@@ -8,8 +8,8 @@ import { listed } from '../../base/text.ts'
 import { VERSION } from '../../base/versions.ts'
 import { described, optional } from '../core/endpoint.ts'
 import { MAX_SETTING_BYTES, MAX_SETTING_NAME, MAX_SETTINGS } from '../core/hub-store.ts'
-import { explain } from '../hub-file.ts'
-import { normaliseScope, scopeNames } from '../scopes.ts'
+import { explain, mapping } from '../hub-file.ts'
+import { ScopeText } from '../scopes.ts'
 
 export const MANIFEST_FILE = 'app.json'
 
@@ -39,9 +39,6 @@ const MAIN = /^[A-Za-z0-9_@-][A-Za-z0-9_@.-]*(\/[A-Za-z0-9_@-][A-Za-z0-9_@.-]*)*
 const COLOR = /^#[0-9A-Fa-f]{6}$/
 
 const text = v.pipe(v.string(), v.nonEmpty('must not be empty'), v.maxLength(MAX_TEXT, 'is too long'))
-const spellings = scopeNames().flatMap((scope) => [scope, normaliseScope(scope)])
-const scope = v.picklist(spellings, `has to be one of ${scopeNames().join(', ')}`)
-const mapping = v.custom<Record<string, unknown>>(isRecord, 'has to be an object')
 
 const SettingName = v.pipe(
   v.string(),
@@ -80,7 +77,7 @@ export const ManifestFields = {
     ),
     'app.js',
   ),
-  permissions: v.optional(described(v.array(scope), 'Permissions on the hub; default: none.'), []),
+  permissions: v.optional(described(v.array(ScopeText), 'Permissions on the hub; default: none.'), []),
   settings: optional(
     v.pipe(mapping, v.record(SettingName, Setting), v.maxEntries(MAX_SETTINGS, `has more than ${MAX_SETTINGS}`)),
     'Initial values of its settings.',
