@@ -60,9 +60,13 @@ export function refuse({ status = 500, retryAfter, error, description }: Refusal
 
 export const subscriptionInactive = () => new HubError(403, 'Subscription Inactive', 'Subscription Inactive')
 
+/** Something in place of the hub's answer. */
+export function replaced(answer: Outcome, executes = false): Fault {
+  return { executes, answer: (exchange) => exchange.send(answer) }
+}
+
 export function worded(refusal: HubError, body: object, headers: Outcome['headers'] = JSON_TYPE): Fault {
-  const answer = { status: refusal.status, headers, text: JSON.stringify(body) }
-  return { executes: false, refusal, answer: (exchange) => exchange.send(answer) }
+  return { ...replaced({ status: refusal.status, headers, text: JSON.stringify(body) }), refusal }
 }
 
 interface Rate extends Pick<Refusal, 'retryAfter'> {
@@ -84,7 +88,7 @@ export function rateLimit({ requests = 4, windowMs = 500, retryAfter }: Rate): F
 
 /** Something between client and hub answers. */
 export function foreign(status: number, headers: Outcome['headers'], text: string, executes = false): Fault {
-  return { executes, answer: (exchange) => exchange.send({ status, headers, text, foreign: true }) }
+  return replaced({ status, headers, text, foreign: true }, executes)
 }
 
 export const gatewayPage = (status: number) =>
@@ -92,10 +96,7 @@ export const gatewayPage = (status: number) =>
 
 /** The request is carried out; the text of the answer is changed. */
 export function reworded(change: (text: string) => string): Fault {
-  return {
-    executes: true,
-    answer: (exchange, outcome) => exchange.send({ ...outcome, text: change(outcome.text) }),
-  }
+  return { executes: true, answer: (exchange, outcome) => exchange.send({ ...outcome, text: change(outcome.text) }) }
 }
 
 /** The hub's answer, changed where it is a JSON object. */
@@ -115,9 +116,9 @@ export function deepJson(levels: number): Fault {
   })
 }
 
-export function renamed(answer: Record<string, unknown>, suffix: string): Record<string, unknown> {
+export function renamed(answer: Record<string, unknown>, suffix: string): unknown {
   const rename = (value: unknown) => (isRecord(value) ? { ...value, id: `${String(value['id'])}${suffix}` } : value)
-  if (Object.hasOwn(answer, 'id')) return { ...answer, id: `${String(answer['id'])}${suffix}` }
+  if (Object.hasOwn(answer, 'id')) return rename(answer)
   return Object.fromEntries(Object.entries(answer).map(([key, value]) => [key, rename(value)]))
 }
 

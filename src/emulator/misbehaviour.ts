@@ -14,6 +14,7 @@ import {
   rateLimit,
   refuse,
   renamed,
+  replaced,
   reset,
   reworded,
   slowHeaders,
@@ -103,10 +104,7 @@ const ANSWERS = {
   pretend: answers(
     'Confirms the request without executing it.',
     { status: status(200), value },
-    ({ status = 200, value = null }) => {
-      const answer = { status, headers: JSON_TYPE, text: JSON.stringify(value) }
-      return { executes: false, answer: (exchange) => exchange.send(answer) }
-    },
+    ({ status = 200, value = null }) => replaced({ status, headers: JSON_TYPE, text: JSON.stringify(value) }),
   ),
   'not-json': answers(
     'Answers with text.',

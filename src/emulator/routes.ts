@@ -2,37 +2,26 @@
 
 import { isRecord } from '../base/json.ts'
 import { withoutSlashes } from '../base/text.ts'
-import { METHODS } from './core/endpoint.ts'
+import { type Endpoint, METHODS } from './core/endpoint.ts'
 import { APP_SECTION, type Entry, entriesFor, find, noSuchMethod } from './core/table.ts'
 import { HubError } from './hub-error.ts'
-import { FLAVOURS, type Flavour } from './records.ts'
+import type { Flavour } from './records.ts'
 
 /** Which of the two spellings of the base path the hub answers; the other one is a 404. */
 export type Prefix = 'manager' | 'managers' | 'both'
 
-export type Args = Readonly<Record<string, unknown>>
+type Args = Readonly<Record<string, unknown>>
 
 export interface Match extends Entry {
   /** The parameters by name. @throws HubError 400 for a body that cannot hold them */
   args(search: URLSearchParams, body: unknown): Args
 }
 
-interface Route {
-  readonly entry: Entry
-  readonly segments: readonly string[]
+/** The paths of an endpoint: a hub of the reference has its own alone, others have both. */
+function pathsOf({ path, alias }: Endpoint, flavour: Flavour): readonly string[] {
+  if (alias === undefined) return [path]
+  return flavour === 'reference' ? [alias] : [path, alias]
 }
-
-function routesOf(flavour: Flavour): readonly Route[] {
-  return entriesFor(flavour).flatMap((entry) => {
-    const { path, alias } = entry.endpoint
-    const own = { entry, segments: split(path) }
-    if (alias === undefined) return [own]
-    const other = { entry, segments: split(alias) }
-    return flavour === 'reference' ? [other] : [own, other]
-  })
-}
-
-const ROUTES: ReadonlyMap<Flavour, readonly Route[]> = new Map(FLAVOURS.map((flavour) => [flavour, routesOf(flavour)]))
 
 /** Finds the route of `/api/manager/<id>/…` or `/api/app/<id>/…`, decoding what stands in the path. @throws HubError */
 export function matchRequest(method: string, path: string, prefix: Prefix, flavour: Flavour): Match {
@@ -41,11 +30,12 @@ export function matchRequest(method: string, path: string, prefix: Prefix, flavo
   if (section === 'app') return matchApp(method, path)
   const served = prefix === 'both' ? ['manager', 'managers'] : [prefix]
   if (section === undefined || !served.includes(section)) throw notFound()
-  for (const { entry, segments } of ROUTES.get(flavour) ?? []) {
+  for (const entry of entriesFor(flavour)) {
     if (entry.endpoint.method !== method || entry.item !== item) continue
-    const params = fill(segments, rest)
-    if (params !== undefined)
-      return { ...entry, args: (search, body) => ({ ...outside(entry, search, body), ...params }) }
+    const found = pathsOf(entry.endpoint, flavour).map((one) => fill(split(one), rest))
+    const params = found.find((one) => one !== undefined)
+    if (params === undefined) continue
+    return { ...entry, args: (search, body) => ({ ...outside(entry, search, body), ...params }) }
   }
   throw noSuchMethod(flavour)
 }
@@ -86,23 +76,20 @@ export function split(path: string): string[] {
   return withoutSlashes(path).split('/').slice(1)
 }
 
+type Params = Readonly<Record<string, string>>
+
 /** The parameters of a path that fits the template, where `:name` stands for one; `undefined` for one that does not. */
-export function fill(
-  template: readonly string[],
-  segments: readonly string[],
-): Readonly<Record<string, string>> | undefined {
-  if (template.length !== segments.length) return undefined
-  const params: Record<string, string> = {}
-  for (const [index, part] of template.entries()) {
-    const segment = segments[index] ?? ''
-    if (part.startsWith(':')) params[part.slice(1)] = decode(segment)
-    else if (part !== segment) return undefined
-  }
-  return params
+export function fill(template: readonly string[], segments: readonly string[]): Params | undefined {
+  const isParameter = (part: string) => part.startsWith(':')
+  const fits = (part: string, index: number) => isParameter(part) || part === segments[index]
+  if (template.length !== segments.length || !template.every(fits)) return undefined
+  return Object.fromEntries(
+    template.flatMap((part, index) => (isParameter(part) ? [[part.slice(1), decode(segments[index] ?? '')]] : [])),
+  )
 }
 
 /** @throws HubError 400 */
-export function decode(segment: string): string {
+function decode(segment: string): string {
   try {
     return decodeURIComponent(segment)
   } catch {

@@ -68,11 +68,11 @@ export class AppProcess {
   #cancelKill: (() => void) | undefined
 
   /** Resolves when the process exists; `ready` and `ended` follow. */
-  static async start(launch: Launch, clock: Clock, output: Output, inquiries: Inquiries): Promise<AppProcess> {
+  static async start(launch: Launch, ...rest: readonly [Clock, Output, Inquiries]): Promise<AppProcess> {
     const { file, args } = await commandLine(launch)
     const stdio = ['ignore', 'pipe', 'pipe', 'pipe'] as const
     const child = spawn(file, args, { cwd: launch.folder, env: {}, stdio: [...stdio] })
-    return new AppProcess(child, clock, output, inquiries)
+    return new AppProcess(child, ...rest)
   }
 
   private constructor(child: ChildProcess, clock: Clock, output: Output, inquiries: Inquiries) {

@@ -99,7 +99,7 @@ const MOST_ASKED = 64
 /** Bytes that wait for an app that does not read, before messages to it are dropped. */
 const MOST_UNREAD = 1024 * 1024
 
-export interface ChannelOptions {
+interface ChannelOptions {
   readonly clock: Clock
   /** A question of the app's: what it resolves with is the answer, a `HubError` the refusal. */
   readonly answer: (question: AppQuestion) => unknown
@@ -122,7 +122,7 @@ export class Channel {
   readonly #messages: Allowance
   readonly #bytes: Allowance
   readonly #asked = new Map<number, Asked>()
-  readonly #incoming = new Lines(LONGEST_LINE)
+  readonly #split = splitter(LONGEST_LINE)
   /** What has come and is not worked on yet. */
   #lines: string[] = []
   #last = 0
@@ -196,7 +196,7 @@ export class Channel {
   #take(chunk: Buffer): void {
     if (this.#ended) return
     if (!this.#draining) this.#bytes.use(chunk.length)
-    const lines = this.#incoming.take(chunk)
+    const lines = this.#split(chunk)
     if (lines === undefined) {
       this.end()
       return void this.#options.onAbuse('Error: a message to the hub was too long')
@@ -280,28 +280,21 @@ const notRunning = () => new HubError(503, 'not_running', 'The app does not run'
 
 const NEWLINE = 10
 
-/** Lines out of a stream of bytes, each up to a longest length. */
-class Lines {
-  readonly #longest: number
-  #rest: Buffer[] = []
-  #bytes = 0
-
-  constructor(longest: number) {
-    this.#longest = longest
-  }
-
-  /** The lines that are complete by now; `undefined` once there was one that is too long. */
-  take(chunk: Buffer): string[] | undefined {
+/** Splits a stream of bytes into lines: returns those that a chunk completes, `undefined` once one is longer than `most`. */
+function splitter(most: number): (chunk: Buffer) => string[] | undefined {
+  let rest: Buffer[] = []
+  let bytes = 0
+  return (chunk) => {
     const lines: string[] = []
     let from = 0
     for (let at = chunk.indexOf(NEWLINE); at >= 0; at = chunk.indexOf(NEWLINE, from)) {
-      lines.push(Buffer.concat([...this.#rest, chunk.subarray(from, at)]).toString('utf8'))
-      this.#rest = []
-      this.#bytes = 0
+      lines.push(Buffer.concat([...rest, chunk.subarray(from, at)]).toString('utf8'))
+      rest = []
+      bytes = 0
       from = at + 1
     }
-    this.#rest.push(chunk.subarray(from))
-    this.#bytes += chunk.length - from
-    return this.#bytes > this.#longest ? undefined : lines
+    rest.push(chunk.subarray(from))
+    bytes += chunk.length - from
+    return bytes > most ? undefined : lines
   }
 }
