@@ -305,7 +305,7 @@ export class LeasedFleet implements Fleet {
     const roster = this.#rows.roster?.record
     if (roster === undefined || roster.epoch <= this.#row.adopted) return
     const row = this.#row
-    this.#serves = intersection(this.#serves, this.#shareIn(roster))
+    this.#serves = this.#serves.intersection(this.#shareIn(roster))
     await this.#follow()
     row.adopted = roster.epoch
     await row.write()
@@ -332,10 +332,5 @@ export class LeasedFleet implements Fleet {
   }
 }
 
-function intersection(one: ReadonlySet<string>, other: ReadonlySet<string>): Set<string> {
-  return new Set([...one].filter((each) => other.has(each)))
-}
-
-function sameSets(one: ReadonlySet<string>, other: ReadonlySet<string>): boolean {
-  return one === other || (one.size === other.size && [...one].every((each) => other.has(each)))
-}
+const sameSets = (one: ReadonlySet<string>, other: ReadonlySet<string>) =>
+  one === other || (one.size === other.size && one.isSubsetOf(other))
