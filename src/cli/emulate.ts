@@ -41,9 +41,7 @@ export const emulateHub: Body<Given> = async ({ print, warn }, flags) => {
   const { hub } = emulation
   print(`emulated hub listening on ${hub.url}`)
   await using control =
-    controlPort === undefined
-      ? undefined
-      : await (await import('../emulator/control/server.ts')).openControl(hub, controlPort)
+    controlPort === undefined ? undefined : await (await import('../emulator/control.ts')).openControl(hub, controlPort)
   if (control !== undefined) print(`its control port: ${control.url}`)
   if (spare !== undefined && !emulation.hasOwnKeys) {
     print(`its API key, made for this run: ${spare.key} (${spare.scopes.join(', ')})`)

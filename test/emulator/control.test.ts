@@ -1,7 +1,6 @@
 import { request } from 'node:http'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { openControl } from '../../src/emulator/control/server.ts'
-import { CONTROL } from '../../src/emulator/control/table.ts'
+import { CONTROL, openControl } from '../../src/emulator/control.ts'
 import type { EmulatedHubOptions } from '../../src/emulator/hub.ts'
 import { BEHAVIOURS } from '../../src/emulator/misbehaviour.ts'
 import { emulateProcesses } from '../../src/emulator/processes/emulate-processes.ts'

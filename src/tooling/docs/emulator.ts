@@ -1,6 +1,6 @@
 /** The emulated hub: tables of its page, and JSON Schemas of its files for editors. */
 import type * as v from 'valibot'
-import { CONTROL } from '../../emulator/control/table.ts'
+import { CONTROL } from '../../emulator/control.ts'
 import { ENTRIES } from '../../emulator/core/table.ts'
 import { ManifestFields, ManifestSchema } from '../../emulator/data/manifest.ts'
 import { AppFields, HubFields, HubFileSchema } from '../../emulator/hub-file.ts'
