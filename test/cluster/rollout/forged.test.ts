@@ -4,7 +4,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { BROKERS, Mosquitto, mosquittoPath } from '../../support/brokers.ts'
 import { Observer } from '../../support/observer.ts'
 import { until } from '../../support/until.ts'
-import { APP, BROKER, RESTART, Street } from './street.ts'
+import { APP, BROKER, Street } from './street.ts'
 
 /** Answers each command of a rollout at once: it was carried out. Returns the hubs for which it did. */
 async function forge({ broker }: Street): Promise<string[]> {
@@ -24,12 +24,11 @@ async function forge({ broker }: Street): Promise<string[]> {
 
 describe.each(BROKERS)('on %s, a forged answer', (broker) => {
   test('does not carry out a step for a hub that refuses', async () => {
-    const street = await Street.build({ broker, houses: 3 })
-    await street.bridge()
+    const street = await Street.open({ broker, houses: 3 })
     // A refusal that comes after the forged answer, whoever of them is faster.
     for (const hub of street.hubs.values()) hub.behave('never-answer', { operation: 'restartApp' })
     const forged = await forge(street)
-    await street.ask('rollout', { ...RESTART, transaction: 't' })
+    await street.rollOut()
     await until('the forged answer', () => forged.length > 0)
     await until('the command', () => street.asked()[0] === 1)
     const end = await street.passUntil('t', ({ state }) => state !== 'running')
@@ -39,16 +38,15 @@ describe.each(BROKERS)('on %s, a forged answer', (broker) => {
   })
 
   test('does not fail a step that the hub has carried out', async () => {
-    const street = await Street.build({ broker, houses: 2 })
-    await street.bridge()
+    const street = await Street.open({ broker, houses: 2 })
     const refuse = { ok: false, transaction: `t/h0/${APP}`, error: { code: 'hub_failed', message: 'no' } }
     await using forger = await Observer.on(street.broker.port, {
       filter: `hub2mqtt/h0/app/${APP}/cmd/restart`,
       onMessage: () => void forger.publish(`hub2mqtt/h0/app/${APP}/result/restart`, JSON.stringify(refuse)),
     })
     street.hub('h0').behave('slow-headers', { ms: 1_000, operation: 'restartApp' })
-    await street.ask('rollout', { ...RESTART, transaction: 't' })
-    expect(await street.ended('t')).toMatchObject({ state: 'done', done: 2, failed: [] })
+    await street.rollOut()
+    expect(await street.ended()).toMatchObject({ state: 'done', done: 2, failed: [] })
   })
 })
 
@@ -58,8 +56,8 @@ describe('in a fleet', () => {
     street.begin({ FLEET_SHARD: '1/2' })
     street.begin({ FLEET_SHARD: '2/2' })
     await street.online()
-    await street.ask('rollout', { ...RESTART, batch: 5, transaction: 't' })
-    expect(await street.ended('t')).toMatchObject({ state: 'done', done: 6, failed: [] })
+    await street.rollOut({ batch: 5 })
+    expect(await street.ended()).toMatchObject({ state: 'done', done: 6, failed: [] })
     expect(street.asked()).toEqual([1, 1, 1, 1, 1, 1])
     const owners = [...street.hubs.keys()].map((hub) =>
       JSON.parse(street.observer.last(`hub2mqtt/${hub}/info`) ?? '{}'),

@@ -3,8 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { APP, BROKER, RESTART, SHORT_PAUSE_MS, Street } from './street.ts'
 
 test('one rollout at a time; the same order again is the same rollout', async () => {
-  const street = await Street.build({ broker: BROKER, houses: 2 })
-  await street.bridge()
+  const street = await Street.open({ houses: 2 })
   const code = async (order: object) => (await street.ask('rollout', order)).error?.code ?? 'ok'
   expect(await code({ ...RESTART, app: 'no.such.app', transaction: 'a' })).toBe('unknown_app')
   expect(await code({ ...RESTART, hubs: 'h9', transaction: 'b' })).toBe('unknown_app')
@@ -14,27 +13,26 @@ test('one rollout at a time; the same order again is the same rollout', async ()
   expect(await code({ ...RESTART, command: 'uninstall', transaction: 'd' })).toBe('invalid_payload')
   const order = { ...RESTART, pause: '1h', transaction: 't' }
   expect(await code(order)).toBe('ok')
-  await street.until('t', ({ current }) => current[0]?.phase === 'answered')
+  await street.answered()
   expect(await code({ ...order, transaction: 'u' })).toBe('busy')
   expect(await street.ask('rollout', order)).toMatchObject({ ok: true, replayed: true })
   await street.ask('rollout-cancel', { transaction: 't' })
   street.clock.jump(SHORT_PAUSE_MS)
-  await street.ended('t')
+  await street.ended()
   expect(await code({ ...RESTART, transaction: 'u' })).toBe('ok')
   await street.ended('u')
   expect(street.asked()).toEqual([2, 1])
 })
 
 test('finds an app on more hubs than a broker sends at a time, and a broker may know hubs that nobody has', async () => {
-  const street = await Street.build({ broker: BROKER, houses: 1 })
-  await street.bridge()
+  const street = await Street.open({ houses: 1 })
   const text = street.observer.last(`hub2mqtt/h0/app/${APP}`) ?? ''
   const publishes = Array.from({ length: 1_500 }, (_, i) =>
     street.observer.publish(`hub2mqtt/gone-${i}/app/${APP}`, text, { retain: true }),
   )
   await Promise.all(publishes)
-  expect((await street.ask('rollout', { ...RESTART, transaction: 't' })).data).toMatchObject({ total: 1_501 })
-  const end = await street.ended('t')
+  expect((await street.rollOut()).data).toMatchObject({ total: 1_501 })
+  const end = await street.ended()
   expect(end.failed).toMatchObject([{ hub: 'gone-0', code: 'unknown_hub' }])
   expect(street.asked()).toEqual([0])
 })
@@ -46,9 +44,8 @@ describe('rights', () => {
     ['{allow: [bridge/rollout], deny: [restart]}', 'commands.deny names restart.'],
     ['{allow: [bridge/rollout], read_only: true}', 'commands.read_only is set.'],
   ])('commands: %s', async (commands, message) => {
-    const street = await Street.build({ broker: BROKER, houses: 1, commands })
-    await street.bridge()
-    const answer = await street.ask('rollout', { ...RESTART, transaction: 't' })
+    const street = await Street.open({ houses: 1, commands })
+    const answer = await street.rollOut()
     expect(answer.error).toMatchObject({ code: 'not_allowed', message })
     expect(street.asked()).toEqual([0])
   })
@@ -56,8 +53,8 @@ describe('rights', () => {
   test('that are taken away end it before the next wave', async () => {
     const street = await Street.build({ broker: BROKER, houses: 3 })
     const bridge = await street.bridge()
-    await street.ask('rollout', { ...RESTART, pause: '20s', transaction: 't' })
-    await street.until('t', ({ current }) => current[0]?.phase === 'answered')
+    await street.rollOut({ pause: '20s' })
+    await street.answered()
     bridge.reload(street.file('{allow: [bridge/rollout], deny: [restart]}'))
     const end = await street.passUntil('t', ({ state }) => state !== 'running')
     expect(end).toMatchObject({ state: 'stopped', reason: 'not_allowed', done: 1, failed: [] })

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { BROKERS, Mosquitto, mosquittoPath } from '../../support/brokers.ts'
 import { retainedOn } from '../../support/observer.ts'
 import { until } from '../../support/until.ts'
-import { APP, BROKER, RESTART, Street } from './street.ts'
+import { APP, BROKER, Street } from './street.ts'
 
 test.skipIf(mosquittoPath === undefined)(
   'is finished by the next process after the first was killed in the middle',
@@ -13,7 +13,7 @@ test.skipIf(mosquittoPath === undefined)(
     const street = await Street.build({ broker: 'mosquitto', houses: 6 })
     const first = await street.process()
     await street.online()
-    await street.ask('rollout', { ...RESTART, batch: 2, transaction: 't' })
+    await street.rollOut({ batch: 2 })
     await street.until('t', ({ done, current }) => done >= 1 && current.some(({ phase }) => phase === 'answered'))
     await first.stop('SIGKILL')
     const record = street.rollout('t')
@@ -35,8 +35,8 @@ test('the bridge that stands by goes on when the active one ends', async () => {
   const first = await street.bridge()
   const second = street.begin()
   await until('two bridges', () => second.lines.some((line) => line.includes('this one stands by')))
-  await street.ask('rollout', { ...RESTART, pause: '20s', transaction: 't' })
-  await street.until('t', ({ current }) => current[0]?.phase === 'answered')
+  await street.rollOut({ pause: '20s' })
+  await street.answered()
   await first.stop()
   await until('the other one', () => second.lines.some((line) => line.includes('rollout under way')))
   const end = await street.passUntil('t', ({ state }) => state !== 'running')
@@ -57,7 +57,7 @@ describe.each(BROKERS)('on %s', (broker) => {
       if (transaction === 'earlier') await street.bridge()
     }
     await begin(street, { pause: '2m', transaction: 'runs' })
-    const { updated_at } = await street.until('runs', ({ current }) => current[0]?.phase === 'answered')
+    const { updated_at } = await street.answered('runs')
     const records = await recordsOn(street)
     expect([...records.keys()].sort()).toEqual(['earlier', 'here', 'runs'])
     for (const text of ['', '{"state":"cancelled"}']) {
@@ -87,7 +87,7 @@ describe.skipIf(mosquittoPath === undefined)('in the middle of a pause', () => {
     await begin(street, { hubs: 'h1', transaction: 'ended' })
     await street.ended('ended')
     await begin(street, { pause: '10s', transaction: 't' })
-    await street.until('t', ({ current }) => current[0]?.phase === 'answered')
+    await street.answered()
     const records = await recordsOn(street)
     await mosquitto.stop('SIGKILL')
     await mosquitto.run()
@@ -101,10 +101,9 @@ describe.skipIf(mosquittoPath === undefined)('in the middle of a pause', () => {
 
   test('what another bridge has made of the rollout meanwhile is left as it is', { timeout: 60_000 }, async () => {
     const mosquitto = await Mosquitto.start({ persistent: true })
-    const street = await Street.build({ broker: mosquitto, houses: 2 })
-    await street.bridge()
-    await street.ask('rollout', { ...RESTART, pause: '1h', transaction: 't' })
-    const before = await street.until('t', ({ current }) => current[0]?.phase === 'answered')
+    const street = await Street.open({ broker: mosquitto, houses: 2 })
+    await street.rollOut({ pause: '1h' })
+    const before = await street.answered()
     const updated_at = new Date(Date.parse(before.updated_at) + 1).toISOString()
     const after = { ...before, updated_at, state: 'cancelled', reason: 'cancelled', current: [], done: 1 }
     const restart = async (config: string[]) => {
@@ -129,7 +128,7 @@ test('the records of 20 rollouts stay, those of earlier ones are cleared, and no
 }, async () => {
   const street = await Street.build({ broker: BROKER, houses: 1 })
   const first = await street.bridge()
-  await street.ask('rollout', { ...RESTART, transaction: 'r' })
+  await street.rollOut({ transaction: 'r' })
   const record = await street.ended('r')
   const day = (i: number) => `2026-01-${String(i + 1).padStart(2, '0')}T00:00:00.000Z`
   for (let i = 0; i < 22; i += 1) {
@@ -139,7 +138,7 @@ test('the records of 20 rollouts stay, those of earlier ones are cleared, and no
   await street.observer.publish('hub2mqtt/rollout/foreign', 'somebody', { retain: true })
   await first.stop()
   await street.bridge()
-  await street.ask('rollout', { ...RESTART, transaction: 's' })
+  await street.rollOut({ transaction: 's' })
   await street.ended('s')
   await until('a clear broker', async () => (await recordsOn(street)).size === 21)
   expect([...(await recordsOn(street)).keys()].sort()).toEqual(
@@ -149,7 +148,7 @@ test('the records of 20 rollouts stay, those of earlier ones are cleared, and no
 
 /** The bridge learns a moment later than an observer that the one before has ended. */
 async function begin(street: Street, order: object): Promise<void> {
-  const isTaken = async () => (await street.ask('rollout', { ...RESTART, ...order })).ok
+  const isTaken = async () => (await street.rollOut(order)).ok
   await until('the rollout to be taken', isTaken, 20_000)
 }
 
@@ -163,14 +162,13 @@ async function recordsOn({ broker: { port } }: Street): Promise<Map<string, stri
 describe.skipIf(mosquittoPath === undefined)('a broker', () => {
   test('that goes away while a hub works loses no answer: the hub is not asked twice', async () => {
     const mosquitto = await Mosquitto.start({ persistent: true })
-    const street = await Street.build({ broker: mosquitto, houses: 2 })
-    await street.bridge()
+    const street = await Street.open({ broker: mosquitto, houses: 2 })
     street.hub('h0').behave('slow-headers', { ms: 2_000, times: 1, operation: 'restartApp' })
-    await street.ask('rollout', { ...RESTART, transaction: 't' })
+    await street.rollOut()
     await until('the restart', () => street.asked()[0] === 1)
     await mosquitto.stop()
     await mosquitto.run()
-    expect(await street.ended('t')).toMatchObject({ state: 'done', done: 2 })
+    expect(await street.ended()).toMatchObject({ state: 'done', done: 2 })
     expect(street.asked()).toEqual([1, 1])
     const answers = street.observer.texts(`hub2mqtt/h0/app/${APP}/result/restart`).map((text) => JSON.parse(text))
     // Of the first asking or of the second, which ran nothing.
@@ -179,9 +177,8 @@ describe.skipIf(mosquittoPath === undefined)('a broker', () => {
 
   test.each(['5', '3.1.1'])('that does not take the record, with MQTT %s: nothing is begun', async (protocol) => {
     const mosquitto = await Mosquitto.start({ acl: ['topic readwrite #', 'topic deny hub2mqtt/rollout/#'] })
-    const street = await Street.build({ broker: mosquitto, houses: 1, env: { MQTT_PROTOCOL: protocol } })
-    await street.bridge()
-    const answer = await street.ask('rollout', { ...RESTART, transaction: 't' })
+    const street = await Street.open({ broker: mosquitto, houses: 1, env: { MQTT_PROTOCOL: protocol } })
+    const answer = await street.rollOut()
     expect(answer.error?.code).toBe('not_allowed')
     expect(street.asked()).toEqual([0])
   })

@@ -1,13 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import { BROKERS } from '../../support/brokers.ts'
 import { until } from '../../support/until.ts'
-import { APP, BROKER, RESTART, SHORT_PAUSE_MS, Street } from './street.ts'
+import { APP, SHORT_PAUSE_MS, Street } from './street.ts'
 
 describe.each(BROKERS)('on %s', (broker) => {
   test('restarts an app on every hub: one first, then batch by batch', async () => {
-    const street = await Street.build({ broker, houses: 5 })
-    await street.bridge()
-    const answer = await street.ask('rollout', { ...RESTART, batch: 3, transaction: 't/1' })
+    const street = await Street.open({ broker, houses: 5 })
+    const answer = await street.rollOut({ batch: 3, transaction: 't/1' })
     expect(answer).toMatchObject({ ok: true, transaction: 't/1', data: { transaction: 't/1', total: 5 } })
     const end = await street.ended('t/1')
     expect(end).toMatchObject({ state: 'done', reason: null, total: 5, done: 5, failed: [], current: [] })
@@ -19,23 +18,21 @@ describe.each(BROKERS)('on %s', (broker) => {
   })
 
   test('a canary that fails ends it, and nothing else is restarted', async () => {
-    const street = await Street.build({ broker, houses: 3 })
-    await street.bridge()
+    const street = await Street.open({ broker, houses: 3 })
     street.hub('h0').behave('answer-status', { status: 503, operation: 'restartApp' })
-    await street.ask('rollout', { ...RESTART, stop_after_failures: 5, transaction: 't' })
-    const end = await street.ended('t')
+    await street.rollOut({ stop_after_failures: 5 })
+    const end = await street.ended()
     expect(end).toMatchObject({ state: 'stopped', reason: 'canary_failed', done: 0 })
     expect(end.failed).toMatchObject([{ hub: 'h0', app: APP, code: 'hub_failed' }])
     expect(street.asked().slice(1)).toEqual([0, 0])
   })
 
   test('an app that crashes within the pause has failed', async () => {
-    const street = await Street.build({ broker, houses: 3 })
-    await street.bridge()
-    await street.ask('rollout', { ...RESTART, pause: '1h', transaction: 't' })
-    await street.until('t', ({ current }) => current[0]?.phase === 'answered')
+    const street = await Street.open({ broker, houses: 3 })
+    await street.rollOut({ pause: '1h' })
+    await street.answered()
     street.hub('h0').crash(APP)
-    const end = await street.ended('t')
+    const end = await street.ended()
     expect(end).toMatchObject({ state: 'stopped', reason: 'canary_failed' })
     expect(end.failed).toMatchObject([{ hub: 'h0', app: APP, code: 'crashed' }])
     expect(street.asked()).toEqual([1, 0, 0])
@@ -44,13 +41,13 @@ describe.each(BROKERS)('on %s', (broker) => {
   test('goes on where it was when the bridge is started again', { timeout: 60_000 }, async () => {
     const street = await Street.build({ broker, houses: 6 })
     const first = await street.bridge()
-    await street.ask('rollout', { ...RESTART, batch: 2, transaction: 't' })
+    await street.rollOut({ batch: 2 })
     const left = await street.until('t', ({ done }) => done >= 1)
     await first.stop()
     const record = street.rollout('t')
     expect(record?.state).toBe('running')
     await street.bridge()
-    const end = await street.ended('t')
+    const end = await street.ended()
     expect(end).toMatchObject({ state: 'done', total: 6, done: 6, started_at: left.started_at })
     // Only a step without an answer on the record is sent a second time.
     const unsure = new Set(record?.current.filter(({ phase }) => phase === 'sent').map(({ hub }) => hub))
@@ -62,28 +59,26 @@ describe.each(BROKERS)('on %s', (broker) => {
 })
 
 test('counts failures after the canary, and ends at the one too many', async () => {
-  const street = await Street.build({ broker: BROKER, houses: 7 })
-  await street.bridge()
+  const street = await Street.open({ houses: 7 })
   for (const name of ['h1', 'h3', 'h4']) {
     street.hub(name).behave('answer-status', { status: 503, operation: 'restartApp' })
   }
-  await street.ask('rollout', { ...RESTART, batch: 2, stop_after_failures: 2, transaction: 't' })
-  const end = await street.ended('t')
+  await street.rollOut({ batch: 2, stop_after_failures: 2 })
+  const end = await street.ended()
   expect(end).toMatchObject({ state: 'stopped', reason: 'failures', done: 2 })
   expect(end.failed.map(({ hub }) => hub).sort()).toEqual(['h1', 'h3', 'h4'])
   expect(street.asked().slice(5)).toEqual([0, 0])
 })
 
 test('a cancelled rollout ends after the steps that are under way', async () => {
-  const street = await Street.build({ broker: BROKER, houses: 4 })
-  await street.bridge()
-  await street.ask('rollout', { ...RESTART, pause: '1h', batch: 2, transaction: 't' })
-  await street.until('t', ({ current }) => current[0]?.phase === 'answered')
+  const street = await Street.open({ houses: 4 })
+  await street.rollOut({ pause: '1h', batch: 2 })
+  await street.answered()
   const answer = await street.ask('rollout-cancel', { transaction: 't' })
   expect(answer).toMatchObject({ ok: true, command: 'rollout-cancel', data: { transaction: 't', total: 4 } })
   expect(street.rollout('t')?.reason).toBe('cancelled')
   street.clock.jump(SHORT_PAUSE_MS)
-  const end = await street.ended('t')
+  const end = await street.ended()
   expect(end).toMatchObject({ state: 'cancelled', reason: 'cancelled', done: 1, failed: [] })
   expect(street.asked()).toEqual([1, 0, 0, 0])
   const again = await street.ask('rollout-cancel', { transaction: 't' })
@@ -92,33 +87,26 @@ test('a cancelled rollout ends after the steps that are under way', async () => 
 })
 
 test('an update is installed the same way', async () => {
-  const street = await Street.build({
-    broker: BROKER,
-    houses: 2,
-    apps: [{ id: APP, version: '1.0.0', update: '2.0.0' }],
-  })
-  await street.bridge()
-  await street.ask('rollout', { ...RESTART, command: 'install', transaction: 't' })
-  expect(await street.ended('t')).toMatchObject({ state: 'done', done: 2 })
+  const street = await Street.open({ houses: 2, apps: [{ id: APP, version: '1.0.0', update: '2.0.0' }] })
+  await street.rollOut({ command: 'install' })
+  expect(await street.ended()).toMatchObject({ state: 'done', done: 2 })
   for (const hub of street.hubs.values()) expect(hub.apps.get(APP)?.version).toBe('2.0.0')
 })
 
 test('a hub that is offline for a moment gets its step later', async () => {
-  const street = await Street.build({ broker: BROKER, houses: 2 })
-  await street.bridge()
+  const street = await Street.open({ houses: 2 })
   const back = street.hub('h0').reboot({ downMs: 5_000 })
   await until('offline', () => street.observer.last('hub2mqtt/h0/state') === 'offline')
-  await street.ask('rollout', { ...RESTART, transaction: 't' })
+  await street.rollOut()
   await street.until('t', ({ current }) => current.length === 1)
   await back
-  expect(await street.ended('t')).toMatchObject({ state: 'done', done: 2, failed: [] })
+  expect(await street.ended()).toMatchObject({ state: 'done', done: 2, failed: [] })
 })
 
 test('an app that does not run a minute after the pause has failed', async () => {
-  const street = await Street.build({ broker: BROKER, houses: 2 })
-  await street.bridge()
-  await street.ask('rollout', { ...RESTART, pause: '20s', transaction: 't' })
-  await street.until('t', ({ current }) => current[0]?.phase === 'answered')
+  const street = await Street.open({ houses: 2 })
+  await street.rollOut({ pause: '20s' })
+  await street.answered()
   street.hub('h0').change(APP, { state: 'stopped' })
   await until('the news', () => street.observer.last(`hub2mqtt/h0/app/${APP}`)?.includes('"stopped"'))
   await street.pass(60_000)

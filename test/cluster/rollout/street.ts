@@ -76,6 +76,13 @@ export class Street implements AsyncDisposable {
     return street
   }
 
+  /** The same with a bridge in this process that is online; default: on the broker for what does not depend on it. */
+  static async open(options: Omit<StreetOptions, 'broker'> & Partial<StreetOptions>): Promise<Street> {
+    const street = await Street.build({ broker: BROKER, ...options })
+    await street.bridge()
+    return street
+  }
+
   [Symbol.asyncDispose](): Promise<void> {
     return this.#open.disposeAsync()
   }
@@ -140,6 +147,16 @@ export class Street implements AsyncDisposable {
     return JSON.parse(await observer.until(`an answer on ${result}`, () => observer.texts(result)[before], 20_000))
   }
 
+  /** Orders a rollout of restarts, by the name `t` unless the order has another. */
+  rollOut(order: object = {}): Promise<Answer> {
+    return this.ask('rollout', { ...RESTART, transaction: 't', ...order })
+  }
+
+  /** Waits until the first step that is under way is answered. */
+  answered(transaction = 't'): Promise<Rollout> {
+    return this.until(transaction, ({ current }) => current[0]?.phase === 'answered')
+  }
+
   /** Lets time pass, in steps that look like no standstill of the machine. */
   async pass(ms: number): Promise<void> {
     for (let left = ms; left > 0; left -= STEP_MS) {
@@ -176,7 +193,7 @@ export class Street implements AsyncDisposable {
     }
   }
 
-  async ended(transaction: string): Promise<Rollout> {
+  async ended(transaction = 't'): Promise<Rollout> {
     return await this.until(transaction, ({ state }) => state !== 'running')
   }
 
