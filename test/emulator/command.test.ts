@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { type EmulateOptions, emulate, parseApiKey } from '../../src/emulator/command.ts'
-import { loadHubFile } from '../../src/emulator/hub-file.ts'
 import { ask } from './support.ts'
 
 async function emulated(options: EmulateOptions) {
@@ -54,37 +53,6 @@ describe('--api-key', () => {
   ])('%s is refused with a reason that keeps the key to itself', (text, reason) => {
     expect(() => parseApiKey(text)).toThrow(reason)
     expect(() => parseApiKey(text)).not.toThrow(/sEc/)
-  })
-})
-
-describe('a hub file', () => {
-  test('declares the hub, in YAML or JSON', () => {
-    const hub = loadHubFile(FILE, 'hub.yaml')
-    expect(hub).toMatchObject({ id: 'hub-of-a-file', flavour: 'older', apps: [{ id: 'one.app' }] })
-    expect(loadHubFile(JSON.stringify(hub), 'hub.json')).toEqual(hub)
-    expect(loadHubFile('', 'empty.yaml')).toEqual({})
-  })
-
-  test.each([
-    ['apps:\n  - name: x', 'hub.yaml: apps[0].id: is missing'],
-    ['apps:\n  - id: 7', 'hub.yaml: apps[0].id: has to be a string'],
-    ['apps: {}', 'hub.yaml: apps: has to be a list'],
-    ['apps: [{id: a, usage: 3}]', 'hub.yaml: apps[0].usage: has to be an object'],
-    ['apps: [{id: a}, {id: a}]', 'hub.yaml: apps: has the same app id twice'],
-    ['flavor: older', 'hub.yaml: flavor: there is no such field'],
-    ['flavour: old', 'hub.yaml: flavour: has to be one of older, newer, self-hosted, reference'],
-    ['keys: {sEcReT: [hub.flow]}', 'hub.yaml: keys: has to be one of hub, hub.app,'],
-    ['keys: {sEcReT: hub}', 'hub.yaml: keys: has to be a list'],
-    ['id: "a\\nb"', 'hub.yaml: id: has to be visible ASCII'],
-    ['- 1', 'hub.yaml: the file: has to be an object'],
-    ['apps: [{id: a, settings: [1]}]', 'hub.yaml: apps[0].settings: has to be an object'],
-    ['apps: [[]]', 'hub.yaml: apps[0]: has to be an object'],
-    ['keys: [a]', 'hub.yaml: keys: has to be an object'],
-    ['keys: {sEcReT: [', 'hub.yaml:1:17: not valid YAML or JSON'],
-    ['a: &a [1]\nb: *a', 'aliases are not supported'],
-  ])('%j is refused with a reason', (text, reason) => {
-    expect(() => loadHubFile(text, 'hub.yaml')).toThrow(reason)
-    expect(() => loadHubFile(text, 'hub.yaml')).not.toThrow(/sEcReT/)
   })
 })
 

@@ -1,6 +1,6 @@
 /** Behaviours of what stands in front of a hub, and of a hub that says something else than what is so. */
 import { describe, expect, test } from 'vitest'
-import { acknowledged, ask, connected, HUE, hubOf } from './support.ts'
+import { acknowledged, ask, connected, HUE, hubOf, opened } from './support.ts'
 
 const APPS = 'GET /apps/app'
 const APP = `GET /apps/app/${HUE}`
@@ -126,8 +126,7 @@ test('the namespace wants the token that the handshake brought', async () => {
     const { manager, root } = connected(hub)
     const [, welcome] = await acknowledged(root, 'handshakeClient', { token: 'secret', homeyId: 'any' })
     const { token } = Object(welcome)
-    const api = manager.socket('/api', send ? { auth: { token } } : {})
-    return new Promise((resolve) => api.once('connect', () => resolve('open')).once('connect_error', resolve))
+    return await opened(manager.socket('/api', send ? { auth: { token } } : {}))
   }
   expect(await open(true)).toBe('open')
   expect(await open(false)).toMatchObject({ data: { statusCode: 401 } })

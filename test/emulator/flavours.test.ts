@@ -4,7 +4,7 @@ import { isRecord } from '../../src/base/json.ts'
 import { inPath } from '../../src/emulator/core/endpoint.ts'
 import { ENTRIES, type Entry, entriesFor, type OperationName } from '../../src/emulator/core/table.ts'
 import { FLAVOURS, type Flavour } from '../../src/emulator/records.ts'
-import { acknowledged, ask, connected, HUE, hubOf, KEY, PUMP, subscribed } from './support.ts'
+import { acknowledged, ask, connected, HUE, hubOf, KEY, opened, PUMP, subscribed } from './support.ts'
 
 /** What each operation is given here; those without a line take nothing but an app. */
 const GIVEN: Partial<Record<OperationName, Readonly<Record<string, unknown>>>> = {
@@ -185,11 +185,7 @@ test.each([
 ] as const)('the namespace of a hub of the %s kind opens without its token: %s', async (flavour, opens) => {
   const { manager, root } = connected(await hubOf({ flavour }))
   await acknowledged(root, 'handshakeClient', { token: KEY, homeyId: 'any' })
-  const api = manager.socket('/api')
-  const opened = await new Promise((resolve) => {
-    api.once('connect', () => resolve(true)).once('connect_error', () => resolve(false))
-  })
-  expect(opened).toBe(opens)
+  expect((await opened(manager.socket('/api'))) === 'open').toBe(opens)
 })
 
 test('a token opens the namespace on the connection alone that it was given to', async () => {
@@ -201,10 +197,7 @@ test('a token opens the namespace on the connection alone that it was given to',
   }
   const [one, other] = [await welcome(), await welcome()]
   const api = one.manager.socket('/api', { auth: { token: other.token } })
-  const error = await new Promise((resolve) =>
-    api.once('connect', () => resolve('open')).once('connect_error', resolve),
-  )
-  expect(error).toMatchObject({ data: { statusCode: 401 } })
+  expect(await opened(api)).toMatchObject({ data: { statusCode: 401 } })
 })
 
 test('a hub that limits takes four requests within 400 ms and refuses the fifth, unexecuted', async () => {

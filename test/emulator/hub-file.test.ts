@@ -1,18 +1,19 @@
 import { globSync, readFileSync } from 'node:fs'
 import { Ajv2020 } from 'ajv/dist/2020.js'
-import { describe, expect, it, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { loadHubFile } from '../../src/emulator/hub-file.ts'
 import { hubFileSchema } from '../../src/tooling/docs/emulator.ts'
 
 const editorTakes = new Ajv2020({ strict: true }).compile(JSON.parse(hubFileSchema()))
 
-function loaderTakes(text: string): boolean {
+/** Why the loader refuses a file; `undefined` if it takes it. */
+function mistake(text: string): string | undefined {
   try {
     loadHubFile(text, 'hub.yaml')
-    return true
-  } catch {
-    return false
+    return undefined
+  } catch (error) {
+    return String(error)
   }
 }
 
@@ -22,40 +23,67 @@ const examples = [
   ...globSync('config/demo/hub.yaml').map((path) => ['', readFileSync(path, 'utf8')]),
 ].map(([, text = '']) => text)
 
-describe('the JSON Schema of a hub file', () => {
-  it('takes what the loader takes of the examples: all of it', () => {
+describe('a hub file', () => {
+  test('declares the hub, in YAML or JSON', () => {
+    const text = 'id: a-hub\nflavour: older\nkeys: { k: [hub.app, homey.speech] }\napps: [{ id: one.app }]\n'
+    const hub = loadHubFile(text, 'hub.yaml')
+    expect(hub).toMatchObject({ id: 'a-hub', flavour: 'older', apps: [{ id: 'one.app' }] })
+    expect(loadHubFile(JSON.stringify(hub), 'hub.json')).toEqual(hub)
+    expect(loadHubFile('', 'empty.yaml')).toEqual({})
+  })
+
+  test('is taken by the loader and by an editor in all examples', () => {
     expect(examples).toHaveLength(2)
     for (const text of examples) {
-      expect(loaderTakes(text), text).toBe(true)
+      expect(mistake(text), text).toBeUndefined()
       expect(editorTakes(parse(text)), text).toBe(true)
     }
   })
 
   test.each([
-    'flavour: newest',
-    'keys: [a]',
-    'keys: { "with blanks in it": [hub.app] }',
-    'keys: { a: [hub.flow] }',
-    'keys: { a: hub.app }',
-    'id: "a b"',
-    'apps: { id: a }',
-    'apps: [{ name: without an id }]',
-    'apps: [{ id: "" }]',
-    'apps: [{ id: a, enabled: "yes" }]',
-    'apps: [{ id: a, usage: { cpu: 1 } }]',
-    'apps: [{ id: a, settings: [] }]',
-    'apps: [{ id: a, setings: {} }]',
-    'shop: []',
-    '[]',
-  ])('refuses %s, as the loader does', (text) => {
-    expect(loaderTakes(text)).toBe(false)
+    ['apps:\n  - name: x', 'apps[0].id: is missing'],
+    ['apps:\n  - id: 7', 'apps[0].id: has to be a string'],
+    ['apps: [{ id: "" }]', 'apps[0].id: has to be an app id'],
+    ['apps: {}', 'apps: has to be a list'],
+    ['apps: { id: a }', 'apps: has to be a list'],
+    ['apps: [[]]', 'apps[0]: has to be an object'],
+    ['apps: [{ id: a, enabled: "yes" }]', 'apps[0].enabled: has to be a boolean'],
+    ['apps: [{id: a, usage: 3}]', 'apps[0].usage: has to be an object'],
+    ['apps: [{ id: a, usage: { cpu: 1 } }]', 'apps[0].usage.mem: is missing'],
+    ['apps: [{id: a, settings: [1]}]', 'apps[0].settings: has to be an object'],
+    ['apps: [{ id: a, settings: [] }]', 'apps[0].settings: has to be an object'],
+    ['apps: [{ id: a, setings: {} }]', 'apps[0].setings: there is no such field'],
+    ['flavor: older', 'flavor: there is no such field'],
+    ['shop: []', 'shop: there is no such field'],
+    ['flavour: old', 'flavour: has to be one of older, newer, self-hosted, reference'],
+    ['flavour: newest', 'flavour: has to be one of older, newer, self-hosted, reference'],
+    ['keys: {sEcReT: [hub.flow]}', 'keys: has to be one of hub, hub.app,'],
+    ['keys: {sEcReT: hub}', 'keys: has to be a list'],
+    ['keys: { "sEcReT with blanks in it": [hub.app] }', 'keys: a key is made of visible ASCII characters'],
+    ['keys: [a]', 'keys: has to be an object'],
+    ['id: "a\\nb"', 'id: has to be visible ASCII'],
+    ['id: "a b"', 'id: has to be visible ASCII'],
+    ['- 1', 'the file: has to be an object'],
+    ['[]', 'the file: has to be an object'],
+  ])('%j is refused with a reason that keeps keys to itself, and by an editor too', (text, reason) => {
+    expect(mistake(text)).toContain(`hub.yaml: ${reason}`)
+    expect(mistake(text)).not.toContain('sEcReT')
     expect(editorTakes(parse(text))).toBe(false)
   })
 
+  test.each([
+    ['apps: [{id: a}, {id: a}]', 'hub.yaml: apps: has the same app id twice'],
+    ['keys: {sEcReT: [', 'hub.yaml:1:17: not valid YAML or JSON'],
+    ['a: &a [1]\nb: *a', 'aliases are not supported'],
+  ])('%j is refused with a reason that keeps keys to itself', (text, reason) => {
+    expect(mistake(text)).toContain(reason)
+    expect(mistake(text)).not.toContain('sEcReT')
+  })
+
   test.each(['keys: { a: [homey, hub.speech] }', 'apps: []', 'apps: [{ id: a, record: { updateAvailable: [1] } }]'])(
-    'takes %s, as the loader does',
+    '%s is taken, and by an editor too',
     (text) => {
-      expect(loaderTakes(text)).toBe(true)
+      expect(mistake(text)).toBeUndefined()
       expect(editorTakes(parse(text))).toBe(true)
     },
   )

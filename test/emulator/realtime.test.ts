@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { until } from '../support/until.ts'
-import { acknowledged, ask, BLINDS, connected, events, HUE, hubOf, sessionOf, subscribed } from './support.ts'
+import { acknowledged, ask, BLINDS, connected, events, HUE, hubOf, opened, sessionOf, subscribed } from './support.ts'
 
 const API = 'homey:manager:apps'
 
@@ -46,9 +46,7 @@ describe('a session', () => {
     const hub = await hubOf()
     await sessionOf(hub)
     const { manager } = connected(hub)
-    const stranger = manager.socket('/api')
-    const error = await new Promise((resolve) => stranger.once('connect_error', resolve))
-    expect(error).toMatchObject({ data: { statusCode: 401 } })
+    expect(await opened(manager.socket('/api'))).toMatchObject({ data: { statusCode: 401 } })
     expect(hub.connections.sessions).toBe(1)
   })
 

@@ -114,6 +114,11 @@ export function connected(hub: { url: string }): { manager: Manager; root: Socke
   return { manager, root: manager.socket('/') }
 }
 
+/** Resolves with `open`, or with what a namespace is refused with. */
+export function opened(api: Socket): Promise<unknown> {
+  return new Promise((resolve) => api.once('connect', () => resolve('open')).once('connect_error', resolve))
+}
+
 /** A session as far as the open namespace; throws what the hub refuses with. */
 export async function sessionOf(hub: { url: string }, key = KEY): Promise<Session> {
   const { manager, root } = connected(hub)
@@ -124,10 +129,8 @@ export async function sessionOf(hub: { url: string }, key = KEY): Promise<Sessio
   const session: Session = { manager, root, api, events: [], gone: [] }
   api.on('homey:manager:apps', (event: string, payload: unknown) => session.events.push([event, payload]))
   api.on('disconnect', (reason) => session.gone.push(reason))
-  await new Promise<void>((resolve, reject) => {
-    api.once('connect', resolve)
-    api.once('connect_error', reject)
-  })
+  const how = await opened(api)
+  if (how !== 'open') throw how
   return session
 }
 

@@ -6,6 +6,7 @@ import { compareVersions } from '../../../src/base/versions.ts'
 import { copyApp } from '../../../src/emulator/data/app-folder.ts'
 import { openHubData } from '../../../src/emulator/data/hub-data.ts'
 import { ManifestError } from '../../../src/emulator/data/manifest.ts'
+import type { Offer, Packages } from '../../../src/emulator/data/packages.ts'
 import { LIGHTS, manifestOf, offer, storedApp, writeApp } from './apps.ts'
 import { folder, opened } from './support.ts'
 
@@ -15,6 +16,13 @@ async function withStore() {
   const problems: string[] = []
   const data = await opened({ folder: join(folder(), 'data'), store, tell: (problem) => problems.push(problem) })
   return { ...data, store, problems }
+}
+
+/** The newest version of the app in a store that has one. */
+function newestOf(packages: Packages): Offer {
+  const found = packages.find({ id: LIGHTS })
+  if (found === undefined) throw new Error('nothing found')
+  return found
 }
 
 /** Every path in a folder that is there. */
@@ -112,8 +120,7 @@ describe('the code of an app', () => {
     const { packages, store, folder: data } = await withStore()
     const source = offer(store, '1.0.0')
     writeApp(source, manifestOf(), { 'lib/a.js': 'one', 'locales/en.json': '{}' })
-    const found = packages.find({ id: LIGHTS })
-    if (found === undefined) throw new Error('nothing found')
+    const found = newestOf(packages)
     const [one, other] = [await packages.unpack(found), await packages.unpack(found)]
     expect(one.folder).not.toBe(other.folder)
     expect(one.folder.startsWith(join(data, 'apps', LIGHTS, '1.0.0-'))).toBe(true)
@@ -133,8 +140,7 @@ describe('the code of an app', () => {
     offer(store, '1.0.0')
     const kept = await (async () => {
       await using data = await openHubData(options)
-      const found = data.packages.find({ id: LIGHTS })
-      if (found === undefined) throw new Error('nothing found')
+      const found = newestOf(data.packages)
       const used = await data.packages.unpack(found)
       await data.packages.unpack(found)
       data.state.put(storedApp({ folder: used.folder }))
@@ -188,8 +194,7 @@ describe('the code of an app', () => {
   test.skipIf(process.platform === 'win32').each(hostile)('is refused with %s, and leaves nothing', async (_, harm) => {
     const { packages, store, folder: data } = await withStore()
     harm(offer(store, '1.0.0'))
-    const found = packages.find({ id: LIGHTS })
-    if (found === undefined) throw new Error('nothing found')
+    const found = newestOf(packages)
     await expect(packages.unpack(found)).rejects.toThrow(ManifestError)
     expect(tree(join(data, 'apps'))).toEqual([])
   })

@@ -63,19 +63,11 @@ describe('a crash of an app', () => {
       /out of memory/,
     ],
     ['an import of what is not there', 'await import("./absent.js")', /^Error.*absent\.js/],
+    ['an app that cannot be parsed', '(', /SyntaxError/],
+    ['an app that exports nothing', undefined, /app\.js has no default export that is a function/],
   ])('is told for %s', async (_name, code, message) => {
-    const hub = await running(await written(`export default async () => { ${code} }`), {
-      limits: { memory: 64 * 1024 * 1024 },
-    })
-    await hub.untilCrashed()
-    expect(hub.record.crashedMessage).toMatch(message)
-  })
-
-  test.each([
-    ['cannot be parsed', 'export default (', /SyntaxError/],
-    ['exports nothing', 'export const a = 1', /app\.js has no default export that is a function/],
-  ])('is told for an app that %s', async (_name, code, message) => {
-    const hub = await running(await written(code))
+    const text = code === undefined ? 'export const a = 1' : `export default async () => { ${code} }`
+    const hub = await running(await written(text), { limits: { memory: 64 * 1024 * 1024 } })
     await hub.untilCrashed()
     expect(hub.record.crashedMessage).toMatch(message)
   })
