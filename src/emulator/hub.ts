@@ -8,7 +8,6 @@ import type { AppEvent, HubApps } from './core/hub-apps.ts'
 import { type InApp, inAppInterface } from './core/in-app.ts'
 import { Door } from './door.ts'
 import { rateLimit } from './faults.ts'
-import { HubError } from './hub-error.ts'
 import type { BehaviourName, BehaviourOptions } from './misbehaviour.ts'
 import { type EmulatedHubOptions, type Settled, settle, urlOf } from './options.ts'
 import { Realtime } from './realtime.ts'
@@ -48,7 +47,7 @@ export class EmulatedHub implements AsyncDisposable {
   /** Those that came with the options, which can be changed by hand. */
   #given: ReadonlyMap<string, readonly string[]>
   readonly #apps: HubApps
-  /** The same, where they only pretend to run. */
+  /** The same, if they are simulated. */
   readonly #simulated: Apps | undefined
   readonly #events = new Events()
   readonly #inApp: InApp
@@ -194,11 +193,9 @@ export class EmulatedHub implements AsyncDisposable {
     this.#pretended.crash(id, message, how)
   }
 
-  /** Makes an app of any kind crash; the message is for those that only pretend. @throws HubError 501 */
+  /** Makes an app of any kind crash; the message is for simulated ones. */
   provokeCrash(id: string, message?: string): void | Promise<void> {
-    if (this.#simulated !== undefined) return this.#simulated.crash(id, message)
-    if (this.#apps.crash !== undefined) return this.#apps.crash(id)
-    throw new HubError(501, 'not_implemented', 'These apps cannot be made to crash')
+    return this.#apps.crash(id, message)
   }
 
   /** Starts a crashed app again, as the hub does by itself or when asked to restart it. */
@@ -284,9 +281,9 @@ export class EmulatedHub implements AsyncDisposable {
     this.#gate.pass(uri, event, payload)
   }
 
-  /** The apps as they can be changed by hand. @throws where they are no pretended ones */
+  /** The apps, which can be changed by hand. @throws Error if they are not simulated */
   get #pretended(): Apps {
-    if (this.#simulated === undefined) throw new Error('the apps of this hub do not only pretend')
+    if (this.#simulated === undefined) throw new Error('the apps of this hub are not simulated')
     return this.#simulated
   }
 

@@ -34,6 +34,7 @@ export function backendOf(seeds: readonly AppSeed[]): HubApps {
     disable: nothing,
     restart: nothing,
     collectGarbage: nothing,
+    crash: nothing,
     output: () => '',
     locales: () => ({}),
     request: () => Promise.resolve(null),

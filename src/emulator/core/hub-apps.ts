@@ -43,8 +43,8 @@ export interface HubApps {
   locales(id: string): Readonly<Record<string, unknown>>
   /** Asks an app's own web API. @throws HubError 404 where the app has no such endpoint, 503 where it does not run */
   request(id: string, request: AppRequest): Promise<unknown>
-  /** Makes a running app crash: a fault on demand. */
-  crash?(id: string): void | Promise<void>
+  /** Makes a running app crash: a fault on demand. The message is for simulated apps. */
+  crash(id: string, message?: string): void | Promise<void>
   /** Starts the enabled apps: called when the hub listens, and again after a reboot. */
   start?(): void | Promise<void>
   /** Stops every app and resolves when none is left: called when the hub ends or reboots. */
