@@ -18,6 +18,8 @@ export interface Session {
   readonly write: (rollout: Rollout, text: string | null) => Promise<void>
   /** Whether this process serves a hub, and so answers its commands itself. */
   readonly serves: (hub: string) => boolean
+  /** Why the configuration refuses a rollout of this command. */
+  readonly refusal: (command: RolloutCommand) => string | undefined
   /** Aborted when the connection is lost, and when the rollout is not to go on here. */
   readonly signal: AbortSignal
 }
@@ -32,7 +34,7 @@ const TRY_AFTER_MS = [1_000, 2_000, 4_000, 8_000] as const
 const EXPIRY_S = 10
 /** How long an app may take, after the pause, to run again. */
 const START_MS = 60_000
-/** The pause where no further wave follows by a failure or a cancellation. */
+/** The pause if no further wave follows, after a failure or a cancellation. */
 const SHORT_PAUSE_MS = 5_000
 /** What an envelope takes. */
 const MAX_TRANSACTION = 256
@@ -97,7 +99,7 @@ export class Progress {
     while (this.#recorded !== this.#value) await this.changed.next()
   }
 
-  /** Writes each change, the newest only where several wait. @throws what `write` throws */
+  /** Writes each change, only the newest if several wait. @throws what `write` throws */
   async keepRecorded({ write, signal }: Pick<Session, 'write' | 'signal'>): Promise<never> {
     for (;;) {
       signal.throwIfAborted()
@@ -116,17 +118,13 @@ export class Progress {
  * Resolves when the rollout has ended and the broker knows.
  * @throws DeniedError if the broker does not take the record
  */
-export async function carryOut(
-  progress: Progress,
-  session: Session,
-  refusal: (command: RolloutCommand) => string | undefined,
-): Promise<void> {
-  await Promise.race([progress.keepRecorded(session), inWaves(progress, session, refusal)])
+export async function carryOut(progress: Progress, session: Session): Promise<void> {
+  await Promise.race([progress.keepRecorded(session), inWaves(progress, session)])
 }
 
-async function inWaves(progress: Progress, session: Session, refusal: Parameters<typeof carryOut>[2]): Promise<void> {
+async function inWaves(progress: Progress, session: Session): Promise<void> {
   for (;;) {
-    if (refusal(progress.value.command) !== undefined) progress.apply({ kind: 'end', reason: 'not_allowed' })
+    if (session.refusal(progress.value.command) !== undefined) progress.apply({ kind: 'end', reason: 'not_allowed' })
     // Where a wave is under way already, it is an earlier connection's, and goes on.
     progress.apply({ kind: 'begin' })
     await progress.recorded()
@@ -249,7 +247,7 @@ async function watch(
   fail('not_running', 'The app does not run.', () => true)
 }
 
-/** The same from whoever sends the step: a bridge that has carried it out answers from memory. */
+/** The same for every sender of the step, so a bridge that has carried it out answers from memory. */
 function transactionOf(rollout: string, { hub, app }: RolloutStep): string {
   const transaction = `${rollout}/${hub}/${app}`
   if (transaction.length <= MAX_TRANSACTION) return transaction

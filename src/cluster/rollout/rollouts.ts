@@ -17,7 +17,7 @@ import { carryOut, Notice, Progress, type Session, within } from './carry-out.ts
 import { Client, DeniedError } from './client.ts'
 import { checkName, isOrderOf, plan, readRollout } from './record.ts'
 
-export interface RolloutsOptions {
+interface RolloutsOptions {
   readonly topics: Topics
   /** Asked at each connection. */
   readonly broker: () => BrokerOptions
@@ -208,7 +208,7 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
   }
 
   async #carryOutAll(session: Session): Promise<void> {
-    const { clock, log, refusal } = this.#options
+    const { clock, log } = this.#options
     for (;;) {
       const records = await this.#recordsOn(session)
       const own = this.#progress?.value
@@ -222,7 +222,7 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
         this.#found.ring()
         log.info(summary(unfinished), 'rollout under way')
       }
-      await carryOut(this.#progress, session, refusal)
+      await carryOut(this.#progress, session)
       log.info(summary(this.#progress.value), 'rollout ended')
       this.#last = this.#progress
       this.#progress = undefined
@@ -261,7 +261,7 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
   }
 
   async #connected(signal: AbortSignal, task: (session: Session) => Promise<void>): Promise<void> {
-    const { topics, broker, clientId, clock, serves } = this.#options
+    const { topics, broker, clientId, clock, serves, refusal } = this.#options
     const over = new AbortController()
     const onPublish: SessionOptions['onPublish'] = (packet) => this.client?.received(packet)
     try {
@@ -269,7 +269,7 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
         const client = new Client(connection, topics, clock)
         this.client = client
         const write: Session['write'] = (rollout, text) => this.#write(client, topics.of('rollout', rollout), text)
-        await task({ client, topics, clock, write, serves, signal: AbortSignal.any([signal, over.signal]) })
+        await task({ client, topics, clock, write, serves, refusal, signal: AbortSignal.any([signal, over.signal]) })
       })
     } finally {
       this.client = undefined
@@ -284,7 +284,7 @@ const isNewer = (there: Rollout | undefined, own: Rollout) =>
 
 const isUnfinished = ({ state }: Rollout) => state === 'running'
 
-/** The answer to an order while a rollout is under way. @throws CommandError where it is another one */
+/** The answer to an order while a rollout is under way. @throws CommandError if it is another one */
 function same(running: Rollout, transaction: string, order: RolloutOrder): Json {
   if (running.transaction !== transaction) {
     throw new CommandError('busy', `The rollout ${running.transaction} is under way.`)
