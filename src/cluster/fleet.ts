@@ -11,7 +11,7 @@ export interface FleetView {
   readonly mode: 'static' | 'leases'
   /** Grows whenever the members change. */
   readonly epoch: number
-  /** By name: since when (ISO 8601; `null` where that is not known). */
+  /** By name: since when (ISO 8601; `null` if that is not known). */
   readonly members: ReadonlyMap<string, { readonly since: string | null }>
 }
 

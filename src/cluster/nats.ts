@@ -234,7 +234,7 @@ export function keyIn(name: string): string | undefined {
 /** What was deleted is empty, and stays a row that can be written over. */
 const textOf = (entry: KvEntry) => (entry.operation === 'PUT' ? Buffer.from(entry.value).toString('utf8') : '')
 
-/** The name that a key has in a bucket; `undefined` while no member has used that, `null` where its mark is invalid. */
+/** The name that a key has in a bucket; `undefined` while no member has used the bucket, `null` if its mark is invalid. */
 export async function nameIn(kv: KV, key: string): Promise<string | null | undefined> {
   const known = await kv.get(MARK_KEY)
   if (known === null) return undefined
@@ -242,7 +242,7 @@ export async function nameIn(kv: KV, key: string): Promise<string | null | undef
   return MARK.test(mark) ? nameOf(mark, key) : null
 }
 
-/** Of a new bucket, or of one where something else has overwritten it: the first member to write it wins. */
+/** Creates the mark in a new bucket, or in one in which it was overwritten: the first member to write it wins. */
 const markOf = (kv: KV): Promise<string> => newMark(kv, undefined)
 
 /** The mark of a bucket; another one if it is `former`, or none. */

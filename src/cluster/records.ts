@@ -6,7 +6,7 @@ import { readJson } from '../base/read-json.ts'
 const count = v.pipe(v.number(), v.safeInteger(), v.minValue(0))
 /**
  * The highest epoch: members that change each millisecond need 34 years for it. A higher one was written by something else,
- * and counting on from it would end where numbers are exact no more.
+ * and counting on from it would end at numbers that are not exact.
  */
 export const MAX_EPOCH = 2 ** 40
 const epoch = v.pipe(count, v.maxValue(MAX_EPOCH))

@@ -27,8 +27,8 @@ export class RosterKeeper {
   }
 
   /**
-   * Brings the roster up to date with who is there. Returns whether it was so already.
-   * @param self this member, as it is to be listed
+   * Brings the roster up to date. Returns whether it was so already.
+   * @param self this member, as the roster lists it
    * @param adopted the epoch that this member says to keep to
    */
   async keep(self: Listed, adopted: number): Promise<boolean> {

@@ -61,7 +61,7 @@ export class Rows {
     return this.#roster
   }
 
-  /** Of what stands in the roster's place, a roster or not; `undefined`: nothing is known to. */
+  /** Of what stands in the roster's place, a roster or not; `undefined`: nothing is known. */
   get rosterRevision(): number | undefined {
     return this.#rosterRevision
   }
@@ -70,7 +70,7 @@ export class Rows {
     return this.#members.get(name)
   }
 
-  /** Writes over a revision; 0: where nothing is. Returns the new one. @throws ConflictError, and what the store throws */
+  /** Writes over a revision; 0: creates the key. Returns the new one. @throws ConflictError, and what the store throws */
   async write(key: string, value: string, over: number): Promise<number> {
     const revision = await (over === 0 ? this.#store.create(key, value) : this.#store.update(key, value, over))
     this.saw(key, { value, revision })

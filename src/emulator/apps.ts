@@ -19,7 +19,7 @@ export interface How {
   silent?: boolean
 }
 
-export interface AppsOptions {
+interface AppsOptions {
   flavour: Flavour
   timers: Timers
   random: () => number

@@ -87,22 +87,12 @@ export async function emulate(options: EmulateOptions): Promise<Emulation> {
   return { hub, hasOwnKeys: false, [Symbol.asyncDispose]: () => hub.close() }
 }
 
-const FOR_PROCESSES = {
-  data: '--data',
-  store: '--store',
-  appFolders: '--app',
-  speechCommand: '--speech-command',
-} as const
-
 /** What would have no effect is a mistake. */
-function refuseForSimulated(options: EmulateOptions): void {
-  for (const name of ['data', 'store', 'appFolders', 'speechCommand'] as const) {
-    const value = options[name]
-    if (value === undefined || value.length === 0) continue
-    throw new EmulatorOptionError(
-      `${FOR_PROCESSES[name]}: is for apps that are processes, and these only pretend to run`,
-    )
-  }
+function refuseForSimulated({ data, store, appFolders, speechCommand }: EmulateOptions): void {
+  const given = { '--data': data, '--store': store, '--app': appFolders, '--speech-command': speechCommand }
+  const flag = Object.entries(given).find(([, value]) => value !== undefined && value.length > 0)?.[0]
+  if (flag === undefined) return
+  throw new EmulatorOptionError(`${flag}: is for apps that are processes, and these only pretend to run`)
 }
 
 function readHubFile(path: string): HubFile {

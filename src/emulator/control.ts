@@ -17,7 +17,7 @@ interface ControlRow extends ReturnType<typeof methodOf> {
   readonly doc: string
   /** The fields of the body. */
   readonly takes: v.ObjectEntries
-  /** `args` are the parameters of the path, and the body where there is one. @throws HubError */
+  /** `args` are the parameters of the path, and the body, if there is one. @throws HubError */
   perform(hub: EmulatedHub, args: Readonly<Record<string, unknown>>): unknown
 }
 
@@ -134,7 +134,7 @@ interface Control extends AsyncDisposable {
   readonly url: string
 }
 
-/** Opens the control port of a hub; 0 takes any free one. @throws EmulatorOptionError where it cannot */
+/** Opens the control port of a hub; 0 takes any free one. @throws EmulatorOptionError if it cannot */
 export async function openControl(hub: EmulatedHub, port: number): Promise<Control> {
   const server = createServer(async (request, response) => {
     response.on('error', () => {})
@@ -187,7 +187,7 @@ async function perform(hub: EmulatedHub, request: IncomingMessage): Promise<unkn
   throw new HubError(404, 'not_found', 'Not Found')
 }
 
-/** An object; an empty one where nothing was sent. @throws HubError 400, 413 */
+/** An object; an empty one if nothing was sent. @throws HubError 400, 413 */
 async function bodyOf(request: IncomingMessage): Promise<Record<string, unknown>> {
   const upload = await readBody(request)
   if (upload instanceof HubError) throw upload

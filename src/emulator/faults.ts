@@ -26,7 +26,7 @@ export interface Exchange {
 
 export interface Fault {
   executes: boolean
-  /** Set where the fault is a plain refusal, which the realtime channel can word too. */
+  /** Set if the fault is a plain refusal, which the realtime channel can send too. */
   refusal?: HubError
   /** Asked for each request that the fault concerns; default: it meets all. `now` in milliseconds that never jump. */
   meets?(now: number): boolean
@@ -99,7 +99,7 @@ export function reworded(change: (text: string) => string): Fault {
   return { executes: true, answer: (exchange, outcome) => exchange.send({ ...outcome, text: change(outcome.text) }) }
 }
 
-/** The hub's answer, changed where it is a JSON object. */
+/** The hub's answer, changed if it is a JSON object. */
 export function altered(change: (answer: Record<string, unknown>) => unknown): Fault {
   return reworded((text) => {
     const value = parseJson(text)

@@ -24,7 +24,7 @@ export interface RequestRecord {
   readonly operation?: string
   readonly key?: string
   readonly body: unknown
-  /** Absent while there is no answer, and for ever where a fault swallowed it. */
+  /** Absent while there is no answer, and for good if a fault swallowed it. */
   readonly status?: number
   /** Whether it was carried out, even if the answer was lost; absent if it is no operation. */
   readonly executed?: boolean
@@ -39,7 +39,7 @@ export interface HubCore extends Core {
   readonly timers: Timers
   readonly prefix: Prefix
   readonly nothing: Nothing
-  /** Refuses what comes too fast, where the hub does. */
+  /** Refuses what comes too fast; `undefined`: the hub does not. */
   readonly limit: Fault | undefined
   /** Milliseconds that never jump. */
   elapsed(): number

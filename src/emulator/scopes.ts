@@ -40,7 +40,7 @@ export function grants(scopes: readonly string[], wanted: Scope): boolean {
 /** What a route asks of the caller: nothing at all, any key the hub knows, or a key with this scope. */
 export type Needs = 'nothing' | 'key' | Scope
 
-/** @throws HubError 403 where the scopes are not enough */
+/** @throws HubError 403 if the scopes are not enough */
 export function permits(scopes: readonly string[], needs: Needs): void {
   if (needs === 'nothing' || needs === 'key' || grants(scopes, needs)) return
   throw new HubError(403, 'missing_scopes', `Missing Scopes: ${needs}`)
@@ -58,7 +58,7 @@ export function admit(keys: Keys, key: string | undefined, needs: Needs): readon
   return scopes
 }
 
-/** Thrown for options a person typed; the message is meant for that person and never repeats a key. */
+/** A mistake in an option or a file. The message is for the user, and never repeats a key. */
 export class EmulatorOptionError extends UsageError {
   override readonly name = 'EmulatorOptionError'
 }

@@ -95,7 +95,7 @@ function withDefaults({ command, app, ...rest }: RolloutOrder) {
   return { command, app, hubs, canary, batch, pause, stop_after_failures }
 }
 
-/** A record on the broker; `undefined` for any other text, and where its numbers or its topic do not fit it. */
+/** A record on the broker; `undefined` for any other text, and if its numbers or its topic do not fit it. */
 export function readRollout(topics: Topics, topic: string, text: string): Rollout | undefined {
   const found = readJson(ROLLOUT, text)
   if (found === undefined || topics.of('rollout', found) !== topic) return undefined

@@ -6,13 +6,13 @@ import { readPlainText } from '../../base/read-plain.ts'
 import { syncFolder } from './data-folder.ts'
 import { isBelow, ManifestError } from './manifest.ts'
 
-export interface CopyLimits {
+interface CopyLimits {
   readonly bytes: number
   readonly entries: number
   readonly depth: number
 }
 
-export const COPY_LIMITS: CopyLimits = { bytes: 100 * 1024 * 1024, entries: 20_000, depth: 32 }
+const COPY_LIMITS: CopyLimits = { bytes: 100 * 1024 * 1024, entries: 20_000, depth: 32 }
 
 interface Copy {
   readonly root: string

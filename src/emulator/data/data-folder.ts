@@ -115,7 +115,7 @@ export async function syncFolder(path: string): Promise<void> {
   await folder.sync()
 }
 
-/** For the start, before anybody waits. */
+/** For the start, while no request waits. */
 export function syncFolderNow(path: string): void {
   if (process.platform === 'win32') return
   const folder = openSync(path, 'r')

@@ -61,9 +61,9 @@ export interface Database {
 }
 
 /**
- * Opens the database of a data folder, and makes both where there is nothing yet. `alone`: as the one hub that may use
+ * Opens the database of a data folder, and creates both if they do not exist. `alone`: as the one hub that may use
  * the folder; without it, beside a hub that runs.
- * @throws HubDataError where the folder holds something else or what cannot be read, or another hub uses it
+ * @throws HubDataError if the folder holds something else or what cannot be read, or another hub uses it
  */
 export function openDatabase(path: string, { alone }: { readonly alone: boolean }): Database {
   const folder = resolve(path)

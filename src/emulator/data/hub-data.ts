@@ -15,10 +15,10 @@ export interface HubData extends AsyncDisposable {
   readonly keys: StoredKeys
 }
 
-/** @throws HubDataError where the folder cannot be used, or another hub uses it */
+/** @throws HubDataError if the folder cannot be used, or another hub uses it */
 export async function openHubData(
   options: {
-    /** The data folder, made where there is none; default: a temporary one, removed at the end. */
+    /** The data folder, created if it does not exist; default: a temporary one, removed at the end. */
     readonly folder?: string | undefined
     /** The folder of the local app store. */
     readonly store?: string | undefined

@@ -5,7 +5,7 @@ import { checkScopes, EmulatorOptionError, normaliseScope, writtenScope } from '
 import { HubDataError, holdsHub } from './data-folder.ts'
 import { type Database, openDatabase } from './database.ts'
 
-export interface StoredKey {
+interface StoredKey {
   /** For people, to revoke it by; it says nothing of the key itself. */
   readonly id: string
   readonly name: string
@@ -26,7 +26,7 @@ export class StoredKeys {
   readonly #database: Database
   /** Scopes by the hash of their key. */
   #known: ReadonlyMap<string, readonly string[]> = new Map()
-  /** Of the database, as this connection saw it last; undefined where it has to be read anew. */
+  /** Of the database, as this connection saw it last; `undefined` if it has to be read again. */
   #version: number | undefined
 
   constructor(database: Database) {
@@ -88,7 +88,7 @@ const MAX_NAME = 100
 /**
  * `hub2mqtt emulate keys`: the keys of a data folder, beside the hub that may be using it. Each method throws what is for
  * the user.
- * @param options.make where nothing is yet, so that a hub can have its keys before its first start
+ * @param options.make creates the folder, so that a hub can have its keys before its first start
  * @throws HubDataError if the folder is not one of a hub
  */
 export function keysOf(folder: string, { make = false } = {}) {

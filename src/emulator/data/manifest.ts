@@ -11,7 +11,7 @@ import { MAX_SETTING_BYTES, MAX_SETTING_NAME, MAX_SETTINGS } from '../core/hub-s
 import { explain, mapping } from '../hub-file.ts'
 import { ScopeText } from '../scopes.ts'
 
-export const MANIFEST_FILE = 'app.json'
+const MANIFEST_FILE = 'app.json'
 
 /** A folder holds no usable app; the message says what is wrong with it. */
 export class ManifestError extends Error {
@@ -95,7 +95,7 @@ export const ManifestSchema = v.pipe(mapping, v.strictObject(ManifestFields))
 export type Manifest = Readonly<v.InferOutput<typeof ManifestSchema>>
 
 /** Told what a manifest has that this hub ignores. */
-export type Warn = (warning: string) => void
+type Warn = (warning: string) => void
 
 /**
  * Reads the manifest of the app in a folder.

@@ -27,7 +27,7 @@ export interface Offer {
 
 export interface Wanted {
   readonly id: string
-  /** As the flavour calls it; default: `stable`, or any where a version is named. */
+  /** As the flavour calls it; default: `stable`, or any if a version is named. */
   readonly channel?: string | undefined
   /** Default: the newest. */
   readonly version?: string | undefined
@@ -66,7 +66,7 @@ export class Packages {
     readonly data: string
     /** Path of the store; without one it has nothing. */
     readonly store?: string | undefined
-    /** Folders of apps by their id, which can be installed where the store does not have them. */
+    /** Folders of apps by their id, which can be installed if the store does not have them. */
     readonly samples?: ReadonlyMap<string, string> | undefined
     /** Called with the problem of each version in the store that is left out, and with ignored fields of manifests. */
     readonly tell?: ((problem: string) => void) | undefined
@@ -82,7 +82,7 @@ export class Packages {
     return this.#inStore(wanted) ?? this.#sampleFor(wanted)
   }
 
-  /** One of the samples. @throws ManifestError where it cannot be used */
+  /** One of the samples. @throws ManifestError if it cannot be used */
   sample(id: string): Offer {
     const folder = this.#samples.get(id)
     if (folder === undefined) throw new ManifestError(`${id}: is no sample app`)
@@ -127,7 +127,7 @@ export class Packages {
     }
   }
 
-  /** Copies an offer into a new folder of the data folder. @throws ManifestError where it cannot be used */
+  /** Copies an offer into a new folder of the data folder. @throws ManifestError if it cannot be used */
   async unpack({ id, version, folder: source }: Offer): Promise<Unpacked> {
     const ofApp = join(this.#apps, id)
     const folder = join(ofApp, `${version}-${randomBytes(6).toString('hex')}`)
@@ -180,7 +180,7 @@ function removeEmpty(folder: string): void {
   }
 }
 
-/** Names of the folders in a folder; none where there is no such folder. */
+/** Names of the folders in a folder; none if there is no such folder. */
 function foldersIn(path: string): string[] {
   try {
     const entries = readdirSync(path, { withFileTypes: true })

@@ -21,7 +21,7 @@ const Flag = v.pipe(
 )
 const AppRow = v.object({
   id: v.string(),
-  /** Of its present code: an absolute path, which is relative in the database where it lies in the data folder. */
+  /** Of its present code: an absolute path, which is relative in the database if it is in the data folder. */
   folder: v.string(),
   version: v.string(),
   enabled: Flag,

@@ -10,8 +10,8 @@ const LOOK_MS = 250
 /** Further files are not watched. */
 export const MOST_FILES = 5000
 
-/** Which files have changed; none where the folder is gone. It is not called again before its promise is settled. */
-export type OnChange = (paths: readonly string[]) => Promise<void>
+/** Gets the files that have changed; none if the folder is gone. It is not called again before its promise is settled. */
+type OnChange = (paths: readonly string[]) => Promise<void>
 
 /**
  * Looks again and again: notices of the file system differ from one to the next, get lost and end with a folder that is

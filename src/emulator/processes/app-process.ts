@@ -101,12 +101,12 @@ export class AppProcess {
     return await this.#channel?.ask(question, ANSWER_MS)
   }
 
-  /** Resolves when the garbage has been collected. @throws HubError 503 where the app hangs */
+  /** Resolves when the garbage has been collected. @throws HubError 503 if the app hangs */
   async collectGarbage(): Promise<void> {
     await this.#channel?.ask({ type: 'gc' }, ANSWER_MS)
   }
 
-  /** The usage as the process measures it, on systems where the hub cannot. */
+  /** The usage as the process measures it, for systems on which the hub cannot. */
   async ownUsage(): Promise<unknown> {
     return await this.#channel?.ask({ type: 'usage' }, ANSWER_MS)
   }

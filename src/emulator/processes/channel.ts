@@ -1,5 +1,5 @@
 /**
- * The hub's end of the pipe to an app, over which both send JSON objects, one a line; `../sdk/` is the other end. Whatever comes out of it is not to be trusted: lines have a longest length, there
+ * The hub's end of the pipe to an app, over which both send JSON objects, one a line; `../sdk/` is the other end. Whatever comes out of it is not trusted: lines have a longest length, there
  * is only so much in a second, and only so many questions are open at a time. What is more waits in the app.
  */
 import type { Duplex } from 'node:stream'
@@ -150,7 +150,7 @@ export class Channel {
     this.#socket.write(`${JSON.stringify(message)}\n`)
   }
 
-  /** Asks the app. @throws HubError 503 where it ends, hangs or has too much to answer, or what it refuses with */
+  /** Asks the app. @throws HubError 503 if it ends, hangs or has too much to answer, or what it refuses with */
   ask(question: HubQuestion, timeoutMs: number): Promise<unknown> {
     if (this.#ended) return Promise.reject(notRunning())
     if (this.#asked.size >= MOST_ASKED || this.#socket.writableLength > MOST_UNREAD) {

@@ -125,7 +125,7 @@ function adopted(packages: Packages, folder: string): Unpacked {
 }
 
 const LONGEST_SPEECH_MS = 60_000
-/** What waits to be said; the newest is not said where that is too much. */
+/** Texts that wait; further ones are dropped. */
 const MOST_WAITING = 10
 
 /**

@@ -19,7 +19,7 @@ export interface World {
   readonly host: AppsHost
   readonly limits: Limits
   readonly watch: Watch
-  /** The version that the store has for an app, where it is a newer one. */
+  /** The newer version that the store has for an app. */
   readonly offered: (app: StoredApp) => string | undefined
   /** The hub ends or reboots: nothing is started. */
   readonly isDown: () => boolean
@@ -111,7 +111,7 @@ export class InstalledApp {
     this.#show(patch)
   }
 
-  /** Says so where the store has another offer than before. */
+  /** Sends an event if the store has another offer than before. */
   lookForOffer(): void {
     const offer = this.#world.offered(this.#stored)
     if (offer === this.#offer || this.#onTrial) return

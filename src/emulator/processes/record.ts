@@ -19,7 +19,7 @@ export function newApp(given: Given): StoredApp {
   }
 }
 
-/** The first values of an app's settings, where it has none from an earlier time. Returns the names of those added. */
+/** The first values of an app's settings, unless it has some from an earlier time. Returns the names of those added. */
 export function addSettings(
   state: SqliteState,
   id: string,
