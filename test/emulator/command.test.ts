@@ -1,8 +1,9 @@
-import { mkdtempDisposable, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { type EmulateOptions, emulate, parseApiKey } from '../../src/emulator/command.ts'
+import { type EmulateOptions, emulate } from '../../src/emulator/command.ts'
+import { parseApiKey } from '../../src/emulator/scopes.ts'
+import { folder } from './data/support.ts'
 import { ask } from './support.ts'
 
 async function emulated(options: EmulateOptions) {
@@ -11,11 +12,9 @@ async function emulated(options: EmulateOptions) {
   return emulation.hub
 }
 
-async function fileOf(text: string): Promise<string> {
-  const folder = await mkdtempDisposable(join(tmpdir(), 'hub-'))
-  onTestFinished(folder.remove)
-  const path = join(folder.path, 'hub.yaml')
-  await writeFile(path, text)
+function fileOf(text: string): string {
+  const path = join(folder(), 'hub.yaml')
+  writeFileSync(path, text)
   return path
 }
 
@@ -58,7 +57,7 @@ describe('--api-key', () => {
 
 describe('emulate', () => {
   test('starts a hub from a file, with keys of the command line beside those of the file', async () => {
-    const file = await fileOf(FILE)
+    const file = fileOf(FILE)
     const hub = await emulated({ file, apiKeys: [{ key: 'mine', scopes: ['hub.app.readonly'] }] })
     expect(hub).toMatchObject({ id: 'hub-of-a-file', version: '7.7.7', flavour: 'older' })
     for (const key of ['mine', 'from-file'])
@@ -69,7 +68,7 @@ describe('emulate', () => {
   })
 
   test('lets what was typed win over the file', async () => {
-    const hub = await emulated({ file: await fileOf(FILE), flavour: 'newer', apps: 20 })
+    const hub = await emulated({ file: fileOf(FILE), flavour: 'newer', apps: 20 })
     expect(hub.flavour).toBe('newer')
     expect(hub.apps.size).toBe(20)
   })

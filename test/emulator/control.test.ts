@@ -85,7 +85,7 @@ describe('over the control port', () => {
 })
 
 test('an app that is a process really crashes, and a reboot starts it again', async () => {
-  const folder = await written('export default () => {}')
+  const folder = written('export default () => {}')
   await using running = await emulateProcesses({ keys: { [KEY]: ['hub'] } }, { appFolders: [folder] })
   const { hub } = running
   await using control = await openControl(hub, 0)

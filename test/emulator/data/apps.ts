@@ -2,25 +2,13 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { StoredApp } from '../../../src/emulator/data/state.ts'
+import { newApp } from '../../../src/emulator/processes/record.ts'
 
 export const LIGHTS = 'com.example.lights'
 
 export function storedApp(fields: Partial<StoredApp> = {}): StoredApp {
-  return {
-    id: LIGHTS,
-    folder: '/apps/lights',
-    version: '1.0.0',
-    enabled: true,
-    autoupdate: false,
-    channel: 'stable',
-    origin: 'appstore',
-    crashed: false,
-    crashedMessage: null,
-    crashedCount: 0,
-    exitCode: null,
-    exitSignal: null,
-    ...fields,
-  }
+  const stored = { id: LIGHTS, folder: '/apps/lights', version: '1.0.0', channel: 'stable', origin: 'appstore' }
+  return newApp({ ...stored, autoupdate: false, ...fields })
 }
 
 export const manifestOf = (fields: Readonly<Record<string, unknown>> = {}) => ({

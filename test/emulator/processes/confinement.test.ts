@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { available } from '../../support/skipped.ts'
 import { until } from '../../support/until.ts'
-import { APP, running, written } from './support.ts'
+import { APP, running, runningApp, written } from './support.ts'
 
 const hasSpecialFiles = available(process.platform !== 'win32', 'the confinement of socket files', 'Windows has none')
 
@@ -25,7 +25,7 @@ describe('an app is confined', () => {
       'EMPTY',
     ],
   ])('to do without %s', async (_name, code, error) => {
-    const folder = await written(`
+    const hub = await runningApp(`
       import { readFileSync, writeFileSync } from 'node:fs'
       export default async ({ app }) => {
         try {
@@ -36,12 +36,11 @@ describe('an app is confined', () => {
         }
       }
     `)
-    const hub = await running(folder)
     expect(hub.told).toEqual([['refused', error]])
   })
 
   test('to its own folder, which it may read, and where it is', async () => {
-    const folder = await written({
+    const folder = written({
       'app.js': `
         import { readFileSync } from 'node:fs'
         import { deep } from './lib/deep.js'
@@ -99,7 +98,7 @@ const WAYS: readonly (readonly [name: string, code: string, error?: string])[] =
 describe.runIf(hasSpecialFiles)('an app makes no file and reaches no socket file', () => {
   test('whichever way it tries', async () => {
     const tries = WAYS.map(([name, code]) => `[${JSON.stringify(name)}, async (OUT, Pipe) => { ${code} }]`)
-    const folder = await written(`
+    const folder = written(`
       import http from 'node:http'
       import http2 from 'node:http2'
       import https from 'node:https'
@@ -136,7 +135,7 @@ describe.runIf(hasSpecialFiles)('an app makes no file and reaches no socket file
   })
 
   test('but serves and asks over the network as before, and writes its output', async () => {
-    const folder = await written(`
+    const hub = await runningApp(`
       import { once } from 'node:events'
       import http from 'node:http'
       export default async ({ app, log }) => {
@@ -147,7 +146,6 @@ describe.runIf(hasSpecialFiles)('an app makes no file and reaches no socket file
         app.emit('answer', await answer.text())
       }
     `)
-    const hub = await running(folder)
     expect(hub.told).toEqual([['answer', 'hello']])
     await hub.untilOutput('to the output')
   })
@@ -155,7 +153,7 @@ describe.runIf(hasSpecialFiles)('an app makes no file and reaches no socket file
 
 describe('an app that does not keep to the rules harms nobody else', () => {
   test('when it writes without end: the latest is kept, and it waits', async () => {
-    const folder = await written(`
+    const hub = await runningApp(`
       export default ({ app }) => {
         setImmediate(function more() {
           for (let i = 0; i < 1000; i++) console.log('é'.repeat(100))
@@ -163,7 +161,6 @@ describe('an app that does not keep to the rules harms nobody else', () => {
         })
       }
     `)
-    const hub = await running(folder)
     await until('a full output', () => hub.apps.output(APP).length > 30_000)
     const output = hub.apps.output(APP)
     expect(Buffer.byteLength(output)).toBeLessThanOrEqual(64 * 1024)
@@ -179,23 +176,25 @@ describe('an app that does not keep to the rules harms nobody else', () => {
 
   test('when it asks without end: it is answered at a pace, and waits', async () => {
     let asked = 0
-    const folder = await written(`
+    const hub = await runningApp(
+      `
       export default ({ hub }) => {
         setImmediate(function more() {
           for (let i = 0; i < 100; i++) hub.speak('x').catch(() => {})
           setTimeout(more, 5)
         })
       }
-    `)
-    const hub = await running(folder, {
-      limits: { memory: 2 ** 30 },
-      inApp: {
-        call: () => {
-          asked += 1
-          return Promise.resolve('y'.repeat(1000))
+    `,
+      {
+        limits: { memory: 2 ** 30 },
+        inApp: {
+          call: () => {
+            asked += 1
+            return Promise.resolve('y'.repeat(1000))
+          },
         },
       },
-    })
+    )
     await until('the first questions', () => asked > 100)
     const begun = asked
     await new Promise((resolve) => setTimeout(resolve, 2000))
@@ -206,32 +205,29 @@ describe('an app that does not keep to the rules harms nobody else', () => {
   })
 
   test('when it says what nobody understands: that is noted once, and the rest is heard', async () => {
-    const folder = await written(`
+    const hub = await runningApp(`
       import { writeSync } from 'node:fs'
       export default ({ app }) => {
         for (const line of ['{', 'null', '{"type":"strange"}', '{"type":"answer","id":99,"value":1}', '[[[[', '']) writeSync(3, line + '\\n')
         app.emit('after', 1)
       }
     `)
-    const hub = await running(folder)
     expect(hub.told).toEqual([['after', 1]])
     expect(hub.apps.output(APP).match(/was not understood/g)).toHaveLength(1)
   })
 
   test('when it sends a message without an end: it is ended', async () => {
-    const folder = await written(`
+    const hub = await runningApp(`
       export default ({ app }) => { setImmediate(() => app.emit('x', 'y'.repeat(50e6))) }
     `)
-    const hub = await running(folder)
     await hub.untilCrashed()
     expect(hub.record.crashedMessage).toBe('Error: a message to the hub was too long')
   })
 
   test('when it hangs: who asks it is told so, and more than a few are refused at once', async () => {
-    const folder = await written(`
+    const hub = await runningApp(`
       export default ({ log }) => { setImmediate(() => { log('hangs'); for (;;) {} }) }
     `)
-    const hub = await running(folder)
     await hub.untilOutput('hangs')
     const waiting = Array.from({ length: 64 }, () => hub.ask('GET /').catch((error: unknown) => error))
     await expect(hub.ask('GET /')).rejects.toMatchObject({ status: 503, error: 'busy' })

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { until } from '../../support/until.ts'
-import { APP, running, written } from './support.ts'
+import { APP, running, runningApp, written } from './support.ts'
 
 const THROWS = `
 function connect(address) {
@@ -11,7 +11,7 @@ export default () => { setTimeout(connect, 20, '192.0.2.77') }
 
 describe('a crash of an app', () => {
   test('is told with its stack, in the files of the app, and counted', async () => {
-    const hub = await running(await written(THROWS))
+    const hub = await runningApp(THROWS)
     await hub.untilCrashed()
     expect(hub.record).toMatchObject({ state: 'stopped', crashed: true, exitCode: 1, exitSignal: null, exitCount: 1 })
     expect(hub.record.crashedMessage).toMatch(
@@ -24,23 +24,21 @@ describe('a crash of an app', () => {
   })
 
   test('looks as it does on a newer hub', async () => {
-    const hub = await running(await written(THROWS), { flavour: 'newer' })
+    const hub = await runningApp(THROWS, { flavour: 'newer' })
     await hub.untilCrashed()
     expect(hub.record).toMatchObject({ state: 'crashed', crashed: true, crashedCount: 1 })
     expect(hub.record).not.toHaveProperty('exitCode')
   })
 
   test('is not followed by a start of the hub itself, and is over when the app is started again', async () => {
-    const hub = await running(
-      await written(`
+    const hub = await runningApp(`
       export default async ({ app, hub }) => {
         const settings = hub.manager('settings')
         if ((await settings.get('tries')) === 1) return
         await settings.set('tries', 1)
         throw new Error('not yet')
       }
-    `),
-    )
+    `)
     await hub.untilCrashed()
     const told = hub.events.length
     hub.apps.setSetting(APP, 'unrelated', 1)
@@ -67,7 +65,7 @@ describe('a crash of an app', () => {
     ['an app that exports nothing', undefined, /app\.js has no default export that is a function/],
   ])('is told for %s', async (_name, code, message) => {
     const text = code === undefined ? 'export const a = 1' : `export default async () => { ${code} }`
-    const hub = await running(await written(text), { limits: { memory: 64 * 1024 * 1024 } })
+    const hub = await runningApp(text, { limits: { memory: 64 * 1024 * 1024 } })
     await hub.untilCrashed()
     expect(hub.record.crashedMessage).toMatch(message)
   })
@@ -76,7 +74,7 @@ describe('a crash of an app', () => {
     ['an ES module', 'export const a = 1\nexport const = 2', /^SyntaxError: /],
     ['a CommonJS module', 'const a = 1\nconst = 2', /^\/lib\/lamps\.js:2\n/],
   ])('names in the output the file and the line where %s cannot be parsed', async (_name, text, message) => {
-    const hub = await running(await written({ 'app.js': "import './lib/lamps.js'", 'lib/lamps.js': text }))
+    const hub = await runningApp({ 'app.js': "import './lib/lamps.js'", 'lib/lamps.js': text })
     await hub.untilCrashed()
     expect(hub.record.crashedMessage).toMatch(message)
     expect(hub.apps.output(APP)).toMatch(/lib\/lamps\.js:2\n[^\n]*const = 2\n/)
@@ -84,14 +82,14 @@ describe('a crash of an app', () => {
   })
 
   test('is made on demand', async () => {
-    const hub = await running(await written('export default () => {}'))
+    const hub = await runningApp('export default () => {}')
     hub.apps.crash(APP)
     await hub.untilCrashed()
     expect(hub.record.crashedMessage).toMatch(/^Error: crashed on demand\n/)
   })
 
   test('is one for an app that uses too much memory outside its heap', async () => {
-    const folder = await written(
+    const folder = written(
       'const kept = []; export default () => { setInterval(() => kept.push(Buffer.alloc(8e6, 1)), 50) }',
     )
     const hub = await running(folder, { limits: { memory: 128 * 1024 * 1024 } })
@@ -101,8 +99,9 @@ describe('a crash of an app', () => {
   })
 
   test('is one for an app that uses too much of the processor for too long', async () => {
-    const folder = await written('export default () => { setTimeout(() => { for (;;) {} }, 10) }')
-    const hub = await running(folder, { limits: { cpu: 0.05, cpuSeconds: 2 } })
+    const hub = await runningApp('export default () => { setTimeout(() => { for (;;) {} }, 10) }', {
+      limits: { cpu: 0.05, cpuSeconds: 2 },
+    })
     await hub.untilCrashed()
     expect(hub.record.crashedMessage).toBe('CPU Warning Limit Reached')
   })

@@ -39,7 +39,7 @@ async function emulated(folder: string) {
 const RESTART = ['[hub] changed: app.js', '[hub] stopped']
 
 test('each line of an app is shown, and each change of its state', async () => {
-  const folder = await written(`
+  const folder = written(`
     import { writeSync } from 'node:fs'
     export default ({ app, log }) => {
       log('two\\nlines')
@@ -66,7 +66,7 @@ test('each line of an app is shown, and each change of its state', async () => {
 })
 
 test('a save restarts the app, however the editor saves, and a burst of saves does it once', async () => {
-  const folder = await written({ 'app.js': says('one'), 'lib/a.js': '' })
+  const folder = written({ 'app.js': says('one'), 'lib/a.js': '' })
   const app = await emulated(folder)
   await app.until('running')
 
@@ -98,7 +98,7 @@ test('a save restarts the app, however the editor saves, and a burst of saves do
 })
 
 test('what is no file of the app does not restart it', async () => {
-  const folder = await written({ 'app.js': says('one'), 'node_modules/a/index.js': '', '.git/HEAD': '' })
+  const folder = written({ 'app.js': says('one'), 'node_modules/a/index.js': '', '.git/HEAD': '' })
   const app = await emulated(folder)
   await app.until('running')
   await app.write('node_modules/a/index.js', 'x')
@@ -111,7 +111,7 @@ test('what is no file of the app does not restart it', async () => {
 })
 
 test('a mistake is shown as a crash, and the next save brings the app back', async () => {
-  const app = await emulated(await written(says('one')))
+  const app = await emulated(written(says('one')))
   await app.until('running')
   await app.write('app.js', 'export default (')
   const shown = await app.until('crashed')
@@ -125,7 +125,7 @@ test('a mistake is shown as a crash, and the next save brings the app back', asy
 })
 
 test('a manifest that cannot be used leaves the app as it is, and one that can is taken over', async () => {
-  const folder = await written(says('one'))
+  const folder = written(says('one'))
   const app = await emulated(folder)
   await app.until('running')
   const manifest = { id: APP, name: 'App', version: '1.0.0' }
@@ -151,7 +151,7 @@ test('a manifest that cannot be used leaves the app as it is, and one that can i
 })
 
 test('a folder that vanishes stops nothing, and the app starts anew when it is back', async () => {
-  const folder = await written(says('one'))
+  const folder = written(says('one'))
   const app = await emulated(folder)
   await app.until('running')
   const now = new Date()
@@ -173,7 +173,7 @@ test('a folder that vanishes stops nothing, and the app starts anew when it is b
 })
 
 test('a disabled app stays down, one that is gone too, and neither is forgotten', async () => {
-  const app = await emulated(await written(says('one')))
+  const app = await emulated(written(says('one')))
   await app.until('running')
   await ask(app.hub, `PUT /apps/app/${APP}/disable`)
   await app.until('stopped')
@@ -187,7 +187,7 @@ test('a disabled app stays down, one that is gone too, and neither is forgotten'
 })
 
 test('an app that is reloaded while it is uninstalled does not come back', async () => {
-  const folder = await written(`
+  const folder = written(`
     export default ({ app, log }) => { app.on('stop', () => new Promise((resolve) => setTimeout(resolve, 500))) }
   `)
   const hub = await running(folder)
@@ -201,7 +201,7 @@ test('an app that is reloaded while it is uninstalled does not come back', async
 })
 
 test('more files than anybody writes are not all looked at', async () => {
-  const folder = await written(says('one'))
+  const folder = written(says('one'))
   expect([...(await filesIn(folder)).keys()].sort()).toEqual(['app.js', 'app.json'])
   await mkdir(join(folder, 'many'))
   const names = Array.from({ length: MOST_FILES }, (_, at) => join(folder, 'many', `${at}.txt`))

@@ -1,14 +1,14 @@
 import { describe, expect, test } from 'vitest'
 import { until } from '../../support/until.ts'
-import { APP, fill, isAlive, running, written } from './support.ts'
+import { APP, fill, isAlive, running, runningApp, written } from './support.ts'
 
 const version = (version: string, code = '', settings = {}) =>
   written(`export default async ({ app }) => { ${code}; app.api.get('/', () => app.version) }`, { version, settings })
 
 describe('installing from the store', () => {
   test('puts a new app on the hub with its first settings, and starts it', async () => {
-    const other = await written('export default () => {}', { id: 'com.example.other', settings: { a: 1 } })
-    const hub = await running(await version('1.0.0'), { store: [other] })
+    const other = written('export default () => {}', { id: 'com.example.other', settings: { a: 1 } })
+    const hub = await running(version('1.0.0'), { store: [other] })
     hub.events.length = 0
     await hub.apps.install({ id: 'com.example.other' })
     expect(hub.events[0]).toMatchObject(['app.create', { id: 'com.example.other', origin: 'appstore', enabled: true }])
@@ -18,7 +18,7 @@ describe('installing from the store', () => {
   })
 
   test('replaces an app by its newer version, which is offered before, as another process', async () => {
-    const hub = await running(await version('1.0.0'), { store: [await version('2.0.0')], settings: { kept: 1 } })
+    const hub = await running(version('1.0.0'), { store: [version('2.0.0')], settings: { kept: 1 } })
     expect(hub.record.updateAvailable).toEqual({ version: '2.0.0', permissions: [] })
     const former = hub.apps.pid(APP)
     await hub.apps.install({ id: APP })
@@ -33,7 +33,7 @@ describe('installing from the store', () => {
     ['crashes at its start', 'throw new Error("broken build")', /2\.0\.0 does not start: Error: broken build/],
     ['ends', 'process.exit(0)', /exited with code 0/],
   ])('brings the former version back where the new one %s', async (_name, code, reason) => {
-    const hub = await running(await version('1.0.0'), { store: [await version('2.0.0', code)] })
+    const hub = await running(version('1.0.0'), { store: [version('2.0.0', code)] })
     await expect(hub.apps.install({ id: APP })).rejects.toThrow(reason)
     await hub.untilState('running')
     expect(await hub.ask('GET /')).toBe('1.0.0')
@@ -44,7 +44,7 @@ describe('installing from the store', () => {
 
   test('brings the former version back disabled where the app was disabled meanwhile', async () => {
     const slow = 'await new Promise((resolve) => setTimeout(resolve, 300)); throw new Error("late")'
-    const hub = await running(await version('1.0.0'), { store: [await version('2.0.0', slow)] })
+    const hub = await running(version('1.0.0'), { store: [version('2.0.0', slow)] })
     const installing = hub.apps.install({ id: APP }).catch((error: unknown) => error)
     await until('the trial', () => hub.record.version === '2.0.0' && hub.record.state === 'starting')
     hub.apps.disable(APP)
@@ -56,9 +56,9 @@ describe('installing from the store', () => {
   })
 
   test('is on offer soon after the store was filled', async () => {
-    const hub = await running(await version('1.0.0'))
+    const hub = await running(version('1.0.0'))
     expect(hub.record.updateAvailable).toBeNull()
-    await fill(hub.store, [await version('1.1.0')])
+    await fill(hub.store, [version('1.1.0')])
     await until('the offer', () => hub.record.updateAvailable !== null)
     expect(hub.events.at(-1)).toMatchObject(['app.update', { updateAvailable: { version: '1.1.0' } }])
   })
@@ -68,15 +68,15 @@ describe('installing from the store', () => {
       ['', { old: 'mine', added: 2 }],
       ['throw new Error("broken")', { old: 'mine' }],
     ] as const) {
-      const store = [await version('2.0.0', code, { old: 1, added: 2 })]
-      const hub = await running(await version('1.0.0'), { store, settings: { old: 'mine' } })
+      const store = [version('2.0.0', code, { old: 1, added: 2 })]
+      const hub = await running(version('1.0.0'), { store, settings: { old: 'mine' } })
       await hub.apps.install({ id: APP }).catch(() => {})
       expect(Object.fromEntries(hub.apps.settings(APP))).toEqual(expected)
     }
   })
 
   test('leaves a disabled app disabled', async () => {
-    const hub = await running(await version('1.0.0'), { store: [await version('2.0.0')] })
+    const hub = await running(version('1.0.0'), { store: [version('2.0.0')] })
     hub.apps.disable(APP)
     await hub.untilState('stopped')
     await hub.apps.install({ id: APP })
@@ -84,7 +84,7 @@ describe('installing from the store', () => {
   })
 
   test('heals a crashed app', async () => {
-    const hub = await running(await version('1.0.0', 'throw new Error("x")'), { store: [await version('2.0.0')] })
+    const hub = await running(version('1.0.0', 'throw new Error("x")'), { store: [version('2.0.0')] })
     await hub.untilCrashed()
     await hub.apps.install({ id: APP })
     expect(hub.record).toMatchObject({ version: '2.0.0', state: 'running', crashed: false, crashedMessage: null })
@@ -92,7 +92,7 @@ describe('installing from the store', () => {
   })
 
   test('is refused while the same app is being installed', async () => {
-    const hub = await running(await version('1.0.0'), { store: [await version('2.0.0')] })
+    const hub = await running(version('1.0.0'), { store: [version('2.0.0')] })
     const first = hub.apps.install({ id: APP })
     await expect(hub.apps.install({ id: APP })).rejects.toMatchObject({ status: 409 })
     await first
@@ -100,13 +100,11 @@ describe('installing from the store', () => {
 })
 
 test('the texts of an app come from its folder, by language', async () => {
-  const hub = await running(
-    await written({
-      'app.js': 'export default () => {}',
-      'locales/en.json': '{"a":"b"}',
-      'locales/de.json': '{',
-      'locales/x.txt': '1',
-    }),
-  )
+  const hub = await runningApp({
+    'app.js': 'export default () => {}',
+    'locales/en.json': '{"a":"b"}',
+    'locales/de.json': '{',
+    'locales/x.txt': '1',
+  })
   expect(hub.apps.locales(APP)).toEqual({ en: { a: 'b' } })
 })

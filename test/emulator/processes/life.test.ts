@@ -2,20 +2,19 @@ import { writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { until } from '../../support/until.ts'
-import { APP, isAlive, running, written } from './support.ts'
+import { APP, isAlive, running, runningApp, written } from './support.ts'
 
 const IDLE = 'export default () => {}'
 
 describe('an app as a process', () => {
   test('runs once its main function has returned', async () => {
-    const folder = await written(`
+    const hub = await runningApp(`
       export default async ({ app }) => {
         app.emit('starting', null)
         await new Promise((resolve) => setTimeout(resolve, 50))
         app.emit('started', null)
       }
     `)
-    const hub = await running(folder)
     expect(hub.told.map(([event]) => event)).toEqual(['starting', 'started'])
     expect(hub.states).toEqual(['starting', 'running'])
     expect(hub.record).toMatchObject({ enabled: true, crashed: false, ready: true })
@@ -25,7 +24,7 @@ describe('an app as a process', () => {
   test.each(['commonjs', 'module'])(
     'is made of modules, also below the package.json of others of type %s',
     async (type) => {
-      const folder = await written({
+      const folder = written({
         'app.js': `
         import './lib/side.js'
         import own from './own/own.js'
@@ -45,7 +44,7 @@ describe('an app as a process', () => {
   )
 
   test('is another process after a restart', async () => {
-    const hub = await running(await written(IDLE))
+    const hub = await runningApp(IDLE)
     const former = hub.apps.pid(APP)
     hub.events.length = 0
     hub.apps.restart(APP)
@@ -56,7 +55,7 @@ describe('an app as a process', () => {
   })
 
   test('ends when it is disabled, stays down however often it is restarted, and runs when it is enabled', async () => {
-    const hub = await running(await written(IDLE))
+    const hub = await runningApp(IDLE)
     const former = hub.apps.pid(APP)
     hub.apps.disable(APP)
     await hub.untilState('stopped')
@@ -69,7 +68,7 @@ describe('an app as a process', () => {
   })
 
   test('ends up as the last of many quick commands says', async () => {
-    const hub = await running(await written(IDLE))
+    const hub = await runningApp(IDLE)
     for (let i = 0; i < 50; i++) {
       hub.apps.restart(APP)
       hub.apps.disable(APP)
@@ -82,7 +81,7 @@ describe('an app as a process', () => {
   })
 
   test('has time to tidy up, and its output tells so', async () => {
-    const folder = await written(`
+    const hub = await runningApp(`
       export default ({ app, log }) => {
         app.on('stop', async () => {
           await new Promise((resolve) => setTimeout(resolve, 100))
@@ -90,7 +89,6 @@ describe('an app as a process', () => {
         })
       }
     `)
-    const hub = await running(folder)
     hub.apps.disable(APP)
     await hub.untilState('stopped')
     expect(hub.apps.output(APP)).toContain('tidied up')
@@ -100,7 +98,7 @@ describe('an app as a process', () => {
     ['does not finish to stop', "app.on('stop', () => new Promise(() => {})); log('set')"],
     ['hangs', "setImmediate(() => { log('set'); for (;;) {} })"],
   ])('is killed after two seconds when it %s, and its output says so', async (_name, code) => {
-    const hub = await running(await written(`export default ({ app, log }) => { ${code} }`))
+    const hub = await runningApp(`export default ({ app, log }) => { ${code} }`)
     await hub.untilOutput('set')
     const begun = performance.now()
     hub.apps.disable(APP)
@@ -114,7 +112,7 @@ describe('an app as a process', () => {
 
   test('is gone with its settings, or leaves them, as uninstalling says', async () => {
     for (const purgeSettings of [true, false]) {
-      const hub = await running(await written(IDLE), { settings: { a: 1 } })
+      const hub = await runningApp(IDLE, { settings: { a: 1 } })
       const pid = hub.apps.pid(APP)
       hub.apps.uninstall(APP, { purgeSettings })
       expect(hub.events.at(-1)).toEqual(['app.delete', { id: APP }])
@@ -125,10 +123,9 @@ describe('an app as a process', () => {
   })
 
   test('shows its real memory and processor time, at most two seconds old', async () => {
-    const folder = await written(`
+    const hub = await runningApp(`
       export default () => { setInterval(() => { const end = Date.now() + 50; while (Date.now() < end); }, 100) }
     `)
-    const hub = await running(folder)
     await until('its use', () => hub.record.usage.mem > 0)
     expect(hub.record.usage.mem).toBeGreaterThan(20_000_000)
     // Half a core, where the machine has it to give.
@@ -136,14 +133,13 @@ describe('an app as a process', () => {
   })
 
   test('gives memory back when garbage is collected', async () => {
-    const folder = await written(`
+    const hub = await runningApp(`
       let kept
       export default ({ app }) => {
         kept = Array.from({ length: 60 }, () => new Array(131072).fill(1.5))
         app.api.post('/forget', () => { kept = undefined })
       }
     `)
-    const hub = await running(folder)
     await until('its use', () => hub.record.usage.mem > 80_000_000)
     const before = hub.record.usage.mem
     await hub.ask('POST /forget')

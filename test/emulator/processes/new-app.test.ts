@@ -1,10 +1,10 @@
-import { lstat, mkdtempDisposable, readdir, readFile, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { lstat, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import packageJson from '../../../package.json' with { type: 'json' }
 import { newAppFolder } from '../../../src/emulator/processes/new-app.ts'
 import { execute, runProgram } from '../../support/process.ts'
+import { folder as parent } from '../data/support.ts'
 import { running } from './support.ts'
 
 const ID = 'com.example.greeter'
@@ -16,14 +16,8 @@ async function replaceIn(path: string, text: string, other: string): Promise<voi
   await writeFile(path, before.replace(text, other))
 }
 
-async function parent() {
-  const folder = await mkdtempDisposable(join(tmpdir(), 'new-app-'))
-  onTestFinished(folder.remove)
-  return folder.path
-}
-
 test('a new app passes its own test and runs', async () => {
-  const folder = await newAppFolder(ID, join(await parent(), 'deep', 'greeter'))
+  const folder = await newAppFolder(ID, join(parent(), 'deep', 'greeter'))
   const { status, stdout } = await runProgram(process.execPath, ['--test'], { cwd: folder })
   expect(stdout).toMatch(/pass 2\n/)
   expect(status).toBe(0)
@@ -37,7 +31,7 @@ test('a new app passes its own test and runs', async () => {
 })
 
 test('has the types of its hub, in its code and in its test', async () => {
-  const folder = await newAppFolder(ID, join(await parent(), 'greeter'))
+  const folder = await newAppFolder(ID, join(parent(), 'greeter'))
   // Editors bring the types of Node themselves.
   const types = ['--maxNodeModuleJsDepth', '0', '--types', 'node', '--typeRoots', resolve('node_modules/@types')]
   const check = () =>
@@ -51,7 +45,7 @@ test('has the types of its hub, in its code and in its test', async () => {
 })
 
 test('npm keeps what it has, as a copy, and asks no registry for it', async () => {
-  const folder = await newAppFolder(ID, join(await parent(), 'greeter'))
+  const folder = await newAppFolder(ID, join(parent(), 'greeter'))
   const npm = (...args: readonly string[]) =>
     execute('npm', [...args, '--registry', 'http://127.0.0.1:9'], { cwd: folder })
   const files = async () => (await readdir(join(folder, 'node_modules/hub2mqtt'))).sort()
@@ -75,7 +69,7 @@ test('what it is written with is a package of the same version, with the same ex
 })
 
 test('nothing is overwritten, and the id has to be one', async () => {
-  const folder = await parent()
+  const folder = parent()
   await writeFile(join(folder, 'mine'), '')
   await expect(newAppFolder(ID, folder)).rejects.toThrow('is not empty')
   await expect(newAppFolder('../x', folder)).rejects.toThrow('the id has to be')

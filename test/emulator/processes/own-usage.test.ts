@@ -5,7 +5,7 @@ import { Output } from '../../../src/emulator/processes/output.ts'
 import { written } from './support.ts'
 
 test('a process says itself what it uses, where the system does not tell', async () => {
-  const folder = await written('export default () => {}')
+  const folder = written('export default () => {}')
   const launch = { id: 'com.example.app', version: '1.0.0', folder, main: 'app.js', memoryLimit: 2 ** 28 }
   const inquiries = { answer: () => null, hear: () => {} }
   const app = await AppProcess.start(launch, systemClock, new Output(), inquiries)

@@ -1,12 +1,11 @@
-import { mkdtempDisposable, readdir, readFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import type { EmulateOptions } from '../../../src/emulator/command.ts'
-import { emulate } from '../../../src/emulator/command.ts'
+import { type EmulateOptions, emulate } from '../../../src/emulator/command.ts'
 import { readManifest } from '../../../src/emulator/data/manifest.ts'
 import { emulateProcesses } from '../../../src/emulator/processes/emulate-processes.ts'
 import { until } from '../../support/until.ts'
+import { folder } from '../data/support.ts'
 import { acknowledged, ask, HUE, KEY, PUMP, sessionOf, subscribed } from '../support.ts'
 
 const METER = 'org.tidewater.meter'
@@ -18,12 +17,6 @@ async function hubOf(options: EmulateOptions = {}) {
   const { hub } = running
   const runs = (id: string) => until(`${id} to run`, () => hub.apps.get(id)?.state === 'running')
   return { hub, runs, stop: () => running[Symbol.asyncDispose]() }
-}
-
-async function folderOf() {
-  const folder = await mkdtempDisposable(join(tmpdir(), 'hub-data-'))
-  onTestFinished(folder.remove)
-  return folder.path
 }
 
 test('every sample app says what it is, in two languages', async () => {
@@ -100,7 +93,7 @@ test('what is asked of the wire happens to the process, and is told', async () =
 })
 
 test('a data folder keeps apps, their settings and what they were told, from one run to the next', async () => {
-  const data = await folderOf()
+  const data = folder()
   const first = await hubOf({ data })
   await ask(first.hub, `PUT /apps/app/${HUE}/setting/transition`, { body: { value: 250 } })
   await ask(first.hub, `PUT /apps/app/${PUMP}/disable`)
@@ -128,19 +121,18 @@ test('what only processes have is refused for simulated apps', async () => {
 })
 
 test('what an app says is shown and spoken by the command, one text after the other, never as an option', async () => {
-  const folder = await folderOf()
-  const script = join(folder, 'say.cjs')
-  const { writeFile } = await import('node:fs/promises')
+  const there = folder()
+  const script = join(there, 'say.cjs')
   await writeFile(script, "require('node:fs').appendFileSync(process.argv[2], JSON.stringify(process.argv.slice(3)))")
   const said: string[] = []
   const { hub } = await hubOf({
     appFolders: [join(SAMPLES, 'com.athom.hue')],
-    speechCommand: `${process.execPath} ${script} ${join(folder, 'said')}`,
+    speechCommand: `${process.execPath} ${script} ${join(there, 'said')}`,
     onSpeak: (text) => said.push(text),
   })
   for (const text of ['hello; $(id)', '--version']) await ask(hub, 'POST /speech-output/say', { body: { text } })
   expect(said).toEqual(['hello; $(id)', '--version'])
-  const spoken = () => readFile(join(folder, 'said'), 'utf8').catch(() => '')
+  const spoken = () => readFile(join(there, 'said'), 'utf8').catch(() => '')
   await until('both', async () => (await spoken()).includes('version'))
   expect(await spoken()).toBe('["hello; $(id)"][" --version"]')
 })

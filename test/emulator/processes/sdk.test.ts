@@ -1,20 +1,18 @@
 import { describe, expect, test } from 'vitest'
 import { HubError } from '../../../src/emulator/hub-error.ts'
 import { until } from '../../support/until.ts'
-import { APP, running, written } from './support.ts'
+import { APP, running, runningApp, written } from './support.ts'
 
 describe('the web API of an app', () => {
   test('answers by method and path, with parameters, query and body', async () => {
-    const hub = await running(
-      await written(`
+    const hub = await runningApp(`
       export default ({ app }) => {
         app.api.get('/', () => ({ id: app.id, version: app.version }))
         app.api.get('/lights/:light', ({ params, query }) => ({ ...params, ...query }))
         app.api.post('/lights/:light', async ({ body }) => body)
         app.api.delete('/lights/:light', () => {})
       }
-    `),
-    )
+    `)
     expect(await hub.ask('GET /')).toEqual({ id: APP, version: '1.0.0' })
     expect(await hub.ask('GET /lights/a%20b?c=d')).toEqual({ light: 'a b', c: 'd' })
     expect(await hub.ask('POST /lights/x', { on: [true] })).toEqual({ on: [true] })
@@ -24,16 +22,14 @@ describe('the web API of an app', () => {
   })
 
   test('answers errors as the app says, or as 500, and the app goes on', async () => {
-    const hub = await running(
-      await written(`
+    const hub = await runningApp(`
       export default ({ app }) => {
         app.api.get('/teapot', () => { throw Object.assign(new Error('short and stout'), { status: 418, code: 'teapot' }) })
         app.api.get('/bug', async () => { undefined.x })
         app.api.get('/endless', () => { const value = {}; value.value = value; return value })
         app.api.get('/strange', () => { throw Object.assign(new Error('x'), { status: 200 }) })
       }
-    `),
-    )
+    `)
     await expect(hub.ask('GET /teapot')).rejects.toMatchObject({
       status: 418,
       error: 'teapot',
@@ -46,14 +42,12 @@ describe('the web API of an app', () => {
   })
 
   test('is 503 where the app does not run, and for those who wait when it ends', async () => {
-    const hub = await running(
-      await written(`
+    const hub = await runningApp(`
       export default ({ app }) => {
         app.api.get('/never', () => new Promise(() => {}))
         app.api.get('/die', () => process.exit(1))
       }
-    `),
-    )
+    `)
     const waiting = hub.ask('GET /never').catch((error: unknown) => error)
     await expect(hub.ask('GET /die')).rejects.toMatchObject({ status: 503 })
     expect(await waiting).toMatchObject({ status: 503 })
@@ -64,7 +58,8 @@ describe('the web API of an app', () => {
 
 describe('the settings of an app', () => {
   test('are read and written from inside, and tell of changes from outside', async () => {
-    const folder = await written(`
+    const hub = await runningApp(
+      `
       export default async ({ app, hub }) => {
         const settings = hub.manager('settings')
         settings.on('change', (name, value) => app.emit('changed', [name, value]))
@@ -72,8 +67,9 @@ describe('the settings of an app', () => {
         await settings.unset('old')
         app.emit('all', [await settings.all(), await settings.get('absent')])
       }
-    `)
-    const hub = await running(folder, { settings: { count: 1, old: true } })
+    `,
+      { settings: { count: 1, old: true } },
+    )
     expect(hub.told).toEqual([['all', [{ count: 2 }, null]]])
     expect(Object.fromEntries(hub.apps.settings(APP))).toEqual({ count: 2 })
     hub.apps.setSetting(APP, 'count', { deep: null })
@@ -89,21 +85,23 @@ describe('the settings of an app', () => {
 describe('the hub as an app sees it', () => {
   test('has the operations of its managers, other apps and a voice', async () => {
     const asked: unknown[] = []
-    const folder = await written(`
+    const hub = await runningApp(
+      `
       export default async ({ app, hub }) => {
         app.emit('apps', await hub.manager('apps').getApp({ id: 'x' }))
         await hub.app('com.example.other').put('/light', { query: { a: 'b' }, body: { on: true } })
         await hub.speak('hello')
       }
-    `)
-    const hub = await running(folder, {
-      inApp: {
-        call: (id, request) => {
-          asked.push([id, request])
-          return Promise.resolve({ id: 'x' })
+    `,
+      {
+        inApp: {
+          call: (id, request) => {
+            asked.push([id, request])
+            return Promise.resolve({ id: 'x' })
+          },
         },
       },
-    })
+    )
     expect(hub.told).toEqual([['apps', { id: 'x' }]])
     expect(asked).toEqual([
       [APP, { section: 'manager', item: 'apps', operation: 'getApp', args: { id: 'x' } }],
@@ -121,7 +119,7 @@ describe('the hub as an app sees it', () => {
   })
 
   test('tells of refusals as errors with status and code', async () => {
-    const folder = await written(`
+    const folder = written(`
       export default async ({ app, hub }) => {
         for (const task of [() => hub.speak('x'), () => hub.manager('apps').on('app.update', () => {})])
           await task().catch(({ name, status, code, message }) => app.emit('refused', { name, status, code, message }))
@@ -139,14 +137,14 @@ describe('the hub as an app sees it', () => {
   })
 
   test('refuses with a stack that leads to the line of the app', async () => {
-    const hub = await running(await written('export default async ({ hub }) => {\n  await hub.speak("x")\n}'))
+    const hub = await runningApp('export default async ({ hub }) => {\n  await hub.speak("x")\n}')
     await hub.untilCrashed()
     expect(hub.record.crashedMessage).toMatch(/^HubError: Missing Scopes: homey\.app\.readonly\n/)
     expect(hub.record.crashedMessage).toMatch(/ \(?\/app\.js:2:3\)?/)
   })
 
   test('tells events until the app has had enough, or has ended', async () => {
-    const folder = await written(`
+    const folder = written(`
       export default async ({ app, hub }) => {
         const manager = hub.manager('apps')
         const hear = ({ id }) => {

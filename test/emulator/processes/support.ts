@@ -1,8 +1,6 @@
 /** Apps of a test: written into a temporary folder, run as real processes, told and asked as a hub would. */
-import { mkdirSync, writeFileSync } from 'node:fs'
-import { cp, mkdtempDisposable } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { cp } from 'node:fs/promises'
+import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import type { InApp } from '../../../src/emulator/core/in-app.ts'
 import { openHubData } from '../../../src/emulator/data/hub-data.ts'
@@ -13,23 +11,17 @@ import { addSettings, newApp } from '../../../src/emulator/processes/record.ts'
 import type { Limits } from '../../../src/emulator/processes/watch.ts'
 import type { Flavour } from '../../../src/emulator/records.ts'
 import { until } from '../../support/until.ts'
+import { writeApp } from '../data/apps.ts'
+import { folder as temporary } from '../data/support.ts'
 
 export const APP = 'com.example.app'
 
 type Files = Readonly<Record<string, string>>
 
 /** Writes an app: its main file, or several. Its folder is the only one in a temporary one. */
-export async function written(code: string | Files, manifest: Partial<Manifest> = {}): Promise<string> {
-  const parent = await mkdtempDisposable(join(tmpdir(), 'app-'))
-  onTestFinished(parent.remove)
-  const folder = join(parent.path, 'app')
+export function written(code: string | Files, manifest: Partial<Manifest> = {}): string {
   const files = typeof code === 'string' ? { 'app.js': code } : code
-  const whole = { id: APP, name: 'App', version: '1.0.0', main: 'app.js', permissions: [], ...manifest }
-  for (const [name, text] of Object.entries({ ...files, 'app.json': JSON.stringify(whole) })) {
-    mkdirSync(dirname(join(folder, name)), { recursive: true })
-    writeFileSync(join(folder, name), text)
-  }
-  return folder
+  return writeApp(join(temporary(), 'app'), { id: APP, name: 'App', version: '1.0.0', ...manifest }, files)
 }
 
 /** Puts apps into a store. */
@@ -53,10 +45,9 @@ interface Options {
 
 /** A hub's apps, of which the app in `folder` is one, running. */
 export async function running(folder: string, options: Options = {}) {
-  const store = await mkdtempDisposable(join(tmpdir(), 'store-'))
-  onTestFinished(store.remove)
-  await fill(store.path, options.store ?? [])
-  const data = await openHubData({ store: store.path })
+  const store = temporary()
+  await fill(store, options.store ?? [])
+  const data = await openHubData({ store })
   const { state, packages } = data
   const { id, version, channel } = packages.adopt(folder).manifest
   state.put(newApp({ id, folder, version, channel, origin: 'devkit_run' }))
@@ -84,7 +75,7 @@ export async function running(folder: string, options: Options = {}) {
   const hub = {
     apps,
     state,
-    store: store.path,
+    store,
     events,
     /** What the app has told everybody. */
     told,
@@ -112,6 +103,9 @@ export async function running(folder: string, options: Options = {}) {
   await until('the start', () => hub.record.state === 'running' || hub.record.crashed)
   return hub
 }
+
+/** The same for an app that is written for it: its main file, or several. */
+export const runningApp = (code: string | Files, options: Options = {}) => running(written(code), options)
 
 /** Whether there is such a process. */
 export function isAlive(pid: number | undefined): boolean {

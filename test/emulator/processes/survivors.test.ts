@@ -66,7 +66,7 @@ describe.runIf(hasProc)('no app outlives its hub', () => {
       : []),
   ] as const)('%s, after %s', async (name, signal, code, node) => {
     const id = `com.example.a${Math.random().toString(36).slice(2)}`
-    const folder = await written(code, { id })
+    const folder = written(code, { id })
     // What is killed leaves its temporary folder behind.
     const env = { ...process.env, TMPDIR: dirname(folder) }
     await using hub = new Process(node, [BIN, 'emulate', '--port', '0', '--app', folder], { env })

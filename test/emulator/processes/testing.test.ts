@@ -13,7 +13,7 @@ async function inTest(folder: string, options: TestOptions = {}) {
 }
 
 test('an app does in a test what it does on a hub', async () => {
-  const folder = await written(`
+  const folder = written(`
     export default async ({ app, hub, log }) => {
       const settings = hub.manager('settings')
       settings.on('change', (name, value) => app.emit('changed', [name, value]))
@@ -61,7 +61,7 @@ test('an app does in a test what it does on a hub', async () => {
 })
 
 test('the test answers for the hub and for other apps, tells events and hears what is said', async () => {
-  const folder = await written(`
+  const folder = written(`
     export default async ({ app, hub }) => {
       app.emit('one', await hub.manager('apps').getApp({ id: 'x', nothing: undefined }))
       app.emit('other', await hub.app('com.example.lights').put('/hall', { query: { a: 'b' }, body: { on: true } }))
