@@ -1,6 +1,7 @@
 /** `hub2mqtt emulate` and what begins with it: an emulated hub, its apps and its API keys. */
 import { randomBytes } from 'node:crypto'
-import { emulate, parseApiKey } from '../emulator/command.ts'
+import { emulate } from '../emulator/command.ts'
+import { parseApiKey } from '../emulator/scopes.ts'
 import { shownText } from '../observability/controls.ts'
 import { type Body, exitCodes } from './command.ts'
 import type { emulateFlags } from './commands.ts'

@@ -9,8 +9,6 @@ import type { Limits } from './processes/watch.ts'
 import type { Flavour } from './records.ts'
 import { EmulatorOptionError } from './scopes.ts'
 
-export { EmulatorOptionError, parseApiKey, scopeNames } from './scopes.ts'
-
 export interface EmulateOptions {
   /** Where the hub keeps its state; default: a temporary folder, removed at the end. */
   readonly data?: string | undefined

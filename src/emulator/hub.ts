@@ -101,7 +101,7 @@ export class EmulatedHub implements AsyncDisposable {
     this.#simulated = apps instanceof Apps ? apps : undefined
     const server = createServer({ keepAliveTimeout: options.keepAliveMs }, restListener(inside))
     this.#door = new Door(server, options.host)
-    this.#realtime = new Realtime(server, inside, { pingIntervalMs, pingTimeoutMs })
+    this.#realtime = new Realtime(server, inside, { pingInterval: pingIntervalMs, pingTimeout: pingTimeoutMs })
   }
 
   get url(): string {

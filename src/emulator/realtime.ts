@@ -23,14 +23,7 @@ export class Realtime {
   /** What the handshake of each connection has handed out, for its namespace. */
   readonly #tokens = new WeakMap<Socket['client'], string>()
 
-  constructor(
-    server: HttpServer,
-    hub: HubCore,
-    options: {
-      pingIntervalMs: number
-      pingTimeoutMs: number
-    },
-  ) {
+  constructor(server: HttpServer, hub: HubCore, options: { pingInterval: number; pingTimeout: number }) {
     this.#hub = hub
     this.#io = new Server(server, {
       transports: ['websocket'],
@@ -38,8 +31,7 @@ export class Realtime {
       allowEIO3: true,
       perMessageDeflate: false,
       serveClient: false,
-      pingInterval: options.pingIntervalMs,
-      pingTimeout: options.pingTimeoutMs,
+      ...options,
     })
     this.#io.on('connection', (socket) => {
       socket.on('handshakeClient', (...args: unknown[]) => this.#handshake(socket, args))
@@ -122,19 +114,17 @@ export class Realtime {
   #welcome(socket: Socket): void {
     if (this.#hub.behaviours.claim('drop-realtime')) return void socket.disconnect()
     const key = () => this.#keys.get(socket.client)
-    socket.on('subscribe', (...args: unknown[]) => {
-      this.#answer(`subscribe ${worded(args[0])}`, key(), undefined, args, () => {
-        this.#refuseIf('refuse-subscription')
+    const on = (event: 'subscribe' | 'unsubscribe', task: (uri: string) => void) =>
+      socket.on(event, (...args: unknown[]) => {
         const uri = worded(args[0])
-        admit(this.#hub.keys, key(), watchable(uri, this.#hub.apps).needs)
-        void socket.join(uri)
+        this.#answer(`${event} ${uri}`, key(), undefined, args, () => task(uri))
       })
+    on('subscribe', (uri) => {
+      this.#refuseIf('refuse-subscription')
+      admit(this.#hub.keys, key(), watchable(uri, this.#hub.apps).needs)
+      void socket.join(uri)
     })
-    socket.on('unsubscribe', (...args: unknown[]) => {
-      this.#answer(`unsubscribe ${worded(args[0])}`, key(), undefined, args, () => {
-        void socket.leave(worded(args[0]))
-      })
-    })
+    on('unsubscribe', (uri) => void socket.leave(uri))
     socket.on('api', (...args: unknown[]) => this.#call(key(), args))
   }
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openDatabase } from './database.ts'
 import { StoredKeys } from './keys.ts'
-import { Packages } from './packages.ts'
+import { Packages, type Sources } from './packages.ts'
 import { SqliteState } from './state.ts'
 
 export interface HubData extends AsyncDisposable {
@@ -17,25 +17,19 @@ export interface HubData extends AsyncDisposable {
 
 /** @throws HubDataError if the folder cannot be used, or another hub uses it */
 export async function openHubData(
-  options: {
+  options: Sources & {
     /** The data folder, created if it does not exist; default: a temporary one, removed at the end. */
     readonly folder?: string | undefined
-    /** The folder of the local app store. */
-    readonly store?: string | undefined
-    /** Folders of sample apps by their id. */
-    readonly samples?: ReadonlyMap<string, string> | undefined
     /** Of the hub; default: the one it had, or a new one. */
     readonly hubId?: string | undefined
-    /** Called with the problem of each version in the store that is left out, and with ignored fields of manifests. */
-    readonly tell?: ((problem: string) => void) | undefined
   } = {},
 ): Promise<HubData> {
   await using opened = new AsyncDisposableStack()
   const folder = options.folder ?? (await temporaryFolder(opened))
   const database = openDatabase(folder, { alone: true })
   opened.defer(() => database.close())
-  const state = new SqliteState(database, { hubId: options.hubId })
-  const packages = new Packages({ ...options, data: database.folder })
+  const state = new SqliteState(database, options.hubId)
+  const packages = new Packages(database.folder, options)
   await packages.sweep(new Set(state.apps().map((app) => app.folder)))
   const resources = opened.move()
   return {

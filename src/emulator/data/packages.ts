@@ -15,6 +15,16 @@ export interface Unpacked {
   readonly manifest: Manifest
 }
 
+/** Where apps come from. */
+export interface Sources {
+  /** Path of the local app store; default: none. */
+  readonly store?: string | undefined
+  /** Folders of sample apps by their id, which can be installed if the store does not have them. */
+  readonly samples?: ReadonlyMap<string, string> | undefined
+  /** Called with the problem of each version in the store that is left out, and with ignored fields of manifests. */
+  readonly tell?: ((problem: string) => void) | undefined
+}
+
 /** A version of an app that the store has. */
 export interface Offer {
   readonly id: string
@@ -56,21 +66,8 @@ export class Packages {
   /** The reported problem of each folder, so that it is reported once. */
   readonly #told = new Map<string, string>()
 
-  constructor({
-    data,
-    store,
-    samples = new Map(),
-    tell = () => {},
-  }: {
-    /** Absolute path of the data folder. */
-    readonly data: string
-    /** Path of the store; without one it has nothing. */
-    readonly store?: string | undefined
-    /** Folders of apps by their id, which can be installed if the store does not have them. */
-    readonly samples?: ReadonlyMap<string, string> | undefined
-    /** Called with the problem of each version in the store that is left out, and with ignored fields of manifests. */
-    readonly tell?: ((problem: string) => void) | undefined
-  }) {
+  /** @param data - Absolute path of the data folder. */
+  constructor(data: string, { store, samples = new Map(), tell = () => {} }: Sources) {
     this.#apps = join(data, APPS_FOLDER)
     this.#store = store === undefined ? undefined : resolve(store)
     this.#samples = samples

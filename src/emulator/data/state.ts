@@ -56,22 +56,10 @@ const PUT_APP = `INSERT INTO app (${COLUMNS.join(', ')}) VALUES (${COLUMNS.map((
 export class SqliteState implements HubStore {
   readonly hubId: string
   readonly #database: Database
-  readonly #now: () => number
 
-  constructor(
-    database: Database,
-    {
-      hubId,
-      now = Date.now,
-    }: {
-      /** Of the hub; default: the one it had, or a new one. */
-      readonly hubId?: string | undefined
-      /** Epoch milliseconds; default: the system's. */
-      readonly now?: (() => number) | undefined
-    } = {},
-  ) {
+  /** @param hubId - Default: the one that the hub had, or a new one. */
+  constructor(database: Database, hubId: string | undefined) {
     this.#database = database
-    this.#now = now
     this.hubId = hubId ?? this.#note('id') ?? randomBytes(12).toString('hex')
     if (this.hubId !== this.#note('id')) this.#setNote('id', this.hubId)
   }
@@ -146,7 +134,7 @@ export class SqliteState implements HubStore {
     if (text.length > MAX_NOTIFICATION) throw new HubError(413, 'too_large', 'The notification is too long')
     return this.transaction(() => {
       const put = 'INSERT INTO notification (owner, text, at) VALUES (?, ?, ?) RETURNING *'
-      const [made] = this.#all(NotificationRow, put, owner, text, this.#now())
+      const [made] = this.#all(NotificationRow, put, owner, text, Date.now())
       if (made === undefined) throw new Error('the database returned no row')
       this.#run('DELETE FROM notification WHERE id <= ?', made.id - MAX_NOTIFICATIONS)
       return made

@@ -44,15 +44,8 @@ export async function emulateProcesses(hub: EmulatedHubOptions, options: Emulate
   const { spareKey } = options
   const spare = spareKey === undefined || hasOwnKeys ? {} : { [spareKey.key]: spareKey.scopes }
   const speak = options.speechCommand === undefined ? onSpeak : speaker(options.speechCommand, onSpeak, tell)
-  const { onLine = () => {} } = options
-  const world = {
-    state,
-    packages,
-    limits,
-    clock,
-    onLine: (id: string, line: string) => {
-      if (own.some((app) => app.id === id)) onLine(id, line)
-    },
+  const onLine = (id: string, line: string) => {
+    if (own.some((app) => app.id === id)) options.onLine?.(id, line)
   }
   let apps: ProcessApps | undefined
   const running = opened.use(
@@ -64,7 +57,7 @@ export async function emulateProcesses(hub: EmulatedHubOptions, options: Emulate
       storedKeys: (key) => keys.scopesOf(key),
       onSpeak: speak,
       backend: (host) => {
-        apps = new ProcessApps(world, host)
+        apps = new ProcessApps({ state, packages, limits, clock, onLine }, host)
         return apps
       },
     }),
