@@ -11,13 +11,11 @@
  */
 import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
-import type { Fleet, FleetView } from './fleet.ts'
-import { shareOf } from './fleet.ts'
+import { type Fleet, type FleetView, shareOf } from './fleet.ts'
 import { type Instant, Lease, OwnRow } from './own-row.ts'
 import { MAX_EPOCH, type Roster } from './records.ts'
 import { RosterKeeper } from './roster-keeper.ts'
-import type { Store } from './rows.ts'
-import { Rows } from './rows.ts'
+import { Rows, type Store } from './rows.ts'
 
 export interface LeasedOptions {
   readonly member: string

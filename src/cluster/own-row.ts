@@ -1,10 +1,9 @@
-/** The row with which a member renews its lease: one write at a time, each over the revision that it left. */
+/** The lease of a member, and the row by which it renews that: one write at a time, each over the revision that it left. */
 import { randomUUID } from 'node:crypto'
 import type { Clock } from '../base/clock.ts'
 import type { LeasedOptions } from './leased.ts'
 import { type MemberRecord, memberKey, readMember } from './records.ts'
-import type { Rows } from './rows.ts'
-import { ConflictError, type Row } from './rows.ts'
+import { ConflictError, type Row, type Rows } from './rows.ts'
 
 /** Of the lease: the rest is for clocks that run at different speeds. */
 const USABLE = 0.8

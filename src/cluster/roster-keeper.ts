@@ -1,8 +1,7 @@
 /** The roster of a fleet as one member keeps it: it writes off who is silent, and names who belongs to the next epoch. */
 import type { LeasedOptions } from './leased.ts'
 import { type Listed, MAX_EPOCH, memberKey, ROSTER_KEY, type Roster } from './records.ts'
-import type { Rows } from './rows.ts'
-import { ConflictError } from './rows.ts'
+import { ConflictError, type Rows } from './rows.ts'
 
 type Options = Pick<LeasedOptions, 'member' | 'leaseMs' | 'store' | 'clock' | 'log'>
 

@@ -12,8 +12,8 @@ export interface Row {
 export class ConflictError extends Error {}
 
 /**
- * The key-value store that fleet members share. All members see its writes in the same order. A write that fails with anything but `ConflictError` may have happened, or happen later. Only writes are decisive: what
- * is read may be old.
+ * The key-value store that fleet members share. All members see its writes in the same order. A write that fails with
+ * anything but `ConflictError` may have happened, or happen later. Only writes are decisive: what is read may be old.
  */
 export interface Store {
   /** Writes a key that is not there. Returns its revision. @throws ConflictError */

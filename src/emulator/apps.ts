@@ -2,7 +2,6 @@
 
 import type { AppEvent, HubApps, InstallRequest } from './core/hub-apps.ts'
 import { HubError } from './hub-error.ts'
-import type { Patch, Usage } from './records.ts'
 import {
   type AppRecord,
   type AppSeed,
@@ -10,7 +9,9 @@ import {
   type Flavour,
   GENERATIONS,
   NO_USAGE,
+  type Patch,
   recordOf,
+  type Usage,
 } from './records.ts'
 import type { Timers } from './timers.ts'
 

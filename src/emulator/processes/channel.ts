@@ -1,6 +1,7 @@
 /**
- * The hub's end of the pipe to an app, over which both send JSON objects, one a line; `../sdk/` is the other end. Whatever comes out of it is not trusted: lines have a longest length, there
- * is only so much in a second, and only so many questions are open at a time. What is more waits in the app.
+ * The hub's end of the pipe to an app, over which both send JSON objects, one a line; `../sdk/` is the other end. What
+ * comes out of it is not trusted: lines have a longest length, and the messages in a second and the open questions are
+ * limited. What is more waits in the app.
  */
 import type { Duplex } from 'node:stream'
 import * as v from 'valibot'
@@ -15,7 +16,7 @@ const name = v.pipe(v.string(), v.maxLength(1000))
 /** Characters. */
 const MOST_OF_A_STACK = 16_384
 
-export const FromApp = v.variant('type', [
+const FromApp = v.variant('type', [
   v.object({ type: v.literal('ready') }),
   v.object({
     type: v.literal('crash'),
@@ -56,7 +57,7 @@ export const FromApp = v.variant('type', [
   }),
 ])
 
-export type AppMessage = v.InferOutput<typeof FromApp>
+type AppMessage = v.InferOutput<typeof FromApp>
 export type AppQuestion = Extract<AppMessage, { readonly type: 'subscribe' | 'call' | 'setting' }>
 export type AppNews = Extract<AppMessage, { readonly type: 'emit' | 'unsubscribe' }>
 
@@ -66,12 +67,16 @@ export const OwnUsage = v.object({ cpuMs: v.number(), mem: v.number() })
 /** Messages of the hub: `answer` answers a question of the app; a question of the hub has an `id` too. */
 export type HubMessage =
   | { readonly type: 'answer'; readonly id: number; readonly value: unknown }
-  | { readonly type: 'answer'; readonly id: number; readonly error: Refusal }
+  | {
+      readonly type: 'answer'
+      readonly id: number
+      readonly error: Pick<HubError, 'status' | 'message'> & { code: string }
+    }
   | { readonly type: 'event'; readonly uri: string; readonly event: string; readonly payload: unknown }
   | { readonly type: 'setting'; readonly name: string; readonly value?: unknown }
   | { readonly type: 'crash' }
 
-export type HubQuestion =
+type HubQuestion =
   | {
       readonly type: 'request'
       readonly method: string
@@ -81,12 +86,6 @@ export type HubQuestion =
     }
   | { readonly type: 'gc' }
   | { readonly type: 'usage' }
-
-export interface Refusal {
-  readonly status: number
-  readonly code: string
-  readonly message: string
-}
 
 /** A line: as large as the largest body that the hub takes over HTTP, and what JSON makes of it. */
 const LONGEST_LINE = 2 * 1024 * 1024
