@@ -128,7 +128,7 @@ function changes(all: readonly Asked[], hub: string) {
 }
 
 describe.skipIf(natsPath === undefined)('bridges that share hubs by leases', BESIDE, () => {
-  const { fleet } = leased(6)
+  const { fleet } = leased(6, { lines: true })
 
   test('take over the hubs of one that is killed, and nobody else asks them', IN_TURN, async () => {
     const world = fleet()
@@ -180,10 +180,6 @@ describe.skipIf(natsPath === undefined)('bridges that share hubs by leases', BES
       expect(away).toEqual([])
     }
   })
-})
-
-describe.skipIf(natsPath === undefined)('bridges with leases that lose their broker or their hubs', BESIDE, () => {
-  const { fleet } = leased(6, { lines: true })
 
   test('leave their hubs to the others while they cannot reach the broker', IN_TURN, async () => {
     const world = fleet()
