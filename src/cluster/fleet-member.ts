@@ -1,8 +1,8 @@
 /** A bridge as a member of a fleet: it opens and leaves hubs as they are shared, and reports on the fleet. */
 import type { Logger } from 'pino'
 import type { FleetSide } from '../bridge/bridge-options.ts'
-import { camelKeys } from '../config/camel-keys.ts'
 import type { Config, Live } from '../config/options.ts'
+import { camelKeys } from '../config/table.ts'
 import type { FleetPayload } from '../contract/schemas.ts'
 import type { BridgePort, ClusterOptions } from './cluster.ts'
 import { type Fleet, LEADER, staticFleet } from './fleet.ts'

@@ -3,14 +3,12 @@ import { readdirSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { systemClock } from '../base/clock.ts'
 import { readPlainText } from '../base/read-plain.ts'
-import { isExposed } from './exposure.ts'
 import { type ConfigFile, noFile, type ReadFile, readConfigFile } from './file.ts'
 import { readHubs } from './hubs.ts'
 import { type ReadFolder, readHubsDir } from './hubs-dir.ts'
 import { ConfigError, Mistakes } from './mistakes.ts'
 import { CONFIG_VARIABLE, type Config, HUB_NAME_VARIABLE, httpOptions, hubOptions, options } from './options.ts'
-import { type Reading, readTable } from './read.ts'
-import { checkRemoved } from './removed.ts'
+import { isExposed, type Reading, readTable } from './read.ts'
 import { rules } from './rules.ts'
 import {
   type Environment,
@@ -21,7 +19,7 @@ import {
   type Source,
 } from './sources.ts'
 import { environmentName, fileKey, fileKeys, type Table, type Values } from './table.ts'
-import { checkKeys, checkVariables } from './unknown.ts'
+import { checkKeys, checkRemoved, checkVariables } from './unknown.ts'
 
 export interface LoadOptions {
   /** Path of the configuration file (`--config`); default: what `HUB2MQTT_CONFIG` says, else no file. */

@@ -2,13 +2,24 @@
 import * as v from 'valibot'
 import { LOG_FORMATS, LOG_LEVELS } from '../contract/log-levels.ts'
 import { COMMAND_SELECTORS } from '../contract/permissions.ts'
-import { apiKey, brokerUrls, host, hubUrl, password, path, publicUrl, topicPrefix } from './addresses.ts'
-import { callRule } from './call-rules.ts'
+import {
+  address,
+  ancestor,
+  apiKey,
+  brokerUrls,
+  host,
+  hubUrl,
+  pagePassword,
+  password,
+  path,
+  publicUrl,
+  token,
+  topicPrefix,
+} from './addresses.ts'
 import { fleetOptions } from './fleet-options.ts'
 import { appPattern, guardOptions } from './guard-options.ts'
-import { address, ancestor, pagePassword, token } from './page-access.ts'
 import { boolean, choice, duration, integer, label, list, map, size } from './schemas.ts'
-import { publishedSetting, settingName } from './settings.ts'
+import { callRule, publishedSetting, settingName } from './settings.ts'
 import { defineOptions, type Values } from './table.ts'
 
 /** A command's name, or its target and its name. */

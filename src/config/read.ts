@@ -1,13 +1,14 @@
 /** Reads one table's options from its sources: checks each value at its place, reads secrets in either form. */
+
+import { statSync } from 'node:fs'
+import { dirname } from 'node:path'
 import * as v from 'valibot'
 import { path as filePath } from './addresses.ts'
-import { type ReadFile, readFailure } from './file.ts'
-import { type Layer, merge } from './merge.ts'
+import { type Keys, type ReadFile, readFailure } from './file.ts'
 import type { Mistakes } from './mistakes.ts'
-import { describeKeys, problemsOf } from './problems.ts'
 import { about, fromText, secretsIn } from './schemas.ts'
 import type { Found, Source } from './sources.ts'
-import { fileKey, type Option, type Table, type Values } from './table.ts'
+import { fileKey, type Layer, merge, type Option, type Table, type Values } from './table.ts'
 
 export interface Reading {
   readonly mistakes: Mistakes
@@ -156,4 +157,49 @@ export function readTable<T extends Table>({
     if (!reading.mistakes.concerns(full)) reading.mistakes.add(full, missing(path, option), full)
   }
   return complete ? merge(table, layers) : undefined
+}
+
+export interface Problem {
+  /** From the value to what is wrong in it; empty for the value itself. */
+  readonly keys: Keys
+  /** What was expected. */
+  readonly message: string
+  /** The value there; `undefined` if it is missing. */
+  readonly value: unknown
+}
+
+/** A value with several permitted forms has the problems of the closest form. */
+export function problemsOf(issues: readonly v.BaseIssue<unknown>[], value: unknown, at: Keys = []): Problem[] {
+  return issues.flatMap(({ path = [], issues: ofForms = [], message }) => {
+    const keys = [...at, ...path.map(({ key }) => (typeof key === 'number' ? key : String(key)))]
+    const inner = path.length === 0 ? value : path.at(-1)?.value
+    const nearest = ofForms.filter((issue) => issue.path !== undefined)
+    return nearest.length === 0 ? [{ keys, message, value: inner }] : problemsOf(nearest, inner, keys)
+  })
+}
+
+/** `["com.athom.hue"].brightness item 2`; a name that may not be repeated is `[…]`. */
+export function describeKeys(keys: Keys, mistakes: Mistakes): string {
+  return keys
+    .map((key) => {
+      if (typeof key === 'number') return ` item ${key + 1}`
+      const name = mistakes.name(key)
+      if (name === undefined) return '[…]'
+      return /^\w+$/.test(name) ? `.${name}` : `[${JSON.stringify(name)}]`
+    })
+    .join('')
+}
+
+const READ_BY_OTHERS = 0o004
+const ENTER_BY_OTHERS = 0o001
+
+/** Whether every user of this machine may read the file; a folder that they cannot enter protects it. */
+export function isExposed(path: string): boolean {
+  // Permissions of other systems do not show in the mode.
+  if (process.platform === 'win32') return false
+  try {
+    return (statSync(path).mode & READ_BY_OTHERS) !== 0 && (statSync(dirname(path)).mode & ENTER_BY_OTHERS) !== 0
+  } catch {
+    return false
+  }
 }

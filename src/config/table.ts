@@ -1,5 +1,7 @@
 /** What an option is: one row from which the type, the environment name, the JSON Schema and the tables follow. */
-import type * as v from 'valibot'
+
+import convict from 'convict'
+import * as v from 'valibot'
 
 interface OptionBase<S extends v.GenericSchema> {
   /** One or two sentences for the tables. */
@@ -86,4 +88,54 @@ export function nest<T>(entries: Iterable<readonly [path: string, value: T]>): T
     node.set(keys.at(-1) ?? path, value)
   }
   return root
+}
+
+/** The values that one source has for a table's options. */
+export type Layer = ReadonlyMap<string, unknown>
+
+type Schema = convict.Schema<Record<string, unknown>>
+
+function toObject(node: Tree<convict.SchemaObj>): Schema {
+  return Object.fromEntries([...node].map(([key, value]) => [key, value instanceof Map ? toObject(value) : value]))
+}
+
+/** Values are parsed before they get here, because convict's own parsing is lax (its booleans accept `0` as true). */
+function convictSchema(table: Table): Schema {
+  const properties = Object.entries(table).map(([path, { doc, schema, sensitive, default: written }]) => {
+    const value = written === undefined || written === null ? written : v.parse(schema, written)
+    const property: convict.SchemaObj = { doc, format: '*', default: value, sensitive: sensitive === true }
+    return [path, property] as const
+  })
+  return toObject(nest(properties))
+}
+
+/**
+ * Defaults under the layers, strongest last.
+ * @throws if a schema refuses its default: a bug
+ */
+export function merge<T extends Table>(table: T, layers: readonly Layer[]): Values<T> {
+  // Without these convict would read the process's arguments and environment.
+  const config = convict(convictSchema(table), { env: {}, args: [] })
+  for (const values of layers) {
+    for (const [path, value] of values) config.set(path, value)
+  }
+  config.validate({ allowed: 'strict' })
+  // Each value is what its schema made of it, and the type is inferred from the schemas.
+  return config.getProperties() as Values<T>
+}
+
+type Camel<Key> = Key extends `${infer Head}_${infer Tail}` ? `${Head}${Capitalize<Camel<Tail>>}` : Key
+
+/** The same values under camel-case keys; what is `null` is `undefined`, as for an option left out. */
+export type CamelKeys<T> = {
+  readonly [Key in keyof T as Camel<Key> & string]: null extends T[Key] ? Exclude<T[Key], null> | undefined : T[Key]
+}
+
+/** Only the keys of the object itself change, not those of objects in it. */
+export function camelKeys<T extends object>(slice: T): CamelKeys<T> {
+  const entries = Object.entries(slice).map(([key, value]) => {
+    return [key.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase()), value ?? undefined]
+  })
+  // The keys are changed here just as in the type.
+  return Object.fromEntries(entries) as CamelKeys<T>
 }

@@ -3,7 +3,6 @@ import { createRequire } from 'node:module'
 import { isDeepStrictEqual } from 'node:util'
 import * as v from 'valibot'
 import type { Document } from 'yaml'
-import { merge } from '../../../config/merge.ts'
 import {
   type Config,
   EXPECTED_NAME,
@@ -15,7 +14,7 @@ import {
 } from '../../../config/options.ts'
 import { rules } from '../../../config/rules.ts'
 import { fromText, show } from '../../../config/schemas.ts'
-import { environmentName } from '../../../config/table.ts'
+import { environmentName, merge } from '../../../config/table.ts'
 import type { SetupBroker, SetupHub } from '../api/protocol.ts'
 
 /** As the configuration has it: `url` lists its addresses. */
