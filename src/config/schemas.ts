@@ -64,7 +64,8 @@ function jsonAsMaps(text: string): unknown {
     return new Map(Object.entries(part).map(([key, entry]) => [key, toMap(entry)]))
   }
   try {
-    return toMap(JSON.parse(text))
+    // `null` is a mistake here, and in a file an omitted option.
+    return toMap(JSON.parse(text)) ?? text
   } catch {
     return text
   }

@@ -48,9 +48,10 @@ export type Values<T> = {
     : Values<{ readonly [P in keyof T & string as Tail<P, First>]: T[P] }>
 }
 
-/** What a nested value has at a path. */
+/** What a nested value has at a path: a value of objects, or of maps as a file has them. */
 export function valueAt(values: unknown, path: string): unknown {
   return path.split('.').reduce<unknown>((node, key) => {
+    if (node instanceof Map) return node.get(key)
     return typeof node === 'object' && node !== null && Object.hasOwn(node, key) ? Reflect.get(node, key) : undefined
   }, values)
 }
