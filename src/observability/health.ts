@@ -5,11 +5,30 @@ import type { HealthReport, Role } from '../contract/schemas.ts'
 import type { Hub } from '../hub/hub.ts'
 import type { Pulse } from '../hub/pulse.ts'
 import type { LinkStatus } from '../mqtt/types.ts'
-import { Recent } from './recent.ts'
 import { type HealthFacts, healthReport, hubHealth } from './report.ts'
 
 /** Some parts of the report change without an event. */
 const INTERVAL_MS = 15_000
+
+/** For so long something counts as recent: time enough to notice it. */
+const RECENT_MS = 10 * 60_000
+
+export class Recent {
+  readonly #clock: Clock
+  #count = 0
+  #at = Number.NEGATIVE_INFINITY
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  /** Takes the present count, and says whether it has grown in the last ten minutes; ask now and then. */
+  grew(count: number): boolean {
+    if (count > this.#count) this.#at = this.#clock.elapsed()
+    this.#count = count
+    return this.#clock.elapsed() - this.#at < RECENT_MS
+  }
+}
 
 interface Parts extends Pick<HealthFacts, 'version' | 'startedAt' | 'mayBeIdle'> {
   readonly link: { status(): LinkStatus }

@@ -2,7 +2,7 @@ import { describe, expect, it, test } from 'vitest'
 import type { Role } from '../../../src/contract/schemas.ts'
 import { Pulse } from '../../../src/hub/pulse.ts'
 import type { LinkStatus } from '../../../src/mqtt/types.ts'
-import { Recent } from '../../../src/observability/recent.ts'
+import { Recent } from '../../../src/observability/health.ts'
 import { type HealthFacts, type HubHealth, healthReport } from '../../../src/observability/report.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 
