@@ -2,7 +2,7 @@
 import * as v from 'valibot'
 import { isGoodHash, isHash } from '../base/secrets.ts'
 import { withoutSlashes } from '../base/text.ts'
-import { oneOrMore, text } from './schemas.ts'
+import { fixedKeys, oneOrMore, text } from './schemas.ts'
 
 const AUTHORITY = String.raw`(?:\[[0-9A-Fa-f:.]+\]|[^\s/?#@:\[\]]+)(?::\d*)?`
 const PATH = String.raw`(?:/[^\s?#@]*)?`
@@ -146,8 +146,7 @@ const TOKEN = 'expected {token: at-least-16-characters, access: read} or access:
 
 /** A token of a script. It travels in an HTTP header. */
 export const token = v.pipe(
-  v.unknown(),
-  v.transform((given) => (given instanceof Map ? Object.fromEntries(given) : null)),
+  fixedKeys,
   v.strictObject(
     {
       token: v.pipe(v.string(TOKEN), v.regex(/^[\x21-\x7e]{16,512}$/u, TOKEN)),

@@ -2,6 +2,7 @@
 import * as v from 'valibot'
 import { didYouMean } from '../base/nearest.ts'
 import { METHODS, SECTIONS } from '../contract/calls.ts'
+import { fixedKeys } from './schemas.ts'
 
 const EXPECTED =
   'expected switch, text, password, {type: number, min: 0, max: 100} or {type: select, options: [low, high]}, each with a name if you like'
@@ -30,9 +31,7 @@ const OPTIONS = 'expected a list of texts such as [low, high]'
 const PLAIN = ['switch', 'text', 'password'] as const
 
 const longForm = v.pipe(
-  v.unknown(),
-  // Maps are for free names; here the names are fixed.
-  v.transform((given) => (given instanceof Map ? Object.fromEntries(given) : null)),
+  fixedKeys,
   v.variant(
     'type',
     [
@@ -85,11 +84,4 @@ const row = v.strictObject(
   CALL_RULE,
 )
 
-/** A file's objects come as maps. */
-export const callRule = v.pipe(
-  v.unknown(),
-  v.transform((given) => (given instanceof Map ? Object.fromEntries(given) : given)),
-  row,
-  v.readonly(),
-  v.metadata({ name: 'call rule' }),
-)
+export const callRule = v.pipe(fixedKeys, row, v.readonly(), v.metadata({ name: 'call rule' }))

@@ -35,6 +35,16 @@ export function defineOptions<T extends Table>(rows: T & { readonly [P in keyof 
   return rows
 }
 
+type LiveTable<T> = { readonly [P in keyof T]: T[P] & { readonly live: true } }
+
+/** Declares a table whose options all take effect while running. */
+export function liveOptions<T extends Table>(
+  rows: T & { readonly [P in keyof T]: Option<T[P]['schema']> },
+): LiveTable<T> {
+  // The same rows with one more key.
+  return Object.fromEntries(Object.entries(rows).map(([path, row]) => [path, { ...row, live: true }])) as LiveTable<T>
+}
+
 type Value<O> = O extends { readonly schema: infer S extends v.GenericSchema }
   ? v.InferOutput<S> | (O extends { readonly default: null } ? null : never)
   : never
