@@ -12,7 +12,7 @@ interface HubsRequest {
   readonly file: ConfigFile
   readonly env: Environment
   readonly reading: Reading
-  /** Hubs with a file of their own, by name; `undefined` where no folder is named. */
+  /** Hubs with a file of their own, by name; `undefined` if no folder is named. */
   readonly folder: readonly (readonly [name: string, file: ConfigFile])[] | undefined
   /** Whether it is a mistake to have none. */
   readonly required: boolean

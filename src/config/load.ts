@@ -7,7 +7,7 @@ import { readHubs } from './hubs.ts'
 import { type ReadFolder, readHubsDir } from './hubs-dir.ts'
 import { ConfigError, Mistakes } from './mistakes.ts'
 import { CONFIG_VARIABLE, type Config, HUB_NAME_VARIABLE, httpOptions, hubOptions, options } from './options.ts'
-import { isExposed, type Reading, readTable } from './read.ts'
+import { type Reading, readTable } from './read.ts'
 import { checkRules } from './rules.ts'
 import { type Environment, environmentSource, ownEnvironment, protectSecrets, type Source, valueIn } from './sources.ts'
 import { environmentName, fileKey, fileKeys, type Table, type Values } from './table.ts'
@@ -21,8 +21,6 @@ export interface LoadOptions {
   readonly readFile?: ReadFile
   /** Names what is in a folder; default: on disk. */
   readonly readFolder?: ReadFolder
-  /** Whether every user of the machine may read a file; default: as its mode says. */
-  readonly isExposed?: (path: string) => boolean
   /** Whether a configuration without a hub is a mistake; default true. */
   readonly requireHub?: boolean
   /** Whether a file that is not there is a mistake, and not an empty one; default true. */
@@ -37,7 +35,7 @@ export interface Loaded {
   readonly path: string | null
   /** Whether the file exists and is empty. */
   readonly fileIsEmpty: boolean
-  /** How many files the folder of `hubs_dir` has; `null` where none is named, or it cannot be read. */
+  /** How many files the folder of `hubs_dir` has; `null` if none is named or it cannot be read. */
   readonly hubFiles: number | null
   /** When reading began, in epoch milliseconds of the system. */
   readonly readAt: number
@@ -72,7 +70,7 @@ export function configFileOf({ file, env }: LoadOptions): string | null {
 
 /** File and environment, unchecked. */
 function open(request: LoadOptions): Opened {
-  const { readFile = readPlainText, isExposed: exposed = isExposed, requireFile } = request
+  const { readFile = readPlainText, requireFile } = request
   const mistakes = new Mistakes()
   const env = ownEnvironment(request.env)
   const path = configFileOf(request)
@@ -83,7 +81,7 @@ function open(request: LoadOptions): Opened {
     readable: read !== undefined,
     env,
     sources: [file, environmentSource(env, options)],
-    reading: { mistakes, readFile, secrets: new Set(), warnings: [], isExposed: exposed },
+    reading: { mistakes, readFile, secrets: new Set(), warnings: [] },
   }
 }
 
@@ -94,7 +92,7 @@ function readTop<T extends Table>(table: T, { sources, reading }: Omit<Opened, '
   return values
 }
 
-/** The hubs with a file of their own; `undefined` where no folder is named. */
+/** The hubs with a file of their own; `undefined` if no folder is named. */
 function readFolderOf({ readFolder = (path) => readdirSync(path) }: LoadOptions, opened: Opened) {
   // A mistake in the option itself is reported with all others.
   const quiet = { ...opened, reading: { ...opened.reading, mistakes: new Mistakes() } }

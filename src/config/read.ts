@@ -16,7 +16,6 @@ export interface Reading {
   readonly secrets: Set<string>
   /** Collects warnings. */
   readonly warnings: string[]
-  readonly isExposed: (path: string) => boolean
 }
 
 /** One option in one source. */
@@ -30,12 +29,12 @@ interface Place {
   readonly reading: Reading
 }
 
-/** Of one option: more are not read, and each is looked up in the file. */
+/** The most problems that are reported of one option: each is looked up in the file. */
 const MAX_PROBLEMS = 50
 /** A token of `http.tokens` has at least as many characters. */
 const LEAST_OF_TOKEN = 16
 
-/** What is wrong in a value, where in it, and what stands there. One with several permitted forms has the problems of the closest. */
+/** The problems of a value, with their place in it. A value with several permitted forms has the problems of the closest form. */
 function problemsOf(
   issues: readonly v.BaseIssue<unknown>[],
   value: unknown,
@@ -83,7 +82,7 @@ const READ_BY_OTHERS = 0o004
 const ENTER_BY_OTHERS = 0o001
 
 /** Whether every user of this machine may read the file; a folder that they cannot enter protects it. */
-export function isExposed(path: string): boolean {
+function isExposed(path: string): boolean {
   // Permissions of other systems do not show in the mode.
   if (process.platform === 'win32') return false
   try {
@@ -94,8 +93,8 @@ export function isExposed(path: string): boolean {
 }
 
 function warnIfExposed(place: Place, file: string, at: string, what = 'the file that it names'): void {
-  const { isExposed: exposed, warnings } = place.reading
-  if (exposed(file)) warnings.push(`${subjectAt(place, at)}: every user of this machine can read ${what}; chmod 600 it`)
+  if (!isExposed(file)) return
+  place.reading.warnings.push(`${subjectAt(place, at)}: every user of this machine can read ${what}; chmod 600 it`)
 }
 
 /** A secret that stands in the source itself. */
@@ -170,7 +169,7 @@ interface ReadRequest<T extends Table> {
   readonly reading: Reading
 }
 
-/** The table's values, nested; `undefined` where a required one is missing. An option with a mistake has its default. */
+/** The table's values, nested; `undefined` if a required one is missing. An option with a mistake has its default. */
 export function readTable<T extends Table>(request: ReadRequest<T>): Values<T> | undefined {
   const { table, sources, prefix = '', missing = () => 'missing', reading } = request
   const rows = Object.entries(table)

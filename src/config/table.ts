@@ -104,20 +104,8 @@ export function nest<T>(entries: Iterable<readonly [path: string, value: T]>): T
 /** The values that one source has for a table's options. */
 export type Layer = ReadonlyMap<string, unknown>
 
-type Schema = convict.Schema<Record<string, unknown>>
-
-function toObject(node: Tree<convict.SchemaObj>): Schema {
+function toObject(node: Tree<convict.SchemaObj>): convict.Schema<Record<string, unknown>> {
   return Object.fromEntries([...node].map(([key, value]) => [key, value instanceof Map ? toObject(value) : value]))
-}
-
-/** Values are parsed before they get here, because convict's own parsing is lax (its booleans accept `0` as true). */
-function convictSchema(table: Table): Schema {
-  const properties = Object.entries(table).map(([path, { doc, schema, sensitive, default: written }]) => {
-    const value = written === undefined || written === null ? written : v.parse(schema, written)
-    const property: convict.SchemaObj = { doc, format: '*', default: value, sensitive: sensitive === true }
-    return [path, property] as const
-  })
-  return toObject(nest(properties))
 }
 
 /**
@@ -125,11 +113,14 @@ function convictSchema(table: Table): Schema {
  * @throws if a schema refuses its default: a bug
  */
 export function merge<T extends Table>(table: T, layers: readonly Layer[]): Values<T> {
+  const defaults = Object.entries(table).map(([path, { schema, default: written }]) => {
+    const value = written === undefined || written === null ? written : v.parse(schema, written)
+    // Values are parsed before they get here: convict's own parsing is lax (its booleans accept `0` as true).
+    return [path, { format: '*', default: value }] as const
+  })
   // Without these convict would read the process's arguments and environment.
-  const config = convict(convictSchema(table), { env: {}, args: [] })
-  for (const values of layers) {
-    for (const [path, value] of values) config.set(path, value)
-  }
+  const config = convict(toObject(nest<convict.SchemaObj>(defaults)), { env: {}, args: [] })
+  for (const values of layers) for (const [path, value] of values) config.set(path, value)
   config.validate({ allowed: 'strict' })
   // Each value is what its schema made of it, and the type is inferred from the schemas.
   return config.getProperties() as Values<T>
@@ -138,7 +129,7 @@ export function merge<T extends Table>(table: T, layers: readonly Layer[]): Valu
 type Camel<Key> = Key extends `${infer Head}_${infer Tail}` ? `${Head}${Capitalize<Camel<Tail>>}` : Key
 
 /** The same values under camel-case keys; what is `null` is `undefined`, as for an option left out. */
-export type CamelKeys<T> = {
+type CamelKeys<T> = {
   readonly [Key in keyof T as Camel<Key> & string]: null extends T[Key] ? Exclude<T[Key], null> | undefined : T[Key]
 }
 

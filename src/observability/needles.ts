@@ -102,7 +102,7 @@ export class Needles {
   }
 }
 
-/** Of the block that ends there. */
+/** The hash of the block that ends there. */
 function hashAt(text: string, end: number): number {
   const hash = (text.charCodeAt(end - 2) * 31 + text.charCodeAt(end - 1)) * 31 + text.charCodeAt(end)
   return hash & (TABLE_SIZE - 1)

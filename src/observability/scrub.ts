@@ -13,7 +13,7 @@ const SHORTEST_SCRUBBED = 4
 /** Top-level keys that the logger itself fills, never from anything that came from outside. */
 const OWN_KEYS = new Set(['level', 'time', 'pid'])
 
-/** What texts are searched for. */
+/** The secrets, prepared for the search. */
 interface Search {
   /** The secrets as they are: they are nearly always absent, and that is quickly known. */
   readonly plain: Needles

@@ -162,7 +162,7 @@ export class Spellings {
   readonly #secrets = new Map<number, Sought[]>()
   readonly #hashes = new Uint8Array(TABLE_SIZE)
   readonly #longest: number
-  /** Of all their characters, as code points and as code units. */
+  /** All characters of the secrets, as code points and as code units. */
   readonly #codes = new Set<number>()
   /** A plus sign may stand for one. */
   readonly hasSpaces: boolean
