@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { type Clock, systemClock } from '../base/clock.ts'
 import { ExpectedError, UsageError } from '../base/errors.ts'
-import { type BrokerAccess, brokerAccess, brokerUrls } from '../config/broker-access.ts'
+import { type BrokerAccess, brokerAccess, brokerUrls } from '../config/broker.ts'
 import { loadConfig } from '../config/load.ts'
 import { findCommand } from '../contract/commands.ts'
 import { peekTransaction } from '../contract/payload.ts'

@@ -3,7 +3,7 @@ import { createInterface } from 'node:readline'
 import * as v from 'valibot'
 import { UsageError } from '../base/errors.ts'
 import { hashPassword } from '../base/secrets.ts'
-import { pagePassword } from '../config/page-access.ts'
+import { pagePassword } from '../config/addresses.ts'
 import { type Body, exitCodes } from './command.ts'
 
 export const printHash: Body<object> = async ({ stdin, print, warn }) => {

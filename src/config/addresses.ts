@@ -1,8 +1,8 @@
-/** Schemas of addresses, topics, hosts, paths and secrets. */
-
+/** Schemas of addresses, topics, hosts, paths, secrets and tokens. */
 import * as v from 'valibot'
+import { isGoodHash, isHash } from '../base/secrets.ts'
 import { withoutSlashes } from '../base/text.ts'
-import { oneOrMore, text } from './schemas.ts'
+import { fixedKeys, oneOrMore, text } from './schemas.ts'
 
 const AUTHORITY = String.raw`(?:\[[0-9A-Fa-f:.]+\]|[^\s/?#@:\[\]]+)(?::\d*)?`
 const PATH = String.raw`(?:/[^\s?#@]*)?`
@@ -132,4 +132,41 @@ export const path = text({
   name: 'path',
   expected: 'the path of a file such as /run/secrets/name',
   pattern: /^[^\p{Cc}]+$/u,
+})
+
+const PASSWORD = 'at least 8 characters in one line, or a hash as hub2mqtt hash-password prints it'
+
+/** Plain text, or a hash of it. */
+export const pagePassword = v.pipe(
+  text({ name: 'secret', expected: PASSWORD, pattern: /^[^\p{Cc}\p{Cs}]{8,4096}$/u }),
+  v.check((given) => !isHash(given) || isGoodHash(given), `expected ${PASSWORD}`),
+)
+
+const TOKEN = 'expected {token: at-least-16-characters, access: read} or access: full'
+
+/** A token of a script. It travels in an HTTP header. */
+export const token = v.pipe(
+  fixedKeys,
+  v.strictObject(
+    {
+      token: v.pipe(v.string(TOKEN), v.regex(/^[\x21-\x7e]{16,512}$/u, TOKEN)),
+      access: v.picklist(['full', 'read'], TOKEN),
+    },
+    TOKEN,
+  ),
+  v.readonly(),
+  v.metadata({ name: 'token', secretOf: ({ token: secret }: { readonly token: string }) => secret }),
+)
+
+/** One that may show the page in a frame. */
+export const ancestor = v.pipe(
+  v.union([v.literal('self'), origin], 'expected self, or an origin such as https://dashboard.lan'),
+  v.metadata({ name: 'origin' }),
+)
+
+export const address = text({
+  name: 'address',
+  quotable: true,
+  expected: 'an IP address such as 192.168.1.10',
+  pattern: /^(?:\d{1,3}(?:\.\d{1,3}){3}|[0-9A-Fa-f]*:[0-9A-Fa-f:.]{1,45})$/u,
 })

@@ -1,10 +1,21 @@
-/** The bridge's broker: the configured one, or one inside this process. */
+/** The bridge's broker: its address and credentials, or one inside this process, and which instance of the bridge uses it. */
+
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { rmSync } from 'node:fs'
+import { connect, createServer, type Server } from 'node:net'
+import { hostname, tmpdir } from 'node:os'
+import { join } from 'node:path'
 import type { Logger } from 'pino'
-import { createTopics } from '../contract/topics.ts'
+import { systemCode } from '../base/failures.ts'
+import { reachable } from '../base/hosts.ts'
+import { readPlain } from '../base/read-plain.ts'
+import { discoveryFilters } from '../contract/discovery.ts'
+import { createTopics, type Topics } from '../contract/topics.ts'
 import type { EmbeddedBroker } from '../mqtt/embedded.ts'
-import { camelKeys } from './camel-keys.ts'
-import { claimInstance } from './instance.ts'
-import type { Config } from './options.ts'
+import type { LinkOptions } from '../mqtt/types.ts'
+import type { Config, Live } from './options.ts'
+import { camelKeys } from './table.ts'
 
 export interface Broker extends AsyncDisposable {
   readonly urls: readonly string[]
@@ -31,4 +42,140 @@ export async function openEmbeddedBroker({ mqtt, discovery }: Config, log: Logge
   const { commandFilters } = createTopics(mqtt.base_topic)
   const watched = { commandFilters, birthTopic: discovery.birth_topic }
   return startEmbeddedBroker({ ...camelKeys(mqtt.embedded), ...watched, username, password }, log)
+}
+
+type Mqtt = Config['mqtt']
+export type BrokerAccess = Pick<
+  LinkOptions,
+  'urls' | 'username' | 'password' | 'protocol' | 'ca' | 'cert' | 'key' | 'rejectUnauthorized' | 'keepaliveMs'
+>
+
+export function brokerAccess(mqtt: Mqtt, urls: readonly string[]): BrokerAccess {
+  const { username, password, protocol, caFile, certFile, keyFile, rejectUnauthorized, keepalive } = camelKeys(mqtt)
+  const pem = (path: string | undefined) => (path === undefined ? undefined : readPlain(path))
+  return {
+    urls,
+    username,
+    password,
+    // Without a configured broker it is the embedded one, which supports no other version.
+    protocol: mqtt.url === null && protocol === 'auto' ? '3.1.1' : protocol,
+    ca: pem(caFile),
+    cert: pem(certFile),
+    key: pem(keyFile),
+    rejectUnauthorized,
+    keepaliveMs: keepalive,
+  }
+}
+
+/** The addresses of a running bridge's broker, the preferred one first; none for an embedded one with a random port. */
+export function brokerUrls({
+  url,
+  embedded: { host, port },
+}: {
+  readonly url: readonly string[] | null
+  readonly embedded: Pick<Mqtt['embedded'], 'host' | 'port'>
+}): readonly string[] {
+  if (url !== null) return url
+  if (port === 0) return []
+  const name = reachable(host)
+  return [`mqtt://${name.includes(':') ? `[${name}]` : name}:${port}`]
+}
+
+/**
+ * How the bridge uses the broker.
+ * @param instance counts the bridges of this machine with the same base topic there
+ * @param further topics of others that it reads, besides its own
+ * @param mayAct whether it may publish more than its own state; default: always
+ */
+export function linkOptions(
+  live: Live & Pick<LinkOptions, 'credentials'>,
+  { urls, instance }: { readonly urls: readonly string[]; readonly instance: number },
+  topics: Topics,
+  further: readonly string[],
+  mayAct: (() => boolean) | undefined,
+): LinkOptions {
+  const { mqtt, discovery } = live.value
+  const held = [...topics.retainedFilters, ...further, ...discoveryFilters(discovery.prefix)]
+  return {
+    ...brokerAccess(mqtt, urls),
+    clientId: clientIdOf(mqtt, topics, instance),
+    stateTopic: topics.of('bridgeState', {}),
+    probeTopic: topics.of('bridgeProbe', {}),
+    subscriptions: [...topics.commandFilters, topics.of('bridgePresence', {}), discovery.birth_topic],
+    heldFilters: held,
+    watchedFilters: held,
+    transientFilters: topics.transientFilters,
+    delaysOnline: (topic) => topic.startsWith(`${topics.base}/`),
+    credentials: live.credentials,
+    mayPublish: mayAct && ((topic) => topic.startsWith(`${topics.base}/bridge/`) || mayAct()),
+    maximumPacketSize: mqtt.url === null ? mqtt.embedded.max_payload : undefined,
+  }
+}
+
+/** Two members of a fleet with one name cannot be connected at once: the broker disconnects the first. */
+function clientIdOf({ client_id }: Mqtt, { base, member }: Topics, instance: number): string {
+  if (member === null) return client_id ?? stableClientId(base, instance)
+  return `${client_id ?? `hub2mqtt-${markOf(base)}`}-${member}`
+}
+
+/**
+ * The same after a restart, so that the broker closes a connection that a crash left half open. It differs between
+ * machines, and between processes on one machine, because clients with the same id disconnect each other.
+ */
+function stableClientId(base: string, instance: number): string {
+  const mark = markOf(`${hostname()}\n${base}`)
+  return instance === 0 ? `hub2mqtt-${mark}` : `hub2mqtt-${mark}-${instance}`
+}
+
+const markOf = (text: string) => createHash('sha256').update(text).digest('hex').slice(0, 12)
+
+/** More instances than anyone runs. Further instances share the last number. */
+const MAX_INSTANCES = 64
+
+export interface Instance extends AsyncDisposable {
+  /** 0 for the first process, 1 for one that starts while the first runs, and so on. */
+  readonly number: number
+}
+
+/**
+ * Claims the lowest number that no other process of this machine holds under `name`. It is free again when the process
+ * ends, however it ends, so that a restart gets the same one. Where the system refuses local sockets, it is 0.
+ */
+export async function claimInstance(name: string, platform: NodeJS.Platform = process.platform): Promise<Instance> {
+  const mark = createHash('sha256').update(name).digest('hex').slice(0, 24)
+  for (let number = 0; number < MAX_INSTANCES; number += 1) {
+    const server = await hold(pathOf(`hub2mqtt-${mark}-${number}`, platform))
+    if (server === 'refused') return unheld(0)
+    if (server !== 'taken') return { number, [Symbol.asyncDispose]: async () => void server.close() }
+  }
+  return unheld(MAX_INSTANCES)
+}
+
+const unheld = (number: number): Instance => ({ number, [Symbol.asyncDispose]: async () => undefined })
+
+/** Linux and Windows have names that end with the process; elsewhere a crash leaves a file behind. */
+function pathOf(name: string, platform: NodeJS.Platform): string {
+  if (platform === 'linux') return `\0${name}`
+  return platform === 'win32' ? `\\\\.\\pipe\\${name}` : join(tmpdir(), `${name}.sock`)
+}
+
+async function hold(path: string): Promise<Server | 'taken' | 'refused'> {
+  const held = await listen(path)
+  if (held !== 'taken' || !path.startsWith('/') || (await isAlive(path))) return held
+  rmSync(path, { force: true })
+  return await listen(path)
+}
+
+async function listen(path: string): Promise<Server | 'taken' | 'refused'> {
+  const server = createServer((socket) => socket.destroy()).unref()
+  const failed = await once(server.listen({ path, exclusive: true }), 'listening').then(() => undefined, systemCode)
+  return failed === undefined ? server : failed === 'EADDRINUSE' ? 'taken' : 'refused'
+}
+
+/** Whether a process still listens there. */
+async function isAlive(path: string): Promise<boolean> {
+  const socket = connect(path)
+  const failed = await once(socket, 'connect').then(() => undefined, systemCode)
+  socket.destroy()
+  return failed === undefined
 }

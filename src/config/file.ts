@@ -1,7 +1,9 @@
 /** Reads a configuration file, YAML or JSON, into maps: no prototype to pollute, and every key's line is known. */
 import { createRequire } from 'node:module'
-import type { Document, LineCounter, ParsedNode } from 'yaml'
+import { dirname, resolve } from 'node:path'
+import type { Document, LineCounter } from 'yaml'
 import type { Mistakes } from './mistakes.ts'
+import type { Source } from './sources.ts'
 
 /** The keys that lead to a value; a number counts the items of a list from 0. */
 export type Keys = readonly (string | number)[]
@@ -9,13 +11,9 @@ export type FileMap = ReadonlyMap<unknown, unknown>
 /** Returns a text file's content, or throws with a `code` such as `ENOENT`. */
 export type ReadFile = (path: string) => string
 
-export interface ConfigFile {
-  readonly path?: string
+export interface ConfigFile extends Source {
   /** Whether it contains only comments. */
   readonly isEmpty: boolean
-  readonly root: FileMap
-  /** `hub2mqtt.yaml line 3`, for the end of a path, or as far as the file has it; its name alone for nothing of it. */
-  where(keys: Keys): string
 }
 
 /** How an option is written in a file: `mqtt: { url: … }` in YAML, `"mqtt": { "url": … }` in JSON. */
@@ -24,7 +22,7 @@ export const example = (path: string | undefined, keys: readonly string[]): stri
 
 export const isJson = (path: string | undefined): boolean => path?.endsWith('.json') === true
 
-export const noFile: ConfigFile = { isEmpty: false, root: new Map(), where: () => '' }
+export const noFile: ConfigFile = { isEmpty: false, root: new Map(), where: () => '', resolvePath: (path) => path }
 
 /** Enough for repeated blocks, too few to exhaust memory. */
 const MAX_ALIASES = 50
@@ -36,7 +34,7 @@ const REASONS: Readonly<Record<string, string>> = {
   EISDIR: 'it is a directory',
   EFBIG: 'it is larger than 1 MiB',
   NOT_PLAIN: 'it is not a plain file',
-  // A socket says so when it is opened, and what only looks like a plain file when it is read.
+  // For a socket when it is opened, and for what only looks like a plain file when it is read.
   ENXIO: 'it is not a plain file',
   EAGAIN: 'it is not a plain file',
 }
@@ -66,51 +64,31 @@ const SYNTAX: Readonly<Record<string, string>> = {
 }
 
 const NOT_YAML = 'this is not valid YAML or JSON; look for a missing quote, colon or space here'
-/** Of JSON too; everything else is a part of YAML that JSON lacks. */
+/** These faults occur in JSON too; everything else is a part of YAML that JSON lacks. */
 const IN_JSON: ReadonlySet<string> = new Set([TWICE, TOO_DEEP])
 const NOT_JSON = 'this is not valid JSON; look for a missing quote, comma or bracket here'
 
-/** What is wrong, in the words of what a file is to hold. */
-const inWordsOf = (path: string, reason: string): string => (isJson(path) && !IN_JSON.has(reason) ? NOT_JSON : reason)
-
 const require = createRequire(import.meta.url)
-let parser: typeof import('yaml') | undefined
 /** Loads the parser on demand: a configuration by environment alone does not need it. */
-function yaml() {
-  const loaded: typeof import('yaml') = parser ?? require('yaml')
-  parser = loaded
-  return loaded
-}
+const yaml = (): typeof import('yaml') => require('yaml')
 
-function parseText(text: string, path: string, mistakes: Mistakes): { doc: Document; lines: LineCounter } | undefined {
-  const { LineCounter, parseDocument } = yaml()
-  const lines = new LineCounter()
-  let doc: Document.Parsed<ParsedNode>
+/** `undefined` if the parser, which recurses for each level of a list, has overflowed the stack. */
+function documentOf(text: string, lineCounter: LineCounter): Document.Parsed | undefined {
   const { stackTraceLimit } = Error
   try {
     // It creates an error for each mistake, perhaps thousands; their stack traces take longer than everything else.
     Error.stackTraceLimit = 0
     // The parser compares each key with all others, which is slow for thousands of keys.
-    doc = parseDocument(text, { lineCounter: lines, prettyErrors: false, uniqueKeys: false, stringKeys: true })
+    return yaml().parseDocument(text, { lineCounter, prettyErrors: false, uniqueKeys: false, stringKeys: true })
   } catch {
-    // The parser recurses for each level of a list, until the stack overflows.
-    mistakes.add(path, TOO_DEEP)
     return undefined
   } finally {
     Error.stackTraceLimit = stackTraceLimit
   }
-  // One mistake often causes misleading errors further down; a duplicate key does not.
-  const slips = [...doc.errors, ...doc.warnings].map(({ code, pos: [at] }) => ({ code, at }))
-  const wrong = slips.length > 0 ? slips.slice(0, 1) : repeatedKeys(doc).map((at) => ({ code: 'DUPLICATE_KEY', at }))
-  for (const { code, at } of wrong) {
-    const { line, col } = lines.linePos(at)
-    mistakes.add(`${path} line ${line}, column ${col}`, inWordsOf(path, SYNTAX[code] ?? NOT_YAML))
-  }
-  return wrong.length === 0 ? { doc, lines } : undefined
 }
 
-/** Where keys stand that their map has already. */
-function repeatedKeys(doc: Document.Parsed<ParsedNode>): number[] {
+/** The positions of keys that their map has already. */
+function repeatedKeys(doc: Document.Parsed): number[] {
   const { isScalar, visit } = yaml()
   const found: number[] = []
   visit(doc, {
@@ -139,6 +117,41 @@ function faultOf(value: unknown, above: readonly unknown[] = []): string | undef
     .find((fault) => fault !== undefined)
 }
 
+interface Fault {
+  readonly reason: string
+  /** ` line 3, column 1`; empty for the whole file. */
+  readonly at: string
+}
+
+interface Parsed {
+  readonly doc: Document
+  readonly lines: LineCounter
+  readonly root: unknown
+}
+
+function parse(text: string): Parsed | readonly Fault[] {
+  const lines = new (yaml().LineCounter)()
+  const doc = documentOf(text, lines)
+  if (doc === undefined) return [{ reason: TOO_DEEP, at: '' }]
+  // One mistake often causes misleading errors further down; a duplicate key does not.
+  const slips = [...doc.errors, ...doc.warnings].map(({ code, pos: [at] }) => ({ code, at }))
+  const wrong = slips.length > 0 ? slips.slice(0, 1) : repeatedKeys(doc).map((at) => ({ code: 'DUPLICATE_KEY', at }))
+  if (wrong.length > 0) {
+    return wrong.map(({ code, at }) => {
+      const { line, col } = lines.linePos(at)
+      return { reason: SYNTAX[code] ?? NOT_YAML, at: ` line ${line}, column ${col}` }
+    })
+  }
+  try {
+    const root: unknown = doc.toJS({ mapAsMap: true, maxAliasCount: MAX_ALIASES })
+    const reason = faultOf(root)
+    return reason === undefined ? { doc, lines, root } : [{ reason, at: '' }]
+  } catch (error) {
+    const tooMany = error instanceof Error && error.message.startsWith('Excessive alias count')
+    return [{ reason: tooMany ? 'its aliases (*name) multiply too often; write the values out' : BAD_ALIAS, at: '' }]
+  }
+}
+
 /**
  * Reads the file. If it has mistakes, adds them to `mistakes` and returns `undefined`.
  * @param required - Whether it must exist; otherwise a missing file counts as empty.
@@ -149,40 +162,30 @@ export function readConfigFile(
   mistakes: Mistakes,
   required = true,
 ): ConfigFile | undefined {
+  const resolvePath = (name: string) => resolve(dirname(path), name)
+  const empty = { path, isEmpty: true, root: new Map(), where: () => path, resolvePath }
   let text: string
   try {
     text = readFile(path)
   } catch (error) {
-    if (!required && readFailure(error) === REASONS['ENOENT']) return emptyFile(path)
+    if (!required && readFailure(error) === REASONS['ENOENT']) return empty
     mistakes.add(path, `the configuration file cannot be read: ${readFailure(error)}`)
     return undefined
   }
-  const parsed = parseText(text.replace(/^\uFEFF/, ''), path, mistakes)
-  if (parsed === undefined) return undefined
-  const { doc, lines } = parsed
-  let root: unknown
-  try {
-    root = doc.toJS({ mapAsMap: true, maxAliasCount: MAX_ALIASES })
-  } catch (error) {
-    const tooMany = error instanceof Error && error.message.startsWith('Excessive alias count')
-    const reason = tooMany ? 'its aliases (*name) multiply too often; write the values out' : BAD_ALIAS
-    mistakes.add(path, inWordsOf(path, reason))
+  const parsed = parse(text.replace(/^\uFEFF/, ''))
+  if (!('root' in parsed)) {
+    const inJson = (reason: string) => (IN_JSON.has(reason) ? reason : NOT_JSON)
+    for (const { reason, at } of parsed) mistakes.add(path + at, isJson(path) ? inJson(reason) : reason)
     return undefined
   }
-  const fault = faultOf(root)
-  if (fault !== undefined) {
-    mistakes.add(path, inWordsOf(path, fault))
-    return undefined
+  const { doc, lines, root } = parsed
+  if (root === null || root === undefined) return empty
+  if (root instanceof Map) {
+    return { path, isEmpty: false, root, where: (keys) => `${path}${lineOf(doc, lines, keys)}`, resolvePath }
   }
-  if (root === null || root === undefined) return emptyFile(path)
-  if (!(root instanceof Map)) {
-    mistakes.add(path, `expected options with their values, such as ${example(path, ['hubs', 'home', 'url'])}`)
-    return undefined
-  }
-  return { path, isEmpty: false, root, where: (keys) => `${path}${lineOf(doc, lines, keys)}` }
+  mistakes.add(path, `expected options with their values, such as ${example(path, ['hubs', 'home', 'url'])}`)
+  return undefined
 }
-
-const emptyFile = (path: string): ConfigFile => ({ path, isEmpty: true, root: new Map(), where: () => path })
 
 function lineOf(doc: Document, lines: LineCounter, keys: Keys): string {
   for (const length of keys.keys()) {

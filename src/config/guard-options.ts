@@ -3,7 +3,7 @@ import * as v from 'valibot'
 import { isCron, isTimeZone } from '../base/cron.ts'
 import { MAX_HISTORY } from '../contract/guard.ts'
 import { boolean, choice, duration, integer, list, map, size, text } from './schemas.ts'
-import { defineOptions } from './table.ts'
+import { liveOptions } from './table.ts'
 
 export const appPattern = text({
   name: 'pattern',
@@ -41,156 +41,133 @@ const webProbe = text({
   pattern: /^\/[!-~]{0,200}(?: [1-5]\d\d)?$/,
 })
 
-/** Which apps the guardian watches, and when it updates them. */
-export const guardOptions = defineOptions({
+/** Which apps the guardian watches, and when it updates them; all of it changes while running. */
+export const guardOptions = liveOptions({
   'guard.watch': {
     doc: 'Apps that the guardian restarts, by id; `*` stands for any characters, `?` for one. Without any, the guardian is off.',
     schema: list(appPattern),
     default: [],
     example: ['*'],
-    live: true,
   },
   'guard.ignore': {
     doc: 'Apps that the guardian ignores; wins over `guard.watch`.',
     schema: list(appPattern),
     default: [],
     example: ['com.example.experiment'],
-    live: true,
   },
   'guard.backoff': {
     doc: 'Delay before the first restart of an app; it doubles with each further restart.',
     schema: duration('1s', '1h'),
     default: '10s',
-    live: true,
   },
   'guard.backoff_max': {
     doc: 'The longest delay before a restart.',
     schema: duration('1s', '24h'),
     default: '10m',
-    live: true,
   },
   'guard.max_restarts': {
     doc: 'Restarts of an app within `guard.window` after which the guardian gives up, until the app has run for an hour, has a new version, or a command resets the count.',
     schema: integer(1, 100),
     default: 5,
-    live: true,
   },
   'guard.window': {
     doc: 'See `guard.max_restarts`.',
     schema: duration('1s', '24h'),
     default: '30m',
-    live: true,
   },
   'guard.quiet_hours': {
     doc: 'Time of day in which the guardian only watches.',
     schema: quietHours,
     default: null,
     example: '23:00-07:00',
-    live: true,
   },
   'guard.time_zone': {
     doc: "Time zone of `guard.quiet_hours` and `guard.schedule`; default: the machine's.",
     schema: timeZone,
     default: null,
     example: 'Europe/Berlin',
-    live: true,
   },
   'guard.memory_limit': {
     doc: 'Memory limit by app, above which it is restarted.',
     schema: byPattern(size('1MiB', '65536MiB'), '{com.athom.hue: 120MiB}'),
     default: new Map(),
     example: { 'com.athom.hue': '120MiB' },
-    live: true,
   },
   'guard.cpu_limit': {
     doc: 'CPU limit by app in per cent of one core, above which it is restarted.',
     schema: byPattern(integer(1, 1600), '{com.athom.hue: 80}'),
     default: new Map(),
     example: { 'com.athom.hue': 80 },
-    live: true,
   },
   'guard.change_limit': {
     doc: 'Time by app after which a running app without any change, also of its usage, is restarted.',
     schema: byPattern(duration('1m', '720h'), '{com.athom.hue: 2h}'),
     default: new Map(),
     example: { 'com.athom.hue': '2h' },
-    live: true,
   },
   'guard.probe': {
     doc: "Path of the app's own web API by app, requested with GET at each read of the list, and the expected status if it is not 200 to 299.",
     schema: byPattern(webProbe, '{com.athom.hue: /status}'),
     default: new Map(),
     example: { 'com.athom.hue': '/status', 'com.example.bridge': '/login 401' },
-    live: true,
   },
   'guard.for_reads': {
     doc: 'Number of consecutive reads of the list after which an app counts as above a limit, silent, or failing its probe.',
     schema: integer(1, 1000),
     default: 3,
-    live: true,
   },
   'guard.silent': {
     doc: 'Apps that are restarted if the hub stops reporting their usage, but reports that of other apps. Others get an entry in `attention`.',
     schema: list(appPattern),
     default: [],
     example: ['com.athom.hue'],
-    live: true,
   },
   'guard.schedule': {
     doc: 'Scheduled restarts, as cron expressions by app; on each hub one app after the other.',
     schema: byPattern(cron, '{com.athom.hue: "0 4 * * 1"}'),
     default: new Map(),
     example: { 'com.athom.hue': '0 4 * * 1' },
-    live: true,
   },
   'guard.history': {
     doc: 'Number of events of an app in its history.',
     schema: integer(1, MAX_HISTORY),
     default: 20,
-    live: true,
   },
   'updates.policy': {
     doc: 'Whether the guardian updates apps: `manual`: never; `window`: in a window, one after the other.',
     schema: choice(['manual', 'window']),
     default: 'manual',
-    live: true,
   },
   'updates.window.start': {
     doc: 'Start of the window, as a cron expression.',
     schema: cron,
     default: null,
     example: '0 4 * * *',
-    live: true,
   },
   'updates.window.length': {
     doc: 'Length of the window; an update that has started is completed.',
     schema: duration('1m', '24h'),
     default: '2h',
-    live: true,
   },
   'updates.time_zone': {
     doc: "Time zone of the window; default: the machine's.",
     schema: timeZone,
     default: null,
     example: 'Europe/Berlin',
-    live: true,
   },
   'updates.hold_days': {
     doc: 'Number of days that the bridge must have seen a version on offer before it is installed. Hubs that do not report versions are skipped.',
     schema: integer(0, 365),
     default: 0,
-    live: true,
   },
   'updates.backup': {
     doc: 'Whether the hub makes a backup before an update; if that fails, the update is not made.',
     schema: boolean,
     default: false,
-    live: true,
   },
   'updates.off_when_bad': {
     doc: 'Whether automatic updates of an app are turned off when it crashes three times within 30 minutes after an update.',
     schema: boolean,
     default: false,
-    live: true,
   },
 })

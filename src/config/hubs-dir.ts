@@ -1,35 +1,28 @@
-/** A folder with one file for each hub: `<name>.yaml`, `.yml` or `.json`, with the hub's options at its top. */
+/** A folder with one file for each hub, `<name>.yaml`, `.yml` or `.json`, with the hub's options at its top: read, and watched. */
+import { readdir, stat } from 'node:fs/promises'
 import { basename, extname, join } from 'node:path'
 import * as v from 'valibot'
-import { type ConfigFile, type FileMap, type ReadFile, readConfigFile, readFailure } from './file.ts'
-import type { Mistakes } from './mistakes.ts'
+import { type Clock, sleep } from '../base/clock.ts'
+import { type ConfigFile, readConfigFile, readFailure } from './file.ts'
 import { EXPECTED_NAME, hubName } from './options.ts'
+import type { Reading } from './read.ts'
 
 /** Returns the names in a folder, or throws with a `code` such as `ENOENT`. */
 export type ReadFolder = (path: string) => readonly string[]
 
-export interface HubFile {
-  readonly name: string
-  /** As if its options stood below `hubs` and the hub's name. */
-  readonly file: ConfigFile
-  readonly options: FileMap
-}
-
 const KINDS = ['.yaml', '.yml', '.json']
 
 /** The files in the order of their names. Other files, and names that begin with a dot, are ignored. */
-export function hubFilesIn(names: readonly string[]): string[] {
+function hubFilesIn(names: readonly string[]): string[] {
   return names.filter((name) => !name.startsWith('.') && KINDS.includes(extname(name))).toSorted()
 }
 
-interface FolderRequest {
-  readonly readFolder: ReadFolder
-  readonly readFile: ReadFile
-  readonly mistakes: Mistakes
-}
-
-/** Adds what is wrong with the folder or a file to `mistakes`. */
-export function readHubsDir(folder: string, { readFolder, readFile, mistakes }: FolderRequest): HubFile[] {
+/** The hubs by name, each as if its options stood below `hubs` and its name; adds what is wrong with the folder or a file. */
+export function readHubsDir(
+  folder: string,
+  readFolder: ReadFolder,
+  { readFile, mistakes }: Pick<Reading, 'readFile' | 'mistakes'>,
+): (readonly [name: string, file: ConfigFile])[] {
   let names: string[]
   try {
     names = hubFilesIn(readFolder(folder))
@@ -45,11 +38,64 @@ export function readHubsDir(folder: string, { readFolder, readFile, mistakes }: 
       return []
     }
     const file = readConfigFile(path, readFile, mistakes)
-    return file === undefined ? [] : [{ name, options: file.root, file: below(file, name) }]
+    if (file === undefined) return []
+    const root = new Map([['hubs', new Map([[name, file.root]])]])
+    return [[name, { ...file, root, where: (keys) => file.where(keys.slice(2)) }] as const]
   })
 }
 
-function below(file: ConfigFile, name: string): ConfigFile {
-  const root: FileMap = new Map([['hubs', new Map([[name, file.root]])]])
-  return { ...file, root, where: (keys) => file.where(keys.slice(2)) }
+/** The polling interval. */
+export const LOOK_MS = 10_000
+
+interface Watched {
+  readonly folder: string
+  /** When its files were read last, in epoch milliseconds of the system, as the times of files are; default: just now. */
+  readonly readAt?: number | undefined
+}
+
+/** Calls `onChange` after files were added, removed or written since `readAt`, until the signal aborts. */
+export async function watchFolder(
+  { folder, readAt = Number.POSITIVE_INFINITY }: Watched,
+  onChange: () => void,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<void> {
+  let known = await look(folder)
+  if (known.changedAt > readAt && !signal.aborted) onChange()
+  for (;;) {
+    await sleep(clock, LOOK_MS, signal)
+    if (signal.aborted) return
+    const now = await look(folder)
+    if (signal.aborted) return
+    if (now.stamps !== known.stamps) onChange()
+    known = now
+  }
+}
+
+/** A fingerprint of the folder, and the time of the last change in epoch milliseconds. */
+interface Look {
+  readonly stamps: string
+  readonly changedAt: number
+}
+
+async function look(folder: string): Promise<Look> {
+  try {
+    // A file that comes or goes changes the folder, too.
+    const { mtimeMs } = await stat(folder)
+    const files = await Promise.all(hubFilesIn(await readdir(folder)).map((name) => lookAt(join(folder, name))))
+    const changedAt = files.reduce((latest, file) => Math.max(latest, file.changedAt), mtimeMs)
+    return { stamps: files.map(({ stamps }) => stamps).join('\n'), changedAt }
+  } catch {
+    // The reload says why it cannot be read.
+    return { stamps: 'unreadable', changedAt: 0 }
+  }
+}
+
+async function lookAt(file: string): Promise<Look> {
+  try {
+    const { mtimeMs, size, ino } = await stat(file)
+    return { stamps: `${file} ${mtimeMs} ${size} ${ino}`, changedAt: mtimeMs }
+  } catch {
+    return { stamps: `${file} unreadable`, changedAt: 0 }
+  }
 }

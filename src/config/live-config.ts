@@ -6,7 +6,7 @@ import type { Credentials } from '../mqtt/types.ts'
 import type { Loaded } from './load.ts'
 import { ConfigError } from './mistakes.ts'
 import type { Config, Live } from './options.ts'
-import { differences, takeOver } from './take-over.ts'
+import { differences, takeOver } from './reload.ts'
 
 /** Reads the configuration from its sources. @throws {ConfigError} */
 export type Load = () => Loaded

@@ -1,27 +1,17 @@
 /** Combines file and environment into one checked value, or returns all mistakes. */
 import { readdirSync } from 'node:fs'
-import { dirname, resolve } from 'node:path'
 import { systemClock } from '../base/clock.ts'
 import { readPlainText } from '../base/read-plain.ts'
-import { isExposed } from './exposure.ts'
 import { type ConfigFile, noFile, type ReadFile, readConfigFile } from './file.ts'
 import { readHubs } from './hubs.ts'
 import { type ReadFolder, readHubsDir } from './hubs-dir.ts'
 import { ConfigError, Mistakes } from './mistakes.ts'
 import { CONFIG_VARIABLE, type Config, HUB_NAME_VARIABLE, httpOptions, hubOptions, options } from './options.ts'
 import { type Reading, readTable } from './read.ts'
-import { checkRemoved } from './removed.ts'
-import { rules } from './rules.ts'
-import {
-  type Environment,
-  environmentSource,
-  fileSource,
-  ownEnvironment,
-  protectSecrets,
-  type Source,
-} from './sources.ts'
+import { checkRules } from './rules.ts'
+import { type Environment, environmentSource, ownEnvironment, protectSecrets, type Source, valueIn } from './sources.ts'
 import { environmentName, fileKey, fileKeys, type Table, type Values } from './table.ts'
-import { checkKeys, checkVariables } from './unknown.ts'
+import { checkKeys, checkRemoved, checkVariables } from './unknown.ts'
 
 export interface LoadOptions {
   /** Path of the configuration file (`--config`); default: what `HUB2MQTT_CONFIG` says, else no file. */
@@ -31,8 +21,6 @@ export interface LoadOptions {
   readonly readFile?: ReadFile
   /** Names what is in a folder; default: on disk. */
   readonly readFolder?: ReadFolder
-  /** Whether every user of the machine may read a file; default: as its mode says. */
-  readonly isExposed?: (path: string) => boolean
   /** Whether a configuration without a hub is a mistake; default true. */
   readonly requireHub?: boolean
   /** Whether a file that is not there is a mistake, and not an empty one; default true. */
@@ -47,7 +35,7 @@ export interface Loaded {
   readonly path: string | null
   /** Whether the file exists and is empty. */
   readonly fileIsEmpty: boolean
-  /** How many files the folder of `hubs_dir` has; `null` where none is named, or it cannot be read. */
+  /** How many files the folder of `hubs_dir` has; `null` if none is named or it cannot be read. */
   readonly hubFiles: number | null
   /** When reading began, in epoch milliseconds of the system. */
   readonly readAt: number
@@ -70,8 +58,8 @@ interface Opened {
   /** Whether the file, if there is one, could be read. */
   readonly readable: boolean
   readonly env: Environment
-  readonly inFile: (path: string) => string
-  readonly inEnv: (path: string) => string
+  /** File and environment, for the options at the top of the configuration. */
+  readonly sources: readonly Source[]
   readonly reading: Reading
 }
 
@@ -81,49 +69,35 @@ export function configFileOf({ file, env }: LoadOptions): string | null {
 }
 
 /** File and environment, unchecked. */
-function open({ file: named, env: given, readFile, isExposed: exposed, requireFile }: LoadOptions): Opened {
+function open(request: LoadOptions): Opened {
+  const { readFile = readPlainText, requireFile } = request
   const mistakes = new Mistakes()
-  const reading: Reading = {
-    mistakes,
-    readFile: readFile ?? readPlainText,
-    secrets: new Set(),
-    warnings: [],
-    isExposed: exposed ?? isExposed,
-  }
-  const env = ownEnvironment(given)
-  const path = configFileOf({ file: named, env: given }) ?? undefined
-  const read = path === undefined ? noFile : readConfigFile(path, reading.readFile, mistakes, requireFile)
-  const folder = path === undefined ? '.' : dirname(path)
+  const env = ownEnvironment(request.env)
+  const path = configFileOf(request)
+  const read = path === null ? noFile : readConfigFile(path, readFile, mistakes, requireFile)
+  const file = read ?? noFile
   return {
-    file: read ?? noFile,
+    file,
     readable: read !== undefined,
     env,
-    inFile: (name) => resolve(folder, name),
-    inEnv: (name) => resolve(name),
-    reading,
+    sources: [file, environmentSource(env, options)],
+    reading: { mistakes, readFile, secrets: new Set(), warnings: [] },
   }
-}
-
-function sourcesOf({ file, env, inFile, inEnv }: Opened): Source[] {
-  return [
-    fileSource(file, { at: [], resolvePath: inFile }),
-    environmentSource(env, { prefix: '', at: [], resolvePath: inEnv }),
-  ]
 }
 
 /** The options at the top of the configuration, or a part of them. */
-function readTop<T extends Table>(table: T, opened: Opened): Values<T> {
-  const values = readTable({ table, sources: sourcesOf(opened), reading: opened.reading })
+function readTop<T extends Table>(table: T, { sources, reading }: Omit<Opened, 'file'>): Values<T> {
+  const values = readTable({ table, sources, reading })
   if (values === undefined) throw new Error('an option at the top of the configuration is required: it needs a default')
   return values
 }
 
-/** `undefined` where no folder is named. */
-function readHubFiles({ readFolder = (path) => readdirSync(path) }: LoadOptions, opened: Opened) {
+/** The hubs with a file of their own; `undefined` if no folder is named. */
+function readFolderOf({ readFolder = (path) => readdirSync(path) }: LoadOptions, opened: Opened) {
   // A mistake in the option itself is reported with all others.
   const quiet = { ...opened, reading: { ...opened.reading, mistakes: new Mistakes() } }
   const { hubs_dir } = readTop({ hubs_dir: options.hubs_dir }, quiet)
-  return hubs_dir === null ? undefined : readHubsDir(hubs_dir, { readFolder, ...opened.reading })
+  return hubs_dir === null ? undefined : readHubsDir(hubs_dir, readFolder, opened.reading)
 }
 
 /**
@@ -138,25 +112,24 @@ export function loadConfig(request: LoadOptions): Loaded {
   // An unreadable file may have named the hubs: their absence is then not a second mistake.
   const required = readable && request.requireHub !== false
   if (file.isEmpty && request.requireContent) mistakes.add(file.path ?? '', 'the configuration file is empty by now')
-  const files = readHubFiles(request, opened)
-  for (const root of [file.root, ...(files ?? []).map((hub) => hub.file.root)]) {
-    protectSecrets(root, env, [hubOptions, options], mistakes)
-  }
-  checkRemoved(sourcesOf(opened), reading)
+  const folder = readFolderOf(request, opened)
+  const files = [file, ...(folder ?? []).map(([, hubFile]) => hubFile)]
+  for (const { root } of files) protectSecrets(root, env, [hubOptions, options], mistakes)
+  checkRemoved(file, env, reading)
   checkVariables(env, variables, mistakes)
-  checkKeys(file.root, { file, table: options, at: [], also: ['hubs'], mistakes })
-  const hubs = readHubs({ ...opened, files, required })
+  checkKeys(file, { table: options, also: ['hubs'], mistakes })
+  const hubs = readHubs({ file, env, reading, folder, required })
   const config = { ...readTop(options, opened), hubs }
-  const warnings = [...checkRules(config, mistakes), ...reading.warnings]
+  const broken = checkRules(config, (path) => mistakes.concerns(path))
+  for (const line of broken.mistakes) mistakes.addLine(line)
   if (mistakes.lines.length > 0) throw new ConfigError(mistakes.lines)
-  const hubFiles = files?.length ?? null
   return {
     config,
     path: file.path ?? null,
     secrets: [...reading.secrets],
-    warnings,
+    warnings: [...broken.warnings, ...reading.warnings],
     fileIsEmpty: file.isEmpty,
-    hubFiles,
+    hubFiles: folder?.length ?? null,
     readAt,
   }
 }
@@ -182,19 +155,8 @@ export function loadHttpConfig(request: LoadOptions): Values<typeof httpOptions>
 
 /** Whether the page has a password, without reading it. */
 export function hasPassword(request: LoadOptions): boolean {
-  const sources = sourcesOf(open(request))
-  const { schema } = options['http.password']
-  return ['http.password', fileKey('http.password')].some((path) => sources.some((one) => one.find(path, schema)))
-}
-
-function checkRules(config: Omit<Config, 'hubs'>, mistakes: Mistakes): string[] {
-  const warnings: string[] = []
-  const broken: string[] = []
-  for (const { paths, severity, check } of rules) {
-    if (paths.some((path) => mistakes.concerns(path))) continue
-    const line = check(config)
-    if (line !== undefined) (severity === 'mistake' ? broken : warnings).push(line)
-  }
-  for (const line of broken) mistakes.addLine(line)
-  return warnings
+  const { sources } = open(request)
+  return ['http.password', fileKey('http.password')].some((path) =>
+    sources.some((source) => valueIn(source, path) !== undefined),
+  )
 }

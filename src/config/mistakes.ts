@@ -1,6 +1,6 @@
 /** Collects the mistakes of a configuration, to report all of them at once, without secrets. */
-
 import { UsageError } from '../base/errors.ts'
+import type { Keys } from './file.ts'
 
 /** The configuration cannot be used. The process exits before it opens anything. */
 export class ConfigError extends UsageError {
@@ -50,6 +50,17 @@ export class Mistakes {
   /** A name from the file; `undefined` for an unusual one, which may hold a secret: YAML reads `api_key:abc` as a key. */
   name(written: string): string | undefined {
     return PLAIN_NAME.test(written) && !this.#tells(written) ? written : undefined
+  }
+
+  /** `["com.athom.hue"].brightness item 2`; a name that may not be repeated is `[…]`. */
+  describeKeys(keys: Keys): string {
+    const described = keys.map((key) => {
+      if (typeof key === 'number') return ` item ${key + 1}`
+      const name = this.name(key)
+      if (name === undefined) return '[…]'
+      return /^\w+$/.test(name) ? `.${name}` : `[${JSON.stringify(name)}]`
+    })
+    return described.join('')
   }
 
   #tells(text: string): boolean {

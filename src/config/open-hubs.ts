@@ -9,8 +9,8 @@ import { Hub } from '../hub/hub.ts'
 import type { HubCall } from '../hub/proven-hub.ts'
 import { Pulse } from '../hub/pulse.ts'
 import { connectGate } from '../hub/session.ts'
-import { camelKeys } from './camel-keys.ts'
 import type { HubConfig, Live } from './options.ts'
+import { camelKeys } from './table.ts'
 
 export interface OpenHub extends BridgedHub {
   readonly pulse: Pulse

@@ -2,14 +2,25 @@
 import * as v from 'valibot'
 import { LOG_FORMATS, LOG_LEVELS } from '../contract/log-levels.ts'
 import { COMMAND_SELECTORS } from '../contract/permissions.ts'
-import { apiKey, brokerUrls, host, hubUrl, password, path, publicUrl, topicPrefix } from './addresses.ts'
-import { callRule } from './call-rules.ts'
+import {
+  address,
+  ancestor,
+  apiKey,
+  brokerUrls,
+  host,
+  hubUrl,
+  pagePassword,
+  password,
+  path,
+  publicUrl,
+  token,
+  topicPrefix,
+} from './addresses.ts'
 import { fleetOptions } from './fleet-options.ts'
 import { appPattern, guardOptions } from './guard-options.ts'
-import { address, ancestor, pagePassword, token } from './page-access.ts'
 import { boolean, choice, duration, integer, label, list, map, size } from './schemas.ts'
-import { publishedSetting, settingName } from './settings.ts'
-import { defineOptions, type Values } from './table.ts'
+import { callRule, publishedSetting, settingName } from './settings.ts'
+import { defineOptions, liveOptions, type Values } from './table.ts'
 
 /** A command's name, or its target and its name. */
 const command = choice(['*', ...COMMAND_SELECTORS], '[command](#commands)')
@@ -96,19 +107,13 @@ export const httpOptions = defineOptions({
   },
 })
 
-/** Who may use the page and its API; a program beside the daemon does not need these. */
-const pageOptions = defineOptions({
-  'http.page': {
-    doc: 'Whether to serve the page and its API; health and metrics are always served.',
-    schema: boolean,
-    default: true,
-  },
+/** Who may use the page and its API; a program beside the daemon does not need these. All of it changes while running. */
+const pageOptions = liveOptions({
   'http.public_url': {
     doc: 'Address of the page for browsers: Home Assistant then links to it and shows icons of apps. These icons then need no login.',
     schema: publicUrl,
     default: null,
     example: 'https://home.example.org/hub2mqtt',
-    live: true,
   },
   'http.password': {
     doc: 'Password of the page: text, or the output of `hub2mqtt hash-password`. Without one, only this machine may use the page, if `http.host` is loopback; changes need the start-up token.',
@@ -116,7 +121,6 @@ const pageOptions = defineOptions({
     default: null,
     sensitive: true,
     example: 'put-the-password-here',
-    live: true,
   },
   'http.tokens': {
     doc: 'Tokens for scripts, each under a name: `full` may do everything, `read` may only read.',
@@ -124,27 +128,23 @@ const pageOptions = defineOptions({
     default: new Map(),
     sensitive: true,
     example: { grafana: { token: 'put-a-random-token-here', access: 'read' } },
-    live: true,
   },
   'http.frame_ancestors': {
     doc: 'Origins of web pages that may show the page in a frame; `self` for its own origin.',
     schema: list(ancestor),
     default: [],
     example: ['https://dashboard.lan'],
-    live: true,
   },
   'http.trusted_proxies': {
     doc: 'Addresses of reverse proxies whose `X-Forwarded-For`, `-Host` and `-Proto` are trusted.',
     schema: list(address),
     default: [],
     example: ['192.168.1.10'],
-    live: true,
   },
   'http.ingress': {
     doc: 'Whether requests of a trusted proxy with `X-Ingress-Path` count as logged in, as with Home Assistant.',
     schema: boolean,
     default: false,
-    live: true,
   },
 })
 
@@ -232,60 +232,56 @@ const bridgeOptions = defineOptions({
     schema: size('1KiB', '256MiB'),
     default: '1MiB',
   },
+})
+
+/** What a bridge does with commands, apps and settings; all of it changes while running. */
+const filterOptions = liveOptions({
   'commands.allow': {
     doc: 'Commands to allow that are off by default; `*` for all.',
     schema: list(command),
     default: [],
     example: ['uninstall', 'hub/install'],
-    live: true,
   },
   'commands.deny': {
     doc: 'Commands to refuse, also from the guardian: with `restart` it restarts nothing; with `guard` clients cannot switch it. Wins over `commands.allow`.',
     schema: list(command),
     default: [],
     example: ['set-setting', 'unset-setting'],
-    live: true,
   },
   'commands.read_only': {
     doc: 'Whether to refuse every command that changes something on a hub.',
     schema: boolean,
     default: false,
-    live: true,
   },
   'commands.call': {
     doc: 'What `hub/call` may reach: ids of managers and apps (`*` stands for any characters, `?` for one), and methods; `section: manager` or `section: app` limits a rule to one of the two. In the environment a JSON list. A call also needs the permission of the command with the same operation.',
     schema: list(callRule),
     default: [{ item: '*', methods: ['GET', 'POST', 'PUT', 'DELETE'] }],
     example: [{ item: 'notifications', methods: ['GET'] }],
-    live: true,
   },
   'commands.response_topics': {
     doc: "Accepted MQTT 5 Response Topics, by their first levels. Default: all, except the bridge's topics and Home Assistant's discovery.",
     schema: list(topicPrefix),
     default: [],
     example: ['answers', 'clients/hub2mqtt'],
-    live: true,
   },
   'apps.include': {
     doc: 'Apps to publish, by id; `*` stands for any characters, `?` for one.',
     schema: list(appPattern),
     default: ['*'],
     example: ['com.athom.*'],
-    live: true,
   },
   'apps.exclude': {
     doc: 'Apps to leave out, by id; wins over `apps.include`.',
     schema: list(appPattern),
     default: [],
     example: ['com.example.secret'],
-    live: true,
   },
   'settings.publish': {
     doc: 'Settings to publish: app id, name of the setting, type. No others are published, because settings can contain passwords.',
     schema: map(settingsByName, 'apps by id, such as {com.athom.hue: {night_mode: switch}}'),
     default: new Map(),
     example: { 'com.athom.hue': { night_mode: 'switch', brightness: { type: 'number', min: 0, max: 100 } } },
-    live: true,
   },
 })
 
@@ -316,6 +312,11 @@ const otherOptions = defineOptions({
     default: 'homeassistant/status',
   },
   ...httpOptions,
+  'http.page': {
+    doc: 'Whether to serve the page and its API; health and metrics are always served.',
+    schema: boolean,
+    default: true,
+  },
   ...pageOptions,
   hubs_dir: {
     doc: 'Folder with a file for each hub, `<name>.yaml`, `.yml` or `.json`, with its options at the top level. It is checked every ten seconds; hubs are added and removed with their files.',
@@ -337,7 +338,7 @@ const otherOptions = defineOptions({
   },
 })
 
-export const options = { ...bridgeOptions, ...guardOptions, ...fleetOptions, ...otherOptions }
+export const options = { ...bridgeOptions, ...filterOptions, ...guardOptions, ...fleetOptions, ...otherOptions }
 
 /** One hub's options. Durations are milliseconds. */
 export type HubConfig = Values<typeof hubOptions>

@@ -19,7 +19,7 @@ export async function isOurs(path: string): Promise<boolean> {
   }
 }
 
-/** What stands in the file; nothing if there is none. */
+/** The file's text; empty if there is no file. */
 export function textOf(path: string): string {
   try {
     return readPlainText(path)

@@ -1,13 +1,13 @@
 /** Reads one table's options from its sources: checks each value at its place, reads secrets in either form. */
+import { statSync } from 'node:fs'
+import { dirname } from 'node:path'
 import * as v from 'valibot'
 import { path as filePath } from './addresses.ts'
-import { type ReadFile, readFailure } from './file.ts'
-import { type Layer, merge } from './merge.ts'
+import { type Keys, type ReadFile, readFailure } from './file.ts'
 import type { Mistakes } from './mistakes.ts'
-import { describeKeys, problemsOf } from './problems.ts'
 import { about, fromText, secretsIn } from './schemas.ts'
-import type { Found, Source } from './sources.ts'
-import { fileKey, type Option, type Table, type Values } from './table.ts'
+import { type Source, subjectOf, valueIn } from './sources.ts'
+import { fileKey, type Layer, merge, type Option, type Table, type Values } from './table.ts'
 
 export interface Reading {
   readonly mistakes: Mistakes
@@ -16,111 +16,149 @@ export interface Reading {
   readonly secrets: Set<string>
   /** Collects warnings. */
   readonly warnings: string[]
-  readonly isExposed: (path: string) => boolean
 }
 
-interface Request {
+/** One option in one source. */
+interface Place {
+  /** The option's path in the whole configuration. */
   readonly path: string
   readonly option: Option
   readonly source: Source
-  /** The option's path in the whole configuration. */
-  readonly full: string
   /** Whether a stronger source has it too: a file that this one names need not exist then. */
   readonly overridden: boolean
+  readonly reading: Reading
 }
 
-/** Of one option: more are not read, and each is looked up in the file. */
+/** The most problems that are reported of one option: each is looked up in the file. */
 const MAX_PROBLEMS = 50
 /** A token of `http.tokens` has at least as many characters. */
 const LEAST_OF_TOKEN = 16
 
-export const subjectOf = ({ name, where }: Found) => `${name} (${where([])})`
+/** The problems of a value, with their place in it. A value with several permitted forms has the problems of the closest form. */
+function problemsOf(
+  issues: readonly v.BaseIssue<unknown>[],
+  value: unknown,
+  at: Keys = [],
+): { readonly keys: Keys; readonly message: string; readonly value: unknown }[] {
+  return issues.flatMap(({ path = [], issues: ofForms = [], message }) => {
+    const keys = [...at, ...path.map(({ key }) => (typeof key === 'number' ? key : String(key)))]
+    const inner = path.length === 0 ? value : path.at(-1)?.value
+    const nearest = ofForms.filter((issue) => issue.path !== undefined)
+    return nearest.length === 0 ? [{ keys, message, value: inner }] : problemsOf(nearest, inner, keys)
+  })
+}
 
-/** The parsed value, or `undefined` and its mistakes. */
-function check({ option, full }: Request, schema: v.GenericSchema, found: Found, { mistakes }: Reading): unknown {
-  const result = v.safeParse(schema, found.raw, { abortPipeEarly: true })
+/** The parsed value, or `undefined` and its mistakes. `at` is the option's path, or that of the file with its secret. */
+function check({ path, option, source, reading }: Place, schema: v.GenericSchema, raw: unknown, at = path): unknown {
+  const { mistakes } = reading
+  const result = v.safeParse(schema, raw, { abortPipeEarly: true })
   if (result.success) return result.output
   const quotable = about(schema).quotable && !option.sensitive
-  for (const { keys, message, value } of problemsOf(result.issues, found.raw).slice(0, MAX_PROBLEMS)) {
+  for (const { keys, message, value } of problemsOf(result.issues, raw).slice(0, MAX_PROBLEMS)) {
     // A secret may be used as a key by mistake: below a sensitive option only short names of entries are repeated.
     const name = keys.slice(0, 1).map((key) => (String(key).length < LEAST_OF_TOKEN ? key : ''))
-    const subject = `${found.name}${describeKeys(option.sensitive ? name : keys, mistakes)} (${found.where(keys)})`
-    mistakes.add(subject, message + (quotable ? mistakes.quote(value) : ''), full)
+    const where = source.where([...at.split('.'), ...keys])
+    const subject = `${at}${mistakes.describeKeys(option.sensitive ? name : keys)} (${where})`
+    mistakes.add(subject, message + (quotable ? mistakes.quote(value) : ''), path)
   }
   return undefined
 }
 
+const subjectAt = ({ source }: Place, at: string) => subjectOf(source, at.split('.'))
+
 /** The content of a file. Messages omit its path, which may be the secret itself. Failures are reported at once. */
-function open(request: Request, path: string, found: Found, { mistakes, readFile }: Reading): string | undefined {
+function open(place: Place, file: string, at: string): string | undefined {
+  const { mistakes, readFile } = place.reading
   try {
-    return readFile(path)
+    return readFile(file)
   } catch (error) {
     const why = `the file that it names cannot be read: ${readFailure(error)}`
-    if (!request.overridden) mistakes.add(subjectOf(found), why, request.full)
+    if (!place.overridden) mistakes.add(subjectAt(place, at), why, place.path)
     return undefined
   }
 }
 
-function warnIfExposed(path: string, found: Found, what: string, { isExposed, warnings }: Reading): void {
-  if (!isExposed(path)) return
-  warnings.push(`${subjectOf(found)}: every user of this machine can read ${what}; chmod 600 it`)
+const READ_BY_OTHERS = 0o004
+const ENTER_BY_OTHERS = 0o001
+
+/** Whether every user of this machine may read the file; a folder that they cannot enter protects it. */
+function isExposed(path: string): boolean {
+  // Permissions of other systems do not show in the mode.
+  if (process.platform === 'win32') return false
+  try {
+    return (statSync(path).mode & READ_BY_OTHERS) !== 0 && (statSync(dirname(path)).mode & ENTER_BY_OTHERS) !== 0
+  } catch {
+    return false
+  }
 }
 
-/** The text of a secret's file, without the final line break. */
-function fromSecretFile(request: Request, found: Found, reading: Reading): string | undefined {
-  const named = check(request, filePath, found, reading)
+function warnIfExposed(place: Place, file: string, at: string, what = 'the file that it names'): void {
+  if (!isExposed(file)) return
+  place.reading.warnings.push(`${subjectAt(place, at)}: every user of this machine can read ${what}; chmod 600 it`)
+}
+
+/** A secret that stands in the source itself. */
+function readInline(place: Place, raw: unknown): unknown {
+  const value = check(place, place.option.schema, raw)
+  const { path: file } = place.source
+  if (value !== undefined && file !== undefined) warnIfExposed(place, file, place.path, 'this file')
+  return value
+}
+
+/** A secret in a file that the source names: its text without the final line break. */
+function readSecretFile(place: Place, raw: unknown): unknown {
+  const { path, option, source, reading } = place
+  const at = fileKey(path)
+  const named = check(place, filePath, raw, at)
   if (typeof named !== 'string') return undefined
-  const path = request.source.resolvePath(named)
-  const text = open(request, path, found, reading)?.trim()
+  const file = source.resolvePath(named)
+  const text = open(place, file, at)?.trim()
+  if (text === undefined) return undefined
   if (text === '') {
-    reading.mistakes.add(subjectOf(found), 'the file that it names is empty; write the secret into it', request.full)
+    reading.mistakes.add(subjectAt(place, at), 'the file that it names is empty; write the secret into it', path)
     return undefined
   }
-  if (text !== undefined) warnIfExposed(path, found, 'the file that it names', reading)
-  return text
+  warnIfExposed(place, file, at)
+  reading.mistakes.protect(text)
+  return check(place, option.schema, fromText(option.schema, text), at)
 }
 
-/** A secret, which may be in a separate file. */
-function readSecret(request: Request, inline: Found | undefined, reading: Reading): unknown {
-  const { path, option, source, full } = request
-  const { mistakes, secrets } = reading
-  const named = source.find(fileKey(path), filePath)
+function readSecret(place: Place, inline: unknown): unknown {
+  const { path, option, source, reading } = place
+  const named = valueIn(source, fileKey(path))
   if (inline !== undefined && named !== undefined) {
-    mistakes.add(`${subjectOf(inline)} and ${subjectOf(named)}`, 'both are given; keep one of them', full)
+    const both = `${subjectAt(place, path)} and ${subjectAt(place, fileKey(path))}`
+    reading.mistakes.add(both, 'both are given; keep one of them', path)
     return undefined
   }
-  const text = named && fromSecretFile(request, named, reading)
-  if (text !== undefined) mistakes.protect(text)
-  const found = named === undefined || text === undefined ? inline : { ...named, raw: fromText(option.schema, text) }
-  const value = found && check(request, option.schema, found, reading)
-  if (value !== undefined) for (const secret of secretsIn(option.schema, value)) secrets.add(secret)
-  if (inline && value !== undefined && source.file !== undefined) {
-    warnIfExposed(source.file, inline, 'this file', reading)
-  }
+  if (inline === undefined && named === undefined) return undefined
+  const value = named === undefined ? readInline(place, inline) : readSecretFile(place, named)
+  if (value !== undefined) for (const secret of secretsIn(option.schema, value)) reading.secrets.add(secret)
   return value
 }
 
 /** The path of a file that is opened later, made absolute. */
-function readPath(request: Request, found: Found, reading: Reading): string | undefined {
-  const value = check(request, request.option.schema, found, reading)
+function readPath(place: Place, raw: unknown): string | undefined {
+  const { path, option, source } = place
+  const value = check(place, option.schema, raw)
   if (typeof value !== 'string') return undefined
-  const path = request.source.resolvePath(value)
-  if (request.option.opens === 'folder' || request.option.opens === 'made') return path
-  if (open(request, path, found, reading) === undefined) return undefined
-  if (request.option.opens === 'secret') warnIfExposed(path, found, 'the file that it names', reading)
-  return path
+  const file = source.resolvePath(value)
+  if (option.opens === 'folder' || option.opens === 'made') return file
+  if (open(place, file, path) === undefined) return undefined
+  if (option.opens === 'secret') warnIfExposed(place, file, path)
+  return file
 }
 
-/** One option from one source, or `undefined` if it is missing or invalid. */
-function readOption(request: Request, reading: Reading): unknown {
-  const { path, option, source } = request
-  const found = source.find(path, option.schema)
-  if (option.sensitive) return readSecret(request, found, reading)
-  if (found === undefined) return undefined
-  return option.opens ? readPath(request, found, reading) : check(request, option.schema, found, reading)
+/** The value of an option in a source, or `undefined` if it is missing or invalid. */
+function readOption(place: Place): unknown {
+  const { path, option, source } = place
+  const raw = valueIn(source, path)
+  if (option.sensitive) return readSecret(place, raw)
+  if (raw === undefined) return undefined
+  return option.opens ? readPath(place, raw) : check(place, option.schema, raw)
 }
 
-export interface ReadRequest<T extends Table> {
+interface ReadRequest<T extends Table> {
   readonly table: T
   /** From weak to strong. */
   readonly sources: readonly Source[]
@@ -131,29 +169,23 @@ export interface ReadRequest<T extends Table> {
   readonly reading: Reading
 }
 
-/** The table's values, nested; `undefined` where a required one is missing. An option with a mistake has its default. */
-export function readTable<T extends Table>({
-  table,
-  sources,
-  prefix = '',
-  missing = () => 'missing',
-  reading,
-}: ReadRequest<T>): Values<T> | undefined {
-  const layers = sources.map((source, i): Layer => {
-    const values = Object.entries(table).map(([path, option]) => {
-      const has = (other: Source) =>
-        (other.find(path, option.schema) ?? other.find(fileKey(path), filePath)) !== undefined
-      const overridden = sources.slice(i + 1).some(has)
-      return [path, readOption({ path, option, source, full: prefix + path, overridden }, reading)] as const
+/** The table's values, nested; `undefined` if a required one is missing. An option with a mistake has its default. */
+export function readTable<T extends Table>(request: ReadRequest<T>): Values<T> | undefined {
+  const { table, sources, prefix = '', missing = () => 'missing', reading } = request
+  const rows = Object.entries(table)
+  const layers = sources.map((source, index): Layer => {
+    const values = rows.map(([key, option]) => {
+      const path = prefix + key
+      const stronger = sources.slice(index + 1)
+      const overridden = stronger.some((one) => (valueIn(one, path) ?? valueIn(one, fileKey(path))) !== undefined)
+      return [key, readOption({ path, option, source, overridden, reading })] as const
     })
     return new Map(values.filter(([, value]) => value !== undefined))
   })
-  let complete = true
-  for (const [path, option] of Object.entries(table)) {
-    if (!option.required || layers.some((values) => values.has(path))) continue
-    complete = false
-    const full = prefix + path
-    if (!reading.mistakes.concerns(full)) reading.mistakes.add(full, missing(path, option), full)
+  const lacking = rows.filter(([key, { required }]) => required && !layers.some((values) => values.has(key)))
+  for (const [key, option] of lacking) {
+    const path = prefix + key
+    if (!reading.mistakes.concerns(path)) reading.mistakes.add(path, missing(key, option), path)
   }
-  return complete ? merge(table, layers) : undefined
+  return lacking.length === 0 ? merge(table, layers) : undefined
 }

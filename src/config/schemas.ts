@@ -58,17 +58,20 @@ function listIn(text: string): unknown {
 }
 
 function jsonAsMaps(text: string): unknown {
-  const toMap = (part: unknown): unknown => {
-    if (Array.isArray(part)) return part.map(toMap)
-    if (typeof part !== 'object' || part === null) return part
-    return new Map(Object.entries(part).map(([key, entry]) => [key, toMap(entry)]))
-  }
+  const isObject = (part: unknown) => typeof part === 'object' && part !== null && !Array.isArray(part)
   try {
-    return toMap(JSON.parse(text))
+    // `null` is a mistake here, and in a file an omitted option.
+    return JSON.parse(text, (_, part) => (isObject(part) ? new Map(Object.entries(part)) : part)) ?? text
   } catch {
     return text
   }
 }
+
+/** What a file's map becomes where its keys are fixed: an object. Schemas of maps are for free names. */
+export const fixedKeys = v.pipe(
+  v.unknown(),
+  v.transform((given) => (given instanceof Map ? Object.fromEntries(given) : Array.isArray(given) ? null : given)),
+)
 
 /** `true` or `false`, and no other spelling: other programs differ on `no`, `off` and `0`. */
 export const boolean = v.pipe(v.boolean('expected true or false'), v.metadata({ name: 'boolean', quotable: true }))

@@ -1,6 +1,8 @@
-/** The type of a published setting, so that it can be shown and changed. */
+/** Values that are objects with fixed keys: published settings, and rules of the generic call. */
 import * as v from 'valibot'
 import { didYouMean } from '../base/nearest.ts'
+import { METHODS, SECTIONS } from '../contract/calls.ts'
+import { fixedKeys } from './schemas.ts'
 
 const EXPECTED =
   'expected switch, text, password, {type: number, min: 0, max: 100} or {type: select, options: [low, high]}, each with a name if you like'
@@ -29,9 +31,7 @@ const OPTIONS = 'expected a list of texts such as [low, high]'
 const PLAIN = ['switch', 'text', 'password'] as const
 
 const longForm = v.pipe(
-  v.unknown(),
-  // Maps are for free names; here the names are fixed.
-  v.transform((given) => (given instanceof Map ? Object.fromEntries(given) : null)),
+  fixedKeys,
   v.variant(
     'type',
     [
@@ -71,3 +71,17 @@ export const publishedSetting = v.pipe(v.union([shortForm, longForm], EXPECTED),
 
 /** A setting that is published, with what Home Assistant needs to offer it. */
 export type PublishedSetting = v.InferOutput<typeof publishedSetting>
+
+const CALL_RULE = 'expected such as {item: notifications, methods: [GET]}'
+const METHOD = `expected a list of ${METHODS.join(', ')}`
+
+const row = v.strictObject(
+  {
+    section: v.exactOptional(v.picklist(SECTIONS, `expected ${SECTIONS.join(' or ')}`)),
+    item: v.pipe(v.string(CALL_RULE), v.regex(/^[^\p{Cc}\p{Cs}]{1,256}$/u, CALL_RULE)),
+    methods: v.pipe(v.array(v.picklist(METHODS, METHOD), METHOD), v.nonEmpty(METHOD), v.readonly()),
+  },
+  CALL_RULE,
+)
+
+export const callRule = v.pipe(fixedKeys, row, v.readonly(), v.metadata({ name: 'call rule' }))

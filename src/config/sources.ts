@@ -1,26 +1,19 @@
-/** The sources of options, file and environment, with one interface. */
-import type { GenericSchema } from 'valibot'
-import type { ConfigFile, FileMap, Keys } from './file.ts'
+/** The environment as a source of options, in the form of a file, and what all sources have in common. */
+import { resolve } from 'node:path'
+import type { FileMap, Keys } from './file.ts'
 import type { Mistakes } from './mistakes.ts'
 import { fromText } from './schemas.ts'
-import { environmentName, fileKey, type Table, VARIABLE_PREFIX } from './table.ts'
+import { environmentName, fileKeys, nest, type Table, VARIABLE_PREFIX, valueAt } from './table.ts'
 
-export interface Found {
-  /** As it stands in a file, or would stand in one. */
-  readonly raw: unknown
-  /** The option's path in the whole configuration. */
-  readonly name: string
-  /** The place of what these keys lead to within the value: `hub2mqtt.yaml line 3`, or the variable's name. */
-  readonly where: (within: Keys) => string
-}
-
+/** A file, or the environment. */
 export interface Source {
-  /** The value of an option in this source, read for its schema, or `undefined`. */
-  find(path: string, schema: GenericSchema): Found | undefined
+  /** The file; `undefined` for the environment. */
+  readonly path?: string | undefined
+  readonly root: FileMap
+  /** `hub2mqtt.yaml line 3` or the variable's name, for the end of a path, or as far as the source has it. */
+  readonly where: (keys: Keys) => string
   /** Makes a path absolute, relative to this source. */
   readonly resolvePath: (path: string) => string
-  /** The file that this place is. */
-  readonly file?: string | undefined
 }
 
 export type Environment = ReadonlyMap<string, string>
@@ -34,54 +27,35 @@ export function ownEnvironment(env: Readonly<Record<string, string | undefined>>
   return own
 }
 
-interface Place {
-  /** Where the table stands in the whole configuration: nothing, or `hubs`, `home`. */
-  readonly at: readonly string[]
-  readonly resolvePath: (path: string) => string
-}
-
-const pathBelow = (at: readonly string[], path: string) => [...at, path].join('.')
-
-/** Options by the name of their variable; `prefix` is the path of the table within the names (`hub.`), or empty. */
-export function environmentSource(
-  env: Environment,
-  { prefix, at, resolvePath }: Place & { readonly prefix: string },
-): Source {
-  return {
-    resolvePath,
-    find(path, schema) {
-      const variable = environmentName(prefix + path)
-      const value = env.get(variable)
-      if (value === undefined) return undefined
-      return { raw: fromText(schema, value), name: pathBelow(at, path), where: () => variable }
-    },
+/** The options of a table that have a variable. A hub's stand below `at`, and their variables begin with `prefix`. */
+export function environmentSource(env: Environment, table: Table, prefix = '', at = ''): Source {
+  const names = new Map<string, string>()
+  const values = fileKeys(table).flatMap((path) => {
+    const name = environmentName(prefix + path)
+    const text = env.get(name)
+    if (text === undefined) return []
+    names.set(at + path, name)
+    // Only options are other than text.
+    const schema = table[path]?.schema
+    return [[at + path, schema === undefined ? text : fromText(schema, text)] as const]
+  })
+  const where = (keys: Keys) => {
+    const paths = keys.map((_, index) => keys.slice(0, index + 1).join('.'))
+    return names.get(paths.find((path) => names.has(path)) ?? '') ?? ''
   }
+  return { root: nest(values), where, resolvePath: (path) => resolve(path) }
 }
 
-/** Options of a file, or of the part of it that `at` leads to. */
-export function fileSource(file: ConfigFile, { at, resolvePath }: Place): Source {
-  return {
-    resolvePath,
-    file: file.path,
-    find(path) {
-      const keys = [...at, ...path.split('.')]
-      let raw: unknown = file.root
-      for (const key of keys) raw = raw instanceof Map ? raw.get(key) : undefined
-      // A key without a value is an omitted option.
-      if (raw === undefined || raw === null) return undefined
-      return { raw, name: pathBelow(at, path), where: (within) => file.where([...keys, ...within]) }
-    },
-  }
-}
+/** The value of an option as a file holds it. A key without a value is an omitted option. */
+export const valueIn = ({ root }: Source, path: string): unknown => valueAt(root, path) ?? undefined
 
-export function fileSubject(file: ConfigFile, keys: readonly string[]): string {
-  return `${keys.join('.')} (${file.where(keys)})`
-}
+/** `mqtt.url (hub2mqtt.yaml line 3)`: what a message begins with. */
+export const subjectOf = ({ where }: Source, keys: readonly string[]): string => `${keys.join('.')} (${where(keys)})`
 
 /** The values under keys for secrets, at any place: messages must not repeat them. */
 export function protectSecrets(root: FileMap, env: Environment, tables: readonly Table[], mistakes: Mistakes): void {
-  const paths = tables.flatMap((table) => Object.keys(table).filter((path) => table[path]?.sensitive))
-  const names = new Set(paths.flatMap((path) => [path, fileKey(path)]).map((path) => path.split('.').at(-1)))
+  const sensitive = tables.map((table) => Object.fromEntries(Object.entries(table).filter(([, row]) => row.sensitive)))
+  const names = new Set(sensitive.flatMap(fileKeys).map((path) => path.slice(path.lastIndexOf('.') + 1)))
   const walk = (value: unknown, secret: boolean): void => {
     // The access of a token is a common word, not a secret.
     const isSecret = (key: unknown) => (secret && key !== 'access') || names.has(String(key))
@@ -91,6 +65,6 @@ export function protectSecrets(root: FileMap, env: Environment, tables: readonly
   }
   walk(root, false)
   for (const [name, value] of env) {
-    if ([...names].some((key) => key !== undefined && name.endsWith(`_${key.toUpperCase()}`))) mistakes.protect(value)
+    if ([...names].some((key) => name.endsWith(`_${key.toUpperCase()}`))) mistakes.protect(value)
   }
 }

@@ -7,7 +7,7 @@ const FORM = /^[\w-]{43}$/
 const MAX_BYTES = 256
 const { O_RDONLY, O_NONBLOCK, O_NOFOLLOW } = constants
 
-/** Where it is kept: as `http.token_file` says, else beside the configuration file; `null`: nowhere. */
+/** The path of the token's file: `http.token_file`, else beside the configuration file; `null` without either. */
 export function tokenFileOf(
   { token_file }: { readonly token_file: string | null },
   configFile: string | null,

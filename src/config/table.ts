@@ -1,5 +1,7 @@
 /** What an option is: one row from which the type, the environment name, the JSON Schema and the tables follow. */
-import type * as v from 'valibot'
+
+import convict from 'convict'
+import * as v from 'valibot'
 
 interface OptionBase<S extends v.GenericSchema> {
   /** One or two sentences for the tables. */
@@ -33,6 +35,16 @@ export function defineOptions<T extends Table>(rows: T & { readonly [P in keyof 
   return rows
 }
 
+type LiveTable<T> = { readonly [P in keyof T]: T[P] & { readonly live: true } }
+
+/** Declares a table whose options all take effect while running. */
+export function liveOptions<T extends Table>(
+  rows: T & { readonly [P in keyof T]: Option<T[P]['schema']> },
+): LiveTable<T> {
+  // The same rows with one more key.
+  return Object.fromEntries(Object.entries(rows).map(([path, row]) => [path, { ...row, live: true }])) as LiveTable<T>
+}
+
 type Value<O> = O extends { readonly schema: infer S extends v.GenericSchema }
   ? v.InferOutput<S> | (O extends { readonly default: null } ? null : never)
   : never
@@ -46,9 +58,10 @@ export type Values<T> = {
     : Values<{ readonly [P in keyof T & string as Tail<P, First>]: T[P] }>
 }
 
-/** What a nested value has at a path. */
+/** What a nested value has at a path: a value of objects, or of maps as a file has them. */
 export function valueAt(values: unknown, path: string): unknown {
   return path.split('.').reduce<unknown>((node, key) => {
+    if (node instanceof Map) return node.get(key)
     return typeof node === 'object' && node !== null && Object.hasOwn(node, key) ? Reflect.get(node, key) : undefined
   }, values)
 }
@@ -86,4 +99,45 @@ export function nest<T>(entries: Iterable<readonly [path: string, value: T]>): T
     node.set(keys.at(-1) ?? path, value)
   }
   return root
+}
+
+/** The values that one source has for a table's options. */
+export type Layer = ReadonlyMap<string, unknown>
+
+function toObject(node: Tree<convict.SchemaObj>): convict.Schema<Record<string, unknown>> {
+  return Object.fromEntries([...node].map(([key, value]) => [key, value instanceof Map ? toObject(value) : value]))
+}
+
+/**
+ * Defaults under the layers, strongest last.
+ * @throws if a schema refuses its default: a bug
+ */
+export function merge<T extends Table>(table: T, layers: readonly Layer[]): Values<T> {
+  const defaults = Object.entries(table).map(([path, { schema, default: written }]) => {
+    const value = written === undefined || written === null ? written : v.parse(schema, written)
+    // Values are parsed before they get here: convict's own parsing is lax (its booleans accept `0` as true).
+    return [path, { format: '*', default: value }] as const
+  })
+  // Without these convict would read the process's arguments and environment.
+  const config = convict(toObject(nest<convict.SchemaObj>(defaults)), { env: {}, args: [] })
+  for (const values of layers) for (const [path, value] of values) config.set(path, value)
+  config.validate({ allowed: 'strict' })
+  // Each value is what its schema made of it, and the type is inferred from the schemas.
+  return config.getProperties() as Values<T>
+}
+
+type Camel<Key> = Key extends `${infer Head}_${infer Tail}` ? `${Head}${Capitalize<Camel<Tail>>}` : Key
+
+/** The same values under camel-case keys; what is `null` is `undefined`, as for an option left out. */
+type CamelKeys<T> = {
+  readonly [Key in keyof T as Camel<Key> & string]: null extends T[Key] ? Exclude<T[Key], null> | undefined : T[Key]
+}
+
+/** Only the keys of the object itself change, not those of objects in it. */
+export function camelKeys<T extends object>(slice: T): CamelKeys<T> {
+  const entries = Object.entries(slice).map(([key, value]) => {
+    return [key.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase()), value ?? undefined]
+  })
+  // The keys are changed here just as in the type.
+  return Object.fromEntries(entries) as CamelKeys<T>
 }

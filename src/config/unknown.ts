@@ -1,11 +1,34 @@
-/** Unknown names in the environment and in the file. */
-
+/** Names in the environment and in the file that are no options, or not any more. */
 import { didYouMean } from '../base/nearest.ts'
 import { type ConfigFile, example, type FileMap, isJson } from './file.ts'
 import type { Mistakes } from './mistakes.ts'
-import { isRemoved, isRemovedVariable } from './removed.ts'
-import { type Environment, fileSubject } from './sources.ts'
-import { fileKeys, type Table, VARIABLE_PREFIX } from './table.ts'
+import type { Reading } from './read.ts'
+import { integer, label, list } from './schemas.ts'
+import { type Environment, environmentSource, subjectOf, valueIn } from './sources.ts'
+import { environmentName, fileKeys, type Table, VARIABLE_PREFIX } from './table.ts'
+
+const NO_WEBSOCKET =
+  'the embedded broker has no WebSocket since 0.3.0; remove the option; for MQTT over WebSocket, set mqtt.url to a broker that has it, such as Mosquitto'
+
+/** Options of former versions, and what to do instead. The default is the value that asked for what is so now. */
+const REMOVED: Table = {
+  'mqtt.embedded.ws_port': { doc: NO_WEBSOCKET, schema: integer(0, 65_535), default: 0 },
+  'mqtt.embedded.ws_origins': { doc: NO_WEBSOCKET, schema: list(label), default: null },
+}
+const REMOVED_VARIABLES = Object.keys(REMOVED).map(environmentName)
+
+/** Refuses options of former versions, in the file and in the environment; one with the default gets a warning only. */
+export function checkRemoved(file: ConfigFile, env: Environment, { mistakes, warnings }: Reading): void {
+  for (const [path, { doc, default: harmless }] of Object.entries(REMOVED)) {
+    for (const source of [file, environmentSource(env, REMOVED)]) {
+      const value = valueIn(source, path)
+      if (value === undefined) continue
+      const subject = subjectOf(source, path.split('.'))
+      if (value === harmless) warnings.push(`${subject}: ${doc}`)
+      else mistakes.add(subject, doc)
+    }
+  }
+}
 
 /** Names of other programs for an option, by its last part. */
 const ALIASES: Readonly<Record<string, string>> = {
@@ -32,83 +55,64 @@ function meant(name: string, known: readonly string[], prefix = ''): string {
   return ALIASES[last] !== undefined && known.includes(alias) ? `; did you mean ${alias}?` : ''
 }
 
+const UNKNOWN = 'there is no such option'
 /** Anything else that resembles no option may be a secret in the wrong place, and is not repeated. */
 const PLAIN_WORD = /^[a-z_]{1,32}$/
 
 /** Adds a mistake for every unknown variable. */
 export function checkVariables(env: Environment, known: readonly string[], mistakes: Mistakes): void {
   for (const name of env.keys()) {
-    if (known.includes(name) || isRemovedVariable(name)) continue
+    if (known.includes(name) || REMOVED_VARIABLES.includes(name)) continue
     const hint = meant(name, known, VARIABLE_PREFIX)
     const isPlain = hint !== '' || PLAIN_WORD.test(name.slice(VARIABLE_PREFIX.length).toLowerCase())
     const subject =
       (isPlain ? mistakes.name(name) : undefined) ?? `an environment variable that begins with ${VARIABLE_PREFIX}`
-    mistakes.add(subject, `there is no such option${hint || '; unset it'}`)
+    mistakes.add(subject, `${UNKNOWN}${hint || '; unset it'}`)
   }
 }
 
-export interface KeyCheck {
-  readonly file: ConfigFile
+interface KeyCheck {
   readonly table: Table
   /** Where the table's options stand in the file. */
-  readonly at: readonly string[]
+  readonly at?: readonly string[]
   /** Keys beside the table's that other code reads. */
   readonly also?: readonly string[]
   readonly mistakes: Mistakes
 }
 
-/** Adds a mistake for every key of `root` that `table` does not have. */
-export function checkKeys(root: FileMap, { file, table, at, also = [], mistakes }: KeyCheck): void {
+/** Adds a mistake for every key of the file that `table` does not have. */
+export function checkKeys(file: ConfigFile, { table, at = [], also = [], mistakes }: KeyCheck): void {
   const walk = (node: FileMap, place: readonly string[], known: readonly string[]): void => {
     for (const [key, value] of node) {
-      const written = String(key)
-      const keys = [...place, written]
-      if (isRemoved(keys.join('.'))) continue
-      const problem = problemOf(written, { known, file, mistakes })
-      const below = known.filter((path) => path.startsWith(`${written}.`)).map((path) => path.slice(written.length + 1))
-      if (problem !== undefined) {
-        mistakes.add(problem.showsName ? fileSubject(file, keys) : hiddenSubject(file, keys), problem.text)
-      } else if (value instanceof Map && below.length > 0) {
-        walk(value, keys, below)
-      } else if (value !== null && below.length > 0) {
-        mistakes.add(fileSubject(file, keys), 'expected options with their values below it')
-      }
+      const keys = [...place, String(key)]
+      if (Object.hasOwn(REMOVED, keys.join('.'))) continue
+      const below = known.filter((path) => path.startsWith(`${key}.`)).map((path) => path.slice(String(key).length + 1))
+      if (!isKnown(keys, known, file, mistakes) || below.length === 0 || value === null) continue
+      if (value instanceof Map) walk(value, keys, below)
+      else mistakes.add(subjectOf(file, keys), 'expected options with their values below it')
     }
   }
-  walk(root, at, [...fileKeys(table), ...also])
+  const root = at.length === 0 ? file.root : valueIn(file, at.join('.'))
+  if (root instanceof Map) walk(root, at, [...fileKeys(table), ...also])
 }
 
-/** The place of a key that is not repeated. */
-function hiddenSubject(file: ConfigFile, keys: readonly string[]): string {
+/** Whether the last of the keys is one where these paths of options are known; else adds the mistake. */
+function isKnown(keys: readonly string[], known: readonly string[], file: ConfigFile, mistakes: Mistakes): boolean {
+  const written = keys.at(-1) ?? ''
   const above = keys.slice(0, -1).join('.')
-  return `a key ${above === '' ? '' : `below ${above} `}(${file.where(keys)})`
-}
-
-/** What is wrong with a key, and whether it may be repeated. */
-function problemOf(
-  written: string,
-  {
-    known,
-    file,
-    mistakes,
-  }: {
-    /** Paths of options from where the key stands. */
-    readonly known: readonly string[]
-    readonly file: ConfigFile
-    readonly mistakes: Mistakes
-  },
-) {
-  const isName = mistakes.name(written) !== undefined
-  if (!isName && !isJson(file.path)) {
-    return { showsName: false, text: 'there is no such option; look for a missing space after a colon' }
+  const add = (showsName: boolean, text: string) => {
+    const hidden = `a key ${above === '' ? '' : `below ${above} `}(${file.where(keys)})`
+    mistakes.add(showsName ? subjectOf(file, keys) : hidden, text)
+    return false
   }
+  const isName = mistakes.name(written) !== undefined
+  if (!isName && !isJson(file.path)) return add(false, `${UNKNOWN}; look for a missing space after a colon`)
   const names = [...new Set(known.map((path) => path.split('.')[0] ?? path))]
-  if (names.includes(written)) return undefined
+  if (names.includes(written)) return true
   if (known.includes(written)) {
-    const such = example(file.path, ['mqtt', 'url'])
-    return { showsName: true, text: `expected its parts one below the other, such as ${such}` }
+    return add(true, `expected its parts one below the other, such as ${example(file.path, ['mqtt', 'url'])}`)
   }
   const hint = isName ? meant(written, names) : ''
-  const text = `there is no such option${hint || `; there are ${names.join(', ')}`}`
-  return { showsName: isName && (hint !== '' || PLAIN_WORD.test(written)), text }
+  const isShown = isName && (hint !== '' || PLAIN_WORD.test(written))
+  return add(isShown, `${UNKNOWN}${hint || `; there are ${names.join(', ')}`}`)
 }

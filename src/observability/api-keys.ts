@@ -8,7 +8,7 @@ import { Scrubber } from './scrub.ts'
 /** Shorter keys may be words too. */
 const SHORTEST_KEY = 8
 
-/** What is encoded more often is read by nothing; a long name could be so thousands of times. */
+/** Nothing reads a name that is encoded more often; a long name could be encoded thousands of times. */
 const MOST_LEVELS = 8
 
 /** Bytes that are not UTF-8 hide nothing: a replacement character stands for them alone. */
@@ -16,7 +16,7 @@ const decodedOnce = (text: string) =>
   text.replace(/(?:%[0-9A-Fa-f]{2})+/g, (codes) => Buffer.from(codes.replaceAll('%', ''), 'hex').toString())
 
 export class ApiKeys {
-  /** For texts, and for JSON. */
+  /** Masks them in texts and in JSON. */
   readonly scrubber = new Scrubber([])
 
   constructor(live: { readonly value: Config; onReplaced: (config: Config) => void }) {

@@ -35,53 +35,49 @@ class OpenHubsCounter extends Counter<'hub' | 'type' | 'app'> {
 
 export class Metrics {
   readonly #registry: Registry<typeof Registry.OPENMETRICS_CONTENT_TYPE> = new Registry()
-  readonly #events: OpenHubsCounter
-  readonly #crashes: OpenHubsCounter
-  readonly #calls: Counter<'hub' | 'operation' | 'outcome'>
-  readonly #callSeconds: Histogram<'hub' | 'operation'>
-  readonly #commands: Counter<'command' | 'outcome'>
-  readonly #commandSeconds: Histogram<'command'>
-  readonly #reloads: Counter<'outcome'>
+  readonly #events = new OpenHubsCounter({
+    ...this.#named('events_total', 'Events published, by kind.'),
+    labelNames: ['hub', 'type'],
+  })
+  readonly #crashes = new OpenHubsCounter({
+    ...this.#named(
+      'app_crashes_total',
+      'Crashes seen, by app; only apps that have crashed, and not more than 200 by name.',
+    ),
+    labelNames: ['hub', 'app'],
+  })
+  readonly #calls = new Counter({
+    ...this.#named('hub_requests_total', 'Calls to the hub, by operation and outcome.'),
+    labelNames: ['hub', 'operation', 'outcome'],
+  })
+  readonly #callSeconds = new Histogram({
+    ...this.#named('hub_request_duration_seconds', 'How long calls to the hub took.'),
+    labelNames: ['hub', 'operation'],
+    buckets: CALL_SECONDS,
+  })
+  readonly #commands = new Counter({
+    ...this.#named('commands_total', 'Commands answered, by name and outcome.'),
+    labelNames: ['command', 'outcome'],
+  })
+  readonly #commandSeconds = new Histogram({
+    ...this.#named('command_duration_seconds', 'From a command arriving to its answer.'),
+    labelNames: ['command'],
+    buckets: COMMAND_SECONDS,
+  })
+  readonly #reloads = new Counter({
+    ...this.#named('config_reloads_total', 'Times that the configuration was read again, by outcome.'),
+    labelNames: ['outcome'],
+  })
   /** Hub → its apps that have a crash counter. */
   readonly #crashed = new Map<string, Set<string>>()
   #hasDefaults = false
 
   constructor() {
     this.#registry.setContentType(Registry.OPENMETRICS_CONTENT_TYPE)
-    const named = (name: string, help: string) => ({ name: `hub2mqtt_${name}`, help, registers: [this.#registry] })
-    this.#events = new OpenHubsCounter({
-      ...named('events_total', 'Events published, by kind.'),
-      labelNames: ['hub', 'type'],
-    })
-    this.#crashes = new OpenHubsCounter({
-      ...named(
-        'app_crashes_total',
-        'Crashes seen, by app; only apps that have crashed, and not more than 200 by name.',
-      ),
-      labelNames: ['hub', 'app'],
-    })
-    this.#calls = new Counter({
-      ...named('hub_requests_total', 'Calls to the hub, by operation and outcome.'),
-      labelNames: ['hub', 'operation', 'outcome'],
-    })
-    this.#callSeconds = new Histogram({
-      ...named('hub_request_duration_seconds', 'How long calls to the hub took.'),
-      labelNames: ['hub', 'operation'],
-      buckets: CALL_SECONDS,
-    })
-    this.#commands = new Counter({
-      ...named('commands_total', 'Commands answered, by name and outcome.'),
-      labelNames: ['command', 'outcome'],
-    })
-    this.#commandSeconds = new Histogram({
-      ...named('command_duration_seconds', 'From a command arriving to its answer.'),
-      labelNames: ['command'],
-      buckets: COMMAND_SECONDS,
-    })
-    this.#reloads = new Counter({
-      ...named('config_reloads_total', 'Times that the configuration was read again, by outcome.'),
-      labelNames: ['outcome'],
-    })
+  }
+
+  #named(name: string, help: string) {
+    return { name: `hub2mqtt_${name}`, help, registers: [this.#registry] }
   }
 
   /** Adds what a scrape reads from the daemon's parts. */

@@ -2,17 +2,18 @@
  * Takes known secret values out of log lines, wherever in the line they stand. Redaction by key would miss the
  * message, stack traces, arrays and every key that the list leaves out.
  */
+import { Needles } from './needles.ts'
 import { Spellings } from './spellings.ts'
 
-export const MASK = '***'
+const MASK = '***'
 
 /** Below this length a "secret" is part of so many words and numbers that masking it would only show what it is. */
-export const SHORTEST_SCRUBBED = 4
+const SHORTEST_SCRUBBED = 4
 
 /** Top-level keys that the logger itself fills, never from anything that came from outside. */
 const OWN_KEYS = new Set(['level', 'time', 'pid'])
 
-/** What texts are searched for. */
+/** The secrets, prepared for the search. */
 interface Search {
   /** The secrets as they are: they are nearly always absent, and that is quickly known. */
   readonly plain: Needles
@@ -38,7 +39,9 @@ export class Scrubber {
   /** Any text without the secrets. */
   text(text: string): string {
     const search = this.#search ?? this.#prepare()
-    return areIn(text, search) ? search.spellings.mask(text, MASK) : text
+    const found = find(text, search)
+    if (found === 'none') return text
+    return found === 'all' ? MASK : search.spellings.mask(text, MASK)
   }
 
   /**
@@ -46,12 +49,12 @@ export class Scrubber {
    * one by one, for a secret such as `1767` or `"` would otherwise break numbers and quotes.
    */
   line(line: string): string {
-    return areIn(line, this.#search ?? this.#prepare()) ? this.#json(line, true, '\n') : line
+    return find(line, this.#search ?? this.#prepare()) === 'none' ? line : this.#json(line, true, '\n')
   }
 
   /** The same for JSON without an end of line, or a text. */
   payload(payload: string): string {
-    return areIn(payload, this.#search ?? this.#prepare()) ? this.#json(payload, false, '') : payload
+    return find(payload, this.#search ?? this.#prepare()) === 'none' ? payload : this.#json(payload, false, '')
   }
 
   #prepare(): Search {
@@ -84,72 +87,10 @@ export class Scrubber {
   }
 }
 
-/** Whether any secret is part of a text, or of JSON, in any spelling. */
-function areIn(text: string, { plain, spellings }: Search): boolean {
-  if (plain.areIn(text)) return true
+/** Whether any secret is part of a text, or of JSON, in any spelling; `all` if the text is to be masked as a whole. */
+function find(text: string, { plain, spellings }: Search): 'none' | 'some' | 'all' {
+  if (plain.areIn(text)) return 'some'
   // Most texts have no encoded character at all.
   const maySpell = text.includes('\\') || text.includes('%') || (spellings.hasSpaces && text.includes('+'))
-  return maySpell && spellings.areEncodedIn(text)
-}
-
-/** Characters that are looked at together. */
-const BLOCK = 3
-const TABLE_SIZE = 1 << 14
-/** More would not let the search skip more of a text of ordinary size. */
-const MAX_WINDOW = 64
-
-/**
- * Looks for many texts in another at once: how long that takes follows from the length of the one that is searched, not
- * from how many are looked for. A thousand hubs have a thousand keys, and each payload is searched for all of them.
- *
- * By Wu and Manber: where a block of the text is not part of any needle's beginning, no needle begins near it. */
-export class Needles {
-  /** Characters of each needle's beginning that are compared by blocks: all that the shortest one has, at most 64. */
-  readonly #window: number
-  /** By a block's hash: how far the search may go on at least. */
-  readonly #skips: Uint8Array
-  /** By the hash of the block with which their beginnings end. */
-  readonly #candidates = new Map<number, string[]>()
-
-  /** Each of at least three characters. */
-  constructor(needles: readonly string[]) {
-    this.#window = needles.reduce((least, { length }) => Math.min(least, length), MAX_WINDOW)
-    const farthest = this.#window - BLOCK + 1
-    this.#skips = new Uint8Array(TABLE_SIZE).fill(farthest)
-    for (const needle of needles) this.#add(needle)
-  }
-
-  #add(needle: string): void {
-    const end = this.#window - 1
-    for (let at = BLOCK - 1; at <= end; at += 1) {
-      const hash = hashAt(needle, at)
-      this.#skips[hash] = Math.min(this.#skips[hash] ?? 0, end - at)
-    }
-    const hash = hashAt(needle, end)
-    const same = this.#candidates.get(hash)
-    if (same === undefined) this.#candidates.set(hash, [needle])
-    else same.push(needle)
-  }
-
-  /** Whether any of them is part of a text. */
-  areIn(text: string): boolean {
-    if (this.#candidates.size === 0) return false
-    for (let at = this.#window - 1; at < text.length; ) {
-      const hash = hashAt(text, at)
-      const skip = this.#skips[hash] ?? 1
-      if (skip === 0 && this.#beginsAt(text, at - this.#window + 1, hash)) return true
-      at += Math.max(1, skip)
-    }
-    return false
-  }
-
-  #beginsAt(text: string, at: number, hash: number): boolean {
-    return this.#candidates.get(hash)?.some((needle) => text.startsWith(needle, at)) === true
-  }
-}
-
-/** Of the block that ends there. */
-function hashAt(text: string, end: number): number {
-  const hash = (text.charCodeAt(end - 2) * 31 + text.charCodeAt(end - 1)) * 31 + text.charCodeAt(end)
-  return hash & (TABLE_SIZE - 1)
+  return maySpell ? spellings.lookForEncoded(text) : 'none'
 }

@@ -2,6 +2,7 @@
  * Finds texts in another in every spelling that JSON and percent-encoding allow: each character as itself, as an escape
  * of JSON, or as `%XX`, in any mixture, and encoded several times.
  */
+import { Agreement } from './needles.ts'
 
 /** A character, as its code point, and where its spelling ends. */
 interface Unit {
@@ -19,6 +20,9 @@ const BACKSLASHES = '\\'.repeat(MAX_LEVELS + 1)
 const NONE: readonly Unit[] = []
 /** Encoded characters of a text that secrets have, too. A text with more of them is masked as a whole. */
 const MOST_ENCODED = 4096
+/** The same for characters that are compared with a secret in any spelling: for each of the text, and at least. */
+const MOST_COMPARED = 4
+const LEAST_COMPARED = 1 << 20
 
 /** Whether a character may begin an encoded one. */
 const isSign = (code: number) => code === BACKSLASH || code === PERCENT || code === PLUS
@@ -92,50 +96,73 @@ const add = (places: number[], place: number) => {
   if (!places.includes(place)) places.push(place)
 }
 
-/** Where a secret ends that begins there in any spelling; -1 for none. */
-function endOf(secret: string, text: string, start: number): number {
-  let same = 0
-  while (same < secret.length && text.charCodeAt(start + same) === secret.charCodeAt(same)) {
-    if (isSign(secret.charCodeAt(same))) break
-    same += 1
-  }
-  if (same < secret.length && !isSign(text.charCodeAt(start + same))) return -1
-  return endFrom(secret, same, text, start + same)
-}
-
-/** The same of a secret without its first code units. */
-function endFrom(secret: string, first: number, text: string, start: number): number {
-  let places = [start]
-  /** After a character of two code units. */
-  let beyond: number[] = []
-  for (let i = first; i < secret.length; i += 1) {
-    const unit = secret.charCodeAt(i)
-    const next = beyond
-    beyond = []
-    for (const at of places) {
-      const itself = { code: text.charCodeAt(at), end: at + 1 }
-      for (const { code, end } of [itself, ...encodedAt(text, at)]) {
-        if (code === unit) add(next, end)
-        else if (code > 0xffff && code === secret.codePointAt(i)) add(beyond, end)
-      }
-    }
-    places = next
-    if (places.length + beyond.length === 0) break
-  }
-  return Math.max(-1, ...places)
-}
-
 const pairOf = (first: number, second: number) => first * 0x10000 + second
 const TABLE_SIZE = 1 << 14
 const hashOf = (first: number, second: number) => (first * 128 + second) & (TABLE_SIZE - 1)
 const pairIn = (text: string) => pairOf(text.charCodeAt(0), text.charCodeAt(1))
 
+/** A secret, and how many of its characters stand before the first one that may begin an encoded one. */
+interface Sought {
+  readonly secret: string
+  readonly plain: number
+}
+
+/** What a search in a text has found out so far, so that it takes no longer than the text is. */
+class Progress {
+  readonly text: string
+  readonly #agreement: Agreement
+  /** How many characters and pairs were compared, those that stand as themselves apart. */
+  compared = 0
+
+  constructor(text: string) {
+    this.text = text
+    this.#agreement = new Agreement(text)
+  }
+
+  /** Whether the text was made to take long: no encoder writes such a text. */
+  get isHostile(): boolean {
+    return this.compared > LEAST_COMPARED && this.compared > MOST_COMPARED * this.text.length
+  }
+
+  /** Where a secret ends that begins there in any spelling; -1 for none. */
+  endOf({ secret, plain }: Sought, start: number): number {
+    const { text } = this
+    const same = this.#agreement.at(start, secret, plain)
+    if (same < secret.length && !isSign(text.charCodeAt(start + same))) return -1
+    return this.#endFrom(secret, same, start + same)
+  }
+
+  /** Where a secret without its first code units ends. */
+  #endFrom(secret: string, first: number, start: number): number {
+    const { text } = this
+    let places = [start]
+    /** After a character of two code units. */
+    let beyond: number[] = []
+    for (let i = first; i < secret.length && !this.isHostile; i += 1) {
+      const unit = secret.charCodeAt(i)
+      const next = beyond
+      beyond = []
+      for (const at of places) {
+        this.compared += 1
+        const itself = { code: text.charCodeAt(at), end: at + 1 }
+        for (const { code, end } of [itself, ...encodedAt(text, at)]) {
+          if (code === unit) add(next, end)
+          else if (code > 0xffff && code === secret.codePointAt(i)) add(beyond, end)
+        }
+      }
+      places = next
+      if (places.length + beyond.length === 0) break
+    }
+    return Math.max(-1, ...places)
+  }
+}
+
 export class Spellings {
   /** Keyed by their first two code units. */
-  readonly #secrets = new Map<number, string[]>()
+  readonly #secrets = new Map<number, Sought[]>()
   readonly #hashes = new Uint8Array(TABLE_SIZE)
   readonly #longest: number
-  /** Of all their characters, as code points and as code units. */
+  /** All characters of the secrets, as code points and as code units. */
   readonly #codes = new Set<number>()
   /** A plus sign may stand for one. */
   readonly hasSpaces: boolean
@@ -146,25 +173,46 @@ export class Spellings {
     this.hasSpaces = secrets.some((secret) => secret.includes(' '))
     for (const secret of secrets) {
       for (let i = 0; i < secret.length; i += 1) this.#codes.add(secret.charCodeAt(i)).add(secret.codePointAt(i) ?? 0)
+      const sign = secret.search(/[\\%+]/)
+      const sought = { secret, plain: sign < 0 ? secret.length : sign }
       const same = this.#secrets.get(pairIn(secret))
-      if (same === undefined) this.#secrets.set(pairIn(secret), [secret])
-      else same.push(secret)
+      if (same === undefined) this.#secrets.set(pairIn(secret), [sought])
+      else same.push(sought)
       this.#hashes[hashOf(secret.charCodeAt(0), secret.charCodeAt(1))] = 1
     }
   }
 
-  /** Whether a text has any of them in a spelling with an encoded character. */
-  areEncodedIn(text: string): boolean {
-    return this.#look(text) !== 'none'
+  /**
+   * Looks for them near encoded characters that secrets have. `all`: there are more of those than any encoder writes, and
+   * searching them takes long; the text is to be masked as a whole.
+   */
+  lookForEncoded(text: string): 'none' | 'some' | 'all' {
+    const progress = new Progress(text)
+    let count = 0
+    for (const sign of this.hasSpaces ? '\\%+' : '\\%') {
+      let from = 0
+      for (let at = text.indexOf(sign); at >= 0; at = text.indexOf(sign, at + 1)) {
+        if (!encodedAt(text, at).some(({ code }) => this.#codes.has(code))) continue
+        count += 1
+        if (count > MOST_ENCODED) return 'all'
+        // What comes before the first encoded character of a secret stands there as itself.
+        const isFound = this.#beginsWithin(progress, Math.max(from, at - this.#longest), at)
+        if (progress.isHostile) return 'all'
+        if (isFound) return 'some'
+        from = at + 1
+      }
+    }
+    return 'none'
   }
 
   /** The text with a mask in the place of each of them, also of those that overlap. */
   mask(text: string, mask: string): string {
-    if (this.#look(text) === 'dense') return mask
+    const progress = new Progress(text)
     let clean = ''
     let done = 0
     for (let at = 0; at < text.length; at += 1) {
-      const end = this.#endAt(text, at)
+      const end = this.#endAt(progress, at)
+      if (progress.isHostile) return mask
       if (end < 0) continue
       if (at >= done) clean += text.slice(done, at) + mask
       done = Math.max(done, end)
@@ -172,30 +220,17 @@ export class Spellings {
     return clean + text.slice(done)
   }
 
-  /** Looks near encoded characters that secrets have. No encoder writes `dense` ones, and searching them takes long. */
-  #look(text: string): 'none' | 'some' | 'dense' {
-    let count = 0
-    for (const sign of this.hasSpaces ? '\\%+' : '\\%') {
-      let from = 0
-      for (let at = text.indexOf(sign); at >= 0; at = text.indexOf(sign, at + 1)) {
-        if (!encodedAt(text, at).some(({ code }) => this.#codes.has(code))) continue
-        count += 1
-        if (count > MOST_ENCODED) return 'dense'
-        // What comes before the first encoded character of a secret stands there as itself.
-        for (let start = Math.max(from, at - this.#longest); start <= at; start += 1) {
-          if (this.#endAt(text, start) >= 0) return 'some'
-        }
-        from = at + 1
-      }
-    }
-    return 'none'
+  #beginsWithin(progress: Progress, first: number, last: number): boolean {
+    for (let start = first; start <= last; start += 1) if (this.#endAt(progress, start) >= 0) return true
+    return false
   }
 
   /** Where the longest ends that begins there; -1 for none. */
-  #endAt(text: string, at: number): number {
+  #endAt(progress: Progress, at: number): number {
+    const { text } = progress
     const first = text.charCodeAt(at)
     const second = text.charCodeAt(at + 1)
-    if (!isSign(first) && !isSign(second)) return this.#longestOf(text, at, first, second)
+    if (!isSign(first) && !isSign(second)) return this.#longestOf(progress, at, first, second)
     // Check each pair once: text that is encoded many times may be the same at every level.
     const pairs = new Set<number>()
     for (const { code, end } of [{ code: first, end: at + 1 }, ...encodedAt(text, at)]) {
@@ -205,15 +240,16 @@ export class Spellings {
         for (const next of encodedAt(text, end)) pairs.add(pairOf(code, String.fromCodePoint(next.code).charCodeAt(0)))
       }
     }
+    progress.compared += pairs.size
     let end = -1
-    for (const pair of pairs) end = Math.max(end, this.#longestOf(text, at, pair >>> 16, pair & 0xffff))
+    for (const pair of pairs) end = Math.max(end, this.#longestOf(progress, at, pair >>> 16, pair & 0xffff))
     return end
   }
 
-  #longestOf(text: string, at: number, first: number, second: number): number {
+  #longestOf(progress: Progress, at: number, first: number, second: number): number {
     if (this.#hashes[hashOf(first, second)] === 0) return -1
     let end = -1
-    for (const secret of this.#secrets.get(pairOf(first, second)) ?? []) end = Math.max(end, endOf(secret, text, at))
+    for (const sought of this.#secrets.get(pairOf(first, second)) ?? []) end = Math.max(end, progress.endOf(sought, at))
     return end
   }
 }

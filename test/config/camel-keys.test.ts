@@ -1,6 +1,6 @@
 import { expect, expectTypeOf, it } from 'vitest'
-import { camelKeys } from '../../src/config/camel-keys.ts'
 import { hubOptions } from '../../src/config/options.ts'
+import { camelKeys } from '../../src/config/table.ts'
 
 const slice: {
   readonly url: string

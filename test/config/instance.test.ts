@@ -2,12 +2,12 @@ import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { expect, onTestFinished, test } from 'vitest'
-import { claimInstance } from '../../src/config/instance.ts'
+import { claimInstance } from '../../src/config/broker.ts'
 
 /** Another process that holds a number until it is killed. */
 async function elsewhere(name: string, platform: NodeJS.Platform) {
   const program = `
-    import { claimInstance } from './src/config/instance.ts'
+    import { claimInstance } from './src/config/broker.ts'
     const { number } = await claimInstance(${JSON.stringify(name)}, ${JSON.stringify(platform)})
     console.log(number)
     setInterval(() => {}, 60_000)`

@@ -2,266 +2,239 @@ import { describe, expect, it } from 'vitest'
 import { loadConfig } from '../../src/config/load.ts'
 import { FILE, HUB, HUB_ENV, mistakesOf } from './support.ts'
 
+/** One line, in which `…` stands for anything and `<n>` for a number. */
+const lineLike = (pattern: string) =>
+  expect.stringMatching(`^${RegExp.escape(pattern).replaceAll('…', '.*').replaceAll(RegExp.escape('<n>'), '\\d+')}$`)
+
 describe('a mistake is one line that names the key, where it stands, and how to mend it', () => {
-  it.each<[string, string, RegExp]>([
-    [
-      'an unknown key',
-      `${HUB}mqtt: { pasword: x }`,
-      /^mqtt\.pasword \(hub2mqtt\.yaml line 5\): .*did you mean password\?$/,
-    ],
-    ['an unknown group', `${HUB}hub: { url: x }`, /^hub \(.* line 5\): there is no such option; did you mean hubs\?$/],
-    ['an unknown key without a likeness', `${HUB}log: { colour: x }`, /^log\.colour .*there are level, format$/],
-    ['an unknown key of a hub', `${HUB}    timeot: 1s`, /^hubs\.home\.timeot .* line 5.*did you mean timeout\?$/],
-    ['a path written as one key', `${HUB}mqtt.url: x`, /^mqtt\.url .*one below the other/],
-    [
-      'a path written as one key inside',
-      `${HUB}mqtt: { embedded.port: 1 }`,
-      /^mqtt\.embedded\.port .*one below the other/,
-    ],
-    [
-      'a value where options belong',
-      `${HUB}mqtt: mqtt://broker`,
-      /^mqtt .*: expected options with their values below it$/,
-    ],
+  it.each<[string, string, string]>([
+    ['an unknown key', 'mqtt: { pasword: x }', 'mqtt.pasword (hub2mqtt.yaml line 5): …did you mean password?'],
+    ['an unknown group', 'hub: { url: x }', 'hub (… line 5): there is no such option; did you mean hubs?'],
+    ['an unknown key without a likeness', 'log: { colour: x }', 'log.colour …there are level, format'],
+    ['an unknown key of a hub', '    timeot: 1s', 'hubs.home.timeot … line 5…did you mean timeout?'],
+    ['a path written as one key', 'mqtt.url: x', 'mqtt.url …one below the other…'],
+    ['a path written as one key inside', 'mqtt: { embedded.port: 1 }', 'mqtt.embedded.port …one below the other…'],
+    ['a value where options belong', 'mqtt: mqtt://broker', 'mqtt …: expected options with their values below it'],
     [
       'a wrong type',
-      `${HUB}mqtt: { embedded: { port: "1883" } }`,
-      /port .*expected a whole number from 0 to 65535, but it is "1883"$/,
+      'mqtt: { embedded: { port: "1883" } }',
+      '…port …expected a whole number from 0 to 65535, but it is "1883"',
     ],
-    ['a number out of range', `${HUB}mqtt: { embedded: { port: 70000 } }`, /but it is 70000$/],
-    [
-      'a duration without a unit',
-      `${HUB}mqtt: { keepalive: 30 }`,
-      /keepalive .*expected a duration .* unit .*but it is 30$/,
-    ],
-    ['a wrong choice', `${HUB}log: { level: loud }`, /level .*expected one of fatal, .*but it is "loud"$/],
-    ['a wrong boolean', `${HUB}    realtime: no`, /realtime .*expected true or false, but it is "no"$/],
-    ['a wildcard topic', `${HUB}mqtt: { base_topic: a/# }`, /base_topic .*without the wildcards/],
+    ['a number out of range', 'mqtt: { embedded: { port: 70000 } }', '…but it is 70000'],
+    ['a duration without a unit', 'mqtt: { keepalive: 30 }', '…keepalive …expected a duration … unit …but it is 30'],
+    ['a wrong choice', 'log: { level: loud }', '…level …expected one of fatal, …but it is "loud"'],
+    ['a wrong boolean', '    realtime: no', '…realtime …expected true or false, but it is "no"'],
+    ['a wildcard topic', 'mqtt: { base_topic: a/# }', '…base_topic …without the wildcards…'],
     [
       'credentials in the broker address',
-      `${HUB}mqtt: { url: "mqtt://u:hunter22@b" }`,
-      /^mqtt\.url .*mqtt\.username and mqtt\.password/,
+      'mqtt: { url: "mqtt://u:hunter22@b" }',
+      'mqtt.url …mqtt.username and mqtt.password…',
     ],
-    [
-      'both forms of a secret',
-      `${HUB}    api_key_file: key`,
-      /api_key .* and hubs\.home\.api_key_file .*keep one of them$/,
-    ],
+    ['both forms of a secret', '    api_key_file: key', '…api_key … and hubs.home.api_key_file …keep one of them'],
     [
       'a secret file that is not there',
-      `${HUB}mqtt: { username: u, password_file: none }`,
-      /^mqtt\.password_file \(hub2mqtt\.yaml line 5\): .*there is no such file$/,
+      'mqtt: { username: u, password_file: none }',
+      'mqtt.password_file (hub2mqtt.yaml line 5): …there is no such file',
     ],
-    [
-      'a secret file that is empty',
-      `${HUB}mqtt: { username: u, password_file: empty }`,
-      /^mqtt\.password_file .*empty/,
-    ],
+    ['a secret file that is empty', 'mqtt: { username: u, password_file: empty }', 'mqtt.password_file …empty…'],
     [
       'a secret file that is no path',
-      `${HUB}mqtt: { username: u, password_file: 5 }`,
-      /^mqtt\.password_file .*expected the path/,
+      'mqtt: { username: u, password_file: 5 }',
+      'mqtt.password_file …expected the path…',
     ],
     [
       'a secret file of two lines',
       'hubs: { home: { url: http://h, api_key_file: lines } }',
-      /^hubs\.home\.api_key_file .*one line/,
+      'hubs.home.api_key_file …one line…',
     ],
-    ['a key that YAML takes for a number', 'hubs: { home: { url: http://h, api_key: 12345678 } }', /api_key .*quotes/],
+    ['a key that YAML takes for a number', 'hubs: { home: { url: http://h, api_key: 12345678 } }', '…api_key …quotes…'],
     [
       'a certificate that is not there',
-      `${HUB}mqtt: { url: mqtts://b, ca_file: none }`,
-      /^mqtt\.ca_file \(.*\): .*there is no such file$/,
+      'mqtt: { url: mqtts://b, ca_file: none }',
+      'mqtt.ca_file (…): …there is no such file',
     ],
     [
       'a certificate without its key',
-      `${HUB}mqtt: { url: mqtts://b, cert_file: pem }`,
-      /^mqtt\.key_file: missing; mqtt\.cert_file/,
+      'mqtt: { url: mqtts://b, cert_file: pem }',
+      'mqtt.key_file: missing; mqtt.cert_file…',
     ],
     [
       'a key without its certificate',
-      `${HUB}mqtt: { url: mqtts://b, key_file: pem }`,
-      /^mqtt\.cert_file: missing; mqtt\.key_file/,
+      'mqtt: { url: mqtts://b, key_file: pem }',
+      'mqtt.cert_file: missing; mqtt.key_file…',
     ],
-    ['a password without a user', `${HUB}mqtt: { password: hunter22 }`, /^mqtt\.username: missing/],
+    ['a password without a user', 'mqtt: { password: hunter22 }', 'mqtt.username: missing…'],
     [
       'an open broker for everybody',
-      `${HUB}mqtt: { embedded: { host: 0.0.0.0 } }`,
-      /^mqtt\.embedded\.host: .*mqtt\.username and mqtt\.password/,
+      'mqtt: { embedded: { host: 0.0.0.0 } }',
+      'mqtt.embedded.host: …mqtt.username and mqtt.password…',
     ],
     [
       'an address that only looks like this machine',
-      `${HUB}mqtt: { embedded: { host: 127.0.0.999 } }`,
-      /^mqtt\.embedded\.host: .*mqtt\.username and mqtt\.password/,
+      'mqtt: { embedded: { host: 127.0.0.999 } }',
+      'mqtt.embedded.host: …mqtt.username and mqtt.password…',
     ],
     [
       'the removed port of the WebSocket',
-      `${HUB}mqtt: { embedded: { ws_port: 9001 } }`,
-      /^mqtt\.embedded\.ws_port \(hub2mqtt\.yaml line 5\): .* no WebSocket since 0\.3\.0; remove .* set mqtt\.url to .* Mosquitto$/,
+      'mqtt: { embedded: { ws_port: 9001 } }',
+      'mqtt.embedded.ws_port (hub2mqtt.yaml line 5): … no WebSocket since 0.3.0; remove … set mqtt.url to … Mosquitto',
     ],
     [
       'the removed origins of the WebSocket',
-      `${HUB}mqtt: { embedded: { ws_origins: [http://page.lan] } }`,
-      /^mqtt\.embedded\.ws_origins \(.* line 5\): .* no WebSocket since 0\.3\.0; remove .* set mqtt\.url to .* Mosquitto$/,
+      'mqtt: { embedded: { ws_origins: [http://page.lan] } }',
+      'mqtt.embedded.ws_origins (… line 5): … no WebSocket since 0.3.0; remove … set mqtt.url to … Mosquitto',
     ],
     [
       'a hub without an address',
       'hubs: { home: { api_key: abcd } }',
-      /^hubs\.home\.url: missing; .*http:\/\/.*HUB2MQTT_HUB_URL$/,
+      'hubs.home.url: missing; …http://…HUB2MQTT_HUB_URL',
     ],
     [
       'a hub without a key',
       'hubs: { home: { url: http://h } }',
-      /^hubs\.home\.api_key: missing; .*api_key_file.*HUB2MQTT_HUB_API_KEY_FILE/,
+      'hubs.home.api_key: missing; …api_key_file…HUB2MQTT_HUB_API_KEY_FILE…',
     ],
-    ['a hub in the place of the hubs', 'hubs: { url: http://h }', /^hubs\.url .*expected a hub's name above it/],
-    ['hubs that are none', 'hubs: http://h', /^hubs .*expected hubs by name/],
-    ['a hub that is none', 'hubs: { home: http://h }', /^hubs\.home .*expected the hub's options below it/],
-    ['a hub named bridge', `${HUB}  bridge: {}`, /^hubs\.bridge .*expected a hub name/],
-    ['a hub name with capitals', `${HUB}  Home: {}`, /^hubs\.Home .*expected a hub name/],
-    ['a hub name with a slash', `${HUB}  a/b: {}`, /^a hub's name \(.*line 5\): expected a hub name/],
-    [
-      'a hub named __proto__',
-      `${HUB}  __proto__: { url: http://h, api_key: abcd }`,
-      /^hubs\.__proto__ .*expected a hub name/,
-    ],
-    ['a hub named constructor', `${HUB}  constructor: { url: http://h, api_key: abcd }`, /expected a hub name/],
-    ['a hub named prototype', `${HUB}  prototype: { url: http://h, api_key: abcd }`, /expected a hub name/],
-    ['a key __proto__', `${HUB}__proto__: { polluted: true }`, /^__proto__ .*there is no such option/],
-    ['a list for a file', '- a\n', /^hub2mqtt\.yaml: expected options/],
-    ['a key twice', `${HUB}log: {}\nlog: {}`, /^hub2mqtt\.yaml line 6, column 1: the same key stands here twice/],
-    ['a tab', 'hubs:\n\thome: {}', /^hub2mqtt\.yaml line 2, column \d+: a tab/],
-    ['two documents', `${HUB}---\nlog: {}`, /^hub2mqtt\.yaml line 5, column 1: .*more than one document/],
-    ['an alias of nothing', `${HUB}log: *x`, /^hub2mqtt\.yaml: an alias .* has no anchor/],
-    ['an alias to itself', `${HUB}log: &x { level: *x }`, /^hub2mqtt\.yaml: an alias .* stands inside/],
-    ['hubs that hold themselves', 'hubs: &h {home: *h}', /^hub2mqtt\.yaml: an alias .* stands inside/],
-    ['a list that holds itself', 'apps: { include: &x [*x] }', /^hub2mqtt\.yaml: an alias .* stands inside/],
-    ['lists in lists, dash by dash', `${'- '.repeat(8000)}x`, /^hub2mqtt\.yaml.*: .*nest too deep/],
-    ['lists in lists', `apps: { include: ${'['.repeat(100)}${']'.repeat(100)} }`, /^hub2mqtt\.yaml: .*nest too deep/],
+    ['a hub in the place of the hubs', 'hubs: { url: http://h }', "hubs.url …expected a hub's name above it…"],
+    ['hubs that are none', 'hubs: http://h', 'hubs …expected hubs by name…'],
+    ['a hub that is none', 'hubs: { home: http://h }', "hubs.home …expected the hub's options below it…"],
+    ['a hub named bridge', '  bridge: {}', 'hubs.bridge …expected a hub name…'],
+    ['a hub name with capitals', '  Home: {}', 'hubs.Home …expected a hub name…'],
+    ['a hub name with a slash', '  a/b: {}', "a hub's name (…line 5): expected a hub name…"],
+    ['a hub named __proto__', '  __proto__: { url: http://h, api_key: abcd }', 'hubs.__proto__ …expected a hub name…'],
+    ['a hub named constructor', '  constructor: { url: http://h, api_key: abcd }', '…expected a hub name…'],
+    ['a hub named prototype', '  prototype: { url: http://h, api_key: abcd }', '…expected a hub name…'],
+    ['a key __proto__', '__proto__: { polluted: true }', '__proto__ …there is no such option…'],
+    ['a list for a file', '- a\n', 'hub2mqtt.yaml: expected options…'],
+    ['a key twice', `log: {}\nlog: {}`, 'hub2mqtt.yaml line 6, column 1: the same key stands here twice…'],
+    ['a tab', 'hubs:\n\thome: {}', 'hub2mqtt.yaml line 2, column <n>: a tab…'],
+    ['two documents', `---\nlog: {}`, 'hub2mqtt.yaml line 5, column 1: …more than one document…'],
+    ['an alias of nothing', 'log: *x', 'hub2mqtt.yaml: an alias … has no anchor…'],
+    ['an alias to itself', 'log: &x { level: *x }', 'hub2mqtt.yaml: an alias … stands inside…'],
+    ['hubs that hold themselves', 'hubs: &h {home: *h}', 'hub2mqtt.yaml: an alias … stands inside…'],
+    ['a list that holds itself', 'apps: { include: &x [*x] }', 'hub2mqtt.yaml: an alias … stands inside…'],
+    ['lists in lists, dash by dash', `${'- '.repeat(8000)}x`, 'hub2mqtt.yaml…: …nest too deep…'],
+    ['lists in lists', `apps: { include: ${'['.repeat(100)}${']'.repeat(100)} }`, 'hub2mqtt.yaml: …nest too deep…'],
     [
       'lists in lists without end',
-      `${HUB}apps: { include: ${'['.repeat(10_000)}${']'.repeat(10_000)} }`,
-      /^hub2mqtt\.yaml line 5, column \d+: .*nest too deep/,
+      `apps: { include: ${'['.repeat(10_000)}${']'.repeat(10_000)} }`,
+      'hub2mqtt.yaml line 5, column <n>: …nest too deep…',
     ],
-    ['a key that is a list', `${HUB}? [a]\n: b`, /^hub2mqtt\.yaml line 5, column \d+: a key must be plain text/],
-    ['broken quotes', 'hubs: "a', /^hub2mqtt\.yaml line 1, column \d+: this is not valid YAML or JSON/],
-    ['an unknown tag', `${HUB}log: !!js/function x`, /^hub2mqtt\.yaml line 5, column \d+: this is not valid/],
-  ])('tells of %s', (_, yaml, line) => {
+    ['a key that is a list', `? [a]\n: b`, 'hub2mqtt.yaml line 5, column <n>: a key must be plain text…'],
+    ['broken quotes', 'hubs: "a', 'hub2mqtt.yaml line 1, column <n>: this is not valid YAML or JSON…'],
+    ['an unknown tag', 'log: !!js/function x', 'hub2mqtt.yaml line 5, column <n>: this is not valid…'],
+  ])('tells of %s', (_, text, line) => {
     const files = { empty: ' \n', lines: 'a\nb', pem: 'x', key: 'k' }
-    expect(mistakesOf({ yaml, files })).toEqual([expect.stringMatching(line)])
+    const yaml = /^hubs:|^- /.test(text) ? text : HUB + text
+    expect(mistakesOf({ yaml, files })).toEqual([lineLike(line)])
   })
 
-  it.each<[string, Record<string, string>, RegExp]>([
+  it.each<[string, Record<string, string>, string]>([
     [
       'an unknown variable',
       { HUB2MQTT_MQTT_BASETOPIC: 'x' },
-      /^HUB2MQTT_MQTT_BASETOPIC: .*did you mean HUB2MQTT_MQTT_BASE_TOPIC\?$/,
+      'HUB2MQTT_MQTT_BASETOPIC: …did you mean HUB2MQTT_MQTT_BASE_TOPIC?',
     ],
     [
       'the variable of a removed option',
       { HUB2MQTT_MQTT_EMBEDDED_WS_PORT: '9001' },
-      /^mqtt\.embedded\.ws_port \(HUB2MQTT_MQTT_EMBEDDED_WS_PORT\): .* no WebSocket since 0\.3\.0; remove /,
+      'mqtt.embedded.ws_port (HUB2MQTT_MQTT_EMBEDDED_WS_PORT): … no WebSocket since 0.3.0; remove …',
     ],
     [
       'the variable of a removed list',
       { HUB2MQTT_MQTT_EMBEDDED_WS_ORIGINS: 'http://page.lan' },
-      /^mqtt\.embedded\.ws_origins \(HUB2MQTT_MQTT_EMBEDDED_WS_ORIGINS\): .* no WebSocket since 0\.3\.0; remove /,
+      'mqtt.embedded.ws_origins (HUB2MQTT_MQTT_EMBEDDED_WS_ORIGINS): … no WebSocket since 0.3.0; remove …',
     ],
     [
       'an unknown variable without a likeness',
       { HUB2MQTT_FOO: 'x' },
-      /^HUB2MQTT_FOO: there is no such option; unset it$/,
+      'HUB2MQTT_FOO: there is no such option; unset it',
     ],
     [
       'a wrong value',
       { HUB2MQTT_HUB_POLL_INTERVAL: '0s' },
-      /^hubs\.home\.poll_interval \(HUB2MQTT_HUB_POLL_INTERVAL\): .*but it is "0s"$/,
+      'hubs.home.poll_interval (HUB2MQTT_HUB_POLL_INTERVAL): …but it is "0s"',
     ],
     [
       'a lax boolean',
       { HUB2MQTT_MQTT_REJECT_UNAUTHORIZED: '0' },
-      /\(HUB2MQTT_MQTT_REJECT_UNAUTHORIZED\): expected true or false/,
+      '…(HUB2MQTT_MQTT_REJECT_UNAUTHORIZED): expected true or false…',
     ],
-    ['a lax number', { HUB2MQTT_MQTT_EMBEDDED_PORT: '12abc' }, /\(HUB2MQTT_MQTT_EMBEDDED_PORT\): .*but it is "12abc"$/],
+    ['a lax number', { HUB2MQTT_MQTT_EMBEDDED_PORT: '12abc' }, '…(HUB2MQTT_MQTT_EMBEDDED_PORT): …but it is "12abc"'],
     [
       'both forms of a secret',
       { HUB2MQTT_HUB_API_KEY_FILE: 'x' },
-      /\(HUB2MQTT_HUB_API_KEY\) and .*\(HUB2MQTT_HUB_API_KEY_FILE\): both/,
+      '…(HUB2MQTT_HUB_API_KEY) and …(HUB2MQTT_HUB_API_KEY_FILE): both…',
     ],
     [
       'a key with a line break',
       { HUB2MQTT_HUB_API_KEY: 'first\nsecond' },
-      /^hubs\.home\.api_key \(HUB2MQTT_HUB_API_KEY\): expected the key [^\n]*one line[^\n]*$/,
+      'hubs.home.api_key (HUB2MQTT_HUB_API_KEY): expected the key …one line…',
     ],
-    [
-      'a bad hub name',
-      { HUB2MQTT_HUB_NAME: 'My Home' },
-      /^HUB2MQTT_HUB_NAME: expected a hub name .*but it is "My Home"$/,
-    ],
+    ['a bad hub name', { HUB2MQTT_HUB_NAME: 'My Home' }, 'HUB2MQTT_HUB_NAME: expected a hub name …but it is "My Home"'],
   ])('tells of %s in the environment', (_, env, line) => {
-    expect(mistakesOf({ env: { ...HUB_ENV, ...env } })).toEqual([expect.stringMatching(line)])
+    expect(mistakesOf({ env: { ...HUB_ENV, ...env } })).toEqual([lineLike(line)])
   })
 
   const PUBLISH = `${HUB}settings:\n  publish:\n    com.athom.hue:\n`
-  it.each<[string, string, RegExp]>([
+  it.each<[string, string, string]>([
     [
       'an item of a list, by its number and line',
       `${HUB}apps:\n  include:\n    - a\n    - ""\n`,
-      /^apps\.include item 2 \(hub2mqtt\.yaml line 8\): expected an app id such as com\.athom\.hue/,
+      'apps.include item 2 (hub2mqtt.yaml line 8): expected an app id such as com.athom.hue…',
     ],
     [
       'a command that there is not',
       `${HUB}commands: { allow: [restart, restrat] }`,
-      /^commands\.allow item 2 \(.* line 5\): expected one of \d+ words such as restart, but it is "restrat"$/,
+      'commands.allow item 2 (… line 5): expected one of <n> words such as restart, but it is "restrat"',
     ],
     [
       'a command that resembles none',
       `${HUB}commands: { deny: [dance] }`,
-      /^commands\.deny item 1 \(.* line 5\): expected one of \*, enable, .*but it is "dance"$/,
+      'commands.deny item 1 (… line 5): expected one of *, enable, …but it is "dance"',
     ],
-    ['a text for a list', `${HUB}apps: { include: a }`, /^apps\.include \(.*\): expected a list such as \[/],
+    ['a text for a list', `${HUB}apps: { include: a }`, 'apps.include (…): expected a list such as […'],
     [
       'a setting of an unknown kind',
       `${PUBLISH}      night: swich\n`,
-      /^settings\.publish\["com\.athom\.hue"\]\.night \(.* line 8\): expected switch, text, password, \{type: number, min: 0/,
+      'settings.publish["com.athom.hue"].night (… line 8): expected switch, text, password, {type: number, min: 0…',
     ],
     [
       'a number that lacks a bound',
       `${PUBLISH}      one: switch\n      two:\n        type: number\n        min: 0\n`,
-      /^settings\.publish\["com\.athom\.hue"\]\.two\.max \(.* line 9\): missing; .*max: 100/,
+      'settings.publish["com.athom.hue"].two.max (… line 9): missing; …max: 100…',
     ],
     [
       'bounds the wrong way round',
       `${PUBLISH}      one: { type: number, min: 2, max: 1 }\n`,
-      /^settings\.publish\["com\.athom\.hue"\]\.one \(.* line 8\): expected a min below max/,
+      'settings.publish["com.athom.hue"].one (… line 8): expected a min below max…',
     ],
     [
       'a bound that is not finite',
       `${PUBLISH}      one: { type: number, min: 0, max: .inf }\n`,
-      /\.one\.max \(.* line 8\): expected a finite number$/,
+      '….one.max (… line 8): expected a finite number',
     ],
     [
       'a mistyped key of a setting',
       `${PUBLISH}      one:\n        type: text\n        nmae: One\n`,
-      /\.one\.nmae \(.* line 10\): there is no such key; did you mean name\?$/,
+      '….one.nmae (… line 10): there is no such key; did you mean name?',
     ],
     [
       'an option of a select that is no text',
       `${PUBLISH}      one:\n        type: select\n        options:\n          - a\n          - 1\n`,
-      /\.one\.options item 2 \(.* line 12\): expected a list of texts/,
+      '….one.options item 2 (… line 12): expected a list of texts…',
     ],
     [
       'a setting whose name no hub can be asked for',
       `${PUBLISH}      "..": text\n`,
-      /^settings\.publish\["com\.athom\.hue"\].* \(.* line 8\): expected the name of a setting; none can be empty/,
+      'settings.publish["com.athom.hue"]… (… line 8): expected the name of a setting; none can be empty…',
     ],
     [
       'an app without settings',
       `${HUB}settings: { publish: { a: } }`,
-      /^settings\.publish\.a .*expected settings by name/,
+      'settings.publish.a …expected settings by name…',
     ],
   ])('tells where in a value stands %s', (_, yaml, line) => {
-    expect(mistakesOf({ yaml })).toEqual([expect.stringMatching(line)])
+    expect(mistakesOf({ yaml })).toEqual([lineLike(line)])
   })
 
   it('tells all that is wrong in one value', () => {

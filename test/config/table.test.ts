@@ -1,9 +1,8 @@
 import * as v from 'valibot'
 import { describe, expect, expectTypeOf, it } from 'vitest'
-import { merge } from '../../src/config/merge.ts'
 import { hubOptions, options } from '../../src/config/options.ts'
 import { boolean, choice, duration, label, list, map } from '../../src/config/schemas.ts'
-import { defineOptions, environmentName, fileKeys, type Option, type Values } from '../../src/config/table.ts'
+import { defineOptions, environmentName, fileKeys, merge, type Option, type Values } from '../../src/config/table.ts'
 import { maps } from './support.ts'
 
 const later = defineOptions({

@@ -64,7 +64,7 @@ describe('the compose file of a fleet', () => {
         ':',
       )[0]
       const file = path.replace('/etc/hub2mqtt', folder ?? '')
-      return loadConfig({ file, env, readFile, isExposed: () => false }).config
+      return loadConfig({ file, env, readFile }).config
     })
     const [config] = loaded
     for (const other of loaded) expect(other).toEqual(config)

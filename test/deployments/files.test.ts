@@ -88,7 +88,6 @@ describe('the demo of the compose file', () => {
       file: 'config/demo/hub2mqtt/hub2mqtt.yaml',
       env: {},
       readFile,
-      isExposed: () => false,
     })
     expect(config.hubs['home']?.api_key).toBe(text('config/demo/secrets/hub_api_key').trim())
     // Nothing is set that would keep a user's file from setting it.

@@ -256,7 +256,7 @@ const config: Entry<string> = {
     return {
       feed([text = '']) {
         try {
-          loadConfig({ env: {}, file: 'fuzz.yaml', readFile: () => text, isExposed: () => false })
+          loadConfig({ env: {}, file: 'fuzz.yaml', readFile: () => text })
         } catch (error) {
           if (!(error instanceof ConfigError)) throw error
         }

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Clock } from '../../base/clock.ts'
 import { membershipOf } from '../../cluster/fleet.ts'
-import { brokerAccess, brokerUrls } from '../../config/broker-access.ts'
+import { brokerAccess, brokerUrls } from '../../config/broker.ts'
 import type { Config } from '../../config/options.ts'
 import { createTopics } from '../../contract/topics.ts'
 import { shownUrl } from '../../mqtt/addresses.ts'

@@ -5,23 +5,19 @@ import { createLog } from '../../../src/observability/log.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { HUB, load, mistakesOf } from '../support.ts'
 
-test('whatever the sources of the configuration throw changes nothing and is told in the log', () => {
+function recordedLog() {
   const lines: string[] = []
-  const log = createLog({
-    level: 'debug',
-    format: 'json',
-    secrets: [],
-    destination: { write: (line) => lines.push(line) },
-  })
+  const destination = { write: (line: string) => lines.push(line) }
+  return { lines, log: createLog({ level: 'debug', format: 'json', secrets: [], destination }) }
+}
+
+test('whatever the sources of the configuration throw changes nothing and is told in the log', () => {
+  const { lines, log } = recordedLog()
   const { config } = load({ yaml: HUB })
-  const live = new LiveConfig(
-    { config },
-    () => {
-      throw new RangeError('of a kind that nobody thought of')
-    },
-    log,
-    new FakeClock(),
-  )
+  const broken = () => {
+    throw new RangeError('of a kind that nobody thought of')
+  }
+  const live = new LiveConfig({ config }, broken, log, new FakeClock())
   const reloads: unknown[] = []
   live.start((reloaded) => reloads.push(reloaded))
   live.reload()
@@ -38,13 +34,7 @@ describe('a folder of hubs that has no files any more', () => {
 
   /** What holds, with a folder that a test fills and empties; `null`: it cannot be read. */
   function holding(...files: (keyof typeof FILES)[]) {
-    const lines: string[] = []
-    const log = createLog({
-      level: 'info',
-      format: 'json',
-      secrets: [],
-      destination: { write: (line) => lines.push(line) },
-    })
+    const { lines, log } = recordedLog()
     const clock = new FakeClock()
     const folder: { files: (keyof typeof FILES)[] | null } = { files }
     const read = () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { differences, takeOver } from '../../../src/config/take-over.ts'
+import { differences, takeOver } from '../../../src/config/reload.ts'
 import { load } from '../support.ts'
 
 const config = (yaml: string) =>

@@ -2,7 +2,7 @@ import { mkdtempDisposableSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { LOOK_MS, watchFolder } from '../../../src/config/watch-folder.ts'
+import { LOOK_MS, watchFolder } from '../../../src/config/hubs-dir.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { until } from '../../support/until.ts'
 

@@ -73,7 +73,7 @@ describe('a hub that is down', () => {
   it('makes it not ready but never unhealthy, and says which hub', async () => {
     const url = await start()
     world.hub.behave('answer-status', { status: 500 })
-    await until('the change on MQTT', () => published().ready === false)
+    await until('the change on MQTT', () => published().hubs?.home?.online === false)
     expect(published()).toMatchObject({ live: true, problems: ['hub home is offline: failed'] })
     expect(await status(`${url}/readyz`)).toBe(503)
     expect(await status(`${url}/livez`)).toBe(200)

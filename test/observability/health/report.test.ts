@@ -1,9 +1,7 @@
 import { describe, expect, it, test } from 'vitest'
-import type { Role } from '../../../src/contract/schemas.ts'
 import { Pulse } from '../../../src/hub/pulse.ts'
 import type { LinkStatus } from '../../../src/mqtt/types.ts'
-import { Recent } from '../../../src/observability/recent.ts'
-import { type HealthFacts, type HubHealth, healthReport } from '../../../src/observability/report.ts'
+import { type HealthFacts, type HubHealth, healthReport, Recent } from '../../../src/observability/health.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 
 const connected: LinkStatus = {
@@ -22,39 +20,23 @@ const connected: LinkStatus = {
 const good: HubHealth = { online: true, reason: null, realtime: 'connected', read: true, task: 'alive' }
 const down: HubHealth = { online: false, reason: 'unreachable', realtime: 'polling', read: false, task: 'alive' }
 
-interface Changes {
-  readonly mqtt?: Partial<LinkStatus>
-  readonly losing?: boolean
-  readonly contested?: boolean
-  readonly role?: Role
-  readonly mayBeIdle?: boolean
-  readonly hubs?: Record<string, HubHealth>
-  readonly failedSettings?: number
-}
+const BOTH = 'live and ready'
 
-function report(facts: Changes = {}) {
-  const {
-    mqtt = {},
-    losing = false,
-    contested = false,
-    role = 'active',
-    mayBeIdle = false,
-    hubs = { home: good },
-    failedSettings = 0,
-  } = facts
-  const full: HealthFacts = {
+type Changes = Partial<Omit<HealthFacts, 'mqtt'>> & { readonly mqtt?: Partial<LinkStatus> }
+
+const report = ({ mqtt, ...changes }: Changes = {}) =>
+  healthReport({
     version: '1.2.3',
     startedAt: '2026-01-01T00:00:00.000Z',
+    losing: false,
+    contested: false,
+    role: 'active',
+    mayBeIdle: false,
+    hubs: { home: good },
+    failedSettings: 0,
+    ...changes,
     mqtt: { ...connected, ...mqtt },
-    losing,
-    contested,
-    role,
-    mayBeIdle,
-    hubs: new Map(Object.entries(hubs)),
-    failedSettings,
-  }
-  return healthReport(full)
-}
+  })
 
 describe('the health report', () => {
   it('is live and ready, and has no problem to tell, when all is well', () => {
@@ -69,86 +51,53 @@ describe('the health report', () => {
     })
   })
 
-  it.each([
-    [
-      'a hub that is down',
-      { hubs: { home: down } },
-      { live: true, ready: false, problems: ['hub home is offline: unreachable'] },
-    ],
-    [
-      'one hub of two that is down',
-      { hubs: { home: good, attic: down } },
-      { live: true, ready: true, problems: ['hub attic is offline: unreachable'] },
-    ],
-    ['no hub', { hubs: {} }, { live: true, ready: false, problems: ['no hub is configured'] }],
-    ['a member of a fleet without a hub', { hubs: {}, mayBeIdle: true }, { live: true, ready: true, problems: [] }],
+  const LOST = 'events or answers were lost in the last ten minutes, as they could not be sent'
+  const UNREAD = 'what is published cannot be read back: the ACL of the MQTT broker is wrong'
+  const UNSET = 'settings that are not published as their hubs have them, as the log says: 2'
+  const TWO = 'another hub2mqtt uses the same base topic'
+  const denied = { deniedFilters: ['hub2mqtt/+/cmd/#'] }
+  const refused = { state: 'waiting', protocol: null, reason: 'unauthorized' } as const
+  const unread: HubHealth = { ...good, reason: 'forbidden', read: false }
+  const stuck: HubHealth = { ...good, task: 'stuck' }
+
+  it.each<[string, Changes, is: string, ...problems: string[]]>([
+    ['a hub that is down', { hubs: { home: down } }, 'live', 'hub home is offline: unreachable'],
+    ['one hub of two that is down', { hubs: { home: good, attic: down } }, BOTH, 'hub attic is offline: unreachable'],
+    ['no hub', { hubs: {} }, 'live', 'no hub is configured'],
+    ['a member of a fleet without a hub', { hubs: {}, mayBeIdle: true }, BOTH],
     [
       'a hub whose apps may not be read',
-      { hubs: { home: { ...good, reason: 'forbidden', read: false } } },
-      { live: true, ready: false, problems: ['hub home: its apps cannot be read: forbidden'] },
+      { hubs: { home: unread } },
+      'live',
+      'hub home: its apps cannot be read: forbidden',
     ],
-    [
-      'a broker that refuses the login',
-      { mqtt: { state: 'waiting', protocol: null, reason: 'unauthorized' } },
-      { live: true, ready: false, problems: ['the MQTT broker is not connected: unauthorized'] },
-    ],
-    [
-      'an ACL that hides what is published',
-      { mqtt: { probe: 'denied' } },
-      {
-        live: true,
-        ready: true,
-        problems: ['what is published cannot be read back: the ACL of the MQTT broker is wrong'],
-      },
-    ],
+    ['a broker that refuses the login', { mqtt: refused }, 'live', 'the MQTT broker is not connected: unauthorized'],
+    ['an ACL that hides what is published', { mqtt: { probe: 'denied' } }, BOTH, UNREAD],
     [
       'an ACL that keeps commands away',
-      { mqtt: { deniedFilters: ['hub2mqtt/+/cmd/#'] } },
-      { live: true, ready: true, problems: ['the MQTT broker refuses the subscription to hub2mqtt/+/cmd/#'] },
+      { mqtt: denied },
+      BOTH,
+      'the MQTT broker refuses the subscription to hub2mqtt/+/cmd/#',
     ],
     [
       'topics that cannot be published',
       { mqtt: { deniedTopics: 2 } },
-      { live: true, ready: true, problems: ['retained topics that are not published, as the log says: 2'] },
+      BOTH,
+      'retained topics that are not published, as the log says: 2',
     ],
-    [
-      'settings that cannot be published',
-      { failedSettings: 2 },
-      {
-        live: true,
-        ready: true,
-        problems: ['settings that are not published as their hubs have them, as the log says: 2'],
-      },
-    ],
-    [
-      'messages that were lost',
-      { losing: true },
-      {
-        live: true,
-        ready: true,
-        problems: ['events or answers were lost in the last ten minutes, as they could not be sent'],
-      },
-    ],
-    [
-      'a second bridge',
-      { contested: true },
-      { live: true, ready: true, problems: ['another hub2mqtt uses the same base topic'] },
-    ],
+    ['settings that cannot be published', { failedSettings: 2 }, BOTH, UNSET],
+    ['messages that were lost', { losing: true }, BOTH, LOST],
+    ['a second bridge', { contested: true }, BOTH, TWO],
     [
       'an elder bridge that keeps this one from its work',
       { contested: true, role: 'standby' },
-      {
-        live: true,
-        ready: true,
-        problems: ['another hub2mqtt uses the same base topic and started first: this one stands by'],
-      },
+      BOTH,
+      `${TWO} and started first: this one stands by`,
     ],
-    [
-      'a task that is stuck',
-      { hubs: { home: { ...good, task: 'stuck' } } },
-      { live: false, ready: true, problems: ['hub home: its task is stuck'] },
-    ],
-  ] as const)('tells of %s', (_, facts, expected) => expect(report(facts)).toMatchObject(expected))
+    ['a task that is stuck', { hubs: { home: stuck } }, 'ready', 'hub home: its task is stuck'],
+  ])('tells of %s', (_, facts, is, ...problems) => {
+    expect(report(facts)).toMatchObject({ live: is !== 'ready', ready: is !== 'live', problems })
+  })
 })
 
 test('a loss is told of for ten minutes, and the next one anew', async () => {

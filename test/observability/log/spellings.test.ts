@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { decodePatch } from '../../../src/hub/decode.ts'
 import { Scrubber } from '../../../src/observability/scrub.ts'
+import { Random } from '../../support/random.ts'
 
 const SHORT: Readonly<Record<string, string>> = {
   '"': '\\"',
@@ -93,4 +94,44 @@ test('no text takes time that grows faster than its length', () => {
     scrubber.payload(one.repeat((16 * 1024) / one.length))
     expect(performance.now() - began, one).toBeLessThan(2_000)
   }
+})
+
+test('a secret that overlaps itself or others is masked like by a search at each place', () => {
+  const random = new Random(20261124)
+  const letters = (length: number) => Array.from({ length }, () => 'ab'[random.int(0, 1)]).join('')
+  for (let round = 0; round < 2_000; round += 1) {
+    const period = letters(random.int(1, 5))
+    // Longer and shorter than what the search remembers.
+    const periodic = () => period.repeat(20).slice(0, random.int(20, 60)) + letters(random.int(0, 1))
+    const secrets = [periodic(), periodic()]
+    const text = Array.from({ length: random.int(1, 6) }, () => periodic() + letters(random.int(0, 3))).join('')
+    const hidden = new Set<number>()
+    for (const secret of secrets) {
+      for (let at = text.indexOf(secret); at >= 0; at = text.indexOf(secret, at + 1)) {
+        for (let i = at; i < at + secret.length; i += 1) hidden.add(i)
+      }
+    }
+    const marked = [...text].map((char, i) => (hidden.has(i) ? '*' : char)).join('')
+    const scrubber = new Scrubber(secrets)
+    // Neighbours are two masks, overlapping ones are one.
+    expect(scrubber.text(text).replaceAll(/\*+/g, '*'), `${secrets} in ${text}`).toBe(marked.replaceAll(/\*+/g, '*'))
+    expect(scrubber.text(encodeURIComponent(`%${text}`)).includes('***')).toBe(hidden.size > 0)
+  }
+})
+
+const MEBI = 1024 * 1024
+/** Compared at each place anew, each of them takes minutes. */
+test.each([
+  ['of one letter', 'a'.repeat(2_000), 'a'.repeat(MEBI), '***'],
+  ['of one letter but the last', `${'a'.repeat(1_999)}b`, `${'a'.repeat(MEBI)}b`, `${'a'.repeat(MEBI - 1_999)}***`],
+  ['of one letter but the first', `b${'a'.repeat(1_999)}`, `${'a'.repeat(MEBI)}b`, `${'a'.repeat(MEBI)}b`],
+  ['of one letter, some encoded', 'a'.repeat(2_000), `${'a'.repeat(253)}%61`.repeat(4_000), '***'],
+  [
+    'with a text all encoded behind it',
+    'secret-a',
+    `secret-a${'%61'.repeat(MEBI / 4)}`,
+    `***${'%61'.repeat(MEBI / 4)}`,
+  ],
+])('a hostile mebibyte is masked for a secret %s', (_, secret, text, masked) => {
+  expect(new Scrubber([secret]).text(text) === masked).toBe(true)
 })

@@ -3,7 +3,6 @@ import { createRequire } from 'node:module'
 import { isDeepStrictEqual } from 'node:util'
 import * as v from 'valibot'
 import type { Document } from 'yaml'
-import { merge } from '../../../config/merge.ts'
 import {
   type Config,
   EXPECTED_NAME,
@@ -13,9 +12,9 @@ import {
   hubOptions,
   options,
 } from '../../../config/options.ts'
-import { rules } from '../../../config/rules.ts'
+import { checkRules } from '../../../config/rules.ts'
 import { fromText, show } from '../../../config/schemas.ts'
-import { environmentName } from '../../../config/table.ts'
+import { environmentName, merge } from '../../../config/table.ts'
 import type { SetupBroker, SetupHub } from '../api/protocol.ts'
 
 /** As the configuration has it: `url` lists its addresses. */
@@ -76,9 +75,8 @@ export function checkBroker(
     return { value: { chosen: undefined, config } }
   }
   const next = { ...config, mqtt: { ...config.mqtt, ...chosen } }
-  const broken = rules.filter(({ severity }) => severity === 'mistake').map(({ check }) => check(next))
-  const lines = broken.filter((line) => line !== undefined)
-  return lines.length > 0 ? { wrong: lines } : { value: { chosen, config: next } }
+  const { mistakes } = checkRules(next)
+  return mistakes.length > 0 ? { wrong: mistakes } : { value: { chosen, config: next } }
 }
 
 const yaml = (): typeof import('yaml') => createRequire(import.meta.url)('yaml')

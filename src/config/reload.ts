@@ -1,0 +1,96 @@
+/** What a reload changes: which options take effect at run time, and what the running parts do about them. */
+import { isDeepStrictEqual } from 'node:util'
+import type { Reloaded } from './live-config.ts'
+import { type Config, type HubConfig, hubOptions, options } from './options.ts'
+import { type Table, valueAt } from './table.ts'
+
+/** The configuration after a reload: the current one with all live options of the next. */
+export function takeOver(now: Config, next: Config): Config {
+  const hubs = Object.entries(next.hubs).map(([name, hub]): [string, HubConfig] => {
+    const present = now.hubs[name]
+    return [name, present === undefined ? hub : withLive(hubOptions, present, hub)]
+  })
+  return { ...withLive(options, now, next), hubs: Object.fromEntries(hubs) }
+}
+
+function withLive<T extends object>(table: Table, now: T, next: T): T {
+  const paths = Object.entries(table).flatMap(([path, { live }]) => {
+    if (live === undefined) return []
+    if (live === true) return [path]
+    // A secret belongs to its address; without an address, the secret of the start is in use.
+    const address = valueAt(now, live.ifSame)
+    return address !== null && isDeepStrictEqual(address, valueAt(next, live.ifSame)) ? [path] : []
+  })
+  return paths.reduce((values, path) => withValue(values, path.split('.'), valueAt(next, path)), now)
+}
+
+function withValue<T>(node: T, [key = '', ...rest]: readonly string[], value: unknown): T {
+  return { ...node, [key]: rest.length === 0 ? value : withValue(valueAt(node, key), rest, value) }
+}
+
+/** Paths of the options that differ; a hub that only one of them has counts as one. */
+export function differences(one: Config, other: Config): string[] {
+  const names = [...new Set([...Object.keys(one.hubs), ...Object.keys(other.hubs)])]
+  const ofHubs = names.flatMap((name) => {
+    const [before, after] = [one.hubs[name], other.hubs[name]]
+    if (before === undefined || after === undefined) return [`hubs.${name}`]
+    return differing(hubOptions, before, after).map((path) => `hubs.${name}.${path}`)
+  })
+  return [...ofHubs, ...differing(options, one, other)]
+}
+
+function differing(table: Table, one: object, other: object): string[] {
+  return Object.keys(table).filter((path) => !isDeepStrictEqual(valueAt(one, path), valueAt(other, path)))
+}
+
+export interface Parts {
+  readonly hubs: {
+    readonly all: ReadonlyMap<string, { readonly hub: { renewed(): void } }>
+    close(name: string): unknown
+    /** Applies changed filters of apps. */
+    refilter(): void
+    /** Hides apps whose ids contain a new key. */
+    hideUnshown(): void
+  }
+  readonly bridge: {
+    removeHub(name: string): void
+    hubsKnown(): void
+    reconfigured(): void
+    setLogLevel(level: Config['log']['level']): void
+  }
+  /** Opens and starts a hub, and announces it to the other parts. */
+  readonly openHub: (name: string, config: HubConfig) => void
+  /** Updates which member of a fleet serves a new hub. */
+  readonly fleet?: { hubsChanged(): void } | undefined
+}
+
+export function applyChanges({ before, after }: Reloaded, { hubs, bridge, openHub, fleet }: Parts): void {
+  // A level that was changed by command stays, unless the level in the configuration has changed.
+  if (before.log.level !== after.log.level) bridge.setLogLevel(after.log.level)
+  for (const name of Object.keys(before.hubs)) {
+    if (!Object.hasOwn(after.hubs, name)) {
+      hubs.close(name)
+      bridge.removeHub(name)
+    }
+  }
+  if (!isDeepStrictEqual(before.apps, after.apps)) hubs.refilter()
+  const keysOf = ({ hubs: all }: Config) => Object.values(all).map(({ api_key }) => api_key)
+  if (!isDeepStrictEqual(keysOf(before), keysOf(after))) hubs.hideUnshown()
+  const ofBridge = ({ commands, settings, guard, updates, http }: Config) => [
+    commands,
+    settings,
+    guard,
+    updates,
+    http.public_url,
+  ]
+  if (!isDeepStrictEqual(ofBridge(before), ofBridge(after))) bridge.reconfigured()
+  for (const [name, config] of Object.entries(after.hubs)) {
+    const known = before.hubs[name]
+    if (known === undefined) {
+      if (fleet === undefined) openHub(name, config)
+    } else if (known.api_key !== config.api_key) hubs.all.get(name)?.hub.renewed()
+  }
+  // With the new ones: what the broker holds of a hub that is not open yet belongs to nothing.
+  bridge.hubsKnown()
+  fleet?.hubsChanged()
+}
