@@ -37,8 +37,10 @@ function hubsOfFile(file: ConfigFile, mistakes: Mistakes): string[] {
       const such = example(file.path, ['hubs', 'home', name])
       mistakes.add(subject, `expected a hub's name above it: ${such}`, 'hubs')
     } else if (!v.is(hubName, name)) {
-      const hidden = `a hub's name (${file.where(['hubs', name])})`
-      mistakes.add(mistakes.name(name) === undefined ? hidden : subject, EXPECTED_NAME, 'hubs')
+      const isShown = mistakes.name(name) !== undefined
+      mistakes.add(isShown ? subject : `a hub's name (${file.where(['hubs', name])})`, EXPECTED_NAME, 'hubs')
+      // What is wrong below it is listed, too.
+      if (isShown && value instanceof Map) return [name]
     } else if (!isGroup) {
       mistakes.add(subject, "expected the hub's options below it, such as url and api_key", 'hubs')
     } else return [name]

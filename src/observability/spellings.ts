@@ -1,5 +1,5 @@
 /**
- * Finds texts in another in every spelling that JSON and percent-encoding allow: each character as itself, as an escape
+ * Finds texts in another as encoders of JSON and of percent-encoding write them: each character as itself, as an escape
  * of JSON, or as `%XX`, in any mixture, and encoded several times.
  */
 import { Agreement } from './needles.ts'
@@ -45,9 +45,21 @@ function hexAt(text: string, at: number, digits: number): number {
   return value
 }
 
-/** What follows a backslash. */
+/** The byte that follows a percent sign, which may be encoded several times: `2F` and `252F`. */
+function byteAt(text: string, at: number): Unit {
+  let end = at
+  for (let level = 0; level < MAX_LEVELS && hexAt(text, end, 2) === PERCENT; level += 1) end += 2
+  return { code: hexAt(text, end, 2), end: end + 2 }
+}
+
+/** What follows a backslash. The sign of a short escape may be percent-encoded, as in `%5C%2F`. */
 function jsonAt(text: string, at: number): Unit | undefined {
   const letter = text.charCodeAt(at)
+  if (letter === PERCENT) {
+    const sign = byteAt(text, at + 1)
+    const code = SHORT_ESCAPES.get(sign.code)
+    return code === undefined ? undefined : { code, end: sign.end }
+  }
   if (letter === 0x75) {
     const code = hexAt(text, at + 1, 4)
     return Number.isNaN(code) ? undefined : { code, end: at + 5 }
@@ -66,12 +78,10 @@ function percentAt(text: string, at: number): Unit | undefined {
   let end = at + 2
   for (let i = 0; i < more; i += 1) {
     if (text.charCodeAt(end) !== PERCENT) return undefined
-    end += 1
-    for (let level = 0; level < MAX_LEVELS && hexAt(text, end, 2) === PERCENT; level += 1) end += 2
-    const byte = hexAt(text, end, 2)
-    if (!(byte >= 0x80 && byte < 0xc0)) return undefined
-    code = (code << 6) | (byte & 0x3f)
-    end += 2
+    const byte = byteAt(text, end + 1)
+    if (!(byte.code >= 0x80 && byte.code < 0xc0)) return undefined
+    code = (code << 6) | (byte.code & 0x3f)
+    end = byte.end
   }
   return code > 0x10ffff ? undefined : { code, end }
 }
@@ -87,6 +97,8 @@ function encodedAt(text: string, at: number): readonly Unit[] {
     const unit = code === PERCENT ? percentAt(text, end) : jsonAt(text, end)
     if (unit === undefined) break
     units = [...units, unit]
+    // A row of encoded backslashes would mean as much as it is long.
+    if (code === BACKSLASH && text.charCodeAt(end) === PERCENT) break
     ;({ code, end } = unit)
   }
   return units

@@ -97,8 +97,8 @@ describe('a mistake is one line that names the key, where it stands, and how to 
     ['a hub in the place of the hubs', 'hubs: { url: http://h }', "hubs.url …expected a hub's name above it…"],
     ['hubs that are none', 'hubs: http://h', 'hubs …expected hubs by name…'],
     ['a hub that is none', 'hubs: { home: http://h }', "hubs.home …expected the hub's options below it…"],
-    ['a hub named bridge', '  bridge: {}', 'hubs.bridge …expected a hub name…'],
-    ['a hub name with capitals', '  Home: {}', 'hubs.Home …expected a hub name…'],
+    ['a hub named bridge', '  bridge: { url: http://h, api_key: abcd }', 'hubs.bridge …expected a hub name…'],
+    ['a hub name with capitals', '  Home: { url: http://h, api_key: abcd }', 'hubs.Home …expected a hub name…'],
     ['a hub name with a slash', '  a/b: {}', "a hub's name (…line 5): expected a hub name…"],
     ['a hub named __proto__', '  __proto__: { url: http://h, api_key: abcd }', 'hubs.__proto__ …expected a hub name…'],
     ['a hub named constructor', '  constructor: { url: http://h, api_key: abcd }', '…expected a hub name…'],
@@ -371,4 +371,11 @@ describe('a mistake is one line that names the key, where it stands, and how to 
     expect(lines).not.toContain('SECRET')
     expect(lines).toContain(`${FILE} line 1`)
   })
+})
+
+it('lists what is wrong below a hub whose name is wrong too', () => {
+  const yaml = 'hubs:\n  Home: { url: "ftp://x", api_kye: abcdefghijk, poll_interval: 5 }'
+  const keys = ['hubs.Home', 'hubs.Home.api_kye', 'hubs.Home.url', 'hubs.Home.poll_interval', 'hubs.Home.api_key']
+  const found = mistakesOf({ yaml }).map((line) => line.split(/[ :]/)[0])
+  expect(found.toSorted()).toEqual(keys.toSorted())
 })

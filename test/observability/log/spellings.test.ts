@@ -30,6 +30,7 @@ const spellingsOf = (char: string): string[] => [
   SHORT[char] ?? char,
   JSON.stringify(unicode(char)).slice(1, -1),
   encodeURIComponent(percent(char)),
+  encodeURIComponent(SHORT[char] ?? char),
 ]
 
 const character = fc.oneof(
@@ -38,7 +39,7 @@ const character = fc.oneof(
   fc.constant('\u{1F600}'),
 )
 const secret = fc.array(character, { minLength: 8, maxLength: 40 })
-const picks = fc.array(fc.nat(7), { minLength: 40, maxLength: 40 })
+const picks = fc.array(fc.nat(8), { minLength: 40, maxLength: 40 })
 const around = fc.oneof(fc.string(), fc.constantFrom('\\', '%', '%4', '%2', '\\u00', '"', '\\\\', 'u002b'))
 const spelled = (chars: readonly string[], by: readonly number[]) =>
   chars.map((char, i) => spellingsOf(char)[by[i] ?? 0]).join('')
