@@ -5,7 +5,7 @@ import { PROBES } from '../../../src/cli/conformance/probes.ts'
 import { reportText } from '../../../src/cli/conformance/text.ts'
 import { FLAVOURS } from '../../../src/emulator/records.ts'
 import { serve } from '../../hub/support.ts'
-import { APP, emulate, found, KEY, outcome, reportOn, SECRETS } from './support.ts'
+import { APP, emulate, found, hasty, KEY, outcome, reportOn, SECRETS } from './support.ts'
 
 describe.each(FLAVOURS)('a hub of the kind %s', (flavour) => {
   test('is recognised, can be worked with, and nothing on it is changed', async () => {
@@ -197,9 +197,10 @@ describe('the realtime channel', () => {
 describe('the limit of requests', () => {
   test('is not looked for unless asked, and then with six requests', async () => {
     const hub = await emulate({ rateLimit: true })
-    expect((await reportOn(hub.url)).limit).toBeNull()
+    const clock = hasty(50)
+    expect((await reportOn(hub.url, { clock })).limit).toBeNull()
     hub.forgetRequests()
-    const { limit } = await reportOn(hub.url, { limits: true })
+    const { limit } = await reportOn(hub.url, { limits: true, clock })
     expect(limit?.sent).toBe(6)
     expect(limit?.limitedAfter).toBeLessThan(6)
   })
