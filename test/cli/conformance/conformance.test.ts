@@ -26,7 +26,7 @@ describe.each(FLAVOURS)('a hub of the kind %s', (flavour) => {
       expect(outcome(report, name), name).toBe('not_tried')
   })
 
-  test('shows what it does when an app may be changed, which is then as it was', { timeout: 60_000 }, async () => {
+  test('shows what it does when an app may be changed, which is then as it was', async () => {
     const hub = await emulate({ flavour })
     const before = hub.apps.get(APP)
     const report = await reportOn(hub.url, { app: APP, writes: true })
@@ -55,7 +55,7 @@ describe.each(FLAVOURS)('a hub of the kind %s', (flavour) => {
     expect(outcome(report, 'uninstallApp')).toBe('not_tried')
   })
 
-  test('tells no names, keys, addresses and values', { timeout: 60_000 }, async () => {
+  test('tells no names, keys, addresses and values', async () => {
     const hub = await emulate({ flavour })
     const report = await reportOn(hub.url, { app: APP, writes: true })
     for (const text of [JSON.stringify(report), reportText(report)]) {
@@ -186,7 +186,7 @@ describe('the realtime channel', () => {
     expect(found(report, 'subscribe')).toMatchObject({ result: 'agrees' })
   })
 
-  test('is told not to bring events where it does not', { timeout: 60_000 }, async () => {
+  test('is told not to bring events where it does not', async () => {
     const hub = await emulate({ flavour: 'older' })
     hub.behave('lose-events')
     const report = await reportOn(hub.url, { app: APP, writes: true })
