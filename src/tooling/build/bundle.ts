@@ -1,5 +1,5 @@
 /**
- * Makes the program of package and image: one file with everything that the daemon loads, its libraries too, and one for
+ * `npm run build` makes the program of package and image: one file with everything that the daemon loads, its libraries too, and one for
  * each part that is loaded on demand. To find and read hundreds of files is most of a start.
  */
 import { isBuiltin } from 'node:module'
@@ -24,14 +24,15 @@ const FILES = [
   { name: 'daemon', of: ['src/app.ts', 'src/cli/run.ts'] },
 ]
 
-type Imports = (module: string) => readonly string[]
+interface Graph {
+  getModuleInfo(module: string): { readonly importedIds: readonly string[] } | null
+}
 
 /** All that some modules import, themselves included. */
-function reachable(from: readonly string[], imports: Imports, found = new Set<string>()): Set<string> {
-  for (const module of from) {
-    if (found.has(module)) continue
+function reachable(from: readonly string[], graph: Graph, found = new Set<string>()): Set<string> {
+  for (const module of from.filter((one) => !found.has(one))) {
     found.add(module)
-    reachable(imports(module), imports, found)
+    reachable(graph.getModuleInfo(module)?.importedIds ?? [], graph, found)
   }
   return found
 }
@@ -40,24 +41,17 @@ function reachable(from: readonly string[], imports: Imports, found = new Set<st
 function fileOf(): (module: string, graph: Graph) => string | null {
   let files: { readonly name: string; readonly modules: Set<string> }[] | undefined
   return (module, graph) => {
-    files ??= FILES.map(({ name, of }) => {
-      const imports: Imports = (id) => graph.getModuleInfo(id)?.importedIds ?? []
-      return {
-        name,
-        modules: reachable(
-          of.map((path) => join(root, path)),
-          imports,
-        ),
-      }
-    })
+    files ??= FILES.map(({ name, of }) => ({
+      name,
+      modules: reachable(
+        of.map((path) => join(root, path)),
+        graph,
+      ),
+    }))
     // It waits for the end of the program: nothing else may wait for it.
     if (module === MAIN) return null
     return files.find(({ modules }) => modules.has(module))?.name ?? null
   }
-}
-
-interface Graph {
-  getModuleInfo(module: string): { readonly importedIds: readonly string[] } | null
 }
 
 /**
@@ -137,3 +131,5 @@ export async function bundle(folder: string): Promise<void> {
     },
   })
 }
+
+if (import.meta.main) await bundle(join(root, 'dist'))
