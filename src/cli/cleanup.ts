@@ -14,9 +14,8 @@ import { ReadBack } from '../mqtt/readback.ts'
 import { SessionError, withSession } from '../mqtt/session.ts'
 import { shownText } from '../observability/controls.ts'
 import { CallError, call } from './call.ts'
-import { type Body, exitCodes, type Io } from './command.ts'
+import { type Body, exitCodes, type Io, type Values } from './command.ts'
 import type { cleanupFlags } from './commands.ts'
-import type { Values } from './flags.ts'
 import { progress } from './progress.ts'
 
 export const cleanupCommand: Body<Values<typeof cleanupFlags>> = async (

@@ -1,7 +1,6 @@
 /** What `--help` prints. */
-import { type Command, exitCodes } from './command.ts'
+import { type Command, exitCodes, type Flag } from './command.ts'
 import { type CommandName, commands } from './commands.ts'
-import type { Flag } from './flags.ts'
 
 const GAP = 2
 

@@ -1,4 +1,5 @@
 /** `hub2mqtt health` and `hub2mqtt open`: ask the listener of the daemon on this machine. */
+
 import { existsSync } from 'node:fs'
 import { get } from 'node:http'
 import * as v from 'valibot'

@@ -1,6 +1,6 @@
-/** Everything that an examination has seen, and what kind of hub that is. */
+/** Everything that an examination has seen, what kind of hub that is, and what can be said of an expectation. */
 import { isRecord } from '../../base/json.ts'
-import { isOk, outcomeOf } from './observation.ts'
+import { isAway, isOk, type Observation, outcomeOf, summary } from './observation.ts'
 import type { Reading } from './probes.ts'
 import type { SessionSeen } from './realtime.ts'
 import type { WritesSeen } from './writes.ts'
@@ -82,4 +82,20 @@ export function scopesOf({ answers }: Reading): readonly string[] | null {
   const list = seen?.status === 200 && isRecord(value) ? (value['intersectedScopes'] ?? value['scopes']) : undefined
   if (!Array.isArray(list)) return null
   return list.filter((scope) => typeof scope === 'string' && /^[\w.:-]{1,80}$/.test(scope))
+}
+
+export interface Verdict {
+  readonly result: 'agrees' | 'differs' | 'unknown'
+  /** What was found, without names and values. */
+  readonly found: string
+}
+
+export const verdict = (agrees: boolean, found: string): Verdict => ({ result: agrees ? 'agrees' : 'differs', found })
+export const unknown = (found: string): Verdict => ({ result: 'unknown', found })
+export const notTried = (because: string): Verdict => unknown(`not tried: ${because}`)
+
+/** An answer that is not a success. A hub that was away, or that refuses the key, says nothing about the operation. */
+export function failed(seen: Observation): Verdict {
+  if (isAway(seen)) return unknown(summary(seen))
+  return outcomeOf(seen) === 'refused' ? unknown(`the key may not: ${summary(seen)}`) : verdict(false, summary(seen))
 }

@@ -3,11 +3,11 @@ import { isDeepStrictEqual } from 'node:util'
 import { type Clock, sleep } from '../../base/clock.ts'
 import { isRecord } from '../../base/json.ts'
 import { compareVersions } from '../../base/versions.ts'
+import { failed, notTried, unknown, type Verdict, verdict } from './evidence.ts'
 import { type Client, isOk, type Observation, outcomeOf, recordOf, summary } from './observation.ts'
 import { type AppRecord, PROBES, type ProbeName, pathTo, type Question, type Reading, WRITES } from './probes.ts'
 import { type Item, type Left, putBack, runs, SETTING } from './put-back.ts'
 import type { HubEvent, Session } from './realtime.ts'
-import { failed, notTried, unknown, type Verdict, verdict } from './verdict.ts'
 
 const VALUE = { a: [1, null, 'b'] }
 /** How long to wait for an event, for a change in the record, and for an app to start or stop. */

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import { EXPECTATIONS } from '../../../src/cli/conformance/expectations.ts'
 import { PROBES } from '../../../src/cli/conformance/probes.ts'
-import { reportText } from '../../../src/cli/conformance/text.ts'
+import { reportText } from '../../../src/cli/conformance/report.ts'
 import { FLAVOURS } from '../../../src/emulator/records.ts'
 import { serve } from '../../hub/support.ts'
 import { APP, emulate, found, hasty, KEY, outcome, reportOn, SECRETS } from './support.ts'

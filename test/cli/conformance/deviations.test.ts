@@ -1,7 +1,6 @@
 /** A deviation is found and nothing else is said; a hub that is odd and right is not accused. */
 import { describe, expect, type onTestFinished, test } from 'vitest'
-import type { Report } from '../../../src/cli/conformance/report.ts'
-import { reportText } from '../../../src/cli/conformance/text.ts'
+import { type Report, reportText } from '../../../src/cli/conformance/report.ts'
 import { FLAVOURS } from '../../../src/emulator/records.ts'
 import { HttpGateway, type Reply } from '../../support/http-gateway.ts'
 import { DEVIATIONS, type Findings, ODD, type Plant } from './plants.ts'
