@@ -81,7 +81,7 @@ describe.each(BROKERS)('without an answer, on %s', (broker) => {
 })
 
 describe.skipIf(mosquittoPath === undefined)('a call says at once', () => {
-  test('that nobody listens', async () => {
+  test('that no bridge listens', async () => {
     await using broker = await Mosquitto.start()
     const calling = call({
       broker: { urls: [broker.url] },
@@ -91,7 +91,7 @@ describe.skipIf(mosquittoPath === undefined)('a call says at once', () => {
       timeoutMs: 10_000,
       clock: new FakeClock(),
     })
-    await expect(calling).rejects.toThrow('nobody listens')
+    await expect(calling).rejects.toThrow('no bridge listens')
   })
 
   test('that the broker refuses its credentials, and does not tell them', async () => {

@@ -104,7 +104,7 @@ export function examineListeners(
 ): Finding[] {
   if (format === 'off' || held.has(birth_topic) || isHeard) return []
   const { note } = about('broker')
-  if (isHeard === false) return [note(`nobody listens to what Home Assistant is told below ${prefix}`, REMEDY)]
+  if (isHeard === false) return [note(`no client receives the devices for Home Assistant below ${prefix}`, REMEDY)]
   // The default prefix is right more often than such a sign is there.
   if (prefix === options['discovery.prefix'].default) return []
   const isOther = (topic: string) => topic.startsWith(`${prefix}/`) && parseDiscoveryTopic(topic) === undefined

@@ -273,10 +273,10 @@ const SET_UPS: readonly SetUp[] = [
     remedy: /mqtt\.base_topic/,
   },
   {
-    title: 'a discovery prefix that nobody listens to',
+    title: 'a discovery prefix to which no client listens',
     make: async () => ({ MQTT_URL: (await mosquitto()).url, DISCOVERY_FORMAT: 'device', DISCOVERY_PREFIX: 'hass' }),
     outcome: 'note',
-    cause: /nobody listens to.*below hass/,
+    cause: /no client receives.*below hass/,
     remedy: /^(?=.*discovery\.prefix)(?=.*discovery\.format: off)/,
   },
   {
