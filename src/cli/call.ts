@@ -1,8 +1,12 @@
 /** `hub2mqtt call`: one command to the configured broker, and the answer that comes back. */
-import * as v from 'valibot'
+
 import { randomBytes } from 'node:crypto'
+import type { IPublishPacket } from 'mqtt'
+import * as v from 'valibot'
 import { type Clock, systemClock } from '../base/clock.ts'
 import { ExpectedError, UsageError } from '../base/errors.ts'
+import { isRecord } from '../base/json.ts'
+import { readJson } from '../base/read-json.ts'
 import { type BrokerAccess, brokerAccess, brokerUrls } from '../config/broker-access.ts'
 import { loadConfig } from '../config/load.ts'
 import { findCommand } from '../contract/commands.ts'
@@ -13,9 +17,6 @@ import type { Protocol } from '../mqtt/types.ts'
 import { shownJson } from '../observability/controls.ts'
 import { type Body, exitCodes } from './command.ts'
 import { waiting } from './progress.ts'
-import type { IPublishPacket } from 'mqtt'
-import { isRecord } from '../base/json.ts'
-import { readJson } from '../base/read-json.ts'
 
 interface Given {
   readonly config: string | undefined
@@ -27,7 +28,8 @@ interface Given {
 export const callCommand: Body<Given> = async ({ env, print }, { config: file, topic, payload = '', timeout }) => {
   const { mqtt } = loadConfig({ file, env, requireHub: false }).config
   const urls = brokerUrls(mqtt)
-  if (urls.length === 0) throw new UsageError('mqtt.embedded.port: 0 takes another port at each start; choose a fixed one')
+  if (urls.length === 0)
+    throw new UsageError('mqtt.embedded.port: 0 takes another port at each start; choose a fixed one')
   const broker = brokerAccess(mqtt, urls)
   const stop = waiting('waiting for the answer')
   const calling = call({ broker, base: mqtt.base_topic, topic, payload, timeoutMs: timeout, clock: systemClock })
@@ -133,7 +135,13 @@ interface Exchange<T> {
  * @throws SessionError if no answer comes
  */
 export async function request<T>(
-  { broker, mark, topic, exchange, timeoutMs }: {
+  {
+    broker,
+    mark,
+    topic,
+    exchange,
+    timeoutMs,
+  }: {
     readonly broker: BrokerAccess
     /** Identifies the request: in its client id, and under MQTT 5 as its correlation data. */
     readonly mark: string

@@ -14,7 +14,7 @@ import { waiting } from '../progress.ts'
 import { endSignal } from '../signals.ts'
 import type { LimitSeen } from './evidence.ts'
 import { Client, recordOf } from './observation.ts'
-import { greetings, PROBES, pathTo, prefixOf, type Reading, read, WRITES, whyNoApp } from './probes.ts'
+import { greetings, operate, PROBES, pathTo, prefixOf, type Reading, read, WRITES, whyNoApp } from './probes.ts'
 import { openSession, type Session, type Step, speaks } from './realtime.ts'
 import { type Report, reportOf, reportText, unreachableReport } from './report.ts'
 import { write } from './writes.ts'
@@ -127,7 +127,7 @@ async function examineRealtime({ url, key, timeoutMs, clock }: ConformanceOption
   /** Whether it does; of a hub that is away that is not known. */
   const takes = async (version: 3 | 4) => {
     if (await speaks(version, url, timeoutMs)) return true
-    const ping = await client.ask('GET', pathTo(reading.prefix, PROBES.ping), { show: 'no key' })
+    const ping = await operate(client, reading.prefix, 'ping', { show: 'no key' })
     return ping.greets ? await speaks(version, url, timeoutMs) : null
   }
   const protocols = { 3: await takes(3), 4: await takes(4) }

@@ -5,7 +5,7 @@ import { isRecord } from '../../base/json.ts'
 import { compareVersions } from '../../base/versions.ts'
 import { failed, notTried, unknown, type Verdict, verdict } from './evidence.ts'
 import { type Client, isOk, type Observation, outcomeOf, recordOf, summary } from './observation.ts'
-import { type AppRecord, PROBES, type ProbeName, pathTo, type Question, type Reading, WRITES } from './probes.ts'
+import { type AppRecord, operate, type ProbeName, type Question, type Reading, WRITES } from './probes.ts'
 import { type Item, type Left, putBack, runs, SETTING } from './put-back.ts'
 import type { HubEvent, Session } from './realtime.ts'
 
@@ -17,7 +17,8 @@ const START_MS = 60_000
 const LOOK_MS = 1_000
 /** An install takes that long. */
 const INSTALL_MS = 60_000
-const NO_CHANNEL = 'hub2mqtt-conformance'
+/** A channel that no app has. */
+const NO_CHANNEL = SETTING
 
 /** What more than one answer has to show; the names are those of the expectations. */
 export type Trial =
@@ -77,17 +78,14 @@ interface Change {
 /** Questions that are an operation asked once more. */
 type Variant = 'readBack' | 'unsetAgain'
 
-/** What of a record shows whether it has changed. */
-const SHOWN = { autoupdate: ['autoupdate'], life: ['enabled', 'state', 'ready'] } as const
-
 class Writer {
   readonly trials = new Map<Trial, Verdict>()
   /** What was changed, perhaps; and of what it is not known. */
   readonly touched = new Set<Item>()
   readonly lost = new Set<Item>()
   readonly #options: WritesOptions
-  readonly #announced = new Set<string>()
-  readonly #silent = new Set<string>()
+  /** Changes, and whether an event announced each. */
+  readonly #announced = new Map<ProbeName, boolean>()
 
   constructor(options: WritesOptions) {
     this.#options = options
@@ -136,12 +134,10 @@ class Writer {
   async #channel({ channel }: AppRecord): Promise<void> {
     if (typeof channel !== 'string') return this.#skip('the app has no channel', [], 'channel-ignored')
     const asked = await this.#send('updateApp', { channel: NO_CHANNEL }, 'channel')
-    if (outcomeOf(asked) === 'rejected') this.trials.set('channel-ignored', verdict(true, summary(asked)))
-    else {
-      const seen = isOk(asked) ? await this.#send('getApp') : asked
-      const isTaken = recordOf(seen)?.['channel'] === NO_CHANNEL
-      this.#judge('channel-ignored', seen, !isTaken, isTaken ? 'it takes any' : 'it does')
-    }
+    if (outcomeOf(asked) === 'rejected') return void this.trials.set('channel-ignored', verdict(true, summary(asked)))
+    const seen = isOk(asked) ? await this.#send('getApp') : asked
+    const isTaken = recordOf(seen)?.['channel'] === NO_CHANNEL
+    this.#judge('channel-ignored', seen, !isTaken, isTaken ? 'it takes any' : 'it does')
   }
 
   /** An app that is disabled is enabled first, so that there is something to stop. */
@@ -214,16 +210,8 @@ class Writer {
       return asked
     }
     const { isSo, seen } = await this.#becomes(wanted, ms)
-    const record = isRecord(seen.value) ? seen.value : {}
-    const found = SHOWN[trial === 'autoupdate' ? trial : 'life']
-      .filter((key) => key in record)
-      .map((key) => `${key} ${shownValue(record[key])}`)
-    const hasCrashed = record['crashed'] === true || record['state'] === 'crashed'
     if (isSo || !isOk(seen)) this.#judge(trial, seen, true, 'it does')
-    else if (hasCrashed) this.trials.set(trial, unknown('it crashed'))
-    else if (trial !== 'autoupdate' && !isSaid(record)) this.trials.set(trial, unknown('the app does not say'))
-    else
-      this.trials.set(trial, verdict(false, `${summary(asked)}, but ${found.join(', ') || 'its record does not say'}`))
+    else this.trials.set(trial, unchanged(trial, asked, isRecord(seen.value) ? seen.value : {}))
     if (isSo) await this.#listen(name, from)
     return asked
   }
@@ -242,8 +230,8 @@ class Writer {
   async #send(name: ProbeName | Variant, body?: unknown, touches?: Item): Promise<Observation> {
     const { client, reading, app, signal } = this.#options
     signal.throwIfAborted()
-    const probe = PROBES[name === 'readBack' ? 'getAppSetting' : name === 'unsetAgain' ? 'unsetAppSetting' : name]
-    const seen = await client.ask(probe.method, pathTo(reading.prefix, probe, app, SETTING), { body })
+    const operation = name === 'readBack' ? 'getAppSetting' : name === 'unsetAgain' ? 'unsetAppSetting' : name
+    const seen = await operate(client, reading.prefix, operation, { app, setting: SETTING, body })
     const outcome = outcomeOf(seen)
     // What was refused has changed nothing.
     if (touches !== undefined && ['ok', 'failed', 'no_answer'].includes(outcome)) this.touched.add(touches)
@@ -268,11 +256,12 @@ class Writer {
     if (!session?.isOpen()) return
     const isOurs = ({ name: event, payload }: HubEvent) => event === 'app.update' && payload['id'] === app
     const heard = await session.hears(from, isOurs, EVENT_MS)
-    if (heard) this.#announced.add(name)
-    else if (session.isOpen()) this.#silent.add(name)
-    const silent = [...this.#silent].filter((one) => !this.#announced.has(one))
-    const found = `after ${[...this.#announced].join(', ') || 'none'}; not after ${silent.join(', ') || 'none'}`
-    if (this.#announced.size + silent.length > 0) this.trials.set('events', verdict(silent.length === 0, found))
+    if (!heard && !session.isOpen()) return
+    this.#announced.set(name, heard || this.#announced.get(name) === true)
+    const after = (heard: boolean) =>
+      [...this.#announced].flatMap(([one, was]) => (was === heard ? [one] : [])).join(', ')
+    const found = `after ${after(true) || 'none'}; not after ${after(false) || 'none'}`
+    this.trials.set('events', verdict(after(false) === '', found))
   }
 
   async #becomes(wanted: (record: AppRecord) => boolean, ms: number): Promise<{ isSo: boolean; seen: Observation }> {
@@ -289,6 +278,15 @@ class Writer {
 
 /** Whether a record says whether the app runs. */
 const isSaid = ({ state, ready }: AppRecord): boolean => typeof state === 'string' || typeof ready === 'boolean'
+
+/** What a record says about a change that has not come. */
+function unchanged(trial: Trial, asked: Observation, record: AppRecord): Verdict {
+  if (record['crashed'] === true || record['state'] === 'crashed') return unknown('it crashed')
+  if (trial !== 'autoupdate' && !isSaid(record)) return unknown('the app does not say')
+  const shown = trial === 'autoupdate' ? ['autoupdate'] : ['enabled', 'state', 'ready']
+  const found = shown.filter((key) => key in record).map((key) => `${key} ${shownValue(record[key])}`)
+  return verdict(false, `${summary(asked)}, but ${found.join(', ') || 'its record does not say'}`)
+}
 
 /** Words that hubs have for a state; anything else may be a name. */
 const STATES: ReadonlySet<unknown> = new Set(['stopped', 'stopping', 'starting', 'running', 'crashed'])
