@@ -266,11 +266,12 @@ class Writer {
 
   async #becomes(wanted: (record: AppRecord) => boolean, ms: number): Promise<{ isSo: boolean; seen: Observation }> {
     const { clock, signal } = this.#options
-    for (let waited = 0; ; waited += LOOK_MS) {
+    const started = clock.elapsed()
+    for (let pauses = 0; ; pauses += LOOK_MS) {
       const seen = await this.#send('getApp')
       const record = recordOf(seen)
       const isSo = record !== undefined && wanted(record)
-      if (isSo || waited >= ms) return { isSo, seen }
+      if (isSo || Math.max(pauses, clock.elapsed() - started) >= ms) return { isSo, seen }
       await sleep(clock, LOOK_MS, signal)
     }
   }
