@@ -121,8 +121,8 @@ export async function cleanup(options: CleanupOptions): Promise<CleanupResult> {
 }
 
 /**
- * The topics that a bridge with this base topic has published, or any member of a fleet. Of hubs, those count that are
- * configured, or that a bridge's own information names.
+ * The topics that a bridge with this base topic, or any member of a fleet, has published. A hub counts if it is configured,
+ * or if a bridge's own information names it.
  */
 function ownTopics(held: ReadonlyMap<string, string>, { topics, hubs }: CleanupOptions): string[] {
   const configured = new Set(hubs)

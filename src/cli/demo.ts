@@ -43,7 +43,7 @@ function onBroker(url: string): Variables {
   return { HUB2MQTT_MQTT_URL: url, HUB2MQTT_MQTT_BASE_TOPIC: DEMO_BASE, HUB2MQTT_DISCOVERY_FORMAT: 'off' }
 }
 
-/** Other ports, where those of the configuration are taken. */
+/** Other ports if those of the configuration are taken. */
 async function freePorts({ mqtt, http }: Config): Promise<Variables> {
   const { embedded } = mqtt
   const wanted = [
@@ -58,7 +58,7 @@ async function freePorts({ mqtt, http }: Config): Promise<Variables> {
   return variables
 }
 
-/** What to type next, with the real address of the broker. `page`: the address that logs in, where that needs no password. */
+/** What to type next, with the real address of the broker. `page`: the address that logs in, if no password is set. */
 function invitation({ mqtt, http }: Config, app: string, page?: string): string {
   const url = new URL(mqtt.url?.[0] ?? `mqtt://${mqtt.embedded.host}:${mqtt.embedded.port}`)
   const host = url.hostname === '127.0.0.1' ? '' : ` -h ${url.hostname}`

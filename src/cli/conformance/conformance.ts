@@ -146,7 +146,7 @@ async function examineRealtime({ url, key, timeoutMs, clock }: ConformanceOption
 
 const LOST: ReadonlySet<Step> = new Set(['dropped', 'silent'])
 
-/** A session that went as far as it could: once more, where the hub may just have been away. */
+/** Opens a session, and a second one if the hub may just have been away. */
 async function opened(open: () => Promise<Session>): Promise<Session> {
   const first = await open()
   const { connect, handshake, open: opening, subscribe } = first.seen

@@ -18,7 +18,7 @@ export interface Evidence {
   readonly port: number
   readonly reading: Reading
   readonly session: SessionSeen
-  /** The same with the token of the handshake, where there was one. */
+  /** The same with the token of the handshake, if it offered one. */
   readonly sessionWithToken: SessionSeen | null
   /** Whether the versions 3 and 4 of the protocol below Socket.IO are taken; `null`: nothing to connect to. */
   readonly protocols: { readonly 3: boolean | null; readonly 4: boolean | null }
@@ -30,7 +30,7 @@ export interface Evidence {
 
 export type Kind = 'reference' | 'older' | 'newer' | 'self-hosted' | 'unknown'
 
-/** Of a Self-Hosted Server, HTTP and HTTPS. */
+/** Ports of a Self-Hosted Server, for HTTP and HTTPS. */
 const SELF_HOSTED_PORTS: ReadonlySet<number> = new Set([4859, 4860])
 
 export function firmwareOf({ pings, prefix }: Reading): string | null {
@@ -75,7 +75,7 @@ export function kindOfHub({ reading, port }: Evidence): { readonly kind: Kind; r
   return { kind: 'self-hosted', because: [...because, ...signs['self-hosted']] }
 }
 
-/** Scopes of the key, where the hub lists them. */
+/** Scopes of the key; `null` if the hub does not list them. */
 export function scopesOf({ answers }: Reading): readonly string[] | null {
   const seen = answers.get('getSessionMe')
   const value: unknown = seen?.value

@@ -1,6 +1,6 @@
 /**
  * What is expected of a hub, one row each: the reference, and what hubs in the field and their official client exchange.
- * A row looks at what was seen and says whether it is so; `unknown` where it was not tried or could not be seen.
+ * A row looks at what was seen and says whether it is so; `unknown` if it was not tried or could not be seen.
  */
 import { isRecord } from '../../base/json.ts'
 import { type Evidence, failed, type Kind, kindOfHub, notTried, unknown, type Verdict, verdict } from './evidence.ts'
@@ -68,8 +68,9 @@ function field(name: string, agrees: (value: unknown, kind: Kind) => boolean = (
   }
 }
 
+/** How a hub refuses any key. */
 const ANY: readonly Outcome[] = ['absent', 'refused', 'rejected', 'failed']
-/** Of a key that the hub knows. */
+/** How a hub refuses a key that it knows. */
 const KNOWN: readonly Outcome[] = ['absent', 'rejected', 'failed']
 
 const is401 = ({ status }: Observation) => status === 401

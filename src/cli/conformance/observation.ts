@@ -25,7 +25,7 @@ export interface Observation {
   readonly firmware: string | null
   readonly retryAfter: string | null
   readonly content: 'json' | 'nothing' | 'text' | 'page'
-  /** Of a JSON body. */
+  /** The value of a JSON body. */
   readonly value: Json | undefined
   /** Whether a hub answers a ping like that. */
   readonly greets: boolean
@@ -57,7 +57,7 @@ export class Client implements AsyncDisposable {
   readonly #known: HttpClient
   readonly #unknown: HttpClient
   #isFirst = true
-  /** Where which hub has shown itself. */
+  /** Which hub has shown itself, and under which path. */
   #hub: { readonly ping: string; readonly id: string | null } | undefined
   /** Whether the connections have not ended since. */
   #isSure = true
@@ -97,7 +97,7 @@ export class Client implements AsyncDisposable {
     return seen.status === 429 || seen.status === null ? seen : { ...seen, ...NONE, failure: 'nonsense' }
   }
 
-  /** One request after a pause; where the hub limits requests, once more after the time that it wants. */
+  /** One request after a pause. If the hub limits requests, it is repeated once after the time that the hub names. */
   async ask(method: Method, path: string, asking: Asking = {}): Promise<Observation> {
     const { clock } = this.#options
     if (!this.#isFirst) await sleep(clock, PAUSE_MS)
@@ -180,7 +180,7 @@ export function summary({ status, failure, value }: Observation): string {
     : `${status}${error === null || error === 'prose' ? '' : ` ${error}`}`
 }
 
-/** Of a gateway, or of a hub that starts. */
+/** Statuses of a gateway, or of a hub that starts. */
 const AWAY: ReadonlySet<number | null> = new Set([502, 503, 504])
 
 /** The hub said nothing about the operation: it was away or busy. */

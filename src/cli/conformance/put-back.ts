@@ -123,7 +123,7 @@ class PutBack {
     }
   }
 
-  /** Whether our setting is gone; where the list cannot be read, its value is asked for. */
+  /** Whether our setting is gone. If the list cannot be read, its value is requested. */
   async #setting(): Promise<Look> {
     const list = await this.#send('getAppSettings')
     const settings = recordOf(list)

@@ -7,7 +7,7 @@ import { errorOf, kindOf, outcomeOf, summary } from './observation.ts'
 import { PROBES, type ProbeName, pathTo, type Reading, whyNoApp, whyNot } from './probes.ts'
 import type { SessionSeen } from './realtime.ts'
 
-/** Of the JSON report; docs/internals/conformance.md lists its keys. Keys may be added, and keep their meaning. */
+/** Version of the JSON report; docs/internals/conformance.md lists its keys. Keys may be added, and keep their meaning. */
 const FORMAT = 1
 
 type HubReport = ReturnType<typeof reportOf>
@@ -25,7 +25,7 @@ interface About {
   readonly writes: boolean
 }
 
-/** Of an address at which no hub has been found. */
+/** The report on an address at which no hub was found. */
 export function unreachableReport({ version }: About, pings: Reading['pings']): Report {
   const found = Object.entries(pings).map(([prefix, seen]) => `/api/${prefix}/system/ping: ${summary(seen)}`)
   return {

@@ -20,7 +20,7 @@ const INSTALL_MS = 60_000
 /** A channel that no app has. */
 const NO_CHANNEL = SETTING
 
-/** What more than one answer has to show; the names are those of the expectations. */
+/** What only several answers together show; the names are those of the expectations. */
 export type Trial =
   | 'events'
   | 'setting-kept'
@@ -42,7 +42,7 @@ export interface WritesOptions {
   readonly client: Client
   readonly reading: Reading
   readonly app: string
-  /** The version to go back to; by default 1.0.0 where the app's is higher. */
+  /** The version to go back to; by default 1.0.0 if the app's is higher. */
   readonly downgrade: string | undefined
   readonly session: Session | undefined
   readonly clock: Clock
@@ -170,7 +170,7 @@ class Writer {
     return isOk(asked)
   }
 
-  /** What goes to people: a report to the app's developer, and a word aloud. */
+  /** What people notice: a report to the app's developer, and speech. */
   async #words(): Promise<void> {
     const bare = await this.#keep('getAppStd', {})
     const isRejected = outcomeOf(bare) === 'rejected'
@@ -216,7 +216,7 @@ class Writer {
     return asked
   }
 
-  /** Keeps what a trial has shown, where the answer that shows it is a success. */
+  /** Keeps what a trial has shown, if the answer that shows it is a success. */
   #judge(trial: Trial, seen: Observation, agrees: boolean, found: string): void {
     this.trials.set(trial, isOk(seen) ? verdict(agrees, found) : failed(seen))
   }

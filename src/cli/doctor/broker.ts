@@ -105,7 +105,7 @@ async function examineSharing(urls: readonly string[], { config, clock }: Broker
   return findings
 }
 
-/** `undefined` where that cannot be found out. */
+/** `undefined` if that cannot be found out. */
 async function passesOn(from: string, to: string, { config, clock }: BrokerExamination): Promise<boolean | undefined> {
   // Nothing reads what is published there.
   const topic = createTopics(config.mqtt.base_topic, membershipOf(config)?.member).of('bridgeProbe', {})

@@ -12,7 +12,7 @@ interface Examination {
   readonly config: Config
   /** What no finding may show, whatever a hub says. */
   readonly secrets: readonly string[]
-  /** Of the configuration; nothing in it is wrong. */
+  /** Warnings about a configuration without mistakes. */
   readonly warnings: readonly string[]
   readonly clock: Clock
 }

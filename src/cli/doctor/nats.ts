@@ -26,7 +26,7 @@ const TIMEOUT_MS = 5_000
 /** An unused key, at a revision that it never has. */
 const NO_KEY = 'doctor'
 const NO_REVISION = Number.MAX_SAFE_INTEGER
-/** Of the names that no member uses: how many are named, and how many are read for that. */
+/** How many of the names that no member uses to show, and how many to read for that. */
 const MOST_NAMED = 3
 const MOST_READ = 20
 
@@ -100,7 +100,7 @@ async function* examineJetStream(connection: NatsConnection, fleet: Fleet): Asyn
   }
 }
 
-/** `undefined` for a bucket that there is not. */
+/** `undefined` if the bucket does not exist. */
 async function statusOf(kvm: Kvm, bucket: string): Promise<KvStatus | undefined> {
   try {
     return await (await kvm.open(bucket)).status()

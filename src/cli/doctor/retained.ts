@@ -42,7 +42,7 @@ export function examineFleet(held: Held, topics: Topics, membership: Membership)
 
 /** A later version may say more. */
 const INFO = v.object(BRIDGE_INFO.entries)
-/** Of its hubs: there may be a thousand. */
+/** How many hubs to name: there may be a thousand. */
 const MAX_NAMED = 5
 
 /** What a bridge says of itself is shorter. */
@@ -88,7 +88,7 @@ export async function askForListeners(connection: Connection, { format, prefix }
     const cancel = clock.after(ANSWER_MS, resolve)
     return await answered.finally(cancel)
   }
-  // The broker cannot say so: what others retain there has to show it.
+  // This broker cannot say so; what others retain there may show it.
   for (const filter of [`${prefix}/+/+/config`, `${prefix}/+/+/+/config`])
     await connection.subscribe(filter, { qos: 1 })
 }

@@ -55,8 +55,8 @@ function fileOf(): (module: string, graph: Graph) => string | null {
 }
 
 /**
- * Of a built-in module that is imported, Node reads all exports, and with that it loads whatever one of them is a getter
- * of: for `node:http` an undici of its own, which takes longer than all of ours. As an object, it costs what is used.
+ * When a built-in module is imported, Node reads all its exports, getters included, which load what they return: for
+ * `node:http` an undici of its own, which takes longer than all of ours. Taken as an object, a module costs what is used.
  * Source: `syncExports` in Node's `lib/internal/bootstrap/realm.js`.
  */
 const builtinsAsObjects: Plugin = {
@@ -71,7 +71,7 @@ const builtinsAsObjects: Plugin = {
   }),
 }
 
-/** The realtime library looks for a WebSocket of Node's even where it takes that of `ws`; and Node loads it for a look. */
+/** The realtime library looks for Node's WebSocket even if it uses that of `ws`, and the look makes Node load it. */
 const noWebSocketOfNode: Plugin = {
   name: 'no-websocket-of-node',
   transform: {

@@ -24,7 +24,7 @@ const registry = address.host === 'github.com' ? 'ghcr.io' : `registry.${address
 /** Where a release puts its image. */
 const image = `${registry}${address.pathname.toLowerCase()}`
 
-/** A piece of text with `{}` where the value stands, and the value. It may occur more than once, never not at all. */
+/** A piece of text with `{}` where the value stands, and the value. It occurs at least once. */
 export type Copy = readonly [text: string, value: string]
 
 const OWN_TAG: Copy = ['hub2mqtt:{}', version]

@@ -34,7 +34,7 @@ const at = { base: '_base_', hub: '_hub_', app: '_app_', name: '_name_' } as con
 const topics = createTopics(at.base)
 const template = (topic: string) => topic.replace(/(?<=^|\/)_([a-z]+)_(?=\/|$)/g, '{$1}')
 
-/** Templates of where a command is sent, and of where its answer goes unless the asker names a topic. */
+/** Templates of a command's topic, and of the topic of its answer unless the client names another. */
 export function commandTopics({ target, name, argument }: Command): { topic: string; result: string } {
   const topic =
     target === 'bridge'
