@@ -30,11 +30,11 @@ const all = { app: APP, writes: true, limits: true, downgrade: '9.9.9' }
 // Side by side: an examination waits far more than it computes.
 test.concurrent.for(Object.entries(DEVIATIONS))(
   'that %s is found, and nothing else is said',
-  async ([, one], { onTestFinished }) => {
+  async ([, [one, findings]], { onTestFinished }) => {
     const { url } = await plant(one, onTestFinished)
     const report = await reportOn(url, all)
-    expect(said(report)).toEqual({ ...NOTHING, ...one.found })
-    const { left = [] } = one.found
+    expect(said(report)).toEqual({ ...NOTHING, ...findings })
+    const { left = [] } = findings
     expect(report.problems).toEqual(left.length === 0 ? [] : [`the app was not put back: ${left.join(', ')}`])
   },
 )
