@@ -43,7 +43,7 @@ export class CallError extends ExpectedError {
   override readonly name = 'CallError'
 }
 
-export interface CallAnswer {
+interface CallAnswer {
   /** The answer as it came. */
   readonly text: string
   readonly ok: boolean

@@ -74,7 +74,7 @@ export interface Flag<T = unknown> {
 }
 
 /** The flags that give a body these values, by their names. */
-export type Flags<T> = { readonly [K in keyof T]: Flag<T[K]> }
+type Flags<T> = { readonly [K in keyof T]: Flag<T[K]> }
 /** The values that a body gets of these flags. */
 export type Values<F> = { readonly [K in keyof F]: F[K] extends Flag<infer T> ? T : never }
 

@@ -6,7 +6,7 @@ import type { Command } from './command.ts'
 import { type CommandName, commands } from './commands.ts'
 import { commandHelp, programHelp } from './help.ts'
 
-export type CommandLine =
+type CommandLine =
   | ({ readonly command: CommandName } & Pick<Command, 'lasts'> & ReturnType<Command['read']>)
   | { readonly command: 'help'; readonly text: string }
   | { readonly command: 'version' }

@@ -11,9 +11,9 @@ import type { Trial } from './writes.ts'
 type Judge = (evidence: Evidence) => Verdict
 
 /** `R` the reference, `S` the official client and its specification, `M` measured on a hub, `I` inference. */
-export type Mark = 'R' | 'S' | 'M' | 'I'
+type Mark = 'R' | 'S' | 'M' | 'I'
 
-export interface Expectation {
+interface Expectation {
   /** Stable: a reader of the JSON report may rely on it. */
   readonly id: string
   readonly mark: Mark

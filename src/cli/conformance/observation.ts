@@ -54,8 +54,9 @@ export type Target = Pick<ConformanceOptions, 'url' | 'key' | 'timeoutMs' | 'clo
 
 export class Client implements AsyncDisposable {
   readonly #options: Target
-  readonly #known: HttpClient
-  readonly #unknown: HttpClient
+  readonly #http: HttpClient
+  /** The key of the request that is made. */
+  #shown = UNKNOWN_KEY
   #isFirst = true
   /** Which hub has shown itself, and under which path. */
   #hub: { readonly ping: string; readonly id: string | null } | undefined
@@ -65,13 +66,11 @@ export class Client implements AsyncDisposable {
 
   constructor(options: Target) {
     this.#options = options
-    const { url, key, timeoutMs, clock } = options
+    const { url, timeoutMs, clock } = options
     const onDisconnected = () => {
       this.#isSure = false
     }
-    const common = { url, timeoutMs, maxRequests: 2, onDisconnected }
-    this.#known = new HttpClient({ ...common, apiKey: () => key }, clock)
-    this.#unknown = new HttpClient({ ...common, apiKey: () => UNKNOWN_KEY }, clock)
+    this.#http = new HttpClient({ url, timeoutMs, maxRequests: 2, onDisconnected, apiKey: () => this.#shown }, clock)
   }
 
   /** From now on the key is shown: to this hub alone. */
@@ -114,20 +113,20 @@ export class Client implements AsyncDisposable {
     const { clock } = this.#options
     const against = show === 'key' ? await this.prove() : undefined
     if (against !== undefined) return against
-    const http = show === 'unknown key' ? this.#unknown : this.#known
     const started = clock.elapsed()
     const ms = () => Math.round(clock.elapsed() - started)
     try {
       const text = body === undefined ? undefined : JSON.stringify(body)
-      return seenOf(await http.request(method, path, { key: show !== 'no key', body: text }), ms())
+      this.#shown = show === 'key' ? this.#options.key : UNKNOWN_KEY
+      return seenOf(await this.#http.request(method, path, { key: show !== 'no key', body: text }), ms())
     } catch (error) {
       if (!(error instanceof HubError)) throw error
       return { ...NONE, failure: error.code, ms: ms() }
     }
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    await Promise.all([this.#known.close(), this.#unknown.close()])
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#http.close()
   }
 }
 

@@ -28,7 +28,7 @@ const SHAPES = {
 } satisfies Record<string, Shape>
 
 /** An operation as a request: of most the table knows it. */
-export interface Probe {
+interface Probe {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'
   readonly manager: string
   /** Below the manager; `:id` is the app, `:name` one of its settings. */

@@ -16,7 +16,7 @@ export type Report = Omit<HubReport, 'hub' | 'realtime'> & {
   readonly hub: HubReport['hub'] | null
   readonly realtime: HubReport['realtime'] | null
 }
-export type OperationReport = ReturnType<typeof operationOf>
+type OperationReport = ReturnType<typeof operationOf>
 
 const PROBE_NAMES = Object.keys(PROBES).filter((name): name is ProbeName => Object.hasOwn(PROBES, name))
 
