@@ -88,6 +88,26 @@ async function listen(server: import('node:net').Server): Promise<number> {
   return (server.address() as AddressInfo).port
 }
 
+/** A broker of its own. */
+const atBroker =
+  (options: MosquittoOptions = {}, more: Variables = {}) =>
+  async () => ({ MQTT_URL: (await mosquitto(options)).url, ...more })
+const LOGIN = { MQTT_USERNAME: 'bridge', MQTT_PASSWORD: HUB_PASSWORD }
+/** A broker with these rules for the bridge's user. */
+const ruledBy = (...acl: string[]) => atBroker({ acl: ['user bridge', ...acl], users: { bridge: HUB_PASSWORD } }, LOGIN)
+
+/** A hub of its own. */
+const atHub =
+  (options: EmulatedHubOptions = {}, more: Variables = {}) =>
+  async () => ({ HUB_URL: await hubUrl(options), ...more })
+
+/** What answers at the address of NATS. */
+const atNats = (url: () => Promise<string>): SetUp => ({
+  make: async () => ({ FLEET_NATS: (await url()).replace(/^\w+:/, 'nats:'), FLEET_MEMBER: 'a' }),
+  cause: /no connection to nats:/,
+  remedy: /4222/,
+})
+
 const portOf = (url: string) => new URL(url).port
 
 async function bridgeAt(url: string, hub: string, more: Variables = {}) {
@@ -175,56 +195,37 @@ const SET_UPS: Readonly<Record<string, SetUp>> = {
     remedy: /mqtt\.cert_file.*mqtt\.key_file/,
   },
   'a wrong password at the broker': {
-    make: async () => {
-      const { url } = await mosquitto({ users: { bridge: 'another' } })
-      return { MQTT_URL: url, MQTT_USERNAME: 'bridge', MQTT_PASSWORD: HUB_PASSWORD }
-    },
+    make: atBroker({ users: { bridge: 'another' } }, LOGIN),
     cause: /refuses the user name or password/,
     remedy: /check mqtt\.username and mqtt\.password/,
   },
   'rules of the broker without the right to write': {
-    make: async () => {
-      const acl = [
-        'user bridge',
-        'topic readwrite hub2mqtt/bridge/#',
-        'topic read #',
-        'topic write hub2mqtt/home/app/#',
-      ]
-      const { url } = await mosquitto({ acl, users: { bridge: HUB_PASSWORD } })
-      return { MQTT_URL: url, MQTT_USERNAME: 'bridge', MQTT_PASSWORD: HUB_PASSWORD, DISCOVERY_FORMAT: 'off' }
-    },
+    make: ruledBy('topic readwrite hub2mqtt/bridge/#', 'topic read #', 'topic write hub2mqtt/home/app/#'),
     cause: /do not let this user publish hub2mqtt\/home\/result\/doctor/,
     remedy: /config\/mosquitto\/acl/,
   },
   'rules of the broker without the right to read': {
-    make: async () => {
-      const acl = ['user bridge', 'topic write #', 'topic read hub2mqtt/bridge/#', 'topic read hub2mqtt/home/result/#']
-      const { url } = await mosquitto({ acl, users: { bridge: HUB_PASSWORD } })
-      return { MQTT_URL: url, MQTT_USERNAME: 'bridge', MQTT_PASSWORD: HUB_PASSWORD, DISCOVERY_FORMAT: 'off' }
-    },
+    make: ruledBy('topic write #', 'topic read hub2mqtt/bridge/#', 'topic read hub2mqtt/home/result/#'),
     cause: /do not let this user read hub2mqtt\/home\/app\/doctor\/result\/doctor/,
     remedy: /config\/mosquitto\/acl/,
   },
   'a broker that takes small messages only': {
-    make: async () => ({ MQTT_URL: (await mosquitto({ config: ['message_size_limit 2000'] })).url }),
+    make: atBroker({ config: ['message_size_limit 2000'] }),
     cause: /does not take a message of 16 KiB/,
     remedy: /message_size_limit/,
   },
   'a broker that takes small messages only, under MQTT 3.1.1': {
-    make: async () => ({
-      MQTT_URL: (await mosquitto({ config: ['message_size_limit 2000'] })).url,
-      MQTT_PROTOCOL: '3.1.1',
-    }),
+    make: atBroker({ config: ['message_size_limit 2000'] }, { MQTT_PROTOCOL: '3.1.1' }),
     cause: /does not take a message of 16 KiB/,
     remedy: /message_size_limit/,
   },
   'a broker that takes small packets only': {
-    make: async () => ({ MQTT_URL: (await mosquitto({ config: ['max_packet_size 2000'] })).url }),
+    make: atBroker({ config: ['max_packet_size 2000'] }),
     cause: /does not take a message of 16 KiB/,
     remedy: /max_packet_size/,
   },
   'a broker without retained messages': {
-    make: async () => ({ MQTT_URL: (await mosquitto({ config: ['retain_available false'] })).url }),
+    make: atBroker({ config: ['retain_available false'] }),
     cause: /it lacks retained messages/,
     remedy: /use a broker that has them/,
   },
@@ -249,18 +250,13 @@ const SET_UPS: Readonly<Record<string, SetUp>> = {
     remedy: /mqtt\.base_topic/,
   },
   'a discovery prefix to which no client listens': {
-    make: async () => ({ MQTT_URL: (await mosquitto()).url, DISCOVERY_FORMAT: 'device', DISCOVERY_PREFIX: 'hass' }),
+    make: atBroker({}, { DISCOVERY_FORMAT: 'device', DISCOVERY_PREFIX: 'hass' }),
     outcome: 'note',
     cause: /no client receives.*below hass/,
     remedy: /^(?=.*discovery\.prefix)(?=.*discovery\.format: off)/,
   },
   'no sign of Home Assistant below the prefix, under MQTT 3.1.1': {
-    make: async () => ({
-      MQTT_URL: (await mosquitto()).url,
-      MQTT_PROTOCOL: '3.1.1',
-      DISCOVERY_FORMAT: 'device',
-      DISCOVERY_PREFIX: 'hass',
-    }),
+    make: atBroker({}, { MQTT_PROTOCOL: '3.1.1', DISCOVERY_FORMAT: 'device', DISCOVERY_PREFIX: 'hass' }),
     outcome: 'note',
     cause: /nothing shows that Home Assistant listens below hass/,
     remedy: /^(?=.*discovery\.prefix)(?=.*discovery\.format: off)/,
@@ -364,17 +360,17 @@ const SET_UPS: Readonly<Record<string, SetUp>> = {
     remedy: /check the address and the port/,
   },
   'a path_prefix that the hub does not have': {
-    make: async () => ({ HUB_URL: await hubUrl({ prefix: 'managers' }), HUB_PATH_PREFIX: 'manager' }),
+    make: atHub({ prefix: 'managers' }, { HUB_PATH_PREFIX: 'manager' }),
     cause: /the hub answers at \/api\/managers and not at \/api\/manager/,
     remedy: /path_prefix: auto/,
   },
   'a wrong API key': {
-    make: async () => ({ HUB_URL: await hubUrl({ keys: {} }) }),
+    make: atHub({ keys: {} }),
     cause: /does not accept the API key/,
     remedy: /https:\/\/my\.homey\.app/,
   },
   'an API key without permissions': {
-    make: async () => ({ HUB_URL: await hubUrl({ keys: { [KEY]: [] } }), COMMANDS_READ_ONLY: 'true' }),
+    make: atHub({ keys: { [KEY]: [] } }, { COMMANDS_READ_ONLY: 'true' }),
     cause: /the API key lacks hub\.app\.readonly/,
     remedy: /homey\.app\.readonly/,
   },
@@ -402,21 +398,9 @@ const SET_UPS: Readonly<Record<string, SetUp>> = {
     cause: /differ by (89|90|91) s/,
     remedy: /NTP/,
   },
-  'NATS that does not run': {
-    make: async () => ({ FLEET_NATS: `nats://127.0.0.1:${await freePort()}`, FLEET_MEMBER: 'a' }),
-    cause: /no connection to nats:/,
-    remedy: /4222/,
-  },
-  'a broker at the address of NATS': {
-    make: async () => ({ FLEET_NATS: (await mosquitto()).url.replace('mqtt:', 'nats:'), FLEET_MEMBER: 'a' }),
-    cause: /no connection to nats:/,
-    remedy: /4222/,
-  },
-  'a web server at the address of NATS': {
-    make: async () => ({ FLEET_NATS: (await hubUrl()).replace('http:', 'nats:'), FLEET_MEMBER: 'a' }),
-    cause: /no connection to nats:/,
-    remedy: /4222/,
-  },
+  'NATS that does not run': atNats(async () => `nats://127.0.0.1:${await freePort()}`),
+  'a broker at the address of NATS': atNats(async () => (await mosquitto()).url),
+  'a web server at the address of NATS': atNats(hubUrl),
   'a wrong password at NATS': {
     runs: natsPath !== undefined,
     make: async () => {
