@@ -124,7 +124,7 @@ export async function examine(options: ConformanceOptions): Promise<Report> {
 }
 
 async function examineRealtime({ url, key, timeoutMs, clock }: ConformanceOptions, client: Client, reading: Reading) {
-  /** Whether it does; of a hub that is away that is not known. */
+  /** Whether it does; `null` if the hub is away. */
   const takes = async (version: 3 | 4) => {
     if (await speaks(version, url, timeoutMs)) return true
     const ping = await operate(client, reading.prefix, 'ping', { show: 'no key' })
@@ -136,12 +136,11 @@ async function examineRealtime({ url, key, timeoutMs, clock }: ConformanceOption
   const session = (withToken: boolean) =>
     opened(() => openSession({ url, key, timeoutMs, clock }, hubId, prove, withToken))
   const without = await session(false)
-  const { seen } = without
-  if (seen.open === 'ok') return { evidence: { session: seen, sessionWithToken: null, protocols }, session: without }
-  without.close()
-  if (!seen.tokenOffered) return { evidence: { session: seen, sessionWithToken: null, protocols }, session: undefined }
-  const withToken = await session(true)
-  return { evidence: { session: seen, sessionWithToken: withToken.seen, protocols }, session: withToken }
+  const isUp = without.seen.open === 'ok'
+  if (!isUp) without.close()
+  const withToken = !isUp && without.seen.tokenOffered ? await session(true) : undefined
+  const evidence = { session: without.seen, sessionWithToken: withToken?.seen ?? null, protocols }
+  return { evidence, session: isUp ? without : withToken }
 }
 
 const LOST: ReadonlySet<Step> = new Set(['dropped', 'silent'])

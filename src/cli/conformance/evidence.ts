@@ -48,31 +48,24 @@ export function kindOfHub({ reading, port }: Evidence): { readonly kind: Kind; r
   const has = (field: string) => records.some((record) => (record[field] ?? undefined) !== undefined)
   // Older hubs say in this way that they lack a method, so that it is no sign of a newer one.
   const saysAsOlder = [voices, absent].some((seen) => seen?.status === 500 && outcomeOf(seen) === 'absent')
-  const signs = {
-    newer: [
-      ...(voices?.status === 404 ? ['no speech output'] : []),
-      ...(has('crashedCount') ? ['crashedCount in its records'] : []),
-    ],
-    older: [
-      ...(saysAsOlder ? ['500 missing_api_method'] : []),
-      ...(isOk(voices) ? ['speech output'] : []),
-      ...(has('exitCount') ? ['exitCount in its records'] : []),
-    ],
-    'self-hosted': [
-      ...(SELF_HOSTED_PORTS.has(port) ? [`port ${port}`] : []),
-      ...(records.some(({ updateAvailable }) => typeof updateAvailable === 'string')
-        ? ['updateAvailable as a text']
-        : []),
-    ],
-  }
+  const signs: readonly (readonly [kind: Kind, text: string, isSeen: boolean])[] = [
+    ['newer', 'no speech output', voices?.status === 404],
+    ['newer', 'crashedCount in its records', has('crashedCount')],
+    ['older', '500 missing_api_method', saysAsOlder],
+    ['older', 'speech output', isOk(voices)],
+    ['older', 'exitCount in its records', has('exitCount')],
+    ['self-hosted', `port ${port}`, SELF_HOSTED_PORTS.has(port)],
+    ['self-hosted', 'updateAvailable as a text', records.some((one) => typeof one['updateAvailable'] === 'string')],
+  ]
+  const signsOf = (kind: Kind) => signs.flatMap(([of, text, isSeen]) => (of === kind && isSeen ? [text] : []))
+  const [older, newer, selfHosted] = [signsOf('older'), signsOf('newer'), signsOf('self-hosted')]
   const isKnown = Number.isInteger(major)
-  const lead = isKnown ? (major < 10 ? 1 : -1) : Math.sign(signs.older.length - signs.newer.length)
+  const lead = isKnown ? (major < 10 ? 1 : -1) : Math.sign(older.length - newer.length)
   if (lead === 0) return { kind: 'unknown', because: [] }
   const firmwareSign = isKnown ? [`firmware ${firmware}`] : []
-  if (lead > 0) return { kind: 'older', because: [...firmwareSign, ...signs.older] }
-  const because = [...firmwareSign, ...signs.newer]
-  if (signs['self-hosted'].length === 0) return { kind: 'newer', because }
-  return { kind: 'self-hosted', because: [...because, ...signs['self-hosted']] }
+  if (lead > 0) return { kind: 'older', because: [...firmwareSign, ...older] }
+  const kind = selfHosted.length === 0 ? 'newer' : 'self-hosted'
+  return { kind, because: [...firmwareSign, ...newer, ...selfHosted] }
 }
 
 /** Scopes of the key; `null` if the hub does not list them. */
