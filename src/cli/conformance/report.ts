@@ -1,5 +1,6 @@
 /** What is said of an examination: the same facts for programs and for people, without secrets and names. */
 import { createHash } from 'node:crypto'
+import { columns } from '../../base/text.ts'
 import { decodeApps } from '../../hub/decode.ts'
 import { type Evidence, firmwareOf, kindOfHub, scopesOf } from './evidence.ts'
 import { EXPECTATIONS, judged } from './expectations.ts'
@@ -207,14 +208,4 @@ function operationColumns({ name, method, path, outcome, ms, ...operation }: Ope
   const time = outcome === 'ok' && ms !== null ? `${ms} ms` : null
   const notes = joined([differs, untried, time], ', ')
   return [`  ${name}`, method, path, outcome.replace('_', ' '), joined([status, error], ' '), notes]
-}
-
-function columns(rows: readonly (readonly string[])[]): string[] {
-  const widths = rows[0]?.map((_, at) => Math.max(...rows.map((row) => row[at]?.length ?? 0))) ?? []
-  return rows.map((row) =>
-    row
-      .map((cell, at) => cell.padEnd(widths[at] ?? 0))
-      .join('  ')
-      .trimEnd(),
-  )
 }
