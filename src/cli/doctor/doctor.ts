@@ -5,7 +5,7 @@ import type { Config } from '../../config/options.ts'
 import { shownText } from '../../observability/controls.ts'
 import { Scrubber } from '../../observability/scrub.ts'
 import { examineBroker } from './broker.ts'
-import { about, type Finding, type Outcome } from './finding.ts'
+import { about, counted, type Finding, type Outcome } from './finding.ts'
 import { examineHub } from './hub.ts'
 
 interface Examination {
@@ -29,7 +29,7 @@ export async function* examine(examination: Examination): AsyncGenerator<Finding
 async function* look({ config, warnings, clock }: Examination): AsyncGenerator<Finding> {
   const { ok, note } = about('configuration')
   const names = Object.keys(config.hubs)
-  yield ok(`no mistakes; ${names.length === 1 ? 'one hub' : `${names.length} hubs`}`)
+  yield ok(`no mistakes; ${counted(names.length, 'hub')}`)
   for (const warning of warnings) yield note(warning)
   yield* await examineBroker({ config, clock })
   if (config.fleet.nats.length > 0) {

@@ -8,7 +8,7 @@ import { parseDiscoveryTopic } from '../../contract/discovery.ts'
 import { BRIDGE_INFO, FLEET } from '../../contract/schemas.ts'
 import type { Topics } from '../../contract/topics.ts'
 import type { Connection } from '../../mqtt/connection.ts'
-import { about, type Finding } from './finding.ts'
+import { about, counted, type Finding } from './finding.ts'
 
 /** What is retained, by topic. */
 type Held = ReadonlyMap<string, string>
@@ -25,7 +25,7 @@ export function examineFleet(held: Held, topics: Topics, membership: Membership)
   const findings: Finding[] = []
   if (own !== undefined) findings.push(ok(`the member ${member} is ${own}`))
   if (state === undefined) return findings
-  const count = fleet === undefined ? '' : `, with ${fleet.count === 1 ? 'one member' : `${fleet.count} members`}`
+  const count = fleet === undefined ? '' : `, with ${counted(fleet.count, 'member')}`
   findings.push(ok(`the fleet with the base topic ${topics.base} is ${state}${count}`))
   // What a fleet that has ended has published says nothing of the next one.
   if (state !== 'online' || fleet === undefined) return findings
