@@ -1,4 +1,4 @@
-/** Texts from outside, made fit for people. */
+/** Texts from outside, and rows, made fit for people. */
 
 const MAX_NAME = 100
 
@@ -26,4 +26,16 @@ export function listed(names: readonly string[], most: number): string {
   const cut = (name: string) => (name.length > LONGEST_NAME ? `${name.slice(0, LONGEST_NAME)}…` : name)
   const more = names.length > most ? ` and ${names.length - most} more` : ''
   return names.slice(0, most).map(cut).join(', ') + more
+}
+
+/** The lines of a table whose columns are as wide as their widest cells. */
+export function columns(rows: readonly (readonly string[])[]): string[] {
+  const widthOf = (at: number) => Math.max(...rows.map((row) => row[at]?.length ?? 0))
+  const widths = rows[0]?.map((_, at) => widthOf(at)) ?? []
+  return rows.map((row) =>
+    row
+      .map((cell, at) => cell.padEnd(widths[at] ?? 0))
+      .join('  ')
+      .trimEnd(),
+  )
 }

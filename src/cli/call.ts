@@ -1,18 +1,22 @@
 /** `hub2mqtt call`: one command to the configured broker, and the answer that comes back. */
+
 import { randomBytes } from 'node:crypto'
+import type { IPublishPacket } from 'mqtt'
+import * as v from 'valibot'
 import { type Clock, systemClock } from '../base/clock.ts'
 import { ExpectedError, UsageError } from '../base/errors.ts'
+import { isRecord } from '../base/json.ts'
+import { readJson } from '../base/read-json.ts'
 import { type BrokerAccess, brokerAccess, brokerUrls } from '../config/broker.ts'
 import { loadConfig } from '../config/load.ts'
 import { findCommand } from '../contract/commands.ts'
 import { peekTransaction } from '../contract/payload.ts'
 import { type CommandTopic, createTopics } from '../contract/topics.ts'
-import { SessionError } from '../mqtt/session.ts'
+import { SessionError, type SessionErrorCode, withSession } from '../mqtt/session.ts'
 import type { Protocol } from '../mqtt/types.ts'
 import { shownJson } from '../observability/controls.ts'
 import { type Body, exitCodes } from './command.ts'
 import { waiting } from './progress.ts'
-import { type Exchange, request } from './request.ts'
 
 interface Given {
   readonly config: string | undefined
@@ -24,7 +28,8 @@ interface Given {
 export const callCommand: Body<Given> = async ({ env, print }, { config: file, topic, payload = '', timeout }) => {
   const { mqtt } = loadConfig({ file, env, requireHub: false }).config
   const urls = brokerUrls(mqtt)
-  if (urls.length === 0) throw new UsageError('mqtt.embedded.port: with 0 nobody knows the port; choose one')
+  if (urls.length === 0)
+    throw new UsageError('mqtt.embedded.port: 0 takes another port at each start; choose a fixed one')
   const broker = brokerAccess(mqtt, urls)
   const stop = waiting('waiting for the answer')
   const calling = call({ broker, base: mqtt.base_topic, topic, payload, timeoutMs: timeout, clock: systemClock })
@@ -38,13 +43,13 @@ export class CallError extends ExpectedError {
   override readonly name = 'CallError'
 }
 
-export interface CallAnswer {
+interface CallAnswer {
   /** The answer as it came. */
   readonly text: string
   readonly ok: boolean
 }
 
-const NOBODY_LISTENS = 'nobody listens to commands on this broker: does hub2mqtt run, with the same base topic?'
+const NO_BRIDGE = 'no bridge listens to commands on this broker: does hub2mqtt run, with the same base topic?'
 
 /**
  * Sends a command and waits for its answer.
@@ -58,7 +63,7 @@ export async function call(options: {
   /** A command's topic, with the base topic or without. */
   readonly topic: string
   readonly payload: string
-  /** For all of it, the connection included. */
+  /** For everything, the connection included. */
   readonly timeoutMs: number
   readonly clock: Clock
 }): Promise<CallAnswer> {
@@ -66,13 +71,11 @@ export async function call(options: {
   const mark = `call-${randomBytes(8).toString('hex')}`
   const { topic, command } = locate(base, options.topic)
   const exchange = exchanges(command, payload, mark)
-  // Never the configured client id: the broker would end the bridge's connection.
-  const clientId = `hub2mqtt-${mark}`
   try {
-    return await request({ broker, clientId, topic, exchange, correlationData: Buffer.from(mark), timeoutMs }, clock)
+    return await request({ broker, mark, topic, exchange, timeoutMs }, clock)
   } catch (error) {
     if (!(error instanceof SessionError)) throw error
-    throw new CallError(error.code === 'no_subscribers' ? NOBODY_LISTENS : error.message, { cause: error })
+    throw new CallError(error.code === 'no_subscribers' ? NO_BRIDGE : error.message, { cause: error })
   }
 }
 
@@ -108,21 +111,72 @@ function locate(base: string, given: string): { topic: string; command: CommandT
 /** Under 3.1.1 all answers to a command come on one topic: a transaction identifies this one's, if the payload has room. */
 function withTransaction({ target, command, argument }: CommandTopic, payload: string, mark: string): string {
   if (!findCommand(target, command, argument !== undefined)?.payload.enveloped) return payload
-  try {
-    const value: unknown = payload === '' ? {} : JSON.parse(payload)
-    if (typeof value !== 'object' || value === null || Array.isArray(value) || 'transaction' in value) return payload
-    return JSON.stringify({ ...value, transaction: mark })
-  } catch {
-    return payload
-  }
+  const value = payload === '' ? {} : readJson(v.unknown(), payload)
+  return isRecord(value) && !('transaction' in value) ? JSON.stringify({ ...value, transaction: mark }) : payload
 }
 
 function readAnswer(text: string): (CallAnswer & { readonly transaction: unknown }) | undefined {
-  try {
-    const value: unknown = JSON.parse(text)
-    if (typeof value !== 'object' || value === null || !('ok' in value) || !('transaction' in value)) return undefined
-    return { text, ok: value.ok === true, transaction: value.transaction }
-  } catch {
-    return undefined
+  const value = readJson(v.unknown(), text)
+  if (!isRecord(value) || !('ok' in value) || !('transaction' in value)) return undefined
+  return { text, ok: value['ok'] === true, transaction: value['transaction'] }
+}
+
+/** What a request sends under one version of MQTT, and how it recognizes its answer. */
+interface Exchange<T> {
+  readonly payload: string
+  /** Where the answer comes; under MQTT 5 it is sent as the response topic. */
+  readonly answerTopic: string
+  /** Returns undefined for a message that does not answer this request. */
+  readonly readAnswer: (payload: string) => T | undefined
+}
+
+/**
+ * Sends a request over a connection of its own and waits for its answer.
+ * @throws SessionError if no answer comes
+ */
+export async function request<T>(
+  {
+    broker,
+    mark,
+    topic,
+    exchange,
+    timeoutMs,
+  }: {
+    readonly broker: BrokerAccess
+    /** Identifies the request: in its client id, and under MQTT 5 as its correlation data. */
+    readonly mark: string
+    readonly topic: string
+    /** MQTT 3.1.1 has no response topics, so what is sent depends on the version that the broker speaks. */
+    readonly exchange: Readonly<Record<Protocol, Exchange<T>>>
+    readonly timeoutMs: number
+  },
+  clock: Clock,
+): Promise<T> {
+  const answered = Promise.withResolvers<T>()
+  const refuse = (code: SessionErrorCode, message: string) => answered.reject(new SessionError(code, message))
+  answered.promise.catch(() => {})
+  let receive: (packet: IPublishPacket) => void = () => {}
+  const session = {
+    // Never the configured client id: the broker would end the bridge's connection.
+    ...{ broker, clientId: `hub2mqtt-${mark}`, timeoutMs },
+    onPublish: (packet: IPublishPacket) => receive(packet),
+    onNoSubscribers: () => refuse('no_subscribers', `no client subscribes to ${topic}`),
   }
+  return await withSession(session, clock, async (connection) => {
+    const { protocol } = connection
+    const { payload, answerTopic, readAnswer: readOwn } = exchange[protocol]
+    receive = (packet) => {
+      const answer = readOwn(packet.payload.toString())
+      if (answer !== undefined) answered.resolve(answer)
+    }
+    if (!(await connection.subscribe(answerTopic, { qos: 1 }))) {
+      throw new SessionError('subscription_denied', `the broker denies the subscription to ${answerTopic}`)
+    }
+    const messageExpiryInterval = Math.ceil(timeoutMs / 1000)
+    const properties = { responseTopic: answerTopic, correlationData: Buffer.from(mark), messageExpiryInterval }
+    connection.publish(topic, payload, { qos: 1, ...(protocol === '5' && { properties }) }, (reason) => {
+      if (reason !== 0) refuse('publish_denied', `the broker denies the publish to ${topic}`)
+    })
+    return await answered.promise
+  })
 }

@@ -1,7 +1,11 @@
-/** `hub2mqtt check-config`: prints the effective configuration, and its warnings apart. */
+/** `hub2mqtt check-config` and `hub2mqtt doctor`: what the configuration says, and whether everything that it names works. */
+
+import { systemClock } from '../base/clock.ts'
+import { VERSION } from '../base/version.ts'
 import { describeConfig } from '../config/describe.ts'
 import { loadConfig } from '../config/load.ts'
 import { type Body, exitCodes } from './command.ts'
+import { waiting } from './progress.ts'
 
 interface Given {
   readonly config: string | undefined
@@ -9,9 +13,26 @@ interface Given {
 }
 
 export const checkConfig: Body<Given> = async (io, flags) => {
-  if (flags.connect) return await (await import('./doctor/command.ts')).doctor(io, flags)
+  if (flags.connect) return await doctor(io, flags)
   const { config, warnings } = loadConfig({ file: flags.config, env: io.env })
   for (const warning of warnings) io.warn(`warning: ${warning}`)
   io.print(describeConfig(config))
   return exitCodes.ok.code
+}
+
+/** Prints each finding as soon as it is there, and a report for an issue. */
+export const doctor: Body<Pick<Given, 'config'>> = async ({ env, print }, { config: file }) => {
+  const { config, secrets, warnings } = loadConfig({ file, env })
+  const { examine, lineOf, reportOf } = await import('./doctor/doctor.ts')
+  const findings = []
+  let stop = waiting('looking')
+  for await (const finding of examine({ config, secrets, warnings, clock: systemClock })) {
+    stop()
+    findings.push(finding)
+    print(lineOf(finding))
+    stop = waiting('looking further')
+  }
+  stop()
+  print(`\nFor a bug report:\n\n${reportOf(findings, config, VERSION)}`)
+  return findings.some(({ outcome }) => outcome === 'problem') ? exitCodes.failed.code : exitCodes.ok.code
 }

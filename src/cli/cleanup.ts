@@ -14,9 +14,8 @@ import { ReadBack } from '../mqtt/readback.ts'
 import { SessionError, withSession } from '../mqtt/session.ts'
 import { shownText } from '../observability/controls.ts'
 import { CallError, call } from './call.ts'
-import { type Body, exitCodes, type Io } from './command.ts'
+import { type Body, exitCodes, type Io, type Values } from './command.ts'
 import type { cleanupFlags } from './commands.ts'
-import type { Values } from './flags.ts'
 import { progress } from './progress.ts'
 
 export const cleanupCommand: Body<Values<typeof cleanupFlags>> = async (
@@ -122,8 +121,8 @@ export async function cleanup(options: CleanupOptions): Promise<CleanupResult> {
 }
 
 /**
- * The topics that a bridge with this base topic has published, or any member of a fleet. Of hubs, those count that are
- * configured, or that a bridge's own information names.
+ * The topics that a bridge with this base topic, or any member of a fleet, has published. A hub counts if it is configured,
+ * or if a bridge's own information names it.
  */
 function ownTopics(held: ReadonlyMap<string, string>, { topics, hubs }: CleanupOptions): string[] {
   const configured = new Set(hubs)

@@ -2,8 +2,18 @@
 import { hubUrl, topicPrefix } from '../config/addresses.ts'
 import { hubName } from '../config/options.ts'
 import { choice, duration, integer, size } from '../config/schemas.ts'
-import { command } from './command.ts'
-import { argument, given, optionalArgument, parsed, required, several, text, texts, withDefault } from './flags.ts'
+import {
+  argument,
+  command,
+  given,
+  optionalArgument,
+  parsed,
+  required,
+  several,
+  text,
+  texts,
+  withDefault,
+} from './command.ts'
 
 const config = text('FILE', 'configuration file, YAML or JSON; wins over HUB2MQTT_CONFIG')
 const data = required(text('DIR', 'the data folder of the hub; it may be running'))
@@ -142,12 +152,12 @@ export const commands = {
   doctor: command({
     summary: 'test the configuration, the hubs, the broker and the permissions; print a fix for each problem',
     flags: { config },
-    body: async () => (await import('./doctor/command.ts')).doctor,
+    body: async () => (await import('./check-config.ts')).doctor,
   }),
   conformance: command({
     summary: 'print what kind of hub answers at an address, and how it differs from the expected behaviour',
     flags: conformanceFlags,
-    body: async () => (await import('./conformance/command.ts')).conformance,
+    body: async () => (await import('./conformance/conformance.ts')).conformance,
   }),
   'hash-password': command({
     summary: 'read a password from standard input, print its hash for http.password',

@@ -1,10 +1,11 @@
 /** `hub2mqtt demo`: the daemon beside an emulated hub, and what to type next. */
+import { once } from 'node:events'
+import { createServer } from 'node:net'
 import { loadConfig } from '../config/load.ts'
 import type { Config } from '../config/options.ts'
 import { emulate } from '../emulator/command.ts'
 import type { Body } from './command.ts'
 import { newKey } from './emulate.ts'
-import { firstFreePort } from './ports.ts'
 import { daemon } from './run.ts'
 
 interface Given {
@@ -42,7 +43,7 @@ function onBroker(url: string): Variables {
   return { HUB2MQTT_MQTT_URL: url, HUB2MQTT_MQTT_BASE_TOPIC: DEMO_BASE, HUB2MQTT_DISCOVERY_FORMAT: 'off' }
 }
 
-/** Other ports, where those of the configuration are taken. */
+/** Other ports if those of the configuration are taken. */
 async function freePorts({ mqtt, http }: Config): Promise<Variables> {
   const { embedded } = mqtt
   const wanted = [
@@ -57,7 +58,7 @@ async function freePorts({ mqtt, http }: Config): Promise<Variables> {
   return variables
 }
 
-/** What to type next, with the real address of the broker. `page`: the address that logs in, where that needs no password. */
+/** What to type next, with the real address of the broker. `page`: the address that logs in, if no password is set. */
 function invitation({ mqtt, http }: Config, app: string, page?: string): string {
   const url = new URL(mqtt.url?.[0] ?? `mqtt://${mqtt.embedded.host}:${mqtt.embedded.port}`)
   const host = url.hostname === '127.0.0.1' ? '' : ` -h ${url.hostname}`
@@ -75,4 +76,26 @@ function invitation({ mqtt, http }: Config, app: string, page?: string): string 
     'Ctrl-C ends it.',
     '',
   ].join('\n')
+}
+
+const TRIES = 100
+
+/** The first port from `wanted` on that is free on `host`, with 0 any; `wanted` itself if none of the next hundred is. */
+async function firstFreePort(host: string, wanted: number): Promise<number> {
+  for (let port = wanted; port < Math.min(wanted + TRIES, 65_536); port += 1) {
+    const free = await freePort(host, port)
+    if (free !== undefined) return free
+  }
+  return wanted
+}
+
+async function freePort(host: string, port: number): Promise<number | undefined> {
+  try {
+    await using server = createServer()
+    await once(server.listen({ host, port, exclusive: true }), 'listening')
+    const at = server.address()
+    return typeof at === 'object' ? at?.port : undefined
+  } catch {
+    return undefined
+  }
 }

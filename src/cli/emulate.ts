@@ -3,9 +3,8 @@ import { randomBytes } from 'node:crypto'
 import { emulate } from '../emulator/command.ts'
 import { parseApiKey } from '../emulator/scopes.ts'
 import { shownText } from '../observability/controls.ts'
-import { type Body, exitCodes } from './command.ts'
+import { type Body, exitCodes, type Values } from './command.ts'
 import type { emulateFlags } from './commands.ts'
-import type { Values } from './flags.ts'
 import { stopSignal } from './signals.ts'
 
 type Given = Values<typeof emulateFlags>

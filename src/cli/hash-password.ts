@@ -1,4 +1,5 @@
 /** `hub2mqtt hash-password`: reads a password and prints its hash for `http.password`. */
+
 import { createInterface } from 'node:readline'
 import * as v from 'valibot'
 import { UsageError } from '../base/errors.ts'

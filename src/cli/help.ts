@@ -1,14 +1,11 @@
 /** What `--help` prints. */
-import { type Command, exitCodes } from './command.ts'
+import { columns } from '../base/text.ts'
+import { type Command, exitCodes, type Flag } from './command.ts'
 import { type CommandName, commands } from './commands.ts'
-import type { Flag } from './flags.ts'
 
-const GAP = 2
-
-function columns(rows: readonly (readonly [string, string])[]): string {
-  const width = Math.max(...rows.map(([left]) => left.length)) + GAP
-  return rows.map(([left, right]) => `  ${left.padEnd(width)}${right}`).join('\n')
-}
+/** Indented lines below a title. */
+const section = (title: string, rows: readonly (readonly [string, string])[]): string =>
+  [`${title}:`, ...columns(rows.map(([left, right]) => [`  ${left}`, right]))].join('\n')
 
 /** `--port N` */
 export function flagUsage(name: string, { value }: Flag): string {
@@ -28,7 +25,10 @@ export function commandUsage(name: string, { positionals }: Pick<Command, 'posit
   return ['hub2mqtt', name, ...words].join(' ')
 }
 
-const EXIT_CODES = `Exit codes:\n${columns(Object.values(exitCodes).map(({ code, doc }) => [String(code), doc]))}`
+const EXIT_CODES = section(
+  'Exit codes',
+  Object.values(exitCodes).map(({ code, doc }) => [String(code), doc]),
+)
 const COMMON: readonly (readonly [string, string])[] = [['--help', 'this text']]
 
 /** Help for one command. */
@@ -38,8 +38,8 @@ export function commandHelp(name: CommandName): string {
   const places = Object.entries(row.positionals).map(([word, { doc }]) => [word, doc] as const)
   return [
     `${commandUsage(name, row)} [options]: ${row.summary}`,
-    ...(places.length === 0 ? [] : [`Arguments:\n${columns(places)}`]),
-    `Options:\n${columns([...own, ...COMMON])}`,
+    ...(places.length === 0 ? [] : [section('Arguments', places)]),
+    section('Options', [...own, ...COMMON]),
     EXIT_CODES,
   ].join('\n\n')
 }
@@ -51,8 +51,8 @@ export function programHelp(defaultCommand: CommandName): string {
   )
   return [
     'hub2mqtt [command] [options]: the apps of a home hub on MQTT',
-    `Commands:\n${columns(rows)}`,
-    `Options:\n${columns([...COMMON, ['--version', 'print the version']])}`,
+    section('Commands', rows),
+    section('Options', [...COMMON, ['--version', 'print the version']]),
     'hub2mqtt <command> --help tells the options of a command.',
     EXIT_CODES,
   ].join('\n\n')

@@ -13,7 +13,7 @@ const FLAGS = ['--no-wasm-tier-up', '--no-wasm-dynamic-tiering', '--semi-space-g
 
 /** From so many hubs on, memory counts for more than the processor time that it takes to collect it more often. */
 const MANY_HUBS = 50
-/** Else V8 lets the heap grow to several times of what is in use before it collects garbage. */
+/** By default V8 lets the heap grow to several times of what is in use before it collects garbage. */
 const FRUGAL = '--heap-growing-percent=30'
 /** V8 then collects garbage and gives memory back also while little happens. Node.js 20 and 22 do not know it. */
 const SAVING = '--memory-saver-mode'
@@ -31,7 +31,7 @@ export function limitHeapAtRest(hubs: number): void {
 export function takeLittleMemory(): void {
   for (const flag of FLAGS) setFlagsFromString(flag)
   try {
-    // Where memory runs out, Linux ends the process with the highest score; the daemon keeps its own.
+    // When memory runs out, Linux ends the process with the highest score; the daemon keeps its own.
     writeFileSync('/proc/self/oom_score_adj', '1000')
   } catch {
     // Not on this system.

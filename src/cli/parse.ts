@@ -6,7 +6,7 @@ import type { Command } from './command.ts'
 import { type CommandName, commands } from './commands.ts'
 import { commandHelp, programHelp } from './help.ts'
 
-export type CommandLine =
+type CommandLine =
   | ({ readonly command: CommandName } & Pick<Command, 'lasts'> & ReturnType<Command['read']>)
   | { readonly command: 'help'; readonly text: string }
   | { readonly command: 'version' }
@@ -94,16 +94,15 @@ export function parseCommandLine(argv: readonly string[]): CommandLine {
   const named = first !== undefined && !first.startsWith('-')
   // Help is for those who do not know the rest: it wins over anything wrong beside it.
   const wantsHelp = argv.includes('--help') || argv.includes('-h')
-  const group = groupIn(argv)
-  if (group !== undefined) {
+  const found = named ? commandIn(argv) : { name: DEFAULT, next: [] }
+  const words = named ? found.name.split(' ').length : 0
+  if (!isCommand(found.name)) {
     if (wantsHelp) return { command: 'help', text: programHelp(DEFAULT) }
-    const written = argv[group.name.split(' ').length] ?? ''
-    throw new UsageError(
-      `${group.name}: one of ${group.next.join(', ')} has to follow${didYouMean(written, group.next)}`,
-    )
+    const { name, next } = found
+    throw new UsageError(`${name}: one of ${next.join(', ')} has to follow${didYouMean(argv[words] ?? '', next)}`)
   }
-  const name = named ? commandNamed(argv) : DEFAULT
-  const args = named ? argv.slice(name.split(' ').length) : argv
+  const { name } = found
+  const args = argv.slice(words)
   if (wantsHelp) return { command: 'help', text: named ? commandHelp(name) : programHelp(DEFAULT) }
   if (!named && args.includes('--version')) {
     if (args.length > 1) throw new UsageError('--version stands alone')
@@ -113,25 +112,19 @@ export function parseCommandLine(argv: readonly string[]): CommandLine {
   return { command: name, lasts, ...read(textsIn(name, args)) }
 }
 
-/** The command whose name has the most of the words that stand first. */
-function commandNamed(argv: readonly string[]): CommandName {
+/**
+ * The first words that are a command, as many as possible. Or they begin the names of commands without being one, such as
+ * `emulate keys`, and `next` may follow.
+ */
+function commandIn(argv: readonly string[]): { readonly name: string; readonly next: readonly string[] } {
   for (let count = argv.length; count > 0; count--) {
     const name = argv.slice(0, count).join(' ')
-    if (isCommand(name)) return name
+    const longer = names.filter((other) => other.startsWith(`${name} `))
+    const next = isCommand(name) ? [] : longer.map((other) => other.slice(name.length + 1))
+    if (isCommand(name) || next.length > 0) return { name, next }
   }
   const [first = ''] = argv
   throw new UsageError(
     `unknown command${shown(first)}${didYouMean(first, firstNames) || `; there are ${firstNames.join(', ')}`}`,
   )
-}
-
-/** Words that begin the names of commands without being one, such as `emulate keys`, and the words that may follow. */
-function groupIn(argv: readonly string[]): { readonly name: string; readonly next: readonly string[] } | undefined {
-  for (let count = argv.length; count > 1; count--) {
-    const name = argv.slice(0, count).join(' ')
-    if (isCommand(name)) return undefined
-    const next = names.filter((other) => other.startsWith(`${name} `)).map((other) => other.slice(name.length + 1))
-    if (next.length > 0) return { name, next }
-  }
-  return undefined
 }

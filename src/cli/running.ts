@@ -1,4 +1,5 @@
 /** `hub2mqtt health` and `hub2mqtt open`: ask the listener of the daemon on this machine. */
+
 import { existsSync } from 'node:fs'
 import { get } from 'node:http'
 import * as v from 'valibot'
@@ -22,7 +23,7 @@ export const health: Body<Given & { readonly ready: boolean }> = async (io, { co
   const { enabled, host, port } = loadHttpConfig({ file: config, env: io.env })
   if (!enabled || port === 0) {
     const why = enabled ? 'http.port is 0: only the log has the port' : 'http.enabled is false'
-    throw new ExpectedError(`${why}, so that nobody can be asked`)
+    throw new ExpectedError(`${why}, so there is no address to ask`)
   }
   const answer = await askHealth({ host, port }, ready ? '/readyz' : '/healthz').catch((error: unknown) => {
     const why = error instanceof Error ? error.message : String(error)

@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url'
-import { describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
 import { call } from '../../src/cli/call.ts'
 import { brokerUrls } from '../../src/config/broker.ts'
@@ -26,41 +26,42 @@ const PROTOCOLS = [
 ]
 
 describe.each(PROTOCOLS)('a call over %s, protocol %s', (broker, protocol) => {
+  let world: World
+  beforeAll(async () => {
+    world = await World.start({ broker })
+  })
+  afterAll(() => world[Symbol.asyncDispose]())
+  const ask = (topic: string, payload = '') =>
+    to(world, topic, payload, { broker: { urls: [world.broker.url], protocol } })
+
   test('brings back the answer to a command, whose topic may have the base topic or not', async () => {
-    await using world = await World.start({ broker })
-    const access = { broker: { urls: [world.broker.url], protocol } }
     const topic = `home/app/${world.app}/cmd/restart`
     for (const one of [topic, `hub2mqtt/${topic}`]) {
-      const { ok, text } = await to(world, one, '', access)
+      const { ok, text } = await ask(one)
       expect(ok).toBe(true)
       expect(JSON.parse(text)).toMatchObject({ ok: true, command: 'restart', app: world.app })
     }
     expect(world.hub.requests.filter(({ operation }) => operation === 'restartApp')).toHaveLength(2)
   })
 
-  test('brings back a refusal, also of a command that does not exist', async () => {
-    await using world = await World.start({ broker })
-    const access = { broker: { urls: [world.broker.url], protocol } }
-    const code = async (topic: string, payload = '') => {
-      const { ok, text } = await to(world, topic, payload, access)
-      expect(ok).toBe(false)
-      return JSON.parse(text).error.code
-    }
-    expect(await code('home/cmd/dance')).toBe('unknown_command')
-    expect(await code('home/cmd/refresh', '{"x"')).toBe('invalid_payload')
-    expect(await code(`home/app/${world.app}/cmd/autoupdate`, 'maybe')).toBe('invalid_payload')
-    expect(await code(`home/app/${world.app}/cmd/get-setting/nope`)).toBe('unknown_setting')
+  test.each([
+    ['home/cmd/dance', '', 'unknown_command'],
+    ['home/cmd/refresh', '{"x"', 'invalid_payload'],
+    ['home/app/:app/cmd/autoupdate', 'maybe', 'invalid_payload'],
+    ['home/app/:app/cmd/get-setting/nope', '', 'unknown_setting'],
+  ])('brings back the refusal of %s with the payload %j', async (topic, payload, code) => {
+    const { ok, text } = await ask(topic.replace(':app', world.app), payload)
+    expect(ok).toBe(false)
+    expect(JSON.parse(text).error.code).toBe(code)
   })
 
   test('takes no answer for its own that is for another', async () => {
-    await using world = await World.start({ broker })
-    const access = { broker: { urls: [world.broker.url], protocol } }
     world.hub.behave('slow-headers', { ms: 200, operation: 'setAppSetting' })
-    const topic = `home/app/${world.app}/cmd/set-setting`
     const names = ['a', 'b', 'c', 'd']
-    await Promise.all(names.map((name) => to(world, topic, JSON.stringify({ name, value: name }), access)))
+    const write = (name: string) => ask(`home/app/${world.app}/cmd/set-setting`, JSON.stringify({ name, value: name }))
+    await Promise.all(names.map(write))
     const reads = names.map(async (name) => {
-      const { text } = await to(world, `home/app/${world.app}/cmd/get-setting`, JSON.stringify({ name }), access)
+      const { text } = await ask(`home/app/${world.app}/cmd/get-setting`, JSON.stringify({ name }))
       return JSON.parse(text).data
     })
     expect(await Promise.all(reads)).toEqual(names)
@@ -81,7 +82,7 @@ describe.each(BROKERS)('without an answer, on %s', (broker) => {
 })
 
 describe.skipIf(mosquittoPath === undefined)('a call says at once', () => {
-  test('that nobody listens', async () => {
+  test('that no bridge listens', async () => {
     await using broker = await Mosquitto.start()
     const calling = call({
       broker: { urls: [broker.url] },
@@ -91,7 +92,7 @@ describe.skipIf(mosquittoPath === undefined)('a call says at once', () => {
       timeoutMs: 10_000,
       clock: new FakeClock(),
     })
-    await expect(calling).rejects.toThrow('nobody listens')
+    await expect(calling).rejects.toThrow('no bridge listens')
   })
 
   test('that the broker refuses its credentials, and does not tell them', async () => {

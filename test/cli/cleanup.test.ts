@@ -3,12 +3,14 @@ import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
 import { type CleanupOptions, cleanup } from '../../src/cli/cleanup.ts'
 import { createTopics } from '../../src/contract/topics.ts'
+import { Members } from '../cluster/members.ts'
 import { BROKERS, Mosquitto, mosquittoPath } from '../support/brokers.ts'
 import { retainedOn } from '../support/observer.ts'
+import { until } from '../support/until.ts'
 import { startWorld, World } from '../support/world.ts'
 
+/** Of other programs below the same first level, and of another bridge under the same discovery prefix. */
 const FOREIGN = {
-  // A program of somebody else below the same first level, and another bridge under the same discovery prefix.
   'hub2mqtt/kitchen/state': 'on',
   'hub2mqtt/kitchen/app/lamp': '{}',
   'homeassistant/device/lamp/config': '{"origin":{"name":"lamp"}}',
@@ -16,9 +18,9 @@ const FOREIGN = {
     '{"origin":{"name":"hub2mqtt"},"availability":[{"topic":"other/bridge/state"}],"components":{}}',
 } as const
 
-const run = (world: World, more: Partial<CleanupOptions> = {}) =>
+const run = ({ url }: { readonly url: string }, more: Partial<CleanupOptions> = {}) =>
   cleanup({
-    broker: { urls: [world.broker.url] },
+    broker: { urls: [url] },
     topics: createTopics('hub2mqtt'),
     prefix: 'homeassistant',
     hubs: [],
@@ -28,31 +30,34 @@ const run = (world: World, more: Partial<CleanupOptions> = {}) =>
     ...more,
   })
 
+/** Publishes what the broker is to hold. */
+async function retain({ observer }: Pick<World, 'observer'>, messages: Readonly<Record<string, string>>) {
+  for (const [topic, text] of Object.entries(messages)) await observer.publish(topic, text, { retain: true })
+}
+
 describe.each(BROKERS)('cleanup on %s', (broker) => {
   test('shows what a bridge has left, clears it when told to, and touches nothing else', async () => {
     await using world = await World.start({ broker, env: { DISCOVERY_PREFIX: 'elsewhere' } })
     await world.settle()
     await world.restart()
     await world.settle()
-    for (const [topic, payload] of Object.entries(FOREIGN)) {
-      await world.observer.publish(topic, payload, { retain: true })
-    }
+    await retain(world, FOREIGN)
     await world.bridge.stop()
     const before = await retainedOn(world.broker.port)
     const ours = [...before.keys()].filter((topic) => !(topic in FOREIGN)).sort()
     expect(ours.length).toBeGreaterThan(30)
-    expect(await run(world)).toEqual({ found: ours, left: [] })
+    expect(await run(world.broker)).toEqual({ found: ours, left: [] })
     expect(await retainedOn(world.broker.port)).toEqual(before)
-    expect(await run(world, { clear: true })).toEqual({ found: ours, left: [] })
+    expect(await run(world.broker, { clear: true })).toEqual({ found: ours, left: [] })
     expect(Object.fromEntries(await retainedOn(world.broker.port))).toEqual(FOREIGN)
-    expect(await run(world)).toEqual({ found: [], left: [] })
+    expect(await run(world.broker)).toEqual({ found: [], left: [] })
   })
 
   test('leaves a bridge alone that is running', async () => {
     await using world = await World.start({ broker })
     await world.settle()
     const before = await retainedOn(world.broker.port)
-    await expect(run(world, { clear: true })).rejects.toThrow('stop it first')
+    await expect(run(world.broker, { clear: true })).rejects.toThrow('stop it first')
     expect(await retainedOn(world.broker.port)).toEqual(before)
   })
 
@@ -60,10 +65,10 @@ describe.each(BROKERS)('cleanup on %s', (broker) => {
     await using world = await World.start({ broker })
     await world.settle()
     await world.bridge.stop()
-    await world.observer.publish('hub2mqtt/bridge/info', '', { retain: true })
+    await retain(world, { 'hub2mqtt/bridge/info': '' })
     const state = 'hub2mqtt/home/state'
-    expect((await run(world)).found).not.toContain(state)
-    expect((await run(world, { hubs: ['home'] })).found).toContain(state)
+    expect((await run(world.broker)).found).not.toContain(state)
+    expect((await run(world.broker, { hubs: ['home'] })).found).toContain(state)
   })
 })
 
@@ -89,14 +94,63 @@ describe.skipIf(mosquittoPath === undefined)('with a broker that has rules', () 
   test("the bridge's own user may clear what the bridge has left", async () => {
     const world = await left()
     const access = as('hub2mqtt', world)
-    const { found, left: refused } = await run(world, access)
+    const { found, left: refused } = await run(world.broker, access)
     expect(found.length).toBeGreaterThan(30)
     expect(refused).toEqual([])
-    expect(await run(world, access)).toEqual({ found: [], left: [] })
+    expect(await run(world.broker, access)).toEqual({ found: [], left: [] })
   })
 
   test('a user who may not is told so', async () => {
     const world = await left()
-    await expect(run(world, as('homeassistant', world))).rejects.toThrow('neither publish nor read')
+    await expect(run(world.broker, as('homeassistant', world))).rejects.toThrow('neither publish nor read')
+  })
+})
+
+/** A member that is gone for good, with a hub that is not configured any more. */
+const FORMER = {
+  'hub2mqtt/bridge/former/state': 'offline',
+  'hub2mqtt/bridge/former/info': '{"hubs":{"attic":{}}}',
+  'hub2mqtt/attic/state': 'online',
+} as const
+
+describe('cleanup of a fleet', () => {
+  test('clears what all members have left, former ones too, and touches nothing else', async () => {
+    const shards = [1, 2].map((number) => ({ fleet: { shard: `${number}/2` } }))
+    const config = { discovery: { prefix: 'elsewhere' } }
+    await using world = await Members.start({ hubs: 3, members: shards, config })
+    const { port } = world.broker
+    await world.served(['shard-1', 'shard-2'])
+    await until('devices', () => world.observer.seen.some(({ topic }) => topic.startsWith('elsewhere/device/')))
+    await expect(run(world.broker, { clear: true })).rejects.toThrow(
+      /hub2mqtt\/bridge\/shard-[12]\/state says.* stop it first/,
+    )
+    await Promise.all(world.processes.map((one) => one?.stop()))
+    // No member has that topic, and a command that was retained by mistake is not theirs to clear.
+    const none = { 'hub2mqtt/bridge/Upper/state': 'online', 'hub2mqtt/bridge/cmd/log-level': 'debug' }
+    const foreign = { ...FOREIGN, ...none }
+    // As after an end of all members at once.
+    await retain(world, { ...foreign, ...FORMER, 'hub2mqtt/bridge/state': 'online' })
+    const ours = [...(await retainedOn(port)).keys()].filter((topic) => !(topic in foreign)).sort()
+    expect(ours).toEqual(
+      expect.arrayContaining([
+        ...Object.keys(FORMER),
+        'hub2mqtt/fleet',
+        'hub2mqtt/bridge/state',
+        ...['state', 'info', 'health', 'log-level', 'discovery'].map((last) => `hub2mqtt/bridge/shard-2/${last}`),
+        ...[...world.hubs.keys()].map((hub) => `hub2mqtt/${hub}/state`),
+      ]),
+    )
+    expect(await run(world.broker)).toEqual({ found: ours, left: [] })
+    expect(await run(world.broker, { clear: true })).toEqual({ found: ours, left: [] })
+    expect(Object.fromEntries(await retainedOn(port))).toEqual(foreign)
+  }, 60_000)
+
+  test('leaves a single bridge alone that runs where a fleet has been', async () => {
+    await using world = await World.start()
+    await world.settle()
+    await retain(world, { 'hub2mqtt/bridge/former/state': 'offline' })
+    const before = await retainedOn(world.broker.port)
+    await expect(run(world.broker, { clear: true })).rejects.toThrow('a bridge is running with the base topic hub2mqtt')
+    expect(await retainedOn(world.broker.port)).toEqual(before)
   })
 })

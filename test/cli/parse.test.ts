@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { UsageError } from '../../src/base/errors.ts'
-import { command, exitCodes } from '../../src/cli/command.ts'
+import { command, exitCodes, given, required, text } from '../../src/cli/command.ts'
 import { commands } from '../../src/cli/commands.ts'
-import { given, required, text } from '../../src/cli/flags.ts'
 import { parseCommandLine } from '../../src/cli/parse.ts'
 
 const parse = (line: string) => parseCommandLine(line.split(' ').filter((word) => word !== ''))

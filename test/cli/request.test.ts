@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { type Clock, systemClock } from '../../src/base/clock.ts'
-import { request } from '../../src/cli/request.ts'
+import { request } from '../../src/cli/call.ts'
 import type { BrokerOptions } from '../../src/mqtt/types.ts'
 import { RawBroker } from '../mqtt/raw-broker.ts'
 import { startAedes, withoutMosquitto } from '../mqtt/support.ts'
@@ -15,9 +15,8 @@ const ask = (broker: BrokerOptions, clock: Clock = systemClock) =>
   request(
     {
       broker,
-      clientId: 'asker',
+      mark: '1',
       topic: 'service/ask',
-      correlationData: Buffer.from('1'),
       timeoutMs: 10_000,
       exchange: {
         '5': { payload: 'ask', answerTopic: 'reply/1', readAnswer: (text) => text },

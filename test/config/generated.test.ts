@@ -1,9 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { hubOptions, options } from '../../src/config/options.ts'
-import { exampleConfig } from '../../src/tooling/docs/example.ts'
 import { fillSections } from '../../src/tooling/docs/generate.ts'
-import { optionsSection } from '../../src/tooling/docs/options.ts'
+import { exampleConfig, optionsSection } from '../../src/tooling/docs/options.ts'
 import { load } from './support.ts'
 
 const pems = { 'ca.pem': 'x', 'client.pem': 'x', 'client-key.pem': 'x' }

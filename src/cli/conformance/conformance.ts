@@ -1,11 +1,68 @@
 /** `hub2mqtt conformance`: what a hub answers, and how that differs from what is expected of one. */
-import { type Clock, sleep } from '../../base/clock.ts'
+import * as v from 'valibot'
+import { type Clock, sleep, systemClock } from '../../base/clock.ts'
+import { UsageError } from '../../base/errors.ts'
+import { readPlainText } from '../../base/read-plain.ts'
+import { VERSION } from '../../base/version.ts'
+import { apiKey } from '../../config/addresses.ts'
+import { readFailure } from '../../config/file.ts'
+import { shownJson, shownText } from '../../observability/controls.ts'
+import { Scrubber } from '../../observability/scrub.ts'
+import { type Body, exitCodes, type Values } from '../command.ts'
+import type { conformanceFlags } from '../commands.ts'
+import { waiting } from '../progress.ts'
+import { endSignal } from '../signals.ts'
 import type { LimitSeen } from './evidence.ts'
 import { Client, recordOf } from './observation.ts'
-import { greetings, PROBES, pathTo, prefixOf, type Reading, read, WRITES, whyNoApp } from './probes.ts'
+import { greetings, operate, PROBES, pathTo, prefixOf, type Reading, read, WRITES, whyNoApp } from './probes.ts'
 import { openSession, type Session, type Step, speaks } from './realtime.ts'
-import { type Report, reportOf, unreachableReport } from './report.ts'
+import { type Report, reportOf, reportText, unreachableReport } from './report.ts'
 import { write } from './writes.ts'
+
+type Given = Values<typeof conformanceFlags>
+
+export const conformance: Body<Given> = async ({ env, print, warn }, flags) => {
+  const { url, app, writes, downgrade, limits, timeout: timeoutMs } = flags
+  if (url === undefined)
+    throw new UsageError('--url: expected the address of the hub, such as --url http://192.168.1.20')
+  if (writes && app === undefined) throw new UsageError('--writes: expected --app with the app that may be changed')
+  if (downgrade !== undefined && !writes) throw new UsageError('--downgrade: expected --writes as well')
+  const key = keyOf(flags, env['HUB2MQTT_HUB_API_KEY'])
+  let stop = () => {}
+  const report = await examine({
+    ...{ url, key, app, writes, downgrade, limits, timeoutMs, version: VERSION, clock: systemClock },
+    onStep(step) {
+      stop()
+      stop = waiting(step)
+    },
+    stops() {
+      const signal = endSignal()
+      signal.addEventListener('abort', () => warn('hub2mqtt: stopping; the app is put back first'))
+      return signal
+    },
+  }).finally(() => stop())
+  const scrubber = new Scrubber([key])
+  const text = () => scrubber.text(reportText(report)).split('\n').map(shownText).join('\n').trimEnd()
+  print(flags.json ? shownJson(scrubber.payload(JSON.stringify(report))) : text())
+  return report.problems.length === 0 ? exitCodes.ok.code : exitCodes.failed.code
+}
+
+function keyOf({ key, 'key-file': file }: Given, variable: string | undefined): string {
+  if (key !== undefined && file !== undefined) throw new UsageError('--key and --key-file: expected one of them')
+  const found = key ?? (file === undefined ? variable : contentOf(file))
+  if (found === undefined) throw new UsageError('expected the API key: --key-file, --key or HUB2MQTT_HUB_API_KEY')
+  const result = v.safeParse(apiKey, found)
+  if (!result.success) throw new UsageError(`the API key: ${result.issues[0].message}`)
+  return result.output
+}
+
+function contentOf(path: string): string {
+  try {
+    return readPlainText(path).trim()
+  } catch (error) {
+    throw new UsageError(`--key-file: ${readFailure(error)}`)
+  }
+}
 
 /** More would be a nuisance to a hub, and show nothing else. */
 const QUICK = 6
@@ -67,10 +124,10 @@ export async function examine(options: ConformanceOptions): Promise<Report> {
 }
 
 async function examineRealtime({ url, key, timeoutMs, clock }: ConformanceOptions, client: Client, reading: Reading) {
-  /** Whether it does; of a hub that is away that is not known. */
+  /** Whether it does; `null` if the hub is away. */
   const takes = async (version: 3 | 4) => {
     if (await speaks(version, url, timeoutMs)) return true
-    const ping = await client.ask('GET', pathTo(reading.prefix, PROBES.ping), { show: 'no key' })
+    const ping = await operate(client, reading.prefix, 'ping', { show: 'no key' })
     return ping.greets ? await speaks(version, url, timeoutMs) : null
   }
   const protocols = { 3: await takes(3), 4: await takes(4) }
@@ -79,17 +136,16 @@ async function examineRealtime({ url, key, timeoutMs, clock }: ConformanceOption
   const session = (withToken: boolean) =>
     opened(() => openSession({ url, key, timeoutMs, clock }, hubId, prove, withToken))
   const without = await session(false)
-  const { seen } = without
-  if (seen.open === 'ok') return { evidence: { session: seen, sessionWithToken: null, protocols }, session: without }
-  without.close()
-  if (!seen.tokenOffered) return { evidence: { session: seen, sessionWithToken: null, protocols }, session: undefined }
-  const withToken = await session(true)
-  return { evidence: { session: seen, sessionWithToken: withToken.seen, protocols }, session: withToken }
+  const isUp = without.seen.open === 'ok'
+  if (!isUp) without.close()
+  const withToken = !isUp && without.seen.tokenOffered ? await session(true) : undefined
+  const evidence = { session: without.seen, sessionWithToken: withToken?.seen ?? null, protocols }
+  return { evidence, session: isUp ? without : withToken }
 }
 
 const LOST: ReadonlySet<Step> = new Set(['dropped', 'silent'])
 
-/** A session that went as far as it could: once more, where the hub may just have been away. */
+/** Opens a session, and a second one if the hub may just have been away. */
 async function opened(open: () => Promise<Session>): Promise<Session> {
   const first = await open()
   const { connect, handshake, open: opening, subscribe } = first.seen

@@ -1,6 +1,6 @@
-/** Everything that an examination has seen, and what kind of hub that is. */
+/** Everything that an examination has seen, what kind of hub that is, and what can be said of an expectation. */
 import { isRecord } from '../../base/json.ts'
-import { isOk, outcomeOf } from './observation.ts'
+import { isAway, isOk, type Observation, outcomeOf, summary } from './observation.ts'
 import type { Reading } from './probes.ts'
 import type { SessionSeen } from './realtime.ts'
 import type { WritesSeen } from './writes.ts'
@@ -18,7 +18,7 @@ export interface Evidence {
   readonly port: number
   readonly reading: Reading
   readonly session: SessionSeen
-  /** The same with the token of the handshake, where there was one. */
+  /** The same with the token of the handshake, if it offered one. */
   readonly sessionWithToken: SessionSeen | null
   /** Whether the versions 3 and 4 of the protocol below Socket.IO are taken; `null`: nothing to connect to. */
   readonly protocols: { readonly 3: boolean | null; readonly 4: boolean | null }
@@ -30,7 +30,7 @@ export interface Evidence {
 
 export type Kind = 'reference' | 'older' | 'newer' | 'self-hosted' | 'unknown'
 
-/** Of a Self-Hosted Server, HTTP and HTTPS. */
+/** Ports of a Self-Hosted Server, for HTTP and HTTPS. */
 const SELF_HOSTED_PORTS: ReadonlySet<number> = new Set([4859, 4860])
 
 export function firmwareOf({ pings, prefix }: Reading): string | null {
@@ -48,38 +48,47 @@ export function kindOfHub({ reading, port }: Evidence): { readonly kind: Kind; r
   const has = (field: string) => records.some((record) => (record[field] ?? undefined) !== undefined)
   // Older hubs say in this way that they lack a method, so that it is no sign of a newer one.
   const saysAsOlder = [voices, absent].some((seen) => seen?.status === 500 && outcomeOf(seen) === 'absent')
-  const signs = {
-    newer: [
-      ...(voices?.status === 404 ? ['no speech output'] : []),
-      ...(has('crashedCount') ? ['crashedCount in its records'] : []),
-    ],
-    older: [
-      ...(saysAsOlder ? ['500 missing_api_method'] : []),
-      ...(isOk(voices) ? ['speech output'] : []),
-      ...(has('exitCount') ? ['exitCount in its records'] : []),
-    ],
-    'self-hosted': [
-      ...(SELF_HOSTED_PORTS.has(port) ? [`port ${port}`] : []),
-      ...(records.some(({ updateAvailable }) => typeof updateAvailable === 'string')
-        ? ['updateAvailable as a text']
-        : []),
-    ],
-  }
+  const signs: readonly (readonly [kind: Kind, text: string, isSeen: boolean])[] = [
+    ['newer', 'no speech output', voices?.status === 404],
+    ['newer', 'crashedCount in its records', has('crashedCount')],
+    ['older', '500 missing_api_method', saysAsOlder],
+    ['older', 'speech output', isOk(voices)],
+    ['older', 'exitCount in its records', has('exitCount')],
+    ['self-hosted', `port ${port}`, SELF_HOSTED_PORTS.has(port)],
+    ['self-hosted', 'updateAvailable as a text', records.some((one) => typeof one['updateAvailable'] === 'string')],
+  ]
+  const signsOf = (kind: Kind) => signs.flatMap(([of, text, isSeen]) => (of === kind && isSeen ? [text] : []))
+  const [older, newer, selfHosted] = [signsOf('older'), signsOf('newer'), signsOf('self-hosted')]
   const isKnown = Number.isInteger(major)
-  const lead = isKnown ? (major < 10 ? 1 : -1) : Math.sign(signs.older.length - signs.newer.length)
+  const lead = isKnown ? (major < 10 ? 1 : -1) : Math.sign(older.length - newer.length)
   if (lead === 0) return { kind: 'unknown', because: [] }
   const firmwareSign = isKnown ? [`firmware ${firmware}`] : []
-  if (lead > 0) return { kind: 'older', because: [...firmwareSign, ...signs.older] }
-  const because = [...firmwareSign, ...signs.newer]
-  if (signs['self-hosted'].length === 0) return { kind: 'newer', because }
-  return { kind: 'self-hosted', because: [...because, ...signs['self-hosted']] }
+  if (lead > 0) return { kind: 'older', because: [...firmwareSign, ...older] }
+  const kind = selfHosted.length === 0 ? 'newer' : 'self-hosted'
+  return { kind, because: [...firmwareSign, ...newer, ...selfHosted] }
 }
 
-/** Scopes of the key, where the hub lists them. */
+/** Scopes of the key; `null` if the hub does not list them. */
 export function scopesOf({ answers }: Reading): readonly string[] | null {
   const seen = answers.get('getSessionMe')
   const value: unknown = seen?.value
   const list = seen?.status === 200 && isRecord(value) ? (value['intersectedScopes'] ?? value['scopes']) : undefined
   if (!Array.isArray(list)) return null
   return list.filter((scope) => typeof scope === 'string' && /^[\w.:-]{1,80}$/.test(scope))
+}
+
+export interface Verdict {
+  readonly result: 'agrees' | 'differs' | 'unknown'
+  /** What was found, without names and values. */
+  readonly found: string
+}
+
+export const verdict = (agrees: boolean, found: string): Verdict => ({ result: agrees ? 'agrees' : 'differs', found })
+export const unknown = (found: string): Verdict => ({ result: 'unknown', found })
+export const notTried = (because: string): Verdict => unknown(`not tried: ${because}`)
+
+/** An answer that is not a success. A hub that was away, or that refuses the key, says nothing about the operation. */
+export function failed(seen: Observation): Verdict {
+  if (isAway(seen)) return unknown(summary(seen))
+  return outcomeOf(seen) === 'refused' ? unknown(`the key may not: ${summary(seen)}`) : verdict(false, summary(seen))
 }

@@ -1,29 +1,19 @@
 /**
  * What is expected of a hub, one row each: the reference, and what hubs in the field and their official client exchange.
- * A row looks at what was seen and says whether it is so; `unknown` where it was not tried or could not be seen.
+ * A row looks at what was seen and says whether it is so; `unknown` if it was not tried or could not be seen.
  */
 import { isRecord } from '../../base/json.ts'
-import { type Evidence, type Kind, kindOfHub } from './evidence.ts'
-import { errorOf, isAway, type Observation, outcomeOf, summary } from './observation.ts'
-import {
-  ANY,
-  answer,
-  failed,
-  field,
-  type Judge,
-  KNOWN,
-  notTried,
-  refusal,
-  shown,
-  unknown,
-  type Verdict,
-  verdict,
-} from './verdict.ts'
+import { type Evidence, failed, type Kind, kindOfHub, notTried, unknown, type Verdict, verdict } from './evidence.ts'
+import { errorOf, isAway, kindOf, type Observation, type Outcome, outcomeOf, summary } from './observation.ts'
+import { type ProbeName, type Question, whyNot } from './probes.ts'
+import type { Trial } from './writes.ts'
+
+type Judge = (evidence: Evidence) => Verdict
 
 /** `R` the reference, `S` the official client and its specification, `M` measured on a hub, `I` inference. */
-export type Mark = 'R' | 'S' | 'M' | 'I'
+type Mark = 'R' | 'S' | 'M' | 'I'
 
-export interface Expectation {
+interface Expectation {
   /** Stable: a reader of the JSON report may rely on it. */
   readonly id: string
   readonly mark: Mark
@@ -33,6 +23,55 @@ export interface Expectation {
   /** Kinds of hubs that it applies to; default: all. */
   readonly only: readonly Kind[] | undefined
 }
+
+type Name = ProbeName | Question
+
+/** Looks at a success; what the key may not, and what a hub that was away did not say, is not known. */
+function answer(name: Name, agrees: (value: unknown) => boolean = () => true): Judge {
+  return ({ reading }) => {
+    const seen = reading.answers.get(name)
+    if (seen === undefined) return notTried(whyNot(reading, name))
+    if (outcomeOf(seen) !== 'ok') return failed(seen)
+    return verdict(agrees(seen.value), `${summary(seen)}, ${kindOf(seen.value)}`)
+  }
+}
+
+/** Looks at how something is refused. */
+function refusal(name: Name, outcomes: readonly Outcome[], agrees: (seen: Observation) => boolean): Judge {
+  return ({ reading }) => {
+    const seen = reading.answers.get(name)
+    if (seen === undefined) return notTried(whyNot(reading, name))
+    return isAway(seen) || !['ok', ...outcomes].includes(outcomeOf(seen))
+      ? failed(seen)
+      : verdict(agrees(seen), summary(seen))
+  }
+}
+
+/** Looks at what a trial has shown. */
+const shown =
+  (trial: Trial): Judge =>
+  ({ writes, reading }) =>
+    writes?.trials.get(trial) ?? notTried(whyNot(reading, 'updateApp'))
+
+/** Looks at a field of the records. Any may be missing, which some hubs say by `null`. */
+function field(name: string, agrees: (value: unknown, kind: Kind) => boolean = () => true): Judge {
+  return (evidence) => {
+    const values = evidence.reading.records.map((record) => record[name]).filter((value) => value !== undefined)
+    const { kind } = kindOfHub(evidence)
+    if (values.length === 0) return unknown('no record has it')
+    if (values.every((value) => value === null) && !agrees(null, kind)) return unknown('null')
+    const found = [...new Set(values.map(kindOf))].sort().join(' | ')
+    return verdict(
+      values.every((value) => value === null || agrees(value, kind)),
+      found,
+    )
+  }
+}
+
+/** How a hub refuses any key. */
+const ANY: readonly Outcome[] = ['absent', 'refused', 'rejected', 'failed']
+/** How a hub refuses a key that it knows. */
+const KNOWN: readonly Outcome[] = ['absent', 'rejected', 'failed']
 
 const is401 = ({ status }: Observation) => status === 401
 const is404 = ({ status }: Observation) => status === 404

@@ -25,7 +25,7 @@ export interface Observation {
   readonly firmware: string | null
   readonly retryAfter: string | null
   readonly content: 'json' | 'nothing' | 'text' | 'page'
-  /** Of a JSON body. */
+  /** The value of a JSON body. */
   readonly value: Json | undefined
   /** Whether a hub answers a ping like that. */
   readonly greets: boolean
@@ -54,10 +54,11 @@ export type Target = Pick<ConformanceOptions, 'url' | 'key' | 'timeoutMs' | 'clo
 
 export class Client implements AsyncDisposable {
   readonly #options: Target
-  readonly #known: HttpClient
-  readonly #unknown: HttpClient
+  readonly #http: HttpClient
+  /** The key of the request that is made. */
+  #shown = UNKNOWN_KEY
   #isFirst = true
-  /** Where which hub has shown itself. */
+  /** Which hub has shown itself, and under which path. */
   #hub: { readonly ping: string; readonly id: string | null } | undefined
   /** Whether the connections have not ended since. */
   #isSure = true
@@ -65,13 +66,11 @@ export class Client implements AsyncDisposable {
 
   constructor(options: Target) {
     this.#options = options
-    const { url, key, timeoutMs, clock } = options
+    const { url, timeoutMs, clock } = options
     const onDisconnected = () => {
       this.#isSure = false
     }
-    const common = { url, timeoutMs, maxRequests: 2, onDisconnected }
-    this.#known = new HttpClient({ ...common, apiKey: () => key }, clock)
-    this.#unknown = new HttpClient({ ...common, apiKey: () => UNKNOWN_KEY }, clock)
+    this.#http = new HttpClient({ url, timeoutMs, maxRequests: 2, onDisconnected, apiKey: () => this.#shown }, clock)
   }
 
   /** From now on the key is shown: to this hub alone. */
@@ -97,7 +96,7 @@ export class Client implements AsyncDisposable {
     return seen.status === 429 || seen.status === null ? seen : { ...seen, ...NONE, failure: 'nonsense' }
   }
 
-  /** One request after a pause; where the hub limits requests, once more after the time that it wants. */
+  /** One request after a pause. If the hub limits requests, it is repeated once after the time that the hub names. */
   async ask(method: Method, path: string, asking: Asking = {}): Promise<Observation> {
     const { clock } = this.#options
     if (!this.#isFirst) await sleep(clock, PAUSE_MS)
@@ -114,20 +113,20 @@ export class Client implements AsyncDisposable {
     const { clock } = this.#options
     const against = show === 'key' ? await this.prove() : undefined
     if (against !== undefined) return against
-    const http = show === 'unknown key' ? this.#unknown : this.#known
     const started = clock.elapsed()
     const ms = () => Math.round(clock.elapsed() - started)
     try {
       const text = body === undefined ? undefined : JSON.stringify(body)
-      return seenOf(await http.request(method, path, { key: show !== 'no key', body: text }), ms())
+      this.#shown = show === 'key' ? this.#options.key : UNKNOWN_KEY
+      return seenOf(await this.#http.request(method, path, { key: show !== 'no key', body: text }), ms())
     } catch (error) {
       if (!(error instanceof HubError)) throw error
       return { ...NONE, failure: error.code, ms: ms() }
     }
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    await Promise.all([this.#known.close(), this.#unknown.close()])
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#http.close()
   }
 }
 
@@ -180,7 +179,7 @@ export function summary({ status, failure, value }: Observation): string {
     : `${status}${error === null || error === 'prose' ? '' : ` ${error}`}`
 }
 
-/** Of a gateway, or of a hub that starts. */
+/** Statuses of a gateway, or of a hub that starts. */
 const AWAY: ReadonlySet<number | null> = new Set([502, 503, 504])
 
 /** The hub said nothing about the operation: it was away or busy. */

@@ -3,7 +3,7 @@ import { isRecord, type Json } from '../../base/json.ts'
 import { OPERATIONS, type OperationName } from '../../hub/operations.ts'
 import { API_PREFIXES, type ApiPrefix } from '../../hub/proven-hub.ts'
 import { saysNo } from '../../hub/written.ts'
-import { type Client, isOk, kindOf, type Observation, outcomeOf, recordOf } from './observation.ts'
+import { type Asking, type Client, isOk, kindOf, type Observation, outcomeOf, recordOf } from './observation.ts'
 
 /** What an operation should answer: `undefined` if it does, else what is wrong with it. */
 type Shape = (value: Json | undefined, id: string) => string | undefined
@@ -28,7 +28,7 @@ const SHAPES = {
 } satisfies Record<string, Shape>
 
 /** An operation as a request: of most the table knows it. */
-export interface Probe {
+interface Probe {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'
   readonly manager: string
   /** Below the manager; `:id` is the app, `:name` one of its settings. */
@@ -125,8 +125,18 @@ export function pathTo(
   return `/api/${prefix}/${manager}${filled}`
 }
 
+/** Asks for an operation, at an app or at one of its settings. */
+export function operate(
+  client: Client,
+  prefix: ApiPrefix,
+  name: ProbeName,
+  { app, setting, ...asking }: Asking & { readonly app?: string; readonly setting?: string } = {},
+): Promise<Observation> {
+  return client.ask(PROBES[name].method, pathTo(prefix, PROBES[name], app, setting), asking)
+}
+
 export async function greetings(client: Client): Promise<Record<ApiPrefix, Observation>> {
-  const ask = (prefix: ApiPrefix) => client.ask('GET', pathTo(prefix, PROBES.ping), { show: 'no key' })
+  const ask = (prefix: ApiPrefix) => operate(client, prefix, 'ping', { show: 'no key' })
   return { manager: await ask('manager'), managers: await ask('managers') }
 }
 
@@ -135,7 +145,7 @@ export function prefixOf(pings: Readonly<Record<ApiPrefix, Observation>>): ApiPr
   return API_PREFIXES.find((prefix) => pings[prefix].greets)
 }
 
-const NOBODY = 'hub2mqtt.conformance.no-such-app'
+const NO_APP = 'hub2mqtt.conformance.no-such-app'
 
 /** @param wanted the app to ask about; by default one that runs */
 export async function read(
@@ -145,9 +155,8 @@ export async function read(
   wanted: string | undefined,
 ): Promise<Reading> {
   const answers: Answers = new Map()
-  const ask = async (name: ProbeName, id = '', setting = '') => {
-    const probe = PROBES[name]
-    answers.set(name, await client.ask(probe.method, pathTo(prefix, probe, id, setting)))
+  const ask = async (name: ProbeName, app?: string, setting?: string) => {
+    answers.set(name, await operate(client, prefix, name, { ...(app && { app }), ...(setting && { setting }) }))
   }
   const question = async (name: Question, path: string, show: 'key' | 'unknown key' | 'no key') => {
     answers.set(name, await client.ask('GET', path, { show }))
@@ -176,7 +185,7 @@ export async function read(
   if (app !== null && setting !== undefined) await ask('getAppSetting', app, setting)
   else untried.set('getAppSetting', untried.get('getAppSettings') ?? 'no setting is known')
   await ask('getVoices')
-  await question('unknownApp', pathTo(prefix, PROBES.getApp, NOBODY), 'key')
+  await question('unknownApp', pathTo(prefix, PROBES.getApp, NO_APP), 'key')
   await question('absentMethod', `/api/${prefix}/apps/hub2mqtt-conformance`, 'key')
   return { pings, prefix, answers, records, app, untried }
 }

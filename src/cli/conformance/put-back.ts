@@ -2,7 +2,7 @@
 import { sleep } from '../../base/clock.ts'
 import { compareVersions } from '../../base/versions.ts'
 import { isAway, isOk, type Observation, outcomeOf, recordOf } from './observation.ts'
-import { type AppRecord, PROBES, type ProbeName, pathTo } from './probes.ts'
+import { type AppRecord, operate, type ProbeName } from './probes.ts'
 import type { WritesOptions } from './writes.ts'
 
 /** The setting of our own that is set and removed. */
@@ -123,7 +123,7 @@ class PutBack {
     }
   }
 
-  /** Whether our setting is gone; where the list cannot be read, its value is asked for. */
+  /** Whether our setting is gone. If the list cannot be read, its value is requested. */
   async #setting(): Promise<Look> {
     const list = await this.#send('getAppSettings')
     const settings = recordOf(list)
@@ -144,7 +144,7 @@ class PutBack {
 
   #send(name: ProbeName, body?: unknown): Promise<Observation> {
     const { client, reading, app } = this.#options
-    return client.ask(PROBES[name].method, pathTo(reading.prefix, PROBES[name], app, SETTING), { body })
+    return operate(client, reading.prefix, name, { app, setting: SETTING, body })
   }
 }
 

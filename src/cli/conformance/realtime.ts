@@ -69,27 +69,28 @@ export async function openSession(
     sockets.push(socket)
     return socket
   }
-  const inTime = <T>(step: Promise<T>, late: T): Promise<T> => {
-    const { promise, resolve } = Promise.withResolvers<T>()
-    const cancel = clock.after(timeoutMs, () => resolve(late))
-    return Promise.race([step, promise]).finally(cancel)
-  }
-  const connected = (socket: Socket): Promise<Step> => {
-    const { promise, resolve } = Promise.withResolvers<Step>()
-    socket.once('connect', () => resolve('ok'))
-    socket.once('connect_error', () => resolve('refused'))
-    socket.once('disconnect', () => resolve('dropped'))
-    socket.connect()
-    return inTime(promise, 'silent')
-  }
-  const asked = (socket: Socket, event: string, argument: unknown): Promise<[Step, unknown?]> => {
-    const { promise, resolve } = Promise.withResolvers<[Step, unknown?]>()
+  /** How a step ends: as what `start` listens to says, with the connection, or not in time. */
+  const step = (socket: Socket, start: (end: (how: Step, result?: unknown) => void) => void) => {
+    const { promise, resolve } = Promise.withResolvers<[how: Step, result?: unknown]>()
+    const cancel = clock.after(timeoutMs, () => resolve(['silent']))
     socket.once('disconnect', () => resolve(['dropped']))
-    socket.emit(event, argument, (error: unknown, result: unknown) =>
-      resolve(error === null || error === undefined ? ['ok', result] : ['refused']),
-    )
-    return inTime(promise, ['silent'])
+    start((...end) => resolve(end))
+    return promise.finally(cancel)
   }
+  const connected = async (socket: Socket): Promise<Step> => {
+    const [how] = await step(socket, (end) => {
+      socket.once('connect', () => end('ok'))
+      socket.once('connect_error', () => end('refused'))
+      socket.connect()
+    })
+    return how
+  }
+  const asked = (socket: Socket, event: string, argument: unknown) =>
+    step(socket, (end) =>
+      socket.emit(event, argument, (error: unknown, result: unknown) =>
+        end((error ?? null) === null ? 'ok' : 'refused', result),
+      ),
+    )
 
   const events: HubEvent[] = []
   let onEvent = () => {}

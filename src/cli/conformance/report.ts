@@ -1,5 +1,6 @@
 /** What is said of an examination: the same facts for programs and for people, without secrets and names. */
 import { createHash } from 'node:crypto'
+import { columns } from '../../base/text.ts'
 import { decodeApps } from '../../hub/decode.ts'
 import { type Evidence, firmwareOf, kindOfHub, scopesOf } from './evidence.ts'
 import { EXPECTATIONS, judged } from './expectations.ts'
@@ -7,7 +8,7 @@ import { errorOf, kindOf, outcomeOf, summary } from './observation.ts'
 import { PROBES, type ProbeName, pathTo, type Reading, whyNoApp, whyNot } from './probes.ts'
 import type { SessionSeen } from './realtime.ts'
 
-/** Of the JSON report; docs/internals/conformance.md lists its keys. Keys may be added, and keep their meaning. */
+/** Version of the JSON report; docs/internals/conformance.md lists its keys. Keys may be added, and keep their meaning. */
 const FORMAT = 1
 
 type HubReport = ReturnType<typeof reportOf>
@@ -16,7 +17,7 @@ export type Report = Omit<HubReport, 'hub' | 'realtime'> & {
   readonly hub: HubReport['hub'] | null
   readonly realtime: HubReport['realtime'] | null
 }
-export type OperationReport = ReturnType<typeof operationOf>
+type OperationReport = ReturnType<typeof operationOf>
 
 const PROBE_NAMES = Object.keys(PROBES).filter((name): name is ProbeName => Object.hasOwn(PROBES, name))
 
@@ -25,7 +26,7 @@ interface About {
   readonly writes: boolean
 }
 
-/** Of an address at which no hub has been found. */
+/** The report on an address at which no hub was found. */
 export function unreachableReport({ version }: About, pings: Reading['pings']): Report {
   const found = Object.entries(pings).map(([prefix, seen]) => `/api/${prefix}/system/ping: ${summary(seen)}`)
   return {
@@ -143,4 +144,68 @@ function hashed(app: string, hubId: string | null): string {
 function withoutName(session: SessionSeen): SessionSeen {
   const { namespace } = session
   return { ...session, namespace: namespace === null || /^\/[a-z]{1,20}$/.test(namespace) ? namespace : '(other)' }
+}
+
+/** A report for people. */
+export function reportText(report: Report): string {
+  const { usable, problems, hub, operations, expectations, limit, left, unseen, version } = report
+  const all = problems.join('; ')
+  const trouble = problems.length === 0 ? '' : ` But: ${all}.`
+  const verdict = usable
+    ? `hub2mqtt can work with this hub and key.${trouble}`
+    : `hub2mqtt cannot work with it: ${all}.`
+  if (hub === null) return `${verdict}\n`
+  const { kind, because, prefixes, firmware, scopes, apps } = hub
+  const section = (title: string, fits: (row: Report['expectations'][number]) => boolean) => {
+    const rows = expectations.filter(fits)
+    return [
+      `${title} (${rows.length})`,
+      ...columns(rows.map(({ mark, says, found }) => [`  ${mark}`, says, found])),
+      '',
+    ]
+  }
+  return [
+    verdict,
+    '',
+    ...columns([
+      ['Kind of hub', `${kind}${because.length === 0 ? '' : ` (${because.join(', ')})`}`],
+      ['Firmware', firmware ?? 'not told'],
+      ['Paths', prefixes.map((prefix) => `/api/${prefix}/`).join(', ')],
+      ['Key', scopes === null ? 'the hub does not tell what it permits' : scopes.join(', ') || 'no permissions'],
+      ['Apps', apps === null ? 'not listed' : String(apps)],
+      ['Limit', limitText(limit) ?? expectations.find(({ id }) => id === 'rate-limit')?.found ?? ''],
+      ...(left === null ? [] : [['Left changed', leftText(left, unseen ?? [])]]),
+    ]),
+    '',
+    'Operations',
+    ...columns(operations.map(operationColumns)),
+    '',
+    ...section('Otherwise than expected', ({ result, mark }) => result === 'differs' && mark !== 'I'),
+    ...section('Otherwise than inferred, and no fault', ({ result, mark }) => result === 'differs' && mark === 'I'),
+    ...section('As expected', ({ result }) => result === 'agrees'),
+    ...section('Not known', ({ result }) => result === 'unknown'),
+    'R: the reference; S: the official client; M: measured on hubs; I: inference.',
+    `hub2mqtt ${version}. Names, addresses, ids and values are left out.`,
+    '',
+  ].join('\n')
+}
+
+function leftText(left: readonly string[], unseen: readonly string[]): string {
+  if (unseen.length === 0) return left.join(', ') || 'nothing'
+  return [...left, ...unseen.map((item) => `perhaps ${item}`)].join(', ')
+}
+
+function limitText(limit: Report['limit']): string | undefined {
+  if (limit === null) return undefined
+  const { sent, limitedAfter, retryAfter } = limit
+  if (limitedAfter === null) return `none within ${sent} quick requests`
+  return `429 after ${limitedAfter} of ${sent} quick requests${retryAfter === null ? '' : ', with Retry-After'}`
+}
+
+function operationColumns({ name, method, path, outcome, ms, ...operation }: OperationReport): string[] {
+  const { status, error, differs, untried } = operation
+  const joined = (parts: readonly unknown[], by: string) => parts.filter((part) => part !== null).join(by)
+  const time = outcome === 'ok' && ms !== null ? `${ms} ms` : null
+  const notes = joined([differs, untried, time], ', ')
+  return [`  ${name}`, method, path, outcome.replace('_', ' '), joined([status, error], ' '), notes]
 }

@@ -3,11 +3,11 @@ import { isDeepStrictEqual } from 'node:util'
 import { type Clock, sleep } from '../../base/clock.ts'
 import { isRecord } from '../../base/json.ts'
 import { compareVersions } from '../../base/versions.ts'
+import { failed, notTried, unknown, type Verdict, verdict } from './evidence.ts'
 import { type Client, isOk, type Observation, outcomeOf, recordOf, summary } from './observation.ts'
-import { type AppRecord, PROBES, type ProbeName, pathTo, type Question, type Reading, WRITES } from './probes.ts'
+import { type AppRecord, operate, type ProbeName, type Question, type Reading, WRITES } from './probes.ts'
 import { type Item, type Left, putBack, runs, SETTING } from './put-back.ts'
 import type { HubEvent, Session } from './realtime.ts'
-import { failed, notTried, unknown, type Verdict, verdict } from './verdict.ts'
 
 const VALUE = { a: [1, null, 'b'] }
 /** How long to wait for an event, for a change in the record, and for an app to start or stop. */
@@ -17,9 +17,10 @@ const START_MS = 60_000
 const LOOK_MS = 1_000
 /** An install takes that long. */
 const INSTALL_MS = 60_000
-const NO_CHANNEL = 'hub2mqtt-conformance'
+/** A channel that no app has. */
+const NO_CHANNEL = SETTING
 
-/** What more than one answer has to show; the names are those of the expectations. */
+/** What only several answers together show; the names are those of the expectations. */
 export type Trial =
   | 'events'
   | 'setting-kept'
@@ -41,7 +42,7 @@ export interface WritesOptions {
   readonly client: Client
   readonly reading: Reading
   readonly app: string
-  /** The version to go back to; by default 1.0.0 where the app's is higher. */
+  /** The version to go back to; by default 1.0.0 if the app's is higher. */
   readonly downgrade: string | undefined
   readonly session: Session | undefined
   readonly clock: Clock
@@ -77,17 +78,14 @@ interface Change {
 /** Questions that are an operation asked once more. */
 type Variant = 'readBack' | 'unsetAgain'
 
-/** What of a record shows whether it has changed. */
-const SHOWN = { autoupdate: ['autoupdate'], life: ['enabled', 'state', 'ready'] } as const
-
 class Writer {
   readonly trials = new Map<Trial, Verdict>()
   /** What was changed, perhaps; and of what it is not known. */
   readonly touched = new Set<Item>()
   readonly lost = new Set<Item>()
   readonly #options: WritesOptions
-  readonly #announced = new Set<string>()
-  readonly #silent = new Set<string>()
+  /** Changes, and whether an event announced each. */
+  readonly #announced = new Map<ProbeName, boolean>()
 
   constructor(options: WritesOptions) {
     this.#options = options
@@ -136,12 +134,10 @@ class Writer {
   async #channel({ channel }: AppRecord): Promise<void> {
     if (typeof channel !== 'string') return this.#skip('the app has no channel', [], 'channel-ignored')
     const asked = await this.#send('updateApp', { channel: NO_CHANNEL }, 'channel')
-    if (outcomeOf(asked) === 'rejected') this.trials.set('channel-ignored', verdict(true, summary(asked)))
-    else {
-      const seen = isOk(asked) ? await this.#send('getApp') : asked
-      const isTaken = recordOf(seen)?.['channel'] === NO_CHANNEL
-      this.#judge('channel-ignored', seen, !isTaken, isTaken ? 'it takes any' : 'it does')
-    }
+    if (outcomeOf(asked) === 'rejected') return void this.trials.set('channel-ignored', verdict(true, summary(asked)))
+    const seen = isOk(asked) ? await this.#send('getApp') : asked
+    const isTaken = recordOf(seen)?.['channel'] === NO_CHANNEL
+    this.#judge('channel-ignored', seen, !isTaken, isTaken ? 'it takes any' : 'it does')
   }
 
   /** An app that is disabled is enabled first, so that there is something to stop. */
@@ -174,7 +170,7 @@ class Writer {
     return isOk(asked)
   }
 
-  /** What goes to people: a report to the app's developer, and a word aloud. */
+  /** What people notice: a report to the app's developer, and speech. */
   async #words(): Promise<void> {
     const bare = await this.#keep('getAppStd', {})
     const isRejected = outcomeOf(bare) === 'rejected'
@@ -214,21 +210,13 @@ class Writer {
       return asked
     }
     const { isSo, seen } = await this.#becomes(wanted, ms)
-    const record = isRecord(seen.value) ? seen.value : {}
-    const found = SHOWN[trial === 'autoupdate' ? trial : 'life']
-      .filter((key) => key in record)
-      .map((key) => `${key} ${shownValue(record[key])}`)
-    const hasCrashed = record['crashed'] === true || record['state'] === 'crashed'
     if (isSo || !isOk(seen)) this.#judge(trial, seen, true, 'it does')
-    else if (hasCrashed) this.trials.set(trial, unknown('it crashed'))
-    else if (trial !== 'autoupdate' && !isSaid(record)) this.trials.set(trial, unknown('the app does not say'))
-    else
-      this.trials.set(trial, verdict(false, `${summary(asked)}, but ${found.join(', ') || 'its record does not say'}`))
+    else this.trials.set(trial, unchanged(trial, asked, isRecord(seen.value) ? seen.value : {}))
     if (isSo) await this.#listen(name, from)
     return asked
   }
 
-  /** Keeps what a trial has shown, where the answer that shows it is a success. */
+  /** Keeps what a trial has shown, if the answer that shows it is a success. */
   #judge(trial: Trial, seen: Observation, agrees: boolean, found: string): void {
     this.trials.set(trial, isOk(seen) ? verdict(agrees, found) : failed(seen))
   }
@@ -242,8 +230,8 @@ class Writer {
   async #send(name: ProbeName | Variant, body?: unknown, touches?: Item): Promise<Observation> {
     const { client, reading, app, signal } = this.#options
     signal.throwIfAborted()
-    const probe = PROBES[name === 'readBack' ? 'getAppSetting' : name === 'unsetAgain' ? 'unsetAppSetting' : name]
-    const seen = await client.ask(probe.method, pathTo(reading.prefix, probe, app, SETTING), { body })
+    const operation = name === 'readBack' ? 'getAppSetting' : name === 'unsetAgain' ? 'unsetAppSetting' : name
+    const seen = await operate(client, reading.prefix, operation, { app, setting: SETTING, body })
     const outcome = outcomeOf(seen)
     // What was refused has changed nothing.
     if (touches !== undefined && ['ok', 'failed', 'no_answer'].includes(outcome)) this.touched.add(touches)
@@ -268,20 +256,22 @@ class Writer {
     if (!session?.isOpen()) return
     const isOurs = ({ name: event, payload }: HubEvent) => event === 'app.update' && payload['id'] === app
     const heard = await session.hears(from, isOurs, EVENT_MS)
-    if (heard) this.#announced.add(name)
-    else if (session.isOpen()) this.#silent.add(name)
-    const silent = [...this.#silent].filter((one) => !this.#announced.has(one))
-    const found = `after ${[...this.#announced].join(', ') || 'none'}; not after ${silent.join(', ') || 'none'}`
-    if (this.#announced.size + silent.length > 0) this.trials.set('events', verdict(silent.length === 0, found))
+    if (!heard && !session.isOpen()) return
+    this.#announced.set(name, heard || this.#announced.get(name) === true)
+    const after = (heard: boolean) =>
+      [...this.#announced].flatMap(([one, was]) => (was === heard ? [one] : [])).join(', ')
+    const found = `after ${after(true) || 'none'}; not after ${after(false) || 'none'}`
+    this.trials.set('events', verdict(after(false) === '', found))
   }
 
   async #becomes(wanted: (record: AppRecord) => boolean, ms: number): Promise<{ isSo: boolean; seen: Observation }> {
     const { clock, signal } = this.#options
-    for (let waited = 0; ; waited += LOOK_MS) {
+    const started = clock.elapsed()
+    for (let pauses = 0; ; pauses += LOOK_MS) {
       const seen = await this.#send('getApp')
       const record = recordOf(seen)
       const isSo = record !== undefined && wanted(record)
-      if (isSo || waited >= ms) return { isSo, seen }
+      if (isSo || Math.max(pauses, clock.elapsed() - started) >= ms) return { isSo, seen }
       await sleep(clock, LOOK_MS, signal)
     }
   }
@@ -289,6 +279,15 @@ class Writer {
 
 /** Whether a record says whether the app runs. */
 const isSaid = ({ state, ready }: AppRecord): boolean => typeof state === 'string' || typeof ready === 'boolean'
+
+/** What a record says about a change that has not come. */
+function unchanged(trial: Trial, asked: Observation, record: AppRecord): Verdict {
+  if (record['crashed'] === true || record['state'] === 'crashed') return unknown('it crashed')
+  if (trial !== 'autoupdate' && !isSaid(record)) return unknown('the app does not say')
+  const shown = trial === 'autoupdate' ? ['autoupdate'] : ['enabled', 'state', 'ready']
+  const found = shown.filter((key) => key in record).map((key) => `${key} ${shownValue(record[key])}`)
+  return verdict(false, `${summary(asked)}, but ${found.join(', ') || 'its record does not say'}`)
+}
 
 /** Words that hubs have for a state; anything else may be a name. */
 const STATES: ReadonlySet<unknown> = new Set(['stopped', 'stopping', 'starting', 'running', 'crashed'])

@@ -8,9 +8,8 @@ import { createTopics } from '../../contract/topics.ts'
 import { shownUrl } from '../../mqtt/addresses.ts'
 import { adviceOn, type Failure } from '../../mqtt/failure.ts'
 import { SessionError, withSession } from '../../mqtt/session.ts'
-import { askForListeners, examineListeners } from './discovery.ts'
 import { about, type Finding } from './finding.ts'
-import { examineFleet, examineOther } from './retained.ts'
+import { askForListeners, examineFleet, examineListeners, examineOther } from './retained.ts'
 import { examineRules, examineSize } from './rules.ts'
 import { spokenAt } from './spoken.ts'
 
@@ -106,7 +105,7 @@ async function examineSharing(urls: readonly string[], { config, clock }: Broker
   return findings
 }
 
-/** `undefined` where that cannot be found out. */
+/** `undefined` if that cannot be found out. */
 async function passesOn(from: string, to: string, { config, clock }: BrokerExamination): Promise<boolean | undefined> {
   // Nothing reads what is published there.
   const topic = createTopics(config.mqtt.base_topic, membershipOf(config)?.member).of('bridgeProbe', {})

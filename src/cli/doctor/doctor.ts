@@ -5,14 +5,14 @@ import type { Config } from '../../config/options.ts'
 import { shownText } from '../../observability/controls.ts'
 import { Scrubber } from '../../observability/scrub.ts'
 import { examineBroker } from './broker.ts'
-import { about, type Finding, type Outcome } from './finding.ts'
+import { about, counted, type Finding, type Outcome } from './finding.ts'
 import { examineHub } from './hub.ts'
 
 interface Examination {
   readonly config: Config
   /** What no finding may show, whatever a hub says. */
   readonly secrets: readonly string[]
-  /** Of the configuration; nothing in it is wrong. */
+  /** Warnings about a configuration without mistakes. */
   readonly warnings: readonly string[]
   readonly clock: Clock
 }
@@ -29,7 +29,7 @@ export async function* examine(examination: Examination): AsyncGenerator<Finding
 async function* look({ config, warnings, clock }: Examination): AsyncGenerator<Finding> {
   const { ok, note } = about('configuration')
   const names = Object.keys(config.hubs)
-  yield ok(`no mistakes; ${names.length === 1 ? 'one hub' : `${names.length} hubs`}`)
+  yield ok(`no mistakes; ${counted(names.length, 'hub')}`)
   for (const warning of warnings) yield note(warning)
   yield* await examineBroker({ config, clock })
   if (config.fleet.nats.length > 0) {

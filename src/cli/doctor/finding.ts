@@ -28,3 +28,6 @@ export function about(subject: string) {
     })
   return { ok: say('ok'), note: say('note'), problem: say('problem') }
 }
+
+/** `one hub`, `2 hubs` */
+export const counted = (count: number, what: string) => (count === 1 ? `one ${what}` : `${count} ${what}s`)

@@ -31,7 +31,7 @@ interface HubExamination {
   readonly clock: Clock
 }
 
-/** Returns the hub's id; `null` where none is known. */
+/** Returns the hub's id, `null` if it shows none. */
 export async function* examineHub(examination: HubExamination): AsyncGenerator<Finding, string | null> {
   const { name, hub, config, clock } = examination
   const { ok, note, problem } = about(`hub ${name}`)
@@ -102,7 +102,7 @@ function clientFor(hub: HubConfig, pathPrefix: HubConfig['path_prefix'], clock: 
   )
 }
 
-/** Looks for what answers instead, where no hub answers as configured. It does not send the key. */
+/** Finds what answers in place of the configured hub. It does not send the key. */
 async function elsewhere(error: HubError, { hub, clock }: HubExamination): Promise<Advice | undefined> {
   const { host, protocol } = new URL(hub.url)
   if (hub.path_prefix !== 'auto' && (error.code === 'unsupported' || error.code === 'nonsense')) {

@@ -17,7 +17,7 @@ import {
 } from '../../cluster/nats.ts'
 import { memberKey, memberOf, ROSTER_KEY, readMember, readRoster } from '../../cluster/records.ts'
 import type { Config } from '../../config/options.ts'
-import { about, type Finding } from './finding.ts'
+import { about, counted, type Finding } from './finding.ts'
 
 const { ok, note, problem } = about('NATS')
 
@@ -26,7 +26,7 @@ const TIMEOUT_MS = 5_000
 /** An unused key, at a revision that it never has. */
 const NO_KEY = 'doctor'
 const NO_REVISION = Number.MAX_SAFE_INTEGER
-/** Of the names that no member uses: how many are named, and how many are read for that. */
+/** How many of the names that no member uses to show, and how many to read for that. */
 const MOST_NAMED = 3
 const MOST_READ = 20
 
@@ -100,7 +100,7 @@ async function* examineJetStream(connection: NatsConnection, fleet: Fleet): Asyn
   }
 }
 
-/** `undefined` for a bucket that there is not. */
+/** `undefined` if the bucket does not exist. */
 async function statusOf(kvm: Kvm, bucket: string): Promise<KvStatus | undefined> {
   try {
     return await (await kvm.open(bucket)).status()
@@ -115,7 +115,7 @@ async function* tryBucket(kvm: Kvm, bucket: string, replicas: number): AsyncGene
   const name = `${bucket}-doctor-${randomBytes(4).toString('hex')}`
   try {
     await kvm.create(name, bucketOptions(replicas))
-    yield ok(`the bucket ${bucket} is not there yet; the first member can make it, on ${servers(replicas)}`)
+    yield ok(`the bucket ${bucket} is not there yet; the first member can make it, on ${counted(replicas, 'server')}`)
     if (replicas === 1) yield alone()
   } catch (error) {
     yield problem(
@@ -133,13 +133,13 @@ async function* tryBucket(kvm: Kvm, bucket: string, replicas: number): AsyncGene
 
 function* examineCopies({ bucket, replicas, ttl, streamInfo }: KvStatus, fleet: Fleet): Generator<Finding> {
   const missing = (streamInfo.cluster?.replicas ?? []).filter(({ offline, current }) => offline || !current)
-  const where = `the bucket ${bucket} is on ${servers(replicas)}`
+  const where = `the bucket ${bucket} is on ${counted(replicas, 'server')}`
   if (missing.length > 0) {
     const text = `${where}, and ${missing.map(({ name }) => name).join(', ')} cannot keep up with it`
     yield problem(text, 'see that these servers run, and reach each other')
   } else yield ok(where)
   if (replicas < REPLICAS && fleet.nats.length >= REPLICAS) {
-    const text = `of the ${fleet.nats.length} servers, ${servers(replicas)} alone ${replicas === 1 ? 'holds' : 'hold'} the leases`
+    const text = `of the ${fleet.nats.length} servers, ${counted(replicas, 'server')} alone ${replicas === 1 ? 'holds' : 'hold'} the leases`
     yield problem(text, `give it more copies: nats stream edit KV_${bucket} --replicas ${REPLICAS}`)
   } else if (replicas === 1) yield alone()
   else if (fleet.nats.length === 1) {
@@ -166,10 +166,7 @@ async function* examineContent(kv: KV, jsm: JetStreamManager): AsyncGenerator<Fi
   }
   if (foreign.includes('mark') || foreign.includes(ROSTER_KEY)) yield note('members write over it, and begin anew')
   else if (roster === undefined) yield ok('it can be read, and no member has used it yet')
-  else {
-    const { length } = Object.keys(roster.members)
-    yield ok(`it can be read: epoch ${roster.epoch}, ${length === 1 ? 'one member' : `${length} members`}`)
-  }
+  else yield ok(`it can be read: epoch ${roster.epoch}, ${counted(Object.keys(roster.members).length, 'member')}`)
   const strays = await strayNames(kv, jsm)
   if (strays.length > 0) {
     const text = `the bucket ${bucket} holds other keys, such as ${strays.join(', ')}: members ignore them`
@@ -237,8 +234,6 @@ function* failed(error: unknown): Generator<Finding> {
 
 const alone = () =>
   note('one server has all leases: while it is down, no bridge serves a hub', 'run three, and name all of them')
-
-const servers = (count: number) => (count === 1 ? 'one server' : `${count} servers`)
 
 /** What connects names its mistake, or the mistake behind it. */
 function detailOf(error: unknown): string {

@@ -1,11 +1,14 @@
-/** What the broker's retained messages say of other bridges: members of a fleet, or one with the same base topic. */
+/** Who else uses the broker: Home Assistant, members of a fleet, or a bridge with the same base topic. */
 import * as v from 'valibot'
+import type { Clock } from '../../base/clock.ts'
 import { readJson } from '../../base/read-json.ts'
 import type { Membership } from '../../cluster/fleet.ts'
-import type { Config } from '../../config/options.ts'
+import { type Config, options } from '../../config/options.ts'
+import { parseDiscoveryTopic } from '../../contract/discovery.ts'
 import { BRIDGE_INFO, FLEET } from '../../contract/schemas.ts'
 import type { Topics } from '../../contract/topics.ts'
-import { about, type Finding } from './finding.ts'
+import type { Connection } from '../../mqtt/connection.ts'
+import { about, counted, type Finding } from './finding.ts'
 
 /** What is retained, by topic. */
 type Held = ReadonlyMap<string, string>
@@ -22,7 +25,7 @@ export function examineFleet(held: Held, topics: Topics, membership: Membership)
   const findings: Finding[] = []
   if (own !== undefined) findings.push(ok(`the member ${member} is ${own}`))
   if (state === undefined) return findings
-  const count = fleet === undefined ? '' : `, with ${fleet.count === 1 ? 'one member' : `${fleet.count} members`}`
+  const count = fleet === undefined ? '' : `, with ${counted(fleet.count, 'member')}`
   findings.push(ok(`the fleet with the base topic ${topics.base} is ${state}${count}`))
   // What a fleet that has ended has published says nothing of the next one.
   if (state !== 'online' || fleet === undefined) return findings
@@ -39,7 +42,7 @@ export function examineFleet(held: Held, topics: Topics, membership: Membership)
 
 /** A later version may say more. */
 const INFO = v.object(BRIDGE_INFO.entries)
-/** Of its hubs: there may be a thousand. */
+/** How many hubs to name: there may be a thousand. */
 const MAX_NAMED = 5
 
 /** What a bridge says of itself is shorter. */
@@ -66,4 +69,46 @@ export function examineOther(held: Held, topics: Topics, { hubs }: Config): Find
   const remedy =
     'if it is this one before a change: reload or restart it; else stop one of the two, or give it its own mqtt.base_topic'
   return [problem(`a bridge ${at} is online that serves other hubs than this configuration: ${who}`, remedy, names)]
+}
+
+const ANSWER_MS = 2_000
+
+const REMEDY =
+  'if Home Assistant shows no devices: give discovery.prefix the one of its MQTT integration; without Home Assistant: discovery.format: off'
+
+/**
+ * Call it before anything is subscribed to. Home Assistant listens to sensors, and no bridge does. An empty message
+ * removes a sensor, here one that does not exist; under MQTT 5 the broker says whether a client gets it.
+ */
+export async function askForListeners(connection: Connection, { format, prefix }: Config['discovery'], clock: Clock) {
+  if (format === 'off') return
+  if (connection.protocol === '5') {
+    const { promise: answered, resolve } = Promise.withResolvers<void>()
+    connection.publish(`${prefix}/sensor/hub2mqtt--doctor/config`, '', { qos: 1 }, () => resolve())
+    const cancel = clock.after(ANSWER_MS, resolve)
+    return await answered.finally(cancel)
+  }
+  // This broker cannot say so; what others retain there may show it.
+  for (const filter of [`${prefix}/+/+/config`, `${prefix}/+/+/+/config`])
+    await connection.subscribe(filter, { qos: 1 })
+}
+
+/**
+ * @param held - What is retained, by topic.
+ * @param isHeard - Whether the broker had a client for the message; `undefined`: it cannot say so.
+ */
+export function examineListeners(
+  held: ReadonlyMap<string, string>,
+  { format, prefix, birth_topic }: Config['discovery'],
+  isHeard: boolean | undefined,
+): Finding[] {
+  if (format === 'off' || held.has(birth_topic) || isHeard) return []
+  const { note } = about('broker')
+  if (isHeard === false) return [note(`no client receives the devices for Home Assistant below ${prefix}`, REMEDY)]
+  // The default prefix is right more often than such a sign is there.
+  if (prefix === options['discovery.prefix'].default) return []
+  const isOther = (topic: string) => topic.startsWith(`${prefix}/`) && parseDiscoveryTopic(topic) === undefined
+  if (held.keys().some(isOther)) return []
+  const text = `nothing shows that Home Assistant listens below ${prefix}: no birth message, no other device`
+  return [note(text, REMEDY)]
 }

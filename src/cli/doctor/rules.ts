@@ -17,7 +17,7 @@ const LONG_KIB = 16
 const OVERHEAD = 512
 
 interface Echoing {
-  /** Topic → to be called when a message comes back on it. */
+  /** Topic → what to call when a message comes back on it. */
   readonly echoes: Map<string, () => void>
   readonly clock: Clock
 }
@@ -58,7 +58,7 @@ function testMessages(topics: Topics, { hubs, discovery }: Config): (readonly [s
     `${topics.base}/${hub}/result/doctor`,
     `${topics.base}/${hub}/app/doctor/result/doctor`,
   ].map((topic) => [topic, '{}'] as const)
-  // To Home Assistant an empty message removes a device, here one that there is not; anything else would be a mistake.
+  // An empty message removes a device from Home Assistant, here one that does not exist; any other would be a mistake.
   const removal = [`${discovery.prefix}/device/hub2mqtt--doctor/config`, ''] as const
   return discovery.format === 'off' ? ours : [...ours, removal]
 }

@@ -1,5 +1,5 @@
 /**
- * Makes the program of package and image: one file with everything that the daemon loads, its libraries too, and one for
+ * `npm run build` makes the program of package and image: one file with everything that the daemon loads, its libraries too, and one for
  * each part that is loaded on demand. To find and read hundreds of files is most of a start.
  */
 import { isBuiltin } from 'node:module'
@@ -24,14 +24,15 @@ const FILES = [
   { name: 'daemon', of: ['src/app.ts', 'src/cli/run.ts'] },
 ]
 
-type Imports = (module: string) => readonly string[]
+interface Graph {
+  getModuleInfo(module: string): { readonly importedIds: readonly string[] } | null
+}
 
 /** All that some modules import, themselves included. */
-function reachable(from: readonly string[], imports: Imports, found = new Set<string>()): Set<string> {
-  for (const module of from) {
-    if (found.has(module)) continue
+function reachable(from: readonly string[], graph: Graph, found = new Set<string>()): Set<string> {
+  for (const module of from.filter((one) => !found.has(one))) {
     found.add(module)
-    reachable(imports(module), imports, found)
+    reachable(graph.getModuleInfo(module)?.importedIds ?? [], graph, found)
   }
   return found
 }
@@ -40,29 +41,22 @@ function reachable(from: readonly string[], imports: Imports, found = new Set<st
 function fileOf(): (module: string, graph: Graph) => string | null {
   let files: { readonly name: string; readonly modules: Set<string> }[] | undefined
   return (module, graph) => {
-    files ??= FILES.map(({ name, of }) => {
-      const imports: Imports = (id) => graph.getModuleInfo(id)?.importedIds ?? []
-      return {
-        name,
-        modules: reachable(
-          of.map((path) => join(root, path)),
-          imports,
-        ),
-      }
-    })
+    files ??= FILES.map(({ name, of }) => ({
+      name,
+      modules: reachable(
+        of.map((path) => join(root, path)),
+        graph,
+      ),
+    }))
     // It waits for the end of the program: nothing else may wait for it.
     if (module === MAIN) return null
     return files.find(({ modules }) => modules.has(module))?.name ?? null
   }
 }
 
-interface Graph {
-  getModuleInfo(module: string): { readonly importedIds: readonly string[] } | null
-}
-
 /**
- * Of a built-in module that is imported, Node reads all exports, and with that it loads whatever one of them is a getter
- * of: for `node:http` an undici of its own, which takes longer than all of ours. As an object, it costs what is used.
+ * When a built-in module is imported, Node reads all its exports, getters included, which load what they return: for
+ * `node:http` an undici of its own, which takes longer than all of ours. Taken as an object, a module costs what is used.
  * Source: `syncExports` in Node's `lib/internal/bootstrap/realm.js`.
  */
 const builtinsAsObjects: Plugin = {
@@ -77,7 +71,7 @@ const builtinsAsObjects: Plugin = {
   }),
 }
 
-/** The realtime library looks for a WebSocket of Node's even where it takes that of `ws`; and Node loads it for a look. */
+/** The realtime library looks for Node's WebSocket even if it uses that of `ws`, and the look makes Node load it. */
 const noWebSocketOfNode: Plugin = {
   name: 'no-websocket-of-node',
   transform: {
@@ -137,3 +131,5 @@ export async function bundle(folder: string): Promise<void> {
     },
   })
 }
+
+if (import.meta.main) await bundle(join(root, 'dist'))

@@ -7,10 +7,9 @@ import { MAX_JSON_DEPTH, MAX_PAYLOAD_BYTES } from '../../contract/payload.ts'
 import { PUBLICATIONS, type Publication } from '../../contract/publications.ts'
 import { FAILURE, SUCCESS } from '../../contract/schemas.ts'
 import { CONTRACT_VERSION } from '../../contract/version.ts'
-import { code } from './markdown.ts'
-import { offByDefault, permissionOf } from './mqtt.ts'
-import { address, commandTopics, PLACEHOLDERS } from './publications.ts'
+import { address, code, commandTopics, PLACEHOLDERS } from './markdown.ts'
 import { camelCase, jsonSchema, payloadSchema, takesNothing } from './schema.ts'
+import { offByDefault, permissionOf } from './tables.ts'
 
 const ref = (...path: readonly string[]) => ({ $ref: `#/${path.join('/')}` })
 const bindingVersion = '0.2.0'

@@ -1,4 +1,5 @@
 /** The JSON Schema of the configuration file, for editors. */
+
 import { type ConversionConfig, type JsonSchema, toJsonSchema } from '@valibot/to-json-schema'
 import type * as v from 'valibot'
 import { path as filePath } from '../../config/addresses.ts'

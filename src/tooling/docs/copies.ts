@@ -1,4 +1,5 @@
 /** What `package.json` says and other files repeat, since they cannot read it: the version, the address, the description. */
+
 import { readFileSync } from 'node:fs'
 import * as v from 'valibot'
 import { MarkerError } from './generate.ts'
@@ -23,7 +24,7 @@ const registry = address.host === 'github.com' ? 'ghcr.io' : `registry.${address
 /** Where a release puts its image. */
 const image = `${registry}${address.pathname.toLowerCase()}`
 
-/** A piece of text with `{}` where the value stands, and the value. It may occur more than once, never not at all. */
+/** A piece of text with `{}` where the value stands, and the value. It occurs at least once. */
 export type Copy = readonly [text: string, value: string]
 
 const OWN_TAG: Copy = ['hub2mqtt:{}', version]
@@ -55,15 +56,13 @@ export const copies: Readonly<Record<string, readonly Copy[]>> = {
   'docs/install.md': [OWN_TAG, ['hub2mqtt-{}.tgz', version]],
 }
 
-const escaped = (text: string) => text.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')
-
 /** A file's text with the values brought up to date. @throws {MarkerError} */
 export function fillCopies(text: string, wanted: readonly Copy[]): string {
   return wanted.reduce((filled, [around, value]) => {
-    const [before = '', after = ''] = around.split('{}')
+    const [before = '', after = ''] = around.split('{}').map(RegExp.escape)
     // A quoted value may hold blanks; any other ends before one, or before what stands behind it.
-    const inside = after.startsWith('"') ? '[^"\\n]*' : '[^\\s`"}]+?'
-    const pattern = new RegExp(`(${escaped(before)})${inside}(?=${after === '' ? '[\\s`"}]|$' : escaped(after)})`, 'g')
+    const inside = around.includes('{}"') ? '[^"\\n]*' : '[^\\s`"}]+?'
+    const pattern = new RegExp(`(${before})${inside}(?=${after === '' ? '[\\s`"}]|$' : after})`, 'g')
     if (filled.search(pattern) === -1) throw new MarkerError(`expected ${around}`)
     return filled.replaceAll(pattern, (_all, kept: string) => kept + value)
   }, text)

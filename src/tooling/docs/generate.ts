@@ -1,41 +1,30 @@
 /** Everything that is printed from the tables instead of being written: sections of the pages, and whole files. */
 import { asyncapi } from './asyncapi.ts'
-import { cliSection, expectationsSection } from './cli.ts'
 import { configSchema } from './config-schema.ts'
-import {
-  behavioursSection,
-  controlSection,
-  hubFileSchema,
-  hubFileSection,
-  manifestSchema,
-  manifestSection,
-  operationsSection,
-} from './emulator.ts'
-import { exampleConfig } from './example.ts'
-import { entitiesSection } from './home-assistant.ts'
-import { commandsSection, errorsSection, topicsSection } from './mqtt.ts'
+import * as emulator from './emulator.ts'
 import { openapi, routesSection } from './openapi.ts'
-import { optionsSection } from './options.ts'
+import { exampleConfig, optionsSection } from './options.ts'
+import * as tables from './tables.ts'
 
-export type Generate = () => string
+type Generate = () => string
 
 /** By the name in the markers around it: `<!-- generated:options -->` … `<!-- /generated:options -->`. */
-export type Sections = Readonly<Record<string, Generate>>
+type Sections = Readonly<Record<string, Generate>>
 
 /** The sections of each page by the page's path. A section has one page. */
 export const pages: Readonly<Record<string, Sections>> = {
   'docs/configuration.md': { options: optionsSection },
-  'docs/mqtt.md': { topics: topicsSection, commands: commandsSection, errors: errorsSection },
-  'docs/home-assistant.md': { entities: entitiesSection },
-  'docs/operations.md': { cli: cliSection },
+  'docs/mqtt.md': { topics: tables.topicsSection, commands: tables.commandsSection, errors: tables.errorsSection },
+  'docs/home-assistant.md': { entities: tables.entitiesSection },
+  'docs/operations.md': { cli: tables.cliSection },
   'docs/http.md': { routes: routesSection },
-  'docs/internals/conformance.md': { expectations: expectationsSection },
+  'docs/internals/conformance.md': { expectations: tables.expectationsSection },
   'docs/emulator.md': {
-    operations: operationsSection,
-    'hub-file': hubFileSection,
-    control: controlSection,
-    behaviours: behavioursSection,
-    manifest: manifestSection,
+    operations: emulator.operationsSection,
+    'hub-file': emulator.hubFileSection,
+    control: emulator.controlSection,
+    behaviours: emulator.behavioursSection,
+    manifest: emulator.manifestSection,
   },
 }
 
@@ -43,8 +32,8 @@ export const pages: Readonly<Record<string, Sections>> = {
 export const files: Readonly<Record<string, Generate>> = {
   'config/hub2mqtt.schema.json': configSchema,
   'config/hub2mqtt.example.yaml': exampleConfig,
-  'config/emulated-hub.schema.json': hubFileSchema,
-  'config/app.schema.json': manifestSchema,
+  'config/emulated-hub.schema.json': emulator.hubFileSchema,
+  'config/app.schema.json': emulator.manifestSchema,
   'config/asyncapi.yaml': asyncapi,
   'config/openapi.json': openapi,
 }

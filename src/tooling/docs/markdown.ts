@@ -1,4 +1,6 @@
-/** Small pieces of Markdown. */
+/** How documents are written: small pieces of Markdown, and the topics of the contract with names as parameters. */
+import type { Command } from '../../contract/command.ts'
+import { createTopics } from '../../contract/topics.ts'
 
 export const code = (text: string): string => `\`${text}\``
 
@@ -7,4 +9,38 @@ const cell = (text: string): string => text.replaceAll('|', '\\|').replaceAll('\
 export function markdownTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const line = (cells: readonly string[]) => `| ${cells.map(cell).join(' | ')} |`
   return [line(head), line(head.map(() => '---')), ...rows.map(line)].join('\n')
+}
+
+/** What stands for what differs in a topic. */
+export const PLACEHOLDERS: Readonly<Record<string, string>> = {
+  base: 'The option `mqtt.base_topic`.',
+  hub: "The hub's name in the configuration.",
+  app: "The app's id; bytes other than `A-Z a-z 0-9 . _ -` are written `%XX`.",
+  name: 'The name of a setting, written the same way.',
+  transaction: 'The name of a rollout, written the same way.',
+  prefix: 'The option `discovery.prefix`.',
+  object_id: 'The device: the id of the hub and that of the app, encoded.',
+  platform: "Home Assistant's platform, such as `sensor`.",
+  unique_id: "The entity's unique id.",
+}
+
+/** A topic template with each of its parameters shown in the form that its reader knows. */
+export function address(template: string, show: (name: string) => string): string {
+  return template.replace(/\{(\w+)\}/g, (_, name: string) => show(name))
+}
+
+/** Stand for the parameters in topics that are made, not declared; they pass through a level unchanged. */
+const at = { base: '_base_', hub: '_hub_', app: '_app_', name: '_name_' } as const
+const topics = createTopics(at.base)
+const template = (topic: string) => topic.replace(/(?<=^|\/)_([a-z]+)_(?=\/|$)/g, '{$1}')
+
+/** Templates of a command's topic, and of the topic of its answer unless the client names another. */
+export function commandTopics({ target, name, argument }: Command): { topic: string; result: string } {
+  const topic =
+    target === 'bridge'
+      ? topics.bridgeCommand(name)
+      : target === 'hub'
+        ? topics.hubCommand(at.hub, name)
+        : topics.appCommand(at.hub, at.app, name, argument === undefined ? undefined : at.name)
+  return { topic: template(topic), result: template(topics.parseCommand(topic)?.result ?? '') }
 }

@@ -7,8 +7,7 @@ import { CONTRACT_VERSION } from '../../contract/version.ts'
 import { COMMAND_ANSWERS } from '../../web/server/api/command.ts'
 import * as protocol from '../../web/server/api/protocol.ts'
 import { ROUTES, type Route } from '../../web/server/api/routes.ts'
-import { markdownTable } from './markdown.ts'
-import { commandTopics, PLACEHOLDERS } from './publications.ts'
+import { commandTopics, markdownTable, PLACEHOLDERS } from './markdown.ts'
 import { camelCase, jsonSchema, payloadSchema, takesNothing } from './schema.ts'
 
 const DESCRIPTION = `The API of hub2mqtt's page, also for scripts. It has the same payloads, commands, answers and rules as the MQTT interface.
@@ -37,12 +36,10 @@ function shown(schema: v.GenericSchema): object {
 type Answer = Route['answers'][number]
 
 function responseOf({ doc, schema, type }: Answer): object {
-  const content = type ? { [type]: { schema: { type: 'string', format: 'binary' } } } : undefined
-  return {
-    description: doc,
-    ...(schema && { content: { 'application/json': { schema: shown(schema) } } }),
-    ...(content && { content }),
-  }
+  const content = type
+    ? { [type]: { schema: { type: 'string', format: 'binary' } } }
+    : schema && { 'application/json': { schema: shown(schema) } }
+  return { description: doc, ...(content && { content }) }
 }
 
 const response = (name: string) => ({ $ref: `#/components/responses/${name}` })
@@ -72,49 +69,38 @@ const LOGIN: readonly object[] = [{ cookie: [] }, { token: [] }, {}]
 const parametersOf = (path: string) =>
   [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => ({ $ref: `#/components/parameters/${name}` }))
 
-interface Described {
-  readonly path: string
-  readonly id: string
-  readonly doc: string
-  readonly tags?: readonly string[]
-  readonly body?: { readonly required: boolean; readonly schema: object } | undefined
+/** @param head - What comes first in its description, `id` as words. */
+function operation(
+  route: Route,
+  path: string,
+  { id, ...head }: { readonly id: string; readonly tags?: readonly string[]; readonly summary: string },
+  body?: { readonly required: boolean; readonly schema: object },
+): [string, object] {
+  const described = {
+    operationId: camelCase(id),
+    ...head,
+    security: route.access === 'open' ? [] : LOGIN,
+    ...(path.includes('{') && { parameters: parametersOf(path) }),
+    ...(body && { requestBody: { required: body.required, content: { 'application/json': { schema: body.schema } } } }),
+    responses: responsesOf(route),
+  }
+  return [path, { [route.method.toLowerCase()]: described }]
 }
 
-function operation(route: Route, { path, id, doc, tags, body }: Described): [string, object] {
-  const requestBody = body && { required: body.required, content: { 'application/json': { schema: body.schema } } }
-  return [
-    path,
-    {
-      [route.method.toLowerCase()]: {
-        operationId: camelCase(id),
-        ...(tags && { tags }),
-        summary: doc,
-        security: route.access === 'open' ? [] : LOGIN,
-        ...(path.includes('{') && { parameters: parametersOf(path) }),
-        ...(requestBody && { requestBody }),
-        responses: responsesOf(route),
-      },
-    },
-  ]
+function routeOperation(route: Route): [string, object] {
+  const { method, path, doc: summary, request } = route
+  const id = `${method.toLowerCase()} ${path.slice('api/'.length)}`
+  return operation(route, `/${path}`, { id, summary }, request && { required: true, schema: shown(request) })
 }
-
-const routeOperation = (route: Route) =>
-  operation(route, {
-    path: `/${route.path}`,
-    id: `${route.method.toLowerCase()} ${route.path.slice('api/'.length)}`,
-    doc: route.doc,
-    body: route.request && { required: true, schema: shown(route.request) },
-  })
 
 /** Its path is that of the command below the base topic. */
-const commandOperation = (route: Route, command: Command) =>
-  operation(route, {
-    path: `/api/commands/${commandTopics(command).topic.replace('{base}/', '').replace('/cmd/', '/')}`,
-    id: `${command.target} ${command.name}${command.argument === undefined ? '' : ' of path'}`,
-    tags: ['commands'],
-    doc: command.doc,
-    body: { required: !takesNothing(command.payload), schema: payloadSchema(command.payload) },
-  })
+function commandOperation(route: Route, command: Command): [string, object] {
+  const { target, name, argument, payload, doc: summary } = command
+  const path = `/api/commands/${commandTopics(command).topic.replace('{base}/', '').replace('/cmd/', '/')}`
+  const id = `${target} ${name}${argument === undefined ? '' : ' of path'}`
+  const body = { required: !takesNothing(payload), schema: payloadSchema(payload) }
+  return operation(route, path, { id, tags: ['commands'], summary }, body)
+}
 
 /** The text of `config/openapi.json`. */
 export function openapi(): string {

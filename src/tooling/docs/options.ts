@@ -1,7 +1,9 @@
-/** The tables of options. */
+/** The options for people: their tables, and the example of a configuration file. */
+
+import { stringify } from 'yaml'
 import { CONFIG_VARIABLE, DEFAULT_HUB_NAME, HUB_NAME_VARIABLE, hubOptions, options } from '../../config/options.ts'
 import { about } from '../../config/schemas.ts'
-import { environmentName, fileKey, type Option, type Table } from '../../config/table.ts'
+import { environmentName, fileKey, nest, type Option, type Table } from '../../config/table.ts'
 import { plain } from './config-schema.ts'
 import { code, markdownTable } from './markdown.ts'
 
@@ -37,4 +39,62 @@ export function optionsSection(): string {
     `The ${code('HUB2MQTT_HUB_…')} variables describe one hub: the one named by ${code(HUB_NAME_VARIABLE)}, else the file's only hub, else ${code(DEFAULT_HUB_NAME)}.`,
     tableOf(options, (path) => path, environmentName),
   ].join('\n\n')
+}
+
+const HEAD = `# yaml-language-server: $schema=./hub2mqtt.schema.json
+# Every option of hub2mqtt. A line with # directly before an option shows its default, or an example if it
+# has none: remove the # to use it.
+`
+
+interface Row {
+  readonly path: string
+  readonly option: Option
+}
+
+const isRow = (node: unknown): node is Row => typeof node === 'object' && node !== null && 'option' in node
+
+function rowsOf(table: Table): Map<string, unknown> {
+  return nest(Object.entries(table).map(([path, option]) => [path, { path, option }]))
+}
+
+/** An empty default shows nothing of what one would write. */
+function isNothing(shown: unknown): boolean {
+  return shown === null || (Array.isArray(shown) && shown.length === 0) || (shown instanceof Map && shown.size === 0)
+}
+
+function optionLines(key: string, { option }: Row, indent: string): string[] {
+  const { doc, required, sensitive, example, default: shown = null } = option
+  const active = required ? '' : '#'
+  const lines = [
+    `${indent}# ${doc}`,
+    ...stringify({ [key]: isNothing(shown) ? example : shown })
+      .trimEnd()
+      .split('\n')
+      .map((line) => `${indent}${active}${line}`),
+  ]
+  if (sensitive) lines.push(`${indent}# Or the path of a file that contains it, as ${fileKey(key)}.`)
+  return lines
+}
+
+function treeLines(tree: ReadonlyMap<string, unknown>, indent: string): string[] {
+  return [...tree].flatMap(([key, node]) => {
+    if (isRow(node)) return optionLines(key, node, indent)
+    return node instanceof Map ? [`${indent}${key}:`, ...treeLines(node, `${indent}  `)] : []
+  })
+}
+
+/** Text of `config/hub2mqtt.example.yaml`: every option with its meaning; those not needed are commented out. */
+export function exampleConfig(): string {
+  const hub = treeLines(rowsOf(hubOptions), '    ')
+  return [
+    HEAD,
+    `# The hubs, each under its name in topics. For a single hub, all options can come from the environment instead`,
+    `# (${environmentName('hub.url')}, ${environmentName('hub.api_key')}, …).`,
+    'hubs:',
+    '  home:',
+    ...hub,
+    '',
+    ...treeLines(rowsOf(options), ''),
+    '',
+  ].join('\n')
 }

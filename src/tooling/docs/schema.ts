@@ -1,4 +1,5 @@
 /** The tables' valibot schemas as JSON Schema, and as the short form that a table has room for. */
+
 import { type JsonSchema, toJsonSchema } from '@valibot/to-json-schema'
 import type * as v from 'valibot'
 import { ENVELOPE, type PayloadKind } from '../../contract/payload.ts'

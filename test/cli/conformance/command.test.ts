@@ -4,6 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, onTestFinished, test } from 'vitest'
+import { UsageError } from '../../../src/base/errors.ts'
+import { parseCommandLine } from '../../../src/cli/parse.ts'
 import { runProgram } from '../../support/process.ts'
 import { emulate, KEY, SECRETS } from './support.ts'
 
@@ -12,9 +14,7 @@ const MAIN = fileURLToPath(new URL('../../../src/main.ts', import.meta.url))
 const run = (args: readonly string[], env: Readonly<Record<string, string>> = {}) =>
   runProgram(process.execPath, [MAIN, 'conformance', ...args], { env: { PATH: process.env['PATH'], ...env } })
 
-test('prints the report for people and exits with 0 where the hub can be worked with', {
-  timeout: 60_000,
-}, async () => {
+test('prints the report for people and exits with 0 where the hub can be worked with', async () => {
   const hub = await emulate({ flavour: 'older' })
   const { status: code, stdout, stderr } = await run(['--url', hub.url], { HUB2MQTT_HUB_API_KEY: KEY })
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
@@ -23,7 +23,7 @@ test('prints the report for people and exits with 0 where the hub can be worked 
   for (const secret of SECRETS) expect(stdout).not.toContain(secret)
 })
 
-test('prints one JSON object, and exits with 1 where it cannot', { timeout: 60_000 }, async () => {
+test('prints one JSON object, and exits with 1 where it cannot', async () => {
   const hub = await emulate()
   const folder = mkdtempSync(join(tmpdir(), 'conformance-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
@@ -40,17 +40,27 @@ test('prints one JSON object, and exits with 1 where it cannot', { timeout: 60_0
   }
 })
 
+const AT = ['--url', 'http://127.0.0.1:1']
+
+test('a mistake of the command line exits with 2', async () => {
+  const { status: code, stderr } = await run(['--url', 'ftp://x'])
+  expect(code).toBe(2)
+  expect(stderr).toContain('--url: expected an address')
+})
+
 test.each([
   [[], 'expected the address of the hub'],
-  [['--url', 'ftp://x'], '--url: expected an address'],
-  [['--url', 'http://127.0.0.1:1'], 'expected the API key'],
-  [['--url', 'http://127.0.0.1:1', '--key', 'a', '--key-file', 'b'], 'expected one of them'],
-  [['--url', 'http://127.0.0.1:1', '--key', ' a'], 'the API key: expected'],
-  [['--url', 'http://127.0.0.1:1', '--key-file', '/no/such/file'], '--key-file: there is no such file'],
-  [['--url', 'http://127.0.0.1:1', '--key', 'a', '--writes'], 'expected --app'],
-  [['--url', 'http://127.0.0.1:1', '--key', 'a', '--downgrade', '1.0.0'], 'expected --writes'],
-])('a mistake of the command line exits with 2: %j', async (args, message) => {
-  const { status: code, stderr } = await run(args)
-  expect(code).toBe(2)
-  expect(stderr).toContain(message)
+  [AT, 'expected the API key'],
+  [[...AT, '--key', 'a', '--key-file', 'b'], 'expected one of them'],
+  [[...AT, '--key', ' a'], 'the API key: expected'],
+  [[...AT, '--key-file', '/no/such/file'], '--key-file: there is no such file'],
+  [[...AT, '--key', 'a', '--writes'], 'expected --app'],
+  [[...AT, '--key', 'a', '--downgrade', '1.0.0'], 'expected --writes'],
+])('the mistake of %j is named as one of the command line', async (args, message) => {
+  const line = parseCommandLine(['conformance', ...args])
+  if (!('run' in line)) throw new Error('no command')
+  const io = { env: {}, stdin: process.stdin, print() {}, warn() {} }
+  const error = await line.run(io).catch((reason: unknown) => reason)
+  expect(error).toBeInstanceOf(UsageError)
+  expect(error).toHaveProperty('message', expect.stringContaining(message))
 })

@@ -2,19 +2,23 @@
 import { describe, expect, test } from 'vitest'
 import { EXPECTATIONS } from '../../../src/cli/conformance/expectations.ts'
 import { PROBES } from '../../../src/cli/conformance/probes.ts'
-import { reportText } from '../../../src/cli/conformance/text.ts'
+import { reportText } from '../../../src/cli/conformance/report.ts'
+import type { EmulatedHubOptions } from '../../../src/emulator/hub.ts'
 import { FLAVOURS } from '../../../src/emulator/records.ts'
 import { serve } from '../../hub/support.ts'
-import { APP, emulate, found, KEY, outcome, reportOn, SECRETS } from './support.ts'
+import { APP, emulate, found, hasty, KEY, outcome, reportOn, SECRETS } from './support.ts'
 
-describe.each(FLAVOURS)('a hub of the kind %s', (flavour) => {
-  test('is recognised, can be worked with, and nothing on it is changed', async () => {
+describe.concurrent.each(FLAVOURS)('a hub of the kind %s', (flavour) => {
+  test('is recognised, can be worked with, and nothing on it is changed', async ({ onTestFinished }) => {
     // One that has an update shows how it says so.
     const update = { id: 'com.other.app', update: '9.9.9' }
-    const hub = await emulate({
-      flavour,
-      apps: [{ id: APP, name: 'Rose garden', settings: { gate_code: '1' } }, update],
-    })
+    const hub = await emulate(
+      {
+        flavour,
+        apps: [{ id: APP, name: 'Rose garden', settings: { gate_code: '1' } }, update],
+      },
+      onTestFinished,
+    )
     const report = await reportOn(hub.url)
     expect(report.problems).toEqual([])
     expect(report).toMatchObject({ format: 1, usable: true, hub: { kind: flavour, apps: 2 }, left: null })
@@ -26,8 +30,8 @@ describe.each(FLAVOURS)('a hub of the kind %s', (flavour) => {
       expect(outcome(report, name), name).toBe('not_tried')
   })
 
-  test('shows what it does when an app may be changed, which is then as it was', { timeout: 60_000 }, async () => {
-    const hub = await emulate({ flavour })
+  test('shows what it does when an app may be changed, which is then as it was', async ({ onTestFinished }) => {
+    const hub = await emulate({ flavour }, onTestFinished)
     const before = hub.apps.get(APP)
     const report = await reportOn(hub.url, { app: APP, writes: true })
     expect(report.problems).toEqual([])
@@ -55,8 +59,8 @@ describe.each(FLAVOURS)('a hub of the kind %s', (flavour) => {
     expect(outcome(report, 'uninstallApp')).toBe('not_tried')
   })
 
-  test('tells no names, keys, addresses and values', { timeout: 60_000 }, async () => {
-    const hub = await emulate({ flavour })
+  test('tells no names, keys, addresses and values', async ({ onTestFinished }) => {
+    const hub = await emulate({ flavour }, onTestFinished)
     const report = await reportOn(hub.url, { app: APP, writes: true })
     for (const text of [JSON.stringify(report), reportText(report)]) {
       for (const secret of [...SECRETS, hub.id, String(hub.port)]) expect(text).not.toContain(secret)
@@ -64,9 +68,9 @@ describe.each(FLAVOURS)('a hub of the kind %s', (flavour) => {
   })
 })
 
-describe('what is told', () => {
-  test('has these keys', async () => {
-    const report = await reportOn((await emulate()).url)
+describe.concurrent('what is told', () => {
+  test('has these keys', async ({ onTestFinished }) => {
+    const report = await reportOn((await emulate({}, onTestFinished)).url)
     expect(Object.keys(report).sort()).toEqual([
       'app',
       'expectations',
@@ -89,15 +93,20 @@ describe('what is told', () => {
     expect(report.app).toMatch(/^app-[0-9a-f]{8}$/)
   })
 
-  test('is the same of the same hub, and an app of another one cannot be told by its hash', async () => {
-    const [one, again] = await Promise.all([reportOn((await emulate()).url), reportOn((await emulate()).url)])
-    const other = await reportOn((await emulate({ id: 'another-hub' })).url)
+  test('is the same of the same hub, and an app of another one cannot be told by its hash', async ({
+    onTestFinished,
+  }) => {
+    const [one, again] = await Promise.all([
+      reportOn((await emulate({}, onTestFinished)).url),
+      reportOn((await emulate({}, onTestFinished)).url),
+    ])
+    const other = await reportOn((await emulate({ id: 'another-hub' }, onTestFinished)).url)
     expect(again.app).toBe(one.app)
     expect(other.app).not.toBe(one.app)
   })
 
-  test('as text says the verdict, the kind, each operation and each expectation', async () => {
-    const report = await reportOn((await emulate({ flavour: 'older' })).url)
+  test('as text says the verdict, the kind, each operation and each expectation', async ({ onTestFinished }) => {
+    const report = await reportOn((await emulate({ flavour: 'older' }, onTestFinished)).url)
     const text = reportText(report)
     expect(text).toMatch(/^hub2mqtt can work with this hub and key\.\n/)
     expect(text).toContain('older (firmware 8.1.6')
@@ -107,29 +116,26 @@ describe('what is told', () => {
   })
 })
 
-describe('a hub that cannot be worked with', () => {
-  test('does not know the key', async () => {
-    const hub = await emulate()
-    const report = await reportOn(hub.url, { key: 'another-key' })
+describe.concurrent('a hub that cannot be worked with', () => {
+  test.for<[title: string, problem: string, hub: EmulatedHubOptions, key?: string]>([
+    ['does not know the key', '401 unauthorized', {}, 'another-key'],
+    ['gives the key too little', '403 missing_scopes', { keys: { [KEY]: ['homey.speech'] } }],
+  ])('%s', async ([, problem, options, key = KEY], { onTestFinished }) => {
+    const hub = await emulate(options, onTestFinished)
+    const report = await reportOn(hub.url, { key })
     expect(report).toMatchObject({ usable: false, hub: { apps: null } })
-    expect(report.problems).toEqual(['the key may not list the apps: 401 unauthorized'])
+    expect(report.problems).toEqual([`the key may not list the apps: ${problem}`])
   })
 
-  test('gives the key too little', async () => {
-    const hub = await emulate({ keys: { [KEY]: ['homey.speech'] } })
-    const report = await reportOn(hub.url)
-    expect(report.problems).toEqual(['the key may not list the apps: 403 missing_scopes'])
-  })
-
-  test('answers a list that is none', async () => {
-    const hub = await emulate()
+  test('answers a list that is none', async ({ onTestFinished }) => {
+    const hub = await emulate({}, onTestFinished)
     hub.behave('wrong-shape', { operation: 'getApps' })
     const report = await reportOn(hub.url)
     expect(report.usable).toBe(false)
     expect(report.operations.find(({ name }) => name === 'getApps')?.differs).toMatch(/array|string|no record/)
   })
 
-  test('is none: the key is not shown there', async () => {
+  test('is none: the key is not shown there', { concurrent: false }, async () => {
     const keys: unknown[] = []
     const url = await serve((request, response) => {
       keys.push(request.headers.authorization)
@@ -147,8 +153,8 @@ describe('a hub that cannot be worked with', () => {
     expect(report.problems[0]).toContain('no answer (unreachable)')
   })
 
-  test('lacks the app that may be changed', async () => {
-    const hub = await emulate()
+  test('lacks the app that may be changed', async ({ onTestFinished }) => {
+    const hub = await emulate({}, onTestFinished)
     const report = await reportOn(hub.url, { app: 'no.such.app', writes: true })
     expect(report.problems).toEqual(['the app that may be changed is not there: nothing was changed'])
     expect(hub.requests.filter(({ via, method }) => via === 'rest' && method !== 'GET')).toEqual([])
@@ -157,16 +163,16 @@ describe('a hub that cannot be worked with', () => {
   })
 })
 
-describe('the realtime channel', () => {
-  test.each([
+describe.concurrent('the realtime channel', () => {
+  test.for([
     ['refuse-handshake', { handshake: 'refused', open: 'not_tried', subscribe: 'not_tried' }],
     ['refuse-namespace', { handshake: 'ok', open: 'refused', subscribe: 'not_tried' }],
     ['drop-realtime', { handshake: 'ok', open: 'dropped', subscribe: 'not_tried' }],
     ['refuse-subscription', { handshake: 'ok', open: 'ok', subscribe: 'refused' }],
   ] as const)(
     'that fails by %s is told as far as it went, and the hub is of use all the same',
-    async (behaviour, seen) => {
-      const hub = await emulate({ flavour: 'older' })
+    async ([behaviour, seen], { onTestFinished }) => {
+      const hub = await emulate({ flavour: 'older' }, onTestFinished)
       hub.behave(behaviour)
       const report = await reportOn(hub.url)
       expect(report.realtime?.session).toMatchObject(seen)
@@ -174,8 +180,8 @@ describe('the realtime channel', () => {
     },
   )
 
-  test('is told to want the token where it does, and then it is shown', async () => {
-    const hub = await emulate({ flavour: 'older' })
+  test('is told to want the token where it does, and then it is shown', async ({ onTestFinished }) => {
+    const hub = await emulate({ flavour: 'older' }, onTestFinished)
     hub.behave('namespace-token')
     const report = await reportOn(hub.url)
     expect(report.realtime).toMatchObject({
@@ -186,34 +192,35 @@ describe('the realtime channel', () => {
     expect(found(report, 'subscribe')).toMatchObject({ result: 'agrees' })
   })
 
-  test('is told not to bring events where it does not', { timeout: 60_000 }, async () => {
-    const hub = await emulate({ flavour: 'older' })
+  test('is told not to bring events where it does not', async ({ onTestFinished }) => {
+    const hub = await emulate({ flavour: 'older' }, onTestFinished)
     hub.behave('lose-events')
     const report = await reportOn(hub.url, { app: APP, writes: true })
     expect(found(report, 'events')).toMatchObject({ result: 'differs' })
   })
 })
 
-describe('the limit of requests', () => {
-  test('is not looked for unless asked, and then with six requests', async () => {
-    const hub = await emulate({ rateLimit: true })
-    expect((await reportOn(hub.url)).limit).toBeNull()
+describe.concurrent('the limit of requests', () => {
+  test('is not looked for unless asked, and then with six requests', async ({ onTestFinished }) => {
+    const hub = await emulate({ rateLimit: true }, onTestFinished)
+    const clock = hasty(50)
+    expect((await reportOn(hub.url, { clock })).limit).toBeNull()
     hub.forgetRequests()
-    const { limit } = await reportOn(hub.url, { limits: true })
+    const { limit } = await reportOn(hub.url, { limits: true, clock })
     expect(limit?.sent).toBe(6)
     expect(limit?.limitedAfter).toBeLessThan(6)
   })
 
-  test('is told to be none where there is none', async () => {
-    const hub = await emulate({ flavour: 'older' })
+  test('is told to be none where there is none', async ({ onTestFinished }) => {
+    const hub = await emulate({ flavour: 'older' }, onTestFinished)
     const report = await reportOn(hub.url, { limits: true })
     expect(report.limit).toEqual({ sent: 6, limitedAfter: null, retryAfter: null })
     expect(found(report, 'rate-limit')).toMatchObject({ result: 'unknown', found: 'none of 6' })
   })
 })
 
-test('what a hub lacks is told with how it says so', async () => {
-  const hub = await emulate({ flavour: 'newer' })
+test('what a hub lacks is told with how it says so', async ({ onTestFinished }) => {
+  const hub = await emulate({ flavour: 'newer' }, onTestFinished)
   hub.behave('missing-api-method', { operation: 'getAppLocales' })
   const report = await reportOn(hub.url)
   expect(report.operations.find(({ name }) => name === 'getAppLocales')).toMatchObject({

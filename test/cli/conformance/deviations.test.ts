@@ -1,16 +1,15 @@
 /** A deviation is found and nothing else is said; a hub that is odd and right is not accused. */
-import { describe, expect, onTestFinished, test } from 'vitest'
-import type { Report } from '../../../src/cli/conformance/report.ts'
-import { reportText } from '../../../src/cli/conformance/text.ts'
+import { describe, expect, type onTestFinished, test } from 'vitest'
+import { type Report, reportText } from '../../../src/cli/conformance/report.ts'
 import { FLAVOURS } from '../../../src/emulator/records.ts'
-import { HttpGateway } from '../../support/http-gateway.ts'
+import { HttpGateway, type Reply } from '../../support/http-gateway.ts'
 import { DEVIATIONS, type Findings, ODD, type Plant } from './plants.ts'
-import { APP, emulate, found, KEY, outcome, reportOn } from './support.ts'
+import { APP, emulate, found, hasty, KEY, outcome, reportOn } from './support.ts'
 
-async function plant({ hub: options, misbehave, onTheWay }: Plant) {
-  const hub = await emulate({ flavour: 'older', ...options })
+async function plant({ hub: options, misbehave, onTheWay }: Plant, atEnd: typeof onTestFinished) {
+  const hub = await emulate({ flavour: 'older', ...options }, atEnd)
   const gateway = await HttpGateway.to(hub.port)
-  onTestFinished(() => gateway[Symbol.asyncDispose]())
+  atEnd(() => gateway[Symbol.asyncDispose]())
   misbehave?.(hub)
   onTheWay?.(gateway)
   return { hub, url: `http://127.0.0.1:${gateway.port}` }
@@ -28,66 +27,66 @@ const NOTHING = { differs: [], operations: [], left: [], unseen: [] }
 /** No lower version: that would be waited for. */
 const all = { app: APP, writes: true, limits: true, downgrade: '9.9.9' }
 
-test.each(Object.entries(DEVIATIONS))(
+// Side by side: an examination waits far more than it computes.
+test.concurrent.for(Object.entries(DEVIATIONS))(
   'that %s is found, and nothing else is said',
-  { timeout: 60_000 },
-  async (_, one) => {
-    const { url } = await plant(one)
+  async ([, [one, findings]], { onTestFinished }) => {
+    const { url } = await plant(one, onTestFinished)
     const report = await reportOn(url, all)
-    expect(said(report)).toEqual({ ...NOTHING, ...one.found })
-    const { left = [] } = one.found
+    expect(said(report)).toEqual({ ...NOTHING, ...findings })
+    const { left = [] } = findings
     expect(report.problems).toEqual(left.length === 0 ? [] : [`the app was not put back: ${left.join(', ')}`])
   },
 )
 
-test.each(Object.entries(ODD))('a hub that %s is not accused', { timeout: 60_000 }, async (_, one) => {
-  const { url } = await plant(one)
-  const report = await reportOn(url, all)
-  expect(said(report)).toEqual(NOTHING)
-  expect(report.problems).toEqual([])
-})
+const OF_KIND = FLAVOURS.map((flavour): [string, Plant] => [
+  `is of the kind ${flavour}`,
+  { hub: { flavour, apps: [{ id: APP, version: '2.1.0', update: '9.9.9', enabled: true }] } },
+])
 
-test.each(FLAVOURS)('a hub of the kind %s is not accused', { timeout: 60_000 }, async (flavour) => {
-  const { url } = await plant({
-    hub: { flavour, apps: [{ id: APP, version: '2.1.0', update: '9.9.9', enabled: true }] },
-  })
-  const report = await reportOn(url, all)
-  expect(said(report)).toEqual(NOTHING)
-})
-
-test('a hub that limits requests is not accused', { timeout: 60_000 }, async () => {
-  const { url } = await plant({ hub: { rateLimit: true } })
-  expect(said(await reportOn(url, { ...all, limits: false }))).toEqual(NOTHING)
-})
-
-test.each([1, 2, 3, 5, 7, 9, 11, 13, 14, 15, 17])(
-  'a hub that reboots at request %i is not accused',
-  {
-    timeout: 60_000,
-  },
-  async (at) => {
-    const { hub, url } = await plant({
-      onTheWay: (gateway) => {
-        let requests = 0
-        gateway.rule(() => {
-          requests += 1
-          if (requests !== at) return undefined
-          void hub.reboot({ downMs: 300 })
-          return 'cut'
-        })
-      },
-    })
-    expect(said(await reportOn(url, { limits: true }))).toEqual(NOTHING)
+test.concurrent.for([...Object.entries(ODD), ...OF_KIND])(
+  'a hub that %s is not accused',
+  async ([, one], { onTestFinished }) => {
+    const { url } = await plant(one, onTestFinished)
+    const report = await reportOn(url, all)
+    expect(said(report)).toEqual(NOTHING)
+    expect(report.problems).toEqual([])
   },
 )
 
-describe('an app that', () => {
-  test.each([
+test.concurrent('a hub that limits requests is not accused', async ({ onTestFinished }) => {
+  const { url } = await plant({ hub: { rateLimit: true } }, onTestFinished)
+  expect(said(await reportOn(url, { ...all, limits: false, clock: hasty(50) }))).toEqual(NOTHING)
+})
+
+test.concurrent.for([1, 2, 3, 5, 7, 9, 11, 13, 14, 15, 17])(
+  'a hub that reboots at request %i is not accused',
+  async (at, { onTestFinished }) => {
+    const { hub, url } = await plant(
+      {
+        onTheWay: (gateway) => {
+          let requests = 0
+          gateway.rule(() => {
+            requests += 1
+            if (requests !== at) return undefined
+            void hub.reboot({ downMs: 300 })
+            return 'cut'
+          })
+        },
+      },
+      onTestFinished,
+    )
+    expect(said(await reportOn(url, { limits: true, clock: hasty(50) }))).toEqual(NOTHING)
+  },
+)
+
+describe.concurrent('an app that', () => {
+  test.for([
     ['is disabled', { enabled: false, settings: {} }],
     ['has crashed', { crashed: 'Error: it fell over', settings: {} }],
     ['has settings', { settings: { other: 1 } }],
-  ])('%s is tried and put back', { timeout: 60_000 }, async (_, seed) => {
-    const hub = await emulate({ flavour: 'older', apps: [{ id: APP, version: '2.1.0', ...seed }] })
+  ] as const)('%s is tried and put back', async ([, seed], { onTestFinished }) => {
+    const hub = await emulate({ flavour: 'older', apps: [{ id: APP, version: '2.1.0', ...seed }] }, onTestFinished)
     const before = hub.apps.get(APP)
     const report = await reportOn(hub.url, all)
     expect(said(report)).toEqual(NOTHING)
@@ -97,16 +96,16 @@ describe('an app that', () => {
   })
 })
 
-describe('a key', () => {
-  test.each([
+describe.concurrent('a key', () => {
+  test.for([
     [['homey.app.readonly', 'homey.speech.readonly']],
     [['homey.app.readonly']],
     [['homey.app.readonly', 'homey.app.control']],
     [['homey.speech']],
     [['homey.system']],
     [[]],
-  ])('that may only %j is no fault of the hub', { timeout: 60_000 }, async (scopes) => {
-    const hub = await emulate({ flavour: 'older', keys: { [KEY]: scopes } })
+  ])('that may only %j is no fault of the hub', async ([scopes], { onTestFinished }) => {
+    const hub = await emulate({ flavour: 'older', keys: { [KEY]: scopes ?? [] } }, onTestFinished)
     const before = hub.apps.get(APP)
     const report = await reportOn(hub.url, all)
     expect(said(report)).toEqual(NOTHING)
@@ -114,14 +113,14 @@ describe('a key', () => {
     expect(hub.settings(APP)).toEqual({ gate_code: '4711-gate' })
   })
 
-  test('without speech leaves open whether there is a list of voices', async () => {
-    const hub = await emulate({ flavour: 'older', keys: { [KEY]: ['homey.app'] } })
+  test('without speech leaves open whether there is a list of voices', async ({ onTestFinished }) => {
+    const hub = await emulate({ flavour: 'older', keys: { [KEY]: ['homey.app'] } }, onTestFinished)
     const report = await reportOn(hub.url)
     expect(found(report, 'voices')).toMatchObject({ result: 'unknown', found: 'the key may not: 403 missing_scopes' })
   })
 
-  test('that the hub does not know says nothing about the hub', async () => {
-    const hub = await emulate({ flavour: 'older' })
+  test('that the hub does not know says nothing about the hub', async ({ onTestFinished }) => {
+    const hub = await emulate({ flavour: 'older' }, onTestFinished)
     const report = await reportOn(hub.url, { ...all, key: 'another-key' })
     expect(said(report)).toEqual(NOTHING)
     expect(report.problems).toEqual([
@@ -131,65 +130,64 @@ describe('a key', () => {
   })
 })
 
-describe('the kind of a hub', () => {
-  test.each([
+describe.concurrent('the kind of a hub', () => {
+  test.for([
     ['8.1.6', 'older'],
     ['10.0.0', 'newer'],
     ['9.999', 'older'],
-  ] as const)('follows from firmware %s, also where a method is absent by 500', async (version, kind) => {
-    const record = { exitCount: undefined, crashedCount: 0 }
-    const hub = await emulate({ flavour: 'older', version, apps: [{ id: APP, record }] })
-    hub.behave('missing-api-method', { operation: 'getVoices' })
-    const { hub: seen } = await reportOn(hub.url)
-    expect(seen).toMatchObject({ kind })
-    expect(seen?.because).not.toContain('no speech output')
-  })
+  ] as const)(
+    'follows from firmware %s, also where a method is absent by 500',
+    async ([version, kind], { onTestFinished }) => {
+      const record = { exitCount: undefined, crashedCount: 0 }
+      const hub = await emulate({ flavour: 'older', version, apps: [{ id: APP, record }] }, onTestFinished)
+      hub.behave('missing-api-method', { operation: 'getVoices' })
+      const { hub: seen } = await reportOn(hub.url)
+      expect(seen).toMatchObject({ kind })
+      expect(seen?.because).not.toContain('no speech output')
+    },
+  )
 
-  test('is older without an identity, where a method is absent by 500', async () => {
-    const hub = await emulate({ flavour: 'older', apps: [] })
+  test('is older without an identity, where a method is absent by 500', async ({ onTestFinished }) => {
+    const hub = await emulate({ flavour: 'older', apps: [] }, onTestFinished)
     hub.behave('no-identity')
     hub.behave('missing-api-method', { operation: 'getVoices' })
     expect((await reportOn(hub.url)).hub?.kind).toBe('older')
   })
 })
 
-describe('the number of apps', () => {
-  test('may be none', async () => {
-    const hub = await emulate({ flavour: 'older', apps: [] })
+describe.concurrent('the number of apps', () => {
+  test('may be none', async ({ onTestFinished }) => {
+    const hub = await emulate({ flavour: 'older', apps: [] }, onTestFinished)
     const report = await reportOn(hub.url, { limits: true })
     expect(said(report)).toEqual(NOTHING)
     expect(report).toMatchObject({ usable: true, app: null, hub: { apps: 0 } })
     expect(report.operations.find(({ name }) => name === 'getAppLocales')?.untried).toBe('there is no app')
   })
 
-  test('may be 300', { timeout: 60_000 }, async () => {
+  test('may be 300', async ({ onTestFinished }) => {
     const apps = Array.from({ length: 300 }, (_, at) => ({ id: `com.example.app${at}`, enabled: at > 150 }))
-    const hub = await emulate({ flavour: 'older', apps })
+    const hub = await emulate({ flavour: 'older', apps }, onTestFinished)
     const report = await reportOn(hub.url, { app: 'com.example.app151', writes: true })
     expect(said(report)).toEqual(NOTHING)
     expect(report.hub?.apps).toBe(300)
   })
 
-  test('may have an entry among them that is none', async () => {
-    const { url } = await plant({
-      onTheWay: (gateway) => {
-        const change = (answer: { text: string }) => ({ ...answer, text: answer.text.replace('{', '{"ghost":null,') })
-        gateway.rule(({ path, headers, upgrade }) =>
-          !upgrade && path.endsWith('/app') && headers.authorization?.includes(KEY)
-            ? { change: (answer) => ({ ...answer, ...change(answer) }) }
-            : undefined,
-        )
-      },
-    })
+  test('may have an entry among them that is none', async ({ onTestFinished }) => {
+    const change = (answer: Reply) => ({ ...answer, text: answer.text.replace('{', '{"ghost":null,') })
+    const onTheWay = (gateway: HttpGateway) =>
+      gateway.rule(({ path, headers, upgrade }) =>
+        !upgrade && path.endsWith('/app') && headers.authorization?.includes(KEY) ? { change } : undefined,
+      )
+    const { url } = await plant({ onTheWay }, onTestFinished)
     const report = await reportOn(url)
     expect(report.usable).toBe(true)
     expect(said(report)).toEqual({ ...NOTHING, operations: ['getApps'] })
   })
 })
 
-describe('what was not tried', () => {
-  test('gives its reason', async () => {
-    const hub = await emulate({ flavour: 'older', apps: [{ id: APP }] })
+describe.concurrent('what was not tried', () => {
+  test('gives its reason', async ({ onTestFinished }) => {
+    const hub = await emulate({ flavour: 'older', apps: [{ id: APP }] }, onTestFinished)
     const report = await reportOn(hub.url)
     const reasons = new Map(report.operations.map(({ name, untried }) => [name, untried]))
     expect(reasons.get('getApps')).toBeNull()
@@ -205,8 +203,8 @@ describe('what was not tried', () => {
     for (const { id, found: why } of report.expectations) if (why.startsWith('not tried')) expect(why, id).toMatch(/: /)
   })
 
-  test('gives it also where writes were wanted', { timeout: 60_000 }, async () => {
-    const hub = await emulate({ flavour: 'older', apps: [{ id: APP, version: '1.0.0' }] })
+  test('gives it also where writes were wanted', async ({ onTestFinished }) => {
+    const hub = await emulate({ flavour: 'older', apps: [{ id: APP, version: '1.0.0' }] }, onTestFinished)
     hub.behave('refuse-handshake')
     const report = await reportOn(hub.url, { app: APP, writes: true })
     expect(found(report, 'downgrade')?.found).toBe('not tried: the app has no higher version')
@@ -215,8 +213,8 @@ describe('what was not tried', () => {
     expect(outcome(report, 'installFromAppStore')).toBe('not_tried')
   })
 
-  test('names the app that is not there', async () => {
-    const hub = await emulate({ flavour: 'older' })
+  test('names the app that is not there', async ({ onTestFinished }) => {
+    const hub = await emulate({ flavour: 'older' }, onTestFinished)
     const report = await reportOn(hub.url, { app: 'no.such.app' })
     expect(report.operations.find(({ name }) => name === 'getAppSettings')?.untried).toBe('the app is not there')
     expect(said(report)).toEqual(NOTHING)

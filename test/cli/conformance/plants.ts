@@ -1,5 +1,8 @@
 /** Hubs that deviate in one way, and hubs that are odd and right. */
+
+import type { OperationName } from '../../../src/emulator/core/table.ts'
 import type { EmulatedHub, EmulatedHubOptions } from '../../../src/emulator/hub.ts'
+import type { BehaviourName, BehaviourOptions } from '../../../src/emulator/misbehaviour.ts'
 import type { Asking, HttpGateway, Reply } from '../../support/http-gateway.ts'
 
 export interface Plant {
@@ -29,18 +32,15 @@ const JSON_TYPE = { 'content-type': 'application/json', 'x-homey-id': 'of-the-hu
 const json = (status: number, value: unknown): Reply => ({ status, headers: JSON_TYPE, text: JSON.stringify(value) })
 
 /** Other answers to some requests. */
-const answers =
-  (fits: (asking: Asking) => boolean, reply: Reply) =>
-  (gateway: HttpGateway): void => {
-    gateway.rule((asking) => (fits(asking) ? reply : undefined))
-  }
+const answers = (fits: (asking: Asking) => boolean, reply: Reply): Plant => ({
+  onTheWay: (gateway) => gateway.rule((asking) => (fits(asking) ? reply : undefined)),
+})
 
 /** The hub's answers, changed on their way. */
-const changes =
-  (fits: (asking: Asking) => boolean, change: (answer: Reply) => Reply) =>
-  (gateway: HttpGateway): void => {
-    gateway.rule((asking) => (fits(asking) ? { change } : undefined))
-  }
+const changes = (fits: (asking: Asking) => boolean, change: (answer: Reply) => Partial<Reply>): Plant => ({
+  onTheWay: (gateway) =>
+    gateway.rule((asking) => (fits(asking) ? { change: (answer) => ({ ...answer, ...change(answer) }) } : undefined)),
+})
 
 const withRecord = (record: Record<string, unknown>, flavour: 'older' | 'newer' = 'older'): EmulatedHubOptions => ({
   flavour,
@@ -53,105 +53,86 @@ const withRecord = (record: Record<string, unknown>, flavour: 'older' | 'newer' 
 const GET_APP = isOf('GET', /\/apps\/app\/[^/]+$/)
 const WRITE = (asking: Asking) => !asking.upgrade && asking.method !== 'GET' && !asking.path.includes('/setting/')
 
+const behaves =
+  <N extends BehaviourName>(name: N, options?: BehaviourOptions[N]) =>
+  (hub: EmulatedHub): void =>
+    hub.behave(name, options)
+
+const pretends = (operation: OperationName): Plant => ({ misbehave: behaves('pretend', { operation }) })
+const answersWith = (operation: OperationName, value: unknown): Plant => ({
+  misbehave: behaves('wrong-shape', { operation, value }),
+})
+
 /** One deviation each, and all that a report may say of it. */
-export const DEVIATIONS: Readonly<Record<string, Plant & { readonly found: Findings }>> = {
-  'removing a setting answers 200 and does nothing': {
-    misbehave: (hub) => hub.behave('pretend', { operation: 'unsetAppSetting' }),
-    found: { differs: ['setting-gone'], left: ['setting hub2mqtt-conformance'] },
-  },
-  'a setting comes back as another value': {
-    onTheWay: changes(isOf('GET', /\/setting\/hub2mqtt-conformance$/), (answer) => ({ ...answer, text: '"other"' })),
-    found: { differs: ['setting-kept'] },
-  },
-  'updateApp answers 200 and does nothing': {
-    misbehave: (hub) => hub.behave('pretend', { operation: 'updateApp' }),
-    found: { differs: ['autoupdate'] },
-  },
-  'disableApp answers 200 and does nothing': {
-    misbehave: (hub) => hub.behave('pretend', { operation: 'disableApp' }),
-    found: { differs: ['disable'] },
-  },
-  'enableApp answers 200 and does nothing': {
-    misbehave: (hub) => hub.behave('pretend', { operation: 'enableApp' }),
-    found: { differs: ['enable'], left: ['enabled', 'state'] },
-  },
-  'restartApp is not there': {
-    misbehave: (hub) => hub.behave('answer-status', { operation: 'restartApp', status: 404 }),
-    found: { differs: ['restart'] },
-  },
-  'no event comes': {
-    misbehave: (hub) => hub.behave('lose-events'),
-    found: { differs: ['events'] },
-  },
-  'a key that the hub does not know is answered 403': {
-    onTheWay: changes(
+export const DEVIATIONS: Readonly<Record<string, readonly [Plant, Findings]>> = {
+  'removing a setting answers 200 and does nothing': [
+    pretends('unsetAppSetting'),
+    { differs: ['setting-gone'], left: ['setting hub2mqtt-conformance'] },
+  ],
+  'a setting comes back as another value': [
+    changes(isOf('GET', /\/setting\/hub2mqtt-conformance$/), () => ({ text: '"other"' })),
+    { differs: ['setting-kept'] },
+  ],
+  'updateApp answers 200 and does nothing': [pretends('updateApp'), { differs: ['autoupdate'] }],
+  'disableApp answers 200 and does nothing': [pretends('disableApp'), { differs: ['disable'] }],
+  'enableApp answers 200 and does nothing': [
+    pretends('enableApp'),
+    { differs: ['enable'], left: ['enabled', 'state'] },
+  ],
+  'restartApp is not there': [
+    { misbehave: behaves('answer-status', { operation: 'restartApp', status: 404 }) },
+    { differs: ['restart'] },
+  ],
+  'no event comes': [{ misbehave: behaves('lose-events') }, { differs: ['events'] }],
+  'a key that the hub does not know is answered 403': [
+    changes(
       ({ headers, upgrade }) => !upgrade && headers.authorization?.includes('no-such-key') === true,
-      (answer) => ({ ...answer, status: 403 }),
+      () => ({ status: 403 }),
     ),
-    found: { differs: ['unknown-key'] },
-  },
-  'the list of apps is there without a key': {
-    onTheWay: answers(
+    { differs: ['unknown-key'] },
+  ],
+  'the list of apps is there without a key': [
+    answers(
       ({ headers, upgrade, path }) => !upgrade && headers.authorization === undefined && path.endsWith('/app'),
       json(200, {}),
     ),
-    found: { differs: ['no-key'] },
-  },
-  'a ping for another hub is answered true': {
-    onTheWay: changes(isOf('GET', /ping\?id=/), (answer) => ({ ...answer, text: 'true' })),
-    found: { differs: ['ping-other'] },
-  },
-  'the locales are a list': {
-    misbehave: (hub) => hub.behave('wrong-shape', { operation: 'getAppLocales', value: [] }),
-    found: { differs: ['locales'], operations: ['getAppLocales'] },
-  },
-  'usage is a text': { hub: withRecord({ usage: '40 MB' }), found: { differs: ['field-usage'] } },
-  'updateAvailable is a number': {
-    hub: withRecord({ updateAvailable: 7 }),
-    found: { differs: ['field-update-available'] },
-  },
-  'a refusal is a page': {
-    onTheWay: changes(isOf('GET', /no-such-app$/), (answer) => ({ ...answer, text: '<html>' })),
-    found: { differs: ['error-body'] },
-  },
-  'the apps cannot be subscribed to': {
-    misbehave: (hub) => hub.behave('refuse-subscription'),
-    found: { differs: ['subscribe'] },
-  },
-  'the handshake is refused': {
-    misbehave: (hub) => hub.behave('refuse-handshake'),
-    found: { differs: ['handshake'] },
-  },
-  'a ping has an id and no version': {
-    onTheWay: changes(isOf('GET', /./), ({ headers: { 'x-homey-version': _, ...headers }, ...answer }) => ({
-      ...answer,
-      headers,
-    })),
-    found: { differs: ['ping-identity'] },
-  },
-  'a write calls a no a success': {
-    misbehave: (hub) => hub.behave('wrong-shape', { operation: 'restartApp', value: { success: false } }),
-    found: { operations: ['restartApp'] },
-  },
+    { differs: ['no-key'] },
+  ],
+  'a ping for another hub is answered true': [
+    changes(isOf('GET', /ping\?id=/), () => ({ text: 'true' })),
+    { differs: ['ping-other'] },
+  ],
+  'the locales are a list': [answersWith('getAppLocales', []), { differs: ['locales'], operations: ['getAppLocales'] }],
+  'usage is a text': [{ hub: withRecord({ usage: '40 MB' }) }, { differs: ['field-usage'] }],
+  'updateAvailable is a number': [{ hub: withRecord({ updateAvailable: 7 }) }, { differs: ['field-update-available'] }],
+  'a refusal is a page': [
+    changes(isOf('GET', /no-such-app$/), () => ({ text: '<html>' })),
+    { differs: ['error-body'] },
+  ],
+  'the apps cannot be subscribed to': [{ misbehave: behaves('refuse-subscription') }, { differs: ['subscribe'] }],
+  'the handshake is refused': [{ misbehave: behaves('refuse-handshake') }, { differs: ['handshake'] }],
+  'a ping has an id and no version': [
+    changes(isOf('GET', /./), ({ headers: { 'x-homey-version': _, ...headers } }) => ({ headers })),
+    { differs: ['ping-identity'] },
+  ],
+  'a write calls a no a success': [answersWith('restartApp', { success: false }), { operations: ['restartApp'] }],
 }
 
 /** Nothing of that is a fault. */
 export const ODD: Readonly<Record<string, Plant>> = {
-  'does not say who it is': { misbehave: (hub) => hub.behave('no-identity') },
+  'does not say who it is': { misbehave: behaves('no-identity') },
   'says nothing where nothing is to be said': { hub: { nothing: 'empty' } },
   'answers 204': { hub: { nothing: '204' } },
   ...Object.fromEntries(
     ['true', '1', '{"ok":true}', '[{"result":null}]', 'done', '"done"'].map((text) => [
       `answers writes with ${text}`,
-      { onTheWay: changes(WRITE, (answer) => (answer.status === 200 ? { ...answer, text } : answer)) },
+      changes(WRITE, (answer) => (answer.status === 200 ? { text } : {})),
     ]),
   ),
-  'begins its JSON with a byte order mark': {
-    onTheWay: changes(isOf('GET', /./), (answer) => ({ ...answer, text: `\uFEFF${answer.text}` })),
-  },
-  'stays ready beside a state of stopped': {
-    onTheWay: changes(GET_APP, (answer) => ({ ...answer, text: answer.text.replace('"ready":false', '"ready":true') })),
-  },
+  'begins its JSON with a byte order mark': changes(isOf('GET', /./), (answer) => ({ text: `\uFEFF${answer.text}` })),
+  'stays ready beside a state of stopped': changes(GET_APP, (answer) => ({
+    text: answer.text.replace('"ready":false', '"ready":true'),
+  })),
   'tells of no state': { hub: withRecord({ state: undefined }) },
   'leaves out what it does not know': {
     hub: withRecord({ usage: null, updateAvailable: undefined, exitCount: null, autoupdate: undefined }),
@@ -159,14 +140,12 @@ export const ODD: Readonly<Record<string, Plant>> = {
   'leaves the memory out of the usage': { hub: withRecord({ usage: { cpu: 0.1 } }) },
   'has no list of update channels': { hub: withRecord({ channel: undefined }) },
   'takes a while for each change': { hub: { settleMs: 300 } },
-  'removes what is not there with 200': {
-    onTheWay: changes(isOf('DELETE', /\/setting\//), (answer) => ({ ...answer, status: 200, text: 'null' })),
-  },
+  'removes what is not there with 200': changes(isOf('DELETE', /\/setting\//), () => ({ status: 200, text: 'null' })),
   'knows only one of the paths': { hub: { prefix: 'manager' } },
   'has a fresh firmware': { hub: { flavour: 'newer', version: '13.0.0-rc.1' } },
   'keeps an app from the developer': { hub: withRecord({ origin: 'devkit_run' }) },
   'answers a ping with pong': {
     hub: { flavour: 'reference' },
-    onTheWay: changes(isOf('GET', /ping$/), (answer) => ({ ...answer, text: '"pong"' })),
+    ...changes(isOf('GET', /ping$/), () => ({ text: '"pong"' })),
   },
 }

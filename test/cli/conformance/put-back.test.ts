@@ -1,6 +1,6 @@
 /** What was changed is put back: when it is stopped, when the hub is away for a while, and when it says that it is done. */
 import { fileURLToPath } from 'node:url'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, type TestContext, test } from 'vitest'
 import { HttpGateway } from '../../support/http-gateway.ts'
 import { Process } from '../../support/process.ts'
 import { until } from '../../support/until.ts'
@@ -11,11 +11,17 @@ const MAIN = fileURLToPath(new URL('../../../src/main.ts', import.meta.url))
 const WRITES = 12
 const numbers = Array.from({ length: WRITES }, (_, at) => at + 1)
 
+type Hub = Awaited<ReturnType<typeof emulate>>
+
 /** A hub, and what happens when it is written to for the `at`-th time. */
-async function hubWith(at: number, happen: (hub: Awaited<ReturnType<typeof emulate>>) => 'cut' | undefined) {
-  const hub = await emulate({ flavour: 'older' })
+async function hubWith(
+  { onTestFinished: atEnd }: TestContext,
+  at: number,
+  happen: (hub: Hub) => 'cut' | undefined = () => undefined,
+) {
+  const hub = await emulate({ flavour: 'older' }, atEnd)
   const gateway = await HttpGateway.to(hub.port)
-  onTestFinished(() => gateway[Symbol.asyncDispose]())
+  atEnd(() => gateway[Symbol.asyncDispose]())
   let writes = 0
   gateway.rule(({ method, upgrade }) => {
     if (upgrade || method === 'GET') return undefined
@@ -31,9 +37,9 @@ async function hubWith(at: number, happen: (hub: Awaited<ReturnType<typeof emula
 
 const all = { app: APP, writes: true, downgrade: '9.9.9' }
 
-test.each(numbers)('an app is as it was when it is stopped at write %i', { timeout: 60_000 }, async (at) => {
+test.concurrent.for(numbers)('an app is as it was when it is stopped at write %i', async (at, context) => {
   const ending = new AbortController()
-  const { url, standing, writes } = await hubWith(at, () => {
+  const { url, standing, writes } = await hubWith(context, at, () => {
     ending.abort()
     return undefined
   })
@@ -45,8 +51,8 @@ test.each(numbers)('an app is as it was when it is stopped at write %i', { timeo
   expect(report.problems).toEqual(isStopped ? ['it was stopped before the end'] : [])
 })
 
-test.each(numbers)('an app is as it was when the hub reboots at write %i', { timeout: 60_000 }, async (at) => {
-  const { url, standing } = await hubWith(at, (hub) => {
+test.concurrent.for(numbers)('an app is as it was when the hub reboots at write %i', async (at, context) => {
+  const { url, standing } = await hubWith(context, at, (hub) => {
     void hub.reboot({ downMs: 500 })
     return 'cut'
   })
@@ -57,8 +63,8 @@ test.each(numbers)('an app is as it was when the hub reboots at write %i', { tim
   expect(report.expectations.filter(({ result, mark }) => result === 'differs' && mark !== 'I')).toEqual([])
 })
 
-test('what a hub does after it was given up is undone', { timeout: 60_000 }, async () => {
-  const { hub, url, standing } = await hubWith(-1, () => undefined)
+test.concurrent('what a hub does after it was given up is undone', async (context) => {
+  const { hub, url, standing } = await hubWith(context, -1)
   const before = standing()
   for (const operation of ['setAppSetting', 'disableApp'] as const) {
     hub.behave('execute-then-reset', { operation, times: 1 })
@@ -67,8 +73,8 @@ test('what a hub does after it was given up is undone', { timeout: 60_000 }, asy
   expect(standing()).toEqual(before)
 })
 
-test('what cannot be looked at any more is told', { timeout: 60_000 }, async () => {
-  const { hub, url } = await hubWith(2, (one) => {
+test.concurrent('what cannot be looked at any more is told', async (context) => {
+  const { hub, url } = await hubWith(context, 2, (one) => {
     one.setKeys({})
     return undefined
   })
@@ -81,13 +87,10 @@ test('what cannot be looked at any more is told', { timeout: 60_000 }, async () 
   expect(hub.settings(APP)).toHaveProperty('hub2mqtt-conformance')
 })
 
-test.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
+test.concurrent.for(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
   '%s puts the app back, and says that it did',
-  {
-    timeout: 60_000,
-  },
-  async (signal) => {
-    const { hub, url, standing } = await hubWith(-1, () => undefined)
+  async (signal, context) => {
+    const { hub, url, standing } = await hubWith(context, -1)
     const before = standing()
     const args = [MAIN, 'conformance', '--url', url, '--writes', '--app', APP]
     const env = { PATH: process.env['PATH'], HUB2MQTT_HUB_API_KEY: KEY }

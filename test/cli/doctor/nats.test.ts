@@ -55,6 +55,18 @@ async function member(urls: readonly string[], bucket: string): Promise<LeasedFl
   return fleet
 }
 
+const OWN = { FLEET_BUCKET: 'own' }
+
+/** A server with a bucket of its own that a member has used and left. */
+async function used() {
+  const { urls } = await started()
+  const fleet = await member(urls, 'own')
+  const whileThere = await found(urls, OWN)
+  await fleet.leave()
+  const kv = await (await buckets(urls[0])).open('own')
+  return { urls, kv, whileThere, epoch: fleet.view.epoch, mark: (await kv.get('mark'))?.string() ?? '' }
+}
+
 /** But that these servers are old: which ones they are depends on the machine. */
 const problemsIn = (lines: readonly string[]) =>
   lines.filter((line) => line.startsWith('problem') && !line.includes(CONFIRMS_TWICE))
@@ -93,27 +105,19 @@ describe.skipIf(natsPath === undefined)('doctor at NATS', () => {
   })
 
   test('reads what members have written, and changes nothing of it', async () => {
-    const { urls } = await started()
-    const fleet = await member(urls, 'own')
-    expect(await found(urls, { FLEET_BUCKET: 'own' })).toContainEqual(
-      expect.stringMatching(/it can be read: epoch \d+, one member$/),
-    )
-    await fleet.leave()
-    const kv = await (await buckets(urls[0])).open('own')
+    const { urls, kv, mark, epoch, whileThere } = await used()
+    expect(whileThere).toContainEqual(expect.stringMatching(/it can be read: epoch \d+, one member$/))
     const before = (await kv.status()).streamInfo.state
-    expect(await found(urls, { FLEET_BUCKET: 'own' })).toEqual([
+    expect(await found(urls, OWN)).toEqual([
       expect.stringContaining('connected to'),
       'ok       NATS: the bucket own is on one server',
       expect.stringContaining('one server has all leases'),
-      `ok       NATS: it can be read: epoch ${fleet.view.epoch}, 0 members`,
+      `ok       NATS: it can be read: epoch ${epoch}, 0 members`,
       'ok       NATS: it can be written',
     ])
     expect((await kv.status()).streamInfo.state).toEqual(before)
-    const mark = await kv.get('mark')
-    await kv.put(`${mark?.string()}.roster`, '{"something":"else"}')
-    expect(problemsIn(await found(urls, { FLEET_BUCKET: 'own' }))).toEqual([
-      expect.stringContaining('give the fleet a bucket of its own'),
-    ])
+    await kv.put(`${mark}.roster`, '{"something":"else"}')
+    expect(problemsIn(await found(urls, OWN))).toEqual([expect.stringContaining('give the fleet a bucket of its own')])
   })
 
   test.each([
@@ -126,25 +130,18 @@ describe.skipIf(natsPath === undefined)('doctor at NATS', () => {
       `{"nonce":"x","adopted":${Number.MAX_SAFE_INTEGER}}`,
     ],
   ])('finds %s that no member has written', async (_, keyOf, value) => {
-    const { urls } = await started()
-    const fleet = await member(urls, 'own')
-    await fleet.leave()
-    const kv = await (await buckets(urls[0])).open('own')
-    const key = keyOf((await kv.get('mark'))?.string() ?? '')
+    const { urls, kv, mark } = await used()
+    const key = keyOf(mark)
     await kv.put(key, value)
     const name = key.replace(/^[0-9a-f-]{36}\./, '')
-    expect(problemsIn(await found(urls, { FLEET_BUCKET: 'own' }))).toEqual([
+    expect(problemsIn(await found(urls, OWN))).toEqual([
       expect.stringContaining(`the bucket own holds a ${name} that is not of a fleet: something else writes to it`),
     ])
   })
 
   test('names some of the keys that no member uses, and none that is deleted or of a former mark', async () => {
-    const { urls } = await started()
-    const fleet = await member(urls, 'own')
-    await fleet.leave()
-    const kv = await (await buckets(urls[0])).open('own')
-    const noted = async () => (await found(urls, { FLEET_BUCKET: 'own' })).filter((line) => line.includes('other keys'))
-    const mark = (await kv.get('mark'))?.string()
+    const { urls, kv, mark } = await used()
+    const noted = async () => (await found(urls, OWN)).filter((line) => line.includes('other keys'))
     const former = '01234567-89ab-cdef-0123-456789abcdef'
     for (const key of [`${former}.roster`, `${former}.member.b`, 'deleted', 'purged']) await kv.put(key, 'x')
     await kv.delete('deleted')

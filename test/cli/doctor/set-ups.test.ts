@@ -27,7 +27,6 @@ import { emulate, KEY, say } from './support.ts'
 type Variables = Readonly<Record<string, string>>
 
 interface SetUp {
-  readonly title: string
   /** Makes it; returns what differs from a configuration that works. */
   readonly make: () => Promise<Variables> | Variables
   readonly cause: RegExp
@@ -89,6 +88,26 @@ async function listen(server: import('node:net').Server): Promise<number> {
   return (server.address() as AddressInfo).port
 }
 
+/** A broker of its own. */
+const atBroker =
+  (options: MosquittoOptions = {}, more: Variables = {}) =>
+  async () => ({ MQTT_URL: (await mosquitto(options)).url, ...more })
+const LOGIN = { MQTT_USERNAME: 'bridge', MQTT_PASSWORD: HUB_PASSWORD }
+/** A broker with these rules for the bridge's user. */
+const ruledBy = (...acl: string[]) => atBroker({ acl: ['user bridge', ...acl], users: { bridge: HUB_PASSWORD } }, LOGIN)
+
+/** A hub of its own. */
+const atHub =
+  (options: EmulatedHubOptions = {}, more: Variables = {}) =>
+  async () => ({ HUB_URL: await hubUrl(options), ...more })
+
+/** What answers at the address of NATS. */
+const atNats = (url: () => Promise<string>): SetUp => ({
+  make: async () => ({ FLEET_NATS: (await url()).replace(/^\w+:/, 'nats:'), FLEET_MEMBER: 'a' }),
+  cause: /no connection to nats:/,
+  remedy: /4222/,
+})
+
 const portOf = (url: string) => new URL(url).port
 
 async function bridgeAt(url: string, hub: string, more: Variables = {}) {
@@ -101,75 +120,63 @@ async function bridgeAt(url: string, hub: string, more: Variables = {}) {
   return bridge
 }
 
-const SET_UPS: readonly SetUp[] = [
-  {
-    title: 'nothing at the broker’s port',
+const SET_UPS: Readonly<Record<string, SetUp>> = {
+  'nothing at the broker’s port': {
     make: async () => ({ MQTT_URL: `mqtt://127.0.0.1:${await freePort()}` }),
     cause: /broker: no connection to mqtt:.*nothing answers there/,
     remedy: /check the address and the port, and that the broker runs/,
   },
-  {
-    title: 'a broker’s name that is not known',
+  'a broker’s name that is not known': {
     make: () => ({ MQTT_URL: 'mqtt://no-such-broker.invalid' }),
     cause: /its name is not known/,
     remedy: /spelling.*IP address/,
   },
-  {
-    title: 'mqtt:// on a TLS port',
+  'mqtt:// on a TLS port': {
     make: async () => ({ MQTT_URL: `mqtt://127.0.0.1:${await secure('server')}` }),
     cause: /what answers there speaks TLS/,
     remedy: /mqtts:\/\/127\.0\.0\.1:\d+/,
   },
-  {
-    title: 'mqtts:// on a port without TLS',
+  'mqtts:// on a port without TLS': {
     make: async () => atTls((await mosquitto()).port),
     cause: /what answers there speaks MQTT without TLS/,
     remedy: /mqtt:\/\/127\.0\.0\.1:\d+.*or.*TLS/,
   },
-  {
-    title: 'ws:// on the port for MQTT',
+  'ws:// on the port for MQTT': {
     make: async () => ({ MQTT_URL: `ws://127.0.0.1:${(await mosquitto()).port}` }),
     cause: /what answers there speaks MQTT without WebSocket/,
     remedy: /mqtt:\/\/127\.0\.0\.1:\d+/,
   },
-  {
-    title: 'a self-signed certificate',
+  'a self-signed certificate': {
     make: async () => atTls(await secure('alone')),
     cause: /self-signed certificate/,
     remedy: /mqtt\.ca_file.*--use-system-ca/,
   },
-  {
-    title: 'a certificate of an authority that is not named',
+  'a certificate of an authority that is not named': {
     make: async () => atTls(await secure('server')),
     cause: /unable to verify/,
     remedy: /mqtt\.ca_file.*--use-system-ca/,
   },
-  {
-    title: 'a certificate of another authority than that of ca_file',
+  'a certificate of another authority than that of ca_file': {
     make: async () => ({ ...atTls(await secure('server')), ...withCa('alone') }),
     cause: /unable to verify/,
     remedy: /mqtt\.ca_file the certificate of that authority/,
   },
-  {
-    title: 'a certificate for another name, by address',
+  'a certificate for another name, by address': {
     make: async () => ({ ...atTls(await secure('elsewhere')), ...withCa() }),
     cause: /for other names: broker\.lan, \*\.home\.lan, 192\.0\.2\.1$/,
     remedy: /a name of the certificate in mqtt\.url, such as broker\.lan,/,
   },
-  {
-    title: 'a certificate for another name, by name',
+  'a certificate for another name, by name': {
     make: async () => ({ ...atTls(await secure('elsewhere'), 'localhost'), ...withCa() }),
     cause: /for other names: broker\.lan, \*\.home\.lan, 192\.0\.2\.1$/,
     remedy: /a name of the certificate in mqtt\.url, such as broker\.lan,/,
   },
-  {
-    title: 'a certificate that has expired',
+  'a certificate that has expired': {
     make: async () => ({ ...atTls(await secure('old')), ...withCa() }),
     cause: /expired/,
     remedy: /^(?=.*renew)(?=.*clock)/,
   },
-  {
-    title: 'a broker that wants a client certificate',
+  'a broker that wants a client certificate': {
     make: async () => ({
       ...atTls(await secure('server', `cafile ${authority.file('ca.pem')}`, 'require_certificate true')),
       ...withCa(),
@@ -177,8 +184,7 @@ const SET_UPS: readonly SetUp[] = [
     cause: /refuses.*client certificate/,
     remedy: /mqtt\.cert_file and mqtt\.key_file/,
   },
-  {
-    title: 'a client certificate with the key of another',
+  'a client certificate with the key of another': {
     make: async () => ({
       ...atTls(await secure('server')),
       ...withCa(),
@@ -188,81 +194,52 @@ const SET_UPS: readonly SetUp[] = [
     cause: /the client certificate and the key do not belong together/,
     remedy: /mqtt\.cert_file.*mqtt\.key_file/,
   },
-  {
-    title: 'a wrong password at the broker',
-    make: async () => {
-      const { url } = await mosquitto({ users: { bridge: 'another' } })
-      return { MQTT_URL: url, MQTT_USERNAME: 'bridge', MQTT_PASSWORD: HUB_PASSWORD }
-    },
+  'a wrong password at the broker': {
+    make: atBroker({ users: { bridge: 'another' } }, LOGIN),
     cause: /refuses the user name or password/,
     remedy: /check mqtt\.username and mqtt\.password/,
   },
-  {
-    title: 'rules of the broker without the right to write',
-    make: async () => {
-      const acl = [
-        'user bridge',
-        'topic readwrite hub2mqtt/bridge/#',
-        'topic read #',
-        'topic write hub2mqtt/home/app/#',
-      ]
-      const { url } = await mosquitto({ acl, users: { bridge: HUB_PASSWORD } })
-      return { MQTT_URL: url, MQTT_USERNAME: 'bridge', MQTT_PASSWORD: HUB_PASSWORD, DISCOVERY_FORMAT: 'off' }
-    },
+  'rules of the broker without the right to write': {
+    make: ruledBy('topic readwrite hub2mqtt/bridge/#', 'topic read #', 'topic write hub2mqtt/home/app/#'),
     cause: /do not let this user publish hub2mqtt\/home\/result\/doctor/,
     remedy: /config\/mosquitto\/acl/,
   },
-  {
-    title: 'rules of the broker without the right to read',
-    make: async () => {
-      const acl = ['user bridge', 'topic write #', 'topic read hub2mqtt/bridge/#', 'topic read hub2mqtt/home/result/#']
-      const { url } = await mosquitto({ acl, users: { bridge: HUB_PASSWORD } })
-      return { MQTT_URL: url, MQTT_USERNAME: 'bridge', MQTT_PASSWORD: HUB_PASSWORD, DISCOVERY_FORMAT: 'off' }
-    },
+  'rules of the broker without the right to read': {
+    make: ruledBy('topic write #', 'topic read hub2mqtt/bridge/#', 'topic read hub2mqtt/home/result/#'),
     cause: /do not let this user read hub2mqtt\/home\/app\/doctor\/result\/doctor/,
     remedy: /config\/mosquitto\/acl/,
   },
-  {
-    title: 'a broker that takes small messages only',
-    make: async () => ({ MQTT_URL: (await mosquitto({ config: ['message_size_limit 2000'] })).url }),
+  'a broker that takes small messages only': {
+    make: atBroker({ config: ['message_size_limit 2000'] }),
     cause: /does not take a message of 16 KiB/,
     remedy: /message_size_limit/,
   },
-  {
-    title: 'the same under MQTT 3.1.1',
-    make: async () => ({
-      MQTT_URL: (await mosquitto({ config: ['message_size_limit 2000'] })).url,
-      MQTT_PROTOCOL: '3.1.1',
-    }),
+  'a broker that takes small messages only, under MQTT 3.1.1': {
+    make: atBroker({ config: ['message_size_limit 2000'] }, { MQTT_PROTOCOL: '3.1.1' }),
     cause: /does not take a message of 16 KiB/,
     remedy: /message_size_limit/,
   },
-  {
-    title: 'a broker that takes small packets only',
-    make: async () => ({ MQTT_URL: (await mosquitto({ config: ['max_packet_size 2000'] })).url }),
+  'a broker that takes small packets only': {
+    make: atBroker({ config: ['max_packet_size 2000'] }),
     cause: /does not take a message of 16 KiB/,
     remedy: /max_packet_size/,
   },
-  {
-    title: 'a broker without retained messages',
-    make: async () => ({ MQTT_URL: (await mosquitto({ config: ['retain_available false'] })).url }),
+  'a broker without retained messages': {
+    make: atBroker({ config: ['retain_available false'] }),
     cause: /it lacks retained messages/,
     remedy: /use a broker that has them/,
   },
-  {
-    title: 'a web server at the broker’s port',
+  'a web server at the broker’s port': {
     make: async () => ({ MQTT_URL: (await hubUrl()).replace('http:', 'mqtt:') }),
     cause: /speaks HTTP and not MQTT/,
     remedy: /check the address and the port/,
   },
-  {
-    title: 'a port that takes connections and stays silent',
+  'a port that takes connections and stays silent': {
     make: async () => ({ MQTT_URL: `mqtt://127.0.0.1:${await listen(createServer())}` }),
     cause: /takes the connection and does not answer/,
     remedy: /check the address and the port/,
   },
-  {
-    title: 'another bridge on the base topic',
+  'another bridge on the base topic': {
     make: async () => {
       const { url } = await mosquitto()
       await bridgeAt(url, await hubUrl({ id: 'another' }), { HUB_NAME: 'attic' })
@@ -272,27 +249,19 @@ const SET_UPS: readonly SetUp[] = [
       /serves other hubs than this configuration: version 0\.0\.0-test, since 20\d\d-.*Z, with attic at 127\.0\.0\.1:\d+/,
     remedy: /mqtt\.base_topic/,
   },
-  {
-    title: 'a discovery prefix that nobody listens to',
-    make: async () => ({ MQTT_URL: (await mosquitto()).url, DISCOVERY_FORMAT: 'device', DISCOVERY_PREFIX: 'hass' }),
+  'a discovery prefix to which no client listens': {
+    make: atBroker({}, { DISCOVERY_FORMAT: 'device', DISCOVERY_PREFIX: 'hass' }),
     outcome: 'note',
-    cause: /nobody listens to.*below hass/,
+    cause: /no client receives.*below hass/,
     remedy: /^(?=.*discovery\.prefix)(?=.*discovery\.format: off)/,
   },
-  {
-    title: 'the same under MQTT 3.1.1',
-    make: async () => ({
-      MQTT_URL: (await mosquitto()).url,
-      MQTT_PROTOCOL: '3.1.1',
-      DISCOVERY_FORMAT: 'device',
-      DISCOVERY_PREFIX: 'hass',
-    }),
+  'no sign of Home Assistant below the prefix, under MQTT 3.1.1': {
+    make: atBroker({}, { MQTT_PROTOCOL: '3.1.1', DISCOVERY_FORMAT: 'device', DISCOVERY_PREFIX: 'hass' }),
     outcome: 'note',
     cause: /nothing shows that Home Assistant listens below hass/,
     remedy: /^(?=.*discovery\.prefix)(?=.*discovery\.format: off)/,
   },
-  {
-    title: 'two names for one hub',
+  'two names for one hub': {
     make: async () => {
       const url = await hubUrl()
       const hubs = join(folder, 'hubs')
@@ -304,46 +273,39 @@ const SET_UPS: readonly SetUp[] = [
     cause: /hub gate: it is the same hub as castle/,
     remedy: /keep one of castle and gate/,
   },
-  {
-    title: 'wildcards in the base topic',
+  'wildcards in the base topic': {
     make: () => ({ MQTT_BASE_TOPIC: 'home/#' }),
     outcome: 'mistake',
     cause: /HUB2MQTT_MQTT_BASE_TOPIC/,
     remedy: /expected/,
   },
-  {
-    title: 'a file of a secret that is not there',
+  'a file of a secret that is not there': {
     make: () => ({ MQTT_USERNAME: 'bridge', MQTT_PASSWORD_FILE: join(folder, 'no-such-file') }),
     outcome: 'mistake',
     cause: /HUB2MQTT_MQTT_PASSWORD_FILE/,
     remedy: /there is no such file/,
   },
-  {
-    title: 'a hub that is off',
+  'a hub that is off': {
     make: async () => ({ HUB_URL: `http://127.0.0.1:${await freePort()}` }),
     cause: /hub home: 127\.0\.0\.1:\d+ refuses the connection/,
     remedy: /80 for a Homey Pro, 4859/,
   },
-  {
-    title: 'a hub’s name that is not known',
+  'a hub’s name that is not known': {
     make: () => ({ HUB_URL: 'http://no-such-hub.invalid' }),
     cause: /the name no-such-hub\.invalid is not known/,
     remedy: /spelling.*IP address/,
   },
-  {
-    title: 'a hub that takes connections and stays silent',
+  'a hub that takes connections and stays silent': {
     make: async () => ({ HUB_URL: `http://127.0.0.1:${await listen(createServer())}`, HUB_TIMEOUT: '500ms' }),
     cause: /takes the connection and does not answer/,
     remedy: /check the port: 80.*use https/,
   },
-  {
-    title: 'https:// at a hub’s port without TLS',
+  'https:// at a hub’s port without TLS': {
     make: async () => ({ HUB_URL: (await hubUrl()).replace('http:', 'https:') }),
     cause: /does not speak TLS/,
     remedy: /use http:\/\//,
   },
-  {
-    title: 'http:// at a port with TLS',
+  'http:// at a port with TLS': {
     make: async () => {
       const keys = { cert: authority.pem('server.pem'), key: authority.pem('server.key') }
       return { HUB_URL: `http://127.0.0.1:${await listen(createHttps(keys))}` }
@@ -351,38 +313,32 @@ const SET_UPS: readonly SetUp[] = [
     cause: /what answers at .* speaks TLS/,
     remedy: /use https:\/\//,
   },
-  {
-    title: 'a broker at the hub’s address',
+  'a broker at the hub’s address': {
     make: async () => ({ HUB_URL: (await mosquitto()).url.replace('mqtt:', 'http:') }),
     cause: /is an MQTT broker and no hub/,
     remedy: /4859/,
   },
-  {
-    title: 'https:// at a broker’s port',
+  'https:// at a broker’s port': {
     make: async () => ({ HUB_URL: (await mosquitto()).url.replace('mqtt:', 'https:') }),
     cause: /is an MQTT broker and no hub/,
     remedy: /4859/,
   },
-  {
-    title: 'a broker with TLS at the hub’s address',
+  'a broker with TLS at the hub’s address': {
     make: async () => ({ HUB_URL: `https://localhost:${await secure('server')}` }),
     cause: /certificate .* is not trusted/,
     remedy: /homeylocal.*NODE_EXTRA_CA_CERTS/,
   },
-  {
-    title: 'a hub’s certificate for another name',
+  'a hub’s certificate for another name': {
     make: async () => ({ HUB_URL: `https://localhost:${await trusted('elsewhere')}` }),
     cause: /for other names: broker\.lan, \*\.home\.lan, 192\.0\.2\.1$/,
     remedy: /use one of them/,
   },
-  {
-    title: 'a hub’s certificate that has expired',
+  'a hub’s certificate that has expired': {
     make: async () => ({ HUB_URL: `https://localhost:${await trusted('old')}` }),
     cause: /not valid now/,
     remedy: /^(?=.*renew)(?=.*clock)/,
   },
-  {
-    title: 'a portal that redirects what is asked of the hub',
+  'a portal that redirects what is asked of the hub': {
     make: async () => {
       const portal = createHttp((_, response) => response.writeHead(302, { location: 'http://login.example/' }).end())
       return { HUB_URL: `http://127.0.0.1:${await listen(portal)}` }
@@ -390,26 +346,35 @@ const SET_UPS: readonly SetUp[] = [
     cause: /redirects elsewhere/,
     remedy: /login page.*proxy/,
   },
-  {
-    title: 'a path_prefix that the hub does not have',
-    make: async () => ({ HUB_URL: await hubUrl({ prefix: 'managers' }), HUB_PATH_PREFIX: 'manager' }),
+  'an address with the path of the API': {
+    make: async () => ({ HUB_URL: `${await hubUrl()}/api` }),
+    cause: /what answers at http:.*\/api is no hub/,
+    remedy: /leave \/api out of the address/,
+  },
+  'a web page at the hub’s address': {
+    make: async () => {
+      const page = createHttp((_, response) => response.setHeader('content-type', 'text/html').end('<p>Hi'))
+      return { HUB_URL: `http://127.0.0.1:${await listen(page)}` }
+    },
+    cause: /what answers at .* is no hub, or not yet/,
+    remedy: /check the address and the port/,
+  },
+  'a path_prefix that the hub does not have': {
+    make: atHub({ prefix: 'managers' }, { HUB_PATH_PREFIX: 'manager' }),
     cause: /the hub answers at \/api\/managers and not at \/api\/manager/,
     remedy: /path_prefix: auto/,
   },
-  {
-    title: 'a wrong API key',
-    make: async () => ({ HUB_URL: await hubUrl({ keys: {} }) }),
+  'a wrong API key': {
+    make: atHub({ keys: {} }),
     cause: /does not accept the API key/,
     remedy: /https:\/\/my\.homey\.app/,
   },
-  {
-    title: 'an API key without permissions',
-    make: async () => ({ HUB_URL: await hubUrl({ keys: { [KEY]: [] } }), COMMANDS_READ_ONLY: 'true' }),
+  'an API key without permissions': {
+    make: atHub({ keys: { [KEY]: [] } }, { COMMANDS_READ_ONLY: 'true' }),
     cause: /the API key lacks hub\.app\.readonly/,
     remedy: /homey\.app\.readonly/,
   },
-  {
-    title: 'a hub without a licence',
+  'a hub without a licence': {
     make: async () => {
       const hub = await emulate({ flavour: 'self-hosted' })
       hub.behave('subscription-inactive')
@@ -418,8 +383,7 @@ const SET_UPS: readonly SetUp[] = [
     cause: /no valid licence/,
     remedy: /renew/,
   },
-  {
-    title: 'a proxy that passes no WebSockets on',
+  'a proxy that passes no WebSockets on': {
     make: async () => {
       const hub = await emulate()
       hub.behave('refuse-handshake', { status: 403 })
@@ -428,33 +392,16 @@ const SET_UPS: readonly SetUp[] = [
     cause: /no realtime channel/,
     remedy: /WebSockets/,
   },
-  {
-    title: 'a clock that is far off',
+  'a clock that is far off': {
     make: () => ({}),
     clockMs: 90_000,
     cause: /differ by (89|90|91) s/,
     remedy: /NTP/,
   },
-  {
-    title: 'NATS that does not run',
-    make: async () => ({ FLEET_NATS: `nats://127.0.0.1:${await freePort()}`, FLEET_MEMBER: 'a' }),
-    cause: /no connection to nats:/,
-    remedy: /4222/,
-  },
-  {
-    title: 'a broker at the address of NATS',
-    make: async () => ({ FLEET_NATS: (await mosquitto()).url.replace('mqtt:', 'nats:'), FLEET_MEMBER: 'a' }),
-    cause: /no connection to nats:/,
-    remedy: /4222/,
-  },
-  {
-    title: 'a web server at the address of NATS',
-    make: async () => ({ FLEET_NATS: (await hubUrl()).replace('http:', 'nats:'), FLEET_MEMBER: 'a' }),
-    cause: /no connection to nats:/,
-    remedy: /4222/,
-  },
-  {
-    title: 'a wrong password at NATS',
+  'NATS that does not run': atNats(async () => `nats://127.0.0.1:${await freePort()}`),
+  'a broker at the address of NATS': atNats(async () => (await mosquitto()).url),
+  'a web server at the address of NATS': atNats(hubUrl),
+  'a wrong password at NATS': {
     runs: natsPath !== undefined,
     make: async () => {
       const nats = await startNats({ config: ['authorization { user: a, password: b }'] })
@@ -465,7 +412,7 @@ const SET_UPS: readonly SetUp[] = [
     cause: /refuses the user name or password/,
     remedy: /fleet\.username and fleet\.password/,
   },
-]
+}
 
 const said: { readonly title: string; readonly lines: readonly string[] }[] = []
 
@@ -506,7 +453,7 @@ describe.skipIf(mosquittoPath === undefined || !openssl)('broken set-ups', () =>
     }
   }
 
-  test.each(SET_UPS.filter(({ runs = true }) => runs))('$title', async ({ title, make, ...wanted }) => {
+  test.each(Object.entries(SET_UPS).filter(([, { runs = true }]) => runs))('%s', async (title, { make, ...wanted }) => {
     const { lines, outcomes, report } = await wrong(await make(), wanted.clockMs)
     said.push({ title, lines })
     expect(lines, lines.join('\n')).toHaveLength(1)

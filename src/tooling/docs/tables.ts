@@ -1,14 +1,21 @@
-/** The tables of topics, commands and error codes. */
+/** The tables of topics, commands and errors, of what Home Assistant gets, of the command line and of conformance. */
 
+import { exitCodes } from '../../cli/command.ts'
+import { commands } from '../../cli/commands.ts'
+import { EXPECTATIONS } from '../../cli/conformance/expectations.ts'
+import { commandUsage, flagText, flagUsage } from '../../cli/help.ts'
 import { options } from '../../config/options.ts'
 import type { Command } from '../../contract/command.ts'
 import { COMMANDS } from '../../contract/commands.ts'
 import { ERROR_CODES } from '../../contract/errors.ts'
 import { commandKey } from '../../contract/permissions.ts'
 import { PUBLICATIONS, type Publication } from '../../contract/publications.ts'
+import { ENTITIES } from '../../home-assistant/entities.ts'
+import type { DeviceKind, Entity } from '../../home-assistant/entity.ts'
+import { commandOf } from '../../home-assistant/offers.ts'
+import { TRIGGERS } from '../../home-assistant/triggers.ts'
 import { OPERATIONS } from '../../hub/operations.ts'
-import { code, markdownTable } from './markdown.ts'
-import { address, commandTopics } from './publications.ts'
+import { address, code, commandTopics, markdownTable } from './markdown.ts'
 import { type JsonSchema, jsonSchema, shortForm, takesNothing } from './schema.ts'
 
 /** What stands for the roots of topics unless configuration says otherwise. */
@@ -80,5 +87,65 @@ export function errorsSection(): string {
   return markdownTable(
     ['Code', 'Meaning'],
     Object.entries(ERROR_CODES).map(([name, doc]) => [code(name), doc]),
+  )
+}
+
+const DEVICES: Readonly<Record<DeviceKind, string>> = {
+  app: 'On the device of each app',
+  hub: 'On the device of each hub',
+  bridge: 'On the device of the bridge',
+}
+
+/** Where it stands in the interface, and whether it must be switched on there first. */
+function placeOf({ category, enabled }: Entity): string {
+  const places = { config: 'configuration', diagnostic: 'diagnostic' } as const
+  const place = category === undefined ? 'main' : places[category]
+  return enabled === false ? `${place}, off by default` : place
+}
+
+/** What the key must permit for it to be offered, besides reading the apps. */
+function needOf(entity: Entity): string {
+  const command = commandOf(entity)
+  if (command === undefined || command.target === 'bridge' || command.operation === null) return '—'
+  const row: { readonly scope?: string } = OPERATIONS[command.operation]
+  return row.scope === undefined || row.scope === 'hub.app.readonly' ? '—' : code(row.scope)
+}
+
+export function entitiesSection(): string {
+  const parts = Object.entries(DEVICES).map(([device, title]) => {
+    const rows = ENTITIES.filter((entity) => entity.device === device)
+    const table = markdownTable(
+      ['Entity', 'Platform', 'Key', 'Shown', 'Needs', 'What it is'],
+      rows.map((entity) => [
+        entity.name ?? '(the app itself)',
+        entity.platform,
+        code(entity.key),
+        placeOf(entity),
+        needOf(entity),
+        entity.doc,
+      ]),
+    )
+    return `${title}:\n\n${table}`
+  })
+  const triggers = markdownTable(
+    ['Trigger', 'Key', 'When'],
+    TRIGGERS.map(({ event, key, doc }) => [code(event), code(key), doc]),
+  )
+  return [...parts, `Triggers on the device of each app, for automations:\n\n${triggers}`].join('\n\n')
+}
+
+export function cliSection(): string {
+  const rows = Object.entries(commands).map(([name, row]) => {
+    const options = Object.entries(row.flags).map(([flag, one]) => `${code(flagUsage(flag, one))}: ${flagText(one)}`)
+    return [code(commandUsage(name, row)), row.summary, options.join('<br>')]
+  })
+  const exits = Object.values(exitCodes).map(({ code: number, doc }) => `${code(String(number))} ${doc}`)
+  return [markdownTable(['Command', 'What it does', 'Options'], rows), `Exit codes: ${exits.join('; ')}.`].join('\n\n')
+}
+
+export function expectationsSection(): string {
+  return markdownTable(
+    ['Id', 'Mark', 'What is expected', 'Of which hubs'],
+    EXPECTATIONS.map(({ id, mark, says, only }) => [code(id), mark, says, only?.map(code).join(', ') ?? 'all']),
   )
 }
