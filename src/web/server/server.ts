@@ -149,15 +149,11 @@ async function route(
   return undefined
 }
 
-function send(request: IncomingMessage, response: ServerResponse, reply: Reply): void {
-  closeIfUnread(request, response)
+export function send(request: IncomingMessage, response: ServerResponse, reply: Reply): void {
+  // A body that was not read is not read to its end: the connection ends instead.
+  if (hasBody(request) && !request.readableEnded) response.setHeader('connection', 'close')
   response.writeHead(reply.status, headersOf(reply))
   response.end(request.method === 'HEAD' ? undefined : reply.body)
-}
-
-/** A body that was not read is not read to its end: the connection ends instead. */
-export function closeIfUnread(request: IncomingMessage, response: ServerResponse): void {
-  if (hasBody(request) && !request.readableEnded) response.setHeader('connection', 'close')
 }
 
 /** The answer where something failed: the details are for the log only. */

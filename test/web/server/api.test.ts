@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { openDoor, owner } from './door.ts'
 
 const JSON_TYPE = { 'content-type': 'application/json' }
@@ -102,6 +102,16 @@ describe('the API', () => {
     const answer = await ask('/api/commands/home/refresh', { method: 'POST' })
     expect(answer).toMatchObject({ status: 500, body: 'this could not be answered\n' })
     expect(warnings).toHaveLength(1)
+  })
+
+  it('answers 500 without details where an answer cannot be written, and warns in the log alone', async () => {
+    const printed: unknown[] = []
+    vi.spyOn(console, 'error').mockImplementation((text) => void printed.push(text))
+    onTestFinished(() => void vi.restoreAllMocks())
+    const { ask, warnings } = await openDoor({ reply: { status: 200, body: 'x', headers: { 'x-secret': 'a\nb' } } })
+    expect(await ask('/')).toMatchObject({ status: 500, body: 'this could not be answered\n' })
+    expect(warnings).toHaveLength(1)
+    expect(printed).toEqual([])
   })
 
   it('finds a route by its path as it was sent, neither decoded nor shortened', async () => {

@@ -19,7 +19,7 @@ import { Icons } from '../../../src/web/server/api/icons.ts'
 import { siteOf } from '../../../src/web/server/listener.ts'
 import { LiveChannel } from '../../../src/web/server/live.ts'
 import { Page } from '../../../src/web/server/page.ts'
-import { json } from '../../../src/web/server/reply.ts'
+import { json, type Reply } from '../../../src/web/server/reply.ts'
 import { listen } from '../../../src/web/server/server.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { ownerOf } from '../../support/start-token.ts'
@@ -39,6 +39,8 @@ export interface DoorOptions {
   readonly clean?: (text: string) => string
   /** Files of the built page by their names; default: it is not built. */
   readonly page?: Readonly<Record<string, string>>
+  /** What every path outside of the API is answered instead. */
+  readonly reply?: Reply
 }
 
 export interface Told {
@@ -86,6 +88,7 @@ export async function openDoor({
   commandMs = 0,
   clean = (text) => text,
   page = {},
+  reply,
 }: DoorOptions = {}) {
   const live = { value: loaded(env) }
   const topics = createTopics('b')
@@ -124,7 +127,7 @@ export async function openDoor({
     icons: new Icons(new Map(), clock),
     path: null,
     clean,
-    page: new Page(() => Promise.resolve(folder)),
+    page: reply === undefined ? new Page(() => Promise.resolve(folder)) : { answer: async () => reply },
     version: '1.2.3',
     clock,
     log,
