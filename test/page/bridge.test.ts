@@ -60,6 +60,16 @@ describe.runIf(canBrowse)('the page of the bridge', () => {
     expect(house.hub().spoken).toEqual(['Dinner is ready'])
   })
 
+  test('knows the log level without discovery too, and follows it', async () => {
+    const config = { discovery: { enabled: false }, log: { level: 'debug' } }
+    const { house, page } = await start('#/bridge', { config })
+    const level = page.getByRole('combobox', { name: 'Log level' })
+    await until('the configured level', async () => (await level.inputValue()) === 'debug')
+    const headers = { ...(await house.daemon.owner()), 'content-type': 'application/json' }
+    await fetch(`${house.url}api/commands/bridge/log-level`, { method: 'POST', headers, body: '"trace"' })
+    await until('the new level', async () => (await level.inputValue()) === 'trace')
+  })
+
   test('shows the configuration without its secrets, and what the doctor finds', async () => {
     const { page } = await start('#/bridge')
     await page.getByRole('region', { name: 'Configuration' }).getByRole('button', { name: 'Show' }).click()

@@ -98,6 +98,7 @@ export async function openDoor({
     discoveryPrefix: 'homeassistant',
     retained: () => retained,
     refusals: () => ({ home: {} }),
+    logLevel: () => 'info',
     clock,
   })
   const told: Told[] = []

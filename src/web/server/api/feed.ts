@@ -1,5 +1,6 @@
 /** What the live channel sends: the bridge's retained topics, and what happens. */
 import type { Clock } from '../../../base/clock.ts'
+import type { LogLevel } from '../../../contract/log-levels.ts'
 import type { Topics } from '../../../contract/topics.ts'
 import type { AppManager } from '../../../hub/app-manager.ts'
 import {
@@ -27,6 +28,7 @@ export interface FeedOptions {
   /** Renders what the bridge itself retains. Called when a client connects. */
   readonly retained: () => Iterable<LiveMessage>
   readonly refusals: () => Refusals
+  readonly logLevel: () => LogLevel
   /** Gives another object whenever it has changed; default: there is no fleet. */
   readonly fleet?: (() => FleetStatus) | undefined
   readonly clock: Clock
@@ -64,6 +66,7 @@ export class Feed {
   #changed = new Set<string>()
   #happened: Kept[] = []
   #refusals = ''
+  #logLevel: LogLevel | undefined
   #fleet: FleetStatus | undefined
   /** When the last batch went out, and when anything did, in `clock.elapsed()` milliseconds. */
   #batchAt = Number.NEGATIVE_INFINITY
@@ -169,7 +172,7 @@ export class Feed {
   /** Everything. What waits is sent before, so that no client gets it twice. */
   snapshot(view = ALL): string {
     this.#sendBatch()
-    const { topics, clock, refusals, fleet } = this.#options
+    const { topics, clock, refusals, logLevel, fleet } = this.#options
     return frame({
       type: 'snapshot',
       at: this.#now(),
@@ -178,6 +181,7 @@ export class Feed {
       since: Object.fromEntries([...this.#states].map(([topic, { since }]) => [topic, since])),
       usage: Object.fromEntries(this.#usage.all(clock.now()).map(([key, samples]) => [topics.of('app', key), samples])),
       refusals: refusals(),
+      log_level: logLevel(),
       ...(fleet !== undefined && { fleet: fleet() }),
     })
   }
@@ -213,15 +217,18 @@ export class Feed {
   }
 
   /** What is in no message, as far as it differs from what was sent before. */
-  #news(): { readonly refusals?: Refusals; readonly fleet?: FleetStatus } {
+  #news(): { readonly refusals?: Refusals; readonly log_level?: LogLevel; readonly fleet?: FleetStatus } {
     const refusals = this.#options.refusals()
+    const logLevel = this.#options.logLevel()
     const text = JSON.stringify(refusals)
     const fleet = this.#options.fleet?.()
     const news = {
       ...(text !== this.#refusals && { refusals }),
+      ...(logLevel !== this.#logLevel && { log_level: logLevel }),
       ...(fleet !== undefined && fleet !== this.#fleet && { fleet }),
     }
     this.#refusals = text
+    this.#logLevel = logLevel
     this.#fleet = fleet
     return news
   }
