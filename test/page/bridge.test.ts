@@ -61,7 +61,7 @@ describe.runIf(canBrowse)('the page of the bridge', () => {
   })
 
   test('knows the log level without discovery too, and follows it', async () => {
-    const config = { discovery: { enabled: false }, log: { level: 'debug' } }
+    const config = { discovery: { format: 'off' }, log: { level: 'debug' } }
     const { house, page } = await start('#/bridge', { config })
     const level = page.getByRole('combobox', { name: 'Log level' })
     await until('the configured level', async () => (await level.inputValue()) === 'debug')

@@ -155,7 +155,7 @@ export const SETUP_DONE = v.strictObject({
   ),
   lines: about(
     text,
-    'The same as lines of a file, or of an environment where there is no file, with words in the place of secrets.',
+    'The same as lines of a file, or of an environment if there is no file. Secrets are masked if the lines were written, else words that say what to put there.',
   ),
 })
 export type SetupDone = v.InferOutput<typeof SETUP_DONE>

@@ -133,7 +133,7 @@ export class Setup {
     }
     this.#protect(choice.hub.api_key)
     this.#protect(choice.broker?.password)
-    const lines = linesOf(choice, path === null ? 'environment' : 'file')
+    const lines = linesOf(choice, path === null ? 'environment' : 'file', 'copy')
     if (path === null || !(await isOurs(path))) return { written: null, lines }
     const text = await this.#textWith(choice, path)
     try {
@@ -142,7 +142,7 @@ export class Setup {
       this.#options.log.warn({ err, path }, 'the configuration file could not be written')
       return { written: null, lines }
     }
-    return { written: path, lines }
+    return { written: path, lines: linesOf(choice, 'file', 'written') }
   }
 
   /** The file's next text, which the bridge can begin with. */
