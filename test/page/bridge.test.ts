@@ -112,7 +112,31 @@ describe.runIf(canBrowse)('the activity', () => {
     await page.getByRole('row').filter({ hasText: 'Restart' }).waitFor()
     house.hub().crash('org.tidewater.meter', 'Error: later')
     await page.getByText('Error: later').waitFor()
-    expect(await page.getByRole('row').filter({ hasText: 'Lumen Lights' }).count()).toBe(1)
+    const rows = page.getByRole('row').filter({ hasText: 'Lumen Lights' })
+    expect(await rows.count()).toBe(1)
+    await rows.getByRole('button', { name: '1 more' }).click()
+    await rows.getByText('Command failed').waitFor()
+    expect(await rows.count()).toBe(2)
+  })
+
+  test('has one line for a crash and what the guardian does about it, which opens, and one for the next crash', async () => {
+    const guard = { watch: ['com.athom.hue'], backoff: '1s', backoff_max: '1s' }
+    const { house, page } = await start('#/activity', { config: { guard } })
+    const rows = page.getByRole('row').filter({ hasText: 'Lumen Lights' })
+    house.hub().crash('com.athom.hue', 'Error: first')
+    const more = rows.getByRole('button', { name: /5 more/ })
+    await more.waitFor()
+    expect(await rows.count()).toBe(1)
+    await rows.getByText('Error: first').waitFor()
+    await more.press('Enter')
+    await until('all lines', async () => (await rows.count()) === 6)
+    for (const name of ['Stopped', 'Recovered', 'Restart', 'Restarted by the guardian', 'Started']) {
+      await rows.getByText(name, { exact: true }).waitFor()
+    }
+    await more.press('Enter')
+    house.hub().crash('com.athom.hue', 'Error: second')
+    await rows.getByText('Error: second').waitFor()
+    expect(await rows.count()).toBe(2)
   })
 
   const failure = (page: Page, label: string) => page.locator('.list .badge.bad').getByText(label, { exact: true })
