@@ -1,6 +1,6 @@
 import { SocketAddress } from 'node:net'
 import { describe, expect, it } from 'vitest'
-import { LoginLimit } from '../../../src/web/server/login-limit.ts'
+import { LoginLimit } from '../../../src/web/server/access.ts'
 import { addressOf, networkOf } from '../../../src/web/server/sender.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { Random } from '../../support/random.ts'

@@ -3,7 +3,7 @@ import { type Signal, useSignal } from '@preact/signals'
 import type { ButtonHTMLAttributes, ComponentChildren, RefObject } from 'preact'
 import { defineStrings } from '../strings.ts'
 import { Glyph, type GlyphName } from './icons.tsx'
-import { toast } from './toasts.tsx'
+import { toast } from './overlays.tsx'
 
 const text = defineStrings('controls', { copyFailed: 'The browser did not allow copying.' })
 

@@ -1,8 +1,41 @@
-/** How the list is searched, filtered and sorted. It is kept when another view is opened or the page is loaded again. */
+/** Choices that the browser keeps: the theme, and how the list of apps is searched, filtered and sorted. */
 import { effect, signal } from '@preact/signals'
 import * as v from 'valibot'
-import { parseJson } from '../../live/payload.ts'
-import { store, stored } from '../../storage.ts'
+import { parseJson } from './live/payload.ts'
+
+type Place = 'localStorage' | 'sessionStorage'
+
+/** A browser can refuse to keep any. */
+function stored(place: Place, key: string): string | null {
+  try {
+    return globalThis[place].getItem(`hub2mqtt.${key}`)
+  } catch {
+    return null
+  }
+}
+
+function store(place: Place, key: string, value: string): void {
+  try {
+    globalThis[place].setItem(`hub2mqtt.${key}`, value)
+  } catch {
+    // It is chosen until the page is closed.
+  }
+}
+
+const THEMES = ['auto', 'light', 'dark'] as const
+
+const keptTheme = stored('localStorage', 'theme')
+/** Light, dark, or as the system is. */
+export const theme = signal(THEMES.find((one) => one === keptTheme) ?? 'auto')
+
+effect(() => {
+  document.documentElement.dataset['theme'] = theme.value
+  store('localStorage', 'theme', theme.value)
+})
+
+export function nextTheme(): void {
+  theme.value = THEMES[(THEMES.indexOf(theme.value) + 1) % THEMES.length] ?? 'auto'
+}
 
 export const FILTERS = ['all', 'crashed', 'stopped', 'updates'] as const
 export type Filter = (typeof FILTERS)[number]
