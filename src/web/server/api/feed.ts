@@ -68,9 +68,8 @@ export class Feed {
   #refusals = ''
   #logLevel: LogLevel | undefined
   #fleet: FleetStatus | undefined
-  /** When the last batch went out, and when anything did, in `clock.elapsed()` milliseconds. */
+  /** When the last batch went out, in `clock.elapsed()` milliseconds. */
   #batchAt = Number.NEGATIVE_INFINITY
-  #spokeAt = 0
   #cancelBatch: (() => void) | undefined
   #cancelAlive: () => void = () => {}
 
@@ -154,7 +153,6 @@ export class Feed {
     this.#sendBatch()
     this.#subscribers.set(subscriber, view)
     if (this.#subscribers.size === 1) {
-      this.#spokeAt = this.#options.clock.elapsed()
       this.#shown = this.#render()
       // The snapshot has it.
       this.#news()
@@ -234,20 +232,15 @@ export class Feed {
   }
 
   #aliveLater(): void {
-    const { clock } = this.#options
-    const due = Math.max(1, this.#spokeAt + LIVE_INTERVAL_MS - clock.elapsed())
-    this.#cancelAlive = clock.after(Math.min(LIVE_INTERVAL_MS, due), () => {
-      const isDue = clock.elapsed() - this.#spokeAt >= LIVE_INTERVAL_MS
-      const news = this.#news()
-      if (Object.keys(news).length > 0) {
-        this.#send({ type: 'changes', at: this.#now(), state: [], happenings: [], ...news })
-      } else if (isDue) this.#send({ type: 'alive', at: this.#now() })
+    this.#cancelAlive = this.#options.clock.after(LIVE_INTERVAL_MS, () => {
+      const [at, news] = [this.#now(), this.#news()]
+      const isNews = Object.keys(news).length > 0
+      this.#send(isNews ? { type: 'changes', at, state: [], happenings: [], ...news } : { type: 'alive', at })
       this.#aliveLater()
     })
   }
 
   #send(news: LiveFrame): void {
-    this.#spokeAt = this.#options.clock.elapsed()
     const texts = new Map<boolean, string>()
     for (const [subscriber, view] of this.#subscribers) {
       const seen = news.type === 'changes' ? { ...news, state: this.#seen(news.state, view) } : news

@@ -1,7 +1,7 @@
 /** Choices that the browser keeps: the theme, and how the list of apps is searched, filtered and sorted. */
 import { effect, signal } from '@preact/signals'
 import * as v from 'valibot'
-import { parseJson } from './live/payload.ts'
+import { parseJson, read } from './live/payload.ts'
 
 type Place = 'localStorage' | 'sessionStorage'
 
@@ -55,8 +55,7 @@ const FIRST: v.InferOutput<typeof CHOICE> = {
   grouped: true,
 }
 
-const kept = v.safeParse(CHOICE, parseJson(stored('sessionStorage', 'list') ?? ''))
-const first = kept.success ? kept.output : FIRST
+const first = read(CHOICE, parseJson(stored('sessionStorage', 'list') ?? '')) ?? FIRST
 export const search = signal(first.search)
 export const filter = signal(first.filter)
 export const sort = signal(first.sort)

@@ -1,10 +1,14 @@
 /** The last events and answers, as the lists show them. */
+import type * as v from 'valibot'
 
 import { type EventType, GUARD_EVENT_TYPES } from '../../../../contract/events.ts'
 import { PUBLICATIONS } from '../../../../contract/publications.ts'
+import { EVENT } from '../../../../contract/schemas.ts'
 import { Template } from '../../../../contract/templates.ts'
 import type { FeedEvent } from '../../../server/api/protocol.ts'
-import { type Answer, type BridgeEvent, parseJson, readAnswer, readEvent } from './payload.ts'
+import { ANSWER, type Answer, parseJson, read } from './payload.ts'
+
+type BridgeEvent = v.InferOutput<typeof EVENT>
 
 export type Entry = {
   /** Counts up; the key in lists. */
@@ -37,19 +41,19 @@ export class ActivityReader {
 
   /** The list with these added; the same list if none of them is shown. */
   add(before: readonly Entry[], happenings: readonly FeedEvent[]): readonly Entry[] {
-    const read = happenings.flatMap((one) => this.#read(one) ?? [])
-    return read.length === 0 ? before : [...before, ...read].slice(-MOST)
+    const added = happenings.flatMap((one) => this.#read(one) ?? [])
+    return added.length === 0 ? before : [...before, ...added].slice(-MOST)
   }
 
   #read({ at, topic, payload }: FeedEvent): Entry | undefined {
     const hub = this.#hubEvent.match(topic)?.['hub']
     if (hub !== undefined) {
       // The same event is on its app's topic too.
-      const event = readEvent(parseJson(payload))
+      const event = read(EVENT, parseJson(payload))
       return event && { ...this.#head(event.at), hub, app: event.app, kind: 'event', event }
     }
     if (!this.#isResult(topic)) return undefined
-    const answer = readAnswer(parseJson(payload))
+    const answer = read(ANSWER, parseJson(payload))
     if (answer === undefined) return undefined
     // The data can be large, and can be settings.
     const { data: _, ...entry } = answer

@@ -5,7 +5,7 @@ import { commandName } from '../commands.ts'
 import { formatDuration } from '../format.ts'
 import { type Entry, type Happening, happenings, isFailure } from '../live/activity.ts'
 import type { Store } from '../live/store.ts'
-import { Action, Badge, Chips, Search } from '../parts/controls.tsx'
+import { Action, Badge, Chips, Search, set } from '../parts/controls.tsx'
 import { Time } from '../parts/layout.tsx'
 import { eventName } from '../parts/state.tsx'
 import { hrefOf } from '../route.ts'
@@ -69,9 +69,7 @@ export function Activity() {
             paused.value === undefined ? text.pause : missed === 0 ? text.resume : text.resumeNew({ count: missed })
           }
           glyph={paused.value === undefined ? 'pause' : 'play'}
-          act={() => {
-            paused.value = paused.value === undefined ? store.recent.value : undefined
-          }}
+          act={() => set(paused, paused.value === undefined ? store.recent.value : undefined)}
         />
       </div>
       {shown.length === 0 ? (
@@ -120,13 +118,7 @@ function HappeningRows({ lead, entries, store }: Happening & { readonly store: S
     <>
       <ActivityRow entry={lead} store={store} failures={failures.difference(new Set([labelOf(lead)]))}>
         {rest.length > 0 && (
-          <button
-            type="button"
-            aria-expanded={isOpen.value}
-            onClick={() => {
-              isOpen.value = !isOpen.value
-            }}
-          >
+          <button type="button" aria-expanded={isOpen.value} onClick={() => set(isOpen, !isOpen.value)}>
             {text.more({ count: rest.length })}
           </button>
         )}

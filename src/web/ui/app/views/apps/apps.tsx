@@ -4,7 +4,7 @@ import { useEffect, useMemo, useRef } from 'preact/hooks'
 import { actionsOf, runAction } from '../../actions.ts'
 import { commandName, refusal } from '../../commands.ts'
 import { formatCount } from '../../format.ts'
-import { Badge, IconButton } from '../../parts/controls.tsx'
+import { Badge, IconButton, set } from '../../parts/controls.tsx'
 import { openMenu } from '../../parts/overlays.tsx'
 import { type AppProps, whyAway } from '../../parts/state.tsx'
 import { COLUMN_KEYS, type ColumnKey, filter, search, sort } from '../../preferences.ts'
@@ -113,12 +113,7 @@ function Head({ by }: { readonly by: ColumnKey }) {
       aria-sort={isSorted ? (isDown ? 'descending' : 'ascending') : 'none'}
       style={wide === undefined ? {} : { '--wide': `${wide}px`, '--narrow': `${narrow}px` }}
     >
-      <button
-        type="button"
-        onClick={() => {
-          sort.value = { by, isReversed: isSorted && !now.isReversed }
-        }}
-      >
+      <button type="button" onClick={() => set(sort, { by, isReversed: isSorted && !now.isReversed })}>
         {titleOf(by)}
         <span class="order" aria-hidden="true">
           {isSorted && (isDown ? '↓' : '↑')}

@@ -5,7 +5,7 @@ import { useLayoutEffect, useRef } from 'preact/hooks'
 import { bulk, commandName, refusal, restartAll, stopBulk } from '../../commands.ts'
 import { formatCount } from '../../format.ts'
 import type { AppEntry } from '../../live/entries.ts'
-import { Action, Chips, Search } from '../../parts/controls.tsx'
+import { Action, Chips, Search, set } from '../../parts/controls.tsx'
 import { confirm } from '../../parts/overlays.tsx'
 import { COLUMN_KEYS, FILTERS, filter, grouped, search, sort } from '../../preferences.ts'
 import { usePage } from '../../session.ts'
@@ -85,9 +85,7 @@ export function Toolbar({ list }: { readonly list: AppList }) {
           <input
             type="checkbox"
             checked={grouped.value}
-            onChange={({ currentTarget }) => {
-              grouped.value = currentTarget.checked
-            }}
+            onChange={({ currentTarget }) => set(grouped, currentTarget.checked)}
           />
           {text.group}
         </label>
@@ -127,19 +125,9 @@ export function BulkBar({ items }: { readonly items: readonly Item[] }) {
         act={() => void restart(entries)}
       />
       {!topics.isSubsetOf(chosen) && (
-        <Action
-          label={text.all({ count: shown.length })}
-          act={() => {
-            selected.value = chosen.union(topics)
-          }}
-        />
+        <Action label={text.all({ count: shown.length })} act={() => set(selected, chosen.union(topics))} />
       )}
-      <Action
-        label={text.clear}
-        act={() => {
-          selected.value = NOTHING
-        }}
-      />
+      <Action label={text.clear} act={() => set(selected, NOTHING)} />
     </section>
   )
 }
@@ -168,12 +156,7 @@ function Progress() {
           {terms.cancel}
         </button>
       ) : (
-        <Action
-          label={text.close}
-          act={() => {
-            bulk.value = undefined
-          }}
-        />
+        <Action label={text.close} act={() => set(bulk, undefined)} />
       )}
     </section>
   )
