@@ -180,7 +180,7 @@ async function close(server: Server, unanswered: ReadonlySet<ServerResponse>, ha
 }
 
 /** Keeps at most `most` connections. */
-export function boundConnections(server: Server, most: number): void {
+function boundConnections(server: Server, most: number): void {
   /** Without a question under way, the longest idle first. */
   const idle = new Set<Socket>()
   const busy = new Set<Socket>()

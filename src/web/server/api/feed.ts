@@ -21,7 +21,7 @@ const MAX_RECENT = 500
 /** Characters of all that is kept of what happened; the largest payload of a command fits. */
 const MAX_RECENT_LENGTH = 512 * 1024
 
-export interface FeedOptions {
+interface FeedOptions {
   readonly topics: Topics
   /** First levels of Home Assistant's discovery topics, which may lie below the base topic. */
   readonly discoveryPrefix: string
@@ -43,7 +43,7 @@ interface Kept {
 }
 
 /** Gets frames as JSON text. */
-export type Subscriber = (frame: string) => void
+type Subscriber = (frame: string) => void
 
 interface View {
   /** Whether it includes the values of settings. */

@@ -205,7 +205,7 @@ function strongerVariable({ mqtt }: Config, { broker }: Choice): string | undefi
 /** A user waits for the answer. */
 const HUB_TIMEOUT_MS = 5_000
 
-export interface HubTrial {
+interface HubTrial {
   readonly name: string
   readonly hub: HubConfig
   readonly config: Config
@@ -220,7 +220,7 @@ export async function tryHub({ name, hub, config, clock }: HubTrial): Promise<Se
   return verdict(findings, [hub.api_key])
 }
 
-export async function tryBroker(config: Config, clock: Clock): Promise<SetupTest> {
+async function tryBroker(config: Config, clock: Clock): Promise<SetupTest> {
   return verdict(await examineBroker({ config, clock }), [config.mqtt.password ?? ''])
 }
 

@@ -82,7 +82,7 @@ function payloadOf(payload: object | string = ''): string {
 }
 
 /** Restarts one after the other. */
-export interface Bulk {
+interface Bulk {
   readonly all: readonly AppEntry[]
   readonly done: number
   readonly state: 'running' | 'stopping' | 'stopped' | 'failed' | 'done'

@@ -5,7 +5,7 @@ import { LIVE_FRAME, LIVE_INTERVAL_MS, type LiveFrame, LOGIN_DUE } from '../../.
 import { parseJson, read } from './payload.ts'
 import type { Store } from './store.ts'
 
-export type Liveness =
+type Liveness =
   /** Not connected yet. */
   | 'connecting'
   | 'live'

@@ -237,7 +237,7 @@ const APP_COMMANDS = [
   ...new Set(COMMANDS.filter(({ target, argument }) => target === 'app' && !argument).map(({ name }) => name)),
 ]
 
-export function TopicList({ entry }: AppProps) {
+function TopicList({ entry }: AppProps) {
   const owner = { hub: entry.hub, app: entry.id }
   const { topics } = usePage().store
   const published = [
