@@ -1,6 +1,7 @@
 /** The listener with the page and its API, before a bridge that only writes down what it is told: no hub, no broker. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { type IncomingHttpHeaders, request } from 'node:http'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { onTestFinished } from 'vitest'
@@ -27,6 +28,35 @@ import { ownerOf } from '../../support/start-token.ts'
 export const START_TOKEN = 'start-token-of-the-door-with-43-characters-'
 /** What a request with the start-up token brings. */
 export const owner = ownerOf(addressWith('http://localhost/', START_TOKEN))
+
+/** Tokens of the configuration, and what requests with them bring. */
+export const TOKENS = JSON.stringify({
+  restarter: { token: 'token-that-may-everything', access: 'full' },
+  wallboard: { token: 'token-that-may-only-look', access: 'read' },
+})
+export const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
+export const full = bearer('token-that-may-everything')
+export const reader = bearer('token-that-may-only-look')
+export const EVERYWHERE = { HTTP_HOST: '0.0.0.0' }
+
+/** A login as the page sends it. */
+export const credentials = (password: string, headers: Readonly<Record<string, string>> = {}) => ({
+  method: 'POST',
+  headers: { 'content-type': 'application/json', ...headers },
+  body: JSON.stringify({ password }),
+})
+
+/** What an answer sets, as a browser sends it back. */
+export const cookieOf = ({ headers }: Pick<Answered, 'headers'>) => headers['set-cookie']?.[0]?.split(';')[0] ?? ''
+
+/** What a client reads until the listener hangs up. */
+export async function rawAnswer(port: number, text: string): Promise<string> {
+  const socket = connect(port, '127.0.0.1').on('error', () => undefined)
+  socket.write(text)
+  let answer = ''
+  for await (const chunk of socket) answer += String(chunk)
+  return answer
+}
 
 export interface DoorOptions {
   /** Configuration as environment variables, without `HUB2MQTT_`. */
@@ -182,12 +212,7 @@ export async function openDoor({
     },
     /** Logs in; resolves to the cookie as a browser sends it. */
     async login(password: string): Promise<string> {
-      const { headers } = await ask('/api/login', {
-        method: 'POST',
-        headers: { origin: `http://${here}`, 'content-type': 'application/json' },
-        body: JSON.stringify({ password }),
-      })
-      return headers['set-cookie']?.[0]?.split(';')[0] ?? ''
+      return cookieOf(await ask('/api/login', credentials(password, { origin: `http://${here}` })))
     },
     webSocket(headers: Readonly<Record<string, string>> = {}, at = here) {
       const socket = new WebSocket(`ws://${at}/api/live`, { headers })
