@@ -95,7 +95,7 @@ export class AccessControl {
     }
     const { access } = this.callerOf(request, sender)
     const isWrong = access === null && bearerOf(request) !== undefined
-    const waitMs = isWrong ? this.#wrongToken(sender) : 0
+    const waitMs = isWrong ? this.#tokenTries.take(sender.address) : 0
     if (waitMs > 0) return tooMany(waitMs)
     const isClosed = access === null && !this.isOpen
     if (isClosed && !(isWrong && this.loginBy === 'token')) return refuse(403, 'no_password', NO_PASSWORD)
@@ -125,15 +125,10 @@ export class AccessControl {
     return this.loginBy === 'token' && sameSecret(given, this.#startToken())
   }
 
-  /** Counts a wrong token. Returns 0, or for how many milliseconds further ones are refused. */
-  #wrongToken(sender: Sender): number {
-    return this.#tokenTries.take(sender.address)
-  }
-
   /** A login with the start-up token, which is good whatever was tried before. */
   enter(token: string, sender: Sender): Login {
     if (this.#isStartToken(token)) return this.#open(sender)
-    const waitMs = this.#wrongToken(sender)
+    const waitMs = this.#tokenTries.take(sender.address)
     return waitMs > 0 ? { waitMs } : undefined
   }
 
