@@ -4,7 +4,7 @@ import { type Config, hubOptions, options } from './options.ts'
 import { secretsIn, show } from './schemas.ts'
 import { nest, type Table, valueAt } from './table.ts'
 
-const MASK = '***'
+export const MASK = '***'
 
 /** Every option with its path and its value, those of the hubs first. */
 function rowsOf(config: Config) {

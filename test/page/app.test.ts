@@ -1,25 +1,15 @@
-import type { Locator, Page } from 'playwright-core'
-import { afterAll, afterEach, describe, expect, test } from 'vitest'
+import type { Locator } from 'playwright-core'
+import { afterAll, describe, expect, test } from 'vitest'
 import { canBrowse, expectAccessible, overflow, quit, visit } from './support/browser.ts'
-import { House, type HouseOptions } from './support/house.ts'
+import { asked, type HouseOptions, show, startHouse } from './support/house.ts'
 
 const HUE = 'com.athom.hue'
 const HASH = `#/app/home/${HUE}`
 
 afterAll(quit)
 
-let house: House | undefined
-afterEach(async () => {
-  await house?.[Symbol.asyncDispose]()
-  house = undefined
-})
+const start = (options?: HouseOptions) => show(options, { hash: HASH })
 
-async function start(options?: HouseOptions): Promise<{ house: House; page: Page }> {
-  house = await House.start(options)
-  return { house, page: await visit(house.page, { hash: HASH }) }
-}
-
-const asked = (at: House, path: string) => at.hub().requests.filter((request) => request.path.includes(path))
 const secretive = {
   id: HUE,
   name: 'Lumen Lights',
@@ -132,7 +122,7 @@ describe.runIf(canBrowse)('the page of an app', () => {
 
   test('fills the width of a large screen, and fits a small one with the longest version', async () => {
     const version = `7.0.12-${'x'.repeat(120)}`
-    const { page } = await start({ hubs: { home: { apps: [{ id: HUE, name: 'Lumen Lights', version }] } } })
+    const { house, page } = await start({ hubs: { home: { apps: [{ id: HUE, name: 'Lumen Lights', version }] } } })
     await page.getByRole('heading', { name: 'Lumen Lights' }).waitFor()
     for (const width of [1440, 1920]) {
       await page.setViewportSize({ width, height: 900 })
@@ -144,13 +134,13 @@ describe.runIf(canBrowse)('the page of an app', () => {
     }
     await page.setViewportSize({ width: 360, height: 740 })
     expect(await overflow(page)).toBeLessThanOrEqual(0)
-    await page.goto(`${house?.page}#/`)
+    await page.goto(`${house.page}#/`)
     await page.locator('tr.app').getByText('7.0.12').waitFor()
     expect(await overflow(page)).toBeLessThanOrEqual(0)
   })
 
   test('says so where there is no such app, to everybody', async () => {
-    house = await House.start()
+    const house = await startHouse()
     const page = await visit(house.page, { hash: '#/app/home/com.none' })
     await page.getByText('There is no app com.none.').waitFor()
     await expectAccessible(page)

@@ -1,51 +1,36 @@
-import type { Page } from 'playwright-core'
-import { afterAll, afterEach, describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import { DEFAULT_APPS } from '../../src/emulator/population.ts'
 import { until } from '../support/until.ts'
-import { canBrowse, quit, visit } from './support/browser.ts'
-import { House, type HouseOptions } from './support/house.ts'
+import { canBrowse, quit } from './support/browser.ts'
+import { asked, rowWith, show } from './support/house.ts'
 
 const HUE = 'com.athom.hue'
 const BLINDS = 'io.bramblewood.blinds'
 
 afterAll(quit)
 
-let house: House | undefined
-afterEach(async () => {
-  await house?.[Symbol.asyncDispose]()
-  house = undefined
-})
-
-async function start(options?: HouseOptions): Promise<{ house: House; page: Page }> {
-  house = await House.start(options)
-  return { house, page: await visit(house.page) }
-}
-
-const row = (page: Page, name: string) => page.getByRole('row').filter({ hasText: name })
-const asked = (at: House, path: string) => at.hub().requests.filter((request) => request.path.includes(path))
-
 describe.runIf(canBrowse)('the list of apps', () => {
   test('shows every app with state, version and usage, and follows the hub', async () => {
-    const { house, page } = await start()
-    for (const { name = '' } of DEFAULT_APPS) await row(page, name).waitFor()
-    await row(page, 'Lumen Lights').getByText('Running').waitFor()
-    await row(page, 'Lumen Lights').getByText('7.0.12').waitFor()
-    await row(page, 'Lumen Lights')
+    const { house, page } = await show()
+    for (const { name = '' } of DEFAULT_APPS) await rowWith(page, name).waitFor()
+    await rowWith(page, 'Lumen Lights').getByText('Running').waitFor()
+    await rowWith(page, 'Lumen Lights').getByText('7.0.12').waitFor()
+    await rowWith(page, 'Lumen Lights')
       .getByText(/61\.3 MB/)
       .waitFor()
-    await row(page, 'Doorbell').getByText('Error: connect EHOSTUNREACH 192.0.2.77:554').waitFor()
-    await row(page, 'Heat Pump').getByText('→ 2.5.0').waitFor()
+    await rowWith(page, 'Doorbell').getByText('Error: connect EHOSTUNREACH 192.0.2.77:554').waitFor()
+    await rowWith(page, 'Heat Pump').getByText('→ 2.5.0').waitFor()
     house.hub().crash(HUE, 'Error: the lamp is dark')
-    await row(page, 'Lumen Lights').getByText('Error: the lamp is dark').waitFor()
+    await rowWith(page, 'Lumen Lights').getByText('Error: the lamp is dark').waitFor()
     house.hub().uninstall(HUE)
-    await row(page, 'Lumen Lights').waitFor({ state: 'detached' })
+    await rowWith(page, 'Lumen Lights').waitFor({ state: 'detached' })
     house.hub().install({ id: 'org.fresh', name: 'Fresh Air', version: '1.0.0' })
-    await row(page, 'Fresh Air').waitFor()
+    await rowWith(page, 'Fresh Air').waitFor()
   })
 
   test('restarts an app and tells the answer of the hub', async () => {
-    const { house, page } = await start()
-    await row(page, 'Lumen Lights').getByRole('button', { name: 'Restart Lumen Lights' }).click()
+    const { house, page } = await show()
+    await rowWith(page, 'Lumen Lights').getByRole('button', { name: 'Restart Lumen Lights' }).click()
     await page
       .getByRole('status')
       .getByText(/Lumen Lights – Restart: done in/)
@@ -54,39 +39,39 @@ describe.runIf(canBrowse)('the list of apps', () => {
   })
 
   test('tells why a command failed, on the row and as a notice', async () => {
-    const { house, page } = await start()
+    const { house, page } = await show()
     house.hub().behave('answer-status', { operation: 'restartApp', status: 500 })
-    await row(page, 'Lumen Lights').getByRole('button', { name: 'Restart Lumen Lights' }).click()
+    await rowWith(page, 'Lumen Lights').getByRole('button', { name: 'Restart Lumen Lights' }).click()
     await page
       .getByRole('alert')
       .getByText(/Lumen Lights – Restart: /)
       .waitFor()
-    await row(page, 'Lumen Lights')
+    await rowWith(page, 'Lumen Lights')
       .getByText(/Restart: /)
       .waitFor()
   })
 
   test('asks before it disables an app, and does nothing unless told to', async () => {
-    const { house, page } = await start()
-    await row(page, 'Lumen Lights').getByRole('switch').click()
+    const { house, page } = await show()
+    await rowWith(page, 'Lumen Lights').getByRole('switch').click()
     await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click()
-    await row(page, 'Lumen Lights').getByRole('switch').click()
+    await rowWith(page, 'Lumen Lights').getByRole('switch').click()
     await page.keyboard.press('Escape')
     await page.getByRole('dialog').waitFor({ state: 'detached' })
     expect(asked(house, `/app/${HUE}/disable`)).toHaveLength(0)
-    await row(page, 'Lumen Lights').getByRole('switch').click()
+    await rowWith(page, 'Lumen Lights').getByRole('switch').click()
     await page.getByRole('dialog').getByRole('button', { name: 'Disable' }).click()
-    await row(page, 'Lumen Lights').getByRole('switch', { checked: false }).waitFor()
+    await rowWith(page, 'Lumen Lights').getByRole('switch', { checked: false }).waitFor()
     expect(house.hub().apps.get(HUE)?.enabled).toBe(false)
     // What is disabled is enabled without a question.
-    await row(page, 'Bramblewood Blinds').getByRole('switch').click()
-    await row(page, 'Bramblewood Blinds').getByRole('switch', { checked: true }).waitFor()
+    await rowWith(page, 'Bramblewood Blinds').getByRole('switch').click()
+    await rowWith(page, 'Bramblewood Blinds').getByRole('switch', { checked: true }).waitFor()
     expect(house.hub().apps.get(BLINDS)?.enabled).toBe(true)
   })
 
   test('says why what the configuration refuses cannot be done', async () => {
-    const { house, page } = await start()
-    await row(page, 'Lumen Lights').getByRole('button', { name: 'More for Lumen Lights' }).click()
+    const { house, page } = await show()
+    await rowWith(page, 'Lumen Lights').getByRole('button', { name: 'More for Lumen Lights' }).click()
     const uninstall = page.getByRole('menuitem', { name: /Uninstall/ })
     await uninstall.getByText(/commands\.allow names uninstall/).waitFor()
     await uninstall.click({ force: true })
@@ -95,24 +80,24 @@ describe.runIf(canBrowse)('the list of apps', () => {
   })
 
   test('uninstalls where that is allowed, and updates', async () => {
-    const { house, page } = await start({ config: { commands: { allow: ['uninstall'] } } })
-    await row(page, 'Lumen Lights').getByRole('button', { name: 'More for Lumen Lights' }).click()
+    const { house, page } = await show({ config: { commands: { allow: ['uninstall'] } } })
+    await rowWith(page, 'Lumen Lights').getByRole('button', { name: 'More for Lumen Lights' }).click()
     await page.getByRole('menuitem', { name: 'Uninstall' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Uninstall' }).click()
-    await row(page, 'Lumen Lights').waitFor({ state: 'detached' })
+    await rowWith(page, 'Lumen Lights').waitFor({ state: 'detached' })
     expect(house.hub().apps.has(HUE)).toBe(false)
-    await row(page, 'Heat Pump').getByRole('button', { name: 'More for Heat Pump' }).click()
+    await rowWith(page, 'Heat Pump').getByRole('button', { name: 'More for Heat Pump' }).click()
     await page.getByRole('menuitem', { name: 'Update' }).click()
-    await row(page, 'Heat Pump').getByText('2.5.0', { exact: true }).waitFor()
+    await rowWith(page, 'Heat Pump').getByText('2.5.0', { exact: true }).waitFor()
   })
 
   test('finds, filters and sorts; / goes to the search', async () => {
-    const { page } = await start()
-    await row(page, 'Doorbell').waitFor()
+    const { page } = await show()
+    await rowWith(page, 'Doorbell').waitFor()
     await page.keyboard.press('/')
     await page.keyboard.type('doorb')
-    await row(page, 'Lumen Lights').waitFor({ state: 'detached' })
-    await row(page, 'Doorbell').waitFor()
+    await rowWith(page, 'Lumen Lights').waitFor({ state: 'detached' })
+    await rowWith(page, 'Doorbell').waitFor()
     await page.keyboard.press('Escape')
     await page.getByRole('button', { name: /^Crashed/ }).click()
     await until('the crashed one alone', async () => (await page.locator('tr.app').count()) === 1)
@@ -125,13 +110,13 @@ describe.runIf(canBrowse)('the list of apps', () => {
   })
 
   test('says of the column that it is sorted by whether the values go up or down', async () => {
-    const { page } = await start()
+    const { page } = await show()
     const head = (name: string) => page.getByRole('columnheader', { name })
     const orderOf = async (name: string) => [
       await head(name).getAttribute('aria-sort'),
       await head(name).locator('.order').innerText(),
     ]
-    await row(page, 'Lumen Lights').waitFor()
+    await rowWith(page, 'Lumen Lights').waitFor()
     expect(await orderOf('App')).toEqual(['ascending', '↑'])
     await head('Memory').getByRole('button').click()
     await page.locator('tr.app').first().getByText('Quiet Scripts').waitFor()
@@ -142,7 +127,7 @@ describe.runIf(canBrowse)('the list of apps', () => {
   })
 
   test('keeps search, filter, order and grouping when the page is loaded again', async () => {
-    const { page } = await start({
+    const { page } = await show({
       hubs: { home: { apps: DEFAULT_APPS.slice(0, 3) }, cabin: { apps: DEFAULT_APPS.slice(3) } },
     })
     await page.getByRole('searchbox').fill('o')
@@ -150,7 +135,7 @@ describe.runIf(canBrowse)('the list of apps', () => {
     await page.getByRole('columnheader', { name: 'Memory' }).getByRole('button').click()
     await page.getByRole('checkbox', { name: 'By hub' }).uncheck()
     await page.reload()
-    await row(page, 'Doorbell').waitFor()
+    await rowWith(page, 'Doorbell').waitFor()
     expect(await page.getByRole('searchbox').inputValue()).toBe('o')
     await page.getByRole('button', { name: /^Crashed/, pressed: true }).waitFor()
     expect(await page.getByRole('columnheader', { name: 'Memory' }).getAttribute('aria-sort')).toBe('descending')
@@ -159,8 +144,8 @@ describe.runIf(canBrowse)('the list of apps', () => {
   })
 
   test('leads a keyboard to the heading of an app, and back to the line of the app; the title has the name', async () => {
-    const { page } = await start()
-    await row(page, 'Lumen Lights').getByRole('link').focus()
+    const { page } = await show()
+    await rowWith(page, 'Lumen Lights').getByRole('link').focus()
     await page.keyboard.press('Enter')
     const focused = () => page.evaluate<string>('document.activeElement.innerText')
     await until('the heading', async () => (await page.title()) === 'Lumen Lights – hub2mqtt')
@@ -173,18 +158,18 @@ describe.runIf(canBrowse)('the list of apps', () => {
   })
 
   test('groups apps by hub, or names the hub of each', async () => {
-    const { page } = await start({
+    const { page } = await show({
       hubs: { home: { apps: DEFAULT_APPS.slice(0, 3) }, cabin: { apps: DEFAULT_APPS.slice(3) } },
     })
-    await page.getByRole('row').filter({ hasText: 'cabin' }).getByText('5 apps').waitFor()
+    await rowWith(page, 'cabin').getByText('5 apps').waitFor()
     await page.getByRole('checkbox', { name: 'By hub' }).uncheck()
-    await page.getByRole('row').filter({ hasText: '5 apps' }).waitFor({ state: 'detached' })
+    await rowWith(page, '5 apps').waitFor({ state: 'detached' })
     expect(await page.locator('tr.app').count()).toBe(8)
-    await row(page, 'Doorbell').getByText('cabin · nl.vandermolen.doorbell').waitFor()
+    await rowWith(page, 'Doorbell').getByText('cabin · nl.vandermolen.doorbell').waitFor()
   })
 
   test('restarts several one after the other, and stops at the first that fails', async () => {
-    const { house, page } = await start()
+    const { house, page } = await show()
     for (const name of ['Backyard Weather', 'Heat Pump', 'Lumen Lights']) {
       await page.getByRole('checkbox', { name: `Select ${name}` }).check()
     }
@@ -202,7 +187,7 @@ describe.runIf(canBrowse)('the list of apps', () => {
   })
 
   test('stops restarting when told to', async () => {
-    const { house, page } = await start()
+    const { house, page } = await show()
     for (const name of ['Backyard Weather', 'Heat Pump', 'Lumen Lights']) {
       await page.getByRole('checkbox', { name: `Select ${name}` }).check()
     }

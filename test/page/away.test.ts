@@ -2,27 +2,17 @@
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
-import { afterAll, afterEach, describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import { DEFAULT_APPS } from '../../src/emulator/population.ts'
 import { canBrowse, expectAccessible, overflow, quit, type Theme, visit } from './support/browser.ts'
-import { House, type HouseOptions } from './support/house.ts'
+import { type HouseOptions, rowWith, show, startHouse } from './support/house.ts'
 
 const HUE = 'com.athom.hue'
 
 afterAll(quit)
 
-let house: House | undefined
-afterEach(async () => {
-  await house?.[Symbol.asyncDispose]()
-  house = undefined
-})
+const start = (options?: HouseOptions, hash = '') => show(options, { hash })
 
-async function start(options?: HouseOptions, hash = ''): Promise<{ house: House; page: Page }> {
-  house = await House.start(options)
-  return { house, page: await visit(house.page, { hash }) }
-}
-
-const row = (page: Page, name: string) => page.getByRole('row').filter({ hasText: name })
 const banner = (page: Page, text: string | RegExp) => page.getByRole('status').filter({ hasText: text })
 const colourOf = (page: Page, selector: string) =>
   page.evaluate<string>(`getComputedStyle(document.querySelector(${JSON.stringify(selector)})).color`)
@@ -32,13 +22,13 @@ const SINCE = /since \d\d:\d\d:\d\d: it cannot be reached/
 describe.runIf(canBrowse)('while the only hub is away', () => {
   test('the list says why and since when, dims the figures, and claims no state', async () => {
     const { house, page } = await start()
-    await row(page, 'Lumen Lights').getByText('Running').waitFor()
+    await rowWith(page, 'Lumen Lights').getByText('Running').waitFor()
     await page.getByText('Live', { exact: true }).waitFor()
     const colour = await colourOf(page, 'tr.app .figure')
     await house.hub().close()
     await banner(page, 'The hub home is offline').filter({ hasText: SINCE }).waitFor()
     for (const { name = '' } of DEFAULT_APPS) {
-      await row(page, name).locator('.badge').getByText('unknown', { exact: true }).waitFor()
+      await rowWith(page, name).locator('.badge').getByText('unknown', { exact: true }).waitFor()
     }
     expect(
       await page
@@ -46,8 +36,8 @@ describe.runIf(canBrowse)('while the only hub is away', () => {
         .filter({ hasText: /Running|Crashed|Stopped/ })
         .count(),
     ).toBe(0)
-    await row(page, 'Lumen Lights').getByText('Last seen: Running').waitFor()
-    await row(page, 'Doorbell').getByText('Last seen: Crashed').waitFor()
+    await rowWith(page, 'Lumen Lights').getByText('Last seen: Running').waitFor()
+    await rowWith(page, 'Doorbell').getByText('Last seen: Crashed').waitFor()
     expect(await colourOf(page, 'tr.app .figure')).not.toBe(colour)
     expect(await page.getByText('Live', { exact: true }).count()).toBe(0)
     await page.getByText('Hub offline', { exact: true }).waitFor()
@@ -81,7 +71,7 @@ describe.runIf(canBrowse)('while some hubs are away', () => {
     await heading('cabin').getByText('offline').waitFor()
     await heading('cabin').getByText(SINCE).waitFor()
     await heading('home').getByText('online').waitFor()
-    await row(page, 'Lumen Lights of the cabin').getByText('unknown', { exact: true }).waitFor()
+    await rowWith(page, 'Lumen Lights of the cabin').getByText('unknown', { exact: true }).waitFor()
     await page.locator('tr.app:not(.away)').filter({ hasText: 'Lumen Lights' }).getByText('Running').waitFor()
     await banner(page, '1 hub is offline: cabin since').waitFor()
     await page.getByRole('checkbox', { name: 'By hub' }).uncheck()
@@ -94,11 +84,11 @@ describe.runIf(canBrowse)('while some hubs are away', () => {
 describe.runIf(canBrowse)('while the broker is away', () => {
   test('the list says why and since when, and follows the hub', async () => {
     const { house, page } = await start()
-    await row(page, 'Lumen Lights').getByText('Running').waitFor()
+    await rowWith(page, 'Lumen Lights').getByText('Running').waitFor()
     await house.broker.stop()
     await banner(page, 'The bridge has no connection to the MQTT broker since').filter({ hasText: SINCE }).waitFor()
     house.hub().crash(HUE, 'Error: the lamp is dark')
-    await row(page, 'Lumen Lights').getByText('Error: the lamp is dark').waitFor()
+    await rowWith(page, 'Lumen Lights').getByText('Error: the lamp is dark').waitFor()
     await expectAccessible(page)
     await house.broker.run()
     await banner(page, 'no connection to the MQTT broker').waitFor({ state: 'detached' })
@@ -120,7 +110,7 @@ const THEMES: readonly Theme[] = ['light', 'dark']
 
 describe.runIf(canBrowse)('what is said of a hub and a broker that are away', () => {
   test.each(THEMES)('fits at every width, in the %s theme', async (theme) => {
-    house = await House.start({ hubs: { home: {}, cabin: { apps: DEFAULT_APPS.slice(0, 3) } } })
+    const house = await startHouse({ hubs: { home: {}, cabin: { apps: DEFAULT_APPS.slice(0, 3) } } })
     const page = await visit(house.page, { theme })
     await page.locator('tr.hub').first().waitFor()
     await house.hub('cabin').close()

@@ -1,21 +1,12 @@
 import type { Page } from 'playwright-core'
-import { afterAll, afterEach, describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import { until } from '../support/until.ts'
-import { canBrowse, quit, visit } from './support/browser.ts'
-import { House, type HouseOptions } from './support/house.ts'
+import { canBrowse, quit } from './support/browser.ts'
+import { type HouseOptions, rowWith, show } from './support/house.ts'
 
 afterAll(quit)
 
-let house: House | undefined
-afterEach(async () => {
-  await house?.[Symbol.asyncDispose]()
-  house = undefined
-})
-
-async function start(hash: string, options?: HouseOptions): Promise<{ house: House; page: Page }> {
-  house = await House.start(options)
-  return { house, page: await visit(house.page, { hash }) }
-}
+const start = (hash: string, options?: HouseOptions) => show(options, { hash })
 
 describe.runIf(canBrowse)('the page of the bridge', () => {
   test('shows broker and hubs, and why one is offline', async () => {
@@ -60,6 +51,16 @@ describe.runIf(canBrowse)('the page of the bridge', () => {
     expect(house.hub().spoken).toEqual(['Dinner is ready'])
   })
 
+  test('knows the log level without discovery too, and follows it', async () => {
+    const config = { discovery: { format: 'off' }, log: { level: 'debug' } }
+    const { house, page } = await start('#/bridge', { config })
+    const level = page.getByRole('combobox', { name: 'Log level' })
+    await until('the configured level', async () => (await level.inputValue()) === 'debug')
+    const headers = { ...(await house.daemon.owner()), 'content-type': 'application/json' }
+    await fetch(`${house.url}api/commands/bridge/log-level`, { method: 'POST', headers, body: '"trace"' })
+    await until('the new level', async () => (await level.inputValue()) === 'trace')
+  })
+
   test('shows the configuration without its secrets, and what the doctor finds', async () => {
     const { page } = await start('#/bridge')
     await page.getByRole('region', { name: 'Configuration' }).getByRole('button', { name: 'Show' }).click()
@@ -80,7 +81,7 @@ describe.runIf(canBrowse)('the activity', () => {
     // From whomever it comes.
     const headers = await house.daemon.owner()
     await fetch(`${house.url}api/commands/home/app/${app}/restart`, { method: 'POST', headers })
-    await page.getByRole('row').filter({ hasText: 'Restart' }).getByText(/^done/).waitFor()
+    await rowWith(page, 'Restart').getByText(/^done/).waitFor()
     await page.getByRole('button', { name: 'Pause' }).click()
     house.hub().crash(app, 'Error: second')
     await page.getByRole('button', { name: /Resume \(\d+ new\)/ }).waitFor()
@@ -99,16 +100,40 @@ describe.runIf(canBrowse)('the activity', () => {
     house.hub().behave('answer-status', { operation: 'restartApp', status: 500 })
     const headers = await house.daemon.owner()
     await fetch(`${house.url}api/commands/home/app/com.athom.hue/restart`, { method: 'POST', headers })
-    await page.getByRole('row').filter({ hasText: 'Restart' }).waitFor()
+    await rowWith(page, 'Restart').waitFor()
     house.hub().crash('org.tidewater.meter', 'Error: later')
     await page.getByText('Error: later').waitFor()
-    expect(await page.getByRole('row').filter({ hasText: 'Lumen Lights' }).count()).toBe(1)
+    const rows = rowWith(page, 'Lumen Lights')
+    expect(await rows.count()).toBe(1)
+    await rows.getByRole('button', { name: '1 more' }).click()
+    await rows.getByText('Command failed').waitFor()
+    expect(await rows.count()).toBe(2)
+  })
+
+  test('has one line for a crash and what the guardian does about it, which opens, and one for the next crash', async () => {
+    const guard = { watch: ['com.athom.hue'], backoff: '1s', backoff_max: '1s' }
+    const { house, page } = await start('#/activity', { config: { guard } })
+    const rows = rowWith(page, 'Lumen Lights')
+    house.hub().crash('com.athom.hue', 'Error: first')
+    const more = rows.getByRole('button', { name: /5 more/ })
+    await more.waitFor()
+    expect(await rows.count()).toBe(1)
+    await rows.getByText('Error: first').waitFor()
+    await more.press('Enter')
+    await until('all lines', async () => (await rows.count()) === 6)
+    for (const name of ['Stopped', 'Recovered', 'Restart', 'Restarted by the guardian', 'Started']) {
+      await rows.getByText(name, { exact: true }).waitFor()
+    }
+    await more.press('Enter')
+    house.hub().crash('com.athom.hue', 'Error: second')
+    await rows.getByText('Error: second').waitFor()
+    expect(await rows.count()).toBe(2)
   })
 
   const failure = (page: Page, label: string) => page.locator('.list .badge.bad').getByText(label, { exact: true })
   /** The list, and the failures among the activity. */
   async function look(page: Page, name: string, label: string): Promise<void> {
-    const row = page.getByRole('row').filter({ hasText: name })
+    const row = rowWith(page, name)
     await row.locator('.message').getByText(label).waitFor()
     await page.getByRole('link', { name: 'Activity' }).click()
     await page.getByRole('button', { name: 'Failures' }).click()
@@ -119,7 +144,7 @@ describe.runIf(canBrowse)('the activity', () => {
   test('has a failure where the guardian gave up, and so has the list', async () => {
     const guard = { watch: ['com.athom.hue'], backoff: '1s', backoff_max: '1s', max_restarts: 1 }
     const { house, page } = await start('', { config: { guard } })
-    const row = page.getByRole('row').filter({ hasText: 'Lumen Lights' })
+    const row = rowWith(page, 'Lumen Lights')
     house.hub().crash('com.athom.hue', 'Error: first')
     await row.getByText('Error: first').waitFor()
     await row.getByText('Running').waitFor()
@@ -135,7 +160,7 @@ describe.runIf(canBrowse)('the activity', () => {
   test('has a failure where an update is bad, and so has the list, until there is another version', async () => {
     const guard = { watch: ['com.athom.hue'], backoff: '1s', backoff_max: '1s' }
     const { house, page } = await start('', { config: { guard } })
-    const row = page.getByRole('row').filter({ hasText: 'Lumen Lights' })
+    const row = rowWith(page, 'Lumen Lights')
     await row.getByText('Running').waitFor()
     house.hub().change('com.athom.hue', { version: '8.0.0' })
     await row.getByText('8.0.0').waitFor()
@@ -156,7 +181,7 @@ describe.runIf(canBrowse)('the activity', () => {
       updates: { policy: 'window', window: { start: '* * * * *', length: '1h' }, backup: true },
     }
     const { house, page } = await start('', { config })
-    const row = page.getByRole('row').filter({ hasText: 'Heat Pump' })
+    const row = rowWith(page, 'Heat Pump')
     await look(page, 'Heat Pump', 'Update failed')
     house.hub().change('net.lindqvist.heatpump', { version: '2.5.0' })
     await row.getByText('Update failed').waitFor({ state: 'detached' })

@@ -1,9 +1,9 @@
 import type { Page } from 'playwright-core'
-import { afterAll, afterEach, describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import { ownerOf } from '../../src/cluster/fleet.ts'
 import { freePort } from '../support/ports.ts'
 import { canBrowse, quit, visit } from './support/browser.ts'
-import { House } from './support/house.ts'
+import { type House, rowWith, startHouse } from './support/house.ts'
 
 afterAll(quit)
 
@@ -15,16 +15,10 @@ const OTHERS = of('shard-2')
 const [hub = ''] = OWN
 const [other = ''] = OTHERS
 
-let house: House | undefined
-afterEach(async () => {
-  await house?.[Symbol.asyncDispose]()
-  house = undefined
-})
-
 /** The first of two members; the other one is not running. */
 async function start(): Promise<House> {
   const hubs = Object.fromEntries([...OWN, ...OTHERS].map((name) => [name, {}]))
-  house = await House.start({ hubs, config: { fleet: { shard: '1/2' } } })
+  const house = await startHouse({ hubs, config: { fleet: { shard: '1/2' } } })
   return house
 }
 
@@ -78,18 +72,11 @@ describe.runIf(canBrowse)('the page of a member of a fleet', () => {
     }
     expect(await rowOf(page, 'Hubs of other members', hub).count()).toBe(0)
     await page.goto(`${url}#/`)
-    await page
-      .getByRole('row')
-      .filter({ hasText: new RegExp(`^${hub}`) })
+    await rowWith(page, new RegExp(`^${hub}`))
       .first()
       .waitFor()
     for (const name of OTHERS) {
-      expect(
-        await page
-          .getByRole('row')
-          .filter({ hasText: new RegExp(`^${name}`) })
-          .count(),
-      ).toBe(0)
+      expect(await rowWith(page, new RegExp(`^${name}`)).count()).toBe(0)
     }
   })
 
@@ -101,7 +88,7 @@ describe.runIf(canBrowse)('the page of a member of a fleet', () => {
 
   test('says why it has no apps where all hubs belong to others, and leads to the members', async () => {
     const hubs = Object.fromEntries(OTHERS.map((name) => [name, {}]))
-    house = await House.start({ hubs, config: { fleet: { shard: '1/2' } } })
+    const house = await startHouse({ hubs, config: { fleet: { shard: '1/2' } } })
     const page = await visit(house.page)
     await page.getByText('No hub is assigned to this fleet member.').waitFor()
     await page.getByRole('link', { name: 'Members of the fleet, and their hubs' }).click()
@@ -109,7 +96,7 @@ describe.runIf(canBrowse)('the page of a member of a fleet', () => {
   })
 
   test('is the only one that shows a fleet', async () => {
-    house = await House.start()
+    const house = await startHouse()
     const page = await visit(house.page, { hash: '#/bridge' })
     await page.getByRole('region', { name: 'Hub home' }).waitFor()
     expect(await fleetOf(page).count()).toBe(0)

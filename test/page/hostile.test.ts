@@ -1,26 +1,15 @@
 /** What a hub, an app or another page may try: nothing of it runs, and nothing of it is shown as anything but text. */
 import { connect } from 'node:net'
 import type { Page } from 'playwright-core'
-import { afterAll, afterEach, describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import { until } from '../support/until.ts'
 import { canBrowse, expectAccessible, profile, quit, visit } from './support/browser.ts'
-import { House, type HouseOptions } from './support/house.ts'
+import { House, rowWith, startHouse } from './support/house.ts'
 
 const SCRIPT = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>'
 const PASSWORD = 'a password for tests'
 
 afterAll(quit)
-
-let house: House | undefined
-afterEach(async () => {
-  await house?.[Symbol.asyncDispose]()
-  house = undefined
-})
-
-async function start(options?: HouseOptions): Promise<House> {
-  house = await House.start(options)
-  return house
-}
 
 /** Nothing ran, and nothing became an element. */
 async function expectOnlyText(page: Page): Promise<void> {
@@ -43,7 +32,7 @@ describe.runIf(canBrowse)('text from outside stays text', () => {
   }
 
   test('in the list, on the page of an app, in its settings and its record', async () => {
-    const { page: url } = await start({ hubs: { home: { apps: [app] } } })
+    const { page: url } = await startHouse({ hubs: { home: { apps: [app] } } })
     const page = await visit(url)
     await page.getByText(`${SCRIPT} Name`).first().waitFor()
     await page.getByText(`Error: ${SCRIPT}`).first().waitFor()
@@ -59,7 +48,7 @@ describe.runIf(canBrowse)('text from outside stays text', () => {
   })
 
   test('in crash messages, events and errors of the hub', async () => {
-    const house = await start()
+    const house = await startHouse()
     const page = await visit(house.page, { hash: '#/activity' })
     await page.getByRole('heading', { name: 'Activity' }).waitFor()
     house.hub().crash('com.athom.hue', `Error: ${SCRIPT}`)
@@ -80,7 +69,7 @@ describe.runIf(canBrowse)('text from outside stays text', () => {
   })
 
   test('in the address', async () => {
-    const { page: url } = await start()
+    const { page: url } = await startHouse()
     const page = await visit(url, { hash: `#/app/home/${encodeURIComponent(SCRIPT)}` })
     await page.getByText(/There is no app <img/).waitFor()
     await expectOnlyText(page)
@@ -89,7 +78,7 @@ describe.runIf(canBrowse)('text from outside stays text', () => {
 
 describe.runIf(canBrowse)('who is not to see the page', () => {
   test('is asked for the password, is told when it is wrong, and must wait after some tries', async () => {
-    const { url } = await start({ config: { http: { password: PASSWORD } } })
+    const { url } = await startHouse({ config: { http: { password: PASSWORD } } })
     const context = await profile()
     const page = await visit(url, {}, context)
     const tryIt = async (password: string) => {
@@ -117,10 +106,10 @@ describe.runIf(canBrowse)('who is not to see the page', () => {
   })
 
   test('may look on this machine, and hears how to do more: by the printed address, which does not stay', async () => {
-    const house = await start()
+    const house = await startHouse()
     const context = await profile()
     const page = await visit(house.url, {}, context)
-    const row = page.getByRole('row').filter({ hasText: 'Lumen Lights' })
+    const row = rowWith(page, 'Lumen Lights')
     await row.getByText('Running').waitFor()
     await page.getByText(/open the address that hub2mqtt printed.* or that hub2mqtt open prints/).waitFor()
     await row.getByRole('button', { name: /You have read-only access/ }).waitFor()
@@ -144,7 +133,7 @@ describe.runIf(canBrowse)('who is not to see the page', () => {
   })
 
   test('gets nothing of the API from a page of another origin', async () => {
-    const house = await start()
+    const house = await startHouse()
     const other = await House.start({
       hubs: {},
       config: { hubs: { away: { url: house.hub().url, api_key: 'key-of-the-house' } } },
@@ -171,7 +160,7 @@ describe.runIf(canBrowse)('who is not to see the page', () => {
   })
 
   test('gets nothing under a name that leads to this machine', async () => {
-    const { port } = await start()
+    const { port } = await startHouse()
     for (const path of ['/', '/api/session', '/api/live']) {
       expect(await statusOf(port, path, { host: `rebound.example:${port}` })).toBe(421)
     }

@@ -1,18 +1,12 @@
 /** The list of apps at all sizes: its end is reached, its lines are as high as it counts with, and names have room. */
 import type { Locator, Page } from 'playwright-core'
-import { afterAll, afterEach, describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import type { AppSeed } from '../../src/emulator/records.ts'
 import { until } from '../support/until.ts'
 import { canBrowse, overflow, quit, visit } from './support/browser.ts'
-import { House } from './support/house.ts'
+import { rowWith, startHouse } from './support/house.ts'
 
 afterAll(quit)
-
-let house: House | undefined
-afterEach(async () => {
-  await house?.[Symbol.asyncDispose]()
-  house = undefined
-})
 
 const SIZES = [
   { width: 390, height: 844 },
@@ -26,7 +20,6 @@ const WIDTHS = [
   1280, 1440, 1920, 2560,
 ]
 
-const row = (page: Page, name: string) => page.getByRole('row').filter({ hasText: name })
 /** Waits until a line is drawn within the screen; does not scroll to it, unless `before` each look something does. */
 const expectInView = (page: Page, line: Locator, before = async () => {}) =>
   until(`${line} in view`, async () => {
@@ -151,7 +144,7 @@ describe.runIf(canBrowse)('the list of apps at all sizes', () => {
   test.for(SIZES)(
     'shows the last of 200 apps at $width × $height: scrolled, by the End key, filtered',
     async (size) => {
-      house = await House.start({ hubs: { home: { apps: mixed(200) } } })
+      const house = await startHouse({ hubs: { home: { apps: mixed(200) } } })
       await expectEnds(await visit(house.url, size), 200)
     },
   )
@@ -160,26 +153,26 @@ describe.runIf(canBrowse)('the list of apps at all sizes', () => {
     'shows the last of 1,000 apps at $width × $height',
     { timeout: 180_000 },
     async (size) => {
-      house = await House.start({ hubs: { home: { apps: mixed(1000) } } })
+      const house = await startHouse({ hubs: { home: { apps: mixed(1000) } } })
       await expectEnds(await visit(house.url, size), 1000)
     },
   )
 
   async function expectEnds(page: Page, count: number): Promise<void> {
     const nameOf = (fromEnd: number) => `App ${1000 + count + fromEnd}`
-    const last = row(page, nameOf(-1))
-    await row(page, 'App 1000').waitFor()
+    const last = rowWith(page, nameOf(-1))
+    await rowWith(page, 'App 1000').waitFor()
     expect(await page.evaluate<number>(SCROLL)).toBeGreaterThan(0.6)
     await expectInView(page, last)
     await page.keyboard.press('Home')
-    await expectInView(page, row(page, 'App 1000'))
+    await expectInView(page, rowWith(page, 'App 1000'))
     await page.keyboard.press('End')
     await expectInView(page, last)
     for (const [name, { share, fromEnd }] of Object.entries(FILTERED)) {
       await page.getByRole('button', { name: new RegExp(`^${name}`) }).click()
       await listed(page, count * share)
       await page.keyboard.press('End')
-      await expectInView(page, row(page, nameOf(fromEnd)))
+      await expectInView(page, rowWith(page, nameOf(fromEnd)))
     }
     for (const [words, found] of [
       [nameOf(-1).slice(0, -1), 10],
@@ -195,16 +188,16 @@ describe.runIf(canBrowse)('the list of apps at all sizes', () => {
   }
 
   test('leads to the end when the screen was turned', async () => {
-    house = await House.start({ hubs: { home: { apps: mixed(200) } } })
+    const house = await startHouse({ hubs: { home: { apps: mixed(200) } } })
     const page = await visit(house.url, { width: 1024, height: 768 })
-    await row(page, 'App 1000').waitFor()
+    await rowWith(page, 'App 1000').waitFor()
     for (const size of [
       { width: 390, height: 844 },
       { width: 1024, height: 768 },
     ]) {
       await page.setViewportSize(size)
       // On a busy machine the browser goes to the end of the list as it was before it was turned.
-      await expectInView(page, row(page, 'App 1199'), () => page.keyboard.press('End'))
+      await expectInView(page, rowWith(page, 'App 1199'), () => page.keyboard.press('End'))
     }
   })
 
@@ -215,7 +208,7 @@ describe.runIf(canBrowse)('the list of apps at all sizes', () => {
   ]
   test.for(NAMED)('gives the names of $count apps room at $widths.length widths', async ({ count, widths }) => {
     const half = count / 2
-    house = await House.start({
+    const house = await startHouse({
       hubs: { home: { apps: verbose(half, 'home') }, cabin: { apps: verbose(half, 'cabin') } },
       config: { guard: { watch: ['*'], backoff: '10m', backoff_max: '10m' } },
     })

@@ -1,26 +1,15 @@
-import { afterAll, afterEach, describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import { BridgeProcess } from '../support/bridge-process.ts'
 import { freePort } from '../support/ports.ts'
 import { canBrowse, quit, visit } from './support/browser.ts'
-import { House, type HouseOptions } from './support/house.ts'
+import { rowWith, startHouse } from './support/house.ts'
 import { prefixProxy } from './support/prefix-proxy.ts'
 
 afterAll(quit)
 
-let house: House | undefined
-afterEach(async () => {
-  await house?.[Symbol.asyncDispose]()
-  house = undefined
-})
-
-async function start(options?: HouseOptions): Promise<House> {
-  house = await House.start(options)
-  return house
-}
-
 describe.runIf(canBrowse)('the live channel', () => {
   test('says when what is shown is out of date, and comes back by itself', async () => {
-    const house = await start()
+    const house = await startHouse()
     const page = await visit(house.page)
     await page.getByText('Live', { exact: true }).waitFor()
     await house.daemon.stop()
@@ -28,18 +17,18 @@ describe.runIf(canBrowse)('the live channel', () => {
       .getByRole('alert')
       .getByText(/may be out of date/)
       .waitFor()
-    const row = page.getByRole('row').filter({ hasText: 'Lumen Lights' })
+    const row = rowWith(page, 'Lumen Lights')
     await row.getByRole('button', { name: /There is no connection/ }).waitFor()
     house.hub().uninstall('com.parkstreet.weather')
     await house.start()
     await page.getByText('Live', { exact: true }).waitFor()
-    await page.getByRole('row').filter({ hasText: 'Backyard Weather' }).waitFor({ state: 'detached' })
+    await rowWith(page, 'Backyard Weather').waitFor({ state: 'detached' })
     await row.getByText('Running').waitFor()
     expect(await page.getByRole('alert').count()).toBe(0)
   })
 
   test('says when the broker is away', async () => {
-    const house = await start()
+    const house = await startHouse()
     const page = await visit(house.page, { hash: '#/bridge' })
     await page.getByRole('region', { name: 'MQTT broker' }).getByText('connected').waitFor()
     await house.broker.stop()
@@ -50,7 +39,7 @@ describe.runIf(canBrowse)('the live channel', () => {
   })
 
   test('says when another bridge is active', async () => {
-    const house = await start()
+    const house = await startHouse()
     const port = await freePort()
     await using second = new BridgeProcess({
       env: {
@@ -66,10 +55,10 @@ describe.runIf(canBrowse)('the live channel', () => {
   })
 
   test('works below the prefix of a reverse proxy', async () => {
-    const house = await start()
+    const house = await startHouse()
     await using proxy = await prefixProxy(house.port, '/home/hub2mqtt/')
     const page = await visit(`http://127.0.0.1:${proxy.port}/home/hub2mqtt/${new URL(house.page).search}`)
-    await page.getByRole('row').filter({ hasText: 'Lumen Lights' }).getByText('Running').waitFor()
+    await rowWith(page, 'Lumen Lights').getByText('Running').waitFor()
     await page.getByRole('button', { name: 'Restart Lumen Lights' }).click()
     await page
       .getByText(/Restart: done in/)

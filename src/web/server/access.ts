@@ -1,13 +1,13 @@
 /** Who may do what: by a session, a token or the login of a proxy, and what is open to programs on this machine. */
 import type { IncomingMessage } from 'node:http'
+import { Bucket } from '../../base/bucket.ts'
 import type { Clock } from '../../base/clock.ts'
 import { isLoopback } from '../../base/hosts.ts'
 import { isPassword, sameSecret } from '../../base/secrets.ts'
 import type { Config } from '../../config/options.ts'
 import type { Access, Session } from './api/protocol.ts'
-import { LoginLimit } from './login-limit.ts'
 import { hasBody, type Reply, refuse, refuseFor } from './reply.ts'
-import { originOf, type Sender, senderOf } from './sender.ts'
+import { networkOf, originOf, type Sender, senderOf } from './sender.ts'
 import { SESSION_MS, Sessions } from './sessions.ts'
 
 export interface Caller {
@@ -95,7 +95,7 @@ export class AccessControl {
     }
     const { access } = this.callerOf(request, sender)
     const isWrong = access === null && bearerOf(request) !== undefined
-    const waitMs = isWrong ? this.#wrongToken(sender) : 0
+    const waitMs = isWrong ? this.#tokenTries.take(sender.address) : 0
     if (waitMs > 0) return tooMany(waitMs)
     const isClosed = access === null && !this.isOpen
     if (isClosed && !(isWrong && this.loginBy === 'token')) return refuse(403, 'no_password', NO_PASSWORD)
@@ -125,15 +125,10 @@ export class AccessControl {
     return this.loginBy === 'token' && sameSecret(given, this.#startToken())
   }
 
-  /** Counts a wrong token. Returns 0, or for how many milliseconds further ones are refused. */
-  #wrongToken(sender: Sender): number {
-    return this.#tokenTries.take(sender.address)
-  }
-
   /** A login with the start-up token, which is good whatever was tried before. */
   enter(token: string, sender: Sender): Login {
     if (this.#isStartToken(token)) return this.#open(sender)
-    const waitMs = this.#wrongToken(sender)
+    const waitMs = this.#tokenTries.take(sender.address)
     return waitMs > 0 ? { waitMs } : undefined
   }
 
@@ -201,4 +196,43 @@ const isPlain = (request: IncomingMessage): boolean =>
 /** The token of a request; other kinds of `Authorization` are for proxies before us. */
 function bearerOf({ headers: { authorization = '' } }: IncomingMessage): string | undefined {
   return /^bearer(?: |$)/i.test(authorization) ? authorization.slice('bearer'.length).trim() : undefined
+}
+
+const OF_ONE = { most: 5, everyMs: 30_000 }
+const OF_ALL = { most: 30, everyMs: 2_000 }
+/** These are for addresses that have not failed: many that try wrong ones must not keep all others out. */
+const FOR_OTHERS = 10
+const MAX_ADDRESSES = 1000
+
+export class LoginLimit {
+  readonly #clock: Clock
+  /** Of networks that have tried, and not known it since; the longest unused first. */
+  readonly #buckets = new Map<string, Bucket>()
+  readonly #all: Bucket
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+    this.#all = new Bucket(clock, OF_ALL)
+  }
+
+  /** Counts an attempt and returns 0, or returns the milliseconds until the next attempt is allowed. */
+  take(address: string): number {
+    const key = networkOf(address)
+    const known = this.#buckets.get(key)
+    const own = known ?? new Bucket(this.#clock, OF_ONE)
+    const wait = Math.max(own.wait(), this.#all.wait(known && FOR_OTHERS))
+    if (wait > 0) return wait
+    this.#buckets.delete(key)
+    this.#buckets.set(key, own)
+    for (const oldest of this.#buckets.keys()) if (this.#buckets.size > MAX_ADDRESSES) this.#buckets.delete(oldest)
+    own.take()
+    this.#all.take()
+    return 0
+  }
+
+  /** Gives back the tries of an address that knew it. */
+  forgive(address: string): void {
+    this.#buckets.delete(networkOf(address))
+    this.#all.putBack()
+  }
 }

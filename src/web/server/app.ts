@@ -4,6 +4,7 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { getRequestListener, type HttpBindings, RequestError } from '@hono/node-server'
+import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import { type Context, Hono, type MiddlewareHandler } from 'hono'
 import { bodyLimit } from 'hono/body-limit'
 import { methodNotAllowed } from 'hono/method-not-allowed'
@@ -12,7 +13,7 @@ import { ANOTHER_TOKEN, isJson, NO_PASSWORD, tooMany } from './access.ts'
 import { type AppContext, ROUTES, type Route } from './api/routes.ts'
 import { GET_ONLY, headersOf, isGet, pathOf, Refusal, type Reply, refuse, text } from './reply.ts'
 import type { Sender } from './sender.ts'
-import { closeIfUnread, failed } from './server.ts'
+import { failed, send } from './server.ts'
 
 /** The payload of a command, and a little more: the command itself says what is too much. */
 const MAX_BODY_BYTES = MAX_PAYLOAD_BYTES + 1024
@@ -39,7 +40,6 @@ export function siteListener(context: AppContext): Listener {
   app.use(async (c, next) => {
     c.set('sender', context.access.senderOf(c.env.incoming))
     await next()
-    closeIfUnread(c.env.incoming, c.env.outgoing)
   })
   app.use('/api/*', methodNotAllowed({ app, onMethodNotAllowed: (_, methods) => written(notAllowed(methods)) }))
   for (const route of ROUTES) {
@@ -47,18 +47,27 @@ export function siteListener(context: AppContext): Listener {
   }
   app.all('/api/*', () => written(refuse(404, 'unknown_path', 'There is no such path.')))
   app.all('*', async (c) => written(await pageReply(context, c.env.incoming, c.get('sender'))))
-  const { fetch } = app
-  return getRequestListener((request, env) => fetch(request, env), {
-    hostname: 'localhost',
-    errorHandler: (error) =>
-      written(error instanceof RequestError ? text(400, 'this request cannot be read') : failed(error, context.log)),
-    autoCleanupIncoming: false,
-  })
+  const errorHandler = (error: unknown) =>
+    written(error instanceof RequestError ? text(400, 'this request cannot be read') : failed(error, context.log))
+  return (incoming, outgoing) => {
+    // The adapter would write an error to the console, and its message to the client.
+    const answer = async (request: Request) => {
+      send(incoming, outgoing, await replyOf(await app.fetch(request, { incoming, outgoing })))
+      return RESPONSE_ALREADY_SENT
+    }
+    const options = { hostname: 'localhost', errorHandler, autoCleanupIncoming: false }
+    return getRequestListener(answer, options)(incoming, outgoing)
+  }
 }
 
 function written(reply: Reply): Response {
   const body = typeof reply.body === 'string' ? reply.body : new Uint8Array(reply.body)
   return new Response(reply.status === 204 ? null : body, { status: reply.status, headers: headersOf(reply) })
+}
+
+async function replyOf(response: Response): Promise<Reply> {
+  const body = Buffer.from(await response.arrayBuffer())
+  return { status: response.status, headers: Object.fromEntries(response.headers), body }
 }
 
 function notAllowed(methods: string[]): Reply {

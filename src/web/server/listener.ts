@@ -1,7 +1,8 @@
 /** Opens the listener for the page, its API, health and metrics. The bridge does its work without it, too. */
+import * as v from 'valibot'
 import { fromHere } from '../../base/hosts.ts'
 import { addressWith, startToken, tokenFileOf } from '../../config/start-token.ts'
-import type { HealthReport } from '../../contract/schemas.ts'
+import { type HealthReport, LOG_LEVEL } from '../../contract/schemas.ts'
 import type { Log } from '../../observability/log.ts'
 import type { Metrics } from '../../observability/metrics.ts'
 import { AccessControl } from './access.ts'
@@ -85,6 +86,7 @@ async function openPage(options: ListenerOptions, httpLog: AppContext['log']) {
     discoveryPrefix: live.value.discovery.prefix,
     retained: () => [...bridge.retained()].map(([topic, payload]) => [topic, clean(payload)]),
     refusals: () => hubs.refusals(),
+    logLevel: () => v.parse(LOG_LEVEL, log.level),
     fleet: fleet && (() => fleet.status()),
     clock,
   })

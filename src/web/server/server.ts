@@ -4,10 +4,10 @@
  */
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { setTimeout } from 'node:timers/promises'
 import { inUrl, mayAsk } from '../../base/hosts.ts'
-import { boundConnections } from './connection-limit.ts'
 import { GET_ONLY, hasBody, headersOf, isGet, pathOf, type Reply, text } from './reply.ts'
 
 /** Path → answer. A rejection becomes a 500 without details. */
@@ -149,15 +149,11 @@ async function route(
   return undefined
 }
 
-function send(request: IncomingMessage, response: ServerResponse, reply: Reply): void {
-  closeIfUnread(request, response)
+export function send(request: IncomingMessage, response: ServerResponse, reply: Reply): void {
+  // A body that was not read is not read to its end: the connection ends instead.
+  if (hasBody(request) && !request.readableEnded) response.setHeader('connection', 'close')
   response.writeHead(reply.status, headersOf(reply))
   response.end(request.method === 'HEAD' ? undefined : reply.body)
-}
-
-/** A body that was not read is not read to its end: the connection ends instead. */
-export function closeIfUnread(request: IncomingMessage, response: ServerResponse): void {
-  if (hasBody(request) && !request.readableEnded) response.setHeader('connection', 'close')
 }
 
 /** The answer where something failed: the details are for the log only. */
@@ -181,4 +177,31 @@ async function close(server: Server, unanswered: ReadonlySet<ServerResponse>, ha
   await Promise.race([sent, setTimeout(SENDING_MS, undefined, { ref: false })])
   server.closeAllConnections()
   await closed
+}
+
+/** Keeps at most `most` connections. */
+function boundConnections(server: Server, most: number): void {
+  /** Without a question under way, the longest idle first. */
+  const idle = new Set<Socket>()
+  const busy = new Set<Socket>()
+  const forget = (socket: Socket) => idle.delete(socket) || busy.delete(socket)
+  server.on('connection', (socket: Socket) => {
+    idle.add(socket)
+    socket.once('close', () => forget(socket))
+    if (idle.size + busy.size <= most) return
+    // The new one is idle too: where it is the only one, the one that has been answered for longest ends.
+    const [longest] = idle.size > 1 ? idle : busy
+    if (longest === undefined) return
+    forget(longest)
+    longest.destroy()
+  })
+  // Who takes it over bounds it.
+  server.on('upgrade', ({ socket }) => forget(socket))
+  server.on('request', ({ socket }, response) => {
+    idle.delete(socket)
+    busy.add(socket)
+    response.once('close', () => {
+      if (busy.delete(socket) && !socket.destroyed) idle.add(socket)
+    })
+  })
 }

@@ -2,13 +2,16 @@
 import { mkdtempDisposable, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Page } from 'playwright-core'
 import * as v from 'valibot'
+import { onTestFinished } from 'vitest'
 import { EmulatedHub, type EmulatedHubOptions } from '../../../src/emulator/hub.ts'
 import { SESSION } from '../../../src/web/server/api/protocol.ts'
 import { BridgeProcess } from '../../support/bridge-process.ts'
 import { Mosquitto } from '../../support/brokers.ts'
 import { freePort } from '../../support/ports.ts'
 import { until } from '../../support/until.ts'
+import { type View, visit } from './browser.ts'
 
 const KEY = 'key-of-the-house'
 
@@ -122,6 +125,25 @@ export class House implements AsyncDisposable {
     await this.#open.disposeAsync()
   }
 }
+
+/** A house that ends with the test. */
+export async function startHouse(options?: HouseOptions): Promise<House> {
+  const house = await House.start(options)
+  onTestFinished(() => house[Symbol.asyncDispose]())
+  return house
+}
+
+/** The same, and a page that shows it. */
+export async function show(options?: HouseOptions, view?: View): Promise<{ house: House; page: Page }> {
+  const house = await startHouse(options)
+  return { house, page: await visit(house.page, view) }
+}
+
+/** Rows of tables that have this text. */
+export const rowWith = (page: Page, text: string | RegExp) => page.getByRole('row').filter({ hasText: text })
+
+/** What the hub was asked under a path. */
+export const asked = (at: House, path: string) => at.hub().requests.filter((request) => request.path.includes(path))
 
 interface Inner {
   readonly config: string

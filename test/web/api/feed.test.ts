@@ -1,5 +1,6 @@
 import * as v from 'valibot'
 import { describe, expect, it } from 'vitest'
+import type { LogLevel } from '../../../src/contract/log-levels.ts'
 import { createTopics } from '../../../src/contract/topics.ts'
 import { type AppPatch, patchApp } from '../../../src/hub/app.ts'
 import type { AppsListener } from '../../../src/hub/app-manager.ts'
@@ -25,7 +26,10 @@ const FLEET: FleetStatus = {
 
 function openFeed({ fleet }: { readonly fleet?: () => FleetStatus } = {}) {
   const clock = new FakeClock()
-  const world: { refusals: Refusals } = { refusals: { home: { uninstall: 'It is off.' } } }
+  const world: { refusals: Refusals; level: LogLevel } = {
+    refusals: { home: { uninstall: 'It is off.' } },
+    level: 'info',
+  }
   const retained = new Map<string, string>()
   let rendered = 0
   const render = () => {
@@ -33,7 +37,8 @@ function openFeed({ fleet }: { readonly fleet?: () => FleetStatus } = {}) {
     return retained
   }
   const refusals = () => world.refusals
-  const feed = new Feed({ topics, discoveryPrefix: 'b/discovery', retained: render, refusals, fleet, clock })
+  const logLevel = () => world.level
+  const feed = new Feed({ topics, discoveryPrefix: 'b/discovery', retained: render, refusals, logLevel, fleet, clock })
   /** As the bridge does. */
   const hold = (topic: string, payload: string | null) => {
     if (payload === null) retained.delete(topic)
@@ -124,14 +129,22 @@ describe('the feed', () => {
     expect(clock.waits).toHaveLength(waits)
   })
 
-  it('tells other refusals within five seconds', async () => {
-    const { follow, world, clock } = openFeed()
+  it('tells other refusals and another log level within five seconds', async () => {
+    const { follow, world, snapshot, clock } = openFeed()
+    expect(snapshot().log_level).toBe('info')
     const { frames } = follow()
     world.refusals = { home: {} }
     await clock.advance(5_000)
-    expect(frames).toMatchObject([{ type: 'changes', refusals: { home: {} } }])
+    world.level = 'debug'
     await clock.advance(5_000)
-    expect(frames[1]).toMatchObject({ type: 'alive' })
+    await clock.advance(5_000)
+    expect(frames).toMatchObject([
+      { type: 'changes', refusals: { home: {} } },
+      { type: 'changes', log_level: 'debug' },
+      { type: 'alive' },
+    ])
+    expect(frames[0]).not.toHaveProperty('log_level')
+    expect(frames[1]).not.toHaveProperty('refusals')
   })
 
   it('tells what is known of a fleet, and within five seconds when that changes', async () => {

@@ -1,16 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { hashPassword } from '../../../src/base/secrets.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
-import { fateOf, openDoor } from './door.ts'
+import { credentials, EVERYWHERE, fateOf, full, openDoor, reader, TOKENS } from './door.ts'
 
 const PASSWORD = 'correct horse battery'
-const TOKENS = JSON.stringify({
-  restarter: { token: 'token-that-may-everything', access: 'full' },
-  wallboard: { token: 'token-that-may-only-look', access: 'read' },
-})
-const EVERYWHERE = { HTTP_HOST: '0.0.0.0' }
-const full = { authorization: 'Bearer token-that-may-everything' }
-const reader = { authorization: 'Bearer token-that-may-only-look' }
 const restart = { method: 'POST' } as const
 const RESTART = '/api/commands/home/app/x/restart'
 
@@ -123,7 +116,7 @@ describe('a login', () => {
 
   it('sets a cookie that no script reads and no other site sends', async () => {
     const { ask } = await openDoor({ env })
-    const { headers } = await ask('/api/login', { method: 'POST', ...credentials(PASSWORD) })
+    const { headers } = await ask('/api/login', credentials(PASSWORD))
     expect(headers['set-cookie']).toHaveLength(1)
     expect(headers['set-cookie']?.[0]).toMatch(
       /^hub2mqtt_\d+=[\w-]{43}; Path=\/; Max-Age=604800; HttpOnly; SameSite=Strict$/,
@@ -134,7 +127,7 @@ describe('a login', () => {
     const forwarded = { 'x-forwarded-proto': 'https', 'x-forwarded-for': '10.0.0.9' }
     const cookieOf = async (more: Record<string, string>) => {
       const { ask } = await openDoor({ env: { ...env, ...more } })
-      const { headers } = await ask('/api/login', { method: 'POST', ...credentials(PASSWORD, forwarded) })
+      const { headers } = await ask('/api/login', credentials(PASSWORD, forwarded))
       return headers['set-cookie']?.[0]
     }
     expect(await cookieOf({ HTTP_TRUSTED_PROXIES: '127.0.0.1' })).toMatch(/; Secure$/)
@@ -169,7 +162,7 @@ describe('a login', () => {
     const clock = new FakeClock()
     const { ask } = await openDoor({ env: { ...env, HTTP_TRUSTED_PROXIES: '127.0.0.1' }, clock })
     const attempt = (password: string, from = '10.0.0.9') =>
-      ask('/api/login', { method: 'POST', ...credentials(password, { 'x-forwarded-for': `1.2.3.4, ${from}` }) })
+      ask('/api/login', credentials(password, { 'x-forwarded-for': `1.2.3.4, ${from}` }))
     for (let tries = 0; tries < 5; tries += 1) expect((await attempt('wrong')).status).toBe(401)
     const refused = await attempt(PASSWORD)
     expect(refused).toMatchObject({ status: 429, code: 'tries' })
@@ -181,21 +174,15 @@ describe('a login', () => {
 
   it('is refused after thirty wrong ones of all together', async () => {
     const { ask } = await openDoor({ env: { ...env, HTTP_TRUSTED_PROXIES: '127.0.0.1' } })
-    const attempt = (from: number) =>
-      ask('/api/login', { method: 'POST', ...credentials('wrong', { 'x-forwarded-for': `10.0.1.${from}` }) })
+    const attempt = (from: number) => ask('/api/login', credentials('wrong', { 'x-forwarded-for': `10.0.1.${from}` }))
     for (let from = 0; from < 30; from += 1) expect((await attempt(from)).status).toBe(401)
     expect((await attempt(99)).status).toBe(429)
   })
 
   it.each(['', '{', '[]', '{"password":7}', '{"password":"x","more":1}'])('wants a password: %s', async (body) => {
     const { ask } = await openDoor({ env })
-    expect((await ask('/api/login', { ...credentials(''), method: 'POST', body })).status).toBe(400)
+    expect((await ask('/api/login', { ...credentials(''), body })).status).toBe(400)
   })
-})
-
-const credentials = (password: string, headers: Record<string, string> = {}) => ({
-  headers: { 'content-type': 'application/json', ...headers },
-  body: JSON.stringify({ password }),
 })
 
 describe('a page of another origin', () => {

@@ -1,18 +1,9 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
-import { describe, expect, it } from 'vitest'
-import { openDoor, owner } from './door.ts'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { full, openDoor, owner, rawAnswer, TOKENS } from './door.ts'
 
 const JSON_TYPE = { 'content-type': 'application/json' }
-/** What a client reads until the listener hangs up. */
-async function rawAnswer(port: number, request: string): Promise<string> {
-  const socket = connect(port, '127.0.0.1').on('error', () => undefined)
-  socket.write(request)
-  let answer = ''
-  for await (const chunk of socket) answer += String(chunk)
-  return answer
-}
-
 const send = (body: string) => ({ method: 'POST', headers: JSON_TYPE, body })
 
 describe('the API', () => {
@@ -104,6 +95,16 @@ describe('the API', () => {
     expect(warnings).toHaveLength(1)
   })
 
+  it('answers 500 without details where an answer cannot be written, and warns in the log alone', async () => {
+    const printed: unknown[] = []
+    vi.spyOn(console, 'error').mockImplementation((text) => void printed.push(text))
+    onTestFinished(() => void vi.restoreAllMocks())
+    const { ask, warnings } = await openDoor({ reply: { status: 200, body: 'x', headers: { 'x-secret': 'a\nb' } } })
+    expect(await ask('/')).toMatchObject({ status: 500, body: 'this could not be answered\n' })
+    expect(warnings).toHaveLength(1)
+    expect(printed).toEqual([])
+  })
+
   it('finds a route by its path as it was sent, neither decoded nor shortened', async () => {
     const { ask, askAsOwner, told } = await openDoor()
     for (const path of ['/%61pi/session', '/x/../api/session', '//api/session', '/api/./session', '/api/session/']) {
@@ -141,13 +142,11 @@ describe('the API', () => {
   })
 
   it('shows the configuration without a secret', async () => {
-    const token = 'token-that-may-everything'
-    const { ask } = await openDoor({
-      env: { HTTP_TOKENS: JSON.stringify({ one: { token, access: 'full' } }), HTTP_PASSWORD: 'page password' },
-    })
-    const { body } = await ask('/api/config', { headers: { authorization: `Bearer ${token}` } })
+    const { ask } = await openDoor({ env: { HTTP_TOKENS: TOKENS, HTTP_PASSWORD: 'page password' } })
+    const { body } = await ask('/api/config', { headers: full })
     expect(body).toContain('api_key: ')
-    for (const secret of [token, 'page password', 'key-of-the-hub']) expect(body).not.toContain(secret)
+    for (const secret of ['token-that-may-everything', 'page password', 'key-of-the-hub'])
+      expect(body).not.toContain(secret)
   })
 
   it('hands out its own description', async () => {

@@ -1,6 +1,7 @@
 /** The listener with the page and its API, before a bridge that only writes down what it is told: no hub, no broker. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { type IncomingHttpHeaders, request } from 'node:http'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { onTestFinished } from 'vitest'
@@ -19,7 +20,7 @@ import { Icons } from '../../../src/web/server/api/icons.ts'
 import { siteOf } from '../../../src/web/server/listener.ts'
 import { LiveChannel } from '../../../src/web/server/live.ts'
 import { Page } from '../../../src/web/server/page.ts'
-import { json } from '../../../src/web/server/reply.ts'
+import { json, type Reply } from '../../../src/web/server/reply.ts'
 import { listen } from '../../../src/web/server/server.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { ownerOf } from '../../support/start-token.ts'
@@ -27,6 +28,35 @@ import { ownerOf } from '../../support/start-token.ts'
 export const START_TOKEN = 'start-token-of-the-door-with-43-characters-'
 /** What a request with the start-up token brings. */
 export const owner = ownerOf(addressWith('http://localhost/', START_TOKEN))
+
+/** Tokens of the configuration, and what requests with them bring. */
+export const TOKENS = JSON.stringify({
+  restarter: { token: 'token-that-may-everything', access: 'full' },
+  wallboard: { token: 'token-that-may-only-look', access: 'read' },
+})
+export const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
+export const full = bearer('token-that-may-everything')
+export const reader = bearer('token-that-may-only-look')
+export const EVERYWHERE = { HTTP_HOST: '0.0.0.0' }
+
+/** A login as the page sends it. */
+export const credentials = (password: string, headers: Readonly<Record<string, string>> = {}) => ({
+  method: 'POST',
+  headers: { 'content-type': 'application/json', ...headers },
+  body: JSON.stringify({ password }),
+})
+
+/** What an answer sets, as a browser sends it back. */
+export const cookieOf = ({ headers }: Pick<Answered, 'headers'>) => headers['set-cookie']?.[0]?.split(';')[0] ?? ''
+
+/** What a client reads until the listener hangs up. */
+export async function rawAnswer(port: number, text: string): Promise<string> {
+  const socket = connect(port, '127.0.0.1').on('error', () => undefined)
+  socket.write(text)
+  let answer = ''
+  for await (const chunk of socket) answer += String(chunk)
+  return answer
+}
 
 export interface DoorOptions {
   /** Configuration as environment variables, without `HUB2MQTT_`. */
@@ -39,6 +69,8 @@ export interface DoorOptions {
   readonly clean?: (text: string) => string
   /** Files of the built page by their names; default: it is not built. */
   readonly page?: Readonly<Record<string, string>>
+  /** What every path outside of the API is answered instead. */
+  readonly reply?: Reply
 }
 
 export interface Told {
@@ -86,6 +118,7 @@ export async function openDoor({
   commandMs = 0,
   clean = (text) => text,
   page = {},
+  reply,
 }: DoorOptions = {}) {
   const live = { value: loaded(env) }
   const topics = createTopics('b')
@@ -95,6 +128,7 @@ export async function openDoor({
     discoveryPrefix: 'homeassistant',
     retained: () => retained,
     refusals: () => ({ home: {} }),
+    logLevel: () => 'info',
     clock,
   })
   const told: Told[] = []
@@ -124,7 +158,7 @@ export async function openDoor({
     icons: new Icons(new Map(), clock),
     path: null,
     clean,
-    page: new Page(() => Promise.resolve(folder)),
+    page: reply === undefined ? new Page(() => Promise.resolve(folder)) : { answer: async () => reply },
     version: '1.2.3',
     clock,
     log,
@@ -178,12 +212,7 @@ export async function openDoor({
     },
     /** Logs in; resolves to the cookie as a browser sends it. */
     async login(password: string): Promise<string> {
-      const { headers } = await ask('/api/login', {
-        method: 'POST',
-        headers: { origin: `http://${here}`, 'content-type': 'application/json' },
-        body: JSON.stringify({ password }),
-      })
-      return headers['set-cookie']?.[0]?.split(';')[0] ?? ''
+      return cookieOf(await ask('/api/login', credentials(password, { origin: `http://${here}` })))
     },
     webSocket(headers: Readonly<Record<string, string>> = {}, at = here) {
       const socket = new WebSocket(`ws://${at}/api/live`, { headers })

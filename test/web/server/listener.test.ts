@@ -3,6 +3,7 @@ import { connect } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { json } from '../../../src/web/server/reply.ts'
 import { type HttpListener, listen } from '../../../src/web/server/server.ts'
+import { rawAnswer } from './door.ts'
 
 let listener: HttpListener
 
@@ -12,15 +13,7 @@ const start = async (routes: Parameters<typeof listen>[0]['routes'] = { '/one': 
   return listener.url
 }
 
-/** What a client reads until the listener hangs up. */
-async function raw(text: string): Promise<string> {
-  const { hostname, port } = new URL(listener.url)
-  const socket = connect(Number(port), hostname)
-  socket.write(text)
-  let answer = ''
-  for await (const chunk of socket) answer += String(chunk)
-  return answer
-}
+const raw = (text: string) => rawAnswer(Number(new URL(listener.url).port), text)
 
 describe('the HTTP listener', () => {
   it('answers GET, and HEAD the same without a body', async () => {

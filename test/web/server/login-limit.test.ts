@@ -1,10 +1,10 @@
 import { SocketAddress } from 'node:net'
 import { describe, expect, it } from 'vitest'
-import { LoginLimit } from '../../../src/web/server/login-limit.ts'
+import { LoginLimit } from '../../../src/web/server/access.ts'
 import { addressOf, networkOf } from '../../../src/web/server/sender.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { Random } from '../../support/random.ts'
-import { openDoor } from './door.ts'
+import { cookieOf, credentials, openDoor } from './door.ts'
 
 const PASSWORD = 'correct horse battery'
 const env = { HTTP_HOST: '0.0.0.0', HTTP_PASSWORD: PASSWORD, HTTP_TRUSTED_PROXIES: '127.0.0.1' }
@@ -13,18 +13,14 @@ const env = { HTTP_HOST: '0.0.0.0', HTTP_PASSWORD: PASSWORD, HTTP_TRUSTED_PROXIE
 async function openHouse(clock = new FakeClock()) {
   const { ask } = await openDoor({ env, clock })
   const attempt = (password: string, from: string) =>
-    ask('/api/login', {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', 'x-forwarded-for': from },
-      body: JSON.stringify({ password }),
-    })
+    ask('/api/login', credentials(password, { 'x-forwarded-for': from }))
   return { clock, ask, attempt }
 }
 
 describe('forty addresses that go on trying wrong passwords', () => {
   it('keep nobody out for longer than it takes to know them: not the owner, not a session', async () => {
     const { clock, ask, attempt } = await openHouse()
-    const cookie = (await attempt(PASSWORD, '192.0.2.1')).headers['set-cookie']?.[0]?.split(';')[0] ?? ''
+    const cookie = cookieOf(await attempt(PASSWORD, '192.0.2.1'))
     const attack = async () => {
       for (let from = 0; from < 40; from += 1) await attempt('wrong', `10.0.1.${from}`)
     }

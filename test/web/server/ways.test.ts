@@ -5,7 +5,19 @@ import { ROUTES, type Route } from '../../../src/web/server/api/routes.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { nginxPath, startNginx } from '../../support/nginx.ts'
 import { TcpProxy } from '../../support/tcp-proxy.ts'
-import { fateOf, openDoor, owner, START_TOKEN } from './door.ts'
+import {
+  bearer,
+  cookieOf,
+  credentials,
+  EVERYWHERE,
+  fateOf,
+  full,
+  openDoor,
+  owner,
+  reader,
+  START_TOKEN,
+  TOKENS,
+} from './door.ts'
 
 /** What each route takes. A new route is not in it, and fails the first test until somebody has decided. */
 const NEEDS: Readonly<Record<string, Route['access']>> = {
@@ -40,21 +52,13 @@ interface Way {
 }
 
 const PASSWORD = { HTTP_PASSWORD: 'correct horse battery' }
-const TOKENS = {
-  HTTP_TOKENS: JSON.stringify({
-    restarter: { token: 'token-that-may-everything', access: 'full' },
-    wallboard: { token: 'token-that-may-only-look', access: 'read' },
-  }),
-}
-const BEYOND = { HTTP_HOST: '0.0.0.0' }
+const WITH_TOKENS = { HTTP_TOKENS: TOKENS }
 const PROXY = { HTTP_TRUSTED_PROXIES: '127.0.0.1' }
-const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
 const basic = { authorization: `Basic ${Buffer.from('nginx:login').toString('base64')}` }
 
 /** As a browser has it that has opened the printed address. */
 async function entered({ ask, origin }: Door) {
-  const { headers } = await ask(`/?token=${START_TOKEN}`)
-  return { cookie: headers['set-cookie']?.[0]?.split(';')[0] ?? '', origin }
+  return { cookie: cookieOf(await ask(`/?token=${START_TOKEN}`)), origin }
 }
 const loggedIn = async ({ login, origin }: Door) => ({ cookie: await login(PASSWORD.HTTP_PASSWORD), origin })
 
@@ -103,8 +107,8 @@ const WAYS: Readonly<Record<string, Way>> = {
     may: 'none',
     refusal: 401,
   },
-  'beyond this machine': { env: BEYOND, may: 'none', refusal: 403 },
-  'beyond this machine, the start-up token': { env: BEYOND, headers: owner, may: 'none', refusal: 403 },
+  'beyond this machine': { env: EVERYWHERE, may: 'none', refusal: 403 },
+  'beyond this machine, the start-up token': { env: EVERYWHERE, headers: owner, may: 'none', refusal: 403 },
   'with a password, nothing': { env: PASSWORD, may: 'open', refusal: 401 },
   'with a password, the start-up token': { env: PASSWORD, headers: owner, may: 'open', refusal: 401 },
   'with a password, a session': { env: PASSWORD, headers: loggedIn, may: 'full' },
@@ -113,17 +117,17 @@ const WAYS: Readonly<Record<string, Way>> = {
     headers: async (door) => ({ ...(await loggedIn(door)), ...basic }),
     may: 'full',
   },
-  'with tokens, nothing, on this machine': { env: TOKENS, may: 'local', refusal: 401 },
-  'with tokens, the start-up token': { env: TOKENS, headers: owner, may: 'full' },
-  'with tokens, nothing, beyond this machine': { env: { ...TOKENS, ...BEYOND }, may: 'open', refusal: 401 },
+  'with tokens, nothing, on this machine': { env: WITH_TOKENS, may: 'local', refusal: 401 },
+  'with tokens, the start-up token': { env: WITH_TOKENS, headers: owner, may: 'full' },
+  'with tokens, nothing, beyond this machine': { env: { ...WITH_TOKENS, ...EVERYWHERE }, may: 'open', refusal: 401 },
   'a token that may everything': {
-    env: { ...TOKENS, ...BEYOND },
-    headers: bearer('token-that-may-everything'),
+    env: { ...WITH_TOKENS, ...EVERYWHERE },
+    headers: full,
     may: 'full',
   },
   'a token that may only look': {
-    env: { ...TOKENS, ...BEYOND },
-    headers: bearer('token-that-may-only-look'),
+    env: { ...WITH_TOKENS, ...EVERYWHERE },
+    headers: reader,
     may: 'read',
     refusal: 403,
   },
@@ -236,20 +240,15 @@ describe.skipIf(nginxPath === undefined)('nginx as the documentation sets it up'
     await using nginx = await startNginx(block.replace('8099', String(door.port)))
     const origin = `http://127.0.0.1:${nginx.port}`
     const ask: Door['ask'] = (path, asking) => door.ask(`/hub2mqtt${path}`, { ...asking, port: nginx.port })
-    const json = { origin, 'content-type': 'application/json' }
-    const login = (password: string) =>
-      ask('/api/login', { method: 'POST', headers: json, body: JSON.stringify({ password }) })
+    const login = (password: string, headers = {}) => ask('/api/login', credentials(password, { origin, ...headers }))
     expect((await ask('/')).body).toBe('page')
     expect((await ask('/api/state')).status).toBe(401)
-    const { headers } = await login(PASSWORD.HTTP_PASSWORD)
-    const session = { cookie: headers['set-cookie']?.[0]?.split(';')[0] ?? '', origin }
+    const session = { cookie: cookieOf(await login(PASSWORD.HTTP_PASSWORD)), origin }
     const restart = { method: 'POST', headers: session }
     expect((await ask('/api/commands/home/app/x/restart', restart)).status).toBe(200)
     expect(await fateOf(door.webSocket(session, `127.0.0.1:${nginx.port}/hub2mqtt`))).toBe('open')
     // What a browser says of its own address is not passed on: it cannot take the place of another one.
     for (let tries = 0; tries < 5; tries += 1) await login('wrong')
-    const forged = { ...json, 'x-forwarded-for': '192.0.2.77' }
-    const body = JSON.stringify({ password: PASSWORD.HTTP_PASSWORD })
-    expect((await ask('/api/login', { method: 'POST', headers: forged, body })).status).toBe(429)
+    expect((await login(PASSWORD.HTTP_PASSWORD, { 'x-forwarded-for': '192.0.2.77' })).status).toBe(429)
   })
 })

@@ -1,5 +1,6 @@
 /** What the live channel sends: the bridge's retained topics, and what happens. */
 import type { Clock } from '../../../base/clock.ts'
+import type { LogLevel } from '../../../contract/log-levels.ts'
 import type { Topics } from '../../../contract/topics.ts'
 import type { AppManager } from '../../../hub/app-manager.ts'
 import {
@@ -20,13 +21,14 @@ const MAX_RECENT = 500
 /** Characters of all that is kept of what happened; the largest payload of a command fits. */
 const MAX_RECENT_LENGTH = 512 * 1024
 
-export interface FeedOptions {
+interface FeedOptions {
   readonly topics: Topics
   /** First levels of Home Assistant's discovery topics, which may lie below the base topic. */
   readonly discoveryPrefix: string
   /** Renders what the bridge itself retains. Called when a client connects. */
   readonly retained: () => Iterable<LiveMessage>
   readonly refusals: () => Refusals
+  readonly logLevel: () => LogLevel
   /** Gives another object whenever it has changed; default: there is no fleet. */
   readonly fleet?: (() => FleetStatus) | undefined
   readonly clock: Clock
@@ -41,7 +43,7 @@ interface Kept {
 }
 
 /** Gets frames as JSON text. */
-export type Subscriber = (frame: string) => void
+type Subscriber = (frame: string) => void
 
 interface View {
   /** Whether it includes the values of settings. */
@@ -64,10 +66,10 @@ export class Feed {
   #changed = new Set<string>()
   #happened: Kept[] = []
   #refusals = ''
+  #logLevel: LogLevel | undefined
   #fleet: FleetStatus | undefined
-  /** When the last batch went out, and when anything did, in `clock.elapsed()` milliseconds. */
+  /** When the last batch went out, in `clock.elapsed()` milliseconds. */
   #batchAt = Number.NEGATIVE_INFINITY
-  #spokeAt = 0
   #cancelBatch: (() => void) | undefined
   #cancelAlive: () => void = () => {}
 
@@ -151,7 +153,6 @@ export class Feed {
     this.#sendBatch()
     this.#subscribers.set(subscriber, view)
     if (this.#subscribers.size === 1) {
-      this.#spokeAt = this.#options.clock.elapsed()
       this.#shown = this.#render()
       // The snapshot has it.
       this.#news()
@@ -169,7 +170,7 @@ export class Feed {
   /** Everything. What waits is sent before, so that no client gets it twice. */
   snapshot(view = ALL): string {
     this.#sendBatch()
-    const { topics, clock, refusals, fleet } = this.#options
+    const { topics, clock, refusals, logLevel, fleet } = this.#options
     return frame({
       type: 'snapshot',
       at: this.#now(),
@@ -178,6 +179,7 @@ export class Feed {
       since: Object.fromEntries([...this.#states].map(([topic, { since }]) => [topic, since])),
       usage: Object.fromEntries(this.#usage.all(clock.now()).map(([key, samples]) => [topics.of('app', key), samples])),
       refusals: refusals(),
+      log_level: logLevel(),
       ...(fleet !== undefined && { fleet: fleet() }),
     })
   }
@@ -213,34 +215,32 @@ export class Feed {
   }
 
   /** What is in no message, as far as it differs from what was sent before. */
-  #news(): { readonly refusals?: Refusals; readonly fleet?: FleetStatus } {
+  #news(): { readonly refusals?: Refusals; readonly log_level?: LogLevel; readonly fleet?: FleetStatus } {
     const refusals = this.#options.refusals()
+    const logLevel = this.#options.logLevel()
     const text = JSON.stringify(refusals)
     const fleet = this.#options.fleet?.()
     const news = {
       ...(text !== this.#refusals && { refusals }),
+      ...(logLevel !== this.#logLevel && { log_level: logLevel }),
       ...(fleet !== undefined && fleet !== this.#fleet && { fleet }),
     }
     this.#refusals = text
+    this.#logLevel = logLevel
     this.#fleet = fleet
     return news
   }
 
   #aliveLater(): void {
-    const { clock } = this.#options
-    const due = Math.max(1, this.#spokeAt + LIVE_INTERVAL_MS - clock.elapsed())
-    this.#cancelAlive = clock.after(Math.min(LIVE_INTERVAL_MS, due), () => {
-      const isDue = clock.elapsed() - this.#spokeAt >= LIVE_INTERVAL_MS
-      const news = this.#news()
-      if (Object.keys(news).length > 0) {
-        this.#send({ type: 'changes', at: this.#now(), state: [], happenings: [], ...news })
-      } else if (isDue) this.#send({ type: 'alive', at: this.#now() })
+    this.#cancelAlive = this.#options.clock.after(LIVE_INTERVAL_MS, () => {
+      const [at, news] = [this.#now(), this.#news()]
+      const isNews = Object.keys(news).length > 0
+      this.#send(isNews ? { type: 'changes', at, state: [], happenings: [], ...news } : { type: 'alive', at })
       this.#aliveLater()
     })
   }
 
   #send(news: LiveFrame): void {
-    this.#spokeAt = this.#options.clock.elapsed()
     const texts = new Map<boolean, string>()
     for (const [subscriber, view] of this.#subscribers) {
       const seen = news.type === 'changes' ? { ...news, state: this.#seen(news.state, view) } : news

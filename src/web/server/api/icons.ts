@@ -4,7 +4,7 @@ import { isRecord } from '../../../base/json.ts'
 import { Limiter } from '../../../base/limiter.ts'
 import type { Hub } from '../../../hub/hub.ts'
 
-export interface Icon {
+interface Icon {
   readonly type: string
   readonly body: Buffer
 }

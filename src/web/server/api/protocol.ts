@@ -1,6 +1,6 @@
 /** What the HTTP API says, as schemas: handlers, page, OpenAPI and tests share them. It runs in browsers too. */
 import * as v from 'valibot'
-import { FLEET } from '../../../contract/schemas.ts'
+import { FLEET, LOG_LEVEL } from '../../../contract/schemas.ts'
 
 const text = v.string()
 const time = v.pipe(text, v.isoTimestamp())
@@ -67,6 +67,12 @@ const fleet = v.strictObject({
 /** What a member of a fleet knows of that. */
 export type FleetStatus = v.InferOutput<typeof fleet>
 
+/** What is in no message of the interface. */
+const news = {
+  refusals,
+  log_level: about(LOG_LEVEL, 'The current log level, which is on MQTT only with discovery.'),
+}
+
 /** What the server says on the WebSocket, one JSON text a message. */
 export const LIVE_FRAME = v.variant('type', [
   v.strictObject({
@@ -79,7 +85,7 @@ export const LIVE_FRAME = v.variant('type', [
     recent: about(v.array(happening), 'The last happenings, oldest first.'),
     since: about(v.record(text, time), 'State topic of the bridge or a hub → since when it is as it is.'),
     usage: about(v.record(text, v.array(sample)), 'Topic of an app → its usage of the last 15 minutes, oldest first.'),
-    refusals,
+    ...news,
     fleet: v.exactOptional(fleet),
   }),
   v.strictObject({
@@ -87,7 +93,8 @@ export const LIVE_FRAME = v.variant('type', [
     at: time,
     state: about(v.array(v.strictTuple([text, v.nullable(text)])), 'What changed; `null`: cleared.'),
     happenings: v.array(happening),
-    refusals: v.exactOptional(refusals),
+    refusals: v.exactOptional(news.refusals),
+    log_level: v.exactOptional(news.log_level),
     fleet: v.exactOptional(fleet),
   }),
   v.strictObject({ type: v.literal('alive'), at: time }),
@@ -148,7 +155,7 @@ export const SETUP_DONE = v.strictObject({
   ),
   lines: about(
     text,
-    'The same as lines of a file, or of an environment where there is no file, with words in the place of secrets.',
+    'The same as lines of a file, or of an environment if there is no file. Secrets are masked if the lines were written, else words that say what to put there.',
   ),
 })
 export type SetupDone = v.InferOutput<typeof SETUP_DONE>

@@ -26,7 +26,7 @@ export interface AppContext extends CommandContext {
   readonly access: AccessControl
   readonly feed: Feed
   readonly icons: Icons
-  readonly page: Page
+  readonly page: Pick<Page, 'answer'>
   readonly log: HttpOptions['log']
   readonly live: Live
   /** The configuration file. */

@@ -3,6 +3,7 @@ import { createRequire } from 'node:module'
 import { isDeepStrictEqual } from 'node:util'
 import * as v from 'valibot'
 import type { Document } from 'yaml'
+import { MASK } from '../../../config/describe.ts'
 import {
   type Config,
   EXPECTED_NAME,
@@ -102,15 +103,12 @@ export function withChoice(text: string, { hub, broker }: Choice): string {
     if (!isMap(doc.get('mqtt'))) doc.set('mqtt', doc.createNode({}))
     doc.deleteIn(['mqtt', 'password_file'])
     for (const key of ['url', 'username', 'password'] as const) {
+      const { schema } = options[`mqtt.${key}`]
       if (broker[key] === null) doc.deleteIn(['mqtt', key])
-      else doc.setIn(['mqtt', key], asInFile(key, broker[key]))
+      else doc.setIn(['mqtt', key], show(schema, broker[key]))
     }
   }
   return isJson(text) ? `${JSON.stringify(doc.toJS(), null, 2)}\n` : doc.toString(FORMAT)
-}
-
-function asInFile(key: keyof ChosenBroker, value: unknown): unknown {
-  return show(options[`mqtt.${key}`].schema, value)
 }
 
 /** Other programs that read a JSON file cannot read YAML. */
@@ -122,20 +120,20 @@ function isJson(text: string): boolean {
   }
 }
 
-/** The choice as lines for a file or an environment, with placeholders for secrets. */
-export function linesOf({ hub, broker }: Choice, as: 'file' | 'environment'): string {
-  const safe: Choice = {
-    hub: { ...hub, api_key: String(hubOptions.api_key.example) },
-    broker: broker && { ...broker, password: broker.password && String(options['mqtt.password'].example) },
-  }
-  return as === 'file' ? fileLines(safe) : environmentLines(safe)
+/** Words in the place of secrets: a mask for what was written, or what to replace in lines that are to be copied. */
+const WORDS = {
+  written: { key: MASK, password: MASK },
+  copy: { key: String(hubOptions.api_key.example), password: String(options['mqtt.password'].example) },
 }
 
-function fileLines({ hub, broker }: Choice): string {
-  const keys = ['url', 'username', 'password'] as const
-  const given = keys.flatMap((key) => (broker?.[key] ? [[key, asInFile(key, broker[key])] as const] : []))
-  const mqtt = given.length === 0 ? {} : { mqtt: Object.fromEntries(given) }
-  return yaml().stringify({ hubs: hubValues(hub), ...mqtt }, FORMAT)
+/** The choice without its secrets, as lines of a file or an environment. */
+export function linesOf({ hub, broker }: Choice, as: 'file' | 'environment', use: keyof typeof WORDS): string {
+  const { key, password } = WORDS[use]
+  const safe: Choice = {
+    hub: { ...hub, api_key: key },
+    broker: broker && { ...broker, password: broker.password && password },
+  }
+  return as === 'file' ? withChoice('', safe) : environmentLines(safe)
 }
 
 function environmentLines({ hub, broker }: Choice): string {

@@ -1,16 +1,20 @@
 /** The first run: finds hubs, tries what was chosen, and writes it into the configuration file. */
 import { isDeepStrictEqual } from 'node:util'
 import type { Clock } from '../../../base/clock.ts'
+import { examineBroker } from '../../../cli/doctor/broker.ts'
+import type { Finding } from '../../../cli/doctor/finding.ts'
+import { examineHub } from '../../../cli/doctor/hub.ts'
 import type { Loaded } from '../../../config/load.ts'
 import { ConfigError } from '../../../config/mistakes.ts'
-import type { Config } from '../../../config/options.ts'
+import type { Config, HubConfig } from '../../../config/options.ts'
 import { isOurs, textOf, writeWhole } from '../../../config/own-file.ts'
 import { environmentName, valueAt } from '../../../config/table.ts'
+import { shownText } from '../../../observability/controls.ts'
+import { Scrubber } from '../../../observability/scrub.ts'
 import type { Setup as Look, SetupApply, SetupBroker, SetupDone, SetupHub, SetupTest } from '../api/protocol.ts'
 import { Refusal } from '../reply.ts'
 import { type Checked, type Choice, checkBroker, checkHub, linesOf, withChoice } from './choice.ts'
 import type { FoundHub } from './search.ts'
-import { tryBroker, tryHub } from './trials.ts'
 
 export interface SetupOptions {
   /** The present configuration, which names no hub. */
@@ -133,7 +137,7 @@ export class Setup {
     }
     this.#protect(choice.hub.api_key)
     this.#protect(choice.broker?.password)
-    const lines = linesOf(choice, path === null ? 'environment' : 'file')
+    const lines = linesOf(choice, path === null ? 'environment' : 'file', 'copy')
     if (path === null || !(await isOurs(path))) return { written: null, lines }
     const text = await this.#textWith(choice, path)
     try {
@@ -142,7 +146,7 @@ export class Setup {
       this.#options.log.warn({ err, path }, 'the configuration file could not be written')
       return { written: null, lines }
     }
-    return { written: path, lines }
+    return { written: path, lines: linesOf(choice, 'file', 'written') }
   }
 
   /** The file's next text, which the bridge can begin with. */
@@ -196,4 +200,37 @@ function valid<T>(checked: Checked<T>): T {
 function strongerVariable({ mqtt }: Config, { broker }: Choice): string | undefined {
   const differs = Object.entries(broker ?? {}).find(([key, value]) => !isDeepStrictEqual(valueAt(mqtt, key), value))
   return differs && environmentName(`mqtt.${differs[0]}`)
+}
+
+/** A user waits for the answer. */
+const HUB_TIMEOUT_MS = 5_000
+
+interface HubTrial {
+  readonly name: string
+  readonly hub: HubConfig
+  readonly config: Config
+  readonly clock: Clock
+}
+
+export async function tryHub({ name, hub, config, clock }: HubTrial): Promise<SetupTest> {
+  const findings: Finding[] = []
+  for await (const finding of examineHub({ name, hub: { ...hub, timeout: HUB_TIMEOUT_MS }, config, clock })) {
+    findings.push(finding)
+  }
+  return verdict(findings, [hub.api_key])
+}
+
+async function tryBroker(config: Config, clock: Clock): Promise<SetupTest> {
+  return verdict(await examineBroker({ config, clock }), [config.mqtt.password ?? ''])
+}
+
+/** The problems, or all findings if there are none. They quote hubs and brokers, which may send anything. */
+function verdict(findings: readonly Finding[], secrets: readonly string[]): SetupTest {
+  const scrubber = new Scrubber(secrets)
+  const problems = findings.filter(({ outcome }) => outcome === 'problem')
+  const shown = problems.length === 0 ? findings : problems
+  const lines = shown.map(({ text, remedy }) => {
+    return shownText(scrubber.text(remedy === undefined ? text : `${text} → ${remedy}`))
+  })
+  return { ok: problems.length === 0, message: lines.join('\n') }
 }

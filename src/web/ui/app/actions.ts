@@ -1,9 +1,8 @@
 /** What can be done with an app, in menus and on its page: one row for each action, with the question that comes first. */
 import { type AppCommand, actOn, commandName, refusal } from './commands.ts'
 import type { AppEntry } from './live/entries.ts'
-import { type Confirmation, confirm, type Question } from './parts/confirm.tsx'
 import type { GlyphName } from './parts/icons.tsx'
-import type { MenuItem } from './parts/menu.tsx'
+import { type Confirmation, confirm, type MenuItem, type Question } from './parts/overlays.tsx'
 import type { PageContext } from './session.ts'
 import { defineStrings } from './strings.ts'
 

@@ -13,7 +13,7 @@ import {
   type SetupBroker,
   type SetupHub,
 } from '../../server/api/protocol.ts'
-import { type Answer, parseJson, readAnswer } from './live/payload.ts'
+import { ANSWER, type Answer, parseJson, read } from './live/payload.ts'
 import { defineStrings } from './strings.ts'
 
 const text = defineStrings('api', {
@@ -50,11 +50,10 @@ function resultOf<S extends v.GenericSchema>(schema: S, asked: Asked | undefined
   if (asked === undefined) return { ok: false, status: 0, message: text.unreachable }
   const { status, body } = asked
   if (status >= 200 && status < 300) {
-    const read = v.safeParse(schema, body)
-    return read.success ? { ok: true, value: read.output } : { ok: false, status, message: text.unreadable }
+    const result = v.safeParse(schema, body)
+    return result.success ? { ok: true, value: result.output } : { ok: false, status, message: text.unreadable }
   }
-  const refused = v.safeParse(API_ERROR, body)
-  return { ok: false, status, message: refused.success ? refused.output.error.message : text.status({ status }) }
+  return { ok: false, status, message: read(API_ERROR, body)?.error.message ?? text.status({ status }) }
 }
 
 const get = async <S extends v.GenericSchema>(schema: S, path: string) => resultOf(schema, await ask(path))
@@ -95,7 +94,7 @@ export async function sendCommand(target: For, command: string, payload = ''): P
     method: 'POST',
     ...(payload !== '' && { headers: { 'content-type': isJson ? 'application/json' : 'text/plain' }, body: payload }),
   })
-  const answer = asked && readAnswer(asked.body)
+  const answer = read(ANSWER, asked?.body)
   if (answer !== undefined) return answer
   const result = resultOf(v.never(), asked)
   return { ok: false, error: { code: null, message: result.ok ? text.unreadable : result.message } }

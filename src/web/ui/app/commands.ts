@@ -5,7 +5,7 @@ import { commandKey } from '../../../contract/permissions.ts'
 import { type Ended, type For, sendCommand } from './api.ts'
 import { formatDuration } from './format.ts'
 import type { AppEntry, Outcome } from './live/entries.ts'
-import { toast } from './parts/toasts.tsx'
+import { toast } from './parts/overlays.tsx'
 import type { PageContext } from './session.ts'
 import { defineStrings, textFor } from './strings.ts'
 import { terms } from './terms.ts'
@@ -82,7 +82,7 @@ function payloadOf(payload: object | string = ''): string {
 }
 
 /** Restarts one after the other. */
-export interface Bulk {
+interface Bulk {
   readonly all: readonly AppEntry[]
   readonly done: number
   readonly state: 'running' | 'stopping' | 'stopped' | 'failed' | 'done'

@@ -1,6 +1,6 @@
 /** The page: mounts it, and asks the daemon who we are. */
 import { render } from 'preact'
-import './theme.ts'
+import './preferences.ts'
 import { open } from './session.ts'
 import { Shell } from './views/shell.tsx'
 

@@ -8,7 +8,7 @@ type Value = string | number
 /** By the categories of `Intl.PluralRules`; `other` serves for those that are missing. */
 type Plural = { readonly [Category in Intl.LDMLPluralRule]?: string } & { readonly other: string }
 export type Text = string | Plural
-export interface Strings {
+interface Strings {
   readonly [key: string]: Text | Strings
 }
 

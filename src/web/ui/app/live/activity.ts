@@ -1,10 +1,14 @@
 /** The last events and answers, as the lists show them. */
+import type * as v from 'valibot'
 
-import type { EventType } from '../../../../contract/events.ts'
+import { type EventType, GUARD_EVENT_TYPES } from '../../../../contract/events.ts'
 import { PUBLICATIONS } from '../../../../contract/publications.ts'
+import { EVENT } from '../../../../contract/schemas.ts'
 import { Template } from '../../../../contract/templates.ts'
 import type { FeedEvent } from '../../../server/api/protocol.ts'
-import { type Answer, type BridgeEvent, parseJson, readAnswer, readEvent } from './payload.ts'
+import { ANSWER, type Answer, parseJson, read } from './payload.ts'
+
+type BridgeEvent = v.InferOutput<typeof EVENT>
 
 export type Entry = {
   /** Counts up; the key in lists. */
@@ -37,19 +41,19 @@ export class ActivityReader {
 
   /** The list with these added; the same list if none of them is shown. */
   add(before: readonly Entry[], happenings: readonly FeedEvent[]): readonly Entry[] {
-    const read = happenings.flatMap((one) => this.#read(one) ?? [])
-    return read.length === 0 ? before : withoutRepeats([...before, ...read]).slice(-MOST)
+    const added = happenings.flatMap((one) => this.#read(one) ?? [])
+    return added.length === 0 ? before : [...before, ...added].slice(-MOST)
   }
 
   #read({ at, topic, payload }: FeedEvent): Entry | undefined {
     const hub = this.#hubEvent.match(topic)?.['hub']
     if (hub !== undefined) {
       // The same event is on its app's topic too.
-      const event = readEvent(parseJson(payload))
+      const event = read(EVENT, parseJson(payload))
       return event && { ...this.#head(event.at), hub, app: event.app, kind: 'event', event }
     }
     if (!this.#isResult(topic)) return undefined
-    const answer = readAnswer(parseJson(payload))
+    const answer = read(ANSWER, parseJson(payload))
     if (answer === undefined) return undefined
     // The data can be large, and can be settings.
     const { data: _, ...entry } = answer
@@ -68,23 +72,6 @@ export class ActivityReader {
   }
 }
 
-/** How far apart the event and the answer of one failure can be. */
-const SAME_MS = 10_000
-
-/** An answer says more than the event of the same failure. */
-function withoutRepeats(entries: readonly Entry[]): readonly Entry[] {
-  const failed = entries.filter((entry) => entry.kind === 'answer' && !entry.answer.ok)
-  const isTold = ({ hub, app, at }: Entry, command: string) =>
-    failed.some((entry) => {
-      const isSame = entry.hub === hub && entry.app === app && Math.abs(entry.at - at) < SAME_MS
-      return isSame && entry.kind === 'answer' && entry.answer.command === command
-    })
-  return entries.filter((entry) => {
-    if (entry.kind === 'answer' || entry.event.event_type !== 'command_failed') return true
-    return !isTold(entry, entry.event.command)
-  })
-}
-
 const FAILURES: ReadonlySet<EventType> = new Set([
   'crashed',
   'command_failed',
@@ -96,6 +83,48 @@ const FAILURES: ReadonlySet<EventType> = new Set([
 /** Whether it is a failure, which lists mark. */
 export function isFailure(entry: Entry): boolean {
   return entry.kind === 'answer' ? !entry.answer.ok : FAILURES.has(entry.event.event_type)
+}
+
+const isOfGuardian = (entry: Entry | undefined) => entry?.kind === 'event' && GUARDIAN.has(entry.event.event_type)
+const GUARDIAN: ReadonlySet<string> = new Set(GUARD_EVENT_TYPES)
+
+/** What belongs together, such as a crash and what the guardian does about it. */
+export interface Happening {
+  /** The entry that says most. */
+  readonly lead: Entry
+  /** All of them, oldest first. */
+  readonly entries: readonly Entry[]
+}
+
+/** How long the next entry of one happening can take. */
+const TOGETHER_MS = 10_000
+
+const BEGINNINGS: ReadonlySet<EventType> = new Set(['crashed', 'installed', 'updated', 'removed'])
+
+/** Puts together what one app does within seconds; a crash, a new version and a command of a client each begin anew. */
+export function happenings(entries: readonly Entry[]): Happening[] {
+  const found: [Entry, ...Entry[]][] = []
+  const open = new Map<string, Entry[]>()
+  for (const [i, entry] of entries.entries()) {
+    const isSame = ({ hub, app }: Entry) => hub === entry.hub && app === entry.app
+    const key = JSON.stringify([entry.hub, entry.app])
+    const before = open.get(key)
+    const isNext = before !== undefined && entry.at - (before.at(-1)?.at ?? 0) < TOGETHER_MS
+    // The guardian tells what it did after the answer of its command.
+    const isGuards = () => isOfGuardian(entries.slice(i + 1).find(isSame))
+    if (isNext && (entry.kind === 'answer' ? isGuards() : follows(entry.event, before))) before.push(entry)
+    else {
+      const begun: [Entry] = [entry]
+      found.push(begun)
+      open.set(key, begun)
+    }
+  }
+  return found.map((all) => ({ lead: all.find(isFailure) ?? all.find(isOfGuardian) ?? all[0], entries: all }))
+}
+
+function follows(event: BridgeEvent, before: readonly Entry[]): boolean {
+  if (event.event_type !== 'command_failed') return !BEGINNINGS.has(event.event_type)
+  return before.some((entry) => entry.kind === 'answer' && !entry.answer.ok && entry.answer.command === event.command)
 }
 
 /** Apps, as `hub/id`, whose update failed and whose version has not changed since. */

@@ -1,12 +1,11 @@
 /** The live channel: connects, reads frames, hands them on once a frame of the screen, and connects again. */
 import { signal } from '@preact/signals'
-import * as v from 'valibot'
 import { Backoff } from '../../../../base/backoff.ts'
 import { LIVE_FRAME, LIVE_INTERVAL_MS, type LiveFrame, LOGIN_DUE } from '../../../server/api/protocol.ts'
-import { parseJson } from './payload.ts'
+import { parseJson, read } from './payload.ts'
 import type { Store } from './store.ts'
 
-export type Liveness =
+type Liveness =
   /** Not connected yet. */
   | 'connecting'
   | 'live'
@@ -89,10 +88,10 @@ export class Channel {
   }
 
   #take(text: string): void {
-    const read = v.safeParse(LIVE_FRAME, parseJson(text))
-    if (!read.success) return
+    const frame = read(LIVE_FRAME, parseJson(text))
+    if (frame === undefined) return
     this.#listen()
-    this.#frames.push(read.output)
+    this.#frames.push(frame)
     if (this.#drawing) return
     this.#drawing = true
     if (document.hidden) setTimeout(() => this.#draw(), HIDDEN_MS)

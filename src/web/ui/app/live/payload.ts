@@ -1,7 +1,7 @@
 /** Text from the wire → checked values, by the schemas of the interface. */
 import * as v from 'valibot'
 import { type Payload, PUBLICATIONS, type PublicationName } from '../../../../contract/publications.ts'
-import { EVENT, FAILURE, SUCCESS } from '../../../../contract/schemas.ts'
+import { FAILURE, SUCCESS } from '../../../../contract/schemas.ts'
 
 /** The value, or `undefined` if the text is not JSON. */
 export function parseJson(text: string): unknown {
@@ -12,26 +12,18 @@ export function parseJson(text: string): unknown {
   }
 }
 
+/** The value, or `undefined` if the schema refuses it. */
+export function read<S extends v.GenericSchema>(schema: S, value: unknown): v.InferOutput<S> | undefined {
+  const result = v.safeParse(schema, value)
+  return result.success ? result.output : undefined
+}
+
 /** The value of a topic; `undefined` for a payload that its schema refuses. */
 export function readPayload<N extends PublicationName>(name: N, payload: string): Payload<N> | undefined {
   const row = PUBLICATIONS[name]
-  const value = 'text' in row ? payload : parseJson(payload)
   const schema: (typeof PUBLICATIONS)[N]['schema'] = row.schema
-  const read = v.safeParse(schema, value)
-  return read.success ? read.output : undefined
+  return read(schema, 'text' in row ? payload : parseJson(payload))
 }
 
-const ANSWER = v.variant('ok', [SUCCESS, FAILURE])
+export const ANSWER = v.variant('ok', [SUCCESS, FAILURE])
 export type Answer = v.InferOutput<typeof ANSWER>
-
-export function readAnswer(value: unknown): Answer | undefined {
-  const read = v.safeParse(ANSWER, value)
-  return read.success ? read.output : undefined
-}
-
-export type BridgeEvent = v.InferOutput<typeof EVENT>
-
-export function readEvent(value: unknown): BridgeEvent | undefined {
-  const read = v.safeParse(EVENT, value)
-  return read.success ? read.output : undefined
-}

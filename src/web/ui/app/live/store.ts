@@ -1,5 +1,6 @@
 /** Everything that the live channel reports, as signals. */
 import { batch, computed, signal } from '@preact/signals'
+import type { LogLevel } from '../../../../contract/log-levels.ts'
 import type { Payload } from '../../../../contract/publications.ts'
 import { createTopics, type OwnTopic, type Topics } from '../../../../contract/topics.ts'
 import type { FleetStatus, LiveFrame, Refusals } from '../../../server/api/protocol.ts'
@@ -26,7 +27,7 @@ export class Store {
   readonly bridgeSince = signal<number | undefined>(undefined)
   readonly bridgeInfo = signal<Payload<'bridgeInfo'> | undefined>(undefined)
   readonly health = signal<Payload<'bridgeHealth'> | undefined>(undefined)
-  readonly logLevel = signal<Payload<'bridgeLogLevel'> | undefined>(undefined)
+  readonly logLevel = signal<LogLevel>('info')
   readonly discovery = signal<Payload<'bridgeDiscovery'> | undefined>(undefined)
   readonly refusals = signal<Refusals>({})
   readonly recent = signal<readonly Entry[]>([])
@@ -74,7 +75,7 @@ export class Store {
     return reason == null ? undefined : textFor(terms.hubReasons, reason)
   }
 
-  snapshot({ at, state, recent, since, usage, refusals, fleet }: Snapshot): void {
+  snapshot({ at, state, recent, since, usage, refusals, log_level, fleet }: Snapshot): void {
     batch(() => {
       this.fleet.value = fleet
       this.#dropMissing(new Set(state.map(([topic]) => topic)))
@@ -89,18 +90,20 @@ export class Store {
       this.bridgeSince.value = msOf(since[this.topics.of('bridgeState', {})])
       this.recent.value = this.#activity.add([], recent)
       this.refusals.value = refusals
+      this.logLevel.value = log_level
       this.complete.value = true
     })
   }
 
   changes(frames: readonly Changes[]): void {
     batch(() => {
-      for (const { at, state, happenings, refusals, fleet } of frames) {
+      for (const { at, state, happenings, refusals, log_level, fleet } of frames) {
         const before = this.bridgeState.value
         for (const [topic, payload] of state) this.#hold(topic, payload, at, true)
         if (this.bridgeState.value !== before) this.bridgeSince.value = msOf(at)
         this.recent.value = this.#activity.add(this.recent.value, happenings)
         if (refusals !== undefined) this.refusals.value = refusals
+        if (log_level !== undefined) this.logLevel.value = log_level
         if (fleet !== undefined) this.fleet.value = fleet
       }
       this.#settle()
@@ -160,7 +163,6 @@ export class Store {
     if (name === 'bridgeState') this.bridgeState.value = readPayload(name, text)
     else if (name === 'bridgeInfo') this.bridgeInfo.value = readPayload(name, text)
     else if (name === 'bridgeHealth') this.health.value = readPayload(name, text)
-    else if (name === 'bridgeLogLevel') this.logLevel.value = readPayload(name, text)
     else if (name === 'bridgeDiscovery') this.discovery.value = readPayload(name, text)
   }
 

@@ -3,7 +3,7 @@ import { type Signal, useSignal } from '@preact/signals'
 import type { ButtonHTMLAttributes, ComponentChildren, RefObject } from 'preact'
 import { defineStrings } from '../strings.ts'
 import { Glyph, type GlyphName } from './icons.tsx'
-import { toast } from './toasts.tsx'
+import { toast } from './overlays.tsx'
 
 const text = defineStrings('controls', { copyFailed: 'The browser did not allow copying.' })
 
@@ -101,9 +101,7 @@ export function Search({ label, value, field, shortcut }: SearchProps) {
         type="search"
         placeholder={label}
         value={value.value}
-        onInput={({ currentTarget }) => {
-          value.value = currentTarget.value
-        }}
+        onInput={({ currentTarget }) => set(value, currentTarget.value)}
         onKeyDown={({ key, currentTarget }) => {
           if (key !== 'Escape') return
           value.value = ''
@@ -130,14 +128,7 @@ export function Chips<K extends string>({ label, options, chosen, children }: Ch
     <fieldset class="chips">
       <legend class="hidden">{label}</legend>
       {options.map((one) => (
-        <button
-          key={one}
-          type="button"
-          aria-pressed={chosen.value === one}
-          onClick={() => {
-            chosen.value = one
-          }}
-        >
+        <button key={one} type="button" aria-pressed={chosen.value === one} onClick={() => set(chosen, one)}>
           {children(one)}
         </button>
       ))}
@@ -172,6 +163,11 @@ async function copyText(text: string): Promise<boolean> {
   const ok = document.execCommand('copy')
   area.remove()
   return ok
+}
+
+/** For handlers, which return nothing. */
+export function set<T>(to: Signal<T>, value: T): void {
+  to.value = value
 }
 
 /** Something that is asked for on demand: whether it is under way, and what came of it last. */

@@ -8,7 +8,7 @@ const COLUMN = { cpu: 1, memory: 2 } as const
 /** Points of a line; a width of the screen shows no more. */
 const STEPS = 60
 
-export interface SparkProps {
+interface SparkProps {
   readonly samples: readonly Sample[]
   readonly figure: Figure
   readonly width: number

@@ -1,10 +1,11 @@
 /** The live tail: events and answers as they come. */
 import { useSignal } from '@preact/signals'
+import type { ComponentChildren } from 'preact'
 import { commandName } from '../commands.ts'
 import { formatDuration } from '../format.ts'
-import { type Entry, isFailure } from '../live/activity.ts'
+import { type Entry, type Happening, happenings, isFailure } from '../live/activity.ts'
 import type { Store } from '../live/store.ts'
-import { Action, Badge, Chips, Search } from '../parts/controls.tsx'
+import { Action, Badge, Chips, Search, set } from '../parts/controls.tsx'
 import { Time } from '../parts/layout.tsx'
 import { eventName } from '../parts/state.tsx'
 import { hrefOf } from '../route.ts'
@@ -19,13 +20,14 @@ const text = defineStrings('activity', {
   pause: 'Pause',
   resume: 'Resume',
   resumeNew: 'Resume ({count} new)',
-  columns: { time: 'Time', what: 'What', where: 'Where', details: 'Details' },
+  columns: { time: 'Time', what: 'What', where: 'Where', details: 'Details', more: 'More' },
   bridge: 'bridge',
   done: 'done',
   duplicate: 'duplicate request',
   crashes: { one: '{count} crash', other: '{count} crashes' },
   empty: 'Nothing has happened yet. Events and commands appear here as they come.',
   noMatch: 'No entries match.',
+  more: '{count} more',
 })
 
 const KINDS = ['all', 'events', 'commands', 'failures'] as const
@@ -49,10 +51,10 @@ export function Activity() {
   const paused = useSignal<readonly Entry[] | undefined>(undefined)
   const all = paused.value ?? store.recent.value
   const wanted = search.value.trim().toLowerCase()
-  const shown = all
-    .filter((entry) => PASSES[kind.value](entry) && (wanted === '' || searchable(entry, store).includes(wanted)))
-    .slice(-MOST_SHOWN)
-    .toReversed()
+  const matching = all.filter(
+    (entry) => PASSES[kind.value](entry) && (wanted === '' || searchable(entry, store).includes(wanted)),
+  )
+  const shown = happenings(matching).slice(-MOST_SHOWN).toReversed()
   const missed = paused.value === undefined ? 0 : newerThan(store.recent.value, paused.value)
   return (
     <div class="view">
@@ -67,9 +69,7 @@ export function Activity() {
             paused.value === undefined ? text.pause : missed === 0 ? text.resume : text.resumeNew({ count: missed })
           }
           glyph={paused.value === undefined ? 'pause' : 'play'}
-          act={() => {
-            paused.value = paused.value === undefined ? store.recent.value : undefined
-          }}
+          act={() => set(paused, paused.value === undefined ? store.recent.value : undefined)}
         />
       </div>
       {shown.length === 0 ? (
@@ -85,8 +85,8 @@ export function Activity() {
               </tr>
             </thead>
             <tbody>
-              {shown.map((entry) => (
-                <ActivityRow key={entry.number} entry={entry} store={store} />
+              {shown.map((happening) => (
+                <HappeningRows key={happening.entries[0]?.number} {...happening} store={store} />
               ))}
             </tbody>
           </table>
@@ -108,14 +108,37 @@ function newerThan(all: readonly Entry[], paused: readonly Entry[]): number {
   return all.filter(({ number }) => number > last).length
 }
 
+/** What belongs together on one line, which opens. */
+function HappeningRows({ lead, entries, store }: Happening & { readonly store: Store }) {
+  const isOpen = useSignal(false)
+  const rest = entries.filter((entry) => entry !== lead)
+  // What else failed is not hidden, unless a failed command says it.
+  const failures = new Set(lead.kind === 'event' ? rest.filter(isFailure).map(labelOf) : [])
+  return (
+    <>
+      <ActivityRow entry={lead} store={store} failures={failures.difference(new Set([labelOf(lead)]))}>
+        {rest.length > 0 && (
+          <button type="button" aria-expanded={isOpen.value} onClick={() => set(isOpen, !isOpen.value)}>
+            {text.more({ count: rest.length })}
+          </button>
+        )}
+      </ActivityRow>
+      {isOpen.value && rest.toReversed().map((entry) => <ActivityRow key={entry.number} entry={entry} store={store} />)}
+    </>
+  )
+}
+
 interface ActivityRowProps {
   readonly entry: Entry
   /** Where to look up the app's name; without, the list is of one app. */
   readonly store?: Store
+  /** Names of what else failed with it. */
+  readonly failures?: ReadonlySet<string>
+  readonly children?: ComponentChildren
 }
 
 /** An event or an answer as a line of a list. */
-export function ActivityRow({ entry, store }: ActivityRowProps) {
+export function ActivityRow({ entry, store, failures = new Set(), children }: ActivityRowProps) {
   const { facts, said } = detailOf(entry)
   return (
     <tr>
@@ -124,6 +147,11 @@ export function ActivityRow({ entry, store }: ActivityRowProps) {
       </td>
       <td>
         <Badge tone={isFailure(entry) ? 'bad' : entry.kind === 'answer' ? 'ok' : 'quiet'}>{labelOf(entry)}</Badge>
+        {[...failures].map((name) => (
+          <Badge key={name} tone="bad">
+            {name}
+          </Badge>
+        ))}
       </td>
       {store !== undefined && (
         <td class="c-app">
@@ -134,6 +162,7 @@ export function ActivityRow({ entry, store }: ActivityRowProps) {
         {facts}
         {said !== '' && <div class="said">{said}</div>}
       </td>
+      {store !== undefined && <td class="c-more">{children}</td>}
     </tr>
   )
 }

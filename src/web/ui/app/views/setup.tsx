@@ -3,7 +3,7 @@ import { type Signal, useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import type { Setup, SetupBroker, SetupDone, SetupHub, SetupTest } from '../../../server/api/protocol.ts'
 import { api, type Result } from '../api.ts'
-import { Action, Copy, useAsked } from '../parts/controls.tsx'
+import { Action, Copy, set, useAsked } from '../parts/controls.tsx'
 import { Glyph } from '../parts/icons.tsx'
 import { Alert, Card, Json } from '../parts/layout.tsx'
 import { open } from '../session.ts'
@@ -105,27 +105,30 @@ function withScheme(hub: SetupHub): SetupHub {
   return hub.url.includes('://') ? hub : { ...hub, url: `http://${hub.url.trim()}` }
 }
 
-interface FieldProps {
+interface FieldProps<T> {
+  readonly form: Signal<T>
+  readonly name: keyof T
   readonly label: string
-  readonly value: string | null
-  readonly onChange: (value: string) => void
   readonly hint?: string
   readonly type?: 'text' | 'password' | 'url'
   readonly placeholder?: string
+  /** What stands for an empty field. */
+  readonly empty?: '' | null
 }
 
-function Field({ label, value, onChange, hint, type = 'text', placeholder }: FieldProps) {
+function Field<T extends SetupHub | SetupBroker>(props: FieldProps<T>) {
+  const { form, name, label, hint, type = 'text', placeholder, empty = '' } = props
   return (
     <label class="field">
       <span>{label}</span>
       <input
         {...(type === 'password' ? { type: 'password' } : { type: 'text', inputMode: type })}
-        value={value ?? ''}
+        value={String(form.value[name] ?? '')}
         placeholder={placeholder}
         autocomplete="off"
         autocapitalize="off"
         spellcheck={false}
-        onInput={({ currentTarget }) => onChange(currentTarget.value)}
+        onInput={({ currentTarget }) => set(form, { ...form.value, [name]: currentTarget.value || empty })}
       />
       {hint !== undefined && <small>{hint}</small>}
     </label>
@@ -133,10 +136,7 @@ function Field({ label, value, onChange, hint, type = 'text', placeholder }: Fie
 }
 
 function HubForm({ hub, found }: { readonly hub: Signal<SetupHub>; readonly found: Setup['found'] | undefined }) {
-  const { name, url, api_key } = hub.value
-  const set = (change: Partial<SetupHub>) => {
-    hub.value = { ...hub.value, ...change }
-  }
+  const { url, api_key } = hub.value
   return (
     <Card title={text.hub.title} wide>
       {found === undefined && <p class="quiet">{text.hub.searching}</p>}
@@ -144,33 +144,26 @@ function HubForm({ hub, found }: { readonly hub: Signal<SetupHub>; readonly foun
         <fieldset class="buttons">
           <legend class="quiet">{text.hub.found}</legend>
           {found.map((one) => (
-            <button key={one.url} type="button" aria-pressed={one.url === url} onClick={() => set({ url: one.url })}>
+            <button
+              key={one.url}
+              type="button"
+              aria-pressed={one.url === url}
+              onClick={() => set(hub, { ...hub.value, url: one.url })}
+            >
               {one.name} <small>{one.url}</small>
             </button>
           ))}
         </fieldset>
       )}
-      <Field
-        label={text.hub.url}
-        type="url"
-        value={url}
-        placeholder="http://192.168.1.20"
-        onChange={(value) => set({ url: value })}
-      />
-      <Field
-        label={text.hub.key}
-        type="password"
-        value={api_key}
-        hint={text.hub.keyHint}
-        onChange={(value) => set({ api_key: value })}
-      />
+      <Field form={hub} name="url" label={text.hub.url} type="url" placeholder="http://192.168.1.20" />
+      <Field form={hub} name="api_key" label={text.hub.key} type="password" hint={text.hub.keyHint} />
       <p>
         <a href={KEYS_URL} target="_blank" rel="noreferrer noopener">
           {text.hub.keyLink}
         </a>{' '}
         {text.hub.keyElsewhere}
       </p>
-      <Field label={text.hub.name} value={name} hint={text.hub.nameHint} onChange={(value) => set({ name: value })} />
+      <Field form={hub} name="name" label={text.hub.name} hint={text.hub.nameHint} />
       <Test
         key={`${url} ${api_key}`}
         label={text.hub.test}
@@ -183,32 +176,31 @@ function HubForm({ hub, found }: { readonly hub: Signal<SetupHub>; readonly foun
 
 function BrokerForm({ broker }: { readonly broker: Signal<SetupBroker> }) {
   const { url, username, password } = broker.value
-  const set = (change: Partial<SetupBroker>) => {
-    broker.value = { ...broker.value, ...change }
-  }
+  const choices = [
+    { label: text.broker.embedded, address: null },
+    { label: text.broker.existing, address: url ?? 'mqtt://' },
+  ]
   return (
     <Card title={text.broker.title} wide>
       <fieldset class="field">
         <legend class="hidden">{text.broker.title}</legend>
-        <label class="check">
-          <input type="radio" name="broker" checked={url === null} onChange={() => set({ url: null })} />
-          {text.broker.embedded}
-        </label>
-        <label class="check">
-          <input type="radio" name="broker" checked={url !== null} onChange={() => set({ url: url ?? 'mqtt://' })} />
-          {text.broker.existing}
-        </label>
+        {choices.map(({ label, address }) => (
+          <label key={label} class="check">
+            <input
+              type="radio"
+              name="broker"
+              checked={url === address}
+              onChange={() => set(broker, { ...broker.value, url: address })}
+            />
+            {label}
+          </label>
+        ))}
       </fieldset>
       {url !== null && (
         <>
-          <Field label={text.broker.url} value={url} onChange={(value) => set({ url: value })} />
-          <Field label={text.broker.username} value={username} onChange={(value) => set({ username: value || null })} />
-          <Field
-            label={text.broker.password}
-            type="password"
-            value={password}
-            onChange={(value) => set({ password: value || null })}
-          />
+          <Field form={broker} name="url" label={text.broker.url} />
+          <Field form={broker} name="username" label={text.broker.username} empty={null} />
+          <Field form={broker} name="password" label={text.broker.password} type="password" empty={null} />
         </>
       )}
       <Test

@@ -1,25 +1,23 @@
-/** The frame around all views. */
+/** The frame around all views, and the login. */
 import { useSignal } from '@preact/signals'
 import type { ComponentType } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
+import { api, type Result } from '../api.ts'
 import { bulk } from '../commands.ts'
 import type { Store } from '../live/store.ts'
-import { ConfirmDialog, confirm } from '../parts/confirm.tsx'
-import { IconButton } from '../parts/controls.tsx'
+import { IconButton, useAsked } from '../parts/controls.tsx'
 import { Glyph, type GlyphName } from '../parts/icons.tsx'
-import { MenuHost } from '../parts/menu.tsx'
+import { ConfirmDialog, confirm, MenuHost, Toasts } from '../parts/overlays.tsx'
 import { whyAway } from '../parts/state.tsx'
-import { Toasts } from '../parts/toasts.tsx'
+import { nextTheme, theme } from '../preferences.ts'
 import { hrefOf, type Route, route } from '../route.ts'
-import { logout, Page, type Stage, stage, usePage } from '../session.ts'
+import { logout, open, Page, type Stage, stage, usePage } from '../session.ts'
 import { defineStrings, textFor } from '../strings.ts'
 import { PRODUCT, terms } from '../terms.ts'
-import { nextTheme, theme } from '../theme.ts'
 import { Activity } from './activity.tsx'
 import { AppPage } from './app/app.tsx'
 import { Apps } from './apps/apps.tsx'
 import { BridgePage } from './bridge/bridge.tsx'
-import { Login } from './login.tsx'
 import { SetupPage } from './setup.tsx'
 
 const text = defineStrings('shell', {
@@ -42,6 +40,10 @@ const text = defineStrings('shell', {
   hubsUnknown: 'States are unknown; figures are the last known ones.',
   brokerOffline: 'The bridge has no connection to the MQTT broker',
   notPublished: 'Nothing is published; this page still follows the hubs.',
+  hint: 'This page is protected by a password.',
+  password: 'Password',
+  action: 'Log in',
+  wrong: 'The password is not correct.',
 })
 
 export function Shell() {
@@ -252,5 +254,54 @@ function StaleBanner() {
         {text.retry}
       </button>
     </div>
+  )
+}
+
+export function Login() {
+  const field = useRef<HTMLInputElement>(null)
+  const { busy, result, ask } = useAsked<Result<unknown>>()
+  useEffect(() => field.current?.focus(), [])
+  const login = async () => {
+    const { current } = field
+    if (busy.value || current === null || current.value === '') return
+    if ((await ask(() => api.login(current.value))).ok) await open()
+    else current.select()
+  }
+  const failure = result.value?.ok === false ? result.value : undefined
+  return (
+    <main class="gate">
+      <form
+        class="card"
+        onSubmit={(event) => {
+          event.preventDefault()
+          void login()
+        }}
+      >
+        <h1>
+          <Glyph name="hub" size={26} /> {PRODUCT}
+        </h1>
+        <p class="quiet">{text.hint}</p>
+        <input
+          type="text"
+          class="hidden"
+          name="username"
+          autocomplete="username"
+          value={PRODUCT}
+          readOnly
+          tabIndex={-1}
+          aria-hidden="true"
+        />
+        <label class="field">
+          <span>{text.password}</span>
+          <input ref={field} type="password" name="password" autocomplete="current-password" required />
+        </label>
+        <p class="bad-text" role="alert">
+          {failure?.status === 401 ? text.wrong : failure?.message}
+        </p>
+        <button type="submit" class="primary" disabled={busy.value}>
+          {text.action}
+        </button>
+      </form>
+    </main>
   )
 }

@@ -1,15 +1,16 @@
 /** Everything about one app. */
+
+import { COMMANDS } from '../../../../../contract/commands.ts'
 import { isCrashed } from '../../../../../guardian/classify.ts'
 import { actionsOf, runAction } from '../../actions.ts'
 import { sendCommand } from '../../api.ts'
 import { type AppCommand, commandName, refusal } from '../../commands.ts'
 import { formatBytes, formatCount, formatPercent } from '../../format.ts'
 import type { AppEntry } from '../../live/entries.ts'
-import { confirm } from '../../parts/confirm.tsx'
 import { Action, Badge, Copy } from '../../parts/controls.tsx'
 import { AppIcon, Glyph } from '../../parts/icons.tsx'
-import { Alert, Card, Facts } from '../../parts/layout.tsx'
-import { type Answer, Report } from '../../parts/report.tsx'
+import { Alert, type Answer, Card, Facts, Report } from '../../parts/layout.tsx'
+import { confirm } from '../../parts/overlays.tsx'
 import { Spark } from '../../parts/spark.tsx'
 import {
   type AppProps,
@@ -25,10 +26,8 @@ import { hrefOf } from '../../route.ts'
 import { usePage } from '../../session.ts'
 import { defineStrings, textFor } from '../../strings.ts'
 import { NONE, terms } from '../../terms.ts'
-import { Guardian } from './guardian.tsx'
-import { Crashes, History } from './history.tsx'
+import { Crashes, Guardian, History } from './history.tsx'
 import { Settings } from './settings.tsx'
-import { TopicList } from './topics.tsx'
 
 const text = defineStrings('app', {
   gone: 'There is no app {id}.',
@@ -60,6 +59,10 @@ const text = defineStrings('app', {
     send: 'Send report to developer',
     question: { title: 'Send a diagnostics report?', text: 'The hub sends the app’s output to its developer.' },
   },
+  topics: 'Topics',
+  published: 'Published',
+  commands: 'Commands',
+  copyTopic: 'Copy {topic}',
 })
 
 export function AppPage({ hub, id }: { readonly hub: string; readonly id: string }) {
@@ -227,5 +230,43 @@ function Diagnostics({ entry }: AppProps) {
       hint={hint}
       requests={[request(record, 'get', '{"raw":true}'), request(locales, 'get-locales'), { ...report, ask: askFirst }]}
     />
+  )
+}
+
+const APP_COMMANDS = [
+  ...new Set(COMMANDS.filter(({ target, argument }) => target === 'app' && !argument).map(({ name }) => name)),
+]
+
+function TopicList({ entry }: AppProps) {
+  const owner = { hub: entry.hub, app: entry.id }
+  const { topics } = usePage().store
+  const published = [
+    entry.topic,
+    topics.of('appEvent', owner),
+    ...entry.further.value.keys(),
+    ...[...entry.settings.value.keys()].map((name) => topics.of('setting', { ...owner, name })),
+  ]
+  return (
+    <Card title={text.topics} wide>
+      <h3>{text.published}</h3>
+      <List topics={published} />
+      <details>
+        <summary>{text.commands}</summary>
+        <List topics={APP_COMMANDS.map((name) => topics.appCommand(entry.hub, entry.id, name))} />
+      </details>
+    </Card>
+  )
+}
+
+function List({ topics }: { readonly topics: readonly string[] }) {
+  return (
+    <ul class="lines">
+      {topics.map((topic) => (
+        <li key={topic}>
+          <code>{topic}</code>
+          <Copy text={topic} label={text.copyTopic({ topic })} />
+        </li>
+      ))}
+    </ul>
   )
 }

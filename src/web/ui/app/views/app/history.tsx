@@ -1,18 +1,40 @@
-/** What happened to an app: while the daemon has run, and as far back as the guardian keeps it. */
+/** What the guardian does about an app, and what happened to it: while the daemon has run, and as far back as the guardian keeps it. */
+
 import { useComputed } from '@preact/signals'
 import { MAX_GUARD_MESSAGE } from '../../../../../contract/guard.ts'
 import { headOf } from '../../../../../guardian/classify.ts'
+import { actOn, refusal } from '../../commands.ts'
+import { formatBytes } from '../../format.ts'
 import { crashTexts } from '../../live/activity.ts'
 import { furtherOf } from '../../live/entries.ts'
-import { Badge } from '../../parts/controls.tsx'
-import { Card, Table, Time } from '../../parts/layout.tsx'
-import type { AppProps } from '../../parts/state.tsx'
+import { Action, Badge, type Tone } from '../../parts/controls.tsx'
+import { Card, Facts, Table, Time } from '../../parts/layout.tsx'
+import { type AppProps, CommandSwitch } from '../../parts/state.tsx'
 import { usePage } from '../../session.ts'
 import { defineStrings, textFor } from '../../strings.ts'
 import { terms } from '../../terms.ts'
 import { ActivityRow } from '../activity.tsx'
 
-const text = defineStrings('history', {
+const text = defineStrings('guardian', {
+  title: 'Guardian',
+  states: {
+    off: 'off',
+    watching: 'watching',
+    waiting: 'waiting before the next restart',
+    restarting: 'restarting',
+    given_up: 'given up',
+    snoozed: 'snoozed',
+  },
+  watches: 'Watches this app',
+  restarts: 'Restarts',
+  counted: '{total} in total, {recent} recently',
+  next: 'Next restart',
+  snoozed: 'Snoozed until',
+  trend: 'Memory trend',
+  perHour: '{bytes} per hour',
+  attention: 'Needs attention',
+  snooze: 'Snooze for 1 hour',
+  forget: 'Clear history and counts',
   events: 'Events and commands',
   none: 'No events or commands since hub2mqtt started.',
   crashes: 'Crashes and restarts',
@@ -27,6 +49,45 @@ const text = defineStrings('history', {
   by: { guard: 'by the guardian', command: 'by a command' },
   byAndCause: '{by} ({cause})',
 })
+
+const TONES: Readonly<Record<keyof typeof text.states, Tone>> = {
+  off: 'quiet',
+  watching: 'ok',
+  waiting: 'warn',
+  restarting: 'info',
+  given_up: 'bad',
+  snoozed: 'quiet',
+}
+
+export function Guardian({ entry }: AppProps) {
+  const page = usePage()
+  const guard = furtherOf(entry, 'guard')
+  if (guard === undefined) return null
+  const refused = refusal(page, { hub: entry.hub, app: entry.id }, 'guard')
+  const isOn = guard.state !== 'off'
+  const { next_restart_at: next, snoozed_until: until, memory_trend_bytes_per_hour: trend, attention } = guard
+  const sign = (trend ?? 0) < 0 ? '−' : '+'
+  return (
+    <Card title={text.title} aside={<Badge tone={TONES[guard.state]}>{text.states[guard.state]}</Badge>}>
+      <Facts
+        rows={[
+          [text.watches, <CommandSwitch entry={entry} command="guard" label={text.watches} on={isOn} />],
+          [text.restarts, text.counted({ total: guard.restarts, recent: guard.restarts_in_window })],
+          [text.next, next && <Time at={next} />],
+          [text.snoozed, until && <Time at={until} />],
+          [text.trend, trend && text.perHour({ bytes: sign + formatBytes(Math.abs(trend)) })],
+          [text.attention, attention.map((reason) => terms.causes[reason]).join(', ')],
+        ]}
+      />
+      {isOn && (
+        <div class="buttons">
+          <Action label={text.snooze} refused={refused} act={() => void actOn(entry, 'guard', { snooze: '1h' })} />
+          <Action label={text.forget} refused={refused} act={() => void actOn(entry, 'guard', { forget: true })} />
+        </div>
+      )}
+    </Card>
+  )
+}
 
 const MOST_SHOWN = 50
 

@@ -4,7 +4,7 @@ import { isRecord } from '../../../../../base/json.ts'
 import { type Ended, sendCommand } from '../../api.ts'
 import { commandName, refusal } from '../../commands.ts'
 import { collator } from '../../format.ts'
-import { Action, Copy, IconButton, useAsked } from '../../parts/controls.tsx'
+import { Action, Copy, IconButton, set, useAsked } from '../../parts/controls.tsx'
 import { Card } from '../../parts/layout.tsx'
 import type { AppProps } from '../../parts/state.tsx'
 import { usePage } from '../../session.ts'
@@ -50,9 +50,7 @@ export function Settings({ entry }: AppProps) {
           {plain.length > 0 && (
             <Action
               label={isAnyShown ? text.hideAll : text.showAll}
-              act={() => {
-                shown.value = isAnyShown ? NO_NAMES : new Set(plain)
-              }}
+              act={() => set(shown, isAnyShown ? NO_NAMES : new Set(plain))}
             />
           )}
           <Action
@@ -75,9 +73,7 @@ export function Settings({ entry }: AppProps) {
               name={name}
               value={values[name]}
               shown={shown.value.has(name)}
-              toggle={() => {
-                shown.value = shown.value.symmetricDifference(new Set([name]))
-              }}
+              toggle={() => set(shown, shown.value.symmetricDifference(new Set([name])))}
             />
           ))}
         </ul>

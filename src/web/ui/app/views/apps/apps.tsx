@@ -4,18 +4,17 @@ import { useEffect, useMemo, useRef } from 'preact/hooks'
 import { actionsOf, runAction } from '../../actions.ts'
 import { commandName, refusal } from '../../commands.ts'
 import { formatCount } from '../../format.ts'
-import { Badge, IconButton } from '../../parts/controls.tsx'
-import { openMenu } from '../../parts/menu.tsx'
+import { Badge, IconButton, set } from '../../parts/controls.tsx'
+import { openMenu } from '../../parts/overlays.tsx'
 import { type AppProps, whyAway } from '../../parts/state.tsx'
+import { COLUMN_KEYS, type ColumnKey, filter, search, sort } from '../../preferences.ts'
 import { hrefOf } from '../../route.ts'
 import { usePage } from '../../session.ts'
 import { defineStrings } from '../../strings.ts'
 import { terms } from '../../terms.ts'
-import { BulkBar, selected, toggleSelected } from './bulk.tsx'
-import { COLUMN_KEYS, type ColumnKey, filter, search, sort } from './choice.ts'
 import { COLUMNS, titleOf } from './columns.tsx'
 import { type Item, isDescending, listApps } from './order.ts'
-import { Toolbar } from './toolbar.tsx'
+import { BulkBar, selected, Toolbar, toggleSelected } from './toolbar.tsx'
 import { useWindow } from './window.ts'
 
 const text = defineStrings('apps', {
@@ -114,12 +113,7 @@ function Head({ by }: { readonly by: ColumnKey }) {
       aria-sort={isSorted ? (isDown ? 'descending' : 'ascending') : 'none'}
       style={wide === undefined ? {} : { '--wide': `${wide}px`, '--narrow': `${narrow}px` }}
     >
-      <button
-        type="button"
-        onClick={() => {
-          sort.value = { by, isReversed: isSorted && !now.isReversed }
-        }}
-      >
+      <button type="button" onClick={() => set(sort, { by, isReversed: isSorted && !now.isReversed })}>
         {titleOf(by)}
         <span class="order" aria-hidden="true">
           {isSorted && (isDown ? '↓' : '↑')}

@@ -11,11 +11,11 @@ import { Switch } from '../../parts/controls.tsx'
 import { AppIcon } from '../../parts/icons.tsx'
 import { type Figure, Spark } from '../../parts/spark.tsx'
 import { type AppProps, eventName, lastState, StateBadge, troubleOf, UpdateBadge } from '../../parts/state.tsx'
+import { type ColumnKey, grouped } from '../../preferences.ts'
 import { hrefOf } from '../../route.ts'
 import { usePage } from '../../session.ts'
 import { defineStrings } from '../../strings.ts'
 import { NONE, terms } from '../../terms.ts'
-import { type ColumnKey, grouped } from './choice.ts'
 
 const text = defineStrings('columns', {
   name: 'App',

@@ -5,7 +5,7 @@ import type { App } from '../../../../../hub/app.ts'
 import { collator } from '../../format.ts'
 import type { AppEntry, HubEntry } from '../../live/entries.ts'
 import type { Store } from '../../live/store.ts'
-import { FILTERS, type Filter, filter, grouped, search, sort } from './choice.ts'
+import { FILTERS, type Filter, filter, grouped, search, sort } from '../../preferences.ts'
 import { COLUMNS } from './columns.tsx'
 
 /** A line of the list. */

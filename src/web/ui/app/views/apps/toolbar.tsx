@@ -1,12 +1,18 @@
-/** Search, filters and order of the list. */
+/** Above the list: search, filters and order, and what is done with the selected apps, one after the other. */
+
+import { signal } from '@preact/signals'
 import { useLayoutEffect, useRef } from 'preact/hooks'
+import { bulk, commandName, refusal, restartAll, stopBulk } from '../../commands.ts'
 import { formatCount } from '../../format.ts'
-import { Chips, Search } from '../../parts/controls.tsx'
+import type { AppEntry } from '../../live/entries.ts'
+import { Action, Chips, Search, set } from '../../parts/controls.tsx'
+import { confirm } from '../../parts/overlays.tsx'
+import { COLUMN_KEYS, FILTERS, filter, grouped, search, sort } from '../../preferences.ts'
 import { usePage } from '../../session.ts'
 import { defineStrings } from '../../strings.ts'
-import { COLUMN_KEYS, FILTERS, filter, grouped, search, sort } from './choice.ts'
+import { terms } from '../../terms.ts'
 import { titleOf } from './columns.tsx'
-import type { AppList } from './order.ts'
+import type { AppList, Item } from './order.ts'
 
 const text = defineStrings('toolbar', {
   search: 'Search apps',
@@ -15,6 +21,21 @@ const text = defineStrings('toolbar', {
   sort: 'Sort by',
   sortBy: 'By {column}',
   group: 'By hub',
+  title: 'Selected apps',
+  selected: '{count} selected',
+  all: 'Select all {count}',
+  clear: 'Clear',
+  close: 'Close',
+  question: { one: 'Restart {count} app?', other: 'Restart {count} apps?' },
+  how: 'One after the other. It stops at the first that fails.',
+  progress: '{done} of {all}',
+  states: {
+    running: 'Restarting {name}…',
+    stopping: 'Stops after {name}',
+    stopped: 'Stopped as you asked',
+    failed: 'Stopped: {name} failed',
+    done: 'All restarted',
+  },
 })
 
 const SHORTCUT = '/'
@@ -64,13 +85,79 @@ export function Toolbar({ list }: { readonly list: AppList }) {
           <input
             type="checkbox"
             checked={grouped.value}
-            onChange={({ currentTarget }) => {
-              grouped.value = currentTarget.checked
-            }}
+            onChange={({ currentTarget }) => set(grouped, currentTarget.checked)}
           />
           {text.group}
         </label>
       )}
     </div>
+  )
+}
+
+const NOTHING: ReadonlySet<string> = new Set()
+/** The topics of the selected apps. */
+export const selected = signal(NOTHING)
+
+export function toggleSelected(topic: string): void {
+  selected.value = selected.value.symmetricDifference(new Set([topic]))
+}
+
+export function BulkBar({ items }: { readonly items: readonly Item[] }) {
+  const page = usePage()
+  if (bulk.value !== undefined) return <Progress />
+  const chosen = selected.value
+  if (chosen.size === 0) return null
+  const all = page.store.hubs.value.flatMap(({ apps }) => [...apps.value.values()])
+  // In the order in which they are listed, those that a filter hides last.
+  const shown = items.flatMap((item) => (item.kind === 'app' ? [item.entry] : []))
+  const entries = [...new Set([...shown, ...all])].filter(({ topic }) => chosen.has(topic))
+  const topics = new Set(shown.map(({ topic }) => topic))
+  return (
+    <section class="bulk" aria-label={text.title}>
+      <strong>{text.selected({ count: entries.length })}</strong>
+      <Action
+        label={commandName('restart')}
+        glyph="restart"
+        tone="primary"
+        refused={entries
+          .map(({ hub, id }) => refusal(page, { hub, app: id }, 'restart'))
+          .find((why) => why !== undefined)}
+        act={() => void restart(entries)}
+      />
+      {!topics.isSubsetOf(chosen) && (
+        <Action label={text.all({ count: shown.length })} act={() => set(selected, chosen.union(topics))} />
+      )}
+      <Action label={text.clear} act={() => set(selected, NOTHING)} />
+    </section>
+  )
+}
+
+async function restart(entries: readonly AppEntry[]): Promise<void> {
+  const question = { title: text.question({ count: entries.length }), text: text.how, action: commandName('restart') }
+  if (entries.length > 1 && (await confirm(question)) === undefined) return
+  selected.value = NOTHING
+  await restartAll(entries)
+}
+
+function Progress() {
+  if (bulk.value === undefined) return null
+  const { all, done, state } = bulk.value
+  const current = all[done]
+  const name = current === undefined ? '' : current.name.value
+  const progress = text.progress({ done, all: all.length })
+  const now = text.states[state]
+  return (
+    <section class="bulk" aria-label={text.title} aria-live="polite">
+      <progress max={all.length} value={done} aria-label={progress} />
+      <strong>{progress}</strong>
+      <span class={state === 'failed' ? 'bad-text' : ''}>{typeof now === 'string' ? now : now({ name })}</span>
+      {state === 'running' || state === 'stopping' ? (
+        <button type="button" disabled={state === 'stopping'} onClick={stopBulk}>
+          {terms.cancel}
+        </button>
+      ) : (
+        <Action label={text.close} act={() => set(bulk, undefined)} />
+      )}
+    </section>
   )
 }

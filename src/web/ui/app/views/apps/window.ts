@@ -4,7 +4,7 @@ import type { RefObject } from 'preact'
 import { useLayoutEffect, useMemo } from 'preact/hooks'
 import type { Item } from './order.ts'
 
-export interface Range {
+interface Range {
   readonly from: number
   /** The first one that is not drawn any more. */
   readonly to: number

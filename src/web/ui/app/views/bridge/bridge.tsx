@@ -6,8 +6,7 @@ import type { FailureCode } from '../../../../../mqtt/types.ts'
 import { api } from '../../api.ts'
 import { act, commandName, refusal } from '../../commands.ts'
 import { Badge } from '../../parts/controls.tsx'
-import { Alert, Card, Facts, Time } from '../../parts/layout.tsx'
-import { Report } from '../../parts/report.tsx'
+import { Alert, Card, Facts, Report, Time } from '../../parts/layout.tsx'
 import { usePage } from '../../session.ts'
 import { defineStrings, textFor } from '../../strings.ts'
 import { terms } from '../../terms.ts'
@@ -29,7 +28,6 @@ const text = defineStrings('bridge', {
   discovery: 'Home Assistant discovery',
   discoveryOff: 'off, or nothing published yet',
   discoveryOn: 'published under {prefixes}',
-  logLevelUnknown: 'choose…',
   broker: 'MQTT broker',
   brokerStates: { connecting: 'connecting', connected: 'connected', waiting: 'waiting to connect', stopped: 'stopped' },
   protocol: 'Protocol',
@@ -126,16 +124,14 @@ function Counts() {
 function LogLevel() {
   const page = usePage()
   const refused = refusal(page, {}, 'log-level')
-  const level = page.store.logLevel.value
   return (
     <select
       aria-label={commandName('log-level')}
       title={refused}
       disabled={refused !== undefined}
-      value={level ?? ''}
+      value={page.store.logLevel.value}
       onChange={({ currentTarget }) => void act({}, 'log-level', currentTarget.value)}
     >
-      {level === undefined && <option value="">{text.logLevelUnknown}</option>}
       {LOG_LEVELS.map((one) => (
         <option key={one} value={one}>
           {one}

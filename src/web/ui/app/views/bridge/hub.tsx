@@ -7,7 +7,7 @@ import type { Ended } from '../../api.ts'
 import { act, commandName, refusal } from '../../commands.ts'
 import { formatCount } from '../../format.ts'
 import type { HubEntry } from '../../live/entries.ts'
-import { Action, Badge, useAsked } from '../../parts/controls.tsx'
+import { Action, Badge, set, useAsked } from '../../parts/controls.tsx'
 import { Card, Facts, Time } from '../../parts/layout.tsx'
 import { usePage } from '../../session.ts'
 import { defineStrings } from '../../strings.ts'
@@ -104,9 +104,7 @@ function Speech({ hub: { name: hub } }: HubProps) {
           value={words.value}
           placeholder={refused ?? text.speechHint}
           disabled={refused !== undefined}
-          onInput={({ currentTarget }) => {
-            words.value = currentTarget.value
-          }}
+          onInput={({ currentTarget }) => set(words, currentTarget.value)}
         />
       </label>
       <Action label={commandName('speak')} busy={busy.value} refused={refused} act={() => void speak()} />

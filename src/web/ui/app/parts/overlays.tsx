@@ -1,0 +1,228 @@
+/** What lies above the rest: questions before what hurts, menus, and short notices in a corner. */
+import { signal } from '@preact/signals'
+import { useLayoutEffect, useRef } from 'preact/hooks'
+import { defineStrings } from '../strings.ts'
+import { terms } from '../terms.ts'
+import { Glyph, type GlyphName } from './icons.tsx'
+
+export interface Question {
+  readonly title: string
+  readonly text: string
+  /** What the button that does it says. */
+  readonly action: string
+  readonly danger?: boolean
+  /** A further choice, off at first. */
+  readonly option?: string
+}
+
+interface Asked extends Question {
+  readonly answer: (answer: Confirmation | undefined) => void
+}
+
+export interface Confirmation {
+  readonly option: boolean
+}
+
+const asked = signal<Asked | undefined>(undefined)
+
+/** `undefined`: rather not. */
+export function confirm(question: Question): Promise<Confirmation | undefined> {
+  return new Promise((resolve) => {
+    asked.value?.answer(undefined)
+    const answer = (given: Confirmation | undefined) => {
+      asked.value = undefined
+      resolve(given)
+    }
+    asked.value = { ...question, answer }
+  })
+}
+
+export function ConfirmDialog() {
+  const question = asked.value
+  return question === undefined ? null : <Dialog key={question.title + question.text} {...question} />
+}
+
+/** The browser's own dialog keeps the focus inside, and gives it back. */
+function Dialog({ title, text, action, danger, option, answer }: Asked) {
+  const dialog = useRef<HTMLDialogElement>(null)
+  const chosen = useRef<HTMLInputElement>(null)
+  useLayoutEffect(() => dialog.current?.showModal(), [])
+  return (
+    <dialog ref={dialog} class="confirm" aria-labelledby="confirm-title" onClose={() => answer(undefined)}>
+      <form
+        method="dialog"
+        onSubmit={(event) => {
+          event.preventDefault()
+          answer({ option: chosen.current?.checked ?? false })
+        }}
+      >
+        <h2 id="confirm-title">{title}</h2>
+        <p>{text}</p>
+        {option !== undefined && (
+          <label class="check">
+            <input ref={chosen} type="checkbox" /> {option}
+          </label>
+        )}
+        <div class="buttons">
+          <button type="button" onClick={() => dialog.current?.close()}>
+            {terms.cancel}
+          </button>
+          <button type="submit" class={danger ? 'danger' : 'primary'}>
+            {action}
+          </button>
+        </div>
+      </form>
+    </dialog>
+  )
+}
+
+export interface MenuItem {
+  readonly label: string
+  readonly glyph: GlyphName
+  readonly danger?: boolean
+  /** Why it cannot be chosen. */
+  readonly refused?: string | undefined
+  readonly choose: () => void
+}
+
+interface Menu {
+  readonly label: string
+  readonly items: readonly MenuItem[]
+  readonly opener: HTMLElement
+}
+
+/** One at a time, so that rows stay small. */
+const opened = signal<Menu | undefined>(undefined)
+
+export function openMenu(opener: HTMLElement, label: string, items: readonly MenuItem[]): void {
+  opened.value = { opener, label, items }
+}
+
+export function MenuHost() {
+  const menu = opened.value
+  return menu === undefined ? null : <MenuList key={menu.label} {...menu} />
+}
+
+const MARGIN = 8
+/** Pixels after which a list has been scrolled. */
+const SCROLLED = 60
+
+function MenuList({ label, items, opener }: Menu) {
+  const list = useRef<HTMLDivElement>(null)
+  useLayoutEffect(() => {
+    const { current } = list
+    if (current === null) return
+    current.showPopover()
+    place(current, opener)
+    current.querySelector('button')?.focus()
+    const { top } = opener.getBoundingClientRect()
+    const onScroll = () => {
+      // Ignore the end of a scroll that began before.
+      if (Math.abs(opener.getBoundingClientRect().top - top) > SCROLLED) current.hidePopover()
+      else place(current, opener)
+    }
+    addEventListener('scroll', onScroll, { passive: true })
+    return () => removeEventListener('scroll', onScroll)
+  }, [])
+  const close = () => list.current?.hidePopover()
+  const onKeyDown = (event: KeyboardEvent) => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key]
+    if (event.key === 'Tab') close()
+    if (step === undefined) return
+    event.preventDefault()
+    const buttons = [...(list.current?.querySelectorAll('button') ?? [])]
+    const at = document.activeElement instanceof HTMLButtonElement ? buttons.indexOf(document.activeElement) : -1
+    buttons[(at + step + buttons.length) % buttons.length]?.focus()
+  }
+  return (
+    <div
+      ref={list}
+      popover="auto"
+      class="menu"
+      role="menu"
+      aria-label={label}
+      tabIndex={-1}
+      onKeyDown={onKeyDown}
+      onToggle={(event) => {
+        if (event.newState === 'closed') {
+          opened.value = undefined
+          if (document.activeElement === document.body) opener.focus()
+        }
+      }}
+    >
+      {items.map(({ label: text, glyph, danger, refused, choose }) => (
+        <button
+          key={text}
+          type="button"
+          role="menuitem"
+          class={danger ? 'danger' : ''}
+          aria-disabled={refused !== undefined}
+          onClick={() => {
+            if (refused !== undefined) return
+            close()
+            opener.focus()
+            choose()
+          }}
+        >
+          <Glyph name={glyph} />
+          <span>
+            {text}
+            {refused !== undefined && <small>{refused}</small>}
+          </span>
+        </button>
+      ))}
+    </div>
+  )
+}
+
+/** Below the opener, or above where there is no room. */
+function place(menu: HTMLElement, opener: HTMLElement): void {
+  const { bottom, top, right } = opener.getBoundingClientRect()
+  const { width, height } = menu.getBoundingClientRect()
+  const below = bottom + 4
+  const fits = below + height + MARGIN <= innerHeight
+  menu.style.top = `${Math.max(MARGIN, fits ? below : top - height - 4)}px`
+  menu.style.left = `${Math.max(MARGIN, Math.min(right - width, innerWidth - width - MARGIN))}px`
+}
+
+const text = defineStrings('toasts', { title: 'Notifications', dismiss: 'Dismiss' })
+
+interface Toast {
+  readonly number: number
+  readonly ok: boolean
+  readonly said: string
+}
+
+const shown = signal<readonly Toast[]>([])
+let count = 0
+const MOST = 4
+const OK_MS = 5_000
+const FAILED_MS = 12_000
+
+export function toast(ok: boolean, said: string): void {
+  count += 1
+  const number = count
+  shown.value = [...shown.value, { number, ok, said }].slice(-MOST)
+  setTimeout(() => dismiss(number), ok ? OK_MS : FAILED_MS)
+}
+
+function dismiss(number: number): void {
+  shown.value = shown.value.filter((one) => one.number !== number)
+}
+
+/** They are read out as they come. */
+export function Toasts() {
+  return (
+    <section class="toasts" aria-label={text.title} aria-live="polite">
+      {shown.value.map(({ number, ok, said }) => (
+        <div key={number} class={ok ? 'toast ok' : 'toast bad'} role={ok ? 'status' : 'alert'}>
+          <Glyph name={ok ? 'check' : 'alert'} />
+          <span>{said}</span>
+          <button type="button" class="icon" aria-label={text.dismiss} onClick={() => dismiss(number)}>
+            <Glyph name="close" size={16} />
+          </button>
+        </div>
+      ))}
+    </section>
+  )
+}

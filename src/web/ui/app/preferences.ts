@@ -1,0 +1,68 @@
+/** Choices that the browser keeps: the theme, and how the list of apps is searched, filtered and sorted. */
+import { effect, signal } from '@preact/signals'
+import * as v from 'valibot'
+import { parseJson, read } from './live/payload.ts'
+
+type Place = 'localStorage' | 'sessionStorage'
+
+/** A browser can refuse to keep any. */
+function stored(place: Place, key: string): string | null {
+  try {
+    return globalThis[place].getItem(`hub2mqtt.${key}`)
+  } catch {
+    return null
+  }
+}
+
+function store(place: Place, key: string, value: string): void {
+  try {
+    globalThis[place].setItem(`hub2mqtt.${key}`, value)
+  } catch {
+    // It is chosen until the page is closed.
+  }
+}
+
+const THEMES = ['auto', 'light', 'dark'] as const
+
+const keptTheme = stored('localStorage', 'theme')
+/** Light, dark, or as the system is. */
+export const theme = signal(THEMES.find((one) => one === keptTheme) ?? 'auto')
+
+effect(() => {
+  document.documentElement.dataset['theme'] = theme.value
+  store('localStorage', 'theme', theme.value)
+})
+
+export function nextTheme(): void {
+  theme.value = THEMES[(THEMES.indexOf(theme.value) + 1) % THEMES.length] ?? 'auto'
+}
+
+export const FILTERS = ['all', 'crashed', 'stopped', 'updates'] as const
+export type Filter = (typeof FILTERS)[number]
+export const COLUMN_KEYS = ['name', 'version', 'state', 'enabled', 'cpu', 'memory'] as const
+export type ColumnKey = (typeof COLUMN_KEYS)[number]
+
+const CHOICE = v.object({
+  search: v.string(),
+  filter: v.picklist(FILTERS),
+  sort: v.object({ by: v.picklist(COLUMN_KEYS), isReversed: v.boolean() }),
+  grouped: v.boolean(),
+})
+const FIRST: v.InferOutput<typeof CHOICE> = {
+  search: '',
+  filter: 'all',
+  sort: { by: 'name', isReversed: false },
+  grouped: true,
+}
+
+const first = read(CHOICE, parseJson(stored('sessionStorage', 'list') ?? '')) ?? FIRST
+export const search = signal(first.search)
+export const filter = signal(first.filter)
+export const sort = signal(first.sort)
+/** By hub, where there are several. */
+export const grouped = signal(first.grouped)
+
+effect(() => {
+  const choice = { search: search.value, filter: filter.value, sort: sort.value, grouped: grouped.value }
+  store('sessionStorage', 'list', JSON.stringify(choice))
+})
