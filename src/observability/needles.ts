@@ -87,11 +87,14 @@ export class Needles {
   /** Whether any of them is part of a text. */
   areIn(text: string): boolean {
     if (this.#candidates.size === 0) return false
-    const agreement = new Agreement(text)
+    let agreement: Agreement | undefined
     for (let at = this.#window - 1; at < text.length; ) {
       const hash = hashAt(text, at)
       const skip = this.#skips[hash] ?? 1
-      if (skip === 0 && this.#beginsAt(agreement, at - this.#window + 1, hash)) return true
+      if (skip === 0) {
+        agreement ??= new Agreement(text)
+        if (this.#beginsAt(agreement, at - this.#window + 1, hash)) return true
+      }
       at += Math.max(1, skip)
     }
     return false
