@@ -2,8 +2,6 @@
  * Finds texts in another as encoders of JSON and of percent-encoding write them: each character as itself, as an escape
  * of JSON, or as `%XX`, in any mixture, and encoded several times.
  */
-import { Agreement } from './needles.ts'
-
 /** A character, as its code point, and where its spelling ends. */
 interface Unit {
   readonly code: number
@@ -112,6 +110,52 @@ const pairOf = (first: number, second: number) => first * 0x10000 + second
 const TABLE_SIZE = 1 << 14
 const hashOf = (first: number, second: number) => (first * 128 + second) & (TABLE_SIZE - 1)
 const pairIn = (text: string) => pairOf(text.charCodeAt(0), text.charCodeAt(1))
+
+/** From this length on, it is remembered where a text agrees with the beginning of another. */
+const LONG = 32
+
+/** For each place in a text: how many of its characters from there on are those that the text begins with. */
+function selfAgreement(text: string): Uint32Array {
+  const agreement = new Uint32Array(text.length)
+  let start = 0
+  let end = 0
+  for (let at = 1; at < text.length; at += 1) {
+    let same = at < end ? Math.min(end - at, agreement[at - start] ?? 0) : 0
+    while (at + same < text.length && text.charCodeAt(same) === text.charCodeAt(at + same)) same += 1
+    agreement[at] = same
+    if (at + same > end) [start, end] = [at, at + same]
+  }
+  return agreement
+}
+
+/** Compares the beginnings of needles with places in a text, in rising order, without comparing its characters again (Z algorithm). */
+export class Agreement {
+  readonly #text: string
+  /** Needle → the last place from which the text agrees with a long part of it. */
+  #last: Map<string, { readonly start: number; readonly end: number; own?: Uint32Array }> | undefined
+
+  constructor(text: string) {
+    this.#text = text
+  }
+
+  /** How many of the first `limit` characters of a needle stand there. */
+  at(start: number, needle: string, limit = needle.length): number {
+    const last = this.#last?.get(needle)
+    let same = 0
+    if (last !== undefined && last.start < start && start < last.end) {
+      // The text there is a part of the needle.
+      last.own ??= selfAgreement(needle)
+      same = Math.min(last.own[start - last.start] ?? 0, last.end - start)
+      if (same < last.end - start) return same
+    }
+    while (same < limit && this.#text.charCodeAt(start + same) === needle.charCodeAt(same)) same += 1
+    if (same >= LONG) {
+      this.#last ??= new Map()
+      this.#last.set(needle, { start, end: start + same, ...(last?.own && { own: last.own }) })
+    }
+    return same
+  }
+}
 
 /** A secret, and how many of its characters stand before the first one that may begin an encoded one. */
 interface Sought {

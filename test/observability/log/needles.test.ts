@@ -1,6 +1,6 @@
 /** Many texts looked for at once. */
 import { expect, test } from 'vitest'
-import { Needles } from '../../../src/observability/needles.ts'
+import { Needles } from '../../../src/observability/scrub.ts'
 import { Random } from '../../support/random.ts'
 
 const ALPHABETS = ['ab', 'abcdef', 'aé漢\u{1F600}']
