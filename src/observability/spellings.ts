@@ -2,6 +2,7 @@
  * Finds texts in another as encoders of JSON and of percent-encoding write them: each character as itself, as an escape
  * of JSON, or as `%XX`, in any mixture, and encoded several times.
  */
+
 /** A character, as its code point, and where its spelling ends. */
 interface Unit {
   readonly code: number
