@@ -2,7 +2,7 @@
 
 import { useComputed } from '@preact/signals'
 import { MAX_GUARD_MESSAGE } from '../../../../../contract/guard.ts'
-import { headOf } from '../../../../../guardian/classify.ts'
+import { headOf } from '../../../../../contract/classify.ts'
 import { actOn, refusal } from '../../commands.ts'
 import { formatBytes } from '../../format.ts'
 import { crashTexts } from '../../live/activity.ts'
