@@ -266,6 +266,7 @@ export const APP_UPDATE = v.strictObject({
   title: v.exactOptional(text),
   installed_version: v.exactOptional(text),
   latest_version: v.exactOptional(text),
+  release_url: v.exactOptional(about(text, 'The page of an app from the store.')),
   in_progress: flag,
   update_percentage: v.nullable(integer),
 })

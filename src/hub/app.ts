@@ -36,8 +36,15 @@ export interface App {
   readonly compatibility: string | null
 }
 
+/** Key of how the process ended the last time, as older hubs say. It goes with the app and is no part of what is published. */
+export const EXIT = Symbol('exit')
+interface WithExit {
+  readonly [EXIT]?: { readonly code: number | null; readonly signal: string | null } | undefined
+}
+export const exitOf = (app: App & WithExit) => app[EXIT] ?? { code: null, signal: null }
+
 /** What a hub said of an app: only the keys it spoke of. */
-export type AppPatch = Partial<Omit<App, 'id' | 'update_severity'>>
+export type AppPatch = Partial<Omit<App, 'id' | 'update_severity'>> & WithExit
 
 const UNKNOWN: Omit<App, 'id'> = {
   name: null,

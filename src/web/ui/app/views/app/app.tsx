@@ -1,7 +1,7 @@
 /** Everything about one app. */
 
-import { COMMANDS } from '../../../../../contract/commands.ts'
 import { isCrashed } from '../../../../../contract/classify.ts'
+import { COMMANDS } from '../../../../../contract/commands.ts'
 import { actionsOf, runAction } from '../../actions.ts'
 import { sendCommand } from '../../api.ts'
 import { type AppCommand, commandName, refusal } from '../../commands.ts'
