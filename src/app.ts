@@ -94,7 +94,6 @@ export async function run(options: RunOptions): Promise<void> {
     hub.subscribe(health.changed)
     const state = bridge.addHub(name, hub)
     metrics?.follow(name, state)
-    feed?.follow(name, hub.apps)
     hub.start()
   }
   cluster.start({ hubs, link, linked, bridge, feed, openHub, onChange: followRole }, config.hubs)

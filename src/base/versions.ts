@@ -15,6 +15,22 @@ export function compareVersions(one: string, other: string): number {
   return compareMarks(a.marks, b.marks)
 }
 
+export const SEVERITIES = ['none', 'patch', 'minor', 'major'] as const
+/** How large a step is between two versions, from small to large. */
+export type Severity = (typeof SEVERITIES)[number]
+
+/**
+ * The first number that an update raises; `none` where there is no newer version, `null` where one of the two is not
+ * known or is no version. A step that raises no number, such as the end of a pre-release, is a patch.
+ */
+export function severityOf(from: string | null, to: string | null): Severity | null {
+  if (from === null || to === null || !VERSION.test(from) || !VERSION.test(to)) return null
+  if (compareVersions(from, to) >= 0) return 'none'
+  const [before, after] = [parse(from).numbers, parse(to).numbers]
+  if (before[0] !== after[0]) return 'major'
+  return (before[1] ?? 0) === (after[1] ?? 0) ? 'patch' : 'minor'
+}
+
 function parse(version: string): { numbers: number[]; marks: string[] } {
   const [core = ''] = version.split('+')
   const dash = core.indexOf('-')

@@ -10,6 +10,7 @@ import { AppUpdates } from './app-updates.ts'
 import type { BridgeOptions } from './bridge-options.ts'
 import { BridgeState } from './bridge-state.ts'
 import { Dispatcher } from './dispatcher.ts'
+import { Evidence } from './evidence.ts'
 import { Prefixes } from './former.ts'
 import { guardedHub } from './guarding.ts'
 import { HubState, type HubStateOptions } from './hub-state.ts'
@@ -46,6 +47,7 @@ export class Bridge {
   /** What they share. */
   readonly #stateOptions: HubStateOptions
   readonly #updates: AppUpdates
+  readonly evidence: Evidence
   /** Whether the guardian has taken up what the broker holds of it. */
   #hasBegun = false
   readonly #presence: Presence
@@ -68,7 +70,9 @@ export class Bridge {
     this.#options = options
     this.#link = link
     const { topics, live, fleet, clock, rollouts } = options
-    const common = { ...options, link, log: options.log.child({ part: 'bridge' }), isShared: fleet !== undefined }
+    const log = options.log.child({ part: 'bridge' })
+    const common = { ...options, link, log, isShared: fleet !== undefined, evidence: new Evidence(clock, log) }
+    this.evidence = common.evidence
     // Until it is known whether another bridge is there.
     link.setWriting(false)
     const { discovery } = live.value
@@ -110,18 +114,14 @@ export class Bridge {
 
   /** Takes commands, and connects the link. */
   start(handlers: BridgeHandlers): void {
-    const { guardian } = this.#options
     this.#handlers = handlers
     this.#dispatcher.start({
-      onRun: (run) => {
-        this.#states.get(run.hub)?.onRun(run)
-        guardian.ran(run)
-      },
+      onRun: (run) => this.#states.get(run.hub)?.onRun(run),
       repair: () => {
         this.#upkeep.repair()
         this.#link.readTransient()
       },
-      guard: (hub, app, control) => guardian.control(hub, app, control),
+      guard: (hub, app, control) => this.#states.get(hub)?.control(app, control),
       onFailedWrite: (failed) => this.#states.get(failed.hub)?.onFailedWrite(failed),
       onAnswer: handlers.onAnswer,
     })
@@ -331,11 +331,13 @@ export class Bridge {
   #learn({ name, owner }: OwnTopic, payload: string): void {
     const { guardian } = this.#options
     if (name === 'bridgeInfo') this.#upkeep.former.learn(payload)
-    else if (name === 'appUpdate' && owner.kind === 'app') {
-      const { hub, app } = owner
-      if (this.#updates.learn(hub, app, payload)) this.#states.get(hub)?.appChanged(app)
-    } else if (owner.kind === 'app') guardian.learn(name, owner.hub, owner.app, payload)
     else if (owner.kind === 'hub') guardian.learn(name, owner.hub, '', payload)
+    else if (owner.kind === 'app') {
+      const { hub, app } = owner
+      const learner = name === 'appUpdate' ? this.#updates : name === 'crash' ? this.evidence : undefined
+      if (learner === undefined) guardian.learn(name, hub, app, payload)
+      else if (learner.learn(hub, app, payload)) this.#states.get(hub)?.appChanged(app)
+    }
   }
 
   /** Another bridge on this base topic, or an earlier run, has said `offline`: that is wrong while this one runs. */

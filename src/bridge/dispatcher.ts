@@ -3,6 +3,7 @@
  * late, answer a repetition from memory, read its input, check it, wait for its turn, check again, run it, answer.
  */
 import { sleep } from '../base/clock.ts'
+import { isRecord } from '../base/json.ts'
 import { Limiter } from '../base/limiter.ts'
 import { nearest } from '../base/nearest.ts'
 import type { Outcome } from '../contract/answer.ts'
@@ -273,9 +274,11 @@ export class Dispatcher {
   async #runNotifying(order: Order, isLate: () => boolean): Promise<unknown> {
     const { request, command, input } = order
     const { hub, app = null } = request.topic
+    const { operation } = command
+    const setting = operation === 'setAppSetting' || operation === 'unsetAppSetting' ? settingOf(order) : null
     const about = app ?? command.about?.(input) ?? null
     const head = { hub: hub ?? '', app: command.reaches === undefined ? app : about, about }
-    const run = { ...head, by: request.requester?.by ?? null, command }
+    const run = { ...head, by: request.requester?.by ?? null, command, setting }
     this.#handlers.onRun?.({ ...run, phase: 'begun', ok: false })
     let ok = false
     try {
@@ -289,7 +292,7 @@ export class Dispatcher {
 
   #run(order: Order, isLate: () => boolean): Promise<unknown> {
     const { request, bridged, command, input, argument } = order
-    const { clock } = this.#options
+    const { clock, evidence } = this.#options
     const { hub } = bridged
     const { signal } = this.#ending
     const [name, app] = [request.topic.hub ?? '', request.topic.app ?? '']
@@ -316,6 +319,8 @@ export class Dispatcher {
       callEndpoint: (endpoint) =>
         again(() => hub.callEndpoint(endpoint, endpoint.method === 'GET' ? check : beginWrite)),
       send: (id, sent) => this.send({ hub: name, app: id, command: sent, payload: {}, by: 'update-all', isCurrent }),
+      report: () => evidence.report(name, app),
+      history: (hours) => evidence.history(name, app, hours),
       guard: (control) => this.#handlers.guard?.(name, app, control),
       repair: () => this.#handlers.repair?.(),
       clock,
@@ -330,6 +335,12 @@ export class Dispatcher {
     this.#options.log.error({ err: error }, 'a command failed by a mistake of the bridge')
     return { ok: false, error: new CommandError('hub_failed', 'The bridge made a mistake; its log says which.') }
   }
+}
+
+/** The setting that a command changes, in its topic or its payload. */
+function settingOf({ argument, input }: Order): string {
+  const name = isRecord(input) && argument === '' ? input['name'] : argument
+  return typeof name === 'string' ? name : ''
 }
 
 const EMPTY = 'Under MQTT 3.1.1 an empty message is no value; send "" for an empty text.'

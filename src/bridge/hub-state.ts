@@ -10,6 +10,7 @@ import {
   eventsOf,
   type GuardEventPayload,
 } from '../contract/events.ts'
+import type { GuardControl } from '../contract/guard.ts'
 import { availableCommands, policyOf } from '../contract/permissions.ts'
 import { concernsHub, countsOf } from '../contract/publications.ts'
 import type { App, Change } from '../hub/app.ts'
@@ -18,6 +19,7 @@ import type { Hub } from '../hub/hub.ts'
 import type { MqttLink } from '../mqtt/link.ts'
 import type { AppUpdates } from './app-updates.ts'
 import type { BridgeOptions, Discovery } from './bridge-options.ts'
+import type { Evidence } from './evidence.ts'
 import type { Guardian } from './guarding.ts'
 import { OwnerRows, type RowTable } from './owner-rows.ts'
 import { PublishedSettings } from './published-settings.ts'
@@ -30,10 +32,14 @@ export interface HubStateOptions extends Pick<BridgeOptions, 'topics' | 'live' |
   readonly log: Logger
   readonly table: RowTable
   readonly link: Pick<MqttLink, 'send'>
-  readonly guardian: Pick<Guardian, 'factsOf' | 'attentionOf' | 'goneAppsOf' | 'appsChanged' | 'hubChanged'>
+  readonly guardian: Pick<
+    Guardian,
+    'factsOf' | 'attentionOf' | 'goneAppsOf' | 'appsChanged' | 'hubChanged' | 'control' | 'ran'
+  >
   readonly homeAssistant: Pick<Discovery, 'appsChanged' | 'hubChanged'> | undefined
   readonly upkeep: Pick<Upkeep, 'request' | 'listRead'>
   readonly updates: AppUpdates
+  readonly evidence: Evidence
   readonly early: Pick<StartupBuffer, 'run'>
 }
 
@@ -48,6 +54,7 @@ export class HubState {
   readonly #hub: Hub
   readonly #options: HubStateOptions
   readonly #rows: OwnerRows<'hub'>
+  readonly #evidence: ReturnType<Evidence['of']>
   readonly #apps = new Map<string, OwnerRows<'app'>>()
   /** What is permitted, with all that it follows from: that changes by far less often than apps do. */
   #permitted: { readonly from: readonly unknown[]; readonly commands: readonly string[] } | undefined
@@ -63,6 +70,8 @@ export class HubState {
     this.#rows = new OwnerRows({ kind: 'hub', hub: name }, table)
     this.settings = new PublishedSettings(name, hub, options)
     hub.apps.subscribe((news) => this.#appsChanged(news))
+    this.#evidence = options.evidence.of(name)
+    options.evidence.samples.follow(name, hub)
     hub.subscribe(() => this.#statusChanged())
   }
 
@@ -79,6 +88,7 @@ export class HubState {
   /** Clears all topics of a hub that is no longer configured. */
   clear(): void {
     this.stop()
+    this.#options.evidence.forget(this.#name)
     this.settings.clear()
     for (const rows of this.#apps.values()) rows.clear()
     this.#rows.clear()
@@ -92,6 +102,7 @@ export class HubState {
 
   stop(): void {
     this.#options.updates.hubGone(this.#name)
+    this.#evidence.stop()
   }
 
   /** Configuration has changed what commands may do, or which settings are published. */
@@ -100,7 +111,10 @@ export class HubState {
     this.changed()
   }
 
-  onRun({ app: id, command, phase, ok }: CommandRun): void {
+  onRun(run: CommandRun): void {
+    const { app: id, command, phase, ok } = run
+    this.#evidence.commanded(run)
+    this.#options.guardian.ran(run)
     if (id === null) return
     if (command.operation === 'installFromAppStore') {
       const { updates } = this.#options
@@ -112,6 +126,13 @@ export class HubState {
     }
     // A write of ours may have changed a setting, and the hub has no event for that.
     if (phase === 'ended' && command.write) this.settings.refreshApp(id)
+  }
+
+  /** A command for the guardian. */
+  control(app: string, control: GuardControl): void {
+    if (control.forget) this.#evidence.forget(app)
+    this.#options.guardian.control(this.#name, app, control)
+    this.appChanged(app)
   }
 
   onFailedWrite({ app, command, code, transaction }: FailedWrite): void {
@@ -155,7 +176,7 @@ export class HubState {
   }
 
   #appsChanged({ changes, silent, read }: AppsNews): void {
-    const { guardian, homeAssistant, upkeep, clock } = this.#options
+    const { guardian, upkeep, clock } = this.#options
     const at = clock.now()
     const notable: NotableChange[] = []
     for (const change of changes) {
@@ -171,11 +192,19 @@ export class HubState {
     // After the events of what it acts upon.
     guardian.appsChanged(this.#name, changes, read, silent)
     if (read) this.settings.refresh()
-    if (notable.length > 0) homeAssistant?.appsChanged(this.#name, notable)
+    if (notable.length > 0) this.#muchChanged(notable, silent)
     if (silent) upkeep.request()
     if (read) upkeep.listRead(this.#name)
     if (silent || notable.length === 0) return
     for (const listener of this.#listeners) listener(notable)
+  }
+
+  #muchChanged(changes: readonly NotableChange[], silent: boolean): void {
+    const { guardian, homeAssistant } = this.#options
+    const guardOf = (app: string) => guardian.factsOf(this.#name, app)
+    const then = { firmware: this.#hub.status.firmware, health: null, bootedAt: null, guardOf }
+    for (const app of this.#evidence.appsChanged(changes, then, silent)) this.appChanged(app)
+    homeAssistant?.appsChanged(this.#name, changes)
   }
 
   #commands(): readonly string[] {
@@ -190,6 +219,7 @@ export class HubState {
 
   #statusChanged(): void {
     const { guardian, homeAssistant, upkeep } = this.#options
+    this.#evidence.hasFirmware(this.#hub.status.firmware)
     this.changed()
     // The hub's id comes after its apps, and only then it is known which devices are its own.
     if (homeAssistant?.hubChanged(this.#name) ?? true) upkeep.request()
@@ -211,7 +241,12 @@ export class HubState {
     const { id } = app
     const rows = this.#apps.get(id) ?? new OwnerRows({ kind: 'app', hub: this.#name, app: id }, table)
     this.#apps.set(id, rows)
-    rows.set({ app, ...updates.of(this.#name, app), guard: guardian.factsOf(this.#name, id) })
+    rows.set({
+      app,
+      ...updates.of(this.#name, app),
+      guard: guardian.factsOf(this.#name, id),
+      crash: this.#evidence.crashes.get(id),
+    })
   }
 
   #appGone(id: string): void {

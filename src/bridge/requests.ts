@@ -12,6 +12,7 @@ import type { Hub } from '../hub/hub.ts'
 import type { MqttLink } from '../mqtt/link.ts'
 import type { LinkStatus, Message } from '../mqtt/types.ts'
 import type { BridgeSettings } from './bridge-options.ts'
+import type { Evidence } from './evidence.ts'
 
 /** Who sent a command another way than over MQTT. */
 export interface Requester {
@@ -66,6 +67,8 @@ export interface CommandRun {
   readonly about: string | null
   readonly command: HubCommand
   readonly by: string | null
+  /** The name of the setting that it changes. */
+  readonly setting: string | null
   readonly phase: 'begun' | 'ended'
   /** Whether it has ended, and well. */
   readonly ok: boolean
@@ -102,6 +105,7 @@ export interface DispatcherOptions {
   readonly control: BridgeControl
   /** In a fleet: why a hub is not among `hubs`, for people; `undefined`: no such hub is configured. */
   readonly fleet?: { readonly isLeader: boolean; whyNotServed(hub: string): string | undefined } | undefined
+  readonly evidence: Pick<Evidence, 'report' | 'history'>
   readonly clock: Clock
   readonly log: Logger
   /** Writes whatever the log's level is. */

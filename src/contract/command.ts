@@ -5,6 +5,7 @@ import type { Endpoint } from '../hub/endpoints.ts'
 import type { Hub } from '../hub/hub.ts'
 import { OPERATIONS, type OperationName } from '../hub/operations.ts'
 import type { Outcome } from './answer.ts'
+import type { UsageHistory } from './crash.ts'
 import type { GuardControl } from './guard.ts'
 import type { LogLevel } from './log-levels.ts'
 import type { PayloadKind } from './payload.ts'
@@ -56,6 +57,10 @@ export interface Target {
   readonly again: <T>(read: () => Promise<T>) => Promise<T>
   /** Sends a command of its own to an app of the hub, as any other client would. */
   readonly send: (app: string, command: string) => Promise<Outcome>
+  /** The evidence of the app's latest crash as a text; `null`: there is none. */
+  readonly report: () => string | null
+  /** What the app has used in the last hours. */
+  readonly history: (hours: number) => UsageHistory
   /** Passes a command for the guardian on. */
   readonly guard: (control: GuardControl) => void
   /** Puts right what others have changed on the broker. */

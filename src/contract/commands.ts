@@ -210,6 +210,18 @@ const ROWS = [
       return Promise.resolve(null)
     },
   }),
+  row('app', 'get-crash', {
+    payload: nothing,
+    operation: 'getApp',
+    doc: "Answers with the evidence of the latest crash as `markdown`, for the app's developer; `null` if there is none.",
+    run: ({ report }) => Promise.resolve({ markdown: report() }),
+  }),
+  row('app', 'get-history', {
+    payload: object({ hours: v.optional(v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(168)), 24) }),
+    operation: 'getApp',
+    doc: 'Answers with CPU and memory of the last hours, of which the newest value is not final.',
+    run: ({ history }, { hours }) => Promise.resolve(history(hours)),
+  }),
   row('hub', 'get-apps', {
     payload: object({ filter: v.optional(APP_FILTER) }),
     operation: 'getApps',

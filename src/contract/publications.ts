@@ -10,6 +10,7 @@ import type { Json } from '../base/json.ts'
 import type { App, Apps, Change } from '../hub/app.ts'
 import { type HubStatus, reasonOf } from '../hub/status.ts'
 import type { Protocol } from '../mqtt/types.ts'
+import { CRASH, type Crash } from './crash.ts'
 import type { GoneApp, GuardMemory, GuardPayload, HistoryEntry } from './guard.ts'
 import type { LogLevel } from './log-levels.ts'
 import * as schemas from './schemas.ts'
@@ -66,6 +67,8 @@ export interface Facts {
     readonly foundAt?: string | undefined
     /** What the guardian knows; `null` while it is off, `undefined` before it knows the app. */
     readonly guard?: GuardFacts | null | undefined
+    /** The evidence of its latest crash; `null`: there is none, `undefined`: the broker keeps what it has. */
+    readonly crash?: Crash | null | undefined
   }
   readonly setting: { readonly value: Json }
 }
@@ -166,7 +169,7 @@ export const PUBLICATIONS = {
             started_at: startedAt,
             hubs,
             mqtt: { protocol },
-            extensions: ['guardian', 'call', 'fleet'],
+            extensions: ['guardian', 'call', 'fleet', 'evidence'],
           },
     dependsOn: ({ version, startedAt, hubs, protocol }) => [version, startedAt, hubs, protocol],
   }),
@@ -276,8 +279,9 @@ export const PUBLICATIONS = {
     schema: schemas.APP_UPDATE,
     doc: "The app's version and the newest one; for Home Assistant.",
     render: updateOf,
-    dependsOn: ({ app: { name, version, latest_version, update_available, state }, installing, foundAt }) => [
+    dependsOn: ({ app: { name, version, latest_version, update_available, state, origin }, installing, foundAt }) => [
       name,
+      origin,
       version,
       latest_version,
       update_available,
@@ -305,6 +309,13 @@ export const PUBLICATIONS = {
     schema: schemas.GUARD_MEMORY,
     doc: 'Other data of the guardian; for the bridge itself.',
     render: ({ guard }) => ofGuard(guard, 'memory'),
+  }),
+  crash: app({
+    topic: '{base}/{hub}/app/{app}/crash',
+    schema: CRASH,
+    doc: "The evidence of the app's latest crash, from what was known before it; at most 16 KiB.",
+    render: ({ crash }) => crash,
+    dependsOn: ({ crash }) => [crash],
   }),
   hubEvent: sent({ ...EVENT, topic: '{base}/{hub}/event', of: 'hub', doc: 'Events of all apps of the hub.' }),
   appEvent: sent({ ...EVENT, topic: '{base}/{hub}/app/{app}/event', of: 'app', doc: 'Events of the app.' }),

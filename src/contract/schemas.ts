@@ -1,5 +1,6 @@
 /** The payloads that the bridge publishes, as schemas: types, documentation and tests follow from them. */
 import * as v from 'valibot'
+import { SEVERITIES } from '../base/versions.ts'
 import { APP_STATES, type App } from '../hub/app.ts'
 import { COMMANDS } from './commands.ts'
 import { ERROR_CODES, isErrorCode } from './errors.ts'
@@ -37,6 +38,10 @@ export const APP = v.strictObject({
   origin: v.nullable(text),
   update_available: v.nullable(flag),
   latest_version: v.nullable(text),
+  update_severity: about(
+    v.nullable(v.picklist(SEVERITIES)),
+    'The step from the version to the newest one; `null` if the hub does not name that.',
+  ),
   cpu_percent: about(v.nullable(amount), 'Per cent of one core; `null` unless running.'),
   memory_bytes: about(v.nullable(integer), '`null` unless running.'),
   has_settings: v.nullable(flag),
@@ -261,6 +266,7 @@ export const APP_UPDATE = v.strictObject({
   title: v.exactOptional(text),
   installed_version: v.exactOptional(text),
   latest_version: v.exactOptional(text),
+  release_url: v.exactOptional(about(text, 'The page of an app from the store.')),
   in_progress: flag,
   update_percentage: v.nullable(integer),
 })

@@ -23,10 +23,14 @@ export function updateOf({ app, installing, foundAt = '' }: Facts['app']): AppUp
     ...(title !== undefined && { title }),
     ...(version !== null && { installed_version: version }),
     ...(latest !== null && { latest_version: latest }),
+    ...(app.origin === 'appstore' && { release_url: storePage(app.id) }),
     in_progress: installing,
     update_percentage: installing ? progressOf(app) : null,
   }
 }
+
+/** Of an app in the public store. */
+const storePage = (id: string) => `https://homey.app/a/${encodeURIComponent(id)}`
 
 /** How far an install is, as the app shows it: asked for, stopped for it, there in its new version, and running. */
 function progressOf({ update_available, state }: App): number {

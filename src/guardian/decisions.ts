@@ -1,6 +1,7 @@
 /** What the guardian decides, one function each: tests replace one by a wrong one and check that it is noticed. */
+
+import { hasCrashed, isCrashed, isUp } from '../contract/classify.ts'
 import type { App } from '../hub/app.ts'
-import { hasCrashed, isCrashed, isUp } from './classify.ts'
 import { countRecent, delayAfter, type RestartLimits, type RestartState } from './restart-state.ts'
 import type { Situation } from './restarts.ts'
 import { isRising } from './trend.ts'

@@ -1,7 +1,8 @@
 /** What happens to one app, and what the guardian makes of it. */
+
+import { headOf, isCrashed, isUp, reasonOf } from '../contract/classify.ts'
 import type { GuardControl } from '../contract/guard.ts'
 import type { App } from '../hub/app.ts'
-import { headOf, isCrashed, isUp, reasonOf } from './classify.ts'
 import { lasting, updatedFrom } from './history.ts'
 import { probe, UNPROBED } from './probes.ts'
 import * as watch from './restart-state.ts'

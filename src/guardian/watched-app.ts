@@ -1,8 +1,9 @@
 /** What the guardian knows of one app, what follows from that by time alone, and what is published of it. */
+
+import { headOf, isCrashed } from '../contract/classify.ts'
 import type { GuardMemory, GuardPayload, HistoryEntry, Reason } from '../contract/guard.ts'
 import type { GuardFacts } from '../contract/publications.ts'
 import type { App } from '../hub/app.ts'
-import { headOf, isCrashed } from './classify.ts'
 import { BAD_WITHIN_MS, isFallen } from './decisions.ts'
 import type { History } from './history.ts'
 import { type Probed, UNPROBED } from './probes.ts'

@@ -75,7 +75,7 @@ export const APP_ENTITIES: readonly Entity[] = [
     name: 'Update',
     reads: 'appUpdate',
     sends: 'install',
-    doc: 'The installed and the newest version; installs the newest one, with progress. If the hub does not report the newest version: when it was found.',
+    doc: 'The installed and the newest version; installs the newest one, with progress. If the hub does not report the newest version: when it was found. Links to the page of an app from the store.',
   },
   {
     device: 'app',

@@ -2,6 +2,7 @@
  * What an app is, in the words of the MQTT contract: a value of this type is published as it stands. And what the words
  * of a hub change of it: pure functions, which neither keep nor publish anything.
  */
+import { type Severity, severityOf } from '../base/versions.ts'
 
 export const APP_STATES = ['starting', 'running', 'stopping', 'stopped', 'crashed'] as const
 export type AppState = (typeof APP_STATES)[number]
@@ -23,6 +24,8 @@ export interface App {
   readonly update_available: boolean | null
   /** The version an update would bring; newer hubs say only that there is one, then this is `null`. */
   readonly latest_version: string | null
+  /** How large a step the update is; `null` if that is not known. */
+  readonly update_severity: Severity | null
   /** Per cent of one core, one decimal; `null` unless running. */
   readonly cpu_percent: number | null
   /** Whole bytes; `null` unless running. */
@@ -33,8 +36,15 @@ export interface App {
   readonly compatibility: string | null
 }
 
+/** Key of how the process ended the last time, as older hubs say. It goes with the app and is no part of what is published. */
+export const EXIT = Symbol('exit')
+interface WithExit {
+  readonly [EXIT]?: { readonly code: number | null; readonly signal: string | null } | undefined
+}
+export const exitOf = (app: App & WithExit) => app[EXIT] ?? { code: null, signal: null }
+
 /** What a hub said of an app: only the keys it spoke of. */
-export type AppPatch = Partial<Omit<App, 'id'>>
+export type AppPatch = Partial<Omit<App, 'id' | 'update_severity'>> & WithExit
 
 const UNKNOWN: Omit<App, 'id'> = {
   name: null,
@@ -49,6 +59,7 @@ const UNKNOWN: Omit<App, 'id'> = {
   origin: null,
   update_available: null,
   latest_version: null,
+  update_severity: null,
   cpu_percent: null,
   memory_bytes: null,
   has_settings: null,
@@ -71,11 +82,20 @@ export function patchApp(before: App | undefined, id: string, patch: AppPatch): 
     after.cpu_percent = null
     after.memory_bytes = null
   }
+  const offersSame =
+    before?.latest_version === after.latest_version &&
+    before.version === after.version &&
+    before.update_available === after.update_available
+  if (!offersSame) after.update_severity = stepOf(after)
   if (before !== undefined && sameApp(before, after)) return before
   return after
 }
 
-/** One key after the other: a loop over the keys takes as long as all else that an event of usage needs here. */
+function stepOf({ update_available, version, latest_version }: App): Severity | null {
+  return update_available === false ? 'none' : severityOf(version, latest_version)
+}
+
+/** One key after the other, without what follows from others: a loop over the keys takes as long as all else that an event of usage needs here. */
 function sameApp(one: App, other: App): boolean {
   return (
     one.id === other.id &&

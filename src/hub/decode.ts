@@ -1,6 +1,6 @@
 /** The border to the hub: `unknown` in, the model's types out. Hub data is hostile input and firmware changes. */
 import { isRecord, isShallow, type Json } from '../base/json.ts'
-import { APP_STATES, type AppEvent, type AppPatch, type AppState } from './app.ts'
+import { APP_STATES, type AppEvent, type AppPatch, type AppState, EXIT } from './app.ts'
 import { HubError } from './errors.ts'
 
 /** Takes the API key out of a text. */
@@ -58,6 +58,7 @@ export function decodePatch(record: Record<string, unknown>, clean = asItIs): Ap
 /** The part of a record that changes while an app lives. */
 function decodeLife(record: Record<string, unknown>, clean: Clean): Writable<AppPatch> {
   const { enabled, state, crashed, crashedMessage, crashedCount, exitCount, updateAvailable, usage } = record
+  const { exitCode, exitSignal } = record
   const patch: Writable<AppPatch> = {}
   if (enabled !== undefined) patch.enabled = boolean(enabled)
   if (state !== undefined) patch.state = STATES.get(state) ?? null
@@ -66,6 +67,10 @@ function decodeLife(record: Record<string, unknown>, clean: Clean): Writable<App
   else if (patch.state === 'crashed') patch.crashed = true
   if (crashedMessage !== undefined) patch.crash_message = text(crashedMessage, clean, CRASH_MESSAGE_LENGTH)
   if ((crashedCount ?? exitCount) !== undefined) patch.crash_count = count(crashedCount ?? exitCount)
+  if (exitCode !== undefined || exitSignal !== undefined) {
+    const isKnown = typeof exitCode === 'number' || typeof exitSignal === 'string'
+    patch[EXIT] = isKnown ? { code: finite(exitCode), signal: signalOf(exitSignal) } : undefined
+  }
   if (updateAvailable !== undefined) Object.assign(patch, decodeOffer(updateAvailable, clean))
   if (usage !== undefined) {
     const { cpu, mem }: Record<string, unknown> = isRecord(usage) ? usage : {}
@@ -75,6 +80,8 @@ function decodeLife(record: Record<string, unknown>, clean: Clean): Writable<App
   }
   return patch
 }
+
+const signalOf = (value: unknown) => (typeof value === 'string' && /^SIG[A-Z0-9]{2,8}$/.test(value) ? value : null)
 
 /** Older hubs: an object or null. Newer hubs: a boolean, without a version; some send the version alone. */
 function decodeOffer(said: unknown, clean: Clean): Pick<AppPatch, 'update_available' | 'latest_version'> {

@@ -1,6 +1,7 @@
 /** A dispatcher between an emulated hub and a link that only writes down what it is given: no broker, no daemon. */
 import pino from 'pino'
 import { Dispatcher } from '../../src/bridge/dispatcher.ts'
+import { Evidence } from '../../src/bridge/evidence.ts'
 import type { CommandEnd, CommandRun, FailedWrite } from '../../src/bridge/requests.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import type { Config } from '../../src/config/options.ts'
@@ -97,6 +98,7 @@ export async function openDesk({ hub: hubOptions, concurrency = 4 }: DeskOptions
         if (payload === null) records.cleared.push(topic)
       },
     },
+    evidence: new Evidence(clock, pino({ level: 'silent' })),
     control: {
       setLogLevel: (level) => {
         if (level === 'trace') throw new TypeError('a mistake')

@@ -1,6 +1,7 @@
 import pino from 'pino'
 import { expect, test } from 'vitest'
 import { AppUpdates } from '../../src/bridge/app-updates.ts'
+import { Evidence } from '../../src/bridge/evidence.ts'
 import { HubState } from '../../src/bridge/hub-state.ts'
 import { rowTable } from '../../src/bridge/owner-rows.ts'
 import { loadConfig } from '../../src/config/load.ts'
@@ -45,10 +46,13 @@ async function open() {
       goneAppsOf: () => undefined,
       appsChanged: noted('guard: apps', undefined),
       hubChanged: noted('guard: hub', undefined),
+      ran: noted('guard: ran', undefined),
+      control: noted('guard: control', undefined),
     },
     homeAssistant: { appsChanged: noted('discovery: apps', undefined), hubChanged: noted('discovery: hub', true) },
     upkeep: { request: noted('sweep', undefined), listRead: noted('read', undefined) },
     updates: new AppUpdates(clock),
+    evidence: new Evidence(clock, log),
     fleet: undefined,
     early: { run: (task) => task() },
     clock,
@@ -70,6 +74,7 @@ test('a change is held before its event is sent, then the others hear of it in a
     'hold b/home/info',
     'hold b/home/summary',
     'guard: apps',
+    'hold b/home/app/y/crash',
     'discovery: apps',
   ])
 })
@@ -85,10 +90,11 @@ test('an app that is gone is cleared with its settings', async () => {
   const { apps, take } = await open()
   take()
   apps.receive({ type: 'delete', id: 'x' })
-  expect(take().slice(0, 5)).toEqual([
+  expect(take().slice(0, 6)).toEqual([
     'clear b/home/app/x/setting/mode',
     'clear b/home/app/x',
     'clear b/home/app/x/update',
+    'clear b/home/app/x/crash',
     'send b/home/event',
     'send b/home/app/x/event',
   ])
@@ -102,8 +108,10 @@ test('a hub that is removed leaves nothing, nor does anything below it', async (
     'clear b/home/app/x/setting/mode',
     'clear b/home/app/x',
     'clear b/home/app/x/update',
+    'clear b/home/app/x/crash',
     'clear b/home/app/y',
     'clear b/home/app/y/update',
+    'clear b/home/app/y/crash',
     'clear b/home/state',
     'clear b/home/info',
     'clear b/home/summary',

@@ -58,6 +58,8 @@ export const ROWS: readonly Row[] = [
   app('get-std', () => '', { lacking: ['hub.speech'] }),
   app('get-settings'),
   app('get-locales', () => '', { lacking: ['hub.speech'] }),
+  app('get-crash', () => '', { lacking: ['hub.speech'] }),
+  app('get-history', () => '{"hours":1}', { lacking: ['hub.speech'] }),
   app('guard', () => '{"snooze":"30m"}'),
   app('update', () => '{"autoupdate":false}'),
   app('autoupdate', () => 'ON', { enveloped: false }),

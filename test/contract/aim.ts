@@ -56,6 +56,8 @@ export function aimAt(hub: Hub): Omit<Aim, 'emulated'> {
         throw error
       }
     },
+    report: () => null,
+    history: () => ({ resolution_seconds: 60, cpu_percent: [], memory_bytes: [], source: 'bridge' }),
     guard: () => {},
     repair: () => {},
     clock,

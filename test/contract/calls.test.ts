@@ -64,8 +64,8 @@ describe('a call does not reach what a command is denied for', () => {
     const others = COMMANDS.filter((one) => one.target !== 'bridge' && one.reaches === undefined)
       .map(commandKey)
       .filter((key) => !covered.has(key))
-    // One is the guardian's, one sends commands that are covered, one reads what get-apps reads.
-    expect(others).toEqual(['guard', 'hub/update-all', 'hub/refresh'])
+    // One is the guardian's, two answer from memory, one sends commands that are covered, one reads what get-apps reads.
+    expect(others).toEqual(['guard', 'get-crash', 'get-history', 'hub/update-all', 'hub/refresh'])
     const installed = apps('POST', '/store', { id: 'com.a' })
     expect(may({ allow: ['hub/call', 'hub/install'], deny: ['update-all'] }, installed)).toBe(true)
   })

@@ -10,7 +10,8 @@ import { APP, aim, carryOut, failure, NEW_APP, named, operations } from './aim.t
 interface Case {
   readonly payload?: string
   /** The operation of the hub, and its body if it has one. */
-  readonly asks: readonly [operation: string, body?: unknown]
+  /** None: what the bridge knows is the answer. */
+  readonly asks?: readonly [operation?: string, body?: unknown]
   readonly data?: unknown
 }
 
@@ -23,6 +24,11 @@ const CASES: Readonly<Record<string, Case>> = {
   'app get': { asks: ['getApp'], data: { id: APP, name: 'The app', version: '1.0.0' } },
   'app get-std': { payload: '{"message":"m"}', asks: ['getAppStd', { message: 'm' }], data: null },
   'app get-settings': { asks: ['getAppSettings'], data: { x: 1, y: 2 } },
+  'app get-crash': { data: { markdown: null } },
+  'app get-history': {
+    payload: '{"hours":1}',
+    data: { resolution_seconds: 60, cpu_percent: [], memory_bytes: [], source: 'bridge' },
+  },
   'app get-locales': { asks: ['getAppLocales'], data: { en: { title: 'The app' } } },
   'app update': { payload: '{"autoupdate":false}', asks: ['updateApp', { autoupdate: false }] },
   'app autoupdate': { payload: 'OFF', asks: ['updateApp', { autoupdate: false }], data: null },
@@ -71,6 +77,7 @@ describe('a command', () => {
     else expect(found).toBe(data)
     // Looks at the hub besides change nothing.
     const { requests } = aimed.emulated
+    if (operation === undefined) return expect(requests).toEqual([])
     const asked = command.write ? requests.filter(({ method }) => method !== 'GET') : requests
     const same = asked.filter((request) => request.operation === operation)
     expect(same[0]?.body).toEqual(body)
@@ -100,6 +107,12 @@ describe('a command', () => {
     ['app enabled', 'On'],
     ['app autoupdate', ''],
     ['app get', '{"raw":"yes"}'],
+    ['app get-crash', '{"hours":1}'],
+    ['app get-history', '{"hours":0}'],
+    ['app get-history', '{"hours":169}'],
+    ['app get-history', '{"hours":1.5}'],
+    ['app get-history', '{"hours":"24"}'],
+    ['app get-history', '{"hours":null}'],
     ['app update', '{}'],
     ['app update', '{"autoupdate":"ON"}'],
     ['app update', '{"channel":""}'],

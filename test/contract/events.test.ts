@@ -22,7 +22,7 @@ describe('a subscriber is told', () => {
       event_type: 'updated',
       from: '1.0.0',
       to: '2.0.0',
-      changed: ['version', 'update_available'],
+      changed: ['version', 'update_available', 'update_severity'],
     })
     expect(more).toEqual([])
   })

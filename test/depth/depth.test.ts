@@ -12,9 +12,9 @@ beforeAll(async () => {
 const CEILINGS = {
   usage: { functions: 80, files: 26 },
   'get-settings': { functions: 165, files: 40 },
-  restart: { functions: 270, files: 61 },
-  crash: { functions: 151, files: 42 },
-  'guarded crash': { functions: 200, files: 51 },
+  restart: { functions: 270, files: 62 },
+  crash: { functions: 187, files: 45 },
+  'guarded crash': { functions: 231, files: 52 },
 } as const
 
 test('passes no more functions and files for an event and a command than before', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { hasCrashed } from '../../src/guardian/classify.ts'
+import { hasCrashed } from '../../src/contract/classify.ts'
 import { DECISIONS, type Decisions } from '../../src/guardian/decisions.ts'
 import { simulate } from './simulation.ts'
 

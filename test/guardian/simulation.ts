@@ -290,7 +290,7 @@ class Simulation {
     const byCommand = this.#random.chance(0.5)
     const name = truth.vice === 'disabled' ? 'disable' : 'stop'
     const run = (phase: 'begun' | 'ended', command: 'disable' | 'enable') => {
-      this.#guard.ran({ hub: home.name, about: truth.id, command: commandOf(command), phase, by: null })
+      this.#guard.ran({ hub: home.name, about: truth.id, command: commandOf(command), setting: null, phase, by: null })
     }
     truth.cancel()
     truth.downSince = null
@@ -530,7 +530,14 @@ class Simulation {
     if (truth.app.enabled === false || truth.id.endsWith('ignored'))
       this.#breach('what a person leaves out is not updated', truth.id)
     const run = (phase: 'begun' | 'ended') => {
-      this.#guard.ran({ hub: home.name, about: truth.id, command: commandOf('install'), phase, by: 'guard' })
+      this.#guard.ran({
+        hub: home.name,
+        about: truth.id,
+        command: commandOf('install'),
+        setting: null,
+        phase,
+        by: 'guard',
+      })
     }
     this.#updating = truth.id
     truth.updating = true

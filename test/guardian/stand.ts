@@ -152,7 +152,7 @@ export class Stand {
     by: string | null = null,
   ): void {
     const row = typeof command === 'string' ? commandOf(command) : command
-    for (const phase of phases) this.guard.ran({ hub: 'home', about: id, command: row, phase, by })
+    for (const phase of phases) this.guard.ran({ hub: 'home', about: id, command: row, setting: null, phase, by })
   }
 
   facts(id: string): GuardFacts {

@@ -348,6 +348,12 @@ describe('the state of an update entity', () => {
       { version: '1.0', update_available: true },
       { installed_version: '1.0', latest_version: 'newer version, found 2026-11-23 13:05 UTC' },
     ],
+    [
+      'an app from the store',
+      { version: '1.0', update_available: false, origin: 'appstore' },
+      { installed_version: '1.0', latest_version: '1.0', release_url: 'https://homey.app/a/x' },
+    ],
+    ['an app from elsewhere', { version: null, origin: 'devkit_install' }, {}],
     ['nothing known', { version: null }, {}],
   ])('with %s has only what Home Assistant knows', (_, patch, versions) => {
     expect(faultsOfUpdate(render(patch))).toEqual([])

@@ -62,6 +62,19 @@ describe.runIf(canBrowse)('the page of an app', () => {
     expect(asked(house, '/crashlog')).toHaveLength(1)
   })
 
+  test('copies the evidence of the latest crash for the developer', async () => {
+    const { house, page } = await start()
+    await page.getByRole('button', { name: 'Translations' }).waitFor()
+    expect(await page.getByRole('button', { name: 'Copy for the developer' }).count()).toBe(0)
+    house.hub().crash(HUE, 'Error: connect ECONNREFUSED 192.0.2.14')
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
+    await page.getByRole('button', { name: 'Copy for the developer' }).click()
+    await page.getByText('Error connect ECONNREFUSED …').waitFor()
+    const copied = await page.evaluate<string>('navigator.clipboard.readText()')
+    expect(copied).toContain(`# Crash of ${HUE}`)
+    expect(copied).not.toContain('192.0.2.14')
+  })
+
   test('names its topics, to copy', async () => {
     const { page } = await start()
     await page.getByText(`hub2mqtt/home/app/${HUE}/event`, { exact: true }).waitFor()

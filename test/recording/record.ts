@@ -43,6 +43,9 @@ const MAX_PAYLOAD = 32 * 1024
 export function normalise(payload: string, addresses: ReadonlyMap<string, string>): string {
   if (payload.length > MAX_PAYLOAD) return `${payload.slice(0, 8)}… <${payload.length} characters>`
   let text = payload.replace(/"duration_ms":\d+/g, '"duration_ms":"<ms>"').replace(UUID, '<uuid>')
+  // How far the clock went on depends on what the broker had under way.
+  text = text.replace(/"app_uptime_seconds":\d+/g, '"app_uptime_seconds":"<s>"')
+  text = text.replace(/"samples":\[\[[\d,.[\]]*\]\]/g, '"samples":"<samples>"')
   for (const [address, name] of addresses) text = text.replaceAll(address, `<${name}>`)
   return text
 }

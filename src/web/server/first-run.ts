@@ -73,7 +73,7 @@ export async function firstRun(
     live: { value: config },
     log,
     topics: createTopics(config.mqtt.base_topic),
-    bridge: { role: 'undecided', command: () => false, retained: () => [] },
+    bridge: { role: 'undecided', command: () => false, retained: () => [], evidence: { samples: { all: () => [] } } },
     version,
     clean: (payload) => payload,
     hubs: { all: new Map(), refusals: () => ({}) },

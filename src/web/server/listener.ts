@@ -6,7 +6,7 @@ import { type HealthReport, LOG_LEVEL } from '../../contract/schemas.ts'
 import type { Log } from '../../observability/log.ts'
 import type { Metrics } from '../../observability/metrics.ts'
 import { AccessControl } from './access.ts'
-import { Feed } from './api/feed.ts'
+import { Feed, type FeedOptions } from './api/feed.ts'
 import { type Hubs, Icons } from './api/icons.ts'
 import type { FleetStatus, LiveMessage, Refusals } from './api/protocol.ts'
 import type { AppContext } from './api/routes.ts'
@@ -21,6 +21,7 @@ export interface ListenerOptions extends Pick<AppContext, 'live' | 'topics' | 'v
   readonly bridge: AppContext['bridge'] & {
     /** Renders what the bridge itself retains. */
     retained(): Iterable<Readonly<LiveMessage>>
+    readonly evidence: { readonly samples: { readonly all: FeedOptions['usage'] } }
   }
   readonly hubs: { readonly all: Hubs; refusals(): Refusals }
   readonly fleet?: { status(): FleetStatus } | undefined
@@ -87,6 +88,7 @@ async function openPage(options: ListenerOptions, httpLog: AppContext['log']) {
     retained: () => [...bridge.retained()].map(([topic, payload]) => [topic, clean(payload)]),
     refusals: () => hubs.refusals(),
     logLevel: () => v.parse(LOG_LEVEL, log.level),
+    usage: (ms) => bridge.evidence.samples.all(ms),
     fleet: fleet && (() => fleet.status()),
     clock,
   })

@@ -2,9 +2,7 @@ import * as v from 'valibot'
 import { describe, expect, it } from 'vitest'
 import type { LogLevel } from '../../../src/contract/log-levels.ts'
 import { createTopics } from '../../../src/contract/topics.ts'
-import { type AppPatch, patchApp } from '../../../src/hub/app.ts'
-import type { AppsListener } from '../../../src/hub/app-manager.ts'
-import { Feed } from '../../../src/web/server/api/feed.ts'
+import { Feed, type FeedOptions } from '../../../src/web/server/api/feed.ts'
 import { type FleetStatus, LIVE_FRAME, type LiveFrame, type Refusals } from '../../../src/web/server/api/protocol.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 
@@ -38,7 +36,21 @@ function openFeed({ fleet }: { readonly fleet?: () => FleetStatus } = {}) {
   }
   const refusals = () => world.refusals
   const logLevel = () => world.level
-  const feed = new Feed({ topics, discoveryPrefix: 'b/discovery', retained: render, refusals, logLevel, fleet, clock })
+  const asked: number[] = []
+  const usage = (ms: number): ReturnType<FeedOptions['usage']> => {
+    asked.push(ms)
+    return [[{ hub: 'home', app: 'x' }, [[1, 1.25, 4_000_000_000]]]]
+  }
+  const feed = new Feed({
+    topics,
+    discoveryPrefix: 'b/discovery',
+    retained: render,
+    refusals,
+    logLevel,
+    usage,
+    fleet,
+    clock,
+  })
   /** As the bridge does. */
   const hold = (topic: string, payload: string | null) => {
     if (payload === null) retained.delete(topic)
@@ -60,7 +72,7 @@ function openFeed({ fleet }: { readonly fleet?: () => FleetStatus } = {}) {
     const end = feed.subscribe((text) => frames.push(read(text)))
     return { frames, end }
   }
-  return { clock, feed, hold, release, world, snapshot, follow, rendered: () => rendered }
+  return { clock, feed, asked, hold, release, world, snapshot, follow, rendered: () => rendered }
 }
 
 describe('the feed', () => {
@@ -243,42 +255,9 @@ describe('the feed', () => {
     expect(rendered()).toBe(1)
   })
 
-  it('keeps the usage of an app for 15 minutes, and forgets it with the app, and with its hub', async () => {
-    const { feed, snapshot, clock } = openFeed()
-    const start = clock.now()
-    const listeners: AppsListener[] = []
-    const ending = new AbortController()
-    feed.follow('home', {
-      subscribe(listener) {
-        listeners.push(listener)
-        return () => true
-      },
-      ended: ending.signal,
-    })
-    const change = (patch: AppPatch | undefined) => {
-      const after = patch && patchApp(undefined, 'x', patch)
-      for (const listener of listeners) {
-        listener({ changes: [{ id: 'x', before: undefined, after }], silent: false, read: false })
-      }
-    }
-    change({ cpu_percent: 1.25, memory_bytes: 4_000_000_000 })
-    await clock.advance(60_000)
-    change({})
-    expect(snapshot().usage).toEqual({
-      [app('x')]: [
-        [start, 1.25, 4_000_000_000],
-        [start + 60_000, null, null],
-      ],
-    })
-    await clock.advance(15 * 60_000)
-    expect(snapshot().usage[app('x')]).toEqual([[start + 60_000, null, null]])
-    await clock.advance(1)
-    expect(snapshot().usage).toEqual({})
-    change({ cpu_percent: 5 })
-    change(undefined)
-    expect(snapshot().usage).toEqual({})
-    change({ cpu_percent: 5 })
-    ending.abort()
-    expect(snapshot().usage).toEqual({})
+  it('gives a snapshot the usage of the last 15 minutes', () => {
+    const { snapshot, asked } = openFeed()
+    expect(snapshot().usage).toEqual({ [app('x')]: [[1, 1.25, 4_000_000_000]] })
+    expect(asked).toEqual([15 * 60_000])
   })
 })

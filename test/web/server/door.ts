@@ -129,6 +129,7 @@ export async function openDoor({
     retained: () => retained,
     refusals: () => ({ home: {} }),
     logLevel: () => 'info',
+    usage: () => [],
     clock,
   })
   const told: Told[] = []

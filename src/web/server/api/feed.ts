@@ -2,7 +2,6 @@
 import type { Clock } from '../../../base/clock.ts'
 import type { LogLevel } from '../../../contract/log-levels.ts'
 import type { Topics } from '../../../contract/topics.ts'
-import type { AppManager } from '../../../hub/app-manager.ts'
 import {
   type FeedEvent,
   type FleetStatus,
@@ -10,18 +9,20 @@ import {
   type LiveFrame,
   type LiveMessage,
   type Refusals,
+  type Sample,
 } from './protocol.ts'
-import { Usage } from './usage.ts'
 
 /** Between two batches, in milliseconds. */
 const BATCH_MS = 100
 /** Changes of this time are sent together. */
 const GATHER_MS = 20
 const MAX_RECENT = 500
+/** Of the usage that a snapshot has. */
+const USAGE_MS = 15 * 60_000
 /** Characters of all that is kept of what happened; the largest payload of a command fits. */
 const MAX_RECENT_LENGTH = 512 * 1024
 
-interface FeedOptions {
+export interface FeedOptions {
   readonly topics: Topics
   /** First levels of Home Assistant's discovery topics, which may lie below the base topic. */
   readonly discoveryPrefix: string
@@ -29,6 +30,8 @@ interface FeedOptions {
   readonly retained: () => Iterable<LiveMessage>
   readonly refusals: () => Refusals
   readonly logLevel: () => LogLevel
+  /** The usage of all apps since so long ago. */
+  readonly usage: (ms: number) => Iterable<readonly [of: { readonly hub: string; readonly app: string }, Sample[]]>
   /** Gives another object whenever it has changed; default: there is no fleet. */
   readonly fleet?: (() => FleetStatus) | undefined
   readonly clock: Clock
@@ -58,7 +61,6 @@ export class Feed {
   #shown: Map<string, string> | undefined
   /** State topics, with those of others that the bridge does not retain itself. */
   readonly #states = new Map<string, { readonly payload: string; readonly since: string }>()
-  readonly #usage: Usage
   #recent: Kept[] = []
   #recentLength = 0
   readonly #subscribers = new Map<Subscriber, View>()
@@ -75,7 +77,6 @@ export class Feed {
 
   constructor(options: FeedOptions) {
     this.#options = options
-    this.#usage = new Usage(options.clock.now())
   }
 
   /** Every retained topic with its payload. */
@@ -91,13 +92,6 @@ export class Feed {
 
   #seen<M extends readonly [topic: string, ...unknown[]]>(messages: M[], { settings }: View): M[] {
     return settings ? messages : messages.filter(([topic]) => this.#options.topics.parse(topic)?.name !== 'setting')
-  }
-
-  /** Takes samples of the usage of a hub's apps until the hub is closed. */
-  follow(hub: string, apps: Pick<AppManager, 'subscribe' | 'ended'>): void {
-    const { clock } = this.#options
-    apps.subscribe(({ changes }) => this.#usage.take(hub, changes, clock.now()))
-    apps.ended.addEventListener('abort', () => this.#usage.forget(hub))
   }
 
   /** A retained topic has another payload, or none. */
@@ -170,14 +164,14 @@ export class Feed {
   /** Everything. What waits is sent before, so that no client gets it twice. */
   snapshot(view = ALL): string {
     this.#sendBatch()
-    const { topics, clock, refusals, logLevel, fleet } = this.#options
+    const { topics, usage, refusals, logLevel, fleet } = this.#options
     return frame({
       type: 'snapshot',
       at: this.#now(),
       state: this.state(view),
       recent: this.#recent.map(rendered),
       since: Object.fromEntries([...this.#states].map(([topic, { since }]) => [topic, since])),
-      usage: Object.fromEntries(this.#usage.all(clock.now()).map(([key, samples]) => [topics.of('app', key), samples])),
+      usage: Object.fromEntries([...usage(USAGE_MS)].map(([key, samples]) => [topics.of('app', key), samples])),
       refusals: refusals(),
       log_level: logLevel(),
       ...(fleet !== undefined && { fleet: fleet() }),

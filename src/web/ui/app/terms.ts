@@ -55,6 +55,8 @@ export const terms = defineStrings('terms', {
     'set-setting': 'Change setting',
     'unset-setting': 'Remove setting',
     'get-locales': 'Read translations',
+    'get-crash': 'Read the latest crash',
+    'get-history': 'Read usage',
     'get-apps': 'Read apps',
     guard: 'Guardian',
     refresh: 'Refresh',

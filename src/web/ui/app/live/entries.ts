@@ -86,7 +86,10 @@ export function addSample(samples: Sample[], sample: Sample): void {
 }
 
 /** The payload of another topic of the app; `undefined` if there is none, or if its schema refuses it. */
-export function furtherOf<N extends 'guard' | 'history'>({ further }: AppEntry, name: N): Payload<N> | undefined {
+export function furtherOf<N extends 'guard' | 'history' | 'crash'>(
+  { further }: AppEntry,
+  name: N,
+): Payload<N> | undefined {
   const found = [...further.value.values()].find((one) => one.name === name)
   return found && readPayload(name, found.payload)
 }

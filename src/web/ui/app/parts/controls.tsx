@@ -149,7 +149,7 @@ export function Copy({ text: copied, label }: { readonly text: string; readonly 
 }
 
 /** Plain HTTP, as in a home network, has no clipboard of its own. */
-async function copyText(text: string): Promise<boolean> {
+export async function copyText(text: string): Promise<boolean> {
   if (navigator.clipboard !== undefined) {
     return await navigator.clipboard.writeText(text).then(
       () => true,

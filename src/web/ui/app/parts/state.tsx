@@ -1,7 +1,8 @@
 /** How an app is, as badges and switches, and why a hub or the broker is away. */
+
+import { isCrashed } from '../../../../contract/classify.ts'
 import type { EventType, GuardEventType } from '../../../../contract/events.ts'
 import type { Reason } from '../../../../contract/guard.ts'
-import { isCrashed } from '../../../../guardian/classify.ts'
 import { lasting } from '../../../../guardian/history.ts'
 import type { App, AppState } from '../../../../hub/app.ts'
 import { type AppCommand, actOn, refusal } from '../commands.ts'

@@ -1,13 +1,14 @@
 /** Everything about one app. */
 
+import * as v from 'valibot'
+import { isCrashed } from '../../../../../contract/classify.ts'
 import { COMMANDS } from '../../../../../contract/commands.ts'
-import { isCrashed } from '../../../../../guardian/classify.ts'
 import { actionsOf, runAction } from '../../actions.ts'
 import { sendCommand } from '../../api.ts'
 import { type AppCommand, commandName, refusal } from '../../commands.ts'
 import { formatBytes, formatCount, formatPercent } from '../../format.ts'
-import type { AppEntry } from '../../live/entries.ts'
-import { Action, Badge, Copy } from '../../parts/controls.tsx'
+import { type AppEntry, furtherOf } from '../../live/entries.ts'
+import { Action, Badge, Copy, copyText } from '../../parts/controls.tsx'
 import { AppIcon, Glyph } from '../../parts/icons.tsx'
 import { Alert, type Answer, Card, Facts, Report } from '../../parts/layout.tsx'
 import { confirm } from '../../parts/overlays.tsx'
@@ -59,6 +60,11 @@ const text = defineStrings('app', {
     send: 'Send report to developer',
     question: { title: 'Send a diagnostics report?', text: 'The hub sends the app’s output to its developer.' },
   },
+  crash: {
+    title: 'Latest crash',
+    hint: 'What was known before it, as a text without personal data.',
+    copy: 'Copy for the developer',
+  },
   topics: 'Topics',
   published: 'Published',
   commands: 'Commands',
@@ -102,6 +108,7 @@ function Found({ entry }: AppProps) {
           <Crashes entry={entry} />
           <History entry={entry} />
         </div>
+        <CrashReport entry={entry} />
         <Settings entry={entry} />
         <Diagnostics entry={entry} />
         <TopicList entry={entry} />
@@ -210,6 +217,24 @@ function Usage({ entry: { app, samples } }: { readonly entry: AppEntry }) {
 }
 
 /** What else an app can be asked, on demand. */
+/** The evidence of the latest crash, as a text. */
+function CrashReport({ entry }: AppProps) {
+  const page = usePage()
+  if (furtherOf(entry, 'crash') === undefined) return null
+  const { title, hint, copy } = text.crash
+  const target = { hub: entry.hub, app: entry.id }
+  const ask = async (): Promise<Answer> => {
+    const ended = await sendCommand(target, 'get-crash')
+    if (!ended.ok) return { ok: false, message: ended.error.message }
+    const { markdown } = v.parse(v.object({ markdown: v.nullable(v.string()) }), ended.data)
+    if (markdown !== null) await copyText(markdown)
+    return { ok: true, value: markdown }
+  }
+  return (
+    <Report title={title} hint={hint} requests={[{ label: copy, refused: refusal(page, target, 'get-crash'), ask }]} />
+  )
+}
+
 function Diagnostics({ entry }: AppProps) {
   const page = usePage()
   const target = { hub: entry.hub, app: entry.id }

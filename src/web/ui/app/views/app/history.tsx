@@ -1,8 +1,8 @@
 /** What the guardian does about an app, and what happened to it: while the daemon has run, and as far back as the guardian keeps it. */
 
 import { useComputed } from '@preact/signals'
+import { headOf } from '../../../../../contract/classify.ts'
 import { MAX_GUARD_MESSAGE } from '../../../../../contract/guard.ts'
-import { headOf } from '../../../../../guardian/classify.ts'
 import { actOn, refusal } from '../../commands.ts'
 import { formatBytes } from '../../format.ts'
 import { crashTexts } from '../../live/activity.ts'

@@ -1,7 +1,7 @@
 /** The columns of the list: one row for each, with what it shows, how it is sorted and how wide it is. */
 import { useComputed } from '@preact/signals'
 import type { ComponentType } from 'preact'
-import { isCrashed } from '../../../../../guardian/classify.ts'
+import { isCrashed } from '../../../../../contract/classify.ts'
 import type { App } from '../../../../../hub/app.ts'
 import { runAction } from '../../actions.ts'
 import { commandName, refusal } from '../../commands.ts'

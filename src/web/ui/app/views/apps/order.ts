@@ -1,6 +1,6 @@
 /** Which apps are listed, and in which order. */
 import { computed, effect, type ReadonlySignal, type Signal, signal } from '@preact/signals'
-import { isCrashed } from '../../../../../guardian/classify.ts'
+import { isCrashed } from '../../../../../contract/classify.ts'
 import type { App } from '../../../../../hub/app.ts'
 import { collator } from '../../format.ts'
 import type { AppEntry, HubEntry } from '../../live/entries.ts'

@@ -1,7 +1,7 @@
 /** How the bridge, its broker and its hubs are. */
 
+import { isCrashed } from '../../../../../contract/classify.ts'
 import { LOG_LEVELS } from '../../../../../contract/log-levels.ts'
-import { isCrashed } from '../../../../../guardian/classify.ts'
 import type { FailureCode } from '../../../../../mqtt/types.ts'
 import { api } from '../../api.ts'
 import { act, commandName, refusal } from '../../commands.ts'

@@ -1,8 +1,8 @@
 /** A hub: how it is, and what its key permits. */
 import { useSignal } from '@preact/signals'
+import { isCrashed } from '../../../../../contract/classify.ts'
 import { COMMANDS } from '../../../../../contract/commands.ts'
 import { commandKey } from '../../../../../contract/permissions.ts'
-import { isCrashed } from '../../../../../guardian/classify.ts'
 import type { Ended } from '../../api.ts'
 import { act, commandName, refusal } from '../../commands.ts'
 import { formatCount } from '../../format.ts'

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
+import { hasCrashed, headOf, reasonOf } from '../../src/contract/classify.ts'
 import { MAX_GUARD_MESSAGE } from '../../src/contract/guard.ts'
-import { hasCrashed, headOf, reasonOf } from '../../src/guardian/classify.ts'
 import { type AppPatch, patchApp } from '../../src/hub/app.ts'
 
 test.each([

@@ -1,6 +1,7 @@
 /** Whether a change is a crash, and why the app died, as far as the hub says so. */
-import { MAX_GUARD_MESSAGE, type Reason } from '../contract/guard.ts'
+
 import type { App } from '../hub/app.ts'
+import { MAX_GUARD_MESSAGE, type Reason } from './guard.ts'
 
 /** From the surest text to the least: a stack may quote any of the others. */
 const TEXTS: readonly (readonly [RegExp, Reason])[] = [

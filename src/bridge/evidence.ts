@@ -1,0 +1,298 @@
+/** What is known of each app before it crashes, and the evidence that is made of it. */
+import type { Logger } from 'pino'
+import type { Clock } from '../base/clock.ts'
+import { readJson } from '../base/read-json.ts'
+import { reasonOf } from '../contract/classify.ts'
+import {
+  CRASH,
+  type Crash,
+  fitted,
+  type Happening,
+  type HubHealth,
+  MAX_BEFORE,
+  MAX_CRASH_BYTES,
+  MAX_CRASH_SAMPLES,
+  MAX_OTHERS,
+  shortOrNull,
+  stackHead,
+  together,
+  type UsageHistory,
+} from '../contract/crash.ts'
+import { reportOf } from '../contract/crash-report.ts'
+import type { AppEventPayload } from '../contract/events.ts'
+import type { GuardFacts } from '../contract/publications.ts'
+import { type App, exitOf } from '../hub/app.ts'
+import type { NotableChange } from './hub-state.ts'
+import type { CommandRun } from './requests.ts'
+import { type Sample, Samples } from './samples.ts'
+
+const HOUR_MS = 3_600_000
+const DAY_MS = 24 * HOUR_MS
+const SAMPLES_MS = 6 * HOUR_MS
+/** Crashes within this time are told together. */
+const TOGETHER_MS = 10 * 60_000
+/** How long further crashes are waited for before the log says how many there were. */
+const QUIET_MS = 60_000
+/** The events that stand in the evidence. */
+const TOLD: { readonly [T in AppEventPayload['event_type']]?: Happening['what'] } = {
+  installed: 'installed',
+  updated: 'updated',
+  removed: 'removed',
+  crashed: 'crashed',
+}
+/** Characters of what the broker holds, all together. */
+const MAX_LEARNED = 16 * 1024 * 1024
+
+/** What the evidence says of the hub. */
+export interface HubThen {
+  readonly firmware: string | null
+  readonly health: HubHealth | null
+  /** Epoch milliseconds; `null`: the hub does not say. */
+  readonly bootedAt: number | null
+  readonly guardOf: (app: string) => GuardFacts | null | undefined
+}
+
+interface Noted extends Happening {
+  /** In `clock.elapsed()` milliseconds. */
+  readonly elapsed: number
+}
+
+/** What is known of one hub and its apps. */
+class HubEvidence {
+  /** By app; `null`: there is none any more, none: the broker keeps what it has. */
+  readonly crashes = new Map<string, Crash | null>()
+  readonly #name: string
+  readonly #samples: Samples
+  readonly #clock: Clock
+  readonly #log: Logger
+  /** When apps were seen to start, in `clock.elapsed()` milliseconds. */
+  readonly #startedAt = new Map<string, number>()
+  /** Newest first. */
+  #happened: readonly Noted[] = []
+  #firmware: string | null = null
+  #cancelTelling: (() => void) | undefined
+
+  constructor(name: string, samples: Samples, clock: Clock, log: Logger) {
+    this.#name = name
+    this.#samples = samples
+    this.#clock = clock
+    this.#log = log
+  }
+
+  /** The hub says which firmware it has. */
+  hasFirmware(firmware: string | null): void {
+    const before = this.#firmware
+    this.#firmware = firmware ?? before
+    if (before === null || firmware === null || before === firmware) return
+    this.#note('firmware_updated', { from: before, to: firmware })
+  }
+
+  /** The hub has restarted. */
+  restarted(): void {
+    this.#note('hub_restarted')
+  }
+
+  /** A command was carried out. */
+  commanded({ about, command, by, setting, phase, ok }: CommandRun): void {
+    if (phase === 'begun' || !ok || !command.write) return
+    this.#note(setting === null ? 'command' : 'setting', { app: about, to: setting ?? command.name, by })
+  }
+
+  /**
+   * Apps have changed by more than their usage. Returns the apps whose evidence has changed.
+   * @param silent nothing happened to them, they became known
+   */
+  appsChanged(changes: readonly NotableChange[], then: HubThen, silent: boolean): Set<string> {
+    const changed = new Set<string>()
+    for (const { id, before, after, events } of changes) {
+      let crashed = false
+      for (const { event_type, from = null, to = null } of silent ? [] : events) {
+        const what = TOLD[event_type]
+        crashed ||= what === 'crashed'
+        if (what !== undefined) this.#note(what, { app: id, from, to })
+        else if (event_type === 'started') this.#startedAt.set(id, this.#clock.elapsed())
+      }
+      if (after === undefined) this.forget(id)
+      else if (crashed) this.#crashed(after, then, changed)
+      else if (after.crashed === true) this.#foundOrExplained(before, after, then, changed)
+    }
+    return changed
+  }
+
+  /** Forgets the evidence of an app. */
+  forget(app: string): void {
+    this.crashes.set(app, null)
+    this.#startedAt.delete(app)
+  }
+
+  /** Follows the hub no longer. The evidence stays: another bridge may take over, and give it back. */
+  stop(): void {
+    this.#cancelTelling?.()
+    this.#cancelTelling = undefined
+    this.#happened = []
+    this.#startedAt.clear()
+    this.#samples.forget(this.#name)
+  }
+
+  #note(what: Happening['what'], more: Partial<Happening> = {}): void {
+    const elapsed = this.#clock.elapsed()
+    const at = new Date(this.#clock.now()).toISOString()
+    // In the order of the schema, as what the broker has is compared as text.
+    const noted = { at, what, app: null, from: null, to: null, by: null, ...more, elapsed }
+    this.#happened = [noted, ...this.#happened.slice(0, MAX_BEFORE - 1)]
+  }
+
+  #crashed(app: App, then: HubThen, changed: Set<string>): void {
+    const { id } = app
+    const recent = new Set(this.#recentCrashes().flatMap(({ app }) => shortOrNull(app) ?? []))
+    const others = [...recent].filter((one) => one !== id)
+    this.crashes.set(id, this.#evidenceOf(app, then, others.slice(0, MAX_OTHERS)))
+    this.#startedAt.delete(id)
+    changed.add(id)
+    for (const other of others) {
+      const crash = this.crashes.get(other)
+      if (!crash || !shortOrNull(id) || crash.others_crashed.includes(id)) continue
+      if (crash.others_crashed.length >= MAX_OTHERS) continue
+      this.crashes.set(other, fitted({ ...crash, others_crashed: [...crash.others_crashed, id] }))
+      changed.add(other)
+    }
+    if (others.length > 0) this.#tellLater()
+  }
+
+  /** At its first sight an app has crashed already; or its hub says later why it crashed. */
+  #foundOrExplained(before: App | undefined, app: App, then: HubThen, changed: Set<string>): void {
+    const { id, crash_message: message, version } = app
+    const known = this.crashes.get(id)
+    if (before === undefined) {
+      if (known && known.message === message && known.version === shortOrNull(version)) return
+      this.crashes.set(id, this.#evidenceOf(app, then, []))
+    } else {
+      if (!known || known.message !== null || message === null || before.crash_message === message) return
+      this.crashes.set(id, fitted({ ...known, message, reason: reasonOf(message), stack_head: stackHead(message) }))
+    }
+    changed.add(id)
+  }
+
+  #evidenceOf(app: App, then: HubThen, others_crashed: string[]): Crash {
+    const { id, crash_message: message, version } = app
+    const [now, elapsed] = [this.#clock.now(), this.#clock.elapsed()]
+    const { code: exit_code, signal: exit_signal } = exitOf(app)
+    const guard = then.guardOf(id)?.state
+    const startedAt = this.#startedAt.get(id)
+    const seconds = (since: number, until: number) => Math.max(0, Math.round((until - since) / 1000))
+    const before = this.#happened.filter((one) => elapsed - one.elapsed <= DAY_MS && !isCrashOf(one, id))
+    const samples = thinned(this.#samples.read(this.#name, id, SAMPLES_MS).samples)
+    return fitted({
+      at: new Date(now).toISOString(),
+      reason: reasonOf(message),
+      message,
+      stack_head: stackHead(message),
+      version: shortOrNull(version),
+      firmware: shortOrNull(then.firmware),
+      uptime_seconds: then.bootedAt === null ? null : seconds(then.bootedAt, now),
+      app_uptime_seconds: startedAt === undefined ? null : seconds(startedAt, elapsed),
+      exit_code,
+      exit_signal,
+      samples: samples.map(([at, cpu, memory]) => [seconds(at, now), cpu, memory]),
+      hub: then.health,
+      before: before.map(({ at, what, ...texts }) => ({
+        at,
+        what,
+        app: shortOrNull(texts.app),
+        from: shortOrNull(texts.from),
+        to: shortOrNull(texts.to),
+        by: shortOrNull(texts.by),
+      })),
+      others_crashed,
+      guard: guard ? { state: guard.state, restarts: guard.restarts, next_restart_at: guard.next_restart_at } : null,
+    })
+  }
+
+  #recentCrashes(): readonly Noted[] {
+    const now = this.#clock.elapsed()
+    return this.#happened.filter(({ what, elapsed }) => what === 'crashed' && now - elapsed <= TOGETHER_MS)
+  }
+
+  /** One line of the log for all crashes that come together. */
+  #tellLater(): void {
+    this.#cancelTelling ??= this.#clock.after(QUIET_MS, () => {
+      this.#cancelTelling = undefined
+      const crashes = new Map(this.#recentCrashes().map(({ app, at }) => [app, Date.parse(at)]))
+      const text = together([...crashes.values()], this.#happened)
+      if (text !== undefined) this.#log.warn({ hub: this.#name, apps: [...crashes.keys()] }, text)
+    })
+  }
+}
+
+const isCrashOf = ({ what, app }: Happening, id: string) => what === 'crashed' && app === id
+
+export class Evidence {
+  /** What the apps of all hubs use. */
+  readonly samples: Samples
+  readonly #clock: Clock
+  readonly #log: Logger
+  readonly #hubs = new Map<string, HubEvidence>()
+  #learned = 0
+
+  constructor(clock: Clock, log: Logger) {
+    this.samples = new Samples(clock)
+    this.#clock = clock
+    this.#log = log
+  }
+
+  of(name: string): HubEvidence {
+    const known = this.#hubs.get(name) ?? new HubEvidence(name, this.samples, this.#clock, this.#log)
+    this.#hubs.set(name, known)
+    return known
+  }
+
+  /** Takes in what the broker holds, from an earlier run or another bridge. Returns whether it is news. */
+  learn(hub: string, app: string, payload: string): boolean {
+    const { crashes } = this.of(hub)
+    if (payload.length > MAX_CRASH_BYTES || this.#learned + payload.length > MAX_LEARNED) return false
+    const crash = readJson(CRASH, payload)
+    const own = crashes.get(app)
+    if (crash === undefined || own === null) return false
+    // An app that was found crashed has no samples: the broker may have some.
+    const knowsMore = own?.samples.length === 0 && own.message === crash.message && own.version === crash.version
+    if (own !== undefined && !knowsMore && Date.parse(own.at) >= Date.parse(crash.at)) return false
+    this.#learned += payload.length
+    crashes.set(app, crash)
+    return true
+  }
+
+  /** Forgets a hub that is no longer configured. */
+  forget(hub: string): void {
+    this.#hubs.delete(hub)
+  }
+
+  /** For the developer of an app; `null`: there is no evidence. */
+  report(hub: string, app: string): string | null {
+    const crash = this.of(hub).crashes.get(app)
+    return crash ? reportOf(app, crash) : null
+  }
+
+  history(hub: string, app: string, hours: number): UsageHistory {
+    const { seconds, samples } = this.samples.read(hub, app, hours * HOUR_MS)
+    const points = (column: 1 | 2) =>
+      samples.flatMap(({ [0]: at, [column]: value }) =>
+        value === null ? [] : [[Math.floor(at / 1000), value] as const],
+      )
+    return { resolution_seconds: seconds, cpu_percent: points(1), memory_bytes: points(2), source: 'bridge' }
+  }
+}
+
+/** As many as evidence may have: the highest of some that follow each other, at the newest of them. */
+function thinned(samples: readonly Sample[]): Sample[] {
+  const step = Math.ceil(samples.length / MAX_CRASH_SAMPLES)
+  const ends = samples.filter((_, i) => (samples.length - 1 - i) % step === 0)
+  return ends.map(([at]) => {
+    const group = samples.slice(Math.max(0, samples.findIndex((one) => one[0] === at) - step + 1)).slice(0, step)
+    return [at, highest(group.map(([, cpu]) => cpu)), highest(group.map(([, , memory]) => memory))]
+  })
+}
+
+function highest(values: readonly (number | null)[]): number | null {
+  const known = values.filter((value) => value !== null)
+  return known.length === 0 ? null : Math.max(...known)
+}

@@ -1,0 +1,270 @@
+/**
+ * CPU and memory of all apps for a week, in little memory: a bucket a minute for six hours, and one of ten minutes for
+ * seven days. Times are those of `clock.elapsed`, which no clock that is set moves.
+ */
+import { type Clock, wallOffset } from '../base/clock.ts'
+import type { App, Apps } from '../hub/app.ts'
+import type { AppManager, AppsNews } from '../hub/app-manager.ts'
+import type { Hub } from '../hub/hub.ts'
+
+const MINUTE_MS = 60_000
+/** What all samples may take, in bytes. */
+const MOST_BYTES = 16 * 1024 * 1024
+/** Short buckets in a long one. */
+const LONG = 10
+
+/** How long a short bucket is, and how many there are of both. */
+export interface Size {
+  readonly minutes: number
+  readonly short: number
+  readonly long: number
+}
+
+/** With more apps the buckets widen, and at last the week goes. */
+export const SIZES: readonly [Size, ...Size[]] = [
+  { minutes: 1, short: 360, long: 1008 },
+  { minutes: 2, short: 180, long: 504 },
+  { minutes: 4, short: 90, long: 252 },
+  { minutes: 8, short: 45, long: 126 },
+  { minutes: 16, short: 23, long: 63 },
+  { minutes: 16, short: 23, long: 0 },
+]
+
+/** The head of an app's record: the bucket being filled, its readings, and the latest reading. Then two numbers a bucket. */
+const BUCKET = 0
+const READINGS = 1
+const CPU = 2
+const MEMORY = 3
+const HEAD = 4
+
+const lengthOf = ({ short, long }: Size) => HEAD + 2 * (short + long)
+export const bytesOf = (size: Size) => lengthOf(size) * Float32Array.BYTES_PER_ELEMENT
+
+/** Start in epoch milliseconds, per cent of one core, bytes; `null`: the app did not run, or it is not known. */
+export type Sample = [at: number, cpu: number | null, memory: number | null]
+
+export interface History {
+  readonly seconds: number
+  /** Oldest first; the last one is being filled. */
+  readonly samples: Sample[]
+}
+
+export class Samples {
+  readonly clock: Clock
+  size = SIZES[0]
+  /** Apps that have a record. */
+  count = 0
+  /** What makes a time of `clock.elapsed` one for others. */
+  readonly offset: () => number
+  readonly #hubs = new Map<string, HubSamples>()
+
+  constructor(clock: Clock) {
+    this.clock = clock
+    this.offset = wallOffset(clock)
+  }
+
+  /** Takes samples of the apps of a hub until it is forgotten. */
+  follow(name: string, hub: Pick<Hub, 'subscribe'> & { readonly apps: Pick<AppManager, 'all' | 'subscribe'> }): void {
+    const samples = new HubSamples(this, hub.apps.all)
+    this.#hubs.set(name, samples)
+    hub.apps.subscribe(samples.take)
+    hub.subscribe(({ online }) => {
+      if (!online) samples.pause()
+    })
+  }
+
+  /** What is known of an app since so long ago: in short buckets where those reach so far. */
+  read(hub: string, app: string, ms: number): History {
+    return this.#hubs.get(hub)?.read(app, ms) ?? { seconds: this.size.minutes * 60, samples: [] }
+  }
+
+  forget(hub: string): void {
+    this.#hubs.get(hub)?.end()
+    this.#hubs.delete(hub)
+  }
+
+  /** Makes room for one app more; `undefined`: there is none. */
+  newRecord(): Float32Array | undefined {
+    const mayBe = (size: Size) => (this.count + 1) * bytesOf(size) <= MOST_BYTES
+    while (!mayBe(this.size)) {
+      const next = SIZES[SIZES.indexOf(this.size) + 1]
+      if (next === undefined) return undefined
+      for (const { records } of this.#hubs.values()) {
+        for (const [id, record] of records) records.set(id, widened(record, this.size, next))
+      }
+      this.size = next
+    }
+    this.count += 1
+    return emptyRecord(this.size)
+  }
+
+  /** Of all apps, since so long ago. */
+  *all(ms: number): Generator<readonly [of: { readonly hub: string; readonly app: string }, samples: Sample[]]> {
+    for (const [hub, of] of this.#hubs) {
+      for (const app of of.records.keys()) {
+        const { samples } = of.read(app, ms)
+        if (samples.length > 0) yield [{ hub, app }, samples]
+      }
+    }
+  }
+}
+
+class HubSamples {
+  /** By app. */
+  readonly records = new Map<string, Float32Array>()
+  readonly #all: Samples
+  readonly #apps: Apps
+  #hasEnded = false
+
+  constructor(all: Samples, apps: Apps) {
+    this.#all = all
+    this.#apps = apps
+  }
+
+  /** Takes in what has changed. Most often that is the usage of one app, so that nothing is made here. */
+  readonly take = ({ changes, read }: AppsNews): void => {
+    if (this.#hasEnded) return
+    const now = this.#all.clock.elapsed()
+    for (const { id, after } of changes) {
+      if (after === undefined) this.#all.count -= Number(this.records.delete(id))
+      else if (!read) this.#add(after, now)
+    }
+    // A list is a reading of all apps, also of those that use what they did before.
+    if (read) for (const app of this.#apps.values()) this.#add(app, now)
+  }
+
+  end(): void {
+    this.#hasEnded = true
+    this.#all.count -= this.records.size
+    this.records.clear()
+  }
+
+  /** The hub is away: what its apps use is not known from now on. */
+  pause(): void {
+    const { clock, size } = this.#all
+    const bucket = Math.floor(clock.elapsed() / (size.minutes * MINUTE_MS))
+    for (const record of this.records.values()) {
+      advance(record, size, bucket)
+      record.fill(Number.NaN, CPU, HEAD)
+    }
+  }
+
+  read(id: string, ms: number): History {
+    const { clock, size } = this.#all
+    const record = this.records.get(id)
+    const offset = this.#all.offset()
+    const width = size.minutes * MINUTE_MS
+    const kind = size.long === 0 || ms <= size.short * width ? 'short' : 'long'
+    const step = kind === 'short' ? width : LONG * width
+    const samples: Sample[] = []
+    if (record === undefined) return { seconds: step / 1000, samples }
+    const now = clock.elapsed()
+    advance(record, size, Math.floor(now / width))
+    close(record, size)
+    const last = Math.floor(now / step)
+    const count = Math.min(Math.ceil(ms / step), size[kind])
+    for (let bucket = Math.max(0, last - count + 1); bucket <= last; bucket += 1) {
+      const at = placeOf(size, kind, bucket)
+      const [cpu = Number.NaN, memory = Number.NaN] = [record[at], record[at + 1]]
+      const isKnown = !(Number.isNaN(cpu) && Number.isNaN(memory))
+      if (samples.length === 0 && !isKnown) continue
+      const shown = Number.isNaN(cpu) ? null : Math.round(cpu * 10) / 10
+      samples.push([offset + bucket * step, shown, Number.isNaN(memory) ? null : memory])
+    }
+    return { seconds: step / 1000, samples }
+  }
+
+  #add({ id, cpu_percent, memory_bytes }: App, now: number): void {
+    const record = this.records.get(id) ?? this.#newRecord(id)
+    if (record === undefined) return
+    const { size } = this.#all
+    const bucket = Math.floor(now / (size.minutes * MINUTE_MS))
+    if (record[BUCKET] !== bucket) advance(record, size, bucket)
+    const cpu = cpu_percent ?? Number.NaN
+    const memory = memory_bytes ?? Number.NaN
+    record[CPU] = cpu
+    record[MEMORY] = memory
+    // An app that has stopped used what it did before.
+    if (cpu_percent === null && memory_bytes === null) return
+    const at = HEAD + 2 * (bucket % size.short)
+    const mean = record[at] ?? Number.NaN
+    const most = record[at + 1] ?? Number.NaN
+    const readings = record[READINGS] ?? 0
+    // The first reading takes the place of what was known before.
+    if (readings === 0 || Number.isNaN(mean)) record[at] = cpu
+    else if (cpu_percent !== null) record[at] = mean + (cpu - mean) / (readings + 1)
+    if (readings === 0 || Number.isNaN(most) || memory > most) record[at + 1] = memory
+    record[READINGS] = readings + 1
+  }
+
+  #newRecord(id: string): Float32Array | undefined {
+    const record = this.#all.newRecord()
+    if (record !== undefined) this.records.set(id, record)
+    return record
+  }
+}
+
+const emptyRecord = (size: Size) => new Float32Array(lengthOf(size)).fill(Number.NaN)
+
+type Kind = 'short' | 'long'
+
+/** Where a bucket is in a record: they follow each other in a circle. */
+function placeOf({ short, long }: Size, kind: Kind, bucket: number): number {
+  return kind === 'short' ? HEAD + 2 * (bucket % short) : HEAD + 2 * (short + (bucket % long))
+}
+
+/** Goes on to a bucket: an app of which the hub reports nothing new uses what it did. */
+function advance(record: Float32Array, size: Size, to: number): void {
+  const { [BUCKET]: at = Number.NaN, [CPU]: cpu = Number.NaN, [MEMORY]: memory = Number.NaN } = record
+  record[READINGS] = 0
+  // Of a longer time all buckets are the same.
+  const first = Number.isNaN(at) ? to : Math.max(at + 1, to - LONG * Math.max(size.long, size.short))
+  for (let bucket = first; bucket <= to; bucket += 1) {
+    if (bucket % LONG === 0) close(record, size)
+    const place = placeOf(size, 'short', bucket)
+    record[place] = cpu
+    record[place + 1] = memory
+    record[BUCKET] = bucket
+  }
+}
+
+/** Gives the long bucket the value that it has so far. */
+function close(record: Float32Array, size: Size): void {
+  const last = record[BUCKET] ?? Number.NaN
+  if (size.long === 0 || Number.isNaN(last)) return
+  const at = placeOf(size, 'long', Math.floor(last / LONG))
+  let [sum, known, most] = [0, 0, Number.NaN]
+  for (let bucket = last - (last % LONG); bucket <= last; bucket += 1) {
+    const place = placeOf(size, 'short', bucket)
+    const [cpu = Number.NaN, memory = Number.NaN] = [record[place], record[place + 1]]
+    if (!Number.isNaN(cpu)) {
+      sum += cpu
+      known += 1
+    }
+    if (!(memory <= most) && !Number.isNaN(memory)) most = memory
+  }
+  record[at] = known === 0 ? Number.NaN : sum / known
+  record[at + 1] = most
+}
+
+/** Puts buckets together that become one. */
+function widened(old: Float32Array, from: Size, to: Size): Float32Array {
+  const record = emptyRecord(to)
+  const ratio = to.minutes / from.minutes
+  record.set(old.subarray(0, HEAD))
+  const last = old[BUCKET] ?? Number.NaN
+  if (Number.isNaN(last)) return record
+  record[BUCKET] = Math.floor(last / ratio)
+  for (const kind of ['short', 'long'] as const) {
+    const newest = kind === 'short' ? last : Math.floor(last / LONG)
+    const oldest = Math.max(newest - from[kind] + 1, ratio * (Math.floor(newest / ratio) - to[kind] + 1), 0)
+    for (let bucket = oldest; bucket <= newest && to[kind] > 0; bucket += 1) {
+      const [place, at] = [placeOf(from, kind, bucket), placeOf(to, kind, Math.floor(bucket / ratio))]
+      const [cpu = Number.NaN, memory = Number.NaN] = [old[place], old[place + 1]]
+      const { [at]: mean = Number.NaN, [at + 1]: most = Number.NaN } = record
+      if (!Number.isNaN(cpu)) record[at] = Number.isNaN(mean) ? cpu : (mean + cpu) / 2
+      if (!Number.isNaN(memory) && !(memory <= most)) record[at + 1] = memory
+    }
+  }
+  return record
+}

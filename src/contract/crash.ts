@@ -1,0 +1,146 @@
+/** The evidence of a crash: what was known before it, in at most 16 KiB. */
+import * as v from 'valibot'
+
+import { GUARD_STATES, REASONS } from './guard.ts'
+
+const text = v.pipe(v.string(), v.maxLength(256))
+const amount = v.number()
+const count = v.pipe(amount, v.integer(), v.minValue(0))
+const time = v.pipe(v.string(), v.isoTimestamp())
+const about = <S extends v.GenericSchema>(schema: S, doc: string) => v.pipe(schema, v.description(doc))
+const frozen = <E extends v.ObjectEntries>(entries: E) => v.pipe(v.strictObject(entries), v.readonly())
+const list = <S extends v.GenericSchema>(schema: S, most: number) =>
+  v.pipe(v.array(schema), v.maxLength(most), v.readonly())
+
+/** How the hub itself does; unknown is `null`. */
+export const HUB_HEALTH = frozen({
+  memory_total_bytes: v.nullable(amount),
+  memory_free_bytes: v.nullable(amount),
+  load_1m: v.nullable(amount),
+  load_5m: v.nullable(amount),
+  load_15m: v.nullable(amount),
+  cpus: v.nullable(amount),
+  temperature_celsius: v.nullable(amount),
+  storage_total_bytes: v.nullable(amount),
+  storage_free_bytes: v.nullable(amount),
+  apps_memory_bytes: v.nullable(amount),
+  undervoltage: v.nullable(v.boolean()),
+  throttled: v.nullable(v.boolean()),
+  uptime_seconds: v.nullable(amount),
+  booted_at: v.nullable(time),
+  last_backup_at: v.nullable(time),
+  firmware_update: v.nullable(v.string()),
+})
+export type HubHealth = v.InferOutput<typeof HUB_HEALTH>
+
+export const MAX_CRASH_BYTES = 16 * 1024
+export const MAX_CRASH_SAMPLES = 120
+/** What a hub remembers of what has happened. */
+export const MAX_BEFORE = 100
+export const MAX_OTHERS = 50
+const MAX_STACK_LINES = 10
+
+const happening = frozen({
+  at: time,
+  what: v.picklist([
+    'installed',
+    'updated',
+    'removed',
+    'crashed',
+    'command',
+    'setting',
+    'firmware_updated',
+    'hub_restarted',
+  ]),
+  app: about(v.nullable(text), '`null`: the hub as a whole.'),
+  from: about(v.nullable(text), 'Of a new version: the old one.'),
+  to: about(v.nullable(text), 'The new version, the command, or the name of the setting.'),
+  by: about(v.nullable(text), 'Of a command that did not come by MQTT: who sent it, such as `guard`.'),
+})
+export type Happening = v.InferOutput<typeof happening>
+
+export const CRASH = frozen({
+  at: about(time, 'An app that is found crashed at the start of the bridge counts as crashed then.'),
+  reason: v.picklist(REASONS),
+  message: v.nullable(v.pipe(v.string(), v.maxLength(1024))),
+  stack_head: about(v.nullable(v.pipe(v.string(), v.maxLength(1024))), 'Its first ten lines.'),
+  version: v.nullable(text),
+  firmware: v.nullable(text),
+  uptime_seconds: about(v.nullable(count), 'Of the hub.'),
+  app_uptime_seconds: about(v.nullable(count), '`null` unless the bridge has seen the app start.'),
+  exit_code: v.nullable(amount),
+  exit_signal: v.nullable(text),
+  samples: about(
+    list(v.strictTuple([count, v.nullable(amount), v.nullable(amount)]), MAX_CRASH_SAMPLES),
+    'Of the six hours before, oldest first: seconds before the crash, per cent of one core, bytes.',
+  ),
+  hub: about(v.nullable(HUB_HEALTH), 'The `health` of the hub then.'),
+  before: about(list(happening, MAX_BEFORE), 'Of the 24 hours before, newest first.'),
+  others_crashed: about(list(text, MAX_OTHERS), 'Apps that crashed within ten minutes of it.'),
+  guard: about(
+    v.nullable(frozen({ state: v.picklist(GUARD_STATES), restarts: count, next_restart_at: v.nullable(time) })),
+    '`null` while the guardian is off.',
+  ),
+})
+export type Crash = v.InferOutput<typeof CRASH>
+
+/** The answer to `cmd/get-history`. */
+export interface UsageHistory {
+  readonly resolution_seconds: number
+  /** Epoch seconds, and per cent of one core. */
+  readonly cpu_percent: readonly (readonly [at: number, value: number])[]
+  readonly memory_bytes: readonly (readonly [at: number, value: number])[]
+  readonly source: 'hub' | 'bridge'
+}
+
+/** A text of the hub's that is too long to be what it should be is left out whole: half of it may be half of a key. */
+export const shortOrNull = (said: string | null) => (said === null || said.length > 256 ? null : said)
+
+/** The first lines of a stack; `null` if the message has none. */
+export function stackHead(message: string | null): string | null {
+  const lines = message?.split('\n', MAX_STACK_LINES) ?? []
+  return lines.length < 2 ? null : lines.join('\n')
+}
+
+/**
+ * Fits it into the limit: first goes what happened longest ago, then the last of the other apps, then the oldest samples,
+ * and at last the stack, of which the message has the beginning. No text is cut.
+ */
+export function fitted(crash: Crash): Crash {
+  let excess = bytesOf(crash) - MAX_CRASH_BYTES
+  const kept = <T>(items: readonly T[]): T[] => {
+    const left = [...items]
+    while (excess > 0 && left.length > 0) excess -= bytesOf(left.pop()) + 1
+    return left
+  }
+  const before = kept(crash.before)
+  const others_crashed = kept(crash.others_crashed)
+  const samples = kept(crash.samples.toReversed()).reverse()
+  return { ...crash, before, others_crashed, samples, ...(excess > 0 && { stack_head: null }) }
+}
+
+const bytesOf = (value: unknown) => Buffer.byteLength(JSON.stringify(value))
+
+/** How many apps crashed together, and what came before that; as a sentence without a full stop. */
+export function together(crashedAt: readonly number[], before: readonly Happening[]): string | undefined {
+  if (crashedAt.length < 2) return undefined
+  const first = Math.min(...crashedAt)
+  const span = Math.max(...crashedAt) - first
+  const sentence = `${crashedAt.length} apps crashed within ${span < MINUTE_MS ? 'a minute' : minutes(span)}`
+  const cause = before.find(({ what, at }) => {
+    const age = first - Date.parse(at)
+    return (what === 'firmware_updated' || what === 'hub_restarted') && age >= 0 && age <= CAUSE_MS
+  })
+  if (cause === undefined) return sentence
+  const event = cause.what === 'hub_restarted' ? 'the hub restarted' : `firmware ${cause.to ?? ''} came`
+  return `${sentence}, ${minutes(first - Date.parse(cause.at))} after ${event}`
+}
+
+const MINUTE_MS = 60_000
+/** What came longer before is not taken for the cause. */
+const CAUSE_MS = 60 * MINUTE_MS
+
+function minutes(ms: number): string {
+  const whole = Math.max(1, Math.round(ms / MINUTE_MS))
+  return whole === 1 ? '1 minute' : `${whole} minutes`
+}

@@ -1,0 +1,165 @@
+import * as v from 'valibot'
+import { describe, expect, test } from 'vitest'
+import { CRASH, type Crash, MAX_CRASH_BYTES } from '../../src/contract/crash.ts'
+import { retainedOn } from '../support/observer.ts'
+import { until } from '../support/until.ts'
+import { KEY, World } from '../support/world.ts'
+
+const BROKER = 'mosquitto'
+const STACK =
+  "TypeError: Cannot read properties of undefined (reading 'lamp')\n    at Lamp.onInit (/app/drivers/lamp.js:12:5)"
+
+const topicOf = (app: string) => `hub2mqtt/home/app/${app}/crash`
+
+/** The evidence as the broker has it; it must be what the contract says. */
+function crashOf(world: World, app: string): Crash | undefined {
+  const text = world.observer.last(topicOf(app))
+  if (text === undefined || text === '') return undefined
+  expect(Buffer.byteLength(text)).toBeLessThanOrEqual(MAX_CRASH_BYTES)
+  return v.parse(CRASH, JSON.parse(text))
+}
+
+const untilCrash = (world: World, app: string, is: (crash: Crash) => boolean = () => true) =>
+  until('the evidence', () => {
+    const crash = crashOf(world, app)
+    return crash !== undefined && is(crash) ? crash : undefined
+  })
+
+describe('the evidence of a crash', () => {
+  test('has what was known before it, with settings by name only, and stays over a restart of the bridge', async () => {
+    await using world = await World.start({ broker: BROKER })
+    const { app, hub } = world
+    await until('its usage', () => world.state(app)?.['memory_bytes'])
+    hub.change(app, { usage: { cpu: 0.25, mem: 77 * 2 ** 20 } })
+    await until('the usage', () => world.state(app)?.['memory_bytes'] === 77 * 2 ** 20)
+    await world.ask(`home/app/${app}/cmd/set-setting/mode`, 'value-of-a-setting')
+    await world.ask(`home/app/${app}/cmd/set-setting`, '{"name":"other","value":"value-of-a-setting"}')
+    hub.crash(app, STACK)
+    const crash = await untilCrash(world, app)
+    expect(crash).toMatchObject({
+      reason: 'exception',
+      message: STACK,
+      stack_head: STACK,
+      version: world.state(app)?.['version'],
+      firmware: hub.version,
+      exit_code: 1,
+      exit_signal: null,
+      others_crashed: [],
+      guard: null,
+    })
+    const [seconds, , memory] = crash.samples.at(-1) ?? []
+    expect(seconds).toBeLessThan(120)
+    expect(memory).toBeGreaterThanOrEqual(77 * 2 ** 20)
+    expect(crash.before).toMatchObject([
+      { what: 'setting', app, to: 'other', by: null },
+      { what: 'setting', app, to: 'mode', by: null },
+    ])
+    expect(JSON.stringify(crash)).not.toContain('value-of-a-setting')
+    const { data } = await world.ask(`home/app/${app}/cmd/get-crash`)
+    expect(data).toEqual({ markdown: expect.stringContaining('lamp.js:12:5') })
+    await world.restart()
+    await world.settle()
+    expect(world.observer.texts(topicOf(app))).toEqual([JSON.stringify(crash)])
+    expect((await retainedOn(world.broker.port)).get(topicOf(app))).toBe(JSON.stringify(crash))
+    expect((await world.ask(`home/app/${app}/cmd/get-crash`)).data).toEqual(data)
+  })
+
+  test('names others that crash within ten minutes, in both directions, and the log tells them once', async () => {
+    await using world = await World.start({ broker: BROKER })
+    const [one = '', two = '', three = ''] = [...world.hub.apps.values()].flatMap(({ id, state }) =>
+      state === 'running' ? [id] : [],
+    )
+    world.hub.crash(one, 'Error: fetch failed')
+    await untilCrash(world, one)
+    world.hub.crash(two, 'Error: fetch failed')
+    expect((await untilCrash(world, two)).others_crashed).toEqual([one])
+    await untilCrash(world, one, ({ others_crashed }) => others_crashed.join() === two)
+    expect((await untilCrash(world, two)).before).toMatchObject([{ what: 'crashed', app: one }])
+    const { data } = await world.ask(`home/app/${two}/cmd/get-crash`)
+    expect(data).toEqual({ markdown: expect.stringContaining('2 apps crashed within a minute.') })
+    const told = () => world.bridge.lines.filter((line) => line.includes('apps crashed within a minute'))
+    world.clock.jump(61_000)
+    await until('the line', () => told().length === 1)
+    expect(told()[0]).toContain('2 apps crashed within a minute')
+    world.clock.jump(11 * 60_000)
+    world.hub.crash(three, 'Error: oh')
+    expect((await untilCrash(world, three)).others_crashed).toEqual([])
+    expect((await untilCrash(world, one)).others_crashed).toEqual([two])
+  })
+
+  test('goes with the app', async () => {
+    await using world = await World.start({ broker: BROKER })
+    const { app } = world
+    world.hub.crash(app, 'Error: oh')
+    await untilCrash(world, app)
+    world.hub.uninstall(app)
+    await until('nothing', () => world.observer.last(topicOf(app)) === '')
+    expect((await retainedOn(world.broker.port)).has(topicOf(app))).toBe(false)
+  })
+
+  test('has what the guardian will do, and goes when that is told to forget, for good', async () => {
+    await using world = await World.start({ broker: BROKER, env: { GUARD_WATCH: '*', GUARD_BACKOFF: '5m' } })
+    const { app } = world
+    world.hub.crash(app, 'Error: oh')
+    const crash = await untilCrash(world, app)
+    expect(crash.guard).toEqual({ state: 'waiting', restarts: 0, next_restart_at: expect.any(String) })
+    expect((await world.ask(`home/app/${app}/cmd/guard`, '{"forget":true}')).ok).toBe(true)
+    await until('nothing', () => world.observer.last(topicOf(app)) === '')
+    expect((await world.ask(`home/app/${app}/cmd/get-crash`)).data).toEqual({ markdown: null })
+    await world.restart()
+    await world.settle()
+    // Found crashed: known anew, without what was known before.
+    expect(crashOf(world, app)?.samples ?? []).toEqual([])
+  })
+
+  test('is made once of an app that is found crashed, and the time is kept over restarts', async () => {
+    await using world = await World.start({ broker: BROKER })
+    const { app } = world
+    await world.bridge.stop()
+    world.hub.crash(app, 'Error: while away')
+    await world.restart()
+    const found = await untilCrash(world, app)
+    expect(found).toMatchObject({ message: 'Error: while away', samples: [], before: [] })
+    await world.restart()
+    await world.settle()
+    expect(world.observer.texts(topicOf(app))).toHaveLength(1)
+    expect(crashOf(world, app)?.at).toBe(found.at)
+  })
+
+  test('takes in a message that the hub sends after the crash', async () => {
+    await using world = await World.start({ broker: BROKER })
+    const { app, hub } = world
+    hub.change(app, { crashed: true, state: 'stopped' })
+    expect((await untilCrash(world, app)).message).toBeNull()
+    hub.change(app, { crashedMessage: 'Too many memwarns' })
+    const crash = await untilCrash(world, app, ({ message }) => message !== null)
+    expect(crash).toMatchObject({ message: 'Too many memwarns', reason: 'memory_limit' })
+  })
+})
+
+describe('the reads of evidence', () => {
+  test('are there under read_only with the least scope, and need no request', async () => {
+    await using world = await World.start({
+      broker: BROKER,
+      env: { COMMANDS_READ_ONLY: 'true' },
+      hub: { keys: { [KEY]: ['hub.app.readonly'] } },
+    })
+    const { app, hub } = world
+    await until('its usage', () => world.state(app)?.['memory_bytes'])
+    hub.forgetRequests()
+    const { data } = await world.ask(`home/app/${app}/cmd/get-history`, '{"hours":1}')
+    expect(data).toMatchObject({ resolution_seconds: 60, source: 'bridge' })
+    const { cpu_percent, memory_bytes } = v.parse(
+      v.object({ cpu_percent: v.array(v.tuple([v.number(), v.number()])), memory_bytes: v.array(v.array(v.number())) }),
+      data,
+    )
+    expect(cpu_percent).toHaveLength(1)
+    expect(memory_bytes[0]?.[1]).toBe(world.state(app)?.['memory_bytes'])
+    expect(Math.abs((cpu_percent[0]?.[0] ?? 0) * 1000 - Date.now())).toBeLessThan(120_000)
+    expect((await world.ask(`home/app/${app}/cmd/get-history`)).data).toMatchObject({ resolution_seconds: 600 })
+    expect((await world.ask(`home/app/${app}/cmd/get-crash`)).data).toEqual({ markdown: null })
+    expect(hub.requests.filter(({ operation }) => operation !== 'getApps')).toEqual([])
+    expect((await world.ask(`home/app/${app}/cmd/get-history`, '{"hours":0}')).error?.code).toBe('invalid_payload')
+    expect((await world.ask('home/app/not.there/cmd/get-crash')).error?.code).toBe('unknown_app')
+  })
+})

@@ -1,0 +1,196 @@
+import fc from 'fast-check'
+import * as v from 'valibot'
+import { describe, expect, test } from 'vitest'
+import { CRASH, type Crash, fitted, MAX_CRASH_BYTES, stackHead, together } from '../../src/contract/crash.ts'
+import { reportOf } from '../../src/contract/crash-report.ts'
+
+const AT = '2026-11-24T12:00:00.000Z'
+const ago = (minutes: number) => new Date(Date.parse(AT) - minutes * 60_000).toISOString()
+const happened = (what: Crash['before'][number]['what'], minutes: number, more = {}): Crash['before'][number] => ({
+  at: ago(minutes),
+  what,
+  app: null,
+  from: null,
+  to: null,
+  by: null,
+  ...more,
+})
+
+const CRASHED: Crash = {
+  at: AT,
+  reason: 'exception',
+  message:
+    "TypeError: Cannot read properties of undefined (reading 'lamp')\n    at Lamp.onInit (/app/drivers/lamp.js:12:5)",
+  stack_head: null,
+  version: '6.1.2',
+  firmware: '13.5.0',
+  uptime_seconds: 360,
+  app_uptime_seconds: 90_000,
+  exit_code: 1,
+  exit_signal: 'SIGKILL',
+  samples: [
+    [120, 0.4, 30 * 2 ** 20],
+    [60, null, 60 * 2 ** 20],
+  ],
+  hub: {
+    memory_total_bytes: 2 ** 31,
+    memory_free_bytes: 2 ** 27,
+    load_1m: 1.5,
+    load_5m: 1,
+    load_15m: 1,
+    cpus: 4,
+    temperature_celsius: 61,
+    storage_total_bytes: null,
+    storage_free_bytes: null,
+    apps_memory_bytes: null,
+    undervoltage: true,
+    throttled: null,
+    uptime_seconds: 360,
+    booted_at: null,
+    last_backup_at: null,
+    firmware_update: null,
+  },
+  before: [
+    happened('crashed', 1, { app: 'com.other' }),
+    happened('command', 2, { app: 'com.athom.hue', to: 'restart', by: 'guard' }),
+    happened('firmware_updated', 6, { from: '13.4.0', to: '13.5.0' }),
+    happened('updated', 600, { app: 'com.athom.hue', from: '6.1.1', to: '6.1.2' }),
+  ],
+  others_crashed: ['com.other', 'com.third'],
+  guard: { state: 'waiting', restarts: 3, next_restart_at: AT },
+}
+
+describe('the report for the developer', () => {
+  test('says why, where, with how much, and what came before', () => {
+    const report = reportOf('com.athom.hue', { ...CRASHED, stack_head: stackHead(CRASHED.message) })
+    for (const part of [
+      '# Crash of com.athom.hue 6.1.2',
+      'reason: `exception`',
+      '> TypeError Cannot read properties of undefined reading …',
+      'at drivers/lamp.js:12:5 in Lamp.onInit',
+      '3 apps crashed within 1 minute, 5 minutes after firmware 13.5.0 came.',
+      '| Firmware of the hub | 13.5.0 |',
+      '| The app was up for | 1 d 1 h |',
+      '| Exit signal | SIGKILL |',
+      '| Free memory of the hub | 128.0 MiB of 2048.0 MiB |',
+      '| Under-voltage | yes |',
+      '| 2 min | 0.4 % | 30.0 MiB |',
+      '- 1 min before: another app crashed',
+      '- 2 min before: command `restart` for this app by the guardian',
+      '- 10 h before: this app was updated from 6.1.1 to 6.1.2',
+    ])
+      expect(report).toContain(part)
+  })
+
+  /** Of people, of their network, and of what they have set. */
+  const PRIVATE = [
+    'Erika Mustermann',
+    'erika.mustermann@example.org',
+    '192.168.1.77',
+    'fe80::1ff:fe23:4567:890a',
+    '00:11:22:33:44:55',
+    'https://192-168-1-77.homey.homeylocal.com/x?t=abcdefgh',
+    'Hauptstraße 12, 12345 Musterstadt',
+    '8f14e45fceea167a5a36dedd4bea2543',
+    'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2ln',
+    '+49 171 1234567',
+    'geheim4711',
+    '/home/erika/app/erika.txt',
+  ]
+
+  test.each(PRIVATE)('has nothing of %s, in whatever the hub may say it', (secret) => {
+    const texts = [
+      `Error: ${secret} is not there\n    at ${secret} (${secret}:1:2)\n    at f (/home/${secret}/index.js:1:2)`,
+      `${secret}\n  File "/${secret}/main.py", line 3, in ${secret}\n  File "${secret}", line ${secret}, in x`,
+      `    at ${secret}`,
+    ]
+    for (const message of texts) {
+      const report = reportOf(secret, {
+        ...CRASHED,
+        message,
+        stack_head: stackHead(message) ?? message,
+        version: secret,
+        firmware: secret,
+        exit_signal: secret,
+        before: [
+          ...(['crashed', 'updated', 'installed', 'removed', 'command', 'setting', 'firmware_updated'] as const).map(
+            (what) => happened(what, 1, { app: secret, from: secret, to: secret, by: secret }),
+          ),
+          happened('updated', 2, { app: secret, from: secret, to: secret }),
+        ],
+        others_crashed: [secret],
+        hub: CRASHED.hub && { ...CRASHED.hub, firmware_update: secret },
+      })
+      const words = secret.split(/[^\p{L}\p{N}]+/u).filter((word) => word.length > 3)
+      for (const word of [secret, ...words]) expect(report.toLowerCase()).not.toContain(word.toLowerCase())
+    }
+  })
+})
+
+describe('the evidence', () => {
+  test('fits 16 KiB whatever a hub says, cuts no text, and drops the oldest first', () => {
+    const text = (maxLength: number) => fc.string({ unit: 'binary', maxLength })
+    const id = text(256)
+    const crashes = fc.record({
+      message: text(500),
+      before: fc.array(id, { maxLength: 100 }),
+      others: fc.array(id, { maxLength: 50 }),
+      samples: fc.integer({ min: 0, max: 120 }),
+    })
+    fc.assert(
+      fc.property(crashes, ({ message, before, others, samples }) => {
+        const crash: Crash = {
+          ...CRASHED,
+          message,
+          stack_head: message,
+          before: before.map((to, i) => happened('setting', i, { app: to, to })),
+          others_crashed: others,
+          samples: Array.from({ length: samples }, (_, i) => [(samples - i) * 180, 100.5, 123_456_789]),
+        }
+        const fit = fitted(crash)
+        expect(Buffer.byteLength(JSON.stringify(fit))).toBeLessThanOrEqual(MAX_CRASH_BYTES)
+        expect(fit.message).toBe(message)
+        expect(fit.before).toEqual(crash.before.slice(0, fit.before.length))
+        expect(fit.samples).toEqual(crash.samples.slice(crash.samples.length - fit.samples.length))
+        if (fit.before.length > 0) expect(fit.samples).toEqual(crash.samples)
+        expect(v.is(CRASH, fit)).toBe(true)
+      }),
+    )
+  })
+
+  test('keeps its samples while there is anything else to drop', () => {
+    const worst: Crash = {
+      ...CRASHED,
+      message: '\u0000'.repeat(1024),
+      stack_head: '\u0000'.repeat(1024),
+      before: Array(100).fill(happened('setting', 1, { to: 'x'.repeat(256) })),
+      others_crashed: Array(50).fill('x'.repeat(256)),
+      samples: Array.from({ length: 120 }, (_, i) => [(120 - i) * 180, 100.5, 123_456_789]),
+    }
+    const fit = fitted(worst)
+    expect(Buffer.byteLength(JSON.stringify(fit))).toBeLessThanOrEqual(MAX_CRASH_BYTES)
+    expect(fit).toMatchObject({ before: [], message: worst.message, stack_head: worst.stack_head })
+    expect(fit.others_crashed.length).toBeLessThan(5)
+    expect(fit.samples).toEqual(worst.samples)
+  })
+})
+
+describe('crashes that come together', () => {
+  const at = Date.parse(AT)
+
+  test('are told as one happening, with the firmware that came before', () => {
+    const crashes = [at, at - 30_000, at - 60_000, at - 120_000]
+    expect(together(crashes, [happened('firmware_updated', 8, { to: '13.5.0' })])).toBe(
+      '4 apps crashed within 2 minutes, 6 minutes after firmware 13.5.0 came',
+    )
+  })
+
+  test('are told without what came long before or after the first of them, and one crash is not told', () => {
+    expect(together([at, at - 1000], [happened('firmware_updated', 90)])).toBe('2 apps crashed within a minute')
+    expect(together([at, at - 120_000], [happened('hub_restarted', 1)])).toBe('2 apps crashed within 2 minutes')
+    expect(together([at, at], [happened('hub_restarted', 3)])).toBe(
+      '2 apps crashed within a minute, 3 minutes after the hub restarted',
+    )
+    expect(together([at], [happened('hub_restarted', 1)])).toBeUndefined()
+  })
+})
