@@ -96,7 +96,7 @@ describe('an owner that is gone', () => {
     set()
     take()
     rows.clear()
-    expect(take()).toEqual(['b/home/app/x cleared', 'b/home/app/x/update cleared'])
+    expect(take()).toEqual(['b/home/app/x cleared', 'b/home/app/x/update cleared', 'b/home/app/x/crash cleared'])
   })
 
   test('is rendered anew when it comes back as it was', () => {
@@ -120,6 +120,7 @@ describe('the topics of the table', () => {
   test('are read back by as few filters as match them all', () => {
     expect(topics.retainedFilters.toSorted()).toEqual([
       'b/+/app/+',
+      'b/+/app/+/crash',
       'b/+/app/+/guard',
       'b/+/app/+/guard-memory',
       'b/+/app/+/history',

@@ -446,6 +446,7 @@ test('an install shows as progress until it ends, however it ends', async () => 
     title: 'Heat Pump',
     installed_version: '2.5.0',
     latest_version: '2.5.0',
+    release_url: 'https://homey.app/a/net.lindqvist.heatpump',
     in_progress: false,
     update_percentage: null,
   })
