@@ -1,27 +1,34 @@
 /** The key goes to a host only after it has shown that it is a hub. */
-import { afterEach, describe, expect, test } from 'vitest'
+import type { OutgoingHttpHeaders } from 'node:http'
+import { describe, expect } from 'vitest'
+import { HttpGateway } from '../support/http-gateway.ts'
 import { until } from '../support/until.ts'
-import { Gateway } from './gateway.ts'
-import { asked, connected, emulate, hold, listed, serve } from './support.ts'
+import { asked, connected, test as hubTest, listed } from './support.ts'
 
 const HTML = '<!doctype html><title>Welcome</title>'
 
-/** Everything that strangers were told in a test, as text. */
-const told: string[] = []
-afterEach(() => {
-  told.length = 0
-})
-
-function stranger(port: number, status: number, headers: Record<string, string>, body: string): Promise<string> {
-  return serve((request, response) => {
-    told.push(`${request.method} ${request.url} ${JSON.stringify(request.headers)}`)
-    response.writeHead(status, headers).end(body)
-  }, port)
+interface Fixtures {
+  /** Everything that strangers were told, as text. */
+  readonly told: string[]
+  /** Starts one on a port; resolves with its URL. */
+  readonly stranger: (port: number, status: number, headers: OutgoingHttpHeaders, body: string) => Promise<string>
 }
+
+const test = hubTest.extend<Fixtures>({
+  told: ({ task: _ }, use) => use([]),
+  stranger: ({ listen, told }, use) =>
+    use(async (port, status, headers, body) => {
+      const { url } = await listen((request, response) => {
+        told.push(`${request.method} ${request.url} ${JSON.stringify(request.headers)}`)
+        response.writeHead(status, headers).end(body)
+      }, port)
+      return url
+    }),
+})
 
 const page = { 'content-type': 'text/html' }
 
-test.each([
+test.for<[string, number, OutgoingHttpHeaders, string]>([
   ['a page', 200, page, HTML],
   ['a page without a type', 200, {}, HTML],
   ['words', 200, { 'content-type': 'text/plain' }, 'Welcome'],
@@ -29,7 +36,7 @@ test.each([
   ['a page of an error', 404, page, HTML],
   ['a redirect', 302, { location: 'http://127.0.0.1:1/' }, ''],
   ['a question for a password', 401, { 'www-authenticate': 'Basic' }, ''],
-])('a host that answers %s is never told the key', async (_, status, headers, body) => {
+])('a host that answers %s is never told the key', async ([, status, headers, body], { stranger, hold, told }) => {
   const url = await stranger(0, status, headers, body)
   const { hub } = hold(url)
   await until('a failure', () => hub.status.reason !== 'connecting')
@@ -39,7 +46,7 @@ test.each([
   expect(told.join('\n')).not.toMatch(/authorization|socket\.io/)
 })
 
-test('who is there is asked without the key', async () => {
+test('who is there is asked without the key', async ({ emulate, hold }) => {
   const emulated = await emulate()
   await listed(hold(emulated.url))
   const pings = emulated.requests.filter(({ operation }) => operation === 'ping')
@@ -48,12 +55,10 @@ test('who is there is asked without the key', async () => {
   expect(emulated.requests[0]?.operation).toBe('ping')
 })
 
-test.each([{ realtime: true }, { realtime: false }])(
+test.for([{ realtime: true }, { realtime: false }])(
   'a stranger at the address of a hub that went away is not told the key (%o)',
-  async (options) => {
-    const emulated = await emulate()
-    const watched = hold(emulated.url, { ...options, pollInterval: 200, pollIntervalFallback: 200 })
-    await (options.realtime ? connected(watched) : listed(watched))
+  async (options, { attach, stranger, told }) => {
+    const { emulated, watched } = await attach({ ...options, pollInterval: 200, pollIntervalFallback: 200 })
     const port = Number(new URL(emulated.url).port)
     await emulated.close()
     await until('offline', () => !watched.hub.status.online)
@@ -65,21 +70,26 @@ test.each([{ realtime: true }, { realtime: false }])(
 )
 
 describe('a hub below a path', () => {
-  test('is spoken to there alone, realtime included', async () => {
+  test('is spoken to there alone, realtime included', async ({ emulate, hold }) => {
     const emulated = await emulate()
-    const other = await emulate({ id: 'other' })
-    const gateway = await Gateway.start({ '/my/hub': emulated.url, '': other.url })
-    const watched = hold(`${gateway.url}/my/hub/`)
+    await using gateway = await HttpGateway.to(emulated.port, '/my/hub')
+    const elsewhere: string[] = []
+    gateway.rule(({ path }) => void (path.startsWith('/my/hub/') || elsewhere.push(path)))
+    const watched = hold(`http://127.0.0.1:${gateway.port}/my/hub/`)
     await connected(watched)
     expect(watched.hub.status.id).toBe(emulated.id)
     expect(emulated.connections.subscribers).toBe(1)
-    expect(other.requests).toEqual([])
+    expect(elsewhere).toEqual([])
   })
 })
 
-test('a hub that follows another spelling is found behind a server whose pages answer everything', async () => {
+test('a hub that follows another spelling is found behind a server whose pages answer everything', async ({
+  emulate,
+  hold,
+  listen,
+}) => {
   const emulated = await emulate({ flavour: 'reference' })
-  const url = await serve(async (request, response) => {
+  const { url } = await listen(async (request, response) => {
     if (!request.url?.startsWith('/api/managers/')) return void response.writeHead(200, page).end(HTML)
     const { authorization } = request.headers
     const answer = await fetch(emulated.url + request.url, { headers: authorization ? { authorization } : {} })

@@ -1,38 +1,15 @@
-import { once } from 'node:events'
-import { createServer, type RequestListener } from 'node:http'
+import type { RequestListener } from 'node:http'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { type Clock, systemClock } from '../../src/base/clock.ts'
-import { EmulatedHub, type EmulatedHubOptions } from '../../src/emulator/hub.ts'
 import { HubClient, type HubClientOptions } from '../../src/hub/client.ts'
 import { until } from '../support/until.ts'
-
-const ALL = { key: ['hub.app', 'hub.speech', 'hub.system.readonly'] }
+import { emulate, serve } from './support.ts'
 
 function connect(url: string, options: Partial<HubClientOptions> = {}, clock: Clock = systemClock): HubClient {
   const defaults = { url, apiKey: () => 'key', timeoutMs: 2000, maxRequests: 4, pathPrefix: 'auto', knows: () => true }
   const client = new HubClient({ ...defaults, ...options } as HubClientOptions, clock)
   onTestFinished(() => client.close())
   return client
-}
-
-async function emulate(options: EmulatedHubOptions = {}): Promise<EmulatedHub> {
-  const hub = await EmulatedHub.start({ keys: ALL, settleMs: 0, ...options })
-  onTestFinished(() => hub.close())
-  return hub
-}
-
-async function serve(listener: RequestListener): Promise<string> {
-  const server = createServer(listener)
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  onTestFinished(async () => {
-    server.closeAllConnections()
-    server.close()
-    await once(server, 'close')
-  })
-  const address = server.address()
-  if (address === null || typeof address === 'string') throw new Error('no port')
-  return `http://127.0.0.1:${address.port}`
 }
 
 /** A server of the test's own that shows that it is a hub. */

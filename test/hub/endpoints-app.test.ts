@@ -1,25 +1,19 @@
 /** The web API of an app that is a process of its own, asked through the hub. */
 import { fileURLToPath } from 'node:url'
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { type EndpointCall, readEndpoint } from '../../src/hub/endpoints.ts'
 import { Process } from '../support/process.ts'
 import { until } from '../support/until.ts'
-import { hold, known } from './support.ts'
+import { known, test } from './support.ts'
 
 const path = (name: string) => fileURLToPath(new URL(`../../${name}`, import.meta.url))
 const HUE = 'com.athom.hue'
 
-test('an app answers what it is asked through the hub, and refuses in its own words', { timeout: 60_000 }, async () => {
-  const args = [
-    'emulate',
-    '--no-rate-limit',
-    '--port',
-    '0',
-    '--api-key',
-    'key=hub.app',
-    '--app',
-    path(`config/demo/apps/${HUE}`),
-  ]
+test('an app answers what it is asked through the hub, and refuses in its own words', { timeout: 60_000 }, async ({
+  hold,
+}) => {
+  const options = '--no-rate-limit --port 0 --api-key key=hub.app --app'.split(' ')
+  const args = ['emulate', ...options, path(`config/demo/apps/${HUE}`)]
   await using emulated = new Process(process.execPath, [path('src/main.ts'), ...args])
   const url = (await emulated.untilLine('listening')).replace(/.* /, '')
   const held = hold(url)

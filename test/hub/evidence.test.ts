@@ -1,11 +1,11 @@
 /** What a hub can do is offered until there is evidence against it, and what was concluded does not outlive its reason. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { until } from '../support/until.ts'
-import { anApp, asked, connected, emulate, hold, listed } from './support.ts'
+import { anApp, asked, connected, listed, test } from './support.ts'
 
 const POLLS = { realtime: false, pollInterval: 100, pollIntervalFallback: 100 }
 
-test('a hub that follows the reference alone is fully usable', async () => {
+test.concurrent('a hub that follows the reference alone is fully usable', async ({ emulate, hold }) => {
   const emulated = await emulate({ flavour: 'reference' })
   const watched = hold(emulated.url)
   const { hub } = watched
@@ -18,8 +18,8 @@ test('a hub that follows the reference alone is fully usable', async () => {
   expect(emulated.spoken).toEqual(['Hello'])
 })
 
-describe('speech', () => {
-  test('does not follow from the list of voices on an older hub', async () => {
+describe.concurrent('speech', () => {
+  test('does not follow from the list of voices on an older hub', async ({ emulate, hold }) => {
     const emulated = await emulate({ flavour: 'older' })
     emulated.behave('answer-status', { status: 404, operation: 'getVoices' })
     const { hub } = hold(emulated.url, POLLS)
@@ -28,14 +28,14 @@ describe('speech', () => {
     expect([hub.permits('speak'), hub.permits('garbageCollectApp')]).toEqual(['yes', 'yes'])
   })
 
-  test('is offered by a newer hub that has voices', async () => {
+  test('is offered by a newer hub that has voices', async ({ emulate, hold }) => {
     const emulated = await emulate({ flavour: 'older', version: '12.0.0' })
     const { hub } = hold(emulated.url, POLLS)
     await until('online', () => hub.status.online)
     expect([hub.permits('speak'), hub.permits('garbageCollectApp')]).toEqual(['yes', 'unsupported'])
   })
 
-  test('is not taken away by the page of a gateway', async () => {
+  test('is not taken away by the page of a gateway', async ({ emulate, hold }) => {
     const emulated = await emulate({ flavour: 'older' })
     const { hub } = hold(emulated.url, POLLS)
     await until('online', () => hub.status.online)
@@ -44,12 +44,12 @@ describe('speech', () => {
     expect(hub.permits('speak')).toBe('yes')
   })
 
-  test.each([
+  test.for([
     ['404', 'answer-status', { status: 404, operation: 'say' }],
     ['the name of the error', 'missing-api-method', { operation: 'say' }],
   ] as const)(
     'is gone when speaking itself was answered with %s, until the hub has other firmware',
-    async (_, name, options) => {
+    async ([, name, options], { emulate, hold }) => {
       const emulated = await emulate({ flavour: 'older' })
       const { hub } = hold(emulated.url, POLLS)
       await until('online', () => hub.status.online)
@@ -66,21 +66,22 @@ describe('speech', () => {
   )
 })
 
-describe('garbage collection', () => {
-  test('is not taken from all apps by an app that has just gone', async () => {
-    const emulated = await emulate({ flavour: 'older' })
-    const watched = hold(emulated.url, { ...POLLS, pollInterval: 60_000, pollIntervalFallback: 60_000 })
-    await listed(watched)
+describe.concurrent('garbage collection', () => {
+  test('is not taken from all apps by an app that has just gone', async ({ attach }) => {
+    const { emulated, watched } = await attach({
+      emulated: { flavour: 'older' },
+      ...POLLS,
+      pollInterval: 60_000,
+      pollIntervalFallback: 60_000,
+    })
     const id = anApp(emulated)
     emulated.uninstall(id, { silent: true })
     for (let i = 0; i < 3; i++) await expect(watched.hub.call('garbageCollectApp', { id })).rejects.toThrow()
     expect(watched.hub.permits('garbageCollectApp')).toBe('yes')
   })
 
-  test('is not taken away by a single 404, nor by two with a success between', async () => {
-    const emulated = await emulate({ flavour: 'older' })
-    const watched = hold(emulated.url, POLLS)
-    await listed(watched)
+  test('is not taken away by a single 404, nor by two with a success between', async ({ attach }) => {
+    const { emulated, watched } = await attach({ ...POLLS, emulated: { flavour: 'older' } })
     const id = anApp(emulated)
     for (let i = 0; i < 2; i++) {
       emulated.behave('answer-status', { status: 404, operation: 'garbageCollectApp', times: 1 })
@@ -90,14 +91,12 @@ describe('garbage collection', () => {
     expect(watched.hub.permits('garbageCollectApp')).toBe('yes')
   })
 
-  test('is gone after a second 404, or when the hub says that it lacks the method', async () => {
+  test('is gone after a second 404, or when the hub says that it lacks the method', async ({ attach }) => {
     for (const [behaviour, calls] of [
       ['answer-status', 2],
       ['missing-api-method', 1],
     ] as const) {
-      const emulated = await emulate({ flavour: 'older' })
-      const watched = hold(emulated.url, POLLS)
-      await listed(watched)
+      const { emulated, watched } = await attach({ ...POLLS, emulated: { flavour: 'older' } })
       if (behaviour === 'answer-status') emulated.behave(behaviour, { status: 404, operation: 'garbageCollectApp' })
       else emulated.behave(behaviour, { operation: 'garbageCollectApp' })
       for (let i = 0; i < calls; i++) {
@@ -110,7 +109,10 @@ describe('garbage collection', () => {
   })
 })
 
-test('a newer hub lacks both without being asked to speak, and is asked for its voices once', async () => {
+test.concurrent('a newer hub lacks both without being asked to speak, and is asked for its voices once', async ({
+  emulate,
+  hold,
+}) => {
   const emulated = await emulate({ flavour: 'newer' })
   const { hub } = hold(emulated.url, POLLS)
   await until('online', () => hub.status.online)
@@ -119,11 +121,10 @@ test('a newer hub lacks both without being asked to speak, and is asked for its 
   expect(emulated.requests.filter(({ path }) => path.includes('voice'))).toHaveLength(1)
 })
 
-describe.each(['Subscription Inactive', 'Invalid Serial Number'])('a hub that says "%s"', (description) => {
-  test.each([undefined, 'getApps'] as const)(
+describe.concurrent.each(['Subscription Inactive', 'Invalid Serial Number'])('a hub that says "%s"', (description) => {
+  test.for([undefined, 'getApps'] as const)(
     'is offline for that reason, not for a lack of the key (to %s)',
-    async (operation) => {
-      const emulated = await emulate()
+    async (operation, { emulated, hold }) => {
       const refusal = { status: 403, error: 'forbidden', description, ...(operation && { operation }) }
       emulated.behave('answer-status', refusal)
       const { hub, history } = hold(emulated.url, POLLS)
@@ -134,20 +135,18 @@ describe.each(['Subscription Inactive', 'Invalid Serial Number'])('a hub that sa
   )
 })
 
-test('the page of a gateway is no proof that an app is gone', async () => {
-  const emulated = await emulate()
-  const watched = hold(emulated.url, POLLS)
-  await listed(watched)
+test.concurrent('the page of a gateway is no proof that an app is gone', async ({ attach }) => {
+  const { emulated, watched } = await attach(POLLS)
   emulated.behave('gateway-page', { status: 404, operation: 'getApp' })
   await expect(watched.hub.call('getApp', { id: anApp(emulated) })).rejects.toMatchObject({ code: 'failed' })
   expect(asked(emulated, 'getApp')).toBe(1)
 })
 
-describe('of a hub that signs its answers', () => {
-  test('an unsigned empty list is not believed: its apps stay, and it is offline until it answers itself', async () => {
-    const emulated = await emulate({ flavour: 'older' })
-    const watched = hold(emulated.url, POLLS)
-    await listed(watched)
+describe.concurrent('of a hub that signs its answers', () => {
+  test('an unsigned empty list is not believed: its apps stay, and it is offline until it answers itself', async ({
+    attach,
+  }) => {
+    const { emulated, watched } = await attach({ ...POLLS, emulated: { flavour: 'older' } })
     const { hub, history, news } = watched
     const { size } = emulated.apps
     emulated.behave('gateway-answer', { text: '{}', operation: 'getApps' })
@@ -160,40 +159,44 @@ describe('of a hub that signs its answers', () => {
     expect(news).toEqual([])
   })
 
-  test.each([
+  test.for([
     [200, '{}'],
     [200, 'null'],
     [204, undefined],
     [404, '{"error":"not found"}'],
     [500, '{"error":"missing_api_method"}'],
-  ])('an unsigned %i %s tells nothing of apps, settings, logs and operations', async (status, text) => {
-    const emulated = await emulate({ flavour: 'older' })
-    const watched = hold(emulated.url, { ...POLLS, pollInterval: 60_000, pollIntervalFallback: 60_000 })
-    await listed(watched)
-    const { hub, news } = watched
-    const id = anApp(emulated)
-    const before = hub.apps.all.get(id)
-    const isStandIn = { code: expect.stringMatching(/^(?:failed|unsupported)$/), status, foreign: true }
-    const answers = { status, ...(text !== undefined && { text }) }
-    for (let times = 0; times < 3; times += 1) {
-      emulated.behave('gateway-answer', { ...answers, operation: 'getApp', times: 1 })
-      await expect(hub.apps.readApp(id)).rejects.toMatchObject(isStandIn)
-      emulated.behave('gateway-answer', { ...answers, operation: 'getAppSettings', times: 1 })
-      await expect(hub.call('getAppSettings', { id })).rejects.toMatchObject(isStandIn)
-      emulated.behave('gateway-answer', { ...answers, operation: 'getAppSetting', times: 1 })
-      await expect(hub.call('getAppSetting', { id, name: 'x' })).rejects.toMatchObject(isStandIn)
-      emulated.behave('gateway-answer', { ...answers, operation: 'getVoices', times: 1 })
-      await expect(hub.call('getVoices', {})).rejects.toMatchObject(isStandIn)
-    }
-    expect(hub.apps.all.get(id)).toBe(before)
-    expect(news).toEqual([])
-    expect(hub.status.missing.has('getVoices')).toBe(false)
-  })
+  ] as const)(
+    'an unsigned %i %s tells nothing of apps, settings, logs and operations',
+    async ([status, text], { attach }) => {
+      const { emulated, watched } = await attach({
+        emulated: { flavour: 'older' },
+        ...POLLS,
+        pollInterval: 60_000,
+        pollIntervalFallback: 60_000,
+      })
+      const { hub, news } = watched
+      const id = anApp(emulated)
+      const before = hub.apps.all.get(id)
+      const isStandIn = { code: expect.stringMatching(/^(?:failed|unsupported)$/), status, foreign: true }
+      const answers = { status, ...(text !== undefined && { text }) }
+      for (let times = 0; times < 3; times += 1) {
+        emulated.behave('gateway-answer', { ...answers, operation: 'getApp', times: 1 })
+        await expect(hub.apps.readApp(id)).rejects.toMatchObject(isStandIn)
+        emulated.behave('gateway-answer', { ...answers, operation: 'getAppSettings', times: 1 })
+        await expect(hub.call('getAppSettings', { id })).rejects.toMatchObject(isStandIn)
+        emulated.behave('gateway-answer', { ...answers, operation: 'getAppSetting', times: 1 })
+        await expect(hub.call('getAppSetting', { id, name: 'x' })).rejects.toMatchObject(isStandIn)
+        emulated.behave('gateway-answer', { ...answers, operation: 'getVoices', times: 1 })
+        await expect(hub.call('getVoices', {})).rejects.toMatchObject(isStandIn)
+      }
+      expect(hub.apps.all.get(id)).toBe(before)
+      expect(news).toEqual([])
+      expect(hub.status.missing.has('getVoices')).toBe(false)
+    },
+  )
 
-  test.each([401, 403, 429, 502])('an unsigned %i is still a refusal', async (status) => {
-    const emulated = await emulate({ flavour: 'older' })
-    const watched = hold(emulated.url, POLLS)
-    await listed(watched)
+  test.for([401, 403, 429, 502])('an unsigned %i is still a refusal', async (status, { attach }) => {
+    const { emulated, watched } = await attach({ ...POLLS, emulated: { flavour: 'older' } })
     emulated.behave('gateway-answer', { status, text: '{}', operation: 'getAppSettings', times: 1 })
     const failure = await watched.hub.call('getAppSettings', { id: anApp(emulated) }).catch((error: unknown) => error)
     expect(failure).toMatchObject({ status })
@@ -201,7 +204,7 @@ describe('of a hub that signs its answers', () => {
   })
 })
 
-test('a hub that signs pings alone is believed without', async () => {
+test.concurrent('a hub that signs pings alone is believed without', async ({ emulate, hold }) => {
   const emulated = await emulate({ flavour: 'older' })
   for (const operation of ['getApps', 'getApp', 'getSessionMe', 'getVoices'] as const)
     emulated.behave('no-identity', { operation })
@@ -212,7 +215,10 @@ test('a hub that signs pings alone is believed without', async () => {
   expect(watched.hub.status.online).toBe(true)
 })
 
-test('the realtime namespace is opened with the token that the handshake brought', async () => {
+test.concurrent('the realtime namespace is opened with the token that the handshake brought', async ({
+  emulate,
+  hold,
+}) => {
   const emulated = await emulate()
   emulated.behave('namespace-token')
   await connected(hold(emulated.url))

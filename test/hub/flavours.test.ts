@@ -1,13 +1,16 @@
 /** The hub client with every kind of hub, as each of them limits and names what it has. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { FLAVOURS } from '../../src/emulator/records.ts'
 import { until } from '../support/until.ts'
-import { agree, anApp, connected, emulate, hold, known, listed } from './support.ts'
+import { agree, anApp, connected, known, listed, test } from './support.ts'
 
-describe.each(FLAVOURS)('with a hub of the %s kind', (flavour) => {
+describe.concurrent.each(FLAVOURS)('with a hub of the %s kind', (flavour) => {
   const limits = flavour === 'newer' || flavour === 'self-hosted'
 
-  test('learns all apps, hears of changes, and what it sends arrives, whatever the hub puts off', async () => {
+  test('learns all apps, hears of changes, and what it sends arrives, whatever the hub puts off', async ({
+    emulate,
+    hold,
+  }) => {
     const emulated = await emulate({ flavour, rateLimit: limits })
     const watched = hold(emulated.url)
     await listed(watched)
@@ -19,7 +22,7 @@ describe.each(FLAVOURS)('with a hub of the %s kind', (flavour) => {
     expect(agree(emulated, watched)).toBe(true)
   })
 
-  test('learns the version of an update where the hub tells it', async () => {
+  test('learns the version of an update where the hub tells it', async ({ emulate, hold }) => {
     const emulated = await emulate({ flavour, apps: [{ id: 'one.app', version: '1.0.0', update: '1.1.0' }] })
     const watched = hold(emulated.url)
     await listed(watched)

@@ -1,17 +1,17 @@
 /** Many hubs that connect at once. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { Limiter } from '../../src/base/limiter.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { Random } from '../support/random.ts'
 import { until } from '../support/until.ts'
-import { asked, emulate, hold, listed, serve } from './support.ts'
+import { asked, listed, test } from './support.ts'
 
 describe('hubs that share a gate', () => {
-  test('are greeted no more than so many at a time', async () => {
+  test('are greeted no more than so many at a time', async ({ hold, listen }) => {
     const gate = new Limiter({ clock: new FakeClock(), slots: 3 })
     const under = new Set<string>()
     let most = 0
-    const url = await serve((request, response) => {
+    const { url } = await listen((request, response) => {
       const [, hub = '', ...rest] = (request.url ?? '').split('/')
       under.add(hub)
       most = Math.max(most, under.size)
@@ -23,11 +23,11 @@ describe('hubs that share a gate', () => {
     expect(most).toBe(3)
   })
 
-  test('are read although most of those before them are dead', async () => {
+  test('are read although most of those before them are dead', async ({ emulate, hold, listen }) => {
     const clock = new FakeClock()
     const gate = new Limiter({ clock, slots: 4, patienceMs: 1000 })
     let asked = 0
-    const dead = await serve(() => {
+    const { url: dead } = await listen(() => {
       asked += 1
     })
     const emulated = await emulate()
@@ -42,7 +42,10 @@ describe('hubs that share a gate', () => {
   })
 })
 
-test('a hub is starting until it has been read and its session is there, or until something fails', async () => {
+test('a hub is starting until it has been read and its session is there, or until something fails', async ({
+  emulate,
+  hold,
+}) => {
   const emulated = await emulate()
   const refusing = await emulate()
   refusing.behave('refuse-handshake')
@@ -60,7 +63,7 @@ test('a hub is starting until it has been read and its session is there, or unti
   expect(hubs.dead.hub.status).toMatchObject({ online: false, reason: 'unreachable' })
 })
 
-test('lists of hubs that came at once are read at different times from then on', async () => {
+test('lists of hubs that came at once are read at different times from then on', async ({ emulate, hold }) => {
   const clock = new FakeClock()
   const { next: random } = new Random(7)
   const emulated = await emulate()

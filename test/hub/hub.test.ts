@@ -1,14 +1,12 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import type { AppSeed, EmulatedHub } from '../../src/emulator/hub.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { until } from '../support/until.ts'
-import { agree, anApp, asked, connected, emulate, hold, KEYS, known, listed } from './support.ts'
+import { agree, anApp, asked, connected, KEYS, known, test } from './support.ts'
 
-describe.each(['older', 'newer'] as const)('of a hub of the %s kind', (flavour) => {
-  test('everything is known at once, and what happens is known as it happens', async () => {
-    const emulated = await emulate({ flavour })
-    const watched = hold(emulated.url)
-    await connected(watched)
+describe.concurrent.each(['older', 'newer'] as const)('of a hub of the %s kind', (flavour) => {
+  test('everything is known at once, and what happens is known as it happens', async ({ attach }) => {
+    const { emulated, watched } = await attach({ emulated: { flavour } })
     expect(watched.hub.status).toMatchObject({ id: emulated.id, firmware: emulated.version, scopes: KEYS.key })
     expect(watched.hub.status.missing).toEqual(
       new Set(flavour === 'newer' ? ['speak', 'garbageCollectApp', 'getVoices'] : []),
@@ -24,10 +22,10 @@ describe.each(['older', 'newer'] as const)('of a hub of the %s kind', (flavour) 
   })
 })
 
-test('an app is read anew also while memory is live, and listeners hear of what that shows first', async () => {
-  const emulated = await emulate()
-  const watched = hold(emulated.url, { pollInterval: 3_600_000 })
-  await connected(watched)
+test.concurrent('an app is read anew also while memory is live, and listeners hear of what that shows first', async ({
+  attach,
+}) => {
+  const { emulated, watched } = await attach({ pollInterval: 3_600_000 })
   const id = anApp(emulated)
   emulated.behave('lose-events')
   emulated.disable(id)
@@ -42,18 +40,16 @@ test('an app is read anew also while memory is live, and listeners hear of what 
   await expect(watched.hub.apps.readApp(id)).rejects.toMatchObject({ code: 'unknown_app' })
 })
 
-describe('what the realtime channel does not tell heals by polling', () => {
-  test('an event that was lost', async () => {
-    const emulated = await emulate()
-    const watched = hold(emulated.url, { pollInterval: 200, pollIntervalFallback: 200 })
-    await connected(watched)
+describe.concurrent('what the realtime channel does not tell heals by polling', () => {
+  test('an event that was lost', async ({ attach }) => {
+    const { emulated, watched } = await attach({ pollInterval: 200, pollIntervalFallback: 200 })
     const id = anApp(emulated)
     emulated.behave('lose-events')
     emulated.uninstall(id)
     await until('the removal', () => known(watched, id) === undefined)
   })
 
-  test('all events, as the channel is refused', async () => {
+  test('all events, as the channel is refused', async ({ emulate, hold }) => {
     const emulated = await emulate()
     emulated.behave('refuse-handshake')
     const watched = hold(emulated.url, { pollIntervalFallback: 200 })
@@ -63,10 +59,8 @@ describe('what the realtime channel does not tell heals by polling', () => {
     expect(watched.hub.status.realtime).toBe('polling')
   })
 
-  test('events twice and in the wrong order', async () => {
-    const emulated = await emulate()
-    const watched = hold(emulated.url, { pollInterval: 300 })
-    await connected(watched)
+  test('events twice and in the wrong order', async ({ attach }) => {
+    const { emulated, watched } = await attach({ pollInterval: 300 })
     emulated.behave('duplicate-events')
     emulated.behave('reorder-events')
     const id = anApp(emulated)
@@ -78,24 +72,27 @@ describe('what the realtime channel does not tell heals by polling', () => {
   })
 })
 
-describe('the realtime channel comes back', () => {
-  test.each(['goodbye', 'cut'] as const)('after a %s, and what happened meanwhile is known', async (how) => {
-    const emulated = await emulate()
-    const watched = hold(emulated.url)
-    await connected(watched)
-    const id = anApp(emulated)
-    emulated.behave('lose-events')
-    emulated.uninstall(id)
-    emulated.behaveWell()
-    emulated.dropRealtime(how)
-    await until('the loss', () => watched.history.at(-1)?.startsWith('online polling'))
-    await connected(watched)
-    expect(known(watched, id)).toBeUndefined()
-    emulated.crash(anApp(emulated))
-    await until('agreement', () => agree(emulated, watched))
-  })
+describe.concurrent('the realtime channel comes back', () => {
+  test.for(['goodbye', 'cut'] as const)(
+    'after a %s, and what happened meanwhile is known',
+    async (how, { emulated, watched }) => {
+      const id = anApp(emulated)
+      emulated.behave('lose-events')
+      emulated.uninstall(id)
+      emulated.behaveWell()
+      emulated.dropRealtime(how)
+      await until('the loss', () => watched.history.at(-1)?.startsWith('online polling'))
+      await connected(watched)
+      expect(known(watched, id)).toBeUndefined()
+      emulated.crash(anApp(emulated))
+      await until('agreement', () => agree(emulated, watched))
+    },
+  )
 
-  test('after being dropped at once as often as the hub likes, and is called connected only then', async () => {
+  test('after being dropped at once as often as the hub likes, and is called connected only then', async ({
+    emulate,
+    hold,
+  }) => {
     const emulated = await emulate()
     emulated.behave('drop-realtime', { times: 2 })
     const watched = hold(emulated.url)
@@ -103,7 +100,7 @@ describe('the realtime channel comes back', () => {
     expect(watched.history.filter((entry) => entry.includes('connected'))).toHaveLength(1)
   })
 
-  test('slowly when the key may not listen: a person must act', async () => {
+  test('slowly when the key may not listen: a person must act', async ({ emulate, hold }) => {
     const clock = new FakeClock()
     const emulated = await emulate()
     emulated.behave('refuse-subscription', { status: 403 })
@@ -113,11 +110,8 @@ describe('the realtime channel comes back', () => {
   })
 })
 
-describe('a hub that cannot be used says why, and is back when it can', () => {
-  test('as it is down, and reboots with new firmware', async () => {
-    const emulated = await emulate()
-    const watched = hold(emulated.url)
-    await connected(watched)
+describe.concurrent('a hub that cannot be used says why, and is back when it can', () => {
+  test('as it is down, and reboots with new firmware', async ({ emulated, watched }) => {
     await emulated.reboot({ downMs: 1500, version: '99.0.0' })
     await until('offline', () => watched.history.find((entry) => entry === 'offline polling unreachable'))
     await connected(watched)
@@ -125,7 +119,7 @@ describe('a hub that cannot be used says why, and is back when it can', () => {
     expect(watched.news).toEqual([])
   })
 
-  test('as the key is unknown, asked for again only each minute', async () => {
+  test('as the key is unknown, asked for again only each minute', async ({ emulate, hold }) => {
     const clock = new FakeClock()
     const emulated = await emulate({ keys: {} })
     const watched = hold(emulated.url, { realtime: false }, { clock })
@@ -140,13 +134,12 @@ describe('a hub that cannot be used says why, and is back when it can', () => {
     await until('online', () => watched.hub.status.online)
   })
 
-  test.each([
+  test.for([
     ['answer-status', { status: 500 }, 'failed'],
     ['not-json', {}, 'nonsense'],
     ['wrong-shape', { operation: 'getApps' }, 'nonsense'],
     ['never-answer', {}, 'no_answer'],
-  ] as const)('as it answers %s', async (behaviour, options, reason) => {
-    const emulated = await emulate()
+  ] as const)('as it answers %s', async ([behaviour, options, reason], { emulated, hold }) => {
     emulated.behave(behaviour, options)
     const watched = hold(emulated.url, { timeoutMs: 300 })
     await until('offline', () => watched.history[0])
@@ -156,7 +149,7 @@ describe('a hub that cannot be used says why, and is back when it can', () => {
     expect(agree(emulated, watched)).toBe(true)
   })
 
-  test('after 429, no sooner than it asked for', async () => {
+  test('after 429, no sooner than it asked for', async ({ emulate, hold }) => {
     const clock = new FakeClock()
     const emulated = await emulate()
     emulated.behave('answer-status', { status: 429, retryAfter: 17 })
@@ -164,7 +157,7 @@ describe('a hub that cannot be used says why, and is back when it can', () => {
     await until('the wait', () => clock.waits.includes(17_000))
   })
 
-  test('not for one failed read', async () => {
+  test('not for one failed read', async ({ emulate, hold }) => {
     const emulated = await emulate()
     const watched = hold(emulated.url, { realtime: false, pollIntervalFallback: 100 })
     await until('the list', () => watched.hub.apps.complete)
@@ -175,7 +168,7 @@ describe('a hub that cannot be used says why, and is back when it can', () => {
   })
 })
 
-test('a key for speech alone is of use, though it may not see the apps', async () => {
+test.concurrent('a key for speech alone is of use, though it may not see the apps', async ({ emulate, hold }) => {
   const emulated = await emulate({ flavour: 'older', keys: { key: ['hub.speech'] } })
   const { hub } = hold(emulated.url)
   await until('online', () => hub.status.online)
@@ -186,7 +179,7 @@ test('a key for speech alone is of use, though it may not see the apps', async (
   expect(emulated.spoken).toEqual(['Hello'])
 })
 
-test('a list that is suddenly empty is believed only after a second look', async () => {
+test.concurrent('a list that is suddenly empty is believed only after a second look', async ({ emulate, hold }) => {
   const emulated = await emulate()
   const watched = hold(emulated.url, { realtime: false, pollIntervalFallback: 100 })
   await until('the list', () => watched.hub.apps.complete)
@@ -199,10 +192,8 @@ test('a list that is suddenly empty is believed only after a second look', async
   await until('the empty list', () => watched.hub.apps.all.size === 0)
 })
 
-test('an app that one list lacks stays, and no list hides that another one is gone', async () => {
-  const emulated = await emulate()
-  const watched = hold(emulated.url, { realtime: false })
-  await listed(watched)
+test.concurrent('an app that one list lacks stays, and no list hides that another one is gone', async ({ attach }) => {
+  const { emulated, watched } = await attach({ realtime: false })
   emulated.behave('half-list', { keep: 0.9, times: 1 })
   const { size } = watched.hub.apps.all
   const id = anApp(emulated)
@@ -212,10 +203,8 @@ test('an app that one list lacks stays, and no list hides that another one is go
   expect(watched.hub.apps.all.size).toBe(size - 1)
 })
 
-test('an app that the hub has confirmed to uninstall is gone with the next list', async () => {
-  const emulated = await emulate()
-  const watched = hold(emulated.url, { realtime: false })
-  await listed(watched)
+test.concurrent('an app that the hub has confirmed to uninstall is gone with the next list', async ({ attach }) => {
+  const { emulated, watched } = await attach({ realtime: false })
   const id = anApp(emulated)
   emulated.uninstall(id, { silent: true })
   watched.hub.apps.expectGone(id)
@@ -230,10 +219,10 @@ test('an app that the hub has confirmed to uninstall is gone with the next list'
   expect(known(watched, id)).toBeDefined()
 })
 
-test('the apps of another hub at the same address come only after its id is known', async () => {
-  const emulated = await emulate()
-  const watched = hold(emulated.url)
-  await connected(watched)
+test.concurrent('the apps of another hub at the same address come only after its id is known', async ({
+  emulated,
+  watched,
+}) => {
   const { hub } = watched
   const before = hub.status.id
   const heard: (string | null)[] = []
@@ -246,23 +235,23 @@ test('the apps of another hub at the same address come only after its id is know
   expect(new Set(heard)).toEqual(new Set(['another']))
 })
 
-test('another hub at the same address is taken for another hub, without news of its apps', async () => {
-  const emulated = await emulate()
-  const watched = hold(emulated.url)
-  await connected(watched)
+test.concurrent('another hub at the same address is taken for another hub, without news of its apps', async ({
+  emulated,
+  watched,
+}) => {
   await emulated.reboot({ id: 'another' })
   await until('the other hub', () => watched.hub.status.id === 'another' && watched.hub.apps.complete)
   expect(watched.news).toEqual([])
 })
 
-describe('the cache', () => {
+describe.concurrent('the cache', () => {
   const reads = (emulated: EmulatedHub) =>
     emulated.requests.filter(({ operation }) => operation?.startsWith('getApp')).length
 
-  test('answers while the realtime channel keeps it true, and a filter reads the hub', async () => {
-    const emulated = await emulate()
-    const watched = hold(emulated.url)
-    await connected(watched)
+  test('answers while the realtime channel keeps it true, and a filter reads the hub', async ({
+    emulated,
+    watched,
+  }) => {
     emulated.forgetRequests()
     const id = anApp(emulated)
     expect(Object.keys(await watched.hub.apps.getApps()).sort()).toEqual([...emulated.apps.keys()].sort())
@@ -276,7 +265,7 @@ describe('the cache', () => {
     expect(reads(emulated)).toBe(1)
   })
 
-  test('does not answer while nothing keeps it true', async () => {
+  test('does not answer while nothing keeps it true', async ({ emulate, hold }) => {
     const emulated = await emulate()
     const watched = hold(emulated.url, { realtime: false })
     await until('the list', () => watched.hub.apps.complete)
@@ -287,10 +276,10 @@ describe('the cache', () => {
   })
 })
 
-test('destroy unsubscribes, forgets everything, calls nobody any more, and can be repeated', async () => {
-  const emulated = await emulate()
-  const watched = hold(emulated.url)
-  await connected(watched)
+test.concurrent('destroy unsubscribes, forgets everything, calls nobody any more, and can be repeated', async ({
+  emulated,
+  watched,
+}) => {
   expect(emulated.connections.subscribers).toBe(1)
   const told = watched.history.length
   await watched.hub.destroy()
@@ -303,10 +292,10 @@ test('destroy unsubscribes, forgets everything, calls nobody any more, and can b
   await expect(watched.hub.call('getApps', {})).rejects.toMatchObject({ code: 'unreachable' })
 })
 
-test('destroying the apps alone ends their subscription, their listeners and every read, and can be repeated', async () => {
-  const emulated = await emulate()
-  const watched = hold(emulated.url, { pollInterval: 50, pollIntervalFallback: 50 })
-  await connected(watched)
+test.concurrent('destroying the apps alone ends their subscription, their listeners and every read, and can be repeated', async ({
+  attach,
+}) => {
+  const { emulated, watched } = await attach({ pollInterval: 50, pollIntervalFallback: 50 })
   const { hub } = watched
   const id = anApp(emulated)
   hub.apps.destroy()
@@ -327,7 +316,7 @@ test('destroying the apps alone ends their subscription, their listeners and eve
   expect(emulated.connections).toMatchObject({ sessions: 0, subscribers: 0 })
 })
 
-test('one list is enough: a poll asks the hub one thing', async () => {
+test.concurrent('one list is enough: a poll asks the hub one thing', async ({ emulate, hold }) => {
   const seeds: AppSeed[] = []
   const emulated = await emulate({ apps: seeds })
   const watched = hold(emulated.url, { realtime: false, pollIntervalFallback: 50 })

@@ -1,20 +1,18 @@
 /** How often and how fast a hub is asked. */
 import pino from 'pino'
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { Backoff } from '../../src/base/backoff.ts'
 import { systemClock } from '../../src/base/clock.ts'
 import { HubClient } from '../../src/hub/client.ts'
 import { keepRealtime } from '../../src/hub/realtime.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { until } from '../support/until.ts'
-import { asked, connected, emulate, hold, listed } from './support.ts'
+import { asked, test } from './support.ts'
 
-describe('a hub that answers 429 while it is online', () => {
-  test('stays online and is asked again when it likes, whatever there is to wake for', async () => {
+describe.concurrent('a hub that answers 429 while it is online', () => {
+  test('stays online and is asked again when it likes, whatever there is to wake for', async ({ attach }) => {
     const clock = new FakeClock()
-    const emulated = await emulate()
-    const watched = hold(emulated.url, { realtime: false }, { clock })
-    await listed(watched)
+    const { emulated, watched } = await attach({ realtime: false }, { clock })
     emulated.behave('answer-status', { status: 429, retryAfter: 17 })
     emulated.forgetRequests()
     await until('the pause', () => clock.pending > 0)
@@ -30,11 +28,9 @@ describe('a hub that answers 429 while it is online', () => {
     expect(watched.history).toEqual(['online polling null'])
   })
 
-  test('is asked less and less often where it does not say when', async () => {
+  test('is asked less and less often where it does not say when', async ({ attach }) => {
     const clock = new FakeClock()
-    const emulated = await emulate()
-    const watched = hold(emulated.url, { realtime: false, timeoutMs: 5555 }, { clock })
-    await listed(watched)
+    const { emulated, watched } = await attach({ realtime: false, timeoutMs: 5555 }, { clock })
     emulated.behave('answer-status', { status: 429 })
     await until('the pause', () => clock.pending > 0)
     await clock.advance(10_000)
@@ -46,7 +42,7 @@ describe('a hub that answers 429 while it is online', () => {
   })
 })
 
-test('after the first 429 requests are spaced, so that the hub takes them all', async () => {
+test('after the first 429 requests are spaced, so that the hub takes them all', async ({ emulate }) => {
   const emulated = await emulate()
   const options = {
     url: emulated.url,
@@ -66,7 +62,7 @@ test('after the first 429 requests are spaced, so that the hub takes them all', 
   await client.close()
 })
 
-test('without a 429 requests are not held back', async () => {
+test.concurrent('without a 429 requests are not held back', async ({ emulate }) => {
   const emulated = await emulate()
   const options = {
     url: emulated.url,
@@ -82,7 +78,7 @@ test('without a 429 requests are not held back', async () => {
   await client.close()
 })
 
-describe('a realtime channel that falls again and again', () => {
+describe.concurrent('a realtime channel that falls again and again', () => {
   async function waitsOf(sessionMs: number): Promise<number[]> {
     const clock = new FakeClock()
     const ending = new AbortController()
@@ -119,10 +115,8 @@ describe('a realtime channel that falls again and again', () => {
     expect(await waitsOf(30_000)).toEqual([1000, 1000, 1000, 1000])
   })
 
-  test('makes the hub be asked a few times only', async () => {
-    const emulated = await emulate()
-    const watched = hold(emulated.url, {}, { random: () => 0.5 })
-    await connected(watched)
+  test('makes the hub be asked a few times only', async ({ attach }) => {
+    const { emulated, watched } = await attach({}, { random: () => 0.5 })
     emulated.forgetRequests()
     const end = performance.now() + 6000
     while (performance.now() < end) {
@@ -136,22 +130,18 @@ describe('a realtime channel that falls again and again', () => {
   })
 })
 
-describe('the pause between two reads', () => {
-  test('is the shorter one while realtime is not up', async () => {
+describe.concurrent('the pause between two reads', () => {
+  test('is the shorter one while realtime is not up', async ({ attach }) => {
     const clock = new FakeClock()
-    const emulated = await emulate()
-    const watched = hold(emulated.url, { realtime: false, pollInterval: 2000, pollIntervalFallback: 10_000 }, { clock })
-    await listed(watched)
+    const { emulated } = await attach({ realtime: false, pollInterval: 2000, pollIntervalFallback: 10_000 }, { clock })
     emulated.forgetRequests()
     await until('the pause', () => clock.pending > 0)
     await clock.advance(2_000)
     await until('the read', () => asked(emulated, 'getApps') === 1)
   })
 
-  test('is the longer one as soon as realtime is up', async () => {
-    const emulated = await emulate()
-    const watched = hold(emulated.url, { pollInterval: 60_000, pollIntervalFallback: 1000 })
-    await connected(watched)
+  test('is the longer one as soon as realtime is up', async ({ attach }) => {
+    const { emulated } = await attach({ pollInterval: 60_000, pollIntervalFallback: 1000 })
     emulated.forgetRequests()
     await new Promise((resolve) => setTimeout(resolve, 2500))
     expect(asked(emulated, 'getApps')).toBe(0)

@@ -1,24 +1,22 @@
 /** Apps keep their last state while the hub talks nonsense, and another hub's apps never appear under its name. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { readEndpoint } from '../../src/hub/endpoints.ts'
+import { HttpGateway } from '../support/http-gateway.ts'
 import { until } from '../support/until.ts'
-import { Gateway } from './gateway.ts'
-import { anApp, asked, connected, emulate, hold, known, listed, type Watched } from './support.ts'
+import { anApp, asked, connected, known, listed, test, type Watched } from './support.ts'
 
 const POLLS = { realtime: false, pollInterval: 100, pollIntervalFallback: 100 }
+const polling = test.extend({ options: POLLS })
 const idsOf = ({ hub }: Watched) => [...hub.apps.all.keys()]
 
-describe('a list that is none leaves every app as it was', () => {
-  test.each([
+describe.concurrent('a list that is none leaves every app as it was', () => {
+  polling.for<[string, unknown]>([
     ['an error in words', { error: 'starting up' }],
     ['an error as an object', { error: { code: 503, message: 'starting up' } }],
     ['an error beside its text', { error: 'x', error_description: 'y', stack: 'z' }],
     ['records without an id', { a: { name: 'A' }, b: { name: 'B' } }],
     ['a list of numbers', { a: 1, b: 2 }],
-  ])('such as %s', async (_, value) => {
-    const emulated = await emulate()
-    const watched = hold(emulated.url, POLLS)
-    await listed(watched)
+  ])('such as %s', async ([, value], { emulated, watched }) => {
     const ids = idsOf(watched)
     emulated.behave('wrong-shape', { operation: 'getApps', value })
     await until('offline', () => !watched.hub.status.online)
@@ -27,22 +25,19 @@ describe('a list that is none leaves every app as it was', () => {
     expect(watched.news).toEqual([])
   })
 
-  test.each([201, 202, 203, 204, 206])('such as a part of it under status %i', async (status) => {
-    const emulated = await emulate()
-    const watched = hold(emulated.url, POLLS)
-    await listed(watched)
-    const ids = idsOf(watched)
-    const most = Object.fromEntries([...emulated.apps].slice(1))
-    emulated.behave('pretend', { operation: 'getApps', status, value: most })
-    await until('offline', () => !watched.hub.status.online)
-    expect(watched.hub.status.reason).toBe('nonsense')
-    expect([idsOf(watched), watched.news]).toEqual([ids, []])
-  })
+  polling.for([201, 202, 203, 204, 206])(
+    'such as a part of it under status %i',
+    async (status, { emulated, watched }) => {
+      const ids = idsOf(watched)
+      const most = Object.fromEntries([...emulated.apps].slice(1))
+      emulated.behave('pretend', { operation: 'getApps', status, value: most })
+      await until('offline', () => !watched.hub.status.online)
+      expect(watched.hub.status.reason).toBe('nonsense')
+      expect([idsOf(watched), watched.news]).toEqual([ids, []])
+    },
+  )
 
-  test('such as records under the ids of others', async () => {
-    const emulated = await emulate()
-    const watched = hold(emulated.url, POLLS)
-    await listed(watched)
+  polling('such as records under the ids of others', async ({ emulated, watched }) => {
     const ids = idsOf(watched)
     emulated.behave('foreign-ids')
     await until('offline', () => !watched.hub.status.online)
@@ -50,31 +45,28 @@ describe('a list that is none leaves every app as it was', () => {
     expect([idsOf(watched), watched.news]).toEqual([ids, []])
   })
 
-  test('and a single bad entry leaves its app as it was, while the others are told', async () => {
-    const emulated = await emulate()
-    const watched = hold(emulated.url, POLLS)
-    await listed(watched)
-    const [bad = '', good = ''] = idsOf(watched)
-    const value: Record<string, unknown> = {
-      ...Object.fromEntries(emulated.apps),
-      [bad]: 'restarting',
-      ghost: { error: 'x' },
-    }
-    value[good] = { ...emulated.apps.get(good), version: '77.0.0' }
-    const before = known(watched, bad)
-    emulated.behave('wrong-shape', { operation: 'getApps', value })
-    await until('the other app', () => known(watched, good)?.version === '77.0.0')
-    expect(known(watched, bad)).toBe(before)
-    expect(known(watched, 'ghost')).toBeUndefined()
-    expect(watched.hub.status.online).toBe(true)
-  })
+  polling(
+    'and a single bad entry leaves its app as it was, while the others are told',
+    async ({ emulated, watched }) => {
+      const [bad = '', good = ''] = idsOf(watched)
+      const value: Record<string, unknown> = {
+        ...Object.fromEntries(emulated.apps),
+        [bad]: 'restarting',
+        ghost: { error: 'x' },
+      }
+      value[good] = { ...emulated.apps.get(good), version: '77.0.0' }
+      const before = known(watched, bad)
+      emulated.behave('wrong-shape', { operation: 'getApps', value })
+      await until('the other app', () => known(watched, good)?.version === '77.0.0')
+      expect(known(watched, bad)).toBe(before)
+      expect(known(watched, 'ghost')).toBeUndefined()
+      expect(watched.hub.status.online).toBe(true)
+    },
+  )
 })
 
-describe('a list that lost more than half of its apps', () => {
-  test('is not believed at once', async () => {
-    const emulated = await emulate()
-    const watched = hold(emulated.url, POLLS)
-    await listed(watched)
+describe.concurrent('a list that lost more than half of its apps', () => {
+  polling('is not believed at once', async ({ emulated, watched }) => {
     const ids = idsOf(watched)
     emulated.behave('half-list', { keep: 0.3, times: 1 })
     emulated.forgetRequests()
@@ -82,10 +74,7 @@ describe('a list that lost more than half of its apps', () => {
     expect([idsOf(watched), watched.news]).toEqual([ids, []])
   })
 
-  test('is not believed while the hub is still counting', async () => {
-    const emulated = await emulate()
-    const watched = hold(emulated.url, POLLS)
-    await listed(watched)
+  polling('is not believed while the hub is still counting', async ({ emulated, watched }) => {
     const ids = idsOf(watched)
     emulated.behave('half-list', { keep: 0.1, times: 1 })
     emulated.forgetRequests()
@@ -96,20 +85,14 @@ describe('a list that lost more than half of its apps', () => {
     expect([idsOf(watched), watched.news]).toEqual([ids, []])
   })
 
-  test('is believed when it stays so', async () => {
-    const emulated = await emulate()
-    const watched = hold(emulated.url, POLLS)
-    await listed(watched)
+  polling('is believed when it stays so', async ({ emulated, watched }) => {
     for (const id of idsOf(watched).slice(1)) emulated.uninstall(id, { silent: true })
     await until('the list', () => watched.hub.apps.all.size === 1)
   })
 })
 
-describe('an identity', () => {
-  test('that is missing once is not another one, and no proof either', async () => {
-    const emulated = await emulate()
-    const watched = hold(emulated.url, POLLS)
-    await listed(watched)
+describe.concurrent('an identity', () => {
+  polling('that is missing once is not another one, and no proof either', async ({ emulated, watched }) => {
     const { id, firmware } = watched.hub.status
     const lost: string[] = []
     watched.hub.apps.subscribe(({ changes }) => lost.push(...changes.map((change) => change.id)))
@@ -123,7 +106,7 @@ describe('an identity', () => {
     expect(watched.hub.status).toMatchObject({ id, firmware, online: true })
   })
 
-  test('that comes late is known by the next reads', async () => {
+  test('that comes late is known by the next reads', async ({ emulate, hold }) => {
     const emulated = await emulate()
     emulated.behave('no-identity')
     const watched = hold(emulated.url, POLLS)
@@ -134,56 +117,59 @@ describe('an identity', () => {
     expect(watched.news).toEqual([])
   })
 
-  test('that is another one drops nothing before the list of the other hub was read well', async () => {
-    const emulated = await emulate()
-    const watched = hold(emulated.url, POLLS)
-    await listed(watched)
-    const ids = idsOf(watched)
-    emulated.behave('wrong-shape', { operation: 'getApps', value: { error: 'starting up' } })
-    await emulated.reboot({ id: 'another' })
-    await until('offline', () => watched.history.at(-1)?.includes('nonsense'))
-    expect(idsOf(watched)).toEqual(ids)
-    emulated.behaveWell()
-    await until('the other hub', () => watched.hub.status.id === 'another' && watched.hub.status.online)
-    expect(watched.news).toEqual([])
-  })
+  polling(
+    'that is another one drops nothing before the list of the other hub was read well',
+    async ({ emulated, watched }) => {
+      const ids = idsOf(watched)
+      emulated.behave('wrong-shape', { operation: 'getApps', value: { error: 'starting up' } })
+      await emulated.reboot({ id: 'another' })
+      await until('offline', () => watched.history.at(-1)?.includes('nonsense'))
+      expect(idsOf(watched)).toEqual(ids)
+      emulated.behaveWell()
+      await until('the other hub', () => watched.hub.status.id === 'another' && watched.hub.status.online)
+      expect(watched.news).toEqual([])
+    },
+  )
 })
 
-describe('a hub that is swapped for another', () => {
+describe.concurrent('a hub that is swapped for another', () => {
   const FIRST = [{ id: 'only.on.first' }, { id: 'on.both', name: 'Of the first' }]
   const SECOND = [{ id: 'only.on.second' }, { id: 'on.both', name: 'Of the second' }]
 
-  test.each([
+  test.for([
     ['whose lists say who it is', false],
     ['whose lists do not say who it is', true],
-  ])('%s, is told by its state alone, and never under the id of the former', async (_, withoutHeaders) => {
-    const first = await emulate({ id: 'first', apps: FIRST })
-    const second = await emulate({ id: 'second', apps: SECOND })
-    for (const hub of [first, second]) if (withoutHeaders) hub.behave('no-identity', { operation: 'getApps' })
-    const gateway = await Gateway.start({ '': first.url })
-    const watched = hold(gateway.url, POLLS)
-    const wrong: string[] = []
-    watched.hub.apps.subscribe(({ changes }) => {
-      for (const { id, after } of changes) {
-        const at = id.endsWith('first') ? 'first' : id.endsWith('second') ? 'second' : after?.name?.split(' ').at(-1)
-        if (after !== undefined && watched.hub.status.id !== null && watched.hub.status.id !== at) wrong.push(id)
-      }
-    })
-    await listed(watched)
-    gateway.switch('', second.url)
-    await until('the other hub', () => watched.hub.status.id === 'second' && watched.hub.status.online)
-    expect(idsOf(watched).sort()).toEqual(['on.both', 'only.on.second'])
-    expect(known(watched, 'on.both')?.name).toBe('Of the second')
-    expect([wrong, watched.news]).toEqual([[], []])
-  })
+  ])(
+    '%s, is told by its state alone, and never under the id of the former',
+    async ([, withoutHeaders], { emulate, hold, open }) => {
+      const first = await emulate({ id: 'first', apps: FIRST })
+      const second = await emulate({ id: 'second', apps: SECOND })
+      for (const hub of [first, second]) if (withoutHeaders) hub.behave('no-identity', { operation: 'getApps' })
+      const gateway = open.use(await HttpGateway.to(first.port))
+      const watched = hold(`http://127.0.0.1:${gateway.port}`, POLLS)
+      const wrong: string[] = []
+      watched.hub.apps.subscribe(({ changes }) => {
+        for (const { id, after } of changes) {
+          const at = id.endsWith('first') ? 'first' : id.endsWith('second') ? 'second' : after?.name?.split(' ').at(-1)
+          if (after !== undefined && watched.hub.status.id !== null && watched.hub.status.id !== at) wrong.push(id)
+        }
+      })
+      await listed(watched)
+      gateway.moveTo(second.port)
+      await until('the other hub', () => watched.hub.status.id === 'second' && watched.hub.status.online)
+      expect(idsOf(watched).sort()).toEqual(['on.both', 'only.on.second'])
+      expect(known(watched, 'on.both')?.name).toBe('Of the second')
+      expect([wrong, watched.news]).toEqual([[], []])
+    },
+  )
 
-  test('is no longer heard over the session with the former', async () => {
+  test('is no longer heard over the session with the former', async ({ emulate, hold, open }) => {
     const first = await emulate({ id: 'first', apps: FIRST })
     const second = await emulate({ id: 'second', apps: SECOND })
-    const gateway = await Gateway.start({ '': first.url })
-    const watched = hold(gateway.url, { pollInterval: 200, pollIntervalFallback: 200 })
+    const gateway = open.use(await HttpGateway.to(first.port))
+    const watched = hold(`http://127.0.0.1:${gateway.port}`, { pollInterval: 200, pollIntervalFallback: 200 })
     await connected(watched)
-    gateway.switch('', second.url)
+    gateway.moveTo(second.port)
     await until('the other hub', () => watched.hub.status.id === 'second')
     first.install({ id: 'new.on.first' })
     await until('a session with the other', () => second.connections.subscribers === 1)
@@ -193,11 +179,8 @@ describe('a hub that is swapped for another', () => {
   })
 })
 
-describe('an app that is gone stays gone', () => {
-  test('though an update of it comes late, and the list is asked', async () => {
-    const emulated = await emulate()
-    const watched = hold(emulated.url)
-    await connected(watched)
+describe.concurrent('an app that is gone stays gone', () => {
+  test('though an update of it comes late, and the list is asked', async ({ emulated, watched }) => {
     const id = anApp(emulated)
     const record = emulated.apps.get(id)
     emulated.uninstall(id)
@@ -209,10 +192,7 @@ describe('an app that is gone stays gone', () => {
     expect(known(watched, id)).toBeUndefined()
   })
 
-  test('though the hub goes on telling of it: the list is not asked each time', async () => {
-    const emulated = await emulate()
-    const watched = hold(emulated.url)
-    await connected(watched)
+  test('though the hub goes on telling of it: the list is not asked each time', async ({ emulated, watched }) => {
     emulated.forgetRequests()
     for (let i = 0; i < 50; i++) {
       emulated.emit('app.update', { id: 'ghost', version: `${i}` })
@@ -222,7 +202,7 @@ describe('an app that is gone stays gone', () => {
     expect(asked(emulated, 'getApps')).toBeLessThanOrEqual(2)
   })
 
-  test('though it was asked for before, and the answer comes after', async () => {
+  test('though it was asked for before, and the answer comes after', async ({ emulate, hold }) => {
     const emulated = await emulate()
     const watched = hold(emulated.url)
     await listed(watched)
@@ -237,10 +217,7 @@ describe('an app that is gone stays gone', () => {
     expect(watched.news).toEqual([`${id} gone`])
   })
 
-  test('though a list overtook the news of its arrival, and the list is asked', async () => {
-    const emulated = await emulate()
-    const watched = hold(emulated.url)
-    await connected(watched)
+  test('though a list overtook the news of its arrival, and the list is asked', async ({ emulated, watched }) => {
     const id = anApp(emulated)
     const record = emulated.apps.get(id)
     emulated.uninstall(id, { silent: true })
@@ -252,11 +229,11 @@ describe('an app that is gone stays gone', () => {
     expect(known(watched, id)).toBeUndefined()
   })
 
-  test('until it is installed again by a generic call, whose news is believed at once', async () => {
+  test('until it is installed again by a generic call, whose news is believed at once', async ({ attach }) => {
     const store = [{ id: 'the.app', version: '2.0.0' }]
-    const emulated = await emulate({ apps: [{ id: 'the.app' }, { id: 'another.app' }, { id: 'third.app' }], store })
-    const watched = hold(emulated.url)
-    await connected(watched)
+    const { emulated, watched } = await attach({
+      emulated: { apps: [{ id: 'the.app' }, { id: 'another.app' }, { id: 'third.app' }], store },
+    })
     emulated.uninstall('the.app', { silent: true })
     await watched.hub.apps.refresh()
     emulated.forgetRequests()
@@ -272,10 +249,8 @@ describe('an app that is gone stays gone', () => {
     expect(asked(emulated, 'getApps')).toBe(0)
   })
 
-  test('until it is installed again by command: each step of that is told', async () => {
-    const emulated = await emulate({ settleMs: 50 })
-    const watched = hold(emulated.url)
-    await connected(watched)
+  test('until it is installed again by command: each step of that is told', async ({ attach }) => {
+    const { emulated, watched } = await attach({ emulated: { settleMs: 50 } })
     const id = 'com.harborlight.irrigation'
     emulated.install(id, { silent: true })
     await watched.hub.apps.refresh()
@@ -287,12 +262,9 @@ describe('an app that is gone stays gone', () => {
     expect(watched.news).toEqual([`${id} stopped`, `${id} starting`, `${id} running`])
   })
 
-  test.each(['is found by the list', 'is told after its removal'])(
+  test.for(['is found by the list', 'is told after its removal'])(
     'until it is installed again, which %s',
-    async (how) => {
-      const emulated = await emulate()
-      const watched = hold(emulated.url)
-      await connected(watched)
+    async (how, { emulated, watched }) => {
       const id = anApp(emulated)
       emulated.uninstall(id, { silent: true })
       await watched.hub.apps.refresh()
@@ -305,20 +277,14 @@ describe('an app that is gone stays gone', () => {
     },
   )
 
-  test('and one whose installation was not heard of is found by its first update', async () => {
-    const emulated = await emulate()
-    const watched = hold(emulated.url)
-    await connected(watched)
+  test('and one whose installation was not heard of is found by its first update', async ({ emulated, watched }) => {
     emulated.install({ id: 'new.app', version: '1.0.0' }, { silent: true })
     emulated.change('new.app', { version: '1.0.1' })
     await until('the app', () => known(watched, 'new.app')?.version === '1.0.1')
   })
 })
 
-test('a record under another id is no answer to the question for an app', async () => {
-  const emulated = await emulate()
-  const watched = hold(emulated.url, POLLS)
-  await listed(watched)
+polling('a record under another id is no answer to the question for an app', async ({ emulated, watched }) => {
   const id = anApp(emulated)
   emulated.behave('wrong-shape', { operation: 'getApp', value: { error: 'starting up' } })
   await expect(watched.hub.call('getApp', { id })).rejects.toMatchObject({ code: 'nonsense' })

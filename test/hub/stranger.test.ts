@@ -1,8 +1,8 @@
 /** Somebody else takes the hub's address: the key must not go there, not even with the first request. */
 import { once } from 'node:events'
-import { createServer, type IncomingMessage, type RequestListener } from 'node:http'
+import type { IncomingMessage, RequestListener } from 'node:http'
 import type { Socket } from 'node:net'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { WebSocketServer } from 'ws'
 import { systemClock } from '../../src/base/clock.ts'
 import { HubClient } from '../../src/hub/client.ts'
@@ -11,21 +11,9 @@ import { tryHub } from '../../src/web/server/setup/setup.ts'
 import { KEY as EXAMINERS, reportOn } from '../cli/conformance/support.ts'
 import { configured } from '../cli/doctor/support.ts'
 import { until } from '../support/until.ts'
-import { connected, emulate, hold, listed } from './support.ts'
+import { test as hubTest, listed } from './support.ts'
 
 const stranger: RequestListener = (_, response) => void response.setHeader('content-type', 'text/html').end('<p>Hello')
-
-async function listen(listener: RequestListener, port = 0) {
-  const server = createServer(listener)
-  server.listen(port, '127.0.0.1')
-  await once(server, 'listening')
-  onTestFinished(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  const address = server.address()
-  return { server, port: typeof address === 'object' ? (address?.port ?? 0) : 0 }
-}
 
 /** A hub of the newer kind that polling can live on. */
 const hub = ({ url = '', method }: IncomingMessage) =>
@@ -34,56 +22,6 @@ const hub = ({ url = '', method }: IncomingMessage) =>
     : method === 'GET' && url.includes('/app')
       ? '{"com.a":{"id":"com.a","name":"A"}}'
       : 'null'
-
-test('where only polling tells of the hub, it is asked for again once no connection is open', async () => {
-  let isHub = true
-  const keys: (string | undefined)[] = []
-  const { server, port } = await listen((request, response) => {
-    if (isHub) return void response.setHeader('content-type', 'application/json').end(hub(request))
-    keys.push(request.headers.authorization)
-    stranger(request, response)
-  })
-  const watched = hold(`http://127.0.0.1:${port}`, { realtime: false })
-  await listed(watched)
-  isHub = false
-  server.closeAllConnections()
-  await expect(watched.hub.call('restartApp', { id: 'com.a' })).rejects.toThrow()
-  await expect(watched.hub.call('restartApp', { id: 'com.a' })).rejects.toThrow()
-  expect(keys.length).toBeGreaterThan(0)
-  expect(keys.filter((key) => key !== undefined)).toEqual([])
-})
-
-test('when the realtime channel falls, what is sent at once does not take the key along', async () => {
-  const emulated = await emulate()
-  const watched = hold(emulated.url)
-  await connected(watched)
-  const { port } = emulated
-  await emulated.close()
-  const keys: (string | undefined)[] = []
-  await listen((request, response) => {
-    keys.push(request.headers.authorization)
-    stranger(request, response)
-  }, port)
-  const calls = Array.from({ length: 20 }, () => watched.hub.call('restartApp', { id: 'com.athom.hue' }))
-  const outcomes = await Promise.allSettled(calls)
-  expect(outcomes.every(({ status }) => status === 'rejected')).toBe(true)
-  await until('a question', () => keys.length > 0)
-  expect(keys.filter((key) => key !== undefined)).toEqual([])
-})
-
-test('a hub that ends each connection with its answer can be used, with one question before each call', async () => {
-  const paths: string[] = []
-  const { port } = await listen((request, response) => {
-    paths.push(request.url ?? '')
-    response.setHeader('connection', 'close').setHeader('content-type', 'application/json').end(hub(request))
-  })
-  const watched = hold(`http://127.0.0.1:${port}`, { realtime: false })
-  await listed(watched)
-  for (let times = 0; times < 5; times += 1) await watched.hub.call('restartApp', { id: 'com.a' })
-  expect(paths.filter((path) => path.endsWith('/restart'))).toHaveLength(5)
-  const pings = paths.filter((path) => path.endsWith('/ping')).length
-  expect(pings).toBeLessThanOrEqual(1 + paths.length / 2)
-})
 
 interface Reply {
   readonly status?: number
@@ -114,31 +52,102 @@ const REPLIES: readonly (readonly [reply: Reply, atFirst: boolean, inPlace: bool
   [{ id: 'x'.repeat(201), body: '{}' }, false, false],
 ]
 
-/** A server that answers all that it is asked with one reply, and writes down each key that it is shown. */
-async function impostor(reply: Reply) {
-  const shown: string[] = []
-  const present = { reply, asked: 0 }
-  const { server, port } = await listen((request, response) => {
-    const { status = 200, type = JSON_TYPE, id, body } = present.reply
-    present.asked += 1
-    if (request.headers.authorization !== undefined) shown.push(`${request.method} ${request.url}`)
-    response.writeHead(status, { ...(type && { 'content-type': type }), ...(id !== undefined && { 'x-homey-id': id }) })
-    response.end(status === 204 ? undefined : body)
-  })
-  const become = (next: Reply) => {
-    present.reply = next
-    server.closeAllConnections()
-    shown.length = 0
-  }
-  return { url: `http://127.0.0.1:${port}`, shown, present, become }
+interface Fixtures {
+  /** A server that answers all that it is asked with one reply, and writes down each key that it is shown. */
+  readonly impostor: (reply: Reply) => Promise<Impostor>
+  readonly client: (url: string) => HubClient
 }
 
-function client(url: string): HubClient {
-  const options = { url, apiKey: () => 'key', timeoutMs: 2000, maxRequests: 4, knows: () => true } as const
-  const made = new HubClient({ ...options, pathPrefix: 'auto' }, systemClock)
-  onTestFinished(() => made.close())
-  return made
+interface Impostor {
+  readonly url: string
+  /** What came with the key. */
+  readonly shown: string[]
+  /** Ends all connections and goes on with another reply. */
+  readonly become: (reply: Reply) => void
 }
+
+const test = hubTest.extend<Fixtures>({
+  impostor: ({ listen }, use) =>
+    use(async (reply) => {
+      const shown: string[] = []
+      let present = reply
+      const { server, url } = await listen((request, response) => {
+        const { status = 200, type = JSON_TYPE, id, body } = present
+        if (request.headers.authorization !== undefined) shown.push(`${request.method} ${request.url}`)
+        const identity = id !== undefined && { 'x-homey-id': id }
+        response.writeHead(status, { ...(type && { 'content-type': type }), ...identity })
+        response.end(status === 204 ? undefined : body)
+      })
+      const become = (next: Reply) => {
+        present = next
+        server.closeAllConnections()
+        shown.length = 0
+      }
+      return { url, shown, become }
+    }),
+  client: ({ open }, use) =>
+    use((url) => {
+      const options = { url, apiKey: () => 'key', timeoutMs: 2000, maxRequests: 4, knows: () => true } as const
+      return open.adopt(new HubClient({ ...options, pathPrefix: 'auto' }, systemClock), (made) => made.close())
+    }),
+})
+
+test.concurrent('where only polling tells of the hub, it is asked for again once no connection is open', async ({
+  hold,
+  listen,
+}) => {
+  let isHub = true
+  const keys: (string | undefined)[] = []
+  const { server, url } = await listen((request, response) => {
+    if (isHub) return void response.setHeader('content-type', 'application/json').end(hub(request))
+    keys.push(request.headers.authorization)
+    stranger(request, response)
+  })
+  const watched = hold(url, { realtime: false })
+  await listed(watched)
+  isHub = false
+  server.closeAllConnections()
+  await expect(watched.hub.call('restartApp', { id: 'com.a' })).rejects.toThrow()
+  await expect(watched.hub.call('restartApp', { id: 'com.a' })).rejects.toThrow()
+  expect(keys.length).toBeGreaterThan(0)
+  expect(keys.filter((key) => key !== undefined)).toEqual([])
+})
+
+test.concurrent('when the realtime channel falls, what is sent at once does not take the key along', async ({
+  listen,
+  emulated,
+  watched,
+}) => {
+  const { port } = emulated
+  await emulated.close()
+  const keys: (string | undefined)[] = []
+  await listen((request, response) => {
+    keys.push(request.headers.authorization)
+    stranger(request, response)
+  }, port)
+  const calls = Array.from({ length: 20 }, () => watched.hub.call('restartApp', { id: 'com.athom.hue' }))
+  const outcomes = await Promise.allSettled(calls)
+  expect(outcomes.every(({ status }) => status === 'rejected')).toBe(true)
+  await until('a question', () => keys.length > 0)
+  expect(keys.filter((key) => key !== undefined)).toEqual([])
+})
+
+test.concurrent('a hub that ends each connection with its answer can be used, with one question before each call', async ({
+  hold,
+  listen,
+}) => {
+  const paths: string[] = []
+  const { url } = await listen((request, response) => {
+    paths.push(request.url ?? '')
+    response.setHeader('connection', 'close').setHeader('content-type', 'application/json').end(hub(request))
+  })
+  const watched = hold(url, { realtime: false })
+  await listed(watched)
+  for (let times = 0; times < 5; times += 1) await watched.hub.call('restartApp', { id: 'com.a' })
+  expect(paths.filter((path) => path.endsWith('/restart'))).toHaveLength(5)
+  const pings = paths.filter((path) => path.endsWith('/ping')).length
+  expect(pings).toBeLessThanOrEqual(1 + paths.length / 2)
+})
 
 const RESTART = { section: 'manager', item: 'apps', method: 'POST', path: '/app/a/restart' } as const
 
@@ -150,49 +159,44 @@ const WAYS: Readonly<Record<string, (hub: HubClient) => Promise<unknown>>> = {
   askApp: (hub) => hub.askApp('a', '/'),
 }
 
-async function isShown(
-  url: string,
-  shown: readonly string[],
-  ask: (hub: HubClient) => Promise<unknown>,
-  hub = client(url),
-) {
-  await ask(hub).catch(() => undefined)
-  return shown.length > 0
-}
-
-describe('the key is sent to what answers a ping as a hub does, and to nothing else', () => {
-  test.each(REPLIES)('by a call: %j', async (reply, atFirst, inPlace) => {
+describe.concurrent('the key is sent to what answers a ping as a hub does, and to nothing else', () => {
+  test.for(REPLIES)('by a call: %j', async ([reply, atFirst, inPlace], { impostor, client }) => {
     const outcomes: Record<string, readonly boolean[]> = {}
     for (const [way, ask] of Object.entries(WAYS)) {
       const { url, shown, become } = await impostor(reply)
-      const first = await isShown(url, shown, ask)
+      const isShown = (hub: HubClient) =>
+        ask(hub).then(
+          () => shown.length > 0,
+          () => shown.length > 0,
+        )
+      const first = await isShown(client(url))
       become({ id: HOME, body: 'true' })
       const known = client(url)
       await known.hub.identify()
       become(reply)
       // As at a read of the list, and with what a command makes of a refusal.
       await known.hub.identify().catch(() => undefined)
-      outcomes[way] = [first, await isShown(url, shown, ask, known)]
+      outcomes[way] = [first, await isShown(known)]
     }
     expect(outcomes).toEqual(Object.fromEntries(Object.keys(WAYS).map((way) => [way, [atFirst, inPlace]])))
   })
 
-  test.each(REPLIES)('by doctor and the set-up page, and by the examination of a hub: %j', async (reply, atFirst) => {
-    const { url, shown } = await impostor(reply)
-    const { config } = configured({ HUB_URL: url, MQTT_URL: 'mqtt://127.0.0.1:1' })
-    for (const [name, hub] of Object.entries(config.hubs)) await tryHub({ name, hub, config, clock: systemClock })
-    const byDoctor = shown.splice(0).length > 0
-    await reportOn(url)
-    expect([byDoctor, shown.length > 0]).toEqual([atFirst, atFirst])
-  })
+  test.for(REPLIES)(
+    'by doctor and the set-up page, and by the examination of a hub: %j',
+    async ([reply, atFirst], { impostor }) => {
+      const { url, shown } = await impostor(reply)
+      const { config } = configured({ HUB_URL: url, MQTT_URL: 'mqtt://127.0.0.1:1' })
+      for (const [name, hub] of Object.entries(config.hubs)) await tryHub({ name, hub, config, clock: systemClock })
+      const byDoctor = shown.splice(0).length > 0
+      await reportOn(url)
+      expect([byDoctor, shown.length > 0]).toEqual([atFirst, atFirst])
+    },
+  )
 })
 
-test.each([{ body: '{"login":"required"}' }, { body: 'true' }, { body: '{}' }])(
+test.concurrent.for([{ body: '{"login":"required"}' }, { body: 'true' }, { body: '{}' }])(
   'what takes the place of a hub and says %j gets no key; the apps stay, until the hub itself is back',
-  async (reply) => {
-    const emulated = await emulate()
-    const watched = hold(emulated.url)
-    await connected(watched)
+  async (reply, { emulate, emulated, watched, listen }) => {
     const { id } = watched.hub.status
     const apps = [...watched.hub.apps.all.keys()]
     const { port } = emulated
@@ -211,8 +215,7 @@ test.each([{ body: '{"login":"required"}' }, { body: 'true' }, { body: '{}' }])(
     expect(asked).toBeGreaterThan(3)
     expect([watched.hub.status.id, ...watched.hub.apps.all.keys()]).toEqual([id, ...apps])
     server.closeAllConnections()
-    server.close()
-    await once(server, 'close')
+    await once(server.close(), 'close')
     await emulate({ port, ...(id !== null && { id }) })
     watched.hub.setFilter(() => true)
     await until('the hub', () => watched.hub.status.online)
@@ -220,10 +223,13 @@ test.each([{ body: '{"login":"required"}' }, { body: 'true' }, { body: '{}' }])(
   },
 )
 
-test('who takes the address while the realtime channel connects is not shown the key there', async () => {
+test.concurrent('who takes the address while the realtime channel connects is not shown the key there', async ({
+  hold,
+  listen,
+}) => {
   let isHub = true
   const sockets = new Set<Socket>()
-  const { server, port } = await listen((request, response) => {
+  const { server, url } = await listen((request, response) => {
     if (!isHub) return stranger(request, response)
     response.setHeader('content-type', JSON_TYPE).end(hub(request))
   })
@@ -251,22 +257,22 @@ test('who takes the address while the realtime channel connects is not shown the
     await until('the hub to be gone', () => sockets.size === 0)
     channel.handleUpgrade(request, socket, head, (open) => channel.emit('connection', open))
   })
-  hold(`http://127.0.0.1:${port}`)
+  hold(url)
   await until('an end', () => hasEnded)
   expect(said).toContain('40')
   expect(said.filter((text) => text.includes('key'))).toEqual([])
 })
 
-test('what takes the address while a hub is examined gets no key', async () => {
+test.concurrent('what takes the address while a hub is examined gets no key', async ({ listen }) => {
   const shown: string[] = []
   let pings = 0
-  const { port } = await listen((request, response) => {
+  const { url } = await listen((request, response) => {
     if (request.headers.authorization?.includes(EXAMINERS)) shown.push(request.url ?? '')
     pings += request.url?.endsWith('/ping') ? 1 : 0
     const body = pings <= 2 ? 'true' : '{"login":"required"}'
     response.setHeader('connection', 'close').setHeader('content-type', JSON_TYPE).end(body)
   })
-  const { usable } = await reportOn(`http://127.0.0.1:${port}`)
+  const { usable } = await reportOn(url)
   expect(pings).toBeGreaterThan(2)
   expect({ usable, shown }).toEqual({ usable: false, shown: [] })
 })

@@ -1,8 +1,8 @@
-/** An emulated hub and the hub client that is held on to it, each ended with its test. */
+/** An emulated hub and the hub client that is connected to it, each ended with its test. */
 import { once } from 'node:events'
-import { createServer, type RequestListener } from 'node:http'
+import { createServer, type RequestListener, type Server } from 'node:http'
 import pino from 'pino'
-import { onTestFinished } from 'vitest'
+import { test as base, onTestFinished } from 'vitest'
 import { type Clock, systemClock } from '../../src/base/clock.ts'
 import type { Limiter } from '../../src/base/limiter.ts'
 import { EmulatedHub, type EmulatedHubOptions } from '../../src/emulator/hub.ts'
@@ -12,14 +12,12 @@ import { until } from '../support/until.ts'
 export const KEYS = { key: ['hub.app', 'hub.speech'] }
 const log = pino({ level: 'silent' })
 
-export async function emulate(options: EmulatedHubOptions = {}): Promise<EmulatedHub> {
-  const hub = await EmulatedHub.start({ keys: KEYS, settleMs: 0, ...options })
-  onTestFinished(() => hub.close())
-  return hub
-}
+const startHub = (options?: EmulatedHubOptions) => EmulatedHub.start({ keys: KEYS, settleMs: 0, ...options })
 
-export interface Watched {
+export interface Watched extends AsyncDisposable {
   readonly hub: Hub
+  /** Whether it has no realtime channel. */
+  readonly polls: boolean
   /** `online`/`offline` and what became of the realtime channel, in order. */
   readonly history: string[]
   /** What listeners were told of apps after the first list. */
@@ -32,7 +30,7 @@ export interface Surroundings {
   readonly gate?: Limiter
 }
 
-export function hold(
+function watch(
   url: string,
   options: Partial<HubOptions> = {},
   { clock = systemClock, random = () => 0.1, gate }: Surroundings = {},
@@ -49,7 +47,6 @@ export function hold(
     maxRequests: 4,
   }
   const hub = new Hub({ ...defaults, ...options }, { clock, log, random, ...(gate && { gate }) })
-  onTestFinished(() => hub.destroy())
   const history: string[] = []
   const news: string[] = []
   hub.subscribe(({ online, reason, realtime }) =>
@@ -59,11 +56,15 @@ export function hold(
     if (!silent) for (const { id, after } of changes) news.push(`${id} ${after?.state ?? 'gone'}`)
   })
   hub.start()
-  return { hub, history, news }
+  return { hub, polls: options.realtime === false, history, news, [Symbol.asyncDispose]: () => hub.destroy() }
 }
 
 export const connected = ({ hub }: Watched) => until('realtime', () => hub.status.realtime === 'connected')
 export const listed = ({ hub }: Watched) => until('the list', () => hub.apps.complete && hub.status.online)
+async function ready(watched: Watched): Promise<Watched> {
+  await (watched.polls ? listed(watched) : connected(watched))
+  return watched
+}
 export const anApp = (hub: EmulatedHub) => [...hub.apps.values()].find(({ state }) => state === 'running')?.id ?? ''
 export const known = ({ hub }: Watched, id: string) => hub.apps.all.get(id)
 
@@ -79,17 +80,71 @@ export const agree = (emulated: EmulatedHub, { hub }: Watched) =>
     return app?.state === state && app?.version === version
   })
 
-/** An HTTP server of the test's own; resolves with its URL. */
-export async function serve(listener: RequestListener, port = 0): Promise<string> {
-  const server = createServer(listener)
-  server.listen(port, '127.0.0.1')
-  await once(server, 'listening')
-  onTestFinished(async () => {
-    server.closeAllConnections()
-    server.close()
-    await once(server, 'close')
-  })
-  const address = server.address()
-  if (address === null || typeof address === 'string') throw new Error('no port')
-  return `http://127.0.0.1:${address.port}`
+/** An HTTP server of a test. */
+interface Listening extends AsyncDisposable {
+  readonly server: Server
+  readonly port: number
+  readonly url: string
 }
+
+async function listen(listener: RequestListener, wanted = 0): Promise<Listening> {
+  const server = createServer(listener)
+  server.listen(wanted, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  const port = typeof address === 'object' ? (address?.port ?? 0) : 0
+  const close = async () => {
+    server.closeAllConnections()
+    if (server.listening) await once(server.close(), 'close')
+  }
+  return { server, port, url: `http://127.0.0.1:${port}`, [Symbol.asyncDispose]: close }
+}
+
+interface Fixtures {
+  /** What is ended with the test, the last first. */
+  readonly open: AsyncDisposableStack
+  readonly emulate: typeof startHub
+  /** Starts a client of the hub at a URL. */
+  readonly hold: typeof watch
+  readonly listen: typeof listen
+  /** Starts a hub and a client that has read its list and, unless it only polls, hears of events. */
+  readonly attach: (
+    options?: Partial<HubOptions> & { readonly emulated?: EmulatedHubOptions },
+    surroundings?: Surroundings,
+  ) => Promise<{ readonly emulated: EmulatedHub; readonly watched: Watched }>
+  /** How the client of `watched` differs. */
+  readonly options: Partial<HubOptions>
+  /** The hub that `attach` starts. */
+  readonly emulated: EmulatedHub
+  readonly watched: Watched
+}
+
+/** What such a test starts is its own, so that tests of one file can run side by side. */
+export const test = base.extend<Fixtures>({
+  open: async ({ task: _ }, use) => {
+    await using open = new AsyncDisposableStack()
+    await use(open)
+  },
+  emulate: ({ open }, use) => use(async (options) => open.use(await startHub(options))),
+  hold: ({ open }, use) => use((...given) => open.use(watch(...given))),
+  listen: ({ open }, use) => use(async (...given) => open.use(await listen(...given))),
+  attach: ({ emulate, hold }, use) =>
+    use(async ({ emulated: wanted, ...options } = {}, surroundings) => {
+      const emulated = await emulate(wanted)
+      return { emulated, watched: await ready(hold(emulated.url, options, surroundings)) }
+    }),
+  options: {},
+  emulated: async ({ emulate }, use) => use(await emulate()),
+  watched: async ({ emulated, hold, options }, use) => use(await ready(hold(emulated.url, options))),
+})
+
+function untilFinished<T extends AsyncDisposable>(started: T): T {
+  onTestFinished(() => started[Symbol.asyncDispose]())
+  return started
+}
+
+/** For tests that run one after the other. */
+export const emulate: typeof startHub = async (options) => untilFinished(await startHub(options))
+export const hold: typeof watch = (...given) => untilFinished(watch(...given))
+/** Resolves with the URL. */
+export const serve = async (...given: Parameters<typeof listen>) => untilFinished(await listen(...given)).url

@@ -41,12 +41,14 @@ const KEEP_ALIVE_MS = 5000
 /** Forwards everything as it is until a rule says otherwise. */
 export class HttpGateway implements AsyncDisposable {
   readonly #server: Server
-  readonly #hub: { readonly host: string; readonly port: number }
+  #hub: { readonly host: string; readonly port: number }
   readonly #sockets = new Set<Socket>()
   readonly #realtime = new Set<Duplex>()
+  readonly #below: string
   #rules: Rule[] = []
 
-  private constructor(port: number) {
+  private constructor(port: number, below: string) {
+    this.#below = below
     this.#hub = { host: '127.0.0.1', port }
     this.#server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS, noDelay: true }, (request, response) =>
       this.#serve(request, response),
@@ -59,15 +61,20 @@ export class HttpGateway implements AsyncDisposable {
     this.#server.on('upgrade', (request, socket, head) => this.#upgrade(request, socket, head))
   }
 
-  /** Listens on a free port of 127.0.0.1, in front of a hub on `port`. */
-  static async to(port: number): Promise<HttpGateway> {
-    const gateway = new HttpGateway(port)
+  /** Listens on a free port of 127.0.0.1, in front of a hub on `port`, which answers below a path. */
+  static async to(port: number, below = ''): Promise<HttpGateway> {
+    const gateway = new HttpGateway(port, below)
     await new Promise<void>((resolve) => gateway.#server.listen(0, '127.0.0.1', resolve))
     return gateway
   }
 
   get port(): number {
     return (this.#server.address() as AddressInfo).port
+  }
+
+  /** Another hub answers from the next request on; what is connected stays so. */
+  moveTo(port: number): void {
+    this.#hub = { ...this.#hub, port }
   }
 
   /** The first rule with a verdict counts. Returns what takes it away again. */
@@ -104,7 +111,7 @@ export class HttpGateway implements AsyncDisposable {
       const verdict = rule({ method, path: url, headers, upgrade })
       if (verdict !== undefined) return verdict
     }
-    return undefined
+    return url.startsWith(this.#below) ? undefined : { status: 404, headers: {}, text: '' }
   }
 
   #serve(request: IncomingMessage, response: ServerResponse): void {
@@ -118,7 +125,8 @@ export class HttpGateway implements AsyncDisposable {
   }
 
   #forward(request: IncomingMessage, response: ServerResponse, change?: Change): void {
-    const { method, url: path, headers } = request
+    const { method, url = '/', headers } = request
+    const path = url.slice(this.#below.length)
     const onward = requestHttp({ ...this.#hub, method, path, headers, agent: false })
     onward.once('error', () => cut(request))
     onward.once('response', (answer) => {
@@ -148,7 +156,7 @@ export class HttpGateway implements AsyncDisposable {
     }
     const { method = 'GET', url = '/', rawHeaders } = request
     const onward = connect({ ...this.#hub, noDelay: true })
-    const lines = [`${method} ${url} HTTP/1.1`]
+    const lines = [`${method} ${url.slice(this.#below.length)} HTTP/1.1`]
     for (let at = 0; at < rawHeaders.length; at += 2) lines.push(`${rawHeaders[at]}: ${rawHeaders[at + 1]}`)
     onward.write(`${lines.join('\r\n')}\r\n\r\n`)
     onward.write(head)
