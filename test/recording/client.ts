@@ -1,8 +1,8 @@
 /** An ordinary MQTT client that writes down what reaches it. */
 import { connect as connectTcp } from 'node:net'
 import { type IClientPublishOptions, type IPublishPacket, MqttClient } from 'mqtt'
+import type { BrokerKind } from '../support/brokers.ts'
 import { isMarker, PING } from './marker.ts'
-import type { BrokerKind } from './subject.ts'
 
 export interface ClientOptions {
   readonly url: string

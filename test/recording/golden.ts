@@ -1,8 +1,8 @@
 /** The golden files: what subscribers are promised to see. */
 import { readFileSync } from 'node:fs'
+import type { BrokerKind } from '../support/brokers.ts'
 import { type Exceptions, underMqtt3 } from './mqtt3.ts'
 import type { Recording } from './record.ts'
-import type { BrokerKind } from './subject.ts'
 
 /** Of MQTT 5, as Mosquitto speaks it. */
 export const GOLDEN = new URL('golden-mosquitto.json', import.meta.url)

@@ -1,8 +1,9 @@
 /** An emulated hub whose every answer and every step can be made to wait for the scenario. */
-import { SteppedClock } from './clock.ts'
-import { EmulatedHub, until } from './subject.ts'
 
-type Options = NonNullable<Parameters<typeof EmulatedHub.start>[0]>
+import { EmulatedHub, type EmulatedHubOptions } from '../../src/emulator/hub.ts'
+import { until } from '../support/until.ts'
+import { SteppedClock } from './clock.ts'
+
 type Operation = 'ping' | 'getApps' | 'getAppLocales' | 'installFromAppStore'
 
 /** How long an app stands in each state on its way: until the scenario takes the next step. */
@@ -20,7 +21,7 @@ export class SteppedHub implements AsyncDisposable {
     this.#clock = clock
   }
 
-  static async start(options: Options): Promise<SteppedHub> {
+  static async start(options: EmulatedHubOptions): Promise<SteppedHub> {
     const clock = new SteppedClock()
     return new SteppedHub(await EmulatedHub.start({ ...options, clock, settleMs: STEP_MS }), clock)
   }

@@ -7,12 +7,12 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
+import { BROKERS, type BrokerKind } from '../support/brokers.ts'
 import { differences } from './compare.ts'
 import { EXCEPTIONS, GOLDEN, readRecording } from './golden.ts'
 import { exceptionsOf } from './mqtt3.ts'
 import { print } from './pack.ts'
 import { record } from './scenario.ts'
-import { BROKERS, type BrokerKind } from './subject.ts'
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,

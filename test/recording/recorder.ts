@@ -1,9 +1,10 @@
 /** Writes down what the clients see, stage by stage. */
+
+import { until } from '../support/until.ts'
 import type { Client, ClientOptions } from './client.ts'
 import { MARKER } from './marker.ts'
 import { pack } from './pack.ts'
 import { fold, type Recording, type Seen, type Stage, seenOf, sorted } from './record.ts'
-import { until } from './subject.ts'
 
 /** aedes sends retained messages beside live ones, so that they end only after some round trips that find none. */
 const RETAINED_ROUNDS = 5

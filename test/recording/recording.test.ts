@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
+import { BROKERS } from '../support/brokers.ts'
 import { differences } from './compare.ts'
 import { expected } from './golden.ts'
 import { record } from './scenario.ts'
-import { BROKERS } from './subject.ts'
 
 /** Ten seconds on an idle machine; a busy one takes what it takes. */
 const LIMIT_MS = 180_000

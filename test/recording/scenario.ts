@@ -1,4 +1,6 @@
 /** The whole story that is recorded, from the first start to the last goodbye. */
+
+import type { BrokerKind } from '../support/brokers.ts'
 import { configOf, startHubs } from './config.ts'
 import type { Recording } from './record.ts'
 import { commands } from './stages/commands.ts'
@@ -9,7 +11,6 @@ import { refusals } from './stages/refusals.ts'
 import { reloads } from './stages/reloads.ts'
 import { restarts } from './stages/restarts.ts'
 import { start } from './stages/start.ts'
-import type { BrokerKind } from './subject.ts'
 import { Theatre } from './theatre.ts'
 
 /** Plays the scenario against the bridge as it is, on a broker of its own. */

@@ -1,5 +1,8 @@
 /** The surroundings of a scenario: broker, hubs, bridge and the three clients, and when they have all come to rest. */
 import type { IClientPublishOptions } from 'mqtt'
+import { type RunningBridge, startBridge } from '../support/bridge.ts'
+import { type Broker, type BrokerKind, startBroker } from '../support/brokers.ts'
+import { until } from '../support/until.ts'
 import { Client } from './client.ts'
 import { SteppedClock } from './clock.ts'
 import type { SteppedHub } from './hub.ts'
@@ -7,7 +10,6 @@ import { Line } from './line.ts'
 import { MARKER, markerOf, PING } from './marker.ts'
 import { normalise, type Recording } from './record.ts'
 import { Recorder, type RecorderOptions } from './recorder.ts'
-import { type Bridge, type Broker, type BrokerKind, startBridge, startBroker, until } from './subject.ts'
 
 export type HubName = 'home' | 'attic'
 
@@ -48,7 +50,7 @@ export class Theatre implements AsyncDisposable {
   readonly #kind: BrokerKind
   readonly #broker: Broker
   readonly #recorder: Recorder
-  #bridge: Bridge | undefined
+  #bridge: RunningBridge | undefined
   /** Whether the bridge answers. */
   #isThere = false
   #markers = 0
@@ -72,28 +74,34 @@ export class Theatre implements AsyncDisposable {
   }
 
   static async open(kind: BrokerKind, hubs: Hubs): Promise<Theatre> {
-    const broker = await startBroker(kind)
-    const { url } = broker
+    // Without the delay that Mosquitto otherwise puts into each answer.
+    const broker = await startBroker(kind, ['set_tcp_nodelay true'])
+    const { url, port } = broker
     const join: Parts['join'] = (options) => Client.connect({ url, broker: kind, ...options })
     const watcher = await join({ id: 'watcher', filters: ['#'] })
     const filters = ['recorder/#', 'hub2mqtt/+/result/#', 'hub2mqtt/+/app/+/result/#']
     const asker = await join({ id: 'asker', filters })
-    const line = await Line.to(Number(new URL(url).port))
+    const line = await Line.to(port)
     return new Theatre({ kind, broker, line, hubs, watcher, asker, join })
   }
 
   /** Starts the bridge, and waits until it says that it is online; its hubs may keep it waiting. */
   async start(config: object): Promise<void> {
     await this.startsOver(() => {
-      this.#bridge = startBridge(config, this.clock)
+      this.#run(config)
     })
   }
 
   /** Starts the bridge while it cannot reach its broker. */
   async startAlone(config: object): Promise<void> {
     this.line.cut()
-    this.#bridge = startBridge(config, this.clock)
+    this.#run(config)
     await this.rest()
+  }
+
+  #run(config: object): void {
+    // JSON is YAML.
+    this.#bridge = startBridge({}, JSON.stringify(config), this.clock, { version: '0.0.0-recording', random: () => 0 })
   }
 
   async stop(): Promise<void> {
@@ -106,7 +114,7 @@ export class Theatre implements AsyncDisposable {
 
   /** Then waits until devices that changed have been published. */
   async reload(config: object): Promise<void> {
-    this.#bridge?.reload(config)
+    this.#bridge?.reload(JSON.stringify(config))
     await this.pass(DISCOVERY_RESTS_MS)
   }
 

@@ -34,6 +34,7 @@ export function startBridge(
   env: Readonly<Record<string, string>>,
   file?: string,
   clock: Clock = systemClock,
+  { version = '0.0.0-test', random = Math.random } = {},
 ): RunningBridge {
   const variables = Object.fromEntries(Object.entries(env).map(([name, value]) => [`HUB2MQTT_${name}`, value]))
   let text = file
@@ -59,9 +60,9 @@ export function startBridge(
     onReload: (reload) => {
       readAgain = reload
     },
-    version: '0.0.0-test',
+    version,
     clock,
-    random: Math.random,
+    random,
     log,
     onPage: page.resolve,
     signal: ending.signal,

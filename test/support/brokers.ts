@@ -151,8 +151,9 @@ export interface Broker extends AsyncDisposable {
   readonly port: number
 }
 
-export async function startBroker(kind: BrokerKind): Promise<Broker> {
-  if (kind === 'mosquitto') return Mosquitto.start({ persistent: true })
+/** `config`: further lines of configuration, for Mosquitto. */
+export async function startBroker(kind: BrokerKind, config: readonly string[] = []): Promise<Broker> {
+  if (kind === 'mosquitto') return Mosquitto.start({ persistent: true, config })
   const { commandFilters } = createTopics('hub2mqtt')
   const broker = await startEmbeddedBroker({ host: '127.0.0.1', port: 0, commandFilters }, silentLog)
   return Object.assign(broker, { port: Number(new URL(broker.url).port) })
