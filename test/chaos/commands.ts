@@ -29,7 +29,7 @@ export interface Subject {
 export const appTopic = (app: string, command: string) => `${BASE}/${HUB}/app/${level(app)}/cmd/${command}`
 export const hubTopic = (command: string) => `${BASE}/${HUB}/cmd/${command}`
 
-function write(topic: string, asks: string, payload: Draft['payload'] = {}, shows?: Shows): Draft {
+export function write(topic: string, asks: string, payload: Draft['payload'] = {}, shows?: Shows): Draft {
   return { topic, payload, asks, write: true, kind: 'good', ...(shows !== undefined && { shows }) }
 }
 
@@ -81,7 +81,7 @@ export const WRITES = {
   install: ({ app }) => write(hubTopic('install'), `installFromAppStore ${app}`, { id: app }),
 } satisfies Record<string, (subject: Subject) => Draft>
 
-function read(topic: string, payload: Draft['payload'] = {}, asks: string | null = null): Draft {
+export function read(topic: string, payload: Draft['payload'] = {}, asks: string | null = null): Draft {
   return { topic, payload, asks, write: false, kind: 'good' }
 }
 

@@ -198,6 +198,12 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     this.hub.install(app, how)
   }
 
+  /** Cuts the bridge off from its broker, until its proxy heals. */
+  cutOff(): void {
+    this.brokerProxy.refuse(true)
+    this.brokerProxy.reset()
+  }
+
   /** Publishes a retained message of our own, whoever the topic belongs to; waits for a broker that takes it. */
   async plant(topic: string, payload: string): Promise<void> {
     for (let tries = 0; tries < 400; tries += 1) {
@@ -267,6 +273,13 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
   /** Replaces the broker's configuration, users and basics kept; it counts from its next start. */
   async configureBroker(changes: BrokerChanges = {}): Promise<void> {
     await this.broker.configure(brokerOptions(this.#options, this.#secrets, changes))
+  }
+
+  /** Starts the broker anew with changes to its configuration, if any. */
+  async rebuildBroker(changes?: BrokerChanges): Promise<void> {
+    await this.stopBroker()
+    await this.configureBroker(changes)
+    await this.startBroker()
   }
 
   /** Starts the broker; the bridge is let in only when the watcher is back, so that nothing is missed. */

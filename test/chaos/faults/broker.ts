@@ -2,15 +2,10 @@
 import { setTimeout as after } from 'node:timers/promises'
 import { connectAsync } from 'mqtt'
 import { BASE, HUB } from '../model.ts'
-import { CLIENT_ID } from '../surroundings.ts'
-import type { Fault, Faults, Scene } from './fault.ts'
+import { type BrokerChanges, CLIENT_ID } from '../surroundings.ts'
+import { type Fault, type Faults, kindOf, type Scene } from './fault.ts'
 
-const broker = (run: Fault['run'], more: Partial<Fault> = {}): Fault => ({
-  run,
-  hubWell: true,
-  holds: ['broker'],
-  ...more,
-})
+const broker = kindOf({ hubWell: true, holds: ['broker'] })
 
 /** The broker ends and starts again; its file may be lost with it. */
 function restart(signal: NodeJS.Signals, memory: boolean): Fault['run'] {
@@ -35,15 +30,12 @@ function network(
 }
 
 /** A broker that is told to be stricter for a while; both times it starts anew. */
-function stricter(config: readonly string[]): Fault['run'] {
-  return async ({ world, random }) => {
-    await world.stopBroker()
-    await world.configureBroker({ config })
-    await world.startBroker()
+function stricter(changes: BrokerChanges | ((scene: Scene) => BrokerChanges)): Fault['run'] {
+  return async (scene) => {
+    const { world, random } = scene
+    await world.rebuildBroker(typeof changes === 'function' ? changes(scene) : changes)
     await after(random.int(1000, 3000))
-    await world.stopBroker()
-    await world.configureBroker()
-    await world.startBroker()
+    await world.rebuildBroker()
   }
 }
 
@@ -88,44 +80,18 @@ export const BROKER_FAULTS: Faults = {
     network(({ world, random }) => world.brokerProxy.slice(random.int(1, 9))),
     { stallMs: 500 },
   ),
-  'broker refuses connections': broker(
-    network(({ world }) => {
-      world.brokerProxy.refuse(true)
-      world.brokerProxy.reset()
+  'broker refuses connections': broker(network(({ world }) => world.cutOff())),
+  'broker refuses the password': broker(stricter({ withoutBridge: true }), { agreeMs: 80_000, slow: true }),
+  'broker denies a topic': broker(
+    stricter(({ world, random }) => {
+      const app = random.pick([...world.hub.apps.keys()].filter((id) => /^[\w.]+$/.test(id)))
+      const denied = [`${BASE}/${HUB}/app/${app}`, ...(random.chance(0.3) ? [`${BASE}/${HUB}/info`] : [])]
+      const all = 'topic readwrite #'
+      return { acl: ['user watcher', all, 'user bridge', ...denied.map((topic) => `topic deny ${topic}`), all] }
     }),
   ),
-  'broker refuses the password': broker(
-    async ({ world, random }) => {
-      await world.stopBroker()
-      await world.configureBroker({ withoutBridge: true })
-      await world.startBroker()
-      await after(random.int(500, 2500))
-      await world.stopBroker()
-      await world.configureBroker()
-      await world.startBroker()
-    },
-    { agreeMs: 80_000, slow: true },
-  ),
-  'broker denies a topic': broker(async ({ world, random }) => {
-    const denied = [`${BASE}/${HUB}/app/${random.pick([...world.hub.apps.keys()].filter((id) => /^[\w.]+$/.test(id)))}`]
-    if (random.chance(0.3)) denied.push(`${BASE}/${HUB}/info`)
-    const acl = [
-      'user watcher',
-      'topic readwrite #',
-      'user bridge',
-      ...denied.map((topic) => `topic deny ${topic}`),
-      'topic readwrite #',
-    ]
-    await world.stopBroker()
-    await world.configureBroker({ acl })
-    await world.startBroker()
-    await after(random.int(1000, 3000))
-    await world.stopBroker()
-    await world.configureBroker()
-    await world.startBroker()
-  }),
-  'broker takes small packets only': broker(stricter(['max_packet_size 420'])),
-  'broker takes few at a time': broker(stricter(['max_inflight_messages 1', 'max_queued_messages 5'])),
+  'broker takes small packets only': broker(stricter({ config: ['max_packet_size 420'] })),
+  'broker takes few at a time': broker(stricter({ config: ['max_inflight_messages 1', 'max_queued_messages 5'] })),
   'client id taken over': broker(
     async ({ world, random }) => {
       for (let left = random.int(1, 2); left > 0; left -= 1) {

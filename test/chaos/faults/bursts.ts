@@ -2,19 +2,17 @@
 import { setTimeout as after } from 'node:timers/promises'
 import { Observer } from '../../support/observer.ts'
 import { parse } from '../answers.ts'
-import { appTopic } from '../commands.ts'
+import { appTopic, read } from '../commands.ts'
 import { APPS, BASE, level } from '../model.ts'
 import type { World } from '../world.ts'
-import type { Fault, Faults, Scene } from './fault.ts'
+import { type Faults, kindOf, type Scene } from './fault.ts'
 
-const burst = (run: Fault['run'], more: Partial<Fault> = {}): Fault => ({
-  run,
+const burst = kindOf({
   hubWell: true,
   staysOnline: true,
   // It counts what must come: the bridge and the broker have to live through it.
   holds: ['bridge', 'broker', 'hub'],
   stallMs: 10_000,
-  ...more,
 })
 
 const PING = `${BASE}/bridge/cmd/ping`
@@ -42,7 +40,7 @@ async function flood(world: World, count: number, topic: string): Promise<void> 
 async function bystander({ load, random }: Scene, ms: number): Promise<void> {
   const endsAt = performance.now() + ms
   while (performance.now() < endsAt) {
-    await load.issue({ topic: PING, payload: {}, asks: null, write: false, kind: 'good' })
+    await load.issue(read(PING))
     await after(random.int(50, 250))
   }
 }

@@ -33,4 +33,9 @@ export interface Fault {
   readonly slow?: true
 }
 
+/** Kinds of fault that have something in common. */
+export const kindOf =
+  (common: Partial<Fault>) =>
+  (run: Fault['run'], more: Partial<Fault> = {}): Fault => ({ hubWell: false, ...common, run, ...more })
+
 export type Faults = Readonly<Record<string, Fault>>

@@ -3,8 +3,8 @@ import { setTimeout as after } from 'node:timers/promises'
 import { isRecord } from '../../../src/base/json.ts'
 import { type Asking, HttpGateway, type Reply, type Rule, type Verdict } from '../../support/http-gateway.ts'
 import { parse } from '../answers.ts'
-import { hubTopic } from '../commands.ts'
-import type { Fault, Faults, Scene } from './fault.ts'
+import { hubTopic, read } from '../commands.ts'
+import { type Fault, type Faults, kindOf, type Scene } from './fault.ts'
 
 export const page = (status: number): Reply => ({
   status,
@@ -33,10 +33,15 @@ export function altered(change: (value: Record<string, unknown>) => unknown): Ve
   }
 }
 
+interface DuringOptions {
+  readonly times?: (scene: Scene) => number
+  readonly ms?: readonly [number, number]
+}
+
 /** A rule holds for a while, or for some requests of that while. */
 export function during(
   rule: (scene: Scene) => Rule,
-  { times, ms: [min, max] = [800, 4000] }: { times?: (scene: Scene) => number; ms?: readonly [number, number] } = {},
+  { times, ms: [min, max] = [800, 4000] }: DuringOptions = {},
 ): Fault['run'] {
   return async (scene) => {
     const { world, random } = scene
@@ -52,7 +57,11 @@ export function during(
   }
 }
 
-const gateway = (run: Fault['run'], more: Partial<Fault> = {}): Fault => ({ run, hubWell: false, ...more })
+const gateway = kindOf({})
+
+/** A rule for lists alone: what they hold instead. */
+export const lists = (change: (list: Record<string, unknown>, scene: Scene) => unknown, options?: DuringOptions) =>
+  during((scene) => (asking) => (isList(asking) ? altered((list) => change(list, scene)) : undefined), options)
 
 const allOrSome = { times: ({ random }: Scene) => (random.chance(0.5) ? Number.POSITIVE_INFINITY : random.int(1, 8)) }
 const once = { times: () => 1 }
@@ -68,7 +77,7 @@ const answering = (answer: Reply) =>
 async function askWhoItIs({ load, random }: Scene): Promise<void> {
   for (let left = 2; left > 0; left -= 1) {
     await after(random.int(50, 400))
-    await load.issue({ topic: hubTopic('refresh'), payload: {}, asks: null, write: false, kind: 'good' })
+    await load.issue(read(hubTopic('refresh')))
   }
 }
 
@@ -119,17 +128,10 @@ export const GATEWAY_FAULTS: Faults = {
   'hub says that it starts up': gateway(answering(json({ error: 'starting up' }))),
   'hub answers an object as error': gateway(answering(json({ error: { code: 503, message: 'starting up' } }))),
   'half a list once': gateway(
-    during(
-      ({ random }) =>
-        (asking) =>
-          isList(asking)
-            ? altered((list) => {
-                const entries = Object.entries(list)
-                return Object.fromEntries(entries.slice(0, random.int(1, Math.floor(entries.length * 0.4))))
-              })
-            : undefined,
-      once,
-    ),
+    lists((list, { random }) => {
+      const entries = Object.entries(list)
+      return Object.fromEntries(entries.slice(0, random.int(1, Math.floor(entries.length * 0.4))))
+    }, once),
     { staysOnline: true, holds: ['list'] },
   ),
   'an app missing from every other list': gateway(
@@ -149,37 +151,24 @@ export const GATEWAY_FAULTS: Faults = {
     { staysOnline: true, holds: ['list'] },
   ),
   'list of another hub once': gateway(
-    during(
-      ({ random }) =>
-        (asking) =>
-          isList(asking)
-            ? altered((list) => {
-                const others = Object.values(list).map((record, index) => {
-                  const id = `com.elsewhere.app${index}`
-                  return [id, { ...Object(record), id }] as const
-                })
-                return Object.fromEntries(others.slice(random.int(0, 3)))
-              })
-            : undefined,
-      once,
-    ),
+    lists((list, { random }) => {
+      const others = Object.values(list).map((record, index) => {
+        const id = `com.elsewhere.app${index}`
+        return [id, { ...Object(record), id }] as const
+      })
+      return Object.fromEntries(others.slice(random.int(0, 3)))
+    }, once),
     { holds: ['list'] },
   ),
   'list with another id in a record': gateway(
-    during(
-      ({ random }) =>
-        (asking) =>
-          isList(asking)
-            ? altered((list) => {
-                const all = random.chance(0.5)
-                const renamed = Object.entries(list).map(([id, record], index) => {
-                  const changes = isRecord(record) && (all || index === 0)
-                  return [id, changes ? { ...record, id: `${id}.other` } : record] as const
-                })
-                return Object.fromEntries(renamed)
-              })
-            : undefined,
-    ),
+    lists((list, { random }) => {
+      const all = random.chance(0.5)
+      const renamed = Object.entries(list).map(([id, record], index) => {
+        const changes = isRecord(record) && (all || index === 0)
+        return [id, changes ? { ...record, id: `${id}.other` } : record] as const
+      })
+      return Object.fromEntries(renamed)
+    }),
   ),
   'hub does not say who it is': gateway((scene) => {
     const nameless = during(({ random }) => {

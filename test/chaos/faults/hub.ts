@@ -1,11 +1,11 @@
 /** What goes wrong with the hub, and on the way to it. */
 import { setTimeout as after } from 'node:timers/promises'
 import type { BehaviourName, BehaviourOptions } from '../../../src/emulator/hub.ts'
-import type { Fault, Faults, Scene } from './fault.ts'
+import { type Fault, type Faults, kindOf, type Scene } from './fault.ts'
 
 const HOLDS = { holds: ['hub'] } as const
 
-const hub = (run: Fault['run'], more: Partial<Fault> = {}): Fault => ({ run, hubWell: false, ...more })
+const hub = kindOf({})
 
 /** The hub misbehaves in one way for a while. */
 function behaves<N extends BehaviourName>(

@@ -7,19 +7,14 @@ import { until } from '../../support/until.ts'
 import { appTopic } from '../commands.ts'
 import { BASE, PUBLISHED_SETTING, publishedApps } from '../model.ts'
 import type { World } from '../world.ts'
-import type { Fault, Faults } from './fault.ts'
+import { type Fault, type Faults, kindOf } from './fault.ts'
 
 /** A bridge whose connections have ended soon, again and again, waits up to ten seconds before the next one. */
 const ONLINE_MS = 45_000
 /** Each message that is retained takes a round trip then, in between those of all commands that are sent meanwhile. */
 const ONE_BY_ONE_MS = 150_000
 
-const limit = (run: Fault['run'], more: Partial<Fault> = {}): Fault => ({
-  run,
-  hubWell: true,
-  holds: ['broker', 'bridge'],
-  ...more,
-})
+const limit = kindOf({ hubWell: true, holds: ['broker', 'bridge'] })
 
 /** A person must act first: the bridge tries once a minute. */
 const UNSUITABLE = { slow: true, agreeMs: 90_000 } as const
@@ -57,9 +52,7 @@ export function broker(
       // Once at its start, and once more after it has learned what ends connections.
       if (times > 2) world.watch.object('kept offline', `online ${times} times with ${config.join(', ')}`)
     }
-    await world.stopBroker()
-    await world.configureBroker()
-    await world.startBroker()
+    await world.rebuildBroker()
   }
 }
 

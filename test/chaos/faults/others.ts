@@ -1,7 +1,7 @@
 /** No fault, and what a planted bug needs to come to light in any case; no kinds of their own. */
 import { setTimeout as after } from 'node:timers/promises'
 import { until } from '../../support/until.ts'
-import { appTopic, WRITES } from '../commands.ts'
+import { appTopic, read, WRITES } from '../commands.ts'
 import type { Faults, Scene } from './fault.ts'
 import { isList, json, page } from './gateway.ts'
 import { broker } from './limits.ts'
@@ -36,9 +36,8 @@ async function expireWaiting({ world, load }: Scene): Promise<void> {
     if (subject === undefined) return
     // A read that is sent again once if it is cut off.
     cuts = 2
-    const base = { payload: {}, asks: null, write: false, kind: 'good' } as const
     const before = pings
-    await load.issue({ ...base, topic: appTopic(subject.app, 'get-locales') })
+    await load.issue(read(appTopic(subject.app, 'get-locales')))
     await until('the bridge to ask who is there', () => pings > before)
     for (let left = 3; left > 0; left -= 1) {
       const other = load.subject()
@@ -52,8 +51,7 @@ export const OTHERS: Faults = {
   'nothing for a while': { run: () => after(3000), hubWell: true },
   'broker long away': {
     async run({ world }) {
-      world.brokerProxy.refuse(true)
-      world.brokerProxy.reset()
+      world.cutOff()
       await after(7000)
       world.brokerProxy.heal()
     },

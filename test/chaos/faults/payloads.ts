@@ -3,16 +3,16 @@ import { setTimeout as after } from 'node:timers/promises'
 import { isRecord } from '../../../src/base/json.ts'
 import type { Reply } from '../../support/http-gateway.ts'
 import { parse } from '../answers.ts'
-import { appTopic, WRITES } from '../commands.ts'
+import { appTopic, read, WRITES } from '../commands.ts'
 import { PUBLISHED_SETTING, publishedApps } from '../model.ts'
-import type { Fault, Faults, Scene } from './fault.ts'
+import { type Fault, type Faults, kindOf, type Scene } from './fault.ts'
 import { altered, during, isList, json } from './gateway.ts'
 
 const LEVELS = 5000
 const HUGE = 20 * 1024 * 1024
 const EVENTS = ['app.create', 'app.update'] as const
 
-const hub = (run: Fault['run'], more: Partial<Fault> = {}): Fault => ({ run, hubWell: false, ...more })
+const hub = kindOf({})
 
 /** As text: no program could be asked to build it. */
 const deepText = '['.repeat(LEVELS) + ']'.repeat(LEVELS)
@@ -32,9 +32,8 @@ const isSetting = (path: string) => /\/setting\/[^/?]+/.test(path)
 async function readSettings({ load, world, random }: Scene): Promise<void> {
   for (const id of publishedApps) {
     if (world.hub.apps.has(id)) world.hub.change(id, { name: `${id} ${random.word()}` })
-    const base = { payload: {}, asks: null, write: false, kind: 'good' } as const
-    void load.issue({ ...base, topic: appTopic(id, 'get-settings') })
-    void load.issue({ ...base, topic: appTopic(id, `get-setting/${PUBLISHED_SETTING}`) })
+    void load.issue(read(appTopic(id, 'get-settings')))
+    void load.issue(read(appTopic(id, `get-setting/${PUBLISHED_SETTING}`)))
     await after(random.int(50, 400))
   }
 }
@@ -206,8 +205,7 @@ export const PAYLOAD_FAULTS: Faults = {
           const id = `org.visitor.brief${random.word()}`
           world.install({ id, name: 'soon gone' })
           await after(random.int(100, 400))
-          const base = { payload: {}, asks: null, write: false, kind: 'good' } as const
-          void load.issue({ ...base, topic: appTopic(id, 'get') })
+          void load.issue(read(appTopic(id, 'get')))
           await after(random.int(50, 200))
           world.hub.uninstall(id)
           await after(random.int(50, 300))

@@ -5,14 +5,9 @@ import { until } from '../../support/until.ts'
 import { WRITES } from '../commands.ts'
 import { BASE, HUB, publishedApps } from '../model.ts'
 import type { World } from '../world.ts'
-import type { Fault, Faults } from './fault.ts'
+import { type Fault, type Faults, kindOf } from './fault.ts'
 
-const local = (run: Fault['run'], more: Partial<Fault> = {}): Fault => ({
-  run,
-  hubWell: true,
-  holds: ['bridge'],
-  ...more,
-})
+const local = kindOf({ hubWell: true, holds: ['bridge'] })
 
 const HOUR = 3_600_000
 
@@ -160,16 +155,14 @@ export const PROCESS_FAULTS: Faults = {
     world.startBridge()
   }),
   'orphans planted at a reconnect': local(async ({ world, random }) => {
-    world.brokerProxy.refuse(true)
-    world.brokerProxy.reset()
+    world.cutOff()
     await after(random.int(50, 500))
     await plant(world, ORPHANS, '{}')
     world.brokerProxy.heal()
   }),
   'states forged': local(async ({ world, random }) => {
     const apps = [...world.hub.apps.keys()].filter((id) => /^[\w.]+$/.test(id))
-    world.brokerProxy.refuse(true)
-    world.brokerProxy.reset()
+    world.cutOff()
     await plant(
       world,
       [`${HUB}/state`, `${HUB}/info`, ...apps.slice(0, random.int(1, 5)).map((id) => `${HUB}/app/${id}`)],
@@ -181,8 +174,7 @@ export const PROCESS_FAULTS: Faults = {
     const [app] = publishedApps
     const live = random.chance(0.5)
     if (!live) {
-      world.brokerProxy.refuse(true)
-      world.brokerProxy.reset()
+      world.cutOff()
     }
     await plant(world, [`${HUB}/event`, `${HUB}/app/${app}/event`, `${HUB}/app/ghost/event`], '{"forged":true}')
     await plant(world, ['bridge/presence', 'bridge/probe'], random.pick(['{}', 'x']))

@@ -2,17 +2,11 @@
 import { setTimeout as after } from 'node:timers/promises'
 import { EmulatedHub } from '../../../src/emulator/hub.ts'
 import { population } from '../../../src/emulator/population.ts'
-import { appTopic, WRITES } from '../commands.ts'
+import { appTopic, WRITES, write } from '../commands.ts'
 import type { FileChanges } from '../surroundings.ts'
-import type { Fault, Faults, Scene } from './fault.ts'
+import { type Fault, type Faults, kindOf, type Scene } from './fault.ts'
 
-const reload = (run: Fault['run'], more: Partial<Fault> = {}): Fault => ({
-  run,
-  hubWell: true,
-  staysOnline: true,
-  holds: ['bridge'],
-  ...more,
-})
+const reload = kindOf({ hubWell: true, staysOnline: true, holds: ['bridge'] })
 
 /** For a while it is like that, and then as it was. */
 function changed(changes: (scene: Scene) => FileChanges | string): Fault['run'] {
@@ -33,13 +27,7 @@ function denied(changes: FileChanges, asks: RegExp): Fault['run'] {
     world.hub.behave('slow-headers', { ms: 1200, operation: ['restartApp', 'setAppSetting'] })
     const subject = load.subject()
     if (subject !== undefined) {
-      void load.issue({
-        topic: appTopic(subject.app, 'restart'),
-        payload: {},
-        asks: `restartApp ${subject.app}`,
-        write: true,
-        kind: 'good',
-      })
+      void load.issue(write(appTopic(subject.app, 'restart'), `restartApp ${subject.app}`))
       for (let left = 6; left > 0; left -= 1)
         void load.issue(WRITES.set({ ...subject, word: `${subject.word}x${left}` }))
     }

@@ -4,16 +4,11 @@ import { EmulatedHub } from '../../../src/emulator/hub.ts'
 import { population } from '../../../src/emulator/population.ts'
 import { retainedOn } from '../../support/observer.ts'
 import { until } from '../../support/until.ts'
-import { appTopic, hubTopic } from '../commands.ts'
+import { appTopic, hubTopic, read } from '../commands.ts'
 import { BASE, HUB, level } from '../model.ts'
-import type { Fault, Faults, Scene } from './fault.ts'
+import { type Fault, type Faults, kindOf, type Scene } from './fault.ts'
 
-const stranger = (run: Fault['run'], more: Partial<Fault> = {}): Fault => ({
-  run,
-  hubWell: true,
-  holds: ['bridge', 'broker'],
-  ...more,
-})
+const stranger = kindOf({ hubWell: true, holds: ['bridge', 'broker'] })
 
 /** Within a poll for what belongs to a hub, within 5 s for the bridge's own; and time for a busy machine. */
 const REPAIR_MS = 9000
@@ -118,26 +113,12 @@ export const STRANGERS: Faults = {
     }
   }),
   'answers wanted elsewhere': stranger(async ({ world, random, load }) => {
-    const targets = [
-      ...ABROAD,
-      `${BASE}/${HUB}/state`,
-      `${BASE}/bridge/info`,
-      hubTopic('refresh'),
-      `${BASE}/${HUB}/app/somebody`,
-    ]
-    for (const topic of [...ABROAD, `${BASE}/${HUB}/app/somebody`]) world.watch.foreign.add(topic)
+    const foreign = [...ABROAD, `${BASE}/${HUB}/app/somebody`]
+    const targets = [...foreign, `${BASE}/${HUB}/state`, `${BASE}/bridge/info`, hubTopic('refresh')]
+    for (const topic of foreign) world.watch.foreign.add(topic)
     for (const responseTopic of random.shuffle(targets)) {
-      await load.again(
-        {
-          topic: `${BASE}/bridge/cmd/ping`,
-          asks: null,
-          write: false,
-          kind: 'good',
-          token: `elsewhere-${random.word()}`,
-        },
-        '',
-        { responseTopic },
-      )
+      const draft = { ...read(`${BASE}/bridge/cmd/ping`), token: `elsewhere-${random.word()}` }
+      await load.again(draft, '', { responseTopic })
       await after(random.int(20, 150))
     }
     await after(500)
