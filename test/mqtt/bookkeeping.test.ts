@@ -8,8 +8,8 @@ import { type Entry, type PayloadSource, Retained } from '../../src/mqtt/retaine
 import type { Message, Protocol } from '../../src/mqtt/types.ts'
 import { until } from '../support/until.ts'
 
-/** A broker and a wire with a window, as simple as they can be told. */
-class World {
+/** A broker and a wire with a window, as simple as possible. */
+class Model {
   readonly retained = new Retained({ next: 0 })
   readonly wanted = new Map<string, string | null>()
   readonly broker = new Map<string, string>()
@@ -121,12 +121,12 @@ type Step =
   | readonly ['lose' | 'ghost', number]
   | readonly ['connect', boolean, boolean]
 
-function take(world: World, step: Step): void {
-  if (step[0] === 'hold') world.hold(`t${step[1]}`, step[2], step[3])
-  else if (step[0] === 'lose') world.lose(step[1])
-  else if (step[0] === 'connect') world.connect(step[1], step[2])
-  else if (step[0] === 'ghost') world.haunt(`t${step[1]}`)
-  else world[step[0]]()
+function take(model: Model, step: Step): void {
+  if (step[0] === 'hold') model.hold(`t${step[1]}`, step[2], step[3])
+  else if (step[0] === 'lose') model.lose(step[1])
+  else if (step[0] === 'connect') model.connect(step[1], step[2])
+  else if (step[0] === 'ghost') model.haunt(`t${step[1]}`)
+  else model[step[0]]()
 }
 
 describe('the retained set', () => {
@@ -146,15 +146,15 @@ describe('the retained set', () => {
   test('whatever happens, the broker ends with exactly what is wanted, and is never sent what it has', () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
-        const world = new World()
-        for (const step of steps) take(world, step)
-        world.connect(false, true)
-        world.sweep()
-        world.drain()
-        const expected = [...world.wanted].filter(([, payload]) => payload !== null)
-        expect([...world.broker].sort()).toEqual([...expected, ...world.foreign].sort())
-        expect(world.retained).toMatchObject({ awaiting: 0, waiting: 0, blocked: 0 })
-        expect(unclaimed(world.retained)).toEqual([...world.foreign.keys()])
+        const model = new Model()
+        for (const step of steps) take(model, step)
+        model.connect(false, true)
+        model.sweep()
+        model.drain()
+        const expected = [...model.wanted].filter(([, payload]) => payload !== null)
+        expect([...model.broker].sort()).toEqual([...expected, ...model.foreign].sort())
+        expect(model.retained).toMatchObject({ awaiting: 0, waiting: 0, blocked: 0 })
+        expect(unclaimed(model.retained)).toEqual([...model.foreign.keys()])
       }),
       { numRuns: 2000 },
     )
@@ -163,55 +163,24 @@ describe('the retained set', () => {
   test('a broker that lets nothing be read ends with what is wanted all the same', () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 40 }), fc.boolean(), (steps, forgotten) => {
-        const world = new World()
+        const model = new Model()
         // What others leave after a topic was cleared cannot be known to such a bridge.
-        for (const step of steps) if (step[0] !== 'ghost') take(world, step)
-        world.connect(forgotten, false)
-        world.drain()
-        for (const [topic, payload] of world.wanted) expect(world.broker.get(topic) ?? null).toBe(payload)
+        for (const step of steps) if (step[0] !== 'ghost') take(model, step)
+        model.connect(forgotten, false)
+        model.drain()
+        for (const [topic, payload] of model.wanted) expect(model.broker.get(topic) ?? null).toBe(payload)
       }),
       { numRuns: 2000 },
     )
   })
-
-  test('what is wanted before online stays apart from what comes after', () => {
-    const retained = new Retained({ next: 0 })
-    retained.hold('a', '1')
-    retained.settle(() => true)
-    retained.hold('b', '1')
-    expect(retained.awaiting).toBe(1)
-    const entry = retained.peek()
-    expect(entry?.topic).toBe('a')
-    if (entry === undefined) return
-    retained.take(entry)
-    retained.hold('a', '2')
-    retained.acked(entry)
-    expect(retained.awaiting).toBe(0)
-    expect(retained.waiting).toBe(2)
-  })
-
-  test('what the broker holds is not sent when it is wanted only later', () => {
-    const retained = new Retained({ next: 0 })
-    retained.found('a', 'same')
-    retained.found('b', 'other')
-    retained.settle(() => true)
-    expect(retained.hold('a', 'same')).toBe(false)
-    expect(retained.hold('b', 'new')).toBe(true)
-    expect(unclaimed(retained)).toEqual([])
-  })
-
-  test('keeps one copy of a text that the broker holds already', () => {
-    const retained = new Retained({ next: 0 })
-    const wanted = ['long', 'text'].join(' ')
-    retained.hold('a', wanted)
-    retained.found('a', ['long text'].join())
-    retained.settle(() => true)
-    expect(retained.peek()).toBeUndefined()
-  })
 })
 
 describe('the outbox', () => {
-  const disconnected = { messages: 3, bytes: 100 }
+  const outboxOf = (...payloads: string[]) => {
+    const outbox = new Outbox({ next: 0 }, true, { messages: 3, bytes: 100 }, 1000)
+    for (const payload of payloads) outbox.push('t', payload, undefined, 0)
+    return outbox
+  }
   const drain = (outbox: Outbox) => {
     const payloads: string[] = []
     for (let message = outbox.peek(); message !== undefined; message = outbox.peek()) {
@@ -223,8 +192,7 @@ describe('the outbox', () => {
   }
 
   test('gives up the oldest for want of room, in number and in bytes, while there is no broker', () => {
-    const outbox = new Outbox({ next: 0 }, true, disconnected, 1000)
-    for (const payload of ['1', '2', '3', '4']) outbox.push('t', payload, undefined, 0)
+    const outbox = outboxOf('1', '2', '3', '4')
     expect(outbox.dropped).toBe(1)
     outbox.push('t', 'x'.repeat(97), undefined, 0)
     expect(outbox.dropped).toBe(3)
@@ -234,7 +202,7 @@ describe('the outbox', () => {
   })
 
   test('keeps what it took in while there was a broker, and does not grow without one', () => {
-    const outbox = new Outbox({ next: 0 }, true, disconnected, 1000)
+    const outbox = outboxOf()
     outbox.connected = true
     for (let i = 0; i < 10; i += 1) outbox.push('t', String(i), undefined, 0)
     outbox.connected = false
@@ -244,7 +212,7 @@ describe('the outbox', () => {
   })
 
   test('gives up what is too old when a connection begins', () => {
-    const outbox = new Outbox({ next: 0 }, true, disconnected, 1000)
+    const outbox = outboxOf()
     outbox.push('t', 'old', undefined, 0)
     outbox.push('u', 'old', undefined, 0)
     outbox.push('t', 'new', undefined, 500)
@@ -254,8 +222,7 @@ describe('the outbox', () => {
   })
 
   test('puts back what a lost connection left open, in its old place', () => {
-    const outbox = new Outbox({ next: 0 }, true, disconnected, 1000)
-    for (const payload of ['1', '2', '3']) outbox.push('t', payload, undefined, 0)
+    const outbox = outboxOf('1', '2', '3')
     const first = outbox.peek()
     outbox.take()
     expect(first?.payload).toBe('1')
@@ -264,7 +231,7 @@ describe('the outbox', () => {
   })
 
   test('lets topics take turns, each in order, and displaces those of the one that sends most', () => {
-    const outbox = new Outbox({ next: 0 }, true, disconnected, 1000)
+    const outbox = outboxOf()
     outbox.push('one', 'a', undefined, 0)
     for (const payload of ['1', '2', '3', '4']) outbox.push('many', payload, undefined, 0)
     expect(drain(outbox)).toEqual(['a', '3', '4'])
