@@ -1,7 +1,7 @@
 /** Who did what, and what was refused: in the log whatever its level, to subscribers as events, and never a secret. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { until } from '../support/until.ts'
-import { KEY, World } from '../support/world.ts'
+import { KEY, test, World } from '../support/world.ts'
 
 const lines = ({ bridge }: World) => bridge.lines.map((line) => JSON.parse(line))
 const audits = (world: World) => lines(world).filter(({ msg, level }) => msg === 'command' && level === 'info')
@@ -79,8 +79,7 @@ describe.concurrent('a write that was refused or failed', () => {
 })
 
 describe.concurrent('the API key', () => {
-  test('is in nothing that leaves, whatever the hub makes of it', async () => {
-    await using world = await World.start()
+  test('is in nothing that leaves, whatever the hub makes of it', async ({ world }) => {
     const { app, hub, observer } = world
     hub.behave('answer-status', { status: 400, description: `Bearer ${KEY} is not welcome`, operation: 'restartApp' })
     const refused = await world.ask(`home/app/${app}/cmd/restart`)

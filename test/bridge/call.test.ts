@@ -1,16 +1,15 @@
 /** The generic call: carried out as other commands are, and no way around their rules. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { until } from '../support/until.ts'
 import { KEY, World } from '../support/world.ts'
-import { APP, type Desk, openDesk } from './desk.ts'
+import { APP, type Desk, openDesk, test } from './desk.ts'
 
 const TOPIC = 'home/cmd/call'
 const call = (desk: Desk, payload: object) => desk.ask(TOPIC, JSON.stringify(payload))
 const RESTART = { item: 'apps', method: 'POST', path: `/app/${APP}/restart` }
 
 describe.concurrent('a call', () => {
-  test('answers what the hub answers', async () => {
-    const desk = await openDesk()
+  test('answers what the hub answers', async ({ desk }) => {
     expect(await call(desk, { item: 'apps', path: `/app/${APP}/setting/x`, transaction: 't' })).toMatchObject({
       ok: true,
       command: 'call',
@@ -28,8 +27,7 @@ describe.concurrent('a call', () => {
     expect(desk.emulated.spoken).toEqual(['Hi'])
   })
 
-  test('of what the hub does not have is answered unsupported', async () => {
-    const desk = await openDesk()
+  test('of what the hub does not have is answered unsupported', async ({ desk }) => {
     const answer = await call(desk, { item: 'flow', path: '/flow' })
     expect(answer).toMatchObject({ ok: false, error: { code: 'unsupported' } })
   })
@@ -97,8 +95,7 @@ describe.concurrent('a call reaches no further than other commands', () => {
     expect(desk.writes()).toEqual([])
   })
 
-  test('where the right is gone when its turn comes', async () => {
-    const desk = await openDesk()
+  test('where the right is gone when its turn comes', async ({ desk }) => {
     desk.emulated.behave('slow-headers', { ms: 300, times: 1, operation: 'disableApp' })
     const first = desk.ask(`home/app/${APP}/cmd/disable`)
     await until('the first', () => desk.operations().includes('disableApp'))
@@ -133,8 +130,7 @@ describe.concurrent('a call reaches no further than other commands', () => {
 })
 
 describe.concurrent('a call that changes something', () => {
-  test('is audited with what it names, without query and body, and its failure is an event', async () => {
-    const desk = await openDesk()
+  test('is audited with what it names, without query and body, and its failure is an event', async ({ desk }) => {
     await call(desk, { ...RESTART, query: { q: 'secret' }, body: { b: 'secret' }, transaction: 7 })
     await call(desk, { item: 'flow', method: 'POST', path: '/x', body: 'secret' })
     expect(desk.audit).toMatchObject([
@@ -152,21 +148,18 @@ describe.concurrent('a call that changes something', () => {
     expect(desk.failed).toMatchObject([{ hub: 'home', app: null, command: 'call', code: 'unsupported' }])
   })
 
-  test('is told each time that the hub was asked, however many fail', async () => {
-    const desk = await openDesk()
+  test('is told each time that the hub was asked, however many fail', async ({ desk }) => {
     for (let i = 0; i < 61; i++) await call(desk, { item: 'flow', method: 'POST', path: '/x' })
     expect(desk.audit).toHaveLength(61)
   })
 
-  test('is not sent twice, and is called unknown where the answer is lost', async () => {
-    const desk = await openDesk()
+  test('is not sent twice, and is called unknown where the answer is lost', async ({ desk }) => {
     desk.emulated.behave('execute-then-reset', { operation: 'restartApp' })
     expect(await call(desk, RESTART)).toMatchObject({ error: { code: 'outcome_unknown' } })
     expect(desk.writes()).toEqual(['restartApp'])
   })
 
-  test('waits with the commands of its app, and others do not wait for it', async () => {
-    const desk = await openDesk()
+  test('waits with the commands of its app, and others do not wait for it', async ({ desk }) => {
     desk.emulated.behave('slow-headers', { ms: 400, times: 1, operation: 'restartApp' })
     desk.hand(TOPIC, JSON.stringify(RESTART))
     await until('the first', () => desk.operations().includes('restartApp'))
@@ -177,8 +170,7 @@ describe.concurrent('a call that changes something', () => {
     expect(order).toEqual(['disable another.app', 'call null', `disable ${APP}`])
   })
 
-  test('is told as what it does', async () => {
-    const desk = await openDesk()
+  test('is told as what it does', async ({ desk }) => {
     await call(desk, RESTART)
     await call(desk, { item: 'apps', path: `/app/${APP}` })
     const told = desk.runs.filter(({ phase }) => phase === 'begun')
@@ -188,8 +180,7 @@ describe.concurrent('a call that changes something', () => {
     ])
   })
 
-  test('is answered from memory when it comes again', async () => {
-    const desk = await openDesk()
+  test('is answered from memory when it comes again', async ({ desk }) => {
     const payload = { ...RESTART, transaction: 't' }
     await call(desk, payload)
     expect(await call(desk, payload)).toMatchObject({ ok: true, replayed: true })
@@ -197,8 +188,7 @@ describe.concurrent('a call that changes something', () => {
   })
 })
 
-test.concurrent('a call that only reads is no line of the audit, and its failure no event', async () => {
-  const desk = await openDesk()
+test.concurrent('a call that only reads is no line of the audit, and its failure no event', async ({ desk }) => {
   await call(desk, { item: 'apps', path: '/app', transaction: 't' })
   await call(desk, { item: 'apps', path: '/app', transaction: 't' })
   await call(desk, { item: 'flow' })
@@ -206,16 +196,14 @@ test.concurrent('a call that only reads is no line of the audit, and its failure
   expect(desk.failed).toEqual([])
 })
 
-test.concurrent('a call without an answer is a hub that cannot be reached where it only reads', async () => {
-  const desk = await openDesk()
+test.concurrent('a call without an answer is a hub that cannot be reached where it only reads', async ({ desk }) => {
   desk.emulated.behave('never-answer', { operation: 'getAppLocales' })
   expect(await call(desk, { item: 'apps', path: `/app/${APP}/locale` })).toMatchObject({
     error: { code: 'hub_unreachable' },
   })
 })
 
-test.concurrent('a call is put off where the hub asks for that, a write too', async () => {
-  const desk = await openDesk()
+test.concurrent('a call is put off where the hub asks for that, a write too', async ({ desk }) => {
   desk.emulated.behave('answer-status', { status: 429, times: 1, operation: 'restartApp' })
   desk.hand(TOPIC, JSON.stringify(RESTART))
   await until('the first', () => desk.writes().length === 1)

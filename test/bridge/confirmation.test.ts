@@ -1,9 +1,9 @@
 /** `ok: true` means that the hub confirmed it: what a look after a lost or strange answer may prove, and what not. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { mosquittoPath } from '../support/brokers.ts'
 import type { JumpClock } from '../support/jump-clock.ts'
 import { until } from '../support/until.ts'
-import { World, type WorldOptions } from '../support/world.ts'
+import { World, type WorldOptions, test as worldTest } from '../support/world.ts'
 
 const APP = 'the.app'
 const NEW_APP = 'com.harborlight.irrigation'
@@ -16,13 +16,13 @@ const cmd = (command: string) => `home/app/${APP}/cmd/${command}`
 const asked = ({ hub }: World, operation: string) => hub.requests.filter((one) => one.operation === operation)
 
 /** A hub that is read when asked, and not by a timer that a test does not see. */
-function begin({ hub, env, ...options }: WorldOptions = {}): Promise<World> {
-  return World.start({
-    hub: { apps, ...hub },
-    env: { COMMANDS_ALLOW: '*', HUB_POLL_INTERVAL: '1h', HUB_POLL_INTERVAL_FALLBACK: '1h', ...env },
-    ...options,
-  })
-}
+const optionsWith = ({ hub, env, ...options }: WorldOptions = {}): WorldOptions => ({
+  hub: { apps, ...hub },
+  env: { COMMANDS_ALLOW: '*', HUB_POLL_INTERVAL: '1h', HUB_POLL_INTERVAL_FALLBACK: '1h', ...env },
+  ...options,
+})
+const begin = (options?: WorldOptions) => World.start(optionsWith(options))
+const test = worldTest.extend({ options: optionsWith() })
 
 /** Lets time pass quickly until the answer is there, leaving the bridge a moment for each second of it. */
 async function fastForward<T>(clock: JumpClock, promise: Promise<T>): Promise<T> {
@@ -50,16 +50,14 @@ describe.concurrent('after a write that was not answered', () => {
     expect(await world.ask(cmd(command), payload)).toMatchObject({ ok: true })
   })
 
-  test('an app that was there before an install of it is no proof that it was installed', async () => {
-    await using world = await begin()
+  test('an app that was there before an install of it is no proof that it was installed', async ({ world }) => {
     const { clock } = world
     world.hub.behave('reset-before-executing', { operation: 'installFromAppStore' })
     const answer = await fastForward(clock, world.ask('home/cmd/install', JSON.stringify({ id: 'another.app' })))
     expect(answer.error?.code).toBe('outcome_unknown')
   })
 
-  test('a new app that is there now proves its install', async () => {
-    await using world = await begin()
+  test('a new app that is there now proves its install', async ({ world }) => {
     world.hub.behave('execute-then-reset', { operation: 'installFromAppStore' })
     expect(await world.ask('home/cmd/install', JSON.stringify({ id: NEW_APP }))).toMatchObject({ ok: true })
   })
@@ -110,8 +108,7 @@ describe.concurrent('after a write that was not answered', () => {
     expect(asked(world, look)).not.toEqual([])
   })
 
-  test('an empty answer does not prove that a setting is null', async () => {
-    await using world = await begin()
+  test('an empty answer does not prove that a setting is null', async ({ world }) => {
     world.hub.behave('reset-before-executing', { operation: 'setAppSetting' })
     world.hub.behave('wrong-shape', { operation: 'getAppSetting', value: null })
     expect((await world.ask(cmd('set-setting/x'), 'null')).error?.code).toBe('outcome_unknown')
@@ -119,8 +116,7 @@ describe.concurrent('after a write that was not answered', () => {
 })
 
 describe.concurrent('an answer that contradicts what was asked', () => {
-  test('leaves the outcome unknown: the record that comes back shows the old value', async () => {
-    await using world = await begin()
+  test('leaves the outcome unknown: the record that comes back shows the old value', async ({ world }) => {
     world.hub.behave('pretend', { operation: 'updateApp', value: { id: APP, autoupdate: true } })
     expect((await world.ask(cmd('autoupdate'), 'OFF')).error?.code).toBe('outcome_unknown')
     expect((await world.ask(cmd('update'), '{"autoupdate":false}')).error?.code).toBe('outcome_unknown')
@@ -137,8 +133,7 @@ describe.concurrent('an answer that contradicts what was asked', () => {
     expect((await world.ask(cmd(command), payload)).error?.code).toBe('hub_failed')
   })
 
-  test('leaves the outcome unknown: another value of the setting comes back', async () => {
-    await using world = await begin()
+  test('leaves the outcome unknown: another value of the setting comes back', async ({ world }) => {
     world.hub.behave('pretend', { operation: 'setAppSetting', value: 1 })
     expect((await world.ask(cmd('set-setting/x'), '7')).error?.code).toBe('outcome_unknown')
   })
@@ -162,8 +157,7 @@ describe.concurrent('an answer that contradicts what was asked', () => {
     expect((await world.ask(cmd(command), payload)).error?.code).toBe(code)
   })
 
-  test('is ok where a look finds it done', async () => {
-    await using world = await begin()
+  test('is ok where a look finds it done', async ({ world }) => {
     world.hub.behave('wrong-shape', { operation: ['disableApp', 'setAppSetting'] })
     expect(await world.ask(cmd('disable'))).toMatchObject({ ok: true, data: null })
     expect(await world.ask(cmd('set-setting/x'), '7')).toMatchObject({ ok: true, data: null })
@@ -222,8 +216,7 @@ describe.concurrent('a command of several parts', () => {
     expect(asked(world, 'installFromAppStore')).toEqual([])
   })
 
-  test('goes on where its requester named no time, however long the first part took', async () => {
-    await using world = await begin()
+  test('goes on where its requester named no time, however long the first part took', async ({ world }) => {
     world.hub.behave('slow-headers', { operation: 'updateApp', ms: 300 })
     const answer = world.ask(cmd('update'), '{"autoupdate":false,"channel":"beta"}')
     await until('the first part', () => asked(world, 'updateApp').length === 1)
@@ -253,8 +246,7 @@ describe.concurrent('an install that takes longer than a call may', () => {
     expect(asked(world, 'installFromAppStore')).toHaveLength(1)
   })
 
-  test('is unknown after a minute without another version', async () => {
-    await using world = await begin()
+  test('is unknown after a minute without another version', async ({ world }) => {
     const { clock } = world
     world.hub.behave('execute-then-reset', { operation: 'installFromAppStore' })
     const before = clock.elapsed()
@@ -264,8 +256,7 @@ describe.concurrent('an install that takes longer than a call may', () => {
     expect(asked(world, 'installFromAppStore')).toHaveLength(1)
   })
 
-  test('is ok by the channel that was asked for', async () => {
-    await using world = await begin()
+  test('is ok by the channel that was asked for', async ({ world }) => {
     world.hub.behave('execute-then-reset', { operation: 'installFromAppStore' })
     expect(await world.ask('home/app/another.app/cmd/install', '{"channel":"beta"}')).toMatchObject({ ok: true })
   })
@@ -297,15 +288,13 @@ describe.concurrent('an install that the hub confirms before it is done', () => 
     expect(shown(world).filter((one) => one === 'false 1.0.0')).toHaveLength(1)
   })
 
-  test('shows progress for a minute at most', async () => {
-    await using world = await begin()
+  test('shows progress for a minute at most', async ({ world }) => {
     await confirmed(world)
     world.clock.jump(60_000)
     await until('the end of the progress', () => shown(world).at(-1) === 'false 1.0.0')
   })
 
-  test('shows no progress once it is started again and fails', async () => {
-    await using world = await begin()
+  test('shows no progress once it is started again and fails', async ({ world }) => {
     await confirmed(world)
     world.hub.behaveWell()
     world.hub.behave('answer-status', { status: 400, operation: 'installFromAppStore' })
@@ -313,8 +302,7 @@ describe.concurrent('an install that the hub confirms before it is done', () => 
     await until('the end of the progress', () => shown(world).at(-1) === 'false 1.0.0')
   })
 
-  test('shows no progress after its app was hidden and is shown again', async () => {
-    await using world = await begin()
+  test('shows no progress after its app was hidden and is shown again', async ({ world }) => {
     await confirmed(world)
     world.bridge.reload(`apps: { exclude: [${APP}] }\n`)
     await until('the app to go', () => world.observer.last(`hub2mqtt/home/app/${APP}/update`) === '')
@@ -338,8 +326,7 @@ describe.concurrent('an install', () => {
     expect(asked(older, 'installFromAppStore').map(({ body }) => body)).toEqual([{ id: APP }])
   })
 
-  test('of a version that does not come is a failure, whatever the hub says', async () => {
-    await using world = await begin()
+  test('of a version that does not come is a failure, whatever the hub says', async ({ world }) => {
     const { clock } = world
     const answer = await fastForward(clock, world.ask(cmd('install'), '{"version":"9.9.9"}'))
     expect(answer.error?.code).toBe('hub_failed')
@@ -358,8 +345,7 @@ describe.concurrent('an install', () => {
 })
 
 describe.concurrent('a request that the hub puts off (429)', () => {
-  test('is sent again, a write too, and is carried out once', async () => {
-    await using world = await begin()
+  test('is sent again, a write too, and is carried out once', async ({ world }) => {
     world.hub.behave('answer-status', { status: 429, times: 1, operation: ['restartApp', 'getAppSettings'] })
     expect(await world.ask(cmd('restart'))).toMatchObject({ ok: true })
     expect(asked(world, 'restartApp').map(({ executed }) => executed)).toEqual([false, true])

@@ -9,7 +9,7 @@ import type { LogLevel } from '../../src/contract/log-levels.ts'
 import { createTopics } from '../../src/contract/topics.ts'
 import type { EmulatedHub, EmulatedHubOptions } from '../../src/emulator/hub.ts'
 import type { Message, Protocol, SendOptions } from '../../src/mqtt/types.ts'
-import { emulate, hold, listed } from '../hub/support.ts'
+import * as one from '../hub/support.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { until } from '../support/until.ts'
 
@@ -61,10 +61,13 @@ export interface DeskOptions {
   readonly concurrency?: number
 }
 
-export async function openDesk({ hub: hubOptions, concurrency = 4 }: DeskOptions = {}): Promise<Desk> {
+export async function openDesk(
+  { hub: hubOptions, concurrency = 4 }: DeskOptions = {},
+  { emulate, hold }: Pick<typeof one, 'emulate' | 'hold'> = one,
+): Promise<Desk> {
   const emulated = await emulate({ flavour: 'older', apps: APPS, ...hubOptions })
   const held = hold(emulated.url, { realtime: false, pollInterval: 3_600_000, pollIntervalFallback: 3_600_000 })
-  await listed(held)
+  await one.listed(held)
   emulated.forgetRequests()
   const clock = new FakeClock()
   const world: Desk['world'] = {
@@ -143,3 +146,7 @@ export async function openDesk({ hub: hubOptions, concurrency = 4 }: DeskOptions
   const writes = () => emulated.requests.filter(({ method }) => method !== 'GET').map(({ operation }) => operation)
   return { emulated, dispatcher, clock, world, hand, ask, operations, writes, ...records }
 }
+
+export const test = one.test.extend<{ readonly desk: Desk }>({
+  desk: async ({ emulate, hold }, use) => use(await openDesk({}, { emulate, hold })),
+})

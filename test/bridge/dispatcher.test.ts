@@ -1,14 +1,13 @@
 /** A message becomes one answer: which, where to, and who is told besides. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import type { Message } from '../../src/mqtt/types.ts'
 import { until } from '../support/until.ts'
-import { APP, openDesk } from './desk.ts'
+import { APP, openDesk, test } from './desk.ts'
 
 const app = (command: string) => `home/app/${APP}/cmd/${command}`
 
 describe('an answer', () => {
-  test('says what became of which command', async () => {
-    const desk = await openDesk()
+  test('says what became of which command', async ({ desk }) => {
     await desk.ask(app('get-setting/x'), '{"transaction":"t"}', { receivedAt: desk.clock.elapsed() - 12.4 })
     const head = { command: 'get-setting', hub: 'home', app: APP, duration_ms: 12 }
     expect(desk.sent).toMatchObject([
@@ -21,8 +20,7 @@ describe('an answer', () => {
     expect(desk.ends[1]).toMatchObject({ command: 'hub/install', outcome: 'invalid_payload' })
   })
 
-  test('is marked as one for the broker, and carries what its requester needs', async () => {
-    const desk = await openDesk()
+  test('is marked as one for the broker, and carries what its requester needs', async ({ desk }) => {
     const mark = { correlationData: Buffer.from('c') }
     await desk.ask('bridge/cmd/ping', '', mark)
     expect(desk.sent[0]?.options).toMatchObject({ isAnswer: true, contentType: 'application/json', ...mark })
@@ -31,15 +29,13 @@ describe('an answer', () => {
     expect(desk.sent[1]?.options.userProperties).toEqual({ 'error-code': 'unknown_command' })
   })
 
-  test('goes where its requester wants it, if it may', async () => {
-    const desk = await openDesk()
+  test('goes where its requester wants it, if it may', async ({ desk }) => {
     for (const responseTopic of ['me/answers', 'b/home/state']) await desk.ask('bridge/cmd/ping', '', { responseTopic })
     await desk.ask('bridge/cmd/ping')
     expect(desk.sent.map(({ topic }) => topic)).toEqual(['me/answers', 'b/bridge/result/ping', 'b/bridge/result/ping'])
   })
 
-  test('that is too large is replaced by one that says so', async () => {
-    const desk = await openDesk()
+  test('that is too large is replaced by one that says so', async ({ desk }) => {
     await desk.ask(app('get'), '{"transaction":"t"}', { correlationData: Buffer.from('c') })
     const replacement = desk.sent[0]?.options.ifRefused?.('too_large')
     expect(JSON.parse(replacement?.payload ?? '')).toMatchObject({
@@ -54,15 +50,13 @@ describe('an answer', () => {
     })
   })
 
-  test('that is too large goes without a long mark, which may be what is too large', async () => {
-    const desk = await openDesk()
+  test('that is too large goes without a long mark, which may be what is too large', async ({ desk }) => {
     for (const length of [256, 257]) await desk.ask('bridge/cmd/ping', '', { correlationData: Buffer.alloc(length) })
     const marks = desk.sent.map(({ options }) => options.ifRefused?.('too_large')?.options?.correlationData)
     expect(marks).toEqual([Buffer.alloc(256), undefined])
   })
 
-  test('comes to a command of which only the transaction can be read', async () => {
-    const desk = await openDesk()
+  test('comes to a command of which only the transaction can be read', async ({ desk }) => {
     expect(await desk.ask(app('restart'), '{"transaction":"t","oh":1}')).toMatchObject({
       transaction: 't',
       error: { code: 'invalid_payload' },
@@ -71,8 +65,7 @@ describe('an answer', () => {
     expect(await desk.ask(app('restart'), Buffer.from([0xff]))).toMatchObject({ transaction: null })
   })
 
-  test('comes also to what this program gets wrong, and the log says what', async () => {
-    const desk = await openDesk()
+  test('comes also to what this program gets wrong, and the log says what', async ({ desk }) => {
     expect(await desk.ask('bridge/cmd/log-level', 'trace')).toMatchObject({
       ok: false,
       error: { code: 'hub_failed', message: 'The bridge made a mistake; its log says which.' },
@@ -113,16 +106,14 @@ describe('a message that is refused before the hub is asked', () => {
     expect(await ask(`${'ü'.repeat(257)}`)).toMatchObject({ error: { message: 'A name has at most 256 characters.' } })
   })
 
-  test('names what is wrong with the name of a setting', async () => {
-    const desk = await openDesk()
+  test('names what is wrong with the name of a setting', async ({ desk }) => {
     for (const name of ['a/b', '%', '%61'])
       expect(await desk.ask(app(`set-setting/${name}`), '1'), name).toMatchObject({
         error: { message: 'The topic names no setting.' },
       })
   })
 
-  test('is one that configuration does not allow, with its input or at all', async () => {
-    const desk = await openDesk()
+  test('is one that configuration does not allow, with its input or at all', async ({ desk }) => {
     desk.world.policy = { allow: [], deny: ['autoupdate'], read_only: false }
     for (const [topic, payload] of [
       [app('autoupdate'), 'ON'],
@@ -133,8 +124,7 @@ describe('a message that is refused before the hub is asked', () => {
     expect(desk.writes()).toEqual([])
   })
 
-  test('is retained: that is cleared, and clearing is no command', async () => {
-    const desk = await openDesk()
+  test('is retained: that is cleared, and clearing is no command', async ({ desk }) => {
     expect(await desk.ask(app('restart'), '{"transaction":"t"}', { retain: true })).toMatchObject({
       transaction: 't',
       error: { code: 'retained' },
@@ -147,8 +137,7 @@ describe('a message that is refused before the hub is asked', () => {
     expect(desk.writes()).toEqual([])
   })
 
-  test('is an empty value under MQTT 3.1.1, which looks like a cleared topic', async () => {
-    const desk = await openDesk()
+  test('is an empty value under MQTT 3.1.1, which looks like a cleared topic', async ({ desk }) => {
     desk.world.protocol = '3.1.1'
     expect(await desk.ask(app('set-setting/x'))).toMatchObject({
       error: { code: 'invalid_payload', message: expect.stringContaining('send "" for an empty text') },
@@ -207,8 +196,7 @@ describe('a command whose time is over', () => {
 })
 
 describe('the same command again', () => {
-  test('is answered from memory and says so, also while it is still under way', async () => {
-    const desk = await openDesk()
+  test('is answered from memory and says so, also while it is still under way', async ({ desk }) => {
     desk.emulated.behave('slow-headers', { ms: 100, operation: 'restartApp' })
     for (let i = 0; i < 2; i += 1) desk.hand(app('restart'), '{"transaction":"t"}')
     await until('both', () => desk.sent.length === 2)
@@ -217,8 +205,7 @@ describe('the same command again', () => {
     expect(desk.writes()).toEqual(['restartApp'])
   })
 
-  test('is executed again five minutes after the first, however often it came meanwhile', async () => {
-    const desk = await openDesk()
+  test('is executed again five minutes after the first, however often it came meanwhile', async ({ desk }) => {
     for (const ms of [0, 200_000, 99_999, 1]) {
       await desk.clock.advance(ms)
       await desk.ask(app('restart'), '{"transaction":"t"}')
@@ -227,8 +214,7 @@ describe('the same command again', () => {
     expect(desk.writes()).toEqual(['restartApp', 'restartApp'])
   })
 
-  test('without a mark is a new one, unless the broker repeats it', async () => {
-    const desk = await openDesk()
+  test('without a mark is a new one, unless the broker repeats it', async ({ desk }) => {
     for (const dup of [false, false, true]) await desk.ask(app('restart'), '', { dup })
     expect(desk.sent.map(({ answer }) => answer['replayed'])).toEqual([undefined, undefined, true])
     expect(desk.writes()).toEqual(['restartApp', 'restartApp'])
@@ -280,16 +266,14 @@ describe('the same command again', () => {
     expect(desk.writes()).toEqual(['restartApp', 'restartApp', 'restartApp'])
   })
 
-  test('is executed where the first one asks to try again', async () => {
-    const desk = await openDesk()
+  test('is executed where the first one asks to try again', async ({ desk }) => {
     await desk.ask(app('restart'), '{"transaction":"t"}', { connection: 2 })
     expect(await desk.ask(app('restart'), '{"transaction":"t"}')).toMatchObject({ ok: true })
   })
 })
 
 describe('who is told', () => {
-  test('the audit of each write and of what is no command, the debug log of reads', async () => {
-    const desk = await openDesk()
+  test('the audit of each write and of what is no command, the debug log of reads', async ({ desk }) => {
     for (const [topic, payload] of [
       [app('restart'), '{"transaction":"t"}'],
       [app('restart'), '{"transaction":"t"}'],
@@ -321,8 +305,7 @@ describe('who is told', () => {
     ])
   })
 
-  test('subscribers of each write that was not done, and of nothing else', async () => {
-    const desk = await openDesk()
+  test('subscribers of each write that was not done, and of nothing else', async ({ desk }) => {
     desk.emulated.behave('answer-status', { status: 503, operation: ['restartApp', 'getAppLocales'] })
     for (const [topic, payload] of [
       [app('restart'), '{"transaction":"t"}'],
@@ -341,8 +324,7 @@ describe('who is told', () => {
     ])
   })
 
-  test('not each of a flood of refusals, but each of what the hub was asked', async () => {
-    const desk = await openDesk()
+  test('not each of a flood of refusals, but each of what the hub was asked', async ({ desk }) => {
     for (let i = 0; i < 70; i += 1) await desk.ask(app('restart'), '[]')
     expect(desk.failed).toHaveLength(60)
     desk.emulated.behave('answer-status', { status: 503, operation: 'restartApp' })

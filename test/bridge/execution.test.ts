@@ -1,17 +1,16 @@
 /** When the hub is asked, and whether it still may be then. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { retryRateLimited } from '../../src/hub/client.ts'
 import { HubError } from '../../src/hub/errors.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { until } from '../support/until.ts'
-import { APP, type Desk, openDesk } from './desk.ts'
+import { APP, type Desk, openDesk, test } from './desk.ts'
 
 const app = (command: string, id = APP) => `home/app/${id}/cmd/${command}`
 const codes = ({ sent }: Desk) => sent.map(({ answer }) => answer['error']).map((error) => Object(error).code)
 
 describe('a command', () => {
-  test('is told when it begins and when it ends, and of which hub and app it is', async () => {
-    const desk = await openDesk()
+  test('is told when it begins and when it ends, and of which hub and app it is', async ({ desk }) => {
     await desk.ask(app('restart'))
     await desk.ask('home/cmd/speak', 'Hello')
     const runs = desk.runs.map(({ hub, app: id, command, phase }) => `${phase} ${hub} ${id} ${command.name}`)
@@ -38,8 +37,7 @@ describe('a command', () => {
     expect([desk.writes(), newer.writes()]).toEqual([[], []])
   })
 
-  test('is refused at once while the hub is offline', async () => {
-    const desk = await openDesk()
+  test('is refused at once while the hub is offline', async ({ desk }) => {
     await desk.emulated.close()
     await until('it is noticed', async () => {
       const { error } = await desk.ask(app('get-locales'))
@@ -50,8 +48,7 @@ describe('a command', () => {
     })
   })
 
-  test('waits for the one before it for the same app, and for no other', async () => {
-    const desk = await openDesk()
+  test('waits for the one before it for the same app, and for no other', async ({ desk }) => {
     desk.emulated.behave('slow-headers', { ms: 100, operation: 'disableApp' })
     desk.hand(app('disable'))
     desk.hand(app('restart'))
@@ -62,8 +59,7 @@ describe('a command', () => {
     expect(desk.writes().at(-1)).toBe('restartApp')
   })
 
-  test('that is not allowed is refused at once, whatever is before it', async () => {
-    const desk = await openDesk()
+  test('that is not allowed is refused at once, whatever is before it', async ({ desk }) => {
     desk.world.policy = { ...desk.world.policy, deny: ['autoupdate'] }
     desk.emulated.behave('slow-headers', { ms: 300, operation: 'disableApp' })
     desk.hand(app('disable'))
@@ -121,8 +117,7 @@ describe('when its turn comes', () => {
     }
   })
 
-  test('nor is a read', async () => {
-    const desk = await openDesk()
+  test('nor is a read', async ({ desk }) => {
     desk.emulated.behave('slow-headers', { ms: 100, operation: 'getApp', times: 1 })
     desk.hand(app('get'), '{"raw":true}')
     await until('the first read', () => desk.operations().includes('getApp'))
@@ -132,8 +127,7 @@ describe('when its turn comes', () => {
     expect(desk.operations()).toEqual(['getApp'])
   })
 
-  test('a read that waits for the hub to show who it is does not leave without its right', async () => {
-    const desk = await openDesk()
+  test('a read that waits for the hub to show who it is does not leave without its right', async ({ desk }) => {
     // After such an answer the hub is asked who it is before anything else.
     desk.emulated.behave('not-json', { operation: 'getAppLocales', times: 1 })
     await desk.ask(app('get-locales'))
@@ -147,8 +141,7 @@ describe('when its turn comes', () => {
     expect(desk.operations()).toEqual(['ping'])
   })
 
-  test('what is read after its time to begin is read all the same', async () => {
-    const desk = await openDesk()
+  test('what is read after its time to begin is read all the same', async ({ desk }) => {
     desk.emulated.behave('slow-headers', { ms: 100, operation: 'getApp', times: 1 })
     desk.hand(app('get'), '{"raw":true}')
     await until('the first read', () => desk.operations().includes('getApp'))
@@ -157,8 +150,7 @@ describe('when its turn comes', () => {
     expect(desk.sent[0]?.answer).toMatchObject({ ok: true, data: { raw: { id: APP } } })
   })
 
-  test('the second write of a command is sent although the time to begin is over', async () => {
-    const desk = await openDesk()
+  test('the second write of a command is sent although the time to begin is over', async ({ desk }) => {
     desk.emulated.behave('slow-headers', { ms: 100, operation: 'updateApp' })
     desk.hand(app('update'), '{"autoupdate":false,"channel":"beta"}')
     await until('the first write', () => desk.operations().includes('updateApp'))
@@ -243,8 +235,7 @@ describe('a request that the hub puts off', () => {
     expect(clock.waits).toEqual([])
   })
 
-  test('is sent again by a command, a write too, as long as the bridge runs', async () => {
-    const desk = await openDesk()
+  test('is sent again by a command, a write too, as long as the bridge runs', async ({ desk }) => {
     desk.emulated.behave('answer-status', { status: 429, times: 1, operation: 'restartApp' })
     desk.hand(app('restart'))
     await until('the first', () => desk.clock.pending === 1)

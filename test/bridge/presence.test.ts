@@ -1,11 +1,11 @@
-import { afterEach, describe, expect, test } from 'vitest'
+import { afterEach, describe, expect } from 'vitest'
 import { EmulatedHub } from '../../src/emulator/hub.ts'
 import { type RunningBridge, startBridge } from '../support/bridge.ts'
 import { BROKERS, Mosquitto, mosquittoPath } from '../support/brokers.ts'
 import { Observer, retainedOn } from '../support/observer.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
-import { ALL_SCOPES, KEY, World } from '../support/world.ts'
+import { ALL_SCOPES, KEY, test, World } from '../support/world.ts'
 
 const GHOST = 'homeassistant/device/hub2mqtt--5f0c8a1b2d3e4f5061728394--ghost/config'
 const PRESENCE = 'hub2mqtt/bridge/presence'
@@ -53,8 +53,9 @@ async function settled(bridge: RunningBridge): Promise<void> {
 }
 
 describe.each(BROKERS)('on %s, a second bridge on the same base topic', (broker) => {
-  test('changes nothing that is retained, and executes and answers nothing', async () => {
-    await using world = await World.start({ broker })
+  test.override({ options: { broker } })
+
+  test('changes nothing that is retained, and executes and answers nothing', async ({ world }) => {
     const { observer } = world
     const port = world.broker.port
     const before = await retainedOn(port)
@@ -74,8 +75,7 @@ describe.each(BROKERS)('on %s, a second bridge on the same base topic', (broker)
     expect(restarts()).toBe(0)
   })
 
-  test('is told of by both in their health on MQTT, and once in each log', async () => {
-    await using world = await World.start({ broker })
+  test('is told of by both in their health on MQTT, and once in each log', async ({ world }) => {
     const second = await secondBridge(world)
     await settled(second.bridge)
     const told = (text: string) => problems(world.observer).includes(text)
@@ -91,8 +91,7 @@ describe.each(BROKERS)('on %s, a second bridge on the same base topic', (broker)
     expect(world.observer.texts(STATE).at(-1)).toBe('online')
   })
 
-  test('takes over when the first one ends', async () => {
-    await using world = await World.start({ broker })
+  test('takes over when the first one ends', async ({ world }) => {
     const second = await secondBridge(world)
     await settled(second.bridge)
     await world.bridge.stop()
@@ -103,8 +102,7 @@ describe.each(BROKERS)('on %s, a second bridge on the same base topic', (broker)
   })
 })
 
-test('a bridge takes over from one that was cut off, and steps back when that returns', async () => {
-  await using world = await World.start()
+test('a bridge takes over from one that was cut off, and steps back when that returns', async ({ world }) => {
   await using proxy = await TcpProxy.to(world.broker.port)
   const { observer } = world
   await world.restart({ MQTT_URL: `mqtt://127.0.0.1:${proxy.port}` })
@@ -123,8 +121,7 @@ test('a bridge takes over from one that was cut off, and steps back when that re
   expect((await world.ask(`attic/app/${world.app}/cmd/restart`)).error?.code).toBe('unknown_hub')
 }, 60_000)
 
-test('a command that comes in after the goodbye of a bridge is left to the one that takes over', async () => {
-  await using world = await World.start()
+test('a command that comes in after the goodbye of a bridge is left to the one that takes over', async ({ world }) => {
   await using proxy = await TcpProxy.to(world.broker.port)
   const { observer, hub, app } = world
   await world.restart({ MQTT_URL: `mqtt://127.0.0.1:${proxy.port}` })
@@ -213,8 +210,7 @@ test.skipIf(mosquittoPath === undefined)(
   60_000,
 )
 
-test('what another bridge that knows no other leaves behind is put right', async () => {
-  await using world = await World.start()
+test('what another bridge that knows no other leaves behind is put right', async ({ world }) => {
   const { observer, bridge } = world
   const before = observer.texts(`hub2mqtt/home/app/${world.app}`).length
   const hello = JSON.stringify({ instance: 'of an earlier version', started_at: '2999-01-01T00:00:00.000Z' })
@@ -233,8 +229,7 @@ test('what another bridge that knows no other leaves behind is put right', async
   expect(observer.texts(`hub2mqtt/home/app/${world.app}`)).toHaveLength(before)
 })
 
-test('a retained or malformed greeting impresses nobody', async () => {
-  await using world = await World.start()
+test('a retained or malformed greeting impresses nobody', async ({ world }) => {
   await world.observer.publish(PRESENCE, '{"instance":"x","started_at":"2000-01-01T00:00:00.000Z"}', { retain: true })
   for (const nonsense of ['', '{', '[]', '{"instance":1}', '{"instance":"x","started_at":"y"}', 'x'.repeat(5000)])
     await world.observer.publish(PRESENCE, nonsense)

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { Prefixes } from '../../src/bridge/former.ts'
 import { Upkeep } from '../../src/bridge/upkeep.ts'
 import { createTopics } from '../../src/contract/topics.ts'
@@ -6,7 +6,7 @@ import { BROKERS } from '../support/brokers.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { silentLog } from '../support/silent-log.ts'
 import { until } from '../support/until.ts'
-import { World } from '../support/world.ts'
+import { test, World } from '../support/world.ts'
 
 const APP = 'home/app/com.athom.hue'
 const SETTING = `${APP}/setting/mode`
@@ -18,6 +18,8 @@ function published({ observer }: World, topic: string): Promise<string> {
 }
 
 describe.concurrent.each(BROKERS)('on %s, what somebody else', (broker) => {
+  test.override({ options: { broker } })
+
   const topics = [
     'bridge/state',
     'bridge/info',
@@ -54,8 +56,7 @@ describe.concurrent.each(BROKERS)('on %s, what somebody else', (broker) => {
     for (const topic of made) await until(`no ${topic}`, () => observer.last(`hub2mqtt/${topic}`) === '', 5_000)
   })
 
-  test('forges is right again with the answer to a refresh', async () => {
-    await using world = await World.start({ broker })
+  test('forges is right again with the answer to a refresh', async ({ world }) => {
     const { observer } = world
     const right = await published(world, APP)
     await observer.publish(`hub2mqtt/${APP}`, '{"id":"forged"}', { retain: true })

@@ -1,10 +1,10 @@
 import { connectAsync } from 'mqtt'
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { APP_KEYS } from '../../src/hub/app.ts'
 import { BROKERS, Mosquitto, mosquittoPath } from '../support/brokers.ts'
 import { retainedOn } from '../support/observer.ts'
 import { until } from '../support/until.ts'
-import { ALL_SCOPES, KEY, World } from '../support/world.ts'
+import { ALL_SCOPES, KEY, test, World } from '../support/world.ts'
 
 /** Whether the broker holds exactly the apps that the hub has, each in its state. */
 async function agrees({ hub, broker }: World): Promise<boolean> {
@@ -20,8 +20,9 @@ async function untilAgreed(world: World): Promise<void> {
 }
 
 describe.concurrent.each(BROKERS)('on %s, a subscriber', (broker) => {
-  test('finds everything that the contract promises, retained', async () => {
-    await using world = await World.start({ broker })
+  test.override({ options: { broker } })
+
+  test('finds everything that the contract promises, retained', async ({ world }) => {
     const held = await retainedOn(world.broker.port)
     expect(held.get('hub2mqtt/bridge/state')).toBe('online')
     expect(JSON.parse(held.get('hub2mqtt/bridge/info') ?? '')).toMatchObject({
@@ -49,8 +50,7 @@ describe.concurrent.each(BROKERS)('on %s, a subscriber', (broker) => {
     expect(world.observer.seen.filter(({ topic }) => topic.endsWith('/event'))).toEqual([])
   })
 
-  test('sees a crash as state and as events, and the removal of an app as nothing left', async () => {
-    await using world = await World.start({ broker })
+  test('sees a crash as state and as events, and the removal of an app as nothing left', async ({ world }) => {
     const app = world.app
     world.hub.crash(app, 'Error: boom')
     await until('the event', () => world.events(app).find((event) => event['event_type'] === 'crashed'))
@@ -67,8 +67,7 @@ describe.concurrent.each(BROKERS)('on %s, a subscriber', (broker) => {
     await untilAgreed(world)
   })
 
-  test('is never sent an equal state twice', async () => {
-    await using world = await World.start({ broker })
+  test('is never sent an equal state twice', async ({ world }) => {
     const reads = () => world.hub.requests.filter(({ operation }) => operation === 'getApps').length
     const before = reads()
     await until('two more reads', () => reads() >= before + 2)
@@ -100,8 +99,7 @@ describe.concurrent.each(BROKERS)('on %s, a subscriber', (broker) => {
     expect(observer.last('hub2mqtt/bridge/state')).toBe('online')
   })
 
-  test('finds no trace of what went away while the bridge was not there', async () => {
-    await using world = await World.start({ broker })
+  test('finds no trace of what went away while the bridge was not there', async ({ world }) => {
     const app = world.app
     await world.bridge.stop()
     world.hub.uninstall(app)
@@ -110,8 +108,7 @@ describe.concurrent.each(BROKERS)('on %s, a subscriber', (broker) => {
     await untilAgreed(world)
   })
 
-  test('finds no trace of a hub that has another name since the last run', async () => {
-    await using world = await World.start({ broker })
+  test('finds no trace of a hub that has another name since the last run', async ({ world }) => {
     await world.restart({ HUB_NAME: 'house' })
     await until('the other name', () => world.observer.last('hub2mqtt/house/state') === 'online')
     const held = await retainedOn(world.broker.port)
@@ -119,8 +116,7 @@ describe.concurrent.each(BROKERS)('on %s, a subscriber', (broker) => {
     expect(held.has(`hub2mqtt/house/app/${world.app}`)).toBe(true)
   })
 
-  test('finds what other programs keep under the same first level as they left it', async () => {
-    await using world = await World.start({ broker })
+  test('finds what other programs keep under the same first level as they left it', async ({ world }) => {
     const foreign = ['kitchen/state', 'kitchen/info', 'kitchen/app/x', 'kitchen/app/x/setting/y', 'state', 'kitchen']
     const say = (text: string) =>
       Promise.all(foreign.map((name) => world.observer.publish(`hub2mqtt/${name}`, text, { retain: true })))
@@ -133,8 +129,7 @@ describe.concurrent.each(BROKERS)('on %s, a subscriber', (broker) => {
     for (const name of foreign) expect(world.observer.texts(`hub2mqtt/${name}`), name).toEqual(['before', 'after'])
   })
 
-  test('keeps the last known apps of a hub that is down, and is told why it is down', async () => {
-    await using world = await World.start({ broker })
+  test('keeps the last known apps of a hub that is down, and is told why it is down', async ({ world }) => {
     await world.hub.reboot({ downMs: 3000 })
     await until('offline', () => world.observer.texts('hub2mqtt/home/state').includes('offline'))
     const infos = world.observer.texts('hub2mqtt/home/info').map((text) => JSON.parse(text).reason)
@@ -221,8 +216,7 @@ describe.concurrent('an app that configuration leaves out', () => {
     ).toEqual([])
   })
 
-  test('leaves nothing behind if it was there before', async () => {
-    await using world = await World.start()
+  test('leaves nothing behind if it was there before', async ({ world }) => {
     expect(world.state('com.athom.hue')).toBeDefined()
     await world.restart({ APPS_INCLUDE: '*,x', APPS_EXCLUDE: 'com.athom.h?e' })
     await until('the sweep', () => world.observer.last('hub2mqtt/home/app/com.athom.hue') === '')

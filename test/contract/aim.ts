@@ -6,7 +6,7 @@ import { CommandError, fromHubError } from '../../src/contract/errors.ts'
 import type { EmulatedHub, EmulatedHubOptions } from '../../src/emulator/hub.ts'
 import { HubError } from '../../src/hub/errors.ts'
 import type { Hub } from '../../src/hub/hub.ts'
-import { emulate, hold, listed } from '../hub/support.ts'
+import * as one from '../hub/support.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 
 export const APP = 'the.app'
@@ -26,13 +26,20 @@ export interface Aim {
   readonly end: () => void
 }
 
-export async function aim(options: EmulatedHubOptions = {}): Promise<Aim> {
+export async function aim(
+  options: EmulatedHubOptions = {},
+  { emulate, hold }: Pick<typeof one, 'emulate' | 'hold'> = one,
+): Promise<Aim> {
   const emulated = await emulate({ flavour: 'older', apps: APPS, ...options })
   const held = hold(emulated.url, { realtime: false, pollInterval: 3_600_000, pollIntervalFallback: 3_600_000 })
-  await listed(held)
+  await one.listed(held)
   emulated.forgetRequests()
   return { emulated, ...aimAt(held.hub) }
 }
+
+export const test = one.test.extend<{ readonly aimed: Aim }>({
+  aimed: async ({ emulate, hold }, use) => use(await aim({}, { emulate, hold })),
+})
 
 /** What a command is carried out on, whichever hub it is. */
 export function aimAt(hub: Hub): Omit<Aim, 'emulated'> {

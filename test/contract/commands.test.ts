@@ -1,11 +1,11 @@
 /** Every row of the table of commands, against what a hub is asked for by it. */
 import { readFileSync } from 'node:fs'
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import type { Command } from '../../src/contract/command.ts'
 import { COMMANDS, effectiveCommand, findCommand } from '../../src/contract/commands.ts'
 import { LOG_LEVELS, type LogLevel } from '../../src/contract/log-levels.ts'
 import { OPERATIONS } from '../../src/hub/operations.ts'
-import { APP, aim, carryOut, failure, NEW_APP, named, operations } from './aim.ts'
+import { APP, aim, carryOut, failure, NEW_APP, named, operations, test } from './aim.ts'
 
 interface Case {
   readonly payload?: string
@@ -157,8 +157,7 @@ describe('a command', () => {
 })
 
 describe('what a command does besides', () => {
-  test('a switch turns off too', async () => {
-    const aimed = await aim()
+  test('a switch turns off too', async ({ aimed }) => {
     for (const [payload, enabled] of [
       ['OFF', false],
       ['true', true],
@@ -182,8 +181,7 @@ describe('what a command does besides', () => {
     })
   })
 
-  test('get-apps keeps the apps that equal its filter', async () => {
-    const aimed = await aim()
+  test('get-apps keeps the apps that equal its filter', async ({ aimed }) => {
     aimed.emulated.disable('third.app')
     const keys = async (payload: string) => Object.keys((await carryOut(aimed, 'hub get-apps', payload)) ?? {})
     expect(await keys('{"filter":{"enabled":true}}')).toEqual([APP, 'another.app'])
@@ -204,8 +202,7 @@ describe('what a command does besides', () => {
     }
   })
 
-  test('update changes automatic updates first, and says so when the channel fails', async () => {
-    const aimed = await aim()
+  test('update changes automatic updates first, and says so when the channel fails', async ({ aimed }) => {
     const both = '{"autoupdate":false,"channel":"beta"}'
     await carryOut(aimed, 'app update', both)
     expect(operations(aimed)).toEqual(['updateApp', 'installFromAppStore'])

@@ -1,6 +1,6 @@
 /** Installs, which take long: what proves that one was done, and how long that is waited for. */
-import { describe, expect, test } from 'vitest'
-import { type Aim, APP, aim, carryOut, failure, NEW_APP } from './aim.ts'
+import { describe, expect } from 'vitest'
+import { type Aim, APP, aim, carryOut, failure, NEW_APP, test } from './aim.ts'
 
 const installs = ({ emulated }: Aim) =>
   emulated.requests.filter(({ operation }) => operation === 'installFromAppStore').map(({ body }) => body)
@@ -9,8 +9,7 @@ const pauses = ({ clock }: Aim) => clock.waits
 const MINUTE = [0, 1000, 2000, 4000, 8000, 15_000, 15_000, 15_000]
 
 describe('an install that the hub answered', () => {
-  test('is ok at once where nothing was asked of it', async () => {
-    const aimed = await aim()
+  test('is ok at once where nothing was asked of it', async ({ aimed }) => {
     expect(await carryOut(aimed, 'app install')).toBeNull()
     expect(await carryOut(aimed, 'hub install', JSON.stringify({ id: NEW_APP }))).toBeNull()
     expect(installs(aimed)).toEqual([{ id: APP }, { id: NEW_APP }])
@@ -40,8 +39,7 @@ describe('an install that the hub answered', () => {
     expect(pauses(aimed)).toEqual(MINUTE)
   })
 
-  test('is not looked at any more when the bridge ends', async () => {
-    const aimed = await aim()
+  test('is not looked at any more when the bridge ends', async ({ aimed }) => {
     aimed.end()
     expect(await failure(carryOut(aimed, 'app install', '{"version":"1.1.0"}'))).toMatchObject({ code: 'hub_failed' })
   })
@@ -72,8 +70,7 @@ describe('an install without an answer', () => {
     expect(pauses(aimed)).toEqual([0])
   })
 
-  test('is unknown, and nothing is said of a look, when none was answered', async () => {
-    const aimed = await aim()
+  test('is unknown, and nothing is said of a look, when none was answered', async ({ aimed }) => {
     aimed.emulated.behave('execute-then-reset', { operation: 'installFromAppStore' })
     aimed.emulated.behave('reset-before-executing', { operation: 'getApps' })
     const failed = await failure(carryOut(aimed, 'app install'))
@@ -81,8 +78,7 @@ describe('an install without an answer', () => {
     expect(failed).not.toMatchObject({ message: expect.stringContaining('look') })
   })
 
-  test('is unknown after a minute in which nothing is new', async () => {
-    const aimed = await aim()
+  test('is unknown after a minute in which nothing is new', async ({ aimed }) => {
     aimed.emulated.behave('reset-before-executing', { operation: 'installFromAppStore' })
     expect(await failure(carryOut(aimed, 'app install'))).toMatchObject({
       code: 'outcome_unknown',
@@ -92,8 +88,7 @@ describe('an install without an answer', () => {
     expect(installs(aimed)).toHaveLength(1)
   })
 
-  test('is not proved by news that were not asked for', async () => {
-    const aimed = await aim()
+  test('is not proved by news that were not asked for', async ({ aimed }) => {
     aimed.emulated.behave('execute-then-reset', { operation: 'installFromAppStore' })
     const running = carryOut(aimed, 'app install', '{"channel":"beta","version":"9.9.9"}')
     expect(await failure(running)).toMatchObject({ code: 'outcome_unknown' })
@@ -106,8 +101,7 @@ describe('an install without an answer', () => {
     expect(await failure(carryOut(aimed, 'app install'))).toMatchObject({ code: 'outcome_unknown' })
   })
 
-  test('is not waited for where no list tells what was there before: no look could prove it', async () => {
-    const aimed = await aim()
+  test('is not waited for where no list tells what was there before: no look could prove it', async ({ aimed }) => {
     aimed.emulated.behave('answer-status', { operation: 'getApps', status: 503, times: 1 })
     aimed.emulated.behave('execute-then-reset', { operation: 'installFromAppStore' })
     expect(await failure(carryOut(aimed, 'app install'))).toMatchObject({ code: 'outcome_unknown' })
@@ -124,8 +118,7 @@ describe('an install without an answer', () => {
     expect([pauses(done), pauses(not)]).toEqual([[0], [0]])
   })
 
-  test('is a failure as the hub says it where it refuses', async () => {
-    const aimed = await aim()
+  test('is a failure as the hub says it where it refuses', async ({ aimed }) => {
     aimed.emulated.behave('answer-status', { operation: 'installFromAppStore', status: 503 })
     expect(await failure(carryOut(aimed, 'app install'))).toMatchObject({ code: 'failed' })
     expect(pauses(aimed)).toEqual([])
@@ -133,8 +126,7 @@ describe('an install without an answer', () => {
 })
 
 describe('the update of an app', () => {
-  test('never brings in an app that the hub does not have', async () => {
-    const aimed = await aim()
+  test('never brings in an app that the hub does not have', async ({ aimed }) => {
     const others = { 'another.app': { id: 'another.app' }, 'third.app': { id: 'third.app' } }
     aimed.emulated.behave('wrong-shape', { operation: 'getApps', value: others })
     expect(await failure(carryOut(aimed, 'app install'))).toMatchObject({ code: 'unknown_app' })
@@ -144,8 +136,7 @@ describe('the update of an app', () => {
     expect(installs(aimed)).toEqual([])
   })
 
-  test('is asked for where the list cannot be read and the app was there before', async () => {
-    const aimed = await aim()
+  test('is asked for where the list cannot be read and the app was there before', async ({ aimed }) => {
     aimed.emulated.behave('answer-status', { operation: 'getApps', status: 503 })
     expect(await carryOut(aimed, 'app install')).toBeNull()
     expect(installs(aimed)).toEqual([{ id: APP }])
@@ -153,8 +144,7 @@ describe('the update of an app', () => {
 })
 
 describe('another channel', () => {
-  test('is an install from it, and none where the app has it already', async () => {
-    const aimed = await aim()
+  test('is an install from it, and none where the app has it already', async ({ aimed }) => {
     await carryOut(aimed, 'app update', '{"channel":"stable"}')
     expect(installs(aimed)).toEqual([])
     await carryOut(aimed, 'app update', '{"channel":"beta"}')
@@ -162,8 +152,7 @@ describe('another channel', () => {
     expect(aimed.emulated.apps.get(APP)?.channel).toBe('beta')
   })
 
-  test('is tried where the present one is not known', async () => {
-    const aimed = await aim()
+  test('is tried where the present one is not known', async ({ aimed }) => {
     aimed.emulated.behave('answer-status', { operation: 'getApps', status: 503, times: 1 })
     await carryOut(aimed, 'app update', '{"channel":"stable"}')
     expect(installs(aimed)).toEqual([{ id: APP, channel: 'stable' }])

@@ -1,9 +1,9 @@
 /** What becomes of a write whose answer got lost or is none: the same rules for all of them, by looks at a real hub. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { isUndecided, tried, undecided } from '../../src/contract/writes.ts'
 import type { OperationName } from '../../src/emulator/core/table.ts'
 import { HubError } from '../../src/hub/errors.ts'
-import { APP, aim, carryOut, failure, operations } from './aim.ts'
+import { APP, aim, carryOut, failure, operations, test } from './aim.ts'
 
 /** Command, payload, its operation, the look at what it did. */
 const WRITES: readonly (readonly [string, string, OperationName, OperationName])[] = [
@@ -138,8 +138,7 @@ describe('a look', () => {
     }
   })
 
-  test('does not prove that an app is gone while it is still to be had', async () => {
-    const aimed = await aim()
+  test('does not prove that an app is gone while it is still to be had', async ({ aimed }) => {
     const others = { 'another.app': { id: 'another.app' }, 'third.app': { id: 'third.app' } }
     aimed.emulated.behave('reset-before-executing', { operation: 'uninstallApp' })
     aimed.emulated.behave('wrong-shape', { operation: 'getApps', value: others })
@@ -160,8 +159,7 @@ describe('a look', () => {
     })
   })
 
-  test('that is answered with an error proves nothing of a setting', async () => {
-    const aimed = await aim()
+  test('that is answered with an error proves nothing of a setting', async ({ aimed }) => {
     aimed.emulated.behave('execute-then-reset', { operation: 'unsetAppSetting' })
     aimed.emulated.behave('wrong-shape', { operation: 'getAppSettings', value: { error: 'starting up' } })
     expect(await failure(carryOut(aimed, 'app unset-setting/x'))).toMatchObject({ code: 'outcome_unknown' })
@@ -187,8 +185,7 @@ describe('a look', () => {
     expect(await failure(running)).toMatchObject({ code: 'outcome_unknown' })
   })
 
-  test('proves that a setting is gone also where a hub answers null for what it has not', async () => {
-    const aimed = await aim()
+  test('proves that a setting is gone also where a hub answers null for what it has not', async ({ aimed }) => {
     aimed.emulated.behave('execute-then-reset', { operation: 'unsetAppSetting' })
     aimed.emulated.behave('pretend', { operation: 'getAppSetting', value: null })
     expect(await carryOut(aimed, 'app unset-setting/x')).toBeNull()

@@ -1,5 +1,5 @@
 /** Home Assistant's side of the bridge as users run it: what the broker holds, and what is told to whom. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { encodeId } from '../../src/contract/discovery.ts'
 import { EmulatedHub } from '../../src/emulator/hub.ts'
 import { ENTITIES } from '../../src/home-assistant/entities.ts'
@@ -7,7 +7,7 @@ import type { DeviceKind } from '../../src/home-assistant/entity.ts'
 import { TRIGGERS } from '../../src/home-assistant/triggers.ts'
 import { BROKERS } from '../support/brokers.ts'
 import { retainedOn } from '../support/observer.ts'
-import { ALL_SCOPES, KEY, World } from '../support/world.ts'
+import { ALL_SCOPES, KEY, test, World } from '../support/world.ts'
 import { faultsOf, faultsOfUpdate } from './validate.ts'
 
 const HUB = '5f0c8a1b2d3e4f5061728394'
@@ -43,6 +43,8 @@ const told = (world: World, since: number) =>
 const componentsOf = (payload: string | undefined) => Object.keys(JSON.parse(payload ?? '{}').components ?? {})
 
 describe.each(BROKERS)('on %s', (broker) => {
+  test.override({ options: { broker } })
+
   test.each(['older', 'newer'] as const)(
     'every device of a hub that is %s is one that Home Assistant takes',
     async (flavour) => {
@@ -58,8 +60,7 @@ describe.each(BROKERS)('on %s', (broker) => {
     },
   )
 
-  test('nothing is told again when the bridge starts and nothing has changed', async () => {
-    await using world = await World.start({ broker })
+  test('nothing is told again when the bridge starts and nothing has changed', async ({ world }) => {
     await settled(world)
     const seen = world.observer.seen.length
     await world.restart()
@@ -81,8 +82,7 @@ describe.each(BROKERS)('on %s', (broker) => {
     expect([...left.keys()].filter((topic) => /hue|net_/.test(topic))).toEqual([])
   })
 
-  test('another form and back leaves nothing behind', async () => {
-    await using world = await World.start({ broker })
+  test('another form and back leaves nothing behind', async ({ world }) => {
     await settled(world)
     await world.restart({ DISCOVERY_FORMAT: 'component' })
     const entities = await settled(world, components(world))
@@ -160,8 +160,7 @@ describe('a hub that shows no identity', () => {
     expect(all.filter(({ text }) => text === '')).toHaveLength(ALL)
   })
 
-  test('has no devices by its name while it has not answered', async () => {
-    await using world = await World.start()
+  test('has no devices by its name while it has not answered', async ({ world }) => {
     const before = await settled(world)
     const seen = world.observer.seen.length
     await world.bridge.stop()
@@ -172,8 +171,7 @@ describe('a hub that shows no identity', () => {
   })
 })
 
-test('a hub that cannot be read loses nothing', async () => {
-  await using world = await World.start()
+test('a hub that cannot be read loses nothing', async ({ world }) => {
   const before = await settled(world)
   await world.bridge.stop()
   world.hub.behave('answer-status', { status: 500, operation: 'getApps' })
@@ -191,8 +189,7 @@ test('a hub that cannot be read loses nothing', async () => {
   expect(await settled(world)).toEqual(before)
 })
 
-test('a hub or a base topic by another name keeps its devices', async () => {
-  await using world = await World.start()
+test('a hub or a base topic by another name keeps its devices', async ({ world }) => {
   const before = await settled(world)
   await world.restart({ HUB_NAME: 'attic', MQTT_BASE_TOPIC: 'other/base' })
   await world.settle('attic')
@@ -236,8 +233,7 @@ test('apps lose the name of their hub when another one goes that has never answe
   expect(await settled(world)).toEqual(before)
 })
 
-test('an entity that an earlier version had is named as gone, and then left out', async () => {
-  await using world = await World.start()
+test('an entity that an earlier version had is named as gone, and then left out', async ({ world }) => {
   const before = await settled(world)
   await world.bridge.stop()
   const old = JSON.parse(before.get(HUE) ?? '')
@@ -265,8 +261,7 @@ test('settings that are published at run time become entities, and stop being so
   expect(stubs.slice(-2)).toEqual([{ platform: 'number' }, undefined])
 })
 
-test('a hub that is no longer configured leaves no device', async () => {
-  await using world = await World.start()
+test('a hub that is no longer configured leaves no device', async ({ world }) => {
   await settled(world)
   await world.hub.reboot({ id: 'another' })
   await world.observer.until('the other hub', () => world.observer.last('hub2mqtt/home/info')?.includes('another'))
@@ -301,8 +296,7 @@ test('two hubs that exchange their addresses have their own devices, which comma
   expect(commanded(after, HUB)).toEqual(new Set(['cabin']))
 })
 
-test('what a key no longer permits is named as gone, and then left out', async () => {
-  await using world = await World.start()
+test('what a key no longer permits is named as gone, and then left out', async ({ world }) => {
   await settled(world)
   world.hub.setKeys({ [KEY]: ['hub.app.readonly'] })
   await world.settle()
@@ -313,8 +307,7 @@ test('what a key no longer permits is named as gone, and then left out', async (
   )
 })
 
-test('a device whose topic is emptied comes back', async () => {
-  await using world = await World.start()
+test('a device whose topic is emptied comes back', async ({ world }) => {
   await settled(world)
   await world.observer.publish(HUE, '', { retain: true })
   await world.settle()
@@ -323,8 +316,7 @@ test('a device whose topic is emptied comes back', async () => {
   expect(texts.at(-1)).toBe(texts[0])
 })
 
-test('Home Assistant is told everything again when it was born, and only then', async () => {
-  await using world = await World.start()
+test('Home Assistant is told everything again when it was born, and only then', async ({ world }) => {
   const held = await settled(world)
   const since = world.observer.seen.length
   await world.observer.publish('homeassistant/status', 'offline')
@@ -345,8 +337,7 @@ test('Home Assistant is told everything again when it was born, and only then', 
   expect(rest).toHaveLength(2)
 })
 
-test('the counts of a hub and the log level are retained and follow', async () => {
-  await using world = await World.start()
+test('the counts of a hub and the log level are retained and follow', async ({ world }) => {
   const summary = () => JSON.parse(world.observer.last('hub2mqtt/home/summary') ?? '{}')
   await world.settle()
   expect(summary()).toMatchObject({ apps: 8, apps_crashed: 1, updates_available: 1 })
@@ -359,8 +350,7 @@ test('the counts of a hub and the log level are retained and follow', async () =
   expect(world.observer.last('hub2mqtt/bridge/log-level')).toBe('warn')
 })
 
-test('what the apps of a hub use together follows with each read of the list', async () => {
-  await using world = await World.start()
+test('what the apps of a hub use together follows with each read of the list', async ({ world }) => {
   const summary = () => JSON.parse(world.observer.last('hub2mqtt/home/summary') ?? '{}')
   const used = () => {
     const states = [...world.hub.apps.keys()].map((id) =>
@@ -421,8 +411,7 @@ test('links to the page come and go with its address, while the bridge runs', as
   expect((await links()).filter((link) => link !== undefined)).toEqual([world.hub.url])
 })
 
-test('without triggers there are none, and the rest stays', async () => {
-  await using world = await World.start()
+test('without triggers there are none, and the rest stays', async ({ world }) => {
   const before = componentsOf((await settled(world)).get(HUE))
   await world.restart({ DISCOVERY_TRIGGERS: 'false' })
   await world.ready()
@@ -432,8 +421,7 @@ test('without triggers there are none, and the rest stays', async () => {
   ])
 })
 
-test('an install shows as progress until it ends, however it ends', async () => {
-  await using world = await World.start()
+test('an install shows as progress until it ends, however it ends', async ({ world }) => {
   const topic = 'hub2mqtt/home/app/net.lindqvist.heatpump/update'
   const progress = () => world.observer.texts(topic).map((text) => JSON.parse(text).in_progress)
   world.hub.behave('answer-status', { status: 500, operation: 'installFromAppStore', times: 1 })

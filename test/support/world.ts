@@ -1,6 +1,6 @@
 /** A whole world for a test: an emulated hub, a real broker, the bridge as users run it, and a client that looks on. */
 import type { IClientPublishOptions } from 'mqtt'
-import { onTestFinished } from 'vitest'
+import { test as base, onTestFinished } from 'vitest'
 import { EmulatedHub, type EmulatedHubOptions } from '../../src/emulator/hub.ts'
 import { AnyWorld, type Parts } from './any-world.ts'
 import { type RunningBridge, startBridge } from './bridge.ts'
@@ -174,6 +174,15 @@ export class World extends AnyWorld<EmulatedHub, RunningBridge> {
     await observer.until('realtime', () => observer.last('hub2mqtt/home/info')?.includes('"connected"'))
   }
 }
+
+/** `world` is started with `options`, and ends with its test. */
+export const test = base.extend<{ readonly options: WorldOptions; readonly world: World }>({
+  options: {},
+  world: async ({ options }, use) => {
+    await using world = await World.start(options)
+    await use(world)
+  },
+})
 
 /** A world that ends with the test that starts it. */
 export async function startWorld(options: WorldOptions = {}): Promise<World> {
