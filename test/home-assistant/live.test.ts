@@ -42,7 +42,7 @@ const told = (world: World, since: number) =>
     .filter(({ topic }) => topic.startsWith('homeassistant/') && topic.endsWith('/config'))
 const componentsOf = (payload: string | undefined) => Object.keys(JSON.parse(payload ?? '{}').components ?? {})
 
-describe.each(BROKERS)('on %s', (broker) => {
+describe.concurrent.each(BROKERS)('on %s', (broker) => {
   test.override({ options: { broker } })
 
   test.each(['older', 'newer'] as const)(
@@ -113,7 +113,7 @@ const BY_NAME = 'hub2mqtt---20home'
 const objectIds = (held: ReadonlyMap<string, string>) =>
   [...held.keys()].map((topic) => topic.split('/')[2] ?? '').sort()
 
-describe('a hub that shows no identity', () => {
+describe.concurrent('a hub that shows no identity', () => {
   test('has all of its devices by its name, and a restart tells nothing again', async () => {
     await using world = await World.start({ hub: { flavour: 'reference' } })
     const held = await settled(world)
@@ -171,7 +171,7 @@ describe('a hub that shows no identity', () => {
   })
 })
 
-test('a hub that cannot be read loses nothing', async ({ world }) => {
+test.concurrent('a hub that cannot be read loses nothing', async ({ world }) => {
   const before = await settled(world)
   await world.bridge.stop()
   world.hub.behave('answer-status', { status: 500, operation: 'getApps' })
@@ -189,7 +189,7 @@ test('a hub that cannot be read loses nothing', async ({ world }) => {
   expect(await settled(world)).toEqual(before)
 })
 
-test('a hub or a base topic by another name keeps its devices', async ({ world }) => {
+test.concurrent('a hub or a base topic by another name keeps its devices', async ({ world }) => {
   const before = await settled(world)
   await world.restart({ HUB_NAME: 'attic', MQTT_BASE_TOPIC: 'other/base' })
   await world.settle('attic')
@@ -198,7 +198,7 @@ test('a hub or a base topic by another name keeps its devices', async ({ world }
   expect([...after.keys()].sort()).toEqual([...before.keys()].sort())
 })
 
-test('a hub that is renamed while the bridge runs keeps its devices, and Home Assistant sees none go', async () => {
+test.concurrent('a hub that is renamed while the bridge runs keeps its devices, and Home Assistant sees none go', async () => {
   await using world = await World.start({ file: 'hubs: { home: { realtime: true } }' })
   await settled(world)
   world.bridge.reload('hubs: { attic: { realtime: true } }')
@@ -207,7 +207,7 @@ test('a hub that is renamed while the bridge runs keeps its devices, and Home As
   expect(told(world, 0).filter(({ text }) => text === '')).toEqual([])
 })
 
-test('apps are named with their hub as long as there are several hubs', async () => {
+test.concurrent('apps are named with their hub as long as there are several hubs', async () => {
   await using world = await World.start({ file: 'hubs: { home: { realtime: true } }' })
   const apps = [{ id: 'com.athom.hue', name: 'Philips Hue' }]
   await using cabin = await EmulatedHub.start({ id: 'cabin', keys: { [KEY]: ALL_SCOPES }, apps, settleMs: 0 })
@@ -224,7 +224,7 @@ test('apps are named with their hub as long as there are several hubs', async ()
   expect(await settled(world)).toEqual(before)
 })
 
-test('apps lose the name of their hub when another one goes that has never answered', async () => {
+test.concurrent('apps lose the name of their hub when another one goes that has never answered', async () => {
   await using world = await World.start({ file: 'hubs: { home: { realtime: true } }' })
   const before = await settled(world)
   world.bridge.reload(`hubs: { home: { realtime: true }, cabin: { url: "http://127.0.0.1:9", api_key: ${KEY} } }`)
@@ -233,7 +233,7 @@ test('apps lose the name of their hub when another one goes that has never answe
   expect(await settled(world)).toEqual(before)
 })
 
-test('an entity that an earlier version had is named as gone, and then left out', async ({ world }) => {
+test.concurrent('an entity that an earlier version had is named as gone, and then left out', async ({ world }) => {
   const before = await settled(world)
   await world.bridge.stop()
   const old = JSON.parse(before.get(HUE) ?? '')
@@ -248,7 +248,7 @@ test('an entity that an earlier version had is named as gone, and then left out'
   expect(more).toEqual([])
 })
 
-test('settings that are published at run time become entities, and stop being some', async () => {
+test.concurrent('settings that are published at run time become entities, and stop being some', async () => {
   await using world = await World.start({ file: 'settings: {}' })
   await settled(world)
   world.bridge.reload('settings: { publish: { com.athom.hue: { transition: { type: number, min: 0, max: 500 } } } }')
@@ -261,7 +261,7 @@ test('settings that are published at run time become entities, and stop being so
   expect(stubs.slice(-2)).toEqual([{ platform: 'number' }, undefined])
 })
 
-test('a hub that is no longer configured leaves no device', async ({ world }) => {
+test.concurrent('a hub that is no longer configured leaves no device', async ({ world }) => {
   await settled(world)
   await world.hub.reboot({ id: 'another' })
   await world.observer.until('the other hub', () => world.observer.last('hub2mqtt/home/info')?.includes('another'))
@@ -273,7 +273,7 @@ test('a hub that is no longer configured leaves no device', async ({ world }) =>
   expect([...(await settled(world)).keys()].filter((topic) => topic.includes('another'))).toEqual([])
 })
 
-test('two hubs that exchange their addresses have their own devices, which command them alone', async () => {
+test.concurrent('two hubs that exchange their addresses have their own devices, which command them alone', async () => {
   const apps = [{ id: 'com.athom.hue', name: 'Philips Hue' }]
   await using cabin = await EmulatedHub.start({ id: 'cabin', keys: { [KEY]: ALL_SCOPES }, apps, settleMs: 0 })
   const second = `cabin: { url: "${cabin.url}", api_key: ${KEY}, poll_interval: 2s, poll_interval_fallback: 1s }`
@@ -296,7 +296,7 @@ test('two hubs that exchange their addresses have their own devices, which comma
   expect(commanded(after, HUB)).toEqual(new Set(['cabin']))
 })
 
-test('what a key no longer permits is named as gone, and then left out', async ({ world }) => {
+test.concurrent('what a key no longer permits is named as gone, and then left out', async ({ world }) => {
   await settled(world)
   world.hub.setKeys({ [KEY]: ['hub.app.readonly'] })
   await world.settle()
@@ -307,7 +307,7 @@ test('what a key no longer permits is named as gone, and then left out', async (
   )
 })
 
-test('a device whose topic is emptied comes back', async ({ world }) => {
+test.concurrent('a device whose topic is emptied comes back', async ({ world }) => {
   await settled(world)
   await world.observer.publish(HUE, '', { retain: true })
   await world.settle()
@@ -316,7 +316,7 @@ test('a device whose topic is emptied comes back', async ({ world }) => {
   expect(texts.at(-1)).toBe(texts[0])
 })
 
-test('Home Assistant is told everything again when it was born, and only then', async ({ world }) => {
+test.concurrent('Home Assistant is told everything again when it was born, and only then', async ({ world }) => {
   const held = await settled(world)
   const since = world.observer.seen.length
   await world.observer.publish('homeassistant/status', 'offline')
@@ -337,7 +337,7 @@ test('Home Assistant is told everything again when it was born, and only then', 
   expect(rest).toHaveLength(2)
 })
 
-test('the counts of a hub and the log level are retained and follow', async ({ world }) => {
+test.concurrent('the counts of a hub and the log level are retained and follow', async ({ world }) => {
   const summary = () => JSON.parse(world.observer.last('hub2mqtt/home/summary') ?? '{}')
   await world.settle()
   expect(summary()).toMatchObject({ apps: 8, apps_crashed: 1, updates_available: 1 })
@@ -350,7 +350,7 @@ test('the counts of a hub and the log level are retained and follow', async ({ w
   expect(world.observer.last('hub2mqtt/bridge/log-level')).toBe('warn')
 })
 
-test('what the apps of a hub use together follows with each read of the list', async ({ world }) => {
+test.concurrent('what the apps of a hub use together follows with each read of the list', async ({ world }) => {
   const summary = () => JSON.parse(world.observer.last('hub2mqtt/home/summary') ?? '{}')
   const used = () => {
     const states = [...world.hub.apps.keys()].map((id) =>
@@ -368,7 +368,7 @@ test('what the apps of a hub use together follows with each read of the list', a
   expect(summary()).toMatchObject(used())
 })
 
-test('an update of an unknown version is told from the one before it, also by a bridge that starts anew', async () => {
+test.concurrent('an update of an unknown version is told from the one before it, also by a bridge that starts anew', async () => {
   await using world = await World.start({ hub: { flavour: 'newer' } })
   const app = 'com.athom.hue'
   const latest = () => JSON.parse(world.observer.last(`hub2mqtt/home/app/${app}/update`) ?? '{}').latest_version
@@ -397,7 +397,7 @@ test('an update of an unknown version is told from the one before it, also by a 
   expect(second).not.toBe(first)
 })
 
-test('links to the page come and go with its address, while the bridge runs', async () => {
+test.concurrent('links to the page come and go with its address, while the bridge runs', async () => {
   await using world = await World.start({ env: { HTTP_ENABLED: 'true', HTTP_PORT: '0' }, file: 'http: {}\n' })
   const links = async () =>
     [...(await settled(world)).values()].map((payload) => JSON.parse(payload).device.configuration_url)
@@ -411,7 +411,7 @@ test('links to the page come and go with its address, while the bridge runs', as
   expect((await links()).filter((link) => link !== undefined)).toEqual([world.hub.url])
 })
 
-test('without triggers there are none, and the rest stays', async ({ world }) => {
+test.concurrent('without triggers there are none, and the rest stays', async ({ world }) => {
   const before = componentsOf((await settled(world)).get(HUE))
   await world.restart({ DISCOVERY_TRIGGERS: 'false' })
   await world.ready()
@@ -421,7 +421,7 @@ test('without triggers there are none, and the rest stays', async ({ world }) =>
   ])
 })
 
-test('an install shows as progress until it ends, however it ends', async ({ world }) => {
+test.concurrent('an install shows as progress until it ends, however it ends', async ({ world }) => {
   const topic = 'hub2mqtt/home/app/net.lindqvist.heatpump/update'
   const progress = () => world.observer.texts(topic).map((text) => JSON.parse(text).in_progress)
   world.hub.behave('answer-status', { status: 500, operation: 'installFromAppStore', times: 1 })
@@ -443,7 +443,7 @@ test('an install shows as progress until it ends, however it ends', async ({ wor
   expect(steps.at(-2)).toBeGreaterThan(10)
 })
 
-test('a switch is refused where either of its commands is', async () => {
+test.concurrent('a switch is refused where either of its commands is', async () => {
   await using world = await World.start({ env: { COMMANDS_DENY: 'disable' } })
   expect((await world.ask(`home/app/${world.app}/cmd/enabled`, 'OFF')).error?.code).toBe('not_allowed')
   const held = await settled(world)
