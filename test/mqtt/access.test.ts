@@ -1,11 +1,11 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { Mosquitto } from '../support/brokers.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { JumpClock } from '../support/jump-clock.ts'
 import { Observer, retainedOn } from '../support/observer.ts'
 import { until } from '../support/until.ts'
 import { RawBroker } from './raw-broker.ts'
-import { portOf, settled, startAedes, startLink, withoutMosquitto } from './support.ts'
+import { portOf, settled, startAedes, startLink, test, withoutMosquitto } from './support.ts'
 
 const users = { bridge: 'right', reader: 'read' }
 const reader = { username: 'reader', password: 'read' }
@@ -96,8 +96,7 @@ describe.skipIf(withoutMosquitto)('a broker that refuses', () => {
     },
   )
 
-  test('two clients with one id take turns ever more slowly, and one of them says why', async () => {
-    await using broker = await Mosquitto.start()
+  test('two clients with one id take turns ever more slowly, and one of them says why', async ({ broker }) => {
     await using first = startLink({ url: broker.url })
     await settled(first)
     await using second = startLink({ url: broker.url })

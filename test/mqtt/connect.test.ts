@@ -1,11 +1,11 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { startEmbeddedBroker } from '../../src/mqtt/embedded.ts'
 import { Mosquitto } from '../support/brokers.ts'
 import { Observer } from '../support/observer.ts'
 import { freePort } from '../support/ports.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
-import { portOf, settled, silent, startAedes, startLink, withoutMosquitto } from './support.ts'
+import { portOf, settled, silent, startAedes, startLink, test, withoutMosquitto } from './support.ts'
 
 describe('with the embedded broker', () => {
   test('is online under 3.1.1 after one fallback from 5, and nobody is alarmed', async () => {
@@ -41,9 +41,7 @@ describe.skipIf(withoutMosquitto)('with Mosquitto', () => {
     expect(observer.last('b/app/x')).toHaveLength(100_000)
   })
 
-  test('survives a broker that falls silent while much is under way, and comes back', async () => {
-    await using broker = await Mosquitto.start()
-    await using proxy = await TcpProxy.to(broker.port)
+  test('survives a broker that falls silent while much is under way, and comes back', async ({ proxy }) => {
     await using bridge = startLink({ url: `mqtt://127.0.0.1:${proxy.port}`, keepaliveMs: 1000 })
     await settled(bridge)
     proxy.pause()
@@ -63,18 +61,14 @@ describe.skipIf(withoutMosquitto)('with Mosquitto', () => {
     expect(bridge.log.loud).toEqual([])
   })
 
-  test('publishes online after everything that is wanted', async () => {
-    await using broker = await Mosquitto.start()
-    await using observer = await Observer.on(broker.port)
-    await using bridge = startLink({ url: broker.url })
+  test('publishes online after everything that is wanted', async ({ observer, bridge }) => {
     for (let i = 0; i < 200; i += 1) bridge.link.hold(`b/app/${i}`, 'here')
     await until('online', () => observer.last('b/state') === 'online')
     expect(observer.seen.at(-1)?.topic).toBe('b/state')
     expect(observer.seen).toHaveLength(201 + observer.texts('b/probe').length)
   })
 
-  test('what is held in onConnected is there before online', async () => {
-    await using broker = await Mosquitto.start()
+  test('what is held in onConnected is there before online', async ({ broker }) => {
     await using observer = await Observer.on(broker.port, { filter: 'b/#' })
     await using bridge = startLink({
       url: broker.url,
@@ -85,10 +79,7 @@ describe.skipIf(withoutMosquitto)('with Mosquitto', () => {
     expect(bridge.connected()).toBe(1)
   })
 
-  test('the broker says offline when the connection is cut', async () => {
-    await using broker = await Mosquitto.start()
-    await using proxy = await TcpProxy.to(broker.port)
-    await using observer = await Observer.on(broker.port)
+  test('the broker says offline when the connection is cut', async ({ proxy, observer }) => {
     await using bridge = startLink({ url: `mqtt://127.0.0.1:${proxy.port}` })
     await until('online', () => observer.last('b/state') === 'online')
     proxy.refuse(true)
@@ -114,8 +105,7 @@ describe.skipIf(withoutMosquitto)('with Mosquitto', () => {
     expect(broker.url).toContain(String(port))
   })
 
-  test('offline comes first at a stop, then what waited, and no will after', async () => {
-    await using broker = await Mosquitto.start()
+  test('offline comes first at a stop, then what waited, and no will after', async ({ broker }) => {
     await using observer = await Observer.on(broker.port, { filter: 'b/#' })
     await using bridge = startLink({ url: broker.url })
     await until('online', () => observer.last('b/state') === 'online')
@@ -131,8 +121,7 @@ describe.skipIf(withoutMosquitto)('with Mosquitto', () => {
     expect(bridge.link.status()).toMatchObject({ state: 'stopped', queued: 0, unacknowledged: 0 })
   })
 
-  test('at a stop all answers come before offline', async () => {
-    await using broker = await Mosquitto.start()
+  test('at a stop all answers come before offline', async ({ broker }) => {
     await using observer = await Observer.on(broker.port, { filter: 'b/#' })
     await using bridge = startLink({ url: broker.url })
     await until('online', () => observer.last('b/state') === 'online')
@@ -144,9 +133,7 @@ describe.skipIf(withoutMosquitto)('with Mosquitto', () => {
     expect(seen.at(-1)).toBe('b/state')
   })
 
-  test('the broker says offline where it hangs before it has taken all answers', async () => {
-    await using broker = await Mosquitto.start()
-    await using proxy = await TcpProxy.to(broker.port)
+  test('the broker says offline where it hangs before it has taken all answers', async ({ broker, proxy }) => {
     await using observer = await Observer.on(broker.port, { filter: 'b/#' })
     await using bridge = startLink({ url: `mqtt://127.0.0.1:${proxy.port}` })
     await until('online', () => observer.last('b/state') === 'online')
@@ -157,9 +144,7 @@ describe.skipIf(withoutMosquitto)('with Mosquitto', () => {
     await until('offline', () => observer.last('b/state') === 'offline')
   })
 
-  test('a stop takes no longer than allowed when the broker hangs, and may be asked for twice', async () => {
-    await using broker = await Mosquitto.start()
-    await using proxy = await TcpProxy.to(broker.port)
+  test('a stop takes no longer than allowed when the broker hangs, and may be asked for twice', async ({ proxy }) => {
     await using bridge = startLink({ url: `mqtt://127.0.0.1:${proxy.port}` })
     await settled(bridge)
     proxy.pause()
@@ -171,9 +156,7 @@ describe.skipIf(withoutMosquitto)('with Mosquitto', () => {
     await until('the socket to be gone', () => proxy.open === 0)
   })
 
-  test('a stop while connecting opens nothing more', async () => {
-    await using broker = await Mosquitto.start()
-    await using proxy = await TcpProxy.to(broker.port)
+  test('a stop while connecting opens nothing more', async ({ proxy }) => {
     proxy.pause()
     await using bridge = startLink({ url: `mqtt://127.0.0.1:${proxy.port}` })
     await until('the connection', () => proxy.accepted === 1)
@@ -183,10 +166,7 @@ describe.skipIf(withoutMosquitto)('with Mosquitto', () => {
     expect(proxy.accepted).toBe(1)
   })
 
-  test('a broker that stops acknowledging is left, and nothing is lost', async () => {
-    await using broker = await Mosquitto.start()
-    await using proxy = await TcpProxy.to(broker.port)
-    await using observer = await Observer.on(broker.port)
+  test('a broker that stops acknowledging is left, and nothing is lost', async ({ proxy, observer }) => {
     await using bridge = startLink({ url: `mqtt://127.0.0.1:${proxy.port}`, ackTimeoutMs: 200, connectTimeoutMs: 500 })
     await settled(bridge)
     proxy.pause()

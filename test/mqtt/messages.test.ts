@@ -1,9 +1,9 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { Mosquitto } from '../support/brokers.ts'
 import { Observer, retainedOn } from '../support/observer.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
-import { portOf, settled, startAedes, startLink, withoutMosquitto } from './support.ts'
+import { portOf, settled, startAedes, startLink, test, withoutMosquitto } from './support.ts'
 
 describe.skipIf(withoutMosquitto)('commands and events through Mosquitto', () => {
   test('a command arrives with its response topic, correlation data and expiry as they were sent', async () => {
@@ -63,8 +63,7 @@ describe.skipIf(withoutMosquitto)('commands and events through Mosquitto', () =>
     },
   )
 
-  test('a live command with the retain flag is seen as retained under MQTT 5', async () => {
-    await using broker = await Mosquitto.start()
+  test('a live command with the retain flag is seen as retained under MQTT 5', async ({ broker }) => {
     await using observer = await Observer.on(broker.port, { filter: 'none' })
     await using bridge = startLink({ url: broker.url })
     await settled(bridge)
@@ -73,8 +72,7 @@ describe.skipIf(withoutMosquitto)('commands and events through Mosquitto', () =>
     expect(bridge.messages[0]?.retain).toBe(true)
   })
 
-  test('a failing handler ends neither the connection nor the commands after it', async () => {
-    await using broker = await Mosquitto.start()
+  test('a failing handler ends neither the connection nor the commands after it', async ({ broker }) => {
     await using observer = await Observer.on(broker.port, { filter: 'none' })
     await using bridge = startLink({ url: broker.url })
     bridge.messages.push = () => {
@@ -87,9 +85,7 @@ describe.skipIf(withoutMosquitto)('commands and events through Mosquitto', () =>
     expect(bridge.link.status()).toMatchObject({ state: 'connected', reconnects: 0 })
   })
 
-  test('no event is lost over connections that are reset in the middle of a publish', async () => {
-    await using broker = await Mosquitto.start()
-    await using proxy = await TcpProxy.to(broker.port)
+  test('no event is lost over connections that are reset in the middle of a publish', async ({ broker, proxy }) => {
     await using observer = await Observer.on(broker.port, { filter: 'b/#' })
     await using bridge = startLink({ url: `mqtt://127.0.0.1:${proxy.port}` })
     await settled(bridge)
@@ -113,8 +109,7 @@ describe.skipIf(withoutMosquitto)('commands and events through Mosquitto', () =>
     expect(bridge.link.status()).toMatchObject({ deniedTopics: 0, dropped: 0 })
   })
 
-  test('events are sent after the state that was held before them', async () => {
-    await using broker = await Mosquitto.start()
+  test('events are sent after the state that was held before them', async ({ broker }) => {
     await using observer = await Observer.on(broker.port, { filter: 'b/#' })
     await using bridge = startLink({ url: broker.url, window: 4 })
     for (let i = 0; i < 50; i += 1) {

@@ -1,14 +1,12 @@
 /** What a link does about readers that forget and writers that are not it. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { Mosquitto } from '../support/brokers.ts'
 import { Observer, retainedOn } from '../support/observer.ts'
-import { TcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
-import { settled, startLink, withoutMosquitto } from './support.ts'
+import { settled, startLink, test, withoutMosquitto } from './support.ts'
 
 describe.skipIf(withoutMosquitto).each(['5', '3.1.1'] as const)('under MQTT %s', (protocol) => {
-  test('what is held is sent again when asked for, once, and nothing else', async () => {
-    await using broker = await Mosquitto.start()
+  test('what is held is sent again when asked for, once, and nothing else', async ({ broker }) => {
     await using bridge = startLink({ url: broker.url, protocol })
     for (const name of ['a', 'b', 'gone']) bridge.link.hold(`b/app/${name}`, name)
     bridge.link.hold('b/app/gone', null)
@@ -27,8 +25,7 @@ describe.skipIf(withoutMosquitto).each(['5', '3.1.1'] as const)('under MQTT %s',
     ])
   })
 
-  test('what others publish on a watched filter is told, live only', async () => {
-    await using broker = await Mosquitto.start()
+  test('what others publish on a watched filter is told, live only', async ({ broker }) => {
     await using other = await Observer.on(broker.port)
     await other.publish('b/app/before', 'x', { retain: true })
     await using bridge = startLink({ url: broker.url, protocol, watchedFilters: ['b/app/+'] })
@@ -43,8 +40,7 @@ describe.skipIf(withoutMosquitto).each(['5', '3.1.1'] as const)('under MQTT %s',
     await until('it to be back', () => other.last('b/app/a') === 'a')
   })
 
-  test('what is read back may name more to read back', async () => {
-    await using broker = await Mosquitto.start()
+  test('what is read back may name more to read back', async ({ broker }) => {
     await using other = await Observer.on(broker.port)
     await other.publish('b/app/memory', 'former/+', { retain: true })
     for (const topic of ['former/x', 'former/y', 'foreign/z']) await other.publish(topic, topic, { retain: true })
@@ -85,9 +81,7 @@ describe.skipIf(withoutMosquitto).each(['5', '3.1.1'] as const)(
       for (let round = 1; round <= 10; round += 1) expect(observer.texts('b/event')).toContain(`event ${round}`)
     })
 
-    test('sends nothing again that was something else while there was none', async () => {
-      await using broker = await Mosquitto.start()
-      await using proxy = await TcpProxy.to(broker.port)
+    test('sends nothing again that was something else while there was none', async ({ broker, proxy }) => {
       await using observer = await Observer.on(broker.port, { filter: 'b/app/health' })
       const url = `mqtt://127.0.0.1:${proxy.port}`
       await using bridge = startLink({ url, protocol, onConnected: (link) => link.hold('b/app/health', 'connected') })

@@ -1,14 +1,13 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { Mosquitto } from '../support/brokers.ts'
 import { Observer, retainedOn } from '../support/observer.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
 import { RawBroker } from './raw-broker.ts'
-import { portOf, settled, startAedes, startLink, unclaimedBy, withoutMosquitto } from './support.ts'
+import { portOf, settled, startAedes, startLink, test, unclaimedBy, withoutMosquitto } from './support.ts'
 
 describe.skipIf(withoutMosquitto)('what Mosquitto holds', { concurrent: true }, () => {
-  test('a bridge that starts again sends nothing that is there already', async () => {
-    await using broker = await Mosquitto.start()
+  test('a bridge that starts again sends nothing that is there already', async ({ broker }) => {
     await using observer = await Observer.on(broker.port, { filter: 'b/app/+' })
     const fill = (link: { hold(topic: string, payload: string): void }) => {
       for (let i = 0; i < 500; i += 1) link.hold(`b/app/${i}`, JSON.stringify({ id: i, name: 'Büro ☀' }))
@@ -32,8 +31,7 @@ describe.skipIf(withoutMosquitto)('what Mosquitto holds', { concurrent: true }, 
     expect(observer.seen.length).toBe(before)
   })
 
-  test('a bridge that starts again goes on where there is more than Mosquitto queues for it', async () => {
-    await using broker = await Mosquitto.start()
+  test('a bridge that starts again goes on where there is more than Mosquitto queues for it', async ({ broker }) => {
     const fill = (link: { hold(topic: string, payload: string): void }) => {
       for (let i = 0; i < 6_000; i += 1) link.hold(`b/app/${i}`, String(i).padEnd(7_000))
     }
@@ -89,9 +87,7 @@ describe.skipIf(withoutMosquitto)('what Mosquitto holds', { concurrent: true }, 
     expect(bridge.link.status().publishes - publishes).toBe(3)
   })
 
-  test('of 50,000 updates of 10 topics while offline only the newest arrive', async () => {
-    await using broker = await Mosquitto.start()
-    await using proxy = await TcpProxy.to(broker.port)
+  test('of 50,000 updates of 10 topics while offline only the newest arrive', async ({ broker, proxy }) => {
     await using observer = await Observer.on(broker.port, { filter: 'b/app/+' })
     await using bridge = startLink({ url: `mqtt://127.0.0.1:${proxy.port}` })
     await settled(bridge)
@@ -137,9 +133,7 @@ describe.skipIf(withoutMosquitto)('what Mosquitto holds', { concurrent: true }, 
     expect((await retainedOn(broker.port)).size).toBe(41)
   })
 
-  test('a sweep clears only what it is told, and the rest stays', async () => {
-    await using broker = await Mosquitto.start()
-    await using observer = await Observer.on(broker.port)
+  test('a sweep clears only what it is told, and the rest stays', async ({ broker, observer }) => {
     await observer.publish('b/app/ghost', '{"by":"us"}', { retain: true })
     await observer.publish('b/app/foreign', '{"by":"them"}', { retain: true })
     await observer.publish('other/app/ghost', '{"by":"us"}', { retain: true })
@@ -163,9 +157,7 @@ describe.skipIf(withoutMosquitto)('what Mosquitto holds', { concurrent: true }, 
     expect(bridge.unclaimed()).toEqual(['b/app/foreign'])
   })
 
-  test('nothing is sent to clear what is not there', async () => {
-    await using broker = await Mosquitto.start()
-    await using bridge = startLink({ url: broker.url })
+  test('nothing is sent to clear what is not there', async ({ bridge }) => {
     bridge.link.hold('b/app/early', null)
     await settled(bridge)
     bridge.link.hold('b/app/late', null)

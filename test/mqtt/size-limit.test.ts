@@ -1,5 +1,5 @@
 /** Brokers that end the connection at a message that is too large for them. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { EmulatedHub } from '../../src/emulator/hub.ts'
 import { startBridge } from '../support/bridge.ts'
 import { Mosquitto } from '../support/brokers.ts'
@@ -7,7 +7,7 @@ import { Observer, retainedOn } from '../support/observer.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
 import { ALL_SCOPES, KEY } from '../support/world.ts'
-import { settled, startLink, type TestLink, withoutMosquitto } from './support.ts'
+import { settled, startLink, type TestLink, test, withoutMosquitto } from './support.ts'
 
 const LIMIT = 4096
 /** Both end the connection: the first after it has said why, as far as that is still read, the second without a word. */
@@ -89,8 +89,7 @@ describe.skipIf(withoutMosquitto)('Mosquitto that ends the connection at 4,096 b
     })
   })
 
-  test('a limit that the broker has only since its restart costs two connections', async () => {
-    await using broker = await Mosquitto.start()
+  test('a limit that the broker has only since its restart costs two connections', async ({ broker }) => {
     await using bridge = startLink({ url: broker.url, protocol: '3.1.1' })
     for (const size of [500, 3_000, 5_000, 9_000]) bridge.link.hold(`b/app/${size}`, 'x'.repeat(size))
     await through(bridge, broker, 0)

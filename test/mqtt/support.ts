@@ -1,10 +1,13 @@
 /** A link as a bridge would make it, and everything it said. */
 import pino, { type Logger } from 'pino'
+import { test as base } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
 import { type EmbeddedBroker, startEmbeddedBroker } from '../../src/mqtt/embedded.ts'
 import { MqttLink } from '../../src/mqtt/link.ts'
 import type { LinkHandlers, LinkOptions, LinkStatus, Message } from '../../src/mqtt/types.ts'
-import { mosquittoPath } from '../support/brokers.ts'
+import { Mosquitto, mosquittoPath } from '../support/brokers.ts'
+import { Observer } from '../support/observer.ts'
+import { TcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
 
 export interface Line {
@@ -135,3 +138,26 @@ export function startAedes(log: Logger = silent): Promise<EmbeddedBroker> {
 export const portOf = (url: string | undefined) => Number(new URL(url ?? 'mqtt://none:0').port)
 
 export const withoutMosquitto = mosquittoPath === undefined
+
+interface Fixtures {
+  readonly broker: Mosquitto
+  /** In front of the broker. */
+  readonly proxy: TcpProxy
+  /** Looks on from before the link's start. */
+  readonly observer: Observer
+  /** Directly at the broker. */
+  readonly bridge: TestLink
+}
+
+async function during<T extends AsyncDisposable>(starting: T | Promise<T>, use: (started: T) => Promise<void>) {
+  await using started = await starting
+  await use(started)
+}
+
+/** What such a test names is started for it, in this order. */
+export const test = base.extend<Fixtures>({
+  broker: ({ task: _ }, use) => during(Mosquitto.start(), use),
+  proxy: ({ broker }, use) => during(TcpProxy.to(broker.port), use),
+  observer: ({ broker }, use) => during(Observer.on(broker.port), use),
+  bridge: ({ broker }, use) => during(startLink({ url: broker.url }), use),
+})
