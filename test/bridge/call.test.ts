@@ -20,10 +20,7 @@ describe.concurrent('a call', () => {
     })
     expect(
       await call(desk, { item: 'speech-output', method: 'POST', path: '/say', body: { text: 'Hi' } }),
-    ).toMatchObject({
-      ok: true,
-      data: null,
-    })
+    ).toMatchObject({ ok: true, data: null })
     expect(desk.emulated.spoken).toEqual(['Hi'])
   })
 

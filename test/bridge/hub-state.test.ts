@@ -18,9 +18,7 @@ const configOf = (yaml: string) =>
 
 /** The state of an emulated hub with the apps `x` and `y`, and what it does, in order. */
 async function open() {
-  const emulated = await emulate({
-    apps: [{ id: 'x', settings: { mode: 'on', other: 1 } }, { id: 'y' }],
-  })
+  const emulated = await emulate({ apps: [{ id: 'x', settings: { mode: 'on', other: 1 } }, { id: 'y' }] })
   const done: string[] = []
   const noted =
     <T>(what: string, result: T) =>

@@ -122,10 +122,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     this.#configPath = join(folder, 'hub2mqtt.json')
     this.brokerProxy = brokerProxy
     this.onlineAt = onlineAt
-    this.#env = environment(options, this.#secrets, {
-      hub: this.hubAddress,
-      broker: `127.0.0.1:${brokerProxy.port}`,
-    })
+    this.#env = environment(options, this.#secrets, { hub: this.hubAddress, broker: `127.0.0.1:${brokerProxy.port}` })
     // One that hangs, or takes its time, ends too.
     open.defer(async () => {
       await Promise.all([...this.bridges, ...this.others].map((bridge) => bridge.stop('SIGKILL')))

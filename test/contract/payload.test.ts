@@ -61,11 +61,7 @@ describe('a JSON object', () => {
 
   test('keeps its envelope apart from its keys', () => {
     const { transaction, expiresAt, input } = named.read('{"name":"a","transaction":"t","expires_at":5}')
-    expect({ transaction, expiresAt, input: input() }).toEqual({
-      transaction: 't',
-      expiresAt: 5,
-      input: { name: 'a' },
-    })
+    expect({ transaction, expiresAt, input: input() }).toEqual({ transaction: 't', expiresAt: 5, input: { name: 'a' } })
     expect(named.read('{"name":"a"}')).toMatchObject({ transaction: null, expiresAt: null })
     expect(named.read('{"name":"a","transaction":0,"expires_at":0}')).toMatchObject({ transaction: 0, expiresAt: 0 })
   })

@@ -122,12 +122,7 @@ describe('configuration', () => {
 
   test('that denies all that a command may do denies the command', () => {
     const acts: Capability[] = ['enable', 'disable']
-    const either = {
-      payload: object({}),
-      operation: 'getApp' as const,
-      doc: '',
-      run: () => Promise.resolve(),
-    }
+    const either = { payload: object({}), operation: 'getApp' as const, doc: '', run: () => Promise.resolve() }
     const made = row('app', 'either', { ...either, capabilities: acts, capabilitiesOf: () => [] })
     expect(mayUse({ ...OPEN, deny: ['enable'] }, made)).toBe(true)
     expect(mayUse({ ...OPEN, deny: ['enable', 'disable'] }, made)).toBe(false)

@@ -84,11 +84,7 @@ describe('the build of the image', () => {
 describe('the demo of the compose file', () => {
   it('has a configuration that loads, with the secrets where they are mounted', () => {
     const readFile = (path: string) => text(path.replace('/run/secrets', 'config/demo/secrets'))
-    const { config } = loadConfig({
-      file: 'config/demo/hub2mqtt/hub2mqtt.yaml',
-      env: {},
-      readFile,
-    })
+    const { config } = loadConfig({ file: 'config/demo/hub2mqtt/hub2mqtt.yaml', env: {}, readFile })
     expect(config.hubs['home']?.api_key).toBe(text('config/demo/secrets/hub_api_key').trim())
     // Nothing is set that would keep a user's file from setting it.
     const { services } = parse(text('docker-compose.yml'), { merge: true })

@@ -37,8 +37,7 @@ const HOSTILE_IDS = [
   'ü 😀',
   'x'.repeat(256),
 ]
-const SETTINGS = `settings: { publish: { com.athom.hue: {
-  a: switch, b: text, "näme/ +#": text, " ": switch,
+const SETTINGS = `settings: { publish: { com.athom.hue: { a: switch, b: text, "näme/ +#": text, " ": switch,
   c: { type: number, min: -1, max: 0.5, step: 0.00001, name: "<b>{{ 1 }}" },
   p: password,
   d: { type: select, options: ['"', "{{ x }}", "%}", "😀", "\\\\"], name: "  " } } } }`
@@ -346,12 +345,7 @@ describe('the state of an update entity', () => {
     ['nothing known', { version: null }, {}],
   ])('with %s has only what Home Assistant knows', (_, patch, versions) => {
     expect(faultsOfUpdate(render(patch))).toEqual([])
-    expect(JSON.parse(render(patch))).toEqual({
-      title: 'X',
-      in_progress: false,
-      update_percentage: null,
-      ...versions,
-    })
+    expect(JSON.parse(render(patch))).toEqual({ title: 'X', in_progress: false, update_percentage: null, ...versions })
     expect(faultsOfUpdate(render(patch, true))).toEqual([])
     expect(JSON.parse(render(patch, true))).toMatchObject({ in_progress: true })
   })

@@ -59,12 +59,7 @@ const CASES: { readonly [N in OperationName]: Case<N> } = {
     scope: 'hub.app.control',
   },
   restartApp: { parameters: { id: APP }, request: `POST ${apps}/app/${APP}/restart`, scope: 'hub.app' },
-  garbageCollectApp: {
-    parameters: { id: APP },
-    request: `POST ${apps}/app/${APP}/gc`,
-    scope: 'hub.app',
-    older: true,
-  },
+  garbageCollectApp: { parameters: { id: APP }, request: `POST ${apps}/app/${APP}/gc`, scope: 'hub.app', older: true },
   enableApp: { parameters: { id: APP }, request: `PUT ${apps}/app/${APP}/enable`, scope: 'hub.app' },
   disableApp: { parameters: { id: APP }, request: `PUT ${apps}/app/${APP}/disable`, scope: 'hub.app' },
   getAppLocales: { parameters: { id: APP }, request: `GET ${apps}/app/${APP}/locale`, scope: 'hub.app.readonly' },
@@ -77,12 +72,7 @@ const CASES: { readonly [N in OperationName]: Case<N> } = {
   ping: { parameters: {}, request: 'GET /api/manager/system/ping' },
   getSessionMe: { parameters: {}, request: 'GET /api/manager/sessions/session/me' },
   createBackup: { parameters: {}, request: 'POST /api/manager/backup/backup', scope: 'hub.system' },
-  getVoices: {
-    parameters: {},
-    request: 'GET /api/manager/speech-output/voice/',
-    scope: 'hub.system',
-    older: true,
-  },
+  getVoices: { parameters: {}, request: 'GET /api/manager/speech-output/voice/', scope: 'hub.system', older: true },
   speak: {
     parameters: { text: 'Hello' },
     request: 'POST /api/manager/speech-output/say',

@@ -88,10 +88,7 @@ describe.skipIf(withoutMosquitto)('two brokers that have nothing to do with each
   test('what the one has forgotten or kept of before is put right by the return to it', async () => {
     await using first = await Mosquitto.start({ persistent: true })
     await using second = await startBroker('aedes')
-    await using bridge = startLink({
-      urls: [first.url, second.url],
-      onConnected: (link) => link.sweep(() => true),
-    })
+    await using bridge = startLink({ urls: [first.url, second.url], onConnected: (link) => link.sweep(() => true) })
     bridge.link.hold('b/app/changes', 'before')
     bridge.link.hold('b/app/goes', 'here')
     bridge.link.hold('b/app/stays', 'the same')

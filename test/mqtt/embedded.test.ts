@@ -63,10 +63,7 @@ describe('the embedded broker', () => {
     const address = taken.address()
     const port = typeof address === 'object' && address !== null ? address.port : 0
     const start = () => startEmbeddedBroker({ ...local, port }, silent)
-    await expect(start()).rejects.toMatchObject({
-      code: 'port_in_use',
-      message: expect.stringContaining(String(port)),
-    })
+    await expect(start()).rejects.toMatchObject({ code: 'port_in_use', message: expect.stringContaining(String(port)) })
     taken.close()
     await once(taken, 'close')
     await using broker = await start()

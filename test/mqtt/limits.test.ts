@@ -7,11 +7,7 @@ import { until } from '../support/until.ts'
 import { RawBroker } from './raw-broker.ts'
 import { settled, startLink, withoutMosquitto } from './support.ts'
 
-const SAYS = {
-  'retained messages': [0x25, 0],
-  'QoS 1': [0x24, 0],
-  'subscriptions with wildcards': [0x28, 0],
-} as const
+const SAYS = { 'retained messages': [0x25, 0], 'QoS 1': [0x24, 0], 'subscriptions with wildcards': [0x28, 0] } as const
 
 describe('a broker that lacks what the bridge needs', () => {
   test.each(Object.entries(SAYS))('is named with what it lacks: %s', async (lack, property) => {

@@ -171,9 +171,7 @@ describe.skipIf(withoutMosquitto)('what Mosquitto holds', { concurrent: true }, 
     { topics: 3000, atMost: 2500 },
   ])(
     '$topics topics of 12 KB come through, and what it tells of them is not sent twice',
-    {
-      timeout: 30_000,
-    },
+    { timeout: 30_000 },
     async ({ topics, atMost }) => {
       await using broker = await Mosquitto.start()
       const text = 'x'.repeat(12_000)

@@ -2,8 +2,5 @@ import { defineConfig } from 'vitest/config'
 
 /** The tests that hold one module; `main.ts` names them. */
 export default defineConfig({
-  test: {
-    include: JSON.parse(process.env['MUTATION_TESTS'] ?? '[]'),
-    testTimeout: 20_000,
-  },
+  test: { include: JSON.parse(process.env['MUTATION_TESTS'] ?? '[]'), testTimeout: 20_000 },
 })

@@ -175,12 +175,7 @@ export const GATEWAY_FAULTS: Faults = {
       const everywhere = random.chance(0.5)
       return (asking) =>
         isRest(asking) && (everywhere || isPing(asking))
-          ? {
-              change: (answer) => ({
-                ...answer,
-                headers: without(answer.headers, 'x-homey-id', 'x-homey-version'),
-              }),
-            }
+          ? { change: (answer) => ({ ...answer, headers: without(answer.headers, 'x-homey-id', 'x-homey-version') }) }
           : undefined
     })
     return Promise.all([nameless(scene), askWhoItIs(scene)]).then(() => undefined)
@@ -194,9 +189,7 @@ export const GATEWAY_FAULTS: Faults = {
     await during(() => rule, { times: ({ random }) => random.int(1, 2) })(scene)
   }),
   'hub answers 429 without a time': gateway(
-    during(() => (asking) => (isRest(asking) ? tooMany() : undefined), {
-      times: ({ random }) => random.int(1, 12),
-    }),
+    during(() => (asking) => (isRest(asking) ? tooMany() : undefined), { times: ({ random }) => random.int(1, 12) }),
     { staysOnline: true },
   ),
   'hub takes four requests at a time': gateway(

@@ -27,6 +27,4 @@ async function remember({ world, random, load }: Scene): Promise<void> {
   }
 }
 
-export const HOURS: Faults = {
-  'hours pass': { run: remember, hubWell: false, holds: ['bridge'], stallMs: 2000 },
-}
+export const HOURS: Faults = { 'hours pass': { run: remember, hubWell: false, holds: ['bridge'], stallMs: 2000 } }

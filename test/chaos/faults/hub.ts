@@ -69,12 +69,7 @@ export const HUB_FAULTS: Faults = {
     behaves('answer-status', () => ({ status: 401, times: 3 })),
     { agreeMs: 80_000, slow: true },
   ),
-  'hub answers 403 to writes': hub(
-    behaves('answer-status', () => ({
-      status: 403,
-      operation: APP_WRITES,
-    })),
-  ),
+  'hub answers 403 to writes': hub(behaves('answer-status', () => ({ status: 403, operation: APP_WRITES }))),
   'hub is slow to answer': hub(
     behaves('slow-headers', ({ random }) => ({ ms: random.int(300, 2600) })),
     { stallMs: 500 },

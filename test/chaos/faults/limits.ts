@@ -79,10 +79,7 @@ const embedded: Fault['run'] = async ({ world }) => {
   const [app = ''] = publishedApps
   await bridge.stop('SIGTERM')
   const port = await freePort()
-  const own = world.startBridge({
-    HUB2MQTT_MQTT_URL: undefined,
-    HUB2MQTT_MQTT_EMBEDDED_PORT: String(port),
-  })
+  const own = world.startBridge({ HUB2MQTT_MQTT_URL: undefined, HUB2MQTT_MQTT_EMBEDDED_PORT: String(port) })
   const end = world.gateway.rule(({ method, path }) =>
     method === 'GET' && path.endsWith('/setting')
       ? { change: (answer) => ({ ...answer, text: JSON.stringify({ [PUBLISHED_SETTING]: 'x'.repeat(BIG) }) }) }

@@ -63,9 +63,7 @@ export const RELOADS: Faults = {
   'reload publishes other settings': reload(
     changed(({ world, random }) => {
       const ids = random.shuffle([...world.hub.apps.keys()]).slice(0, 4)
-      return {
-        settings: { publish: Object.fromEntries(ids.map((id) => [id, { spare0: NUMBER, spare1: NUMBER }])) },
-      }
+      return { settings: { publish: Object.fromEntries(ids.map((id) => [id, { spare0: NUMBER, spare1: NUMBER }])) } }
     }),
   ),
   'reload adds a hub and takes it away': reload(async (scene) => {

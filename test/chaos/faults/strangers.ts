@@ -79,10 +79,7 @@ export const STRANGERS: Faults = {
       })
       // Who is not connected, as after another fault, cannot be seen to be there.
       await until('the first bridge', () => world.brokerProxy.open > 0, 20_000)
-      const second = world.startOther({
-        HUB2MQTT_HUB_URL: other.url,
-        HUB2MQTT_MQTT_CLIENT_ID: 'a-neighbour',
-      })
+      const second = world.startOther({ HUB2MQTT_HUB_URL: other.url, HUB2MQTT_MQTT_CLIENT_ID: 'a-neighbour' })
       await until('the second bridge', () => !second.alive || second.lines.length > 3, 20_000)
       await after(random.int(2500, 5000))
       await second.stop(random.pick(['SIGTERM', 'SIGKILL'] as const))
