@@ -1,5 +1,6 @@
 /** What a campaign came to, as a document: figures first, then each kind of fault. */
 import { execFileSync } from 'node:child_process'
+import { table } from '../bench/table.ts'
 import type { EpisodeResult } from './episode.ts'
 import type { PlantResult } from './prove.ts'
 
@@ -35,11 +36,6 @@ const kindsOf = (results: readonly EpisodeResult[]) =>
   )
 
 const failed = (results: readonly EpisodeResult[]) => results.filter(({ violations }) => violations.length > 0).length
-
-function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
-  const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`
-  return [line(head), line(head.map(() => '---')), ...rows.map(line)].join('\n')
-}
 
 const COLUMNS = ['Episodes', 'Commands', 'Unknown', 'Failed', 'Agrees p50', 'p95', 'max']
 

@@ -38,6 +38,15 @@ function start(form: Form = 'device', link = new FakeLink(), rate = 20) {
   return { clock, link, publisher }
 }
 
+/** A publisher that has published these devices. */
+async function published(devices: readonly Device[], form?: Form) {
+  const started = start(form)
+  for (const one of devices) want(started.publisher, one)
+  await started.clock.advance(5000)
+  started.link.take()
+  return started
+}
+
 const componentsOf = (told: string | undefined) => JSON.parse(told?.split(' ').slice(2).join(' ') ?? '{}').components
 
 describe('discovery', () => {
@@ -158,10 +167,7 @@ describe('discovery', () => {
   })
 
   test('names what is gone before it leaves it out', async () => {
-    const { clock, link, publisher } = start()
-    want(publisher, device('x', { a: 'switch', b: 'sensor' }))
-    await clock.advance(5000)
-    link.take()
+    const { clock, link, publisher } = await published([device('x', { a: 'switch', b: 'sensor' })])
     want(publisher, device('x', { a: 'switch' }))
     await clock.advance(1000)
     expect(componentsOf(link.told[0])).toEqual({ a: expect.anything(), b: { platform: 'sensor' } })
@@ -171,10 +177,7 @@ describe('discovery', () => {
   })
 
   test('does so too for what an earlier run published, and for what changes its platform', async () => {
-    const first = start()
-    want(first.publisher, device('x', { a: 'switch', b: 'sensor' }))
-    await first.clock.advance(100)
-    first.link.take()
+    const first = await published([device('x', { a: 'switch', b: 'sensor' })])
     const { clock, link, publisher } = start('device', first.link)
     want(publisher, device('x', { a: 'number' }))
     await clock.advance(5000)
@@ -183,10 +186,7 @@ describe('discovery', () => {
   })
 
   test('never names what is off by default: some versions would lose the whole device', async () => {
-    const first = start()
-    want(first.publisher, device('x', { a: 'switch', b: 'sensor', c: 'sensor' }, ['b', 'c']))
-    await first.clock.advance(5000)
-    first.link.take()
+    const first = await published([device('x', { a: 'switch', b: 'sensor', c: 'sensor' }, ['b', 'c'])])
     want(first.publisher, device('x', { a: 'switch', b: 'sensor' }, ['b']))
     await first.clock.advance(5000)
     expect(first.link.take().map((told) => Object.keys(componentsOf(told)))).toEqual([['a', 'b']])
@@ -225,10 +225,7 @@ describe('discovery', () => {
   })
 
   test('is not told again to a broker that has it', async () => {
-    const first = start()
-    want(first.publisher, device('x', { a: 'switch' }))
-    await first.clock.advance(100)
-    first.link.take()
+    const first = await published([device('x', { a: 'switch' })])
     const { clock, link, publisher } = start('device', first.link)
     want(publisher, device('x', { a: 'switch' }))
     await clock.advance(10_000)
@@ -236,10 +233,7 @@ describe('discovery', () => {
   })
 
   test('moves from one form to the other without losing the entities', async () => {
-    const first = start('component')
-    want(first.publisher, device('x', { a: 'switch', b: 'sensor' }))
-    await first.clock.advance(100)
-    first.link.take()
+    const first = await published([device('x', { a: 'switch', b: 'sensor' })], 'component')
     const { clock, link, publisher } = start('device', first.link)
     want(publisher, device('x', { a: 'switch' }))
     await clock.advance(1000)
@@ -253,21 +247,14 @@ describe('discovery', () => {
   })
 
   test('of a component that is gone is cleared', async () => {
-    const { clock, link, publisher } = start('component')
-    want(publisher, device('x', { a: 'switch', b: 'sensor' }))
-    await clock.advance(5000)
-    link.take()
+    const { clock, link, publisher } = await published([device('x', { a: 'switch', b: 'sensor' })], 'component')
     want(publisher, device('x', { a: 'switch' }))
     await clock.advance(100)
     expect(link.take()).toEqual([`clear ${topics.component('sensor', idOf('x'), 'b')}`])
   })
 
   test('of a device that is gone is cleared, unless it comes back in time', async () => {
-    const { clock, link, publisher } = start()
-    want(publisher, device('x', { a: 'switch' }))
-    want(publisher, device('y', { a: 'switch' }))
-    await clock.advance(5000)
-    link.take()
+    const { clock, link, publisher } = await published([device('x', { a: 'switch' }), device('y', { a: 'switch' })])
     publisher.withdraw(idOf('x'))
     publisher.withdraw(idOf('y'), 10_000)
     await clock.advance(9000)
@@ -278,11 +265,10 @@ describe('discovery', () => {
   })
 
   test('is put back once when somebody empties its topics, and not when it was us', async () => {
-    const { clock, link, publisher } = start('component')
-    want(publisher, device('x', { a: 'switch', b: 'sensor' }))
-    want(publisher, device('y', { a: 'switch' }))
-    await clock.advance(5000)
-    link.take()
+    const { clock, link, publisher } = await published(
+      [device('x', { a: 'switch', b: 'sensor' }), device('y', { a: 'switch' })],
+      'component',
+    )
     for (const [key, platform] of [
       ['a', 'switch'],
       ['b', 'sensor'],

@@ -115,6 +115,11 @@ class Rig {
     return explained
   }
 
+  reconnect(): this {
+    this.lose()
+    return this.attach()
+  }
+
   hold(topic: string, payload: string | null): void {
     this.retained.hold(topic, payload)
     this.sender.pump()
@@ -152,8 +157,9 @@ class Rig {
   }
 
   /** Acknowledges all that is sent. */
-  ackAll(): void {
+  ackAll(): this {
     while (this.#acknowledged < this.wire.published.length) this.ack()
+    return this
   }
 
   /** Fields of the log's lines on what is not published. */
@@ -161,6 +167,9 @@ class Rig {
     return this.log.lines.filter(({ reason }) => reason !== undefined).map(({ topic, reason }) => `${topic} ${reason}`)
   }
 }
+
+/** With a broker that takes further connections. */
+const asideRig = (options?: Partial<SenderOptions>) => Object.assign(new Rig(options), { offersAside: true })
 
 const answer = { isAnswer: true }
 
@@ -223,8 +232,7 @@ describe('a connection', () => {
   })
 
   test('gets again what the last one did not acknowledge, in its order', () => {
-    const rig = new Rig({ window: 4 }).attach()
-    rig.ackAll()
+    const rig = new Rig({ window: 4 }).attach().ackAll()
     for (const payload of ['1', '2']) rig.say('event', payload)
     rig.say('answer', '1', answer)
     rig.hold('a', '1')
@@ -279,8 +287,7 @@ describe('the order of sending', () => {
   })
 
   test('keeps no answer waiting for what may not be published', () => {
-    const rig = new Rig({ window: 1, mayPublish: (topic) => topic !== 'a' }).attach()
-    rig.ackAll()
+    const rig = new Rig({ window: 1, mayPublish: (topic) => topic !== 'a' }).attach().ackAll()
     rig.hold('a', '1')
     for (const payload of ['1', '2', '3']) rig.say('answer', payload, answer)
     rig.ackAll()
@@ -290,8 +297,7 @@ describe('the order of sending', () => {
 
 describe('the state of the bridge', () => {
   test('is repeated on request, and not after it was offline', async () => {
-    const rig = new Rig().attach()
-    rig.ackAll()
+    const rig = new Rig().attach().ackAll()
     rig.sender.repeatState()
     rig.sender.pump()
     rig.ackAll()
@@ -324,8 +330,7 @@ describe('the state of the bridge', () => {
   })
 
   test('is offline after the answers that wait when the bridge ends, and before events', async () => {
-    const rig = new Rig({ window: 2 }).attach()
-    rig.ackAll()
+    const rig = new Rig({ window: 2 }).attach().ackAll()
     for (const payload of ['1', '2', '3']) rig.say('event', payload)
     for (const payload of ['1', '2', '3', '4']) rig.say('answer', payload, answer)
     const finished = rig.sender.finish(rig.wire)
@@ -345,8 +350,7 @@ describe('the state of the bridge', () => {
   })
 
   test('is at its end at once where nothing may be written', async () => {
-    const rig = new Rig().attach()
-    rig.ackAll()
+    const rig = new Rig().attach().ackAll()
     rig.sender.setWriting(false)
     await rig.sender.finish(rig.wire)
     expect(rig.wire.sent).toEqual(['state=online'])
@@ -383,8 +387,7 @@ describe('a broker that refuses', () => {
   })
 
   test('a message is not sent it again', () => {
-    const rig = new Rig().attach()
-    rig.ackAll()
+    const rig = new Rig().attach().ackAll()
     rig.say('event', '1')
     rig.ack(DENIED)
     expect(rig.refused).toEqual(['event denied'])
@@ -425,8 +428,7 @@ describe('a message that is too large', () => {
   })
 
   test('is counted with its topic and its properties', () => {
-    const rig = new Rig().attach({ maximumPacketSize: 40 })
-    rig.ackAll()
+    const rig = new Rig().attach({ maximumPacketSize: 40 }).ackAll()
     rig.say('t', 'x'.repeat(23))
     rig.say('t', 'x'.repeat(24))
     rig.say('u', 'x'.repeat(20), { contentType: 'c' })
@@ -436,8 +438,7 @@ describe('a message that is too large', () => {
   })
 
   test('is replaced by a short one of the same kind, before and after it was sent', () => {
-    const rig = new Rig().attach({ maximumPacketSize: 100 })
-    rig.ackAll()
+    const rig = new Rig().attach({ maximumPacketSize: 100 }).ackAll()
     rig.say('told', 'x'.repeat(200), options)
     expect(rig.wire.sent.slice(1)).toEqual(['told=short'])
     expect(rig.wire.published[1]?.options.properties).toEqual({ contentType: 'c' })
@@ -454,8 +455,7 @@ describe('a message that is too large', () => {
   })
 
   test('teaches its size for the rest of the connection', async () => {
-    const rig = new Rig().attach()
-    rig.ackAll()
+    const rig = new Rig().attach().ackAll()
     rig.say('a', 'x'.repeat(50))
     rig.ack(TOO_LARGE)
     rig.say('b', 'x'.repeat(50))
@@ -463,21 +463,17 @@ describe('a message that is too large', () => {
     expect(rig.wire.sent.slice(2)).toEqual([`c=${'x'.repeat(49)}`])
     rig.ackAll()
     await rig.clock.advance(501)
-    rig.lose()
-    rig.attach()
+    rig.reconnect()
     rig.say('d', 'x'.repeat(50))
     expect(rig.wire.sent).toContain(`d=${'x'.repeat(50)}`)
   })
 
   test('teaches its size for the next connections where the refusal ends this one: such sizes are tried aside', async () => {
-    const rig = new Rig().attach()
-    rig.offersAside = true
-    rig.ackAll()
+    const rig = asideRig().attach().ackAll()
     rig.say('a', 'x'.repeat(4000))
     rig.ack(TOO_LARGE)
     await rig.clock.advance(500)
-    rig.lose()
-    rig.attach().ackAll()
+    rig.reconnect().ackAll()
     for (const size of [3999, 4000, 5000, 2048]) rig.say(String(size), 'x'.repeat(size))
     rig.ackAll()
     expect(rig.wire.sent.map((text) => text.split('=')[0])).toEqual(['state', '2048'])
@@ -487,13 +483,10 @@ describe('a message that is too large', () => {
   })
 
   test('is tried again aside with each connection, after five minutes, and later each time', async () => {
-    const rig = new Rig().attach()
-    rig.offersAside = true
-    rig.ackAll()
+    const rig = asideRig().attach().ackAll()
     rig.hold('a', 'x'.repeat(4000))
     rig.ack(TOO_LARGE)
-    rig.lose()
-    rig.attach().ackAll()
+    rig.reconnect().ackAll()
     expect(await rig.aside(() => TOO_LARGE)).toEqual([4000])
     rig.ackAll()
     expect(rig.wire.sent).toEqual(['state=online'])
@@ -512,8 +505,7 @@ describe('a message that is too large', () => {
   })
 
   test('explains the end of the connection on which it was refused, not that of the next', () => {
-    const rig = new Rig().attach()
-    rig.ackAll()
+    const rig = new Rig().attach().ackAll()
     rig.say('a', 'x'.repeat(4000))
     rig.ack(TOO_LARGE)
     expect(rig.lose()).toBe(true)
@@ -527,8 +519,7 @@ describe('a message that is too large', () => {
     rig.ackAll()
     rig.say('b', 'x'.repeat(4000))
     rig.ack(TOO_LARGE)
-    rig.lose()
-    rig.attach().ackAll()
+    rig.reconnect().ackAll()
     rig.say('c', 'x'.repeat(4000))
     expect(rig.wire.sent).toEqual(['state=online'])
   })
@@ -554,8 +545,7 @@ describe('a publish at which connections end', () => {
       if (offersAside) return (await rig.aside(lost)).length > 0
       await turn()
       if (rig.sender.unacknowledged === 0) return false
-      rig.lose()
-      rig.attach().ackAll()
+      rig.reconnect().ackAll()
       return true
     }
 
@@ -572,8 +562,7 @@ describe('a publish at which connections end', () => {
       else {
         await turn()
         expect(rig.wire.sent).toEqual(['a=1'])
-        rig.lose()
-        rig.attach()
+        rig.reconnect()
         await turn()
         expect(rig.wire.sent).toEqual(['b=1'])
       }
@@ -625,8 +614,7 @@ describe('a publish at which connections end', () => {
   })
 
   test('without a word: all that is larger than what was taken waits, and is tried aside, the smallest first', async () => {
-    const rig = new Rig().attach()
-    rig.offersAside = true
+    const rig = asideRig().attach()
     for (const size of [9000, 3000, 5000, 7000, 100]) rig.hold(String(size), 'x'.repeat(size))
     expect(rig.lose()).toBe(true)
     rig.hold('8000', 'x'.repeat(8000))
@@ -643,20 +631,17 @@ describe('a publish at which connections end', () => {
     expect(topics(rig).slice(2)).toEqual(['4000'])
     // The limit is known for good, and looked for again with each connection.
     rig.ackAll()
-    rig.lose()
-    rig.attach().ackAll()
+    rig.reconnect().ackAll()
     expect(await rig.aside(() => 0)).toEqual([7000, 8000, 9000])
     rig.ackAll()
     expect([rig.retained.blocked, rig.retained.waiting, rig.sender.state]).toEqual([0, 0, 'online'])
   })
 
   test('by chance: it is sent right after, and nothing is kept back from then on', async () => {
-    const rig = new Rig().attach()
-    rig.offersAside = true
+    const rig = asideRig().attach()
     for (const size of [3000, 3000, 5000]) rig.hold(`${size} ${rig.retained.waiting}`, 'x'.repeat(size))
     rig.say('answer', 'x'.repeat(4000), answer)
-    rig.lose()
-    rig.attach()
+    rig.reconnect()
     // One of each size is enough.
     expect(await rig.aside(() => 0)).toEqual([3000, 4000, 5000])
     rig.ackAll()
@@ -678,8 +663,7 @@ describe('a publish at which connections end', () => {
   })
 
   test('is judged neither by a connection aside that hangs nor by one that ends with the other', async () => {
-    const rig = new Rig().attach()
-    rig.offersAside = true
+    const rig = asideRig().attach()
     rig.hold('a', 'x'.repeat(4000))
     rig.ackAll()
     rig.lose()
@@ -698,8 +682,7 @@ describe('a publish at which connections end', () => {
   })
 
   test('that others may have, or that is cleared meanwhile, is not tried any more', async () => {
-    const rig = new Rig()
-    rig.offersAside = true
+    const rig = asideRig()
     for (const topic of ['a', 'b', 'c']) rig.hold(topic, 'x'.repeat(4000))
     loseTimes(rig, 1)
     rig.retained.release((topic) => topic === 'a')
@@ -713,8 +696,7 @@ describe('a publish at which connections end', () => {
 
   test('keeps nothing back while it may not be published, and is sent when it may', async () => {
     let may = true
-    const rig = new Rig({ mayPublish: () => may })
-    rig.offersAside = true
+    const rig = asideRig({ mayPublish: () => may })
     rig.hold('a', '1')
     loseTimes(rig, 2)
     may = false
@@ -729,8 +711,7 @@ describe('a publish at which connections end', () => {
   })
 
   test('is still one when the bridge may write again', async () => {
-    const rig = new Rig().attach()
-    rig.offersAside = true
+    const rig = asideRig().attach()
     rig.hold('a', 'x'.repeat(4000))
     rig.lose()
     rig.sender.setWriting(false)
@@ -741,9 +722,7 @@ describe('a publish at which connections end', () => {
   })
 
   test('is lost if it is a message, and nothing else with it', async () => {
-    const rig = new Rig().attach()
-    rig.offersAside = true
-    rig.ackAll()
+    const rig = asideRig().attach().ackAll()
     rig.say('bad', '1', answer)
     rig.say('good', '1')
     rig.lose()
@@ -772,8 +751,7 @@ describe('a publish at which connections end', () => {
   })
 
   test('is not blamed on a size that was taken before, unless two connections in a row end at it', async () => {
-    const rig = new Rig()
-    rig.offersAside = true
+    const rig = asideRig()
     rig.hold('a', 'x'.repeat(4000))
     rig.attach().ackAll()
     rig.lose()
@@ -789,8 +767,7 @@ describe('a publish at which connections end', () => {
   })
 
   test('is the one that was refused right before, and not what was sent beside it', () => {
-    const rig = new Rig()
-    rig.offersAside = true
+    const rig = asideRig()
     for (const topic of ['a', 'b', 'c']) rig.hold(topic, '1')
     for (let i = 0; i < 2; i += 1) {
       rig.attach()
@@ -802,8 +779,7 @@ describe('a publish at which connections end', () => {
   })
 
   test('and that is refused aside is denied, and the connection stays', async () => {
-    const rig = new Rig()
-    rig.offersAside = true
+    const rig = asideRig()
     rig.hold('a', '1')
     rig.hold('b', '1')
     loseTimes(rig, 2)
@@ -814,8 +790,7 @@ describe('a publish at which connections end', () => {
   })
 
   test('and that ends the connection aside with its refusal leaves the others to the next one aside', async () => {
-    const rig = new Rig()
-    rig.offersAside = true
+    const rig = asideRig()
     for (const topic of ['a', 'b']) rig.hold(topic, '1')
     loseTimes(rig, 2)
     rig.attach()
@@ -829,8 +804,7 @@ describe('a publish at which connections end', () => {
   })
 
   test('is not tried any more when the bridge ends', async () => {
-    const rig = new Rig()
-    rig.offersAside = true
+    const rig = asideRig()
     rig.hold('a', 'x'.repeat(4000))
     loseTimes(rig, 1)
     rig.attach()
