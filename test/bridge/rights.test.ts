@@ -4,7 +4,6 @@ import { BROKERS, mosquittoPath } from '../support/brokers.ts'
 import { until } from '../support/until.ts'
 import { KEY, World } from '../support/world.ts'
 
-const asked = ({ hub }: World, operation: string) => hub.requests.filter((one) => one.operation === operation).length
 const code = async (world: World, command: string, payload = '') => {
   const topic = command.startsWith('home/') ? command : `home/app/${world.app}/cmd/${command}`
   return (await world.ask(topic, payload)).error?.code ?? 'ok'
@@ -16,13 +15,13 @@ describe.concurrent('a command that waits', () => {
     world.hub.behave('slow-headers', { ms: 1000, times: 1, operation: 'disableApp' })
     const { app } = world
     const first = code(world, `home/app/${app}/cmd/disable`)
-    await until('the first', () => asked(world, 'disableApp') === 1)
+    await until('the first', () => world.asked('disableApp') === 1)
     const second = code(world, `home/app/${app}/cmd/restart`)
     await world.ask('bridge/cmd/ping')
     world.bridge.reload(`commands: {${commands}}\n`)
     expect(await first).toBe('ok')
     expect(await second).toBe('not_allowed')
-    expect(asked(world, 'restartApp')).toBe(0)
+    expect(world.asked('restartApp')).toBe(0)
   })
 })
 
@@ -138,7 +137,7 @@ test.concurrent.each(BROKERS)(
       expect(world.hub.settings(world.app)).toMatchObject({ x: '' })
     } else {
       expect(answer.error?.code).toBe('invalid_payload')
-      expect(asked(world, 'setAppSetting')).toBe(0)
+      expect(world.asked('setAppSetting')).toBe(0)
       expect(await world.ask(`home/app/${world.app}/cmd/set-setting/x`, '""')).toMatchObject({ ok: true })
       expect(world.hub.settings(world.app)).toMatchObject({ x: '' })
     }

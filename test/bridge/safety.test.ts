@@ -6,8 +6,6 @@ import { retainedOn } from '../support/observer.ts'
 import { until } from '../support/until.ts'
 import { KEY, test, World } from '../support/world.ts'
 
-const asked = ({ hub }: World, operation: string) =>
-  hub.requests.filter((request) => request.operation === operation).length
 const restartOf = (app: string) => `home/app/${app}/cmd/restart`
 const resultsOf = ({ observer }: World, app: string, command = 'restart') =>
   observer.texts(`hub2mqtt/home/app/${app}/result/${command}`).map((text) => JSON.parse(text))
@@ -25,7 +23,7 @@ describe.concurrent.each(BROKERS)('on %s', (broker) => {
     expect(resultsOf(world, world.app)[0]).toMatchObject({ ok: false, error: { code: 'retained' } })
     await world.ask('bridge/cmd/ping')
     expect((await retainedOn(world.broker.port)).has(`hub2mqtt/${topic}`)).toBe(false)
-    expect(asked(world, 'restartApp')).toBe(0)
+    expect(world.asked('restartApp')).toBe(0)
   })
 
   test('a retained command that comes live is refused and cleared, and clearing one is no command', async () => {
@@ -39,12 +37,12 @@ describe.concurrent.each(BROKERS)('on %s', (broker) => {
     for (const qos of [0, 1, 2] as const) await world.observer.publish(topic, '', { retain: true, qos })
     await world.ask('bridge/cmd/ping')
     expect(codes()).toEqual(['retained', 'retained', 'retained'])
-    expect(asked(world, 'restartApp')).toBe(0)
+    expect(world.asked('restartApp')).toBe(0)
     // What follows at once is a command again.
     await world.observer.publish(topic, '{}', { retain: true })
     await until('its refusal', () => codes().length === 4)
     expect(await world.ask(restartOf(world.app))).toMatchObject({ ok: true })
-    expect(asked(world, 'restartApp')).toBe(1)
+    expect(world.asked('restartApp')).toBe(1)
   })
 
   test('nothing that was sent while the bridge was away is executed', async ({ world }) => {
@@ -53,7 +51,7 @@ describe.concurrent.each(BROKERS)('on %s', (broker) => {
     await world.restart()
     await world.ready()
     await world.ask('bridge/cmd/ping')
-    expect(asked(world, 'restartApp')).toBe(0)
+    expect(world.asked('restartApp')).toBe(0)
   })
 
   test('answers every command under way before it ends, and begins none', async ({ world }) => {
@@ -64,12 +62,12 @@ describe.concurrent.each(BROKERS)('on %s', (broker) => {
     await world.observer.publish(`hub2mqtt/${restartOf(slow)}`, '{"transaction":"under way"}')
     await world.observer.publish(`hub2mqtt/${restartOf(slow)}`, '{"transaction":"waits"}')
     await world.observer.publish(`hub2mqtt/home/app/${stuck}/cmd/disable`, '{"transaction":"cut off"}')
-    await until('both writes', () => asked(world, 'restartApp') + asked(world, 'disableApp') === 2)
+    await until('both writes', () => world.asked('restartApp') + world.asked('disableApp') === 2)
     await world.bridge.stop()
     const answers = [...resultsOf(world, slow), ...resultsOf(world, stuck, 'disable')]
     const outcomes = answers.map(({ transaction, ok, error }) => [transaction, ok ? 'ok' : error.code])
     expect(Object.fromEntries(outcomes)).toEqual({ 'under way': 'ok', waits: 'expired', 'cut off': 'outcome_unknown' })
-    expect(asked(world, 'restartApp')).toBe(1)
+    expect(world.asked('restartApp')).toBe(1)
     const failed = (topic: string) =>
       world.observer.texts(`hub2mqtt/home/${topic}`).filter((text) => text.includes('"command_failed"'))
     expect(failed(`app/${stuck}/event`)).toHaveLength(1)
@@ -86,10 +84,10 @@ describe.concurrent.each(BROKERS)('on %s', (broker) => {
     const answers = resultsOf(world, world.app)
     expect(answers.map(({ ok }) => ok)).toEqual([true, true, true, true])
     expect(answers.filter(({ replayed }) => replayed === true)).toHaveLength(3)
-    expect(asked(world, 'restartApp')).toBe(1)
+    expect(world.asked('restartApp')).toBe(1)
     await world.ask(restartOf(world.app), '{"transaction":7}')
     await world.ask(restartOf(world.app), '{"transaction":"7"}')
-    expect(asked(world, 'restartApp')).toBe(3)
+    expect(world.asked('restartApp')).toBe(3)
   })
 
   test('a command for one app waits for the one before it, and too many that wait are refused', async ({ world }) => {
@@ -99,23 +97,23 @@ describe.concurrent.each(BROKERS)('on %s', (broker) => {
     await until('all answers', () => resultsOf(world, world.app).length === 34)
     const codes = resultsOf(world, world.app).map(({ error }) => error?.code ?? 'ok')
     expect(codes.filter((code) => code === 'busy')).toHaveLength(1)
-    expect(asked(world, 'restartApp')).toBe(33)
+    expect(world.asked('restartApp')).toBe(33)
   })
 
   test('at most four requests reach the hub at a time', async ({ world }) => {
     const apps = [...world.hub.apps.keys()].slice(0, 8)
     world.hub.behave('never-answer', { operation: 'disableApp' })
     for (const app of apps) await world.observer.publish(`hub2mqtt/home/app/${app}/cmd/disable`, '')
-    await until('four requests', () => asked(world, 'disableApp') === 4)
+    await until('four requests', () => world.asked('disableApp') === 4)
     await world.ask('bridge/cmd/ping')
-    expect(asked(world, 'disableApp')).toBe(4)
+    expect(world.asked('disableApp')).toBe(4)
   })
 
   test('a write that was not answered is not sent again, and is called unknown', async ({ world }) => {
     world.hub.behave('execute-then-reset', { operation: 'restartApp' })
     const answer = await world.ask(restartOf(world.app))
     expect(answer.error).toMatchObject({ code: 'outcome_unknown', status: null })
-    expect(asked(world, 'restartApp')).toBe(1)
+    expect(world.asked('restartApp')).toBe(1)
   })
 
   test('where a look at the hub can tell what became of a write, the answer says that', async ({ world }) => {
@@ -152,7 +150,7 @@ describe.skipIf(mosquittoPath === undefined)('under MQTT 5', { concurrent: true 
       await world.ask(`home/app/${app}/cmd/get`, '', { properties: { responseTopic } })
     }
     expect(world.observer.texts('hub2mqtt/home/state')).toEqual(['online'])
-    expect(asked(world, 'restartApp')).toBe(0)
+    expect(world.asked('restartApp')).toBe(0)
   })
 
   test('a command whose connection was lost while it waited is refused, not executed', async () => {
@@ -161,7 +159,7 @@ describe.skipIf(mosquittoPath === undefined)('under MQTT 5', { concurrent: true 
     const topic = `hub2mqtt/${restartOf(world.app)}`
     await world.observer.publish(topic, '')
     await world.observer.publish(topic, '{"transaction":"second"}')
-    await until('the first command', () => asked(world, 'restartApp') === 1)
+    await until('the first command', () => world.asked('restartApp') === 1)
     // Another client with the same client id makes the broker end the bridge's connection.
     const rival = await connectAsync(world.broker.url, {
       clientId: 'the-bridge',
@@ -172,7 +170,7 @@ describe.skipIf(mosquittoPath === undefined)('under MQTT 5', { concurrent: true 
     await until('the refusal', () => resultsOf(world, world.app).find(({ transaction }) => transaction === 'second'))
     const refusal = resultsOf(world, world.app).find(({ transaction }) => transaction === 'second')
     expect(refusal).toMatchObject({ ok: false, error: { code: 'expired' } })
-    expect(asked(world, 'restartApp')).toBe(1)
+    expect(world.asked('restartApp')).toBe(1)
   })
 })
 
@@ -189,7 +187,7 @@ describe.concurrent('what configuration does not allow', () => {
         error: { code: 'not_allowed' },
       })
     }
-    expect(asked(world, 'uninstallApp') + asked(world, 'installFromAppStore')).toBe(0)
+    expect(world.asked('uninstallApp') + world.asked('installFromAppStore')).toBe(0)
   })
 
   test('can be allowed by name, and then uninstall still wants to be confirmed', async () => {
@@ -197,7 +195,7 @@ describe.concurrent('what configuration does not allow', () => {
     const topic = `home/app/${world.app}/cmd/uninstall`
     expect((await world.ask(topic, '')).error?.code).toBe('invalid_payload')
     expect((await world.ask(topic, '{"confirm":"another"}')).error?.code).toBe('invalid_payload')
-    expect(asked(world, 'uninstallApp')).toBe(0)
+    expect(world.asked('uninstallApp')).toBe(0)
     expect(await world.ask(topic, JSON.stringify({ confirm: world.app }))).toMatchObject({ ok: true })
     expect((await world.ask('home/cmd/install', '{"id":"x"}')).error?.code).toBe('not_allowed')
   })
@@ -220,7 +218,7 @@ describe.concurrent('what the key does not permit', () => {
     await using world = await World.start({ hub: { keys: { [KEY]: ['hub.app.readonly'] } } })
     const answer = await world.ask(restartOf(world.app))
     expect(answer.error).toEqual({ code: 'forbidden', message: 'The API key lacks hub.app.', status: null })
-    expect(asked(world, 'restartApp')).toBe(0)
+    expect(world.asked('restartApp')).toBe(0)
   })
 
   test('is reported the same way when only the hub knows, and the permissions are read again', async ({ world }) => {

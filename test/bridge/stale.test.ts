@@ -7,15 +7,13 @@ import { TcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
 import { World } from '../support/world.ts'
 
-const restarts = ({ hub }: World) => hub.requests.filter(({ operation }) => operation === 'restartApp').length
-
 describe.concurrent.each(BROKERS)('on %s', (broker) => {
   test('a command that has waited ten seconds behind another is refused, not executed', async () => {
     await using world = await World.start({ broker, env: { HUB_TIMEOUT: '1m' } })
     world.hub.behave('never-answer', { operation: 'restartApp' })
     const topic = `home/app/${world.app}/cmd/restart`
     await world.observer.publish(`hub2mqtt/${topic}`, '{"transaction":"first"}')
-    await until('the first command', () => restarts(world) === 1)
+    await until('the first command', () => world.asked('restartApp') === 1)
     const second = world.ask(topic, '{"transaction":"second"}')
     await world.ask('bridge/cmd/ping')
     world.clock.jump(5_000)
@@ -23,7 +21,7 @@ describe.concurrent.each(BROKERS)('on %s', (broker) => {
     expect(world.observer.texts(`hub2mqtt/home/app/${world.app}/result/restart`)).toEqual([])
     world.clock.jump(5_000)
     expect(await second).toMatchObject({ ok: false, transaction: 'second', error: { code: 'expired' } })
-    expect(restarts(world)).toBe(1)
+    expect(world.asked('restartApp')).toBe(1)
   })
 
   test('a command whose time passes while another request holds the connection to the hub is refused', async () => {
@@ -39,7 +37,7 @@ describe.concurrent.each(BROKERS)('on %s', (broker) => {
     expect(observer.texts(`hub2mqtt/home/app/${world.app}/result/restart`)).toEqual([])
     clock.jump(11_000)
     expect(await command).toMatchObject({ ok: false, transaction: 'waits', error: { code: 'expired' } })
-    expect(restarts(world)).toBe(0)
+    expect(world.asked('restartApp')).toBe(0)
   })
 })
 
@@ -56,7 +54,7 @@ describe.skipIf(mosquittoPath === undefined)('while the connection to the broker
     proxy.refuse(false)
     await until('the bridge', () => observer.last('hub2mqtt/bridge/state') === 'online')
     expect((await world.ask(`home/app/${app}/cmd/get`)).ok).toBe(true)
-    expect(restarts(world)).toBe(0)
+    expect(world.asked('restartApp')).toBe(0)
   })
 })
 

@@ -68,9 +68,8 @@ describe.concurrent.each(BROKERS)('on %s, a subscriber', (broker) => {
   })
 
   test('is never sent an equal state twice', async ({ world }) => {
-    const reads = () => world.hub.requests.filter(({ operation }) => operation === 'getApps').length
-    const before = reads()
-    await until('two more reads', () => reads() >= before + 2)
+    const before = world.asked('getApps')
+    await until('two more reads', () => world.asked('getApps') >= before + 2)
     world.hub.emit('app.update', world.hub.apps.get(world.app))
     await world.ask('bridge/cmd/ping')
     for (const id of world.hub.apps.keys()) expect(world.observer.texts(`hub2mqtt/home/app/${id}`), id).toHaveLength(1)

@@ -1,6 +1,6 @@
 /** Where the bridge sends and keeps nothing: what others retain there is as wrong as a forged state. */
 import { describe, expect, test } from 'vitest'
-import { BROKERS, type BrokerKind } from '../support/brokers.ts'
+import { type BrokerKind, WITH_PROTOCOLS } from '../support/brokers.ts'
 import { retainedOn } from '../support/observer.ts'
 import { until } from '../support/until.ts'
 import { World } from '../support/world.ts'
@@ -15,13 +15,6 @@ const OURS = [
 /** Somebody else's, below the same first level. */
 const THEIRS = ['hub2mqtt/kitchen/event', 'hub2mqtt/kitchen/app/lamp/event', 'hub2mqtt/home/app/a/b/event']
 const FORGED = '{"event_type":"crashed","app":"com.athom.hue","changed":["state"],"at":"2026-01-01T00:00:00.000Z"}'
-
-const KINDS = [
-  ['mosquitto', '5'],
-  ['mosquitto', '3.1.1'],
-  ['aedes', '3.1.1'],
-] as const
-const available = KINDS.filter(([kind]) => BROKERS.some((broker) => broker === kind))
 
 async function start(broker: BrokerKind, protocol: string): Promise<World> {
   const world = await World.start({ broker, env: { MQTT_PROTOCOL: protocol } })
@@ -41,7 +34,7 @@ async function left(world: World) {
 
 const clears = ({ observer }: World) => OURS.map((topic) => observer.texts(topic).filter((text) => text === '').length)
 
-describe.concurrent.each(available)(
+describe.concurrent.each(WITH_PROTOCOLS)(
   'on %s under MQTT %s, what others retain where only messages are sent',
   (...kind) => {
     test('is gone with a refresh of the hub, and each is cleared once', async () => {
@@ -78,7 +71,7 @@ describe.concurrent.each(available)(
   },
 )
 
-describe.skipIf(!available.some(([, protocol]) => protocol === '5'))('under MQTT 5', { concurrent: true }, () => {
+describe.skipIf(!WITH_PROTOCOLS.some(([, protocol]) => protocol === '5'))('under MQTT 5', { concurrent: true }, () => {
   test('what others retain where only messages are sent is gone within five seconds', async () => {
     await using world = await start('mosquitto', '5')
     await forge(world)

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
 import { SuspendDetector } from '../../src/mqtt/suspend-detector.ts'
-import { BROKERS, Mosquitto, mosquittoPath, startBroker } from '../support/brokers.ts'
+import { Mosquitto, mosquittoPath, startBroker, WITH_PROTOCOLS } from '../support/brokers.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { Observer } from '../support/observer.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
@@ -35,14 +35,7 @@ function sleepyClock() {
   }
 }
 
-const KINDS = [
-  ['mosquitto', '5'],
-  ['mosquitto', '3.1.1'],
-  ['aedes', '3.1.1'],
-] as const
-const available = KINDS.filter(([kind]) => BROKERS.some((broker) => broker === kind))
-
-describe.each(available)('on %s under MQTT %s, a link that stood still', (kind, protocol) => {
+describe.each(WITH_PROTOCOLS)('on %s under MQTT %s, a link that stood still', (kind, protocol) => {
   // Mosquitto hands out twenty commands at a time, and keeps the others until those are acknowledged.
   const start = () => (kind === 'mosquitto' ? Mosquitto.start() : startBroker(kind))
 

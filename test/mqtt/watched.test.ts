@@ -1,19 +1,13 @@
 /** A link that watches everything it holds. */
 import { describe, expect, test } from 'vitest'
-import { BROKERS, startBroker } from '../support/brokers.ts'
+import { startBroker, WITH_PROTOCOLS } from '../support/brokers.ts'
 import { Observer } from '../support/observer.ts'
 import { until } from '../support/until.ts'
 import { settled, startLink } from './support.ts'
 
-const KINDS = [
-  ['mosquitto', '5'],
-  ['mosquitto', '3.1.1'],
-  ['aedes', '3.1.1'],
-] as const
-const available = KINDS.filter(([kind]) => BROKERS.some((broker) => broker === kind))
 const watchedFilters = ['b/app/+', 'b/state']
 
-describe.each(available)('on %s under MQTT %s', (kind, protocol) => {
+describe.each(WITH_PROTOCOLS)('on %s under MQTT %s', (kind, protocol) => {
   test('own states, changes, clears and messages are not told as those of others', async () => {
     await using broker = await startBroker(kind)
     await using other = await Observer.on(broker.port)

@@ -146,6 +146,14 @@ export type BrokerKind = 'mosquitto' | 'aedes'
 /** The two brokers, and with them the two protocols: the embedded one speaks 3.1.1 only. */
 export const BROKERS = mosquittoPath === undefined ? (['aedes'] as const) : (['mosquitto', 'aedes'] as const)
 
+const PROTOCOLS = [
+  ['mosquitto', '5'],
+  ['mosquitto', '3.1.1'],
+  ['aedes', '3.1.1'],
+] as const
+/** The brokers that are there, each with every protocol that it speaks. */
+export const WITH_PROTOCOLS = PROTOCOLS.filter(([kind]) => BROKERS.some((broker) => broker === kind))
+
 export interface Broker extends AsyncDisposable {
   readonly url: string
   readonly port: number

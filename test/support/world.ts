@@ -126,6 +126,11 @@ export class World extends AnyWorld<EmulatedHub, RunningBridge> {
     return found.id
   }
 
+  /** How often the hub was asked for something. */
+  asked(operation: string): number {
+    return this.hub.requests.filter((request) => request.operation === operation).length
+  }
+
   /** Sends a command, below the base topic, and waits for the answer on its result topic. */
   async ask(topic: string, payload: string | Buffer = '', options: IClientPublishOptions = {}): Promise<Answer> {
     const { observer } = this
