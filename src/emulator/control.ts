@@ -106,6 +106,12 @@ export const CONTROL: readonly ControlRow[] = [
     },
   }),
   row({
+    doc: "Makes an app's devices go away, or come back.",
+    request: 'PUT /apps/:id/devices',
+    takes: { state: v.picklist(['away', 'back']) },
+    run: (hub, { id, state }) => hub.setDevices(id, state),
+  }),
+  row({
     doc: 'Ends every realtime session.',
     request: 'POST /realtime/drop',
     takes: {

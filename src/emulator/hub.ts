@@ -54,7 +54,8 @@ export class EmulatedHub implements AsyncDisposable {
   readonly #gate: EventGate
   readonly #door: Door
   readonly #realtime: Realtime
-  readonly #born: number
+  readonly #away = new Set<string>()
+  #born: number
   #id: string
   #version: string
   #port = 0
@@ -208,6 +209,12 @@ export class EmulatedHub implements AsyncDisposable {
     this.#pretended.change(id, patch, how)
   }
 
+  /** Makes the devices of an app go away, or come back. */
+  setDevices(app: string, state: 'away' | 'back'): void {
+    if (state === 'away') this.#away.add(app)
+    else this.#away.delete(app)
+  }
+
   /** Sends an event as it stands, past state and behaviours. */
   emit(event: string, payload: unknown): void {
     this.#realtime.send(APPS_URI, event, payload)
@@ -263,6 +270,7 @@ export class EmulatedHub implements AsyncDisposable {
     this.#version = version ?? this.#version
     this.#id = id ?? this.#id
     if (downMs > 0) await sleep(this.#options.clock, downMs, signal)
+    this.#born = this.#options.clock.elapsed()
     if (!signal.aborted) await this.#door.listen(this.#port)
     if (!signal.aborted) await this.#apps.start?.()
   }
@@ -315,6 +323,8 @@ export class EmulatedHub implements AsyncDisposable {
       limit: this.#options.rateLimit ? rateLimit(RATE) : undefined,
       elapsed: () => this.#options.clock.elapsed(),
       uptime: () => this.#options.clock.elapsed() - this.#born,
+      now: () => this.#options.clock.now(),
+      away: this.#away,
       tell: (...event) => this.#tell(...event),
       speak: (text) => {
         keepLast(this.#spoken, text, MOST_SPOKEN)

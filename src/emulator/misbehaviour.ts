@@ -117,6 +117,17 @@ const ANSWERS = {
   'wrong-shape': answers('JSON of another shape.', { value }, ({ value = ['neither', 7, null] }) =>
     reworded(() => JSON.stringify(value)),
   ),
+  'other-fields': answers(
+    'Sets or leaves out fields of the answer, if it is an object.',
+    {
+      set: optional(v.record(v.string(), v.unknown()), 'Fields with their values.'),
+      omit: optional(v.pipe(v.array(v.string()), v.readonly()), 'Names of fields.'),
+    },
+    ({ set = {}, omit = [] }) =>
+      altered((answer) =>
+        Object.fromEntries(Object.entries({ ...answer, ...set }).filter(([name]) => !omit.includes(name))),
+      ),
+  ),
   'empty-list': answers('An empty list of apps.', {}, () => reworded(() => '{}')),
   'half-list': answers(
     'The list of a hub that has not started all of its apps.',

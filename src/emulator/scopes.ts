@@ -14,6 +14,10 @@ const KNOWN = [
   'homey.system.readonly',
   'homey.notifications',
   'homey.notifications.readonly',
+  'homey.device.readonly',
+  'homey.flow.readonly',
+  'homey.insights.readonly',
+  'homey.updates.readonly',
 ] as const
 
 /** A scope in either spelling. */

@@ -75,7 +75,7 @@ export class HubClient {
       this.hub.signsLists ||= this.hub.listSigned
     }
     try {
-      return operation.decode(json(answer), parameters, clean)
+      return await operation.decode(operation.asText ? textOf(answer) : json(answer), parameters, clean)
     } catch (error) {
       this.hub.distrust()
       throw error

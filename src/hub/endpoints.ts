@@ -133,7 +133,7 @@ function match(template: string, segments: readonly string[]): Omit<Known, 'name
   for (const [index, part] of parts.entries()) {
     const segment = segments[index] ?? ''
     if (part.startsWith(':')) parameters[part.slice(1)] = segment
-    else if (part !== fold(segment)) return undefined
+    else if (fold(part) !== fold(segment)) return undefined
   }
   return { parameters, segments: parts.map((part, index) => (part.startsWith(':') ? (segments[index] ?? '') : part)) }
 }

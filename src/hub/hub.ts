@@ -112,6 +112,16 @@ export class Hub {
     }
   }
 
+  /** Reads what nothing else depends on: how it ends says nothing of the hub or the key. @throws HubError */
+  read<N extends OperationName>(name: N, parameters: Parameters<N>): Promise<Result<N>> {
+    return this.#client.call(name, parameters)
+  }
+
+  /** Whether the hub has nothing else to do: it is online, asks for no pause, and no request waits or is under way. */
+  get isIdle(): boolean {
+    return this.status.online && !this.isStarting && this.#client.hub.isIdle
+  }
+
   /** Reads to prove something: only the hub's own answer counts. @throws HubError */
   look<N extends OperationName>(name: N, parameters: Parameters<N>): Promise<Result<N>> {
     return this.#client.look(name, parameters)

@@ -15,12 +15,22 @@ import {
   decodeScopes,
   decodeSettings,
 } from './decode.ts'
+import {
+  decodeDevices,
+  decodeEntries,
+  decodeFlows,
+  decodeInfo,
+  decodeLogs,
+  decodeSpace,
+  decodeTime,
+  decodeUpdates,
+} from './decode-evidence.ts'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
 export type Body = { readonly [key: string]: Json | undefined }
 type Query = { readonly [key: string]: string }
 
-type Manager = 'apps' | 'system' | 'sessions' | 'backup' | 'speech-output'
+type Manager = 'apps' | 'system' | 'sessions' | 'backup' | 'speech-output' | 'devices' | 'flow' | 'insights' | 'updates'
 
 /** What a row says of a call that must be given `I`. */
 interface Definition<I extends object> {
@@ -37,13 +47,15 @@ interface Definition<I extends object> {
   readonly optional?: true
   /** Largest answer in bytes; default: far above the list of a hub with 2,000 apps. */
   readonly maxBytes?: number
+  /** `decode` gets the text of the answer, which may be too large to be parsed at once. */
+  readonly asText?: true
   readonly body?: (input: I) => Body
   readonly query?: (input: I) => Query
   /** For a write whose answer may be the app's record: what of its body the record should show. */
   readonly shows?: (body: Body | Json | undefined) => AppPatch
 }
 
-type Decode<I extends object, R> = (value: unknown, input: I, clean: Clean) => R
+type Decode<I extends object, R> = (value: unknown, input: I, clean: Clean) => R | Promise<R>
 
 /** A row of the table: `I` is what a call must be given, `R` what it resolves to. */
 export interface Operation<I extends object, R> extends Definition<I> {
@@ -84,6 +96,11 @@ interface StoreInstall {
   /** Newer hubs only: answer when the app is installed, instead of when its installation has begun. */
   readonly waitForInstall?: boolean | undefined
 }
+
+/** Of one thing that the hub says of itself, however many apps it has. */
+const SMALL = { method: 'GET', optional: true, maxBytes: 512 * 1024 } as const
+/** Of all devices or flows of a home. */
+const LARGE = { method: 'GET', optional: true, maxBytes: 8 * 1024 * 1024, asText: true } as const
 
 /** For a write that the app's record does not show. */
 const nothing = () => ({})
@@ -161,6 +178,60 @@ const ROWS = {
     scope: 'hub.speech',
     optional: true,
     body: ({ text }: { text: string }) => ({ text }),
+  }),
+  getInfo: row({ ...SMALL, manager: 'system', path: '/', scope: 'hub.system.readonly', decode: decodeInfo }),
+  getMemoryInfo: row({
+    ...SMALL,
+    manager: 'system',
+    path: '/memory',
+    scope: 'hub.system.readonly',
+    decode: decodeSpace,
+  }),
+  getStorageInfo: row({
+    ...SMALL,
+    manager: 'system',
+    path: '/storage',
+    scope: 'hub.system.readonly',
+    decode: decodeSpace,
+  }),
+  getLastBackup: row({
+    ...SMALL,
+    manager: 'backup',
+    path: '/option/lastSuccessfulBackup',
+    scope: 'hub.system.readonly',
+    decode: decodeTime,
+  }),
+  getUpdates: row({
+    ...SMALL,
+    manager: 'updates',
+    path: '/update',
+    scope: 'hub.updates.readonly',
+    decode: decodeUpdates,
+  }),
+  getDevices: row({
+    ...LARGE,
+    manager: 'devices',
+    path: '/device',
+    scope: 'hub.device.readonly',
+    decode: decodeDevices,
+  }),
+  getFlows: row({ ...LARGE, manager: 'flow', path: '/flow', scope: 'hub.flow.readonly', decode: decodeFlows }),
+  getAdvancedFlows: row({
+    ...LARGE,
+    manager: 'flow',
+    path: '/advancedflow',
+    scope: 'hub.flow.readonly',
+    decode: decodeFlows,
+  }),
+  getLogs: row({ ...LARGE, manager: 'insights', path: '/log', scope: 'hub.insights.readonly', decode: decodeLogs }),
+  // No `:id`, which would be that of an app.
+  getLogEntries: row({
+    ...SMALL,
+    manager: 'insights',
+    path: '/log/:owner/:log/entry',
+    scope: 'hub.insights.readonly',
+    query: ({ resolution }: { resolution: string }) => ({ resolution }),
+    decode: decodeEntries,
   }),
 }
 

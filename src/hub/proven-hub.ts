@@ -7,7 +7,7 @@ import { asItIs } from './decode.ts'
 import { HubError, type HubErrorCode } from './errors.ts'
 import { HttpClient, type Sending } from './http-client.ts'
 import { type Method, OPERATIONS, type OperationName } from './operations.ts'
-import { refusal } from './refusal.ts'
+import { refusal, retryAfter } from './refusal.ts'
 
 export const API_PREFIXES = ['manager', 'managers'] as const
 /** The two ways in which hubs spell their API's root: `/api/manager/…` and `/api/managers/…`. */
@@ -39,6 +39,8 @@ const MAX_PROOFS = 3
 /** What a hub that limits requests takes: from its first complaint on, and for so long after the latest one. */
 const SPACED = { slots: 2, apartMs: 150 }
 const SPACED_MS = 10 * 60_000
+/** For how long at least nothing is read that can wait, once a hub has asked for fewer requests. */
+const CALM_MS = 60_000
 
 const NO_HUB = 'What answers at the address is no hub.'
 
@@ -71,6 +73,10 @@ export class ProvenHub {
   /** Whether the next connection may lead to another one. */
   #isUnsure = false
   #proving: Promise<void> | undefined
+  /** Requests that wait or are under way. */
+  #pending = 0
+  /** Until when the hub wants fewer requests, in `clock.elapsed()` milliseconds. */
+  #limitedUntil = Number.NEGATIVE_INFINITY
 
   constructor(options: Omit<HubClientOptions, 'knows'>, clock: Clock) {
     this.#options = options
@@ -78,6 +84,11 @@ export class ProvenHub {
     this.#http = new HttpClient(options, clock)
     this.#limiter = new Limiter({ clock, slots: Number.POSITIVE_INFINITY })
     this.prefix = options.pathPrefix === 'auto' ? 'manager' : options.pathPrefix
+  }
+
+  /** Whether it asks for no pause, and no request waits or is under way. */
+  get isIdle(): boolean {
+    return this.#pending === 0 && this.#clock.elapsed() >= this.#limitedUntil
   }
 
   /** The connections to the hub have ended: who is there has to show it before the next one is given the key. */
@@ -252,13 +263,20 @@ export class ProvenHub {
   }
 
   async #send(method: Method, path: string, sending: Sending): Promise<Answer> {
+    this.#pending += 1
     try {
       const answer = await this.#limiter.run(this.#turn, () => this.#http.request(method, path, sending))
-      if (answer.status === 429) this.#limiter.restrict(SPACED, SPACED_MS)
+      if (answer.status === 429) {
+        const pause = retryAfter(answer, this.#clock.now()) ?? 0
+        this.#limitedUntil = this.#clock.elapsed() + Math.max(CALM_MS, pause)
+        this.#limiter.restrict(SPACED, SPACED_MS)
+      }
       return answer
     } catch (error) {
       if (error instanceof HubError) this.isProven = false
       throw error
+    } finally {
+      this.#pending -= 1
     }
   }
 }

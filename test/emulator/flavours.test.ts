@@ -19,6 +19,7 @@ const GIVEN: Partial<Record<OperationName, Readonly<Record<string, unknown>>>> =
   getSetting: { name: 'mine' },
   setSetting: { name: 'mine', value: [1] },
   unsetSetting: { name: 'mine' },
+  getLogEntries: { owner: `homey:app:${HUE}`, log: 'cpu' },
 }
 
 /** What some of them need to be there. */
@@ -49,6 +50,8 @@ const NOTIFICATION = v.strictObject({
   dateCreated: v.string(),
 })
 const SPACE = { total: v.number(), free: v.number() }
+const FLOW = { id: v.string(), enabled: v.boolean(), broken: v.boolean() }
+const CARD = v.object({ uri: v.string(), id: v.string() })
 const ANYTHING = v.record(v.string(), v.unknown())
 const NOTHING = v.null()
 
@@ -76,6 +79,13 @@ const ANSWERS: Readonly<Record<Exclude<OperationName, 'requestApp'>, v.GenericSc
     hostname: v.string(),
     platform: v.literal('local'),
     uptime: v.number(),
+    loadavg: v.strictTuple([v.number(), v.number(), v.number()]),
+    cpus: v.array(v.object({ model: v.string() })),
+    totalmem: v.number(),
+    freemem: v.number(),
+    videoCoreTemperature: v.optional(v.number()),
+    videoCoreUndervoltage: v.optional(v.boolean()),
+    videoCoreThrottled: v.optional(v.boolean()),
   }),
   getMemoryInfo: v.strictObject({
     ...SPACE,
@@ -97,6 +107,16 @@ const ANSWERS: Readonly<Record<Exclude<OperationName, 'requestApp'>, v.GenericSc
   setSetting: NOTHING,
   unsetSetting: NOTHING,
   createBackup: v.strictObject({ id: v.string() }),
+  getOptionLastSuccessfulBackup: v.nullable(v.pipe(v.string(), v.isoTimestamp())),
+  getDevices: v.record(
+    v.string(),
+    v.object({ id: v.string(), name: v.string(), driverId: v.string(), available: v.boolean() }),
+  ),
+  getFlows: v.record(v.string(), v.object({ ...FLOW, trigger: CARD, actions: v.array(CARD) })),
+  getAdvancedFlows: v.record(v.string(), v.object({ ...FLOW, cards: ANYTHING })),
+  getLogs: v.array(v.object({ id: v.string(), uri: v.string() })),
+  getLogEntries: v.object({ values: v.array(v.object({ t: v.pipe(v.string(), v.isoTimestamp()), v: v.number() })) }),
+  getUpdates: v.strictTuple([]),
 }
 
 /** Not one that only an app answers. */
@@ -146,7 +166,7 @@ describe.each(FLAVOURS)('on a hub of the %s kind', (flavour) => {
     const others = { status: 404, json: { error: 'not_found' } }
     const wanted = flavour === 'older' ? older : others
     expect(await ask(hub, `GET ${prefixOf(flavour)}/apps/nowhere`)).toMatchObject(wanted)
-    expect(await ask(hub, `GET ${prefixOf(flavour)}/flow/flow`)).toMatchObject(wanted)
+    expect(await ask(hub, `GET ${prefixOf(flavour)}/zones/zone`)).toMatchObject(wanted)
     expect(await ask(hub, 'GET /api/nothing')).toMatchObject(others)
     const lacking = ENTRIES.filter((entry) => !entriesFor(flavour).includes(entry))
     for (const { name, item, endpoint } of lacking) {
@@ -163,7 +183,20 @@ test.each([
   ['older', ['getAppUsage']],
   ['newer', ['garbageCollectApp', 'say', 'getVoices']],
   ['self-hosted', ['garbageCollectApp', 'say', 'getVoices']],
-  ['reference', ['getSessionMe', 'getVoices']],
+  [
+    'reference',
+    [
+      'getSessionMe',
+      'getVoices',
+      'getOptionLastSuccessfulBackup',
+      'getDevices',
+      'getFlows',
+      'getAdvancedFlows',
+      'getLogs',
+      'getLogEntries',
+      'getUpdates',
+    ],
+  ],
 ] as const)('a hub of the %s kind lacks %j', (flavour, names) => {
   const lacking = ENTRIES.filter((entry) => !entriesFor(flavour).includes(entry))
   expect(lacking.map(({ name }) => name)).toEqual(names)

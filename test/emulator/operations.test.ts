@@ -29,7 +29,7 @@ describe('apps over REST', () => {
     `DELETE /apps/app/${HUE}/setting/nothing`,
     'GET /apps/nowhere',
     'POST /apps/app',
-    'GET /flow/flow',
+    'GET /zones/zone',
     'GET /',
     'GET /api',
     'GET /apps/app/..',

@@ -27,13 +27,13 @@ describe('a path is told apart', () => {
   )
 
   test.each(cases)('as %s: %s %s %s', (name, method, manager, template) => {
-    const path = template === '/' ? '/' : template.replace(':id', 'com.a').replace(':name', 's').replace(/\/$/, '')
+    const given = { id: 'com.a', name: 's', owner: 'o', log: 'l' }
+    const held = Object.entries(given).filter(([one]) => template.includes(`:${one}`))
+    const filled = held.reduce((text, [one, value]) => text.replace(`:${one}`, value), template)
+    const path = template === '/' ? '/' : filled.replace(/\/$/, '')
     const { operation, parameters, app } = read(`${method} ${manager} ${path}`)
     expect(operation === 'getApp' ? ['getApp', 'getAppRecord'] : [operation]).toContain(name)
-    expect(parameters).toEqual({
-      ...(template.includes(':id') && { id: 'com.a' }),
-      ...(template.includes(':name') && { name: 's' }),
-    })
+    expect(parameters).toEqual(Object.fromEntries(held))
     expect(app).toBe(template.includes(':id') ? 'com.a' : null)
   })
 

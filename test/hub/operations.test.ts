@@ -80,6 +80,24 @@ const CASES: { readonly [N in OperationName]: Case<N> } = {
     scope: 'hub.speech',
     older: true,
   },
+  getInfo: { parameters: {}, request: 'GET /api/manager/system/', scope: 'hub.system.readonly' },
+  getMemoryInfo: { parameters: {}, request: 'GET /api/manager/system/memory', scope: 'hub.system.readonly' },
+  getStorageInfo: { parameters: {}, request: 'GET /api/manager/system/storage', scope: 'hub.system.readonly' },
+  getLastBackup: {
+    parameters: {},
+    request: 'GET /api/manager/backup/option/lastSuccessfulBackup',
+    scope: 'hub.system.readonly',
+  },
+  getUpdates: { parameters: {}, request: 'GET /api/manager/updates/update', scope: 'hub.updates.readonly' },
+  getDevices: { parameters: {}, request: 'GET /api/manager/devices/device', scope: 'hub.device.readonly' },
+  getFlows: { parameters: {}, request: 'GET /api/manager/flow/flow', scope: 'hub.flow.readonly' },
+  getAdvancedFlows: { parameters: {}, request: 'GET /api/manager/flow/advancedflow', scope: 'hub.flow.readonly' },
+  getLogs: { parameters: {}, request: 'GET /api/manager/insights/log', scope: 'hub.insights.readonly' },
+  getLogEntries: {
+    parameters: { owner: `homey:app:${APP}`, log: 'cpu', resolution: 'lastHour' },
+    request: `GET /api/manager/insights/log/homey%3Aapp%3A${APP}/cpu/entry?resolution=lastHour`,
+    scope: 'hub.insights.readonly',
+  },
 }
 
 const NAMES = Object.keys(OPERATIONS).filter((name): name is OperationName => name in CASES)

@@ -31,7 +31,7 @@ const SHAPES = {
 interface Probe {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'
   readonly manager: string
-  /** Below the manager; `:id` is the app, `:name` one of its settings. */
+  /** Below the manager; `:id` is the app and `:name` one of its settings, `:owner` and `:log` are of a log. */
   readonly path: string
   readonly shape: Shape
 }
@@ -65,6 +65,16 @@ export const PROBES = {
   speakReference: { method: 'POST', manager: 'speech-output', path: '/', shape: SHAPES.nothing },
   getVoices: of('getVoices', SHAPES.collection),
   createBackup: of('createBackup', SHAPES.anything),
+  getInfo: of('getInfo', SHAPES.object),
+  getMemoryInfo: of('getMemoryInfo', SHAPES.object),
+  getStorageInfo: of('getStorageInfo', SHAPES.object),
+  getLastBackup: of('getLastBackup', SHAPES.anything),
+  getUpdates: of('getUpdates', SHAPES.collection),
+  getDevices: of('getDevices', SHAPES.collection),
+  getFlows: of('getFlows', SHAPES.collection),
+  getAdvancedFlows: of('getAdvancedFlows', SHAPES.collection),
+  getLogs: of('getLogs', SHAPES.collection),
+  getLogEntries: of('getLogEntries', SHAPES.collection),
 } as const satisfies Record<string, Probe>
 export type ProbeName = keyof typeof PROBES
 
@@ -114,6 +124,19 @@ export const WRITES = [
   'installFromAppStore',
 ] as const satisfies readonly (ProbeName | Question)[]
 
+/** What a hub says of itself, and of what depends on its apps. */
+const EVIDENCE = [
+  'getInfo',
+  'getMemoryInfo',
+  'getStorageInfo',
+  'getLastBackup',
+  'getUpdates',
+  'getDevices',
+  'getFlows',
+  'getAdvancedFlows',
+  'getLogs',
+] as const satisfies readonly ProbeName[]
+
 /** The path of a probe on the hub. */
 export function pathTo(
   prefix: ApiPrefix,
@@ -121,7 +144,8 @@ export function pathTo(
   id = '',
   name = '',
 ): string {
-  const filled = path.replace(':id', encodeURIComponent(id)).replace(':name', encodeURIComponent(name))
+  const [first, second] = [encodeURIComponent(id), encodeURIComponent(name)]
+  const filled = path.replace(':id', first).replace(':owner', first).replace(':name', second).replace(':log', second)
   return `/api/${prefix}/${manager}${filled}`
 }
 
@@ -185,9 +209,19 @@ export async function read(
   if (app !== null && setting !== undefined) await ask('getAppSetting', app, setting)
   else untried.set('getAppSetting', untried.get('getAppSettings') ?? 'no setting is known')
   await ask('getVoices')
+  for (const name of EVIDENCE) await ask(name)
+  const log = logIn(answers.get('getLogs'))
+  await (log === undefined ? untried.set('getLogEntries', 'no log is known') : ask('getLogEntries', ...log))
   await question('unknownApp', pathTo(prefix, PROBES.getApp, NO_APP), 'key')
   await question('absentMethod', `/api/${prefix}/apps/hub2mqtt-conformance`, 'key')
   return { pings, prefix, answers, records, app, untried }
+}
+
+/** Owner and id of the first log. */
+function logIn(seen: Observation | undefined): [owner: string, id: string] | undefined {
+  const [log] = Object.values(Object(seen?.value)).filter(isRecord)
+  const owner = log?.['ownerUri'] ?? log?.['uri']
+  return log === undefined || typeof owner !== 'string' ? undefined : [owner, String(log['id'])]
 }
 
 function idOf(record: AppRecord | undefined): string | null {

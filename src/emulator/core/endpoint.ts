@@ -15,6 +15,10 @@ export interface Core {
   readonly store: HubStore
   /** Milliseconds since the hub has started. */
   uptime(): number
+  /** Epoch milliseconds. */
+  now(): number
+  /** Apps that run and whose devices are away all the same. */
+  readonly away: ReadonlySet<string>
   speak(text: string): void | Promise<void>
   /** An event of a section's item, such as `homey:manager:apps`. */
   tell(uri: string, event: string, payload: unknown): void

@@ -4,6 +4,7 @@ import { HubError } from '../hub-error.ts'
 import type { Flavour } from '../records.ts'
 import { type Core, type Endpoint, type Endpoints, endpoint, METHODS } from './endpoint.ts'
 import { APPS } from './managers/apps.ts'
+import { DEVICES, FLOWS, INSIGHTS, UPDATES } from './managers/evidence.ts'
 import { NOTIFICATIONS, SETTINGS, SPEECH_OUTPUT } from './managers/household.ts'
 import { BACKUP, SESSIONS, SYSTEM } from './managers/system.ts'
 
@@ -16,6 +17,10 @@ const MANAGERS = {
   notifications: NOTIFICATIONS,
   settings: SETTINGS,
   backup: BACKUP,
+  devices: DEVICES,
+  flow: FLOWS,
+  insights: INSIGHTS,
+  updates: UPDATES,
 } as const satisfies Record<string, Endpoints>
 
 /** The section `app`: what an app's own web API is asked, `/api/app/<id>…`. Its item is the app, its path the app's own. */

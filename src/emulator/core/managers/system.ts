@@ -1,7 +1,7 @@
 /** The managers of the hub itself: what it is, who asks, and its backups. */
 
 import { statfs } from 'node:fs/promises'
-import { freemem, hostname, tmpdir, totalmem } from 'node:os'
+import { cpus, freemem, hostname, loadavg, tmpdir, totalmem } from 'node:os'
 import * as v from 'valibot'
 import { type Endpoints, endpoint } from '../endpoint.ts'
 
@@ -15,15 +15,24 @@ export const SYSTEM = {
     run: (core, { id }) => (id ?? core.id) === core.id,
   }),
   getInfo: endpoint({
-    doc: 'What the hub is.',
+    doc: 'What the hub is, and how it does. Only hubs with a processor of their own know its temperature.',
     request: 'GET /',
     needs: 'homey.system.readonly',
-    run: ({ version, uptime }) => ({
+    run: ({ version, uptime, flavour }) => ({
       homeyVersion: version,
       homeyModelName: 'Emulated hub',
       hostname: hostname(),
       platform: 'local',
       uptime: Math.round(uptime() / 1000),
+      loadavg: loadavg(),
+      cpus: cpus().map(({ model, speed }) => ({ model, speed })),
+      totalmem: totalmem(),
+      freemem: freemem(),
+      ...((flavour === 'older' || flavour === 'newer') && {
+        videoCoreTemperature: 50 + 5 * Math.sin(uptime() / 600_000),
+        videoCoreUndervoltage: false,
+        videoCoreThrottled: false,
+      }),
     }),
   }),
   getMemoryInfo: endpoint({
@@ -60,12 +69,26 @@ export const SESSIONS = {
   }),
 } as const satisfies Endpoints
 
+/** No id of an app has a colon. */
+const BACKUP_OWNER = 'manager:backup'
+const LAST_BACKUP = 'lastSuccessfulBackup'
+
 /** Backups, which are only pretended. */
 export const BACKUP = {
   createBackup: endpoint({
     doc: 'Begins a backup.',
     request: 'POST /backup',
     needs: 'homey.system',
-    run: () => ({ id: 'backup-1' }),
+    run({ store, now }) {
+      store.setSetting(BACKUP_OWNER, LAST_BACKUP, new Date(now()).toISOString())
+      return { id: 'backup-1' }
+    },
+  }),
+  getOptionLastSuccessfulBackup: endpoint({
+    doc: 'When the last backup was made; `null` before the first one.',
+    request: 'GET /option/lastSuccessfulBackup',
+    needs: 'homey.system.readonly',
+    only: ['older', 'newer', 'self-hosted'],
+    run: ({ store }) => store.settings(BACKUP_OWNER).get(LAST_BACKUP) ?? null,
   }),
 } as const satisfies Endpoints

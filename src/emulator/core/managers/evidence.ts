@@ -1,0 +1,134 @@
+/** What depends on the apps of the hub, and what it keeps about them. All of it follows from the apps' records. */
+import * as v from 'valibot'
+import { HubError } from '../../hub-error.ts'
+import type { AppRecord, Flavour } from '../../records.ts'
+import { type Core, type Endpoints, endpoint } from '../endpoint.ts'
+
+/** The same number for the same app, below `end`. */
+const numberOf = (id: string, end: number) =>
+  [...Buffer.from(id)].reduce((sum, byte) => (sum * 31 + byte) % 9973, 7) % end
+
+/** The reference has none of this. */
+const WIRE: readonly Flavour[] = ['older', 'newer', 'self-hosted']
+
+const keyed = <T extends { readonly id: string }>(records: readonly T[]) =>
+  Object.fromEntries(records.map((record) => [record.id, record]))
+
+/** Each app with drivers has one to three devices. They are away while it does not run. */
+function devicesOf({ flavour, away }: Core, { id: app, state, hasDrivers }: AppRecord) {
+  const driver =
+    flavour === 'older' ? { driverUri: `homey:app:${app}`, driverId: 'thing' } : { driverId: `homey:app:${app}:thing` }
+  const available = state === 'running' && !away.has(app)
+  return Array.from({ length: hasDrivers === false ? 0 : 1 + numberOf(app, 3) }, (_, at) => ({
+    id: `device-${app}-${at}`,
+    name: `Thing ${at + 1}`,
+    ...driver,
+    zone: 'zone-1',
+    class: 'sensor',
+    capabilities: ['onoff'],
+    capabilitiesObj: { onoff: { id: 'onoff', type: 'boolean', value: true } },
+    available,
+    unavailableMessage: available ? null : 'The app does not answer',
+  }))
+}
+
+export const DEVICES = {
+  getDevices: endpoint({
+    doc: 'All devices by id; away while their app does not run.',
+    request: 'GET /device',
+    needs: 'homey.device.readonly',
+    only: WIRE,
+    run: (core) => keyed([...core.apps.records.values()].flatMap((record) => devicesOf(core, record))),
+  }),
+} as const satisfies Endpoints
+
+/** A flow without its app is broken. */
+const flowOf = ({ id, enabled }: AppRecord) => ({ name: `With ${id}`, enabled: true, broken: enabled !== true })
+
+export const FLOWS = {
+  getFlows: endpoint({
+    doc: 'All flows by id: one for each app.',
+    request: 'GET /flow',
+    needs: 'homey.flow.readonly',
+    only: WIRE,
+    run: ({ apps }) =>
+      keyed(
+        [...apps.records.values()].map((record) => ({
+          id: `flow-${record.id}`,
+          ...flowOf(record),
+          trigger: { uri: `homey:app:${record.id}`, id: 'changed' },
+          conditions: [],
+          actions: [{ uri: `homey:app:${record.id}`, id: 'act', args: {} }],
+        })),
+      ),
+  }),
+  getAdvancedFlows: endpoint({
+    doc: 'All advanced flows by id.',
+    request: 'GET /advancedflow',
+    needs: 'homey.flow.readonly',
+    only: WIRE,
+    run: ({ apps }) =>
+      keyed(
+        [...apps.records.values()]
+          .filter(({ id }) => numberOf(id, 2) === 1)
+          .map((record) => ({
+            id: `advanced-${record.id}`,
+            ...flowOf(record),
+            cards: { one: { type: 'trigger', id: `homey:app:${record.id}:changed` }, two: { type: 'delay' } },
+          })),
+      ),
+  }),
+} as const satisfies Endpoints
+
+const HOUR_MS = 3_600_000
+/** How far back a log goes. The figures stand five minutes apart in a day, and an hour in a week. */
+const RESOLUTIONS = {
+  lastHour: { span: HOUR_MS, step: 60_000 },
+  last24Hours: { span: 24 * HOUR_MS, step: 300_000 },
+  last7Days: { span: 168 * HOUR_MS, step: HOUR_MS },
+} as const
+
+const FIGURES = { cpu: '%', memory: 'B' } as const
+
+export const INSIGHTS = {
+  getLogs: endpoint({
+    doc: 'The logs of figures: CPU and memory of each app.',
+    request: 'GET /log',
+    needs: 'homey.insights.readonly',
+    only: WIRE,
+    run: ({ apps }) =>
+      [...apps.records.keys()].flatMap((app) =>
+        Object.entries(FIGURES).map(([id, units]) => ({ id, uri: `homey:app:${app}`, type: 'number', units })),
+      ),
+  }),
+  getLogEntries: endpoint({
+    doc: 'The figures of a log. The latest one is what the app uses now.',
+    request: 'GET /log/:owner/:log/entry',
+    needs: 'homey.insights.readonly',
+    only: WIRE,
+    takes: { resolution: v.optional(v.picklist(['lastHour', 'last24Hours', 'last7Days'])) },
+    run({ apps, now }, { owner, log, resolution = 'lastHour' }) {
+      const usage = apps.records.get(owner.replace('homey:app:', ''))?.usage
+      if (usage === undefined || !Object.hasOwn(FIGURES, log)) throw new HubError(404, 'not_found', 'Log Not Found')
+      const { span, step } = RESOLUTIONS[resolution]
+      const latest = log === 'cpu' ? usage.cpu * 100 : usage.mem
+      const count = span / step
+      const end = Math.floor(now() / step) * step
+      const values = Array.from({ length: count }, (_, at) => {
+        const back = count - 1 - at
+        return { t: new Date(end - back * step).toISOString(), v: latest * (1 - 0.1 * Math.sin(back / 3)) }
+      })
+      return { id: log, uri: owner, step, values }
+    },
+  }),
+} as const satisfies Endpoints
+
+export const UPDATES = {
+  getUpdates: endpoint({
+    doc: "The updates of the hub's own firmware: none.",
+    request: 'GET /update',
+    needs: 'homey.updates.readonly',
+    only: WIRE,
+    run: () => [],
+  }),
+} as const satisfies Endpoints

@@ -1,0 +1,180 @@
+/**
+ * Decodes what a hub says of itself as a machine, and what depends on its apps. All of it may be missing or wrong:
+ * what cannot be read is `null`.
+ */
+import { isRecord } from '../base/json.ts'
+import { asItIs, shortText } from './decode.ts'
+import { eachRecord } from './records.ts'
+
+export interface SystemInfo {
+  /** Of the last minute, five and fifteen minutes. */
+  readonly load: readonly [number | null, number | null, number | null]
+  readonly cpus: number | null
+  readonly memory: Space
+  readonly temperatureCelsius: number | null
+  readonly undervoltage: boolean | null
+  readonly throttled: boolean | null
+  readonly uptimeSeconds: number | null
+}
+
+/** In bytes. */
+export interface Space {
+  readonly total: number | null
+  readonly free: number | null
+}
+
+/** How many devices or flows an app has, and how many of them are of no use; `null`: the hub does not say. */
+export interface Tally {
+  readonly count: number
+  readonly bad: number | null
+}
+
+/** By app id. */
+export type Tallies = ReadonlyMap<string, Tally>
+
+/** A log of figures that the hub keeps. */
+export interface InsightLog {
+  /** What the figures are of, such as `homey:app:com.example`. */
+  readonly owner: string
+  readonly id: string
+}
+
+/** Epoch milliseconds, and the figure then. */
+export type InsightEntry = readonly [at: number, value: number]
+
+const MAX_APPS = 5_000
+const MAX_LOGS = 20_000
+const MAX_ENTRIES = 20_000
+/** Of one flow. */
+const MAX_CARDS = 2_000
+const ID_LENGTH = 200
+const VERSION_LENGTH = 100
+const YEAR_SECONDS = 366 * 86_400
+
+const record = (value: unknown): Record<string, unknown> => (isRecord(value) ? value : {})
+const list = (value: unknown): readonly unknown[] =>
+  Array.isArray(value) ? value : isRecord(value) ? Object.values(value) : []
+
+const numberIn = (value: unknown, min: number, max: number, digits = 0) =>
+  typeof value === 'number' && value >= min && value <= max ? Number(value.toFixed(digits)) : null
+
+const bytes = (value: unknown) => numberIn(value, 0, Number.MAX_SAFE_INTEGER)
+
+/** Whether any of the flags is set whose names begin like that; `null` if the hub has none. */
+function flagged(info: Record<string, unknown>, prefix: string): boolean | null {
+  const flags = Object.entries(info).filter(([name, flag]) => name.startsWith(prefix) && typeof flag === 'boolean')
+  return flags.length === 0 ? null : flags.some(([, flag]) => flag)
+}
+
+export function decodeInfo(value: unknown): SystemInfo {
+  const info = record(value)
+  const { loadavg, cpus, totalmem, freemem, uptime, videoCoreTemperature } = info
+  const [one, five, fifteen] = list(loadavg).map((load) => numberIn(load, 0, 1e6, 2))
+  return {
+    load: [one ?? null, five ?? null, fifteen ?? null],
+    cpus: numberIn(Array.isArray(cpus) ? cpus.length : cpus, 1, 1024),
+    memory: { total: bytes(totalmem), free: bytes(freemem) },
+    temperatureCelsius: numberIn(videoCoreTemperature, -50, 200, 1),
+    undervoltage: flagged(info, 'videoCoreUndervoltage'),
+    throttled: flagged(info, 'videoCoreThrottle'),
+    uptimeSeconds: numberIn(uptime, 0, 20 * YEAR_SECONDS),
+  }
+}
+
+export function decodeSpace(value: unknown): Space {
+  const { total, free } = record(value)
+  return { total: bytes(total), free: bytes(free) }
+}
+
+/** A time as ISO 8601, from a text, from seconds or milliseconds, or from an object that has it. */
+export function decodeTime(value: unknown): string | null {
+  if (isRecord(value)) return decodeTime(['value', 'date', 'createdAt'].map((key) => value[key]).find(isTime))
+  const at = isTime(value) ? timeOf(value) : Number.NaN
+  return at >= Date.UTC(2000) && at < Date.UTC(2200) ? new Date(at).toISOString() : null
+}
+
+const isTime = (value: unknown) => (typeof value === 'string' && value.length < 64) || typeof value === 'number'
+
+/** In epoch milliseconds; seconds are far below those of any hub. */
+function timeOf(value: unknown): number {
+  const at = typeof value === 'string' ? Date.parse(value) : Number(value)
+  return Math.abs(at) < 1e11 ? at * 1000 : at
+}
+
+/** The version of the first update of the hub's own firmware; `null` if there is none. */
+export function decodeUpdates(value: unknown, _: unknown = {}, clean = asItIs): string | null {
+  const versions = [value, ...list(value)].map((update) => record(update)['version'])
+  const version = versions.find((one): one is string => typeof one === 'string' && one !== '')
+  return version === undefined ? null : shortText(version, VERSION_LENGTH, clean)
+}
+
+/** The app that a device, a card or a log is of: `homey:app:<id>`, or longer. */
+function appIn(uri: unknown): string | undefined {
+  if (typeof uri !== 'string' || !uri.startsWith('homey:app:')) return undefined
+  const id = uri.slice('homey:app:'.length).split(':', 1)[0] ?? ''
+  return id !== '' && id.length <= ID_LENGTH && id.isWellFormed() ? id : undefined
+}
+
+/**
+ * Counts records by app.
+ * @param appsOf the apps that a record is of
+ * @param isBad whether it is of no use; `undefined`: the hub does not say
+ */
+async function tally(
+  text: unknown,
+  appsOf: (record: Record<string, unknown>) => Iterable<string>,
+  isBad: (record: Record<string, unknown>) => unknown,
+): Promise<Tallies> {
+  const tallies = new Map<string, Tally>()
+  await eachRecord(String(text), (one) => {
+    const bad = isBad(one)
+    for (const app of appsOf(one)) {
+      const { count, bad: before } = tallies.get(app) ?? { count: 0, bad: 0 }
+      if (count === 0 && tallies.size === MAX_APPS) continue
+      const known = typeof bad === 'boolean' ? before : null
+      tallies.set(app, { count: count + 1, bad: known === null ? null : known + Number(bad) })
+    }
+  })
+  return tallies
+}
+
+export function decodeDevices(text: unknown): Promise<Tallies> {
+  const appsOf = ({ driverId, driverUri }: Record<string, unknown>) => {
+    const app = appIn(driverId) ?? appIn(driverUri)
+    return app === undefined ? [] : [app]
+  }
+  return tally(text, appsOf, ({ available }) => (typeof available === 'boolean' ? !available : undefined))
+}
+
+/** Flows and advanced flows: each counts once for each app whose cards it has. */
+export function decodeFlows(text: unknown): Promise<Tallies> {
+  const appsOf = ({ trigger, conditions, actions, cards }: Record<string, unknown>) => {
+    const all = [trigger, ...[conditions, actions, cards].flatMap((some) => list(some).slice(0, MAX_CARDS))]
+    const named = all.map(record).map(({ uri, ownerUri, id }) => appIn(uri) ?? appIn(ownerUri) ?? appIn(id))
+    return new Set(named.filter((app) => app !== undefined))
+  }
+  return tally(text, appsOf, ({ broken }) => broken)
+}
+
+export async function decodeLogs(text: unknown, _: unknown = {}, clean = asItIs): Promise<readonly InsightLog[]> {
+  const logs: InsightLog[] = []
+  await eachRecord(String(text), ({ id, uri, ownerUri }) => {
+    const owner = ownerUri ?? uri
+    const isKnown = [owner, id].every((one) => typeof one === 'string' && one !== '' && one === clean(one))
+    if (isKnown && logs.length < MAX_LOGS)
+      logs.push({ owner: String(owner).slice(0, 500), id: String(id).slice(0, 500) })
+  })
+  return logs
+}
+
+/** Oldest first; what has no time or no figure is left out. */
+export function decodeEntries(value: unknown): readonly InsightEntry[] {
+  const { values, entries } = record(value)
+  const found = list(Array.isArray(value) ? value : (values ?? entries)).slice(-MAX_ENTRIES)
+  const read = found.map((entry): InsightEntry => {
+    const { t, v, time = t, value = v } = record(entry)
+    const [at, figure] = Array.isArray(entry) ? entry : [time, value]
+    return [isTime(at) ? timeOf(at) : Number.NaN, typeof figure === 'number' ? figure : Number.NaN]
+  })
+  return read.filter((entry) => entry.every(Number.isFinite)).sort(([one], [other]) => one - other)
+}

@@ -1,0 +1,73 @@
+/** Reads an answer of many records one record at a time, so that no answer keeps everything else waiting. */
+import { setImmediate as turn } from 'node:timers/promises'
+import { endOfString, isRecord } from '../base/json.ts'
+import { JSON_LEVELS } from './decode.ts'
+import { HubError } from './errors.ts'
+
+/** Far more than any home has. */
+const MAX_RECORDS = 20_000
+/** The event loop waits for one record at a time; larger than any device or flow. */
+const MAX_RECORD_LENGTH = 512 * 1024
+/** After so many characters the event loop turns. */
+const AT_ONCE = 128 * 1024
+
+/**
+ * Calls `take` with each record of a JSON text: an object of records, or a list of them. What is no record is left out.
+ * @throws HubError `nonsense` for any other text, and beyond the limits
+ */
+export async function eachRecord(text: string, take: (record: Record<string, unknown>) => void): Promise<void> {
+  let [records, turnedAt] = [0, 0]
+  for (const { start, end } of recordsIn(text)) {
+    if (start !== undefined) {
+      records += 1
+      if (records > MAX_RECORDS || end - start > MAX_RECORD_LENGTH) throw nonsense('more than any home has.')
+      const record = parsed(text.slice(start, end))
+      if (isRecord(record)) take(record)
+    }
+    if (end - turnedAt < AT_ONCE) continue
+    turnedAt = end
+    await turn()
+  }
+}
+
+interface Found {
+  /** `undefined`: no record ends here, but much was looked through. */
+  readonly start?: number
+  readonly end: number
+}
+
+const [QUOTE, COMMA] = ['"', ','].map((char) => char.charCodeAt(0))
+
+/** Where the objects and lists are that stand directly in the outermost one. */
+function* recordsIn(text: string): Generator<Found> {
+  if (!['[', '{'].includes(text.trimStart().charAt(0))) throw nonsense('something that is no list.')
+  let [depth, start] = [0, 0]
+  for (let at = 0; at < text.length; at += 1) {
+    const char = text.charCodeAt(at)
+    if (char === QUOTE) at = endOfString(text, at)
+    else if (isOpening(char)) {
+      depth += 1
+      if (depth === 2) start = at
+      if (depth > JSON_LEVELS) throw nonsense(`JSON of more than ${JSON_LEVELS} levels.`)
+    } else if (isClosing(char)) {
+      depth -= 1
+      if (depth === 1) yield { start, end: at + 1 }
+    } else if (char === COMMA) yield { end: at }
+  }
+  if (depth !== 0) throw nonsense('a part of a list.')
+}
+
+/** The code of `{` and `[`, and that of `}` and `]`, differ by this bit. */
+const CURLY = 0x20
+const isOpening = (char: number) => (char & ~CURLY) === 0x5b
+const isClosing = (char: number) => (char & ~CURLY) === 0x5d
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw nonsense('something that is not JSON.')
+  }
+}
+
+const nonsense = (what: string) => new HubError('nonsense', `The hub answered with ${what}`)
