@@ -69,3 +69,18 @@ export function lackingRights(hub: Pick<Hub, 'permits'>, policy: CommandPolicy):
   }
   return [...lacking].map(([scope, names]) => `no ${[...new Set(names)].join(', ')}: the API key lacks ${scope}`)
 }
+
+/** What a key need not be permitted to read, and what it brings. */
+const HELPFUL = [
+  ['getInfo', 'the health of the hub'],
+  ['getUpdates', "updates of the hub's firmware"],
+  ['getDevices', 'the devices of each app'],
+  ['getFlows', 'the flows of each app'],
+  ['getLogs', 'the usage of apps before the bridge started'],
+] as const
+
+/** Such as `hub.system.readonly would add the health of the hub`: one line for each permission that would help. */
+export function helpfulRights({ permits }: Pick<Hub, 'permits'>): string[] {
+  const lacking = HELPFUL.filter(([name]) => permits(name) === 'forbidden')
+  return lacking.map(([name, brings]) => `${OPERATIONS[name].scope} would add ${brings}`)
+}

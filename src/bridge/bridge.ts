@@ -13,7 +13,7 @@ import { Dispatcher } from './dispatcher.ts'
 import { Evidence } from './evidence.ts'
 import { Prefixes } from './former.ts'
 import { guardedHub } from './guarding.ts'
-import { HubState, type HubStateOptions } from './hub-state.ts'
+import { HubState, type HubStateOptions, limitLargeReads } from './hub-state.ts'
 import { rowTable } from './owner-rows.ts'
 import { Presence } from './presence.ts'
 import type { CommandEnd, Requester } from './requests.ts'
@@ -109,6 +109,7 @@ export class Bridge {
       upkeep: this.#upkeep,
       updates: this.#updates,
       early: this.#early,
+      largeReads: limitLargeReads(clock),
     }
   }
 

@@ -3,6 +3,8 @@
  * order.
  */
 import type { Logger } from 'pino'
+import type { Clock } from '../base/clock.ts'
+import { Limiter } from '../base/limiter.ts'
 import {
   type AppEventPayload,
   type CommandFailedPayload,
@@ -21,11 +23,15 @@ import type { AppUpdates } from './app-updates.ts'
 import type { BridgeOptions, Discovery } from './bridge-options.ts'
 import type { Evidence } from './evidence.ts'
 import type { Guardian } from './guarding.ts'
+import { HubFigures } from './hub-figures.ts'
 import { OwnerRows, type RowTable } from './owner-rows.ts'
 import { PublishedSettings } from './published-settings.ts'
 import type { CommandRun, FailedWrite } from './requests.ts'
 import type { StartupBuffer } from './startup-buffer.ts'
 import type { Upkeep } from './upkeep.ts'
+
+/** Where large answers of all hubs pass: each takes megabytes for a moment. One that is slow does not keep out others. */
+export const limitLargeReads = (clock: Clock) => new Limiter({ clock, slots: 4, patienceMs: 1_000 })
 
 /** What the states of all hubs share. */
 export interface HubStateOptions extends Pick<BridgeOptions, 'topics' | 'live' | 'fleet' | 'clock'> {
@@ -41,6 +47,7 @@ export interface HubStateOptions extends Pick<BridgeOptions, 'topics' | 'live' |
   readonly updates: AppUpdates
   readonly evidence: Evidence
   readonly early: Pick<StartupBuffer, 'run'>
+  readonly largeReads: Limiter
 }
 
 /** A change of an app by which more has changed than usage figures. */
@@ -50,6 +57,7 @@ export interface NotableChange extends Change {
 
 export class HubState {
   readonly settings: PublishedSettings
+  readonly figures: HubFigures
   readonly #name: string
   readonly #hub: Hub
   readonly #options: HubStateOptions
@@ -69,6 +77,17 @@ export class HubState {
     this.#options = options
     this.#rows = new OwnerRows({ kind: 'hub', hub: name }, table)
     this.settings = new PublishedSettings(name, hub, options)
+    this.figures = new HubFigures(hub, {
+      ...options,
+      onHealth: () => this.changed(),
+      onLinks: (apps) => {
+        for (const app of apps) this.appChanged(app)
+      },
+      onBoot: (at, again) => {
+        if (again) options.log.info({ hub: name, booted_at: new Date(at).toISOString() }, 'the hub has restarted')
+      },
+      onSettled: () => options.upkeep.request(),
+    })
     hub.apps.subscribe((news) => this.#appsChanged(news))
     this.#evidence = options.evidence.of(name)
     options.evidence.samples.follow(name, hub)
@@ -101,6 +120,7 @@ export class HubState {
   }
 
   stop(): void {
+    this.figures.stop()
     this.#options.updates.hubGone(this.#name)
     this.#evidence.stop()
   }
@@ -164,6 +184,7 @@ export class HubState {
       complete: apps.complete,
       needsAttention: guardian.attentionOf(this.#name),
       goneApps: guardian.goneAppsOf(this.#name),
+      health: this.figures.health,
       owner: fleet && { member: fleet.member, epoch: fleet.epoch },
     })
   }
@@ -191,7 +212,7 @@ export class HubState {
     if (silent || read || notable.some(concernsHub)) this.changed()
     // After the events of what it acts upon.
     guardian.appsChanged(this.#name, changes, read, silent)
-    if (read) this.settings.refresh()
+    if (read) this.#refresh()
     if (notable.length > 0) this.#muchChanged(notable, silent)
     if (silent) upkeep.request()
     if (read) upkeep.listRead(this.#name)
@@ -202,9 +223,16 @@ export class HubState {
   #muchChanged(changes: readonly NotableChange[], silent: boolean): void {
     const { guardian, homeAssistant } = this.#options
     const guardOf = (app: string) => guardian.factsOf(this.#name, app)
-    const then = { firmware: this.#hub.status.firmware, health: null, bootedAt: null, guardOf }
+    const { health = null, boot } = this.figures
+    const then = { firmware: this.#hub.status.firmware, health, bootedAt: boot?.at ?? null, guardOf }
     for (const app of this.#evidence.appsChanged(changes, then, silent)) this.appChanged(app)
     homeAssistant?.appsChanged(this.#name, changes)
+  }
+
+  /** Reads what the list of apps does not have. */
+  #refresh(): void {
+    this.settings.refresh()
+    this.figures.changed()
   }
 
   #commands(): readonly string[] {
@@ -224,6 +252,7 @@ export class HubState {
     // The hub's id comes after its apps, and only then it is known which devices are its own.
     if (homeAssistant?.hubChanged(this.#name) ?? true) upkeep.request()
     guardian.hubChanged(this.#name, this.#hub.status.online)
+    this.figures.changed()
   }
 
   /** To the hub's event topic, and to that of an app. */
@@ -246,12 +275,14 @@ export class HubState {
       ...updates.of(this.#name, app),
       guard: guardian.factsOf(this.#name, id),
       crash: this.#evidence.crashes.get(id),
+      links: this.figures.links.get(id),
     })
   }
 
   #appGone(id: string): void {
     this.#options.updates.appGone(this.#name, id)
     this.settings.appGone(id)
+    this.figures.appGone(id)
     this.#apps.get(id)?.clear()
     this.#apps.delete(id)
   }

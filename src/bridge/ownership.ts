@@ -9,6 +9,7 @@ import type { OwnTopic, Topics } from '../contract/topics.ts'
 import type { HubStatus } from '../hub/status.ts'
 import type { Discovery } from './bridge-options.ts'
 import type { Prefixes } from './former.ts'
+import type { HubFigures } from './hub-figures.ts'
 import type { PublishedSettings } from './published-settings.ts'
 
 export interface Ownership {
@@ -34,7 +35,10 @@ export interface OwnershipState {
   readonly hubs: ReadonlyMap<string, { readonly hub: ServedHub }>
   /** The same by their ids, or what stands for them. */
   readonly byId: ReadonlyMap<string | null, ServedHub>
-  readonly states: ReadonlyMap<string, { readonly settings: Pick<PublishedSettings, 'publishes'> }>
+  readonly states: ReadonlyMap<
+    string,
+    { readonly settings: Pick<PublishedSettings, 'publishes'>; readonly figures?: Pick<HubFigures, 'isPending'> }
+  >
   /** With the hubs of the configuration, whoever serves them. */
   readonly live: { readonly value: { readonly hubs: Readonly<Record<string, unknown>> } }
   /** Whether several bridges share the hubs. */
@@ -95,6 +99,7 @@ function verdictOf({ name, owner }: OwnTopic, state: OwnershipState): Ownership[
   if (owner.kind === 'setting' && states.get(owner.hub)?.settings.publishes(owner)) return 'keep'
   const hub = hubs.get(owner.hub)?.hub
   if (hub === undefined) return 'clear'
+  if (states.get(owner.hub)?.figures?.isPending(name)) return 'wait'
   // Before the list was read everything would look gone, and a hub's own rows follow from a status that comes after it.
   const isEarly = { hub: hub.status.reason === 'connecting', app: fresh.has(owner.hub), setting: false }
   return !hub.apps.complete || unread.has(owner.hub) || isEarly[owner.kind] ? 'wait' : 'clear'

@@ -12,24 +12,26 @@ const frozen = <E extends v.ObjectEntries>(entries: E) => v.pipe(v.strictObject(
 const list = <S extends v.GenericSchema>(schema: S, most: number) =>
   v.pipe(v.array(schema), v.maxLength(most), v.readonly())
 
-/** How the hub itself does; unknown is `null`. */
+const figure = v.nullable(amount)
+
+/** A hub as a machine; unknown is `null`. */
 export const HUB_HEALTH = frozen({
-  memory_total_bytes: v.nullable(amount),
-  memory_free_bytes: v.nullable(amount),
-  load_1m: v.nullable(amount),
-  load_5m: v.nullable(amount),
-  load_15m: v.nullable(amount),
-  cpus: v.nullable(amount),
-  temperature_celsius: v.nullable(amount),
-  storage_total_bytes: v.nullable(amount),
-  storage_free_bytes: v.nullable(amount),
-  apps_memory_bytes: v.nullable(amount),
-  undervoltage: v.nullable(v.boolean()),
-  throttled: v.nullable(v.boolean()),
-  uptime_seconds: v.nullable(amount),
-  booted_at: v.nullable(time),
+  memory_total_bytes: figure,
+  memory_free_bytes: figure,
+  load_1m: figure,
+  load_5m: figure,
+  load_15m: figure,
+  cpus: figure,
+  temperature_celsius: figure,
+  storage_total_bytes: figure,
+  storage_free_bytes: figure,
+  apps_memory_bytes: about(figure, 'Of all apps together.'),
+  undervoltage: about(v.nullable(v.boolean()), 'Whether the power supply is too weak.'),
+  throttled: about(v.nullable(v.boolean()), 'Whether the hub runs slower to protect itself.'),
+  uptime_seconds: about(figure, 'Alone, it causes no message.'),
+  booted_at: about(v.nullable(time), 'Stays the same until the hub restarts.'),
   last_backup_at: v.nullable(time),
-  firmware_update: v.nullable(v.string()),
+  firmware_update: about(v.nullable(v.string()), 'The version on offer.'),
 })
 export type HubHealth = v.InferOutput<typeof HUB_HEALTH>
 

@@ -10,7 +10,7 @@ import type { Json } from '../base/json.ts'
 import type { App, Apps, Change } from '../hub/app.ts'
 import { type HubStatus, reasonOf } from '../hub/status.ts'
 import type { Protocol } from '../mqtt/types.ts'
-import { CRASH, type Crash } from './crash.ts'
+import { CRASH, type Crash, HUB_HEALTH, type HubHealth } from './crash.ts'
 import type { GoneApp, GuardMemory, GuardPayload, HistoryEntry } from './guard.ts'
 import type { LogLevel } from './log-levels.ts'
 import * as schemas from './schemas.ts'
@@ -56,6 +56,8 @@ export interface Facts {
     readonly needsAttention?: readonly string[] | undefined
     /** Apps that are gone; `null` while the guardian is off, `undefined` while nothing is known. */
     readonly goneApps?: readonly GoneApp[] | null | undefined
+    /** The hub as a machine; `null` where the key does not permit it, `undefined` before it was read. */
+    readonly health?: HubHealth | null | undefined
     /** The member of a fleet that talks to it. */
     readonly owner?: { readonly member: string; readonly epoch: number } | undefined
   }
@@ -69,6 +71,8 @@ export interface Facts {
     readonly guard?: GuardFacts | null | undefined
     /** The evidence of its latest crash; `null`: there is none, `undefined`: the broker keeps what it has. */
     readonly crash?: Crash | null | undefined
+    /** What uses the app; `null` where the key does not permit it, `undefined` before it was read. */
+    readonly links?: schemas.AppLinks | null | undefined
   }
   readonly setting: { readonly value: Json }
 }
@@ -252,6 +256,12 @@ export const PUBLICATIONS = {
         ? { ...counts, ...(needsAttention !== undefined && { needs_attention: [...needsAttention] }) }
         : undefined,
   }),
+  hubHealth: hub({
+    topic: '{base}/{hub}/health',
+    schema: HUB_HEALTH,
+    doc: 'The hub as a machine, if the key has `homey.system.readonly`. At most once a minute, if a figure has moved by a tenth; else every 15 minutes.',
+    render: ({ health }) => health,
+  }),
   hubGuardMemory: hub({
     topic: '{base}/{hub}/guard-memory',
     when: 'guard',
@@ -288,6 +298,12 @@ export const PUBLICATIONS = {
       foundAt,
       installing && state,
     ],
+  }),
+  appLinks: app({
+    topic: '{base}/{hub}/app/{app}/links',
+    schema: schemas.APP_LINKS,
+    doc: 'The devices and flows that use the app, if the key has `homey.device.readonly` or `homey.flow.readonly`; read every five minutes.',
+    render: ({ links }) => links,
   }),
   guard: app({
     topic: '{base}/{hub}/app/{app}/guard',

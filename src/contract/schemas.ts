@@ -261,6 +261,15 @@ export const HUB_SUMMARY = v.strictObject({
 
 export type HubSummary = v.InferOutput<typeof HUB_SUMMARY>
 
+/** What uses an app. */
+export const APP_LINKS = v.strictObject({
+  devices: v.nullable(integer),
+  devices_unavailable: v.nullable(integer),
+  flows: about(v.nullable(integer), 'Flows and advanced flows with cards of the app.'),
+  flows_broken: v.nullable(integer),
+})
+export type AppLinks = v.InferOutput<typeof APP_LINKS>
+
 /** In the words of Home Assistant's update entity, which takes no `null`. */
 export const APP_UPDATE = v.strictObject({
   title: v.exactOptional(text),

@@ -3,6 +3,7 @@
 import type { CommandName } from '../contract/commands.ts'
 import type { EventType } from '../contract/events.ts'
 import type { Payload, PublicationName, Publications } from '../contract/publications.ts'
+import type { OperationName } from '../hub/operations.ts'
 import type { Template } from './templates.ts'
 
 export type DeviceKind = 'app' | 'hub' | 'bridge'
@@ -39,6 +40,8 @@ interface Common<D extends DeviceKind> {
   readonly needs?: 'bridge' | 'nothing'
   /** Only if the guardian is on. */
   readonly when?: 'guard'
+  /** Only where the key and the hub permit this read. */
+  readonly from?: OperationName
   /** The setting that it is about. */
   readonly setting?: string
 }
@@ -79,7 +82,7 @@ type Measure =
   | {
       readonly stateClass: 'measurement' | 'total_increasing'
       readonly unit?: string
-      readonly deviceClass?: 'data_size'
+      readonly deviceClass?: 'data_size' | 'temperature'
       /** How many are shown; the state may have more. */
       readonly decimals?: number
       readonly options?: never

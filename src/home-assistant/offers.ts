@@ -16,6 +16,7 @@ export function commandOf(entity: Entity): Command | undefined {
 /** Whether an entity may be offered; `hub` is left out for what is the bridge's own. */
 export function isOffered(entity: Entity, hub: Pick<Hub, 'permits'> | undefined, policy: CommandPolicy): boolean {
   if (entity.when === 'guard' && !policy.guarded) return false
+  if (entity.from !== undefined && hub?.permits(entity.from) !== 'yes') return false
   if (entity.setting !== undefined && hub?.permits('getAppSettings') !== 'yes') return false
   const command = commandOf(entity)
   if (command === undefined) return true

@@ -24,6 +24,12 @@ export const mebibytesOf = <F extends string>(key: F): Template<F> => ({
   jinja: `{% set x=${field(key)} %}{{ 'None' if x is none else (x/1048576)|round(1) }}`,
 })
 
+/** Whether a number is above 0, as `ON`, `OFF` or unknown. */
+export const anyOf = <F extends string>(key: F): Template<F> => ({
+  fields: [key],
+  jinja: `{% set x=${field(key)} %}{{ ${onOff('x > 0')} }}`,
+})
+
 /** A text of any length. */
 export const textOf = <F extends string>(key: F): Template<F> => ({
   fields: [key],

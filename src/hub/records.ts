@@ -28,7 +28,11 @@ export async function eachRecord(text: string, take: (record: Record<string, unk
     turnedAt = end
     await turn()
   }
+  // An error that was answered as a success is no empty list.
+  if (records === 0 && !EMPTY.has(text.slice(0, 100).trim())) throw nonsense('a list without records.')
 }
+
+const EMPTY: ReadonlySet<string> = new Set(['{}', '[]'])
 
 interface Found {
   /** `undefined`: no record ends here, but much was looked through. */

@@ -1,5 +1,6 @@
 /** The metrics that a scrape reads from the daemon's parts. */
 import { Counter, Gauge, type Registry } from 'prom-client'
+import type { HubHealth } from '../contract/crash.ts'
 import type { HealthReport, Role } from '../contract/schemas.ts'
 import { CONTRACT_VERSION } from '../contract/version.ts'
 import { APP_STATES } from '../hub/app.ts'
@@ -15,6 +16,8 @@ export interface GaugeSources {
   /** The hubs that are open at present. */
   readonly hubs: ReadonlyMap<string, { readonly hub: Hub; readonly pulse: Pulse }>
   readonly health: { report(): HealthReport }
+  /** A hub as a machine, as it is published. */
+  readonly healthOf: (hub: string) => HubHealth | null | undefined
   /** The fleet that the bridge is a member of, if it is. */
   readonly fleet?: FleetFigures | undefined
 }
@@ -32,7 +35,8 @@ type AnyRegistry = Registry<typeof Registry.OPENMETRICS_CONTENT_TYPE>
 
 const UNKNOWN_STATE = 'unknown'
 
-export function registerGauges(registry: AnyRegistry, { version, link, bridge, hubs, health, fleet }: GaugeSources) {
+export function registerGauges(registry: AnyRegistry, sources: GaugeSources) {
+  const { version, link, bridge, hubs, health, fleet } = sources
   const registers = [registry]
   const gauge = (name: string, help: string, figure: () => number | boolean, labels: Labels = {}) =>
     new Gauge({
@@ -88,6 +92,7 @@ export function registerGauges(registry: AnyRegistry, { version, link, bridge, h
   counter('dropped', 'Events, answers and commands lost to the limits of the queues.', ({ dropped }) => dropped)
   counter('reconnects', 'Connections to the broker lost.', ({ reconnects }) => reconnects)
   registerHubGauges(registry, hubs)
+  registerMachineGauges(registry, sources)
 }
 
 function registerHubGauges(registry: AnyRegistry, hubs: GaugeSources['hubs']) {
@@ -113,6 +118,41 @@ function registerHubGauges(registry: AnyRegistry, hubs: GaugeSources['hubs']) {
     readAt === undefined ? [] : [[readAt / 1000]],
   )
   gauge('apps', 'Apps by state.', (hub) => [...byState(hub)].map(([state, value]) => [value, { state }]))
+}
+
+const MACHINE: Readonly<
+  Record<string, readonly [help: string, figure: (health: HubHealth) => number | boolean | null]>
+> = {
+  memory_total_bytes: ['Memory of the hub.', ({ memory_total_bytes }) => memory_total_bytes],
+  memory_free_bytes: ['Free memory of the hub.', ({ memory_free_bytes }) => memory_free_bytes],
+  storage_free_bytes: ['Free storage of the hub.', ({ storage_free_bytes }) => storage_free_bytes],
+  load1: ['Load of the hub in the last minute.', ({ load_1m }) => load_1m],
+  temperature_celsius: ['Temperature of the hub.', ({ temperature_celsius }) => temperature_celsius],
+  undervoltage: ["Whether the hub's power supply is too weak.", ({ undervoltage }) => undervoltage],
+  boot_time_seconds: [
+    'When the hub started.',
+    ({ booted_at }) => (booted_at === null ? null : Date.parse(booted_at) / 1000),
+  ],
+}
+
+/** Of hubs whose key permits it, what they know of themselves. */
+function registerMachineGauges(registry: AnyRegistry, { healthOf, hubs }: Pick<GaugeSources, 'healthOf' | 'hubs'>) {
+  for (const [name, [help, figure]] of Object.entries(MACHINE)) {
+    new Gauge({
+      name: `hub2mqtt_hub_${name}`,
+      help,
+      labelNames: ['hub'],
+      registers: [registry],
+      collect() {
+        this.reset()
+        for (const hub of hubs.keys()) {
+          const health = healthOf(hub)
+          const value = health && figure(health)
+          if (value !== null && value !== undefined) this.set({ hub }, Number(value))
+        }
+      },
+    })
+  }
 }
 
 function byState(hub: Hub): Map<string, number> {

@@ -20,6 +20,7 @@ const LOOP_SAMPLE_MS = 3_600_000
 const LOOP_SAMPLES = /^nodejs_eventloop_lag_.+_seconds$/
 
 interface EventSource {
+  readonly figures: { readonly health: ReturnType<GaugeSources['healthOf']> }
   onEvent(listener: (event: EventPayload) => void): void
 }
 
@@ -70,6 +71,7 @@ export class Metrics {
   })
   /** Hub → its apps that have a crash counter. */
   readonly #crashed = new Map<string, Set<string>>()
+  readonly #states = new Map<string, EventSource>()
   #hasDefaults = false
 
   constructor() {
@@ -81,9 +83,9 @@ export class Metrics {
   }
 
   /** Adds what a scrape reads from the daemon's parts. */
-  add(sources: GaugeSources): void {
+  add(sources: Omit<GaugeSources, 'healthOf'>): void {
     this.showHubs(sources.hubs)
-    registerGauges(this.#registry, sources)
+    registerGauges(this.#registry, { ...sources, healthOf: (hub) => this.#states.get(hub)?.figures.health })
   }
 
   /** Events and crashes are printed of these hubs only: those that are open. */
@@ -95,6 +97,8 @@ export class Metrics {
   /** Counts the events of a hub from now on. */
   follow(hub: string, state: EventSource): void {
     for (const type of [...EVENT_TYPES, ...GUARD_EVENT_TYPES]) this.#events.inc({ hub, type }, 0)
+    for (const name of this.#states.keys()) if (!this.#events.hubs.has(name)) this.#states.delete(name)
+    this.#states.set(hub, state)
     state.onEvent((event) => this.event(hub, event))
   }
 

@@ -1,5 +1,6 @@
 import pino from 'pino'
 import { expect, test } from 'vitest'
+import { Limiter } from '../../src/base/limiter.ts'
 import { AppUpdates } from '../../src/bridge/app-updates.ts'
 import { Evidence } from '../../src/bridge/evidence.ts'
 import { HubState } from '../../src/bridge/hub-state.ts'
@@ -55,6 +56,7 @@ async function open() {
     early: { run: (task) => task() },
     clock,
     log,
+    largeReads: new Limiter({ clock, slots: 4 }),
   })
   await listed(watched)
   await until('the setting', () => done.includes('hold b/home/app/x/setting/mode'))
@@ -88,10 +90,11 @@ test('an app that is gone is cleared with its settings', async () => {
   const { apps, take } = await open()
   take()
   apps.receive({ type: 'delete', id: 'x' })
-  expect(take().slice(0, 6)).toEqual([
+  expect(take().slice(0, 7)).toEqual([
     'clear b/home/app/x/setting/mode',
     'clear b/home/app/x',
     'clear b/home/app/x/update',
+    'clear b/home/app/x/links',
     'clear b/home/app/x/crash',
     'send b/home/event',
     'send b/home/app/x/event',
@@ -106,13 +109,16 @@ test('a hub that is removed leaves nothing, nor does anything below it', async (
     'clear b/home/app/x/setting/mode',
     'clear b/home/app/x',
     'clear b/home/app/x/update',
+    'clear b/home/app/x/links',
     'clear b/home/app/x/crash',
     'clear b/home/app/y',
     'clear b/home/app/y/update',
+    'clear b/home/app/y/links',
     'clear b/home/app/y/crash',
     'clear b/home/state',
     'clear b/home/info',
     'clear b/home/summary',
+    'clear b/home/health',
   ])
 })
 

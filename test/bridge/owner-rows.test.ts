@@ -96,7 +96,12 @@ describe('an owner that is gone', () => {
     set()
     take()
     rows.clear()
-    expect(take()).toEqual(['b/home/app/x cleared', 'b/home/app/x/update cleared', 'b/home/app/x/crash cleared'])
+    expect(take()).toEqual([
+      'b/home/app/x cleared',
+      'b/home/app/x/update cleared',
+      'b/home/app/x/links cleared',
+      'b/home/app/x/crash cleared',
+    ])
   })
 
   test('is rendered anew when it comes back as it was', () => {
@@ -124,14 +129,15 @@ describe('the topics of the table', () => {
       'b/+/app/+/guard',
       'b/+/app/+/guard-memory',
       'b/+/app/+/history',
+      'b/+/app/+/links',
       'b/+/app/+/setting/+',
       'b/+/app/+/update',
       'b/+/guard-memory',
+      'b/+/health',
       'b/+/info',
       'b/+/state',
       'b/+/summary',
       'b/bridge/discovery',
-      'b/bridge/health',
       'b/bridge/log-level',
       'b/fleet',
       'b/rollout/+',

@@ -12,7 +12,7 @@ beforeAll(async () => {
 const CEILINGS = {
   usage: { functions: 80, files: 26 },
   'get-settings': { functions: 165, files: 40 },
-  restart: { functions: 270, files: 62 },
+  restart: { functions: 271, files: 62 },
   crash: { functions: 187, files: 45 },
   'guarded crash': { functions: 231, files: 52 },
 } as const

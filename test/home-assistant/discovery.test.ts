@@ -6,8 +6,12 @@ import { PUBLICATIONS } from '../../src/contract/publications.ts'
 import { ENTITIES } from '../../src/home-assistant/entities.ts'
 import { commandOf } from '../../src/home-assistant/offers.ts'
 import { patchApp } from '../../src/hub/app.ts'
+import type { OperationName } from '../../src/hub/operations.ts'
 import { FACTS, messages, type Wish } from './support/fakes.ts'
 import { faultsOf, faultsOfUpdate } from './validate.ts'
+
+/** Reads that need further permissions. */
+const EVIDENCE = ENTITIES.flatMap(({ from = [] }) => from)
 
 const HOSTILE_NAMES = [
   '"<b>&\'',
@@ -62,8 +66,9 @@ describe.each(FORMS)('every message as %s is one that Home Assistant takes', (fo
       { app: { name, author: name, version: name } },
     ]),
     ...HOSTILE_IDS.map((id): [string, Wish] => [
-      `the id ${JSON.stringify(id).slice(0, 30)}`, // With the longest id and the guardian, a device is larger than we would have it.
-      { app: { id }, guarded: id.length < 200 },
+      `the id ${JSON.stringify(id).slice(0, 30)}`,
+      // With the longest id, the guardian and all permissions, a device is larger than we would have it.
+      { app: { id }, ...(id.length >= 200 && { guarded: false, missing: EVIDENCE }) },
     ]),
     ['nothing known', { app: { name: null, version: null, author: null } }],
     ['a newer hub', { missing: ['speak', 'garbageCollectApp'] }],
@@ -213,14 +218,24 @@ describe('how it is shown', () => {
     expect(deviceOf('hub2mqtt--abc123/').configuration_url).toBe('http://hub.local')
   })
 
-  const shown = (device?: string) =>
-    Object.entries<{ unique_id?: string; enabled_by_default?: boolean }>(components({}, device))
+  const shown = (device?: string, missing: readonly OperationName[] = EVIDENCE) =>
+    Object.entries<{ unique_id?: string; enabled_by_default?: boolean }>(components({ missing }, device))
       .filter(([, component]) => component.unique_id !== undefined && component.enabled_by_default !== false)
       .map(([key]) => key)
 
   test('of an app seven entities are there without being asked for, the guardian on', () => {
     expect(shown()).toEqual(['enabled', 'running', 'problem', 'update', 'event', 'restart', 'guard'])
     expect(components()).not.toHaveProperty('version')
+  })
+
+  test('of an app one more is there where the key permits to read the devices', () => {
+    expect(shown(undefined, []).filter((key) => !shown().includes(key))).toEqual(['devices_away'])
+  })
+
+  test('of a hub six more are there where the key permits to read its health', () => {
+    const more = ['memory_free', 'load', 'temperature', 'storage_free', 'last_boot', 'undervoltage']
+    const added = shown('hub2mqtt--abc123/', []).filter((key) => !shown('hub2mqtt--abc123/').includes(key))
+    expect(added).toEqual(more)
   })
 
   test('of 40 apps, their hub and the bridge it is not three hundred', () => {
@@ -365,8 +380,10 @@ describe('the state of an update entity', () => {
 })
 
 test('the largest device stays far below what Home Assistant takes', () => {
-  const sizes = [...messages('device', withSettings).values()].map((payload) => payload.length)
-  expect(Math.max(...sizes)).toBeLessThan(12 * 1024)
+  const largest = (wish: Wish) => Math.max(...[...messages('device', wish).values()].map((payload) => payload.length))
+  expect(largest({ ...withSettings, missing: EVIDENCE })).toBeLessThan(12 * 1024)
+  // With all permissions.
+  expect(largest(withSettings)).toBeLessThan(14 * 1024)
 })
 
 describe('the check itself finds', () => {

@@ -2,7 +2,7 @@
 import { Pool } from 'undici'
 import type { Clock } from '../../base/clock.ts'
 import { type Advice, advice } from '../../base/failures.ts'
-import { lackingRights } from '../../bridge/activity-log.ts'
+import { helpfulRights, lackingRights } from '../../bridge/activity-log.ts'
 import type { Config, HubConfig } from '../../config/options.ts'
 import { camelKeys } from '../../config/table.ts'
 import { HubClient, retryRateLimited } from '../../hub/client.ts'
@@ -55,6 +55,7 @@ export async function* examineHub(examination: HubExamination): AsyncGenerator<F
     const permits = permissionsOf(greeting)
     const apps = await patiently(() => client.call('getApps', {}))
     yield ok(`${apps.size} apps`)
+    for (const line of helpfulRights({ permits })) yield ok(line)
     for (const line of lackingRights({ permits }, config.commands)) {
       yield note(line, 'add the permission to the key if you want them')
     }

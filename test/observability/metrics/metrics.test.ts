@@ -191,14 +191,14 @@ describe('label sets stay bounded', () => {
     metrics.showHubs(open)
     const value = async () =>
       parse((await metrics.print()).text).get('hub2mqtt_events_total{hub="home",type="started"}')
-    metrics.follow('home', { onEvent: () => undefined })
+    metrics.follow('home', { onEvent: () => undefined, figures: { health: undefined } })
     expect(await value()).toBe(0)
     metrics.event('home', { event_type: 'started', app: 'app', changed: [], at: '' })
     expect(await value()).toBe(1)
     open.delete('home')
     expect(await value()).toBeUndefined()
     open.add('home')
-    metrics.follow('home', { onEvent: () => undefined })
+    metrics.follow('home', { onEvent: () => undefined, figures: { health: undefined } })
     expect(await value()).toBe(1)
   })
 

@@ -1,0 +1,259 @@
+/**
+ * Reads in the background how a hub is, and which devices and flows use its apps: one request at a time, apart from each
+ * other, only what the key permits, and only while the hub has nothing else to do.
+ */
+import { isDeepStrictEqual } from 'node:util'
+import type { Clock } from '../base/clock.ts'
+import type { Limiter } from '../base/limiter.ts'
+import type { HubHealth } from '../contract/crash.ts'
+import { countsOf, type PublicationName } from '../contract/publications.ts'
+import type { AppLinks } from '../contract/schemas.ts'
+import { asHubError } from '../hub/errors.ts'
+import type { Hub } from '../hub/hub.ts'
+import type { HubStatus } from '../hub/status.ts'
+import { type Boot, bootOf, type Figures, hasMoved, healthOf } from './hub-health.ts'
+
+const MINUTE_MS = 60_000
+const HOUR_MS = 60 * MINUTE_MS
+const HEALTH_EVERY = {
+  getInfo: MINUTE_MS,
+  getMemoryInfo: MINUTE_MS,
+  getStorageInfo: HOUR_MS,
+  getLastBackup: HOUR_MS,
+  getUpdates: HOUR_MS,
+} as const
+const LINKS_EVERY = { getDevices: 5 * MINUTE_MS, getFlows: 5 * MINUTE_MS, getAdvancedFlows: 5 * MINUTE_MS } as const
+const EVERY = { ...LINKS_EVERY, ...HEALTH_EVERY }
+type Name = keyof typeof EVERY
+
+const namesOf = <N extends Name>(table: Readonly<Record<N, number>>) =>
+  Object.keys(table).filter((name): name is N => Object.hasOwn(table, name))
+const [NAMES, LINKS, HEALTH] = [namesOf(EVERY), namesOf(LINKS_EVERY), namesOf(HEALTH_EVERY)]
+
+/** Between two requests, and before the next look whether the hub is idle. Some hubs refuse four in half a second. */
+const APART_MS = 1_000
+/** What is published is repeated after so long, although little has changed. */
+const REPEAT_MS = 15 * MINUTE_MS
+/** So many failures in a row make a figure unknown; a hub may fail once. */
+const MAX_FAILURES = 3
+
+interface FigureHandlers {
+  readonly clock: Clock
+  /** Where large answers of all hubs pass. */
+  readonly largeReads: Limiter
+  /** What is published of the hub has changed. */
+  readonly onHealth: () => void
+  /** The links of these apps have changed. */
+  readonly onLinks: (apps: readonly string[]) => void
+  /** When the hub started is known, in epoch milliseconds. `again`: it has restarted. */
+  readonly onBoot: (at: number, again: boolean) => void
+  /** What is left over on the broker is known from now on. */
+  readonly onSettled: () => void
+}
+
+export class HubFigures {
+  readonly #hub: Hub
+  readonly #options: FigureHandlers
+  #figures: Figures = {}
+  /** In `clock.elapsed()` milliseconds; what is missing is due. */
+  readonly #dueAt = new Map<Name, number>()
+  readonly #failures = new Map<Name, number>()
+  /** What the hub has refused to this key, although it is not known to lack the scope. */
+  readonly #forbidden = new Set<Name>()
+  /** When the hub started, as far as its uptime says so. */
+  boot: Boot | undefined
+  #status: Pick<HubStatus, 'online' | 'id' | 'firmware' | 'scopes'> | undefined
+  /** As published: `null` without the permission, `undefined` before everything was read. */
+  health: HubHealth | null | undefined
+  #publishedAt = Number.NEGATIVE_INFINITY
+  /** What uses each app; `null` where the key does not permit it any more. Without those that were not read yet. */
+  readonly links = new Map<string, AppLinks | null>()
+  /** What the links were made from; `undefined` before devices and flows were read, where they can be. */
+  #linksFrom: readonly unknown[] | undefined
+  /** When another firmware came, in epoch milliseconds; `undefined`: not since the start of the bridge. */
+  firmwareChangedAt: number | undefined
+  #cancel: (() => void) | undefined
+  #stopped = false
+
+  constructor(hub: Hub, options: FigureHandlers) {
+    this.#hub = hub
+    this.#options = options
+  }
+
+  /** Whether it is not known yet what is published there: the broker keeps what it has. */
+  isPending(row: PublicationName): boolean {
+    return (row === 'hubHealth' && this.health === undefined) || (row === 'appLinks' && this.#linksFrom === undefined)
+  }
+
+  appGone(app: string): void {
+    this.links.delete(app)
+  }
+
+  /** The status of the hub has changed, or its list was read. */
+  changed(): void {
+    const { online, id, firmware, scopes } = this.#hub.status
+    const before = this.#status
+    const after = { online, id, firmware, scopes }
+    this.#status = after
+    const isAnother = before !== undefined && before.id !== null && id !== before.id
+    if (isAnother) this.#forget()
+    else if (before?.firmware && firmware && firmware !== before.firmware) {
+      this.firmwareChangedAt = this.#options.clock.now()
+    }
+    // It may have started again.
+    if (online && before?.online === false) this.#dueAt.delete('getInfo')
+    if (!isDeepStrictEqual({ ...before, online }, after)) this.#permissionsChanged()
+    if (online && this.#hub.apps.complete) {
+      this.#settleHealth()
+      this.#settleLinks()
+      this.#schedule(APART_MS)
+    }
+  }
+
+  /** What was refused may be permitted now, and the other way round. */
+  #permissionsChanged(): void {
+    this.#dueAt.clear()
+    this.#forbidden.clear()
+    for (const name of NAMES) if (!this.#permits(name)) this.#figures = { ...this.#figures, [name]: undefined }
+  }
+
+  stop(): void {
+    this.#stopped = true
+    this.#cancel?.()
+  }
+
+  /** Another hub answers at the address. */
+  #forget(): void {
+    this.#figures = {}
+    this.boot = undefined
+    this.links.clear()
+    this.#failures.clear()
+    this.#linksFrom = undefined
+    this.health = undefined
+    this.firmwareChangedAt = undefined
+  }
+
+  #permits(name: Name): boolean {
+    const [first] = HEALTH
+    const isHealth = Object.hasOwn(HEALTH_EVERY, name)
+    const needed = isHealth && first !== undefined ? [first, name] : [name]
+    return needed.every((one) => this.#hub.permits(one) === 'yes') && !(isHealth && this.#forbidden.has('getInfo'))
+  }
+
+  /** Whether each of them was read, or cannot be. */
+  #areMade(names: readonly Name[]): boolean {
+    return names.every((name) => this.#figures[name] !== undefined || !this.#permits(name))
+  }
+
+  #schedule(ms: number): void {
+    if (this.#stopped || this.#cancel !== undefined) return
+    this.#cancel = this.#options.clock.after(ms, () => void this.#look())
+  }
+
+  async #look(): Promise<void> {
+    const hub = this.#hub
+    const { clock } = this.#options
+    const now = clock.elapsed()
+    const wanted = NAMES.filter((name) => this.#permits(name) || this.#forbidden.has(name))
+    const dueAt = (name: Name) => this.#dueAt.get(name) ?? 0
+    const due = wanted.find((name) => dueAt(name) <= now)
+    if (due !== undefined && hub.isIdle) {
+      this.#dueAt.set(due, now + EVERY[due])
+      await this.#read(due)
+      if (this.#stopped) return
+      this.#settleLinks()
+      if (wanted.every((name) => dueAt(name) > clock.elapsed())) this.#settleHealth()
+    }
+    this.#cancel = undefined
+    // It is scheduled again when the hub comes back, or another key.
+    if (!hub.status.online || wanted.length === 0) return
+    const next = Math.min(...wanted.map(dueAt)) - clock.elapsed()
+    this.#schedule(Math.max(APART_MS, next))
+  }
+
+  async #read(name: Name): Promise<void> {
+    const { generation } = this.#hub.apps
+    const read = () => this.#hub.read(name, {})
+    try {
+      const found = await (Object.hasOwn(LINKS_EVERY, name) ? this.#options.largeReads.run({}, read) : read())
+      if (generation !== this.#hub.apps.generation) return
+      this.#figures = { ...this.#figures, [name]: found }
+      this.#failures.delete(name)
+      this.#forbidden.delete(name)
+    } catch (error) {
+      this.#failed(name, asHubError(error).code)
+    }
+    const uptimeSeconds = name === 'getInfo' ? this.#figures.getInfo?.uptimeSeconds : undefined
+    if (typeof uptimeSeconds !== 'number') return
+    const before = this.boot
+    this.boot = bootOf(before, uptimeSeconds, this.#options.clock)
+    if (this.boot.at !== before?.at) this.#options.onBoot(this.boot.at, before !== undefined)
+  }
+
+  #failed(name: Name, code: string): void {
+    const { clock } = this.#options
+    // It was not carried out, and the hub is not idle for a while.
+    if (code === 'rate_limited') return void this.#dueAt.delete(name)
+    const isRefused = code === 'forbidden' || code === 'unsupported'
+    if (code === 'forbidden') this.#forbidden.add(name)
+    if (isRefused) this.#dueAt.set(name, clock.elapsed() + HOUR_MS)
+    const failures = isRefused ? MAX_FAILURES : (this.#failures.get(name) ?? 0) + 1
+    this.#failures.set(name, failures)
+    if (failures >= MAX_FAILURES || this.#figures[name] === undefined)
+      this.#figures = { ...this.#figures, [name]: null }
+  }
+
+  #settleHealth(): void {
+    const before = this.health
+    const health = this.#permits('getInfo') ? this.#newHealth(before) : null
+    if (health === undefined || health === before) return
+    this.health = health
+    this.#options.onHealth()
+    if (before === undefined) this.#options.onSettled()
+  }
+
+  /** What is to be published now; `undefined`: nothing. */
+  #newHealth(before: HubHealth | null | undefined): HubHealth | undefined {
+    const now = this.#options.clock.elapsed()
+    const age = now - this.#publishedAt
+    if (!this.#areMade(HEALTH) || (before && age < MINUTE_MS)) return undefined
+    const health = healthOf(this.#figures, countsOf(this.#hub.apps.all).memory_bytes, this.boot)
+    if (before && age < REPEAT_MS && !hasMoved(before, health)) return undefined
+    this.#publishedAt = now
+    return health
+  }
+
+  #settleLinks(): void {
+    if (!this.#areMade(LINKS)) return
+    const from = LINKS.map((name) => this.#figures[name])
+    if (this.#linksFrom !== undefined && from.every((one, at) => one === this.#linksFrom?.[at])) return
+    const isFirst = this.#linksFrom === undefined
+    this.#linksFrom = from
+    const isPermitted = from.some((one) => one)
+    const apps = isPermitted ? this.#hub.apps.all.keys() : this.links.keys()
+    const changed: string[] = []
+    for (const app of [...apps]) {
+      const links = isPermitted ? linksIn(this.#figures, app) : null
+      if (isDeepStrictEqual(this.links.get(app), links)) continue
+      this.links.set(app, links)
+      changed.push(app)
+    }
+    if (changed.length > 0) this.#options.onLinks(changed)
+    if (isFirst) this.#options.onSettled()
+  }
+}
+
+function linksIn({ getDevices, getFlows, getAdvancedFlows }: Figures, app: string): AppLinks {
+  const flows = [getFlows, getAdvancedFlows].filter((one) => !!one).map((one) => one.get(app) ?? NONE)
+  const devices = getDevices ? (getDevices.get(app) ?? NONE) : UNKNOWN
+  return {
+    devices: devices.count,
+    devices_unavailable: devices.bad,
+    flows: flows.length === 0 ? null : flows.reduce((sum, { count }) => sum + count, 0),
+    flows_broken: flows.length === 0 ? null : flows.reduce<number | null>((sum, { bad }) => add(sum, bad), 0),
+  }
+}
+
+const NONE = { count: 0, bad: 0 }
+const UNKNOWN = { count: null, bad: null }
+const add = (one: number | null, other: number | null) => (one === null || other === null ? null : one + other)

@@ -1,0 +1,67 @@
+/** What is published of a hub as a machine: made from what was read, and published again once enough has changed. */
+import type { Clock } from '../base/clock.ts'
+import type { HubHealth } from '../contract/crash.ts'
+import type { OperationName, Result } from '../hub/operations.ts'
+
+/** What was read; `null`: the hub or the key does not permit it, or the answer is not usable. `undefined`: not read yet. */
+export type Figures = { [N in OperationName]?: Result<N> | null }
+
+/** When a hub started. Kept while it runs: each reading of its uptime would give another time. */
+export interface Boot {
+  /** Epoch milliseconds. */
+  readonly at: number
+  /** The same in `clock.elapsed()` milliseconds, as of the latest reading. */
+  readonly elapsed: number
+  readonly uptimeSeconds: number
+}
+
+/** By how much the times of one start may differ: clocks drift, and answers are late. */
+const SAME_BOOT_MS = 60_000
+/** How much an uptime may fall by rounding alone. */
+const ROUNDING_SECONDS = 1
+
+/** A hub that was only out of reach goes on counting; one that has started again counts from 0. */
+export function bootOf(before: Boot | undefined, uptimeSeconds: number, clock: Clock): Boot {
+  const elapsed = clock.elapsed() - uptimeSeconds * 1000
+  const isSame =
+    before !== undefined &&
+    uptimeSeconds >= before.uptimeSeconds - ROUNDING_SECONDS &&
+    elapsed < before.elapsed + SAME_BOOT_MS
+  const at = isSame ? before.at : Math.round((clock.now() - uptimeSeconds * 1000) / 1000) * 1000
+  return { at, elapsed, uptimeSeconds }
+}
+
+export function healthOf(figures: Figures, appsMemory: number | null, boot: Boot | undefined): HubHealth {
+  const { getInfo: info, getMemoryInfo: memory, getStorageInfo: storage, getLastBackup, getUpdates } = figures
+  const [one = null, five = null, fifteen = null] = info?.load ?? []
+  return {
+    memory_total_bytes: memory?.total ?? info?.memory.total ?? null,
+    memory_free_bytes: memory?.free ?? info?.memory.free ?? null,
+    load_1m: one,
+    load_5m: five,
+    load_15m: fifteen,
+    cpus: info?.cpus ?? null,
+    temperature_celsius: info?.temperatureCelsius ?? null,
+    storage_total_bytes: storage?.total ?? null,
+    storage_free_bytes: storage?.free ?? null,
+    apps_memory_bytes: appsMemory,
+    undervoltage: info?.undervoltage ?? null,
+    throttled: info?.throttled ?? null,
+    uptime_seconds: info?.uptimeSeconds ?? null,
+    booted_at: boot === undefined ? null : new Date(boot.at).toISOString(),
+    last_backup_at: getLastBackup ?? null,
+    firmware_update: getUpdates ?? null,
+  }
+}
+
+/** Whether a figure has moved by a tenth, or anything else but the uptime has changed. */
+export function hasMoved(before: HubHealth, after: HubHealth): boolean {
+  const former = new Map<string, unknown>(Object.entries(before))
+  return Object.entries(after).some(([key, value]) => {
+    const was = former.get(key)
+    if (key === 'uptime_seconds' || value === was) return false
+    if (typeof value !== 'number' || typeof was !== 'number') return true
+    // A tenth of many figures has no exact form.
+    return Math.abs(value - was) >= 0.1 * Math.abs(was) - 1e-9 * Math.abs(was)
+  })
+}

@@ -1,0 +1,375 @@
+/** How a hub is, and what uses its apps: what the bridge asks a real HTTP server for, and what a broker then holds. */
+import * as v from 'valibot'
+import { describe, expect, test } from 'vitest'
+import { type Clock, systemClock } from '../../src/base/clock.ts'
+import { bootOf, hasMoved, healthOf } from '../../src/bridge/hub-health.ts'
+import { HUB_HEALTH, type HubHealth } from '../../src/contract/crash.ts'
+import { APP_LINKS } from '../../src/contract/schemas.ts'
+import type { EmulatedHub } from '../../src/emulator/hub.ts'
+import { FakeClock } from '../support/fake-clock.ts'
+import { freePort } from '../support/ports.ts'
+import { until } from '../support/until.ts'
+import { ALL_SCOPES, KEY, World, type WorldOptions } from '../support/world.ts'
+
+const SYSTEM = 'hub.system.readonly'
+const LINKS = ['hub.device.readonly', 'hub.flow.readonly']
+const HUE = 'com.athom.hue'
+const TOPIC = 'hub2mqtt/home/health'
+const MINUTE_MS = 60_000
+const HEALTH_READS = [
+  'getInfo',
+  'getMemoryInfo',
+  'getStorageInfo',
+  'getOptionLastSuccessfulBackup',
+  'getUpdates',
+] as const
+const LINK_READS = ['getDevices', 'getFlows', 'getAdvancedFlows'] as const
+
+/** The hub lives as fast as the bridge. */
+async function start(scopes: readonly string[], { env, hub, ...options }: WorldOptions = {}): Promise<World> {
+  let shared: Clock = systemClock
+  const clock = { ...systemClock, now: () => shared.now(), elapsed: () => shared.elapsed() }
+  const world = await World.start({
+    ...options,
+    env: { HUB_POLL_INTERVAL: '1h', HUB_POLL_INTERVAL_FALLBACK: '1h', ...env },
+    hub: { ...hub, clock, keys: { [KEY]: [...ALL_SCOPES, ...scopes] } },
+  })
+  shared = world.clock
+  return world
+}
+const asked = ({ requests }: EmulatedHub, names: readonly string[]) =>
+  requests.filter(({ operation = '' }) => names.includes(operation)).map(({ operation }) => operation)
+
+/** Lets time pass, a second at a time, until all answers that come have come. */
+async function pass(world: World, ms: number): Promise<void> {
+  for (let left = ms; left > 0; left -= 1_000) {
+    world.clock.jump(Math.min(left, 1_000))
+    await until('answers', () => world.hub.requests.every(({ status }) => status !== undefined))
+    await new Promise(setImmediate)
+  }
+}
+
+const health = ({ observer }: World): HubHealth | undefined => {
+  const text = observer.last(TOPIC)
+  return text === undefined || text === '' ? undefined : JSON.parse(text)
+}
+const first = async (world: World): Promise<HubHealth> => {
+  await until('the first health', async () => {
+    if (health(world) === undefined) await pass(world, 1_000)
+    return health(world) !== undefined
+  })
+  return v.parse(HUB_HEALTH, health(world))
+}
+const links = ({ observer }: World, app = HUE) => {
+  const text = observer.last(`hub2mqtt/home/app/${app}/links`)
+  return text === undefined || text === '' ? undefined : v.parse(APP_LINKS, JSON.parse(text))
+}
+const set = (
+  world: World,
+  operation: 'getInfo' | 'getMemoryInfo' | 'getStorageInfo',
+  fields: Record<string, unknown>,
+) => world.hub.behave('other-fields', { operation, set: fields })
+
+describe('the health of a hub', () => {
+  test('is published once each of its figures was read once, and has them as the hub says', async () => {
+    await using world = await start([SYSTEM, 'hub.updates.readonly'])
+    set(world, 'getInfo', { loadavg: [1.5, 1, 0.5], cpus: [1, 2, 3, 4], uptime: 4711, videoCoreTemperature: 51.26 })
+    set(world, 'getMemoryInfo', { total: 4e9, free: 1e9 })
+    set(world, 'getStorageInfo', { total: 8e9, free: 2e9 })
+    world.hub.behave('wrong-shape', { operation: 'getUpdates', value: [{ version: '13.5.0' }] })
+    world.hub.behave('wrong-shape', { operation: 'getOptionLastSuccessfulBackup', value: '2026-11-24T09:00:00Z' })
+    const { booted_at, ...found } = await first(world)
+    expect(found).toEqual({
+      memory_total_bytes: 4e9,
+      memory_free_bytes: 1e9,
+      load_1m: 1.5,
+      load_5m: 1,
+      load_15m: 0.5,
+      cpus: 4,
+      temperature_celsius: 51.3,
+      storage_total_bytes: 8e9,
+      storage_free_bytes: 2e9,
+      apps_memory_bytes: [...world.hub.apps.values()].reduce(
+        (sum, { state, usage }) => sum + (state === 'running' ? usage.mem : 0),
+        0,
+      ),
+      undervoltage: false,
+      throttled: false,
+      uptime_seconds: 4711,
+      last_backup_at: '2026-11-24T09:00:00.000Z',
+      firmware_update: '13.5.0',
+    })
+    expect(Math.abs(Date.parse(booted_at ?? '') - (world.clock.now() - 4_711_000))).toBeLessThan(30_000)
+    expect(asked(world.hub, HEALTH_READS).sort()).toEqual([...HEALTH_READS].sort())
+    expect(world.observer.texts(TOPIC)).toHaveLength(1)
+    expect(world.bridge.lines.filter((line) => line.includes('has restarted'))).toEqual([])
+  })
+
+  test('is asked for system and memory once a minute, and for everything else once an hour', async () => {
+    await using world = await start([SYSTEM, 'hub.updates.readonly'])
+    await first(world)
+    world.hub.forgetRequests()
+    await pass(world, 10 * MINUTE_MS)
+    const count = (name: string) => asked(world.hub, [name]).length
+    for (const name of ['getInfo', 'getMemoryInfo']) {
+      expect(count(name)).toBeGreaterThanOrEqual(9)
+      expect(count(name)).toBeLessThanOrEqual(10)
+    }
+    expect(asked(world.hub, HEALTH_READS.slice(2))).toEqual([])
+    world.clock.jump(50 * MINUTE_MS)
+    await pass(world, MINUTE_MS)
+    for (const name of HEALTH_READS.slice(2)) expect(count(name), name).toBe(1)
+  })
+
+  test('costs a hub whose key does not permit it not one request, and what the broker has of it is cleared', async () => {
+    await using world = await start([])
+    await world.bridge.stop()
+    await world.observer.publish(TOPIC, '{}', { retain: true })
+    await world.observer.publish(`hub2mqtt/home/app/${HUE}/links`, '{}', { retain: true })
+    await world.observer.publish('hub2mqtt/home/app/gone/links', '{}', { retain: true })
+    world.hub.forgetRequests()
+    await world.restart()
+    await world.ready()
+    await pass(world, 20_000)
+    await world.observer.until('clearing', () => world.observer.last(TOPIC) === '')
+    await world.observer.until('clearing', () => world.observer.last(`hub2mqtt/home/app/${HUE}/links`) === '')
+    await world.observer.until('clearing', () => world.observer.last('hub2mqtt/home/app/gone/links') === '')
+    expect(asked(world.hub, [...HEALTH_READS, ...LINK_READS])).toEqual([])
+  })
+
+  test.each([
+    ['403', 'answer-status', { status: 403 }],
+    ['404', 'answer-status', { status: 404 }],
+    ['missing_api_method', 'missing-api-method', {}],
+    ['no JSON', 'not-json', {}],
+    ['JSON of another shape', 'wrong-shape', {}],
+    ['an object without fields', 'wrong-shape', { value: {} }],
+    ['JSON too deep', 'deep-json', {}],
+    ['more than is read', 'big-body', { megabytes: 2 }],
+  ] as const)('has null for what a hub answers with %s, and suffers nothing else', async (_, behaviour, options) => {
+    await using world = await start([SYSTEM, 'hub.updates.readonly', ...LINKS])
+    for (const operation of ['getMemoryInfo', 'getStorageInfo', 'getUpdates', 'getDevices'] as const) {
+      world.hub.behave(behaviour, { ...options, operation })
+    }
+    const found = await first(world)
+    const unknown = Object.entries(found).filter(([, value]) => value === null)
+    expect(unknown.map(([key]) => key)).toEqual([
+      'storage_total_bytes',
+      'storage_free_bytes',
+      'last_backup_at',
+      'firmware_update',
+    ])
+    // The system says it too.
+    expect(found.memory_total_bytes).toBeGreaterThan(0)
+    expect(links(world)).toMatchObject(
+      'value' in options ? { devices: 0 } : { devices: null, devices_unavailable: null },
+    )
+    expect(links(world)?.flows).toBeGreaterThan(0)
+    expect(world.observer.last('hub2mqtt/home/state')).toBe('online')
+    expect(asked(world.hub, ['getApps'])).toHaveLength(2)
+  })
+
+  test('is not published where the hub refuses it to a key whose scopes nobody knows', async () => {
+    await using world = await start([], { hub: { flavour: 'reference' } })
+    await pass(world, 20_000)
+    expect(asked(world.hub, HEALTH_READS)).toEqual(['getInfo'])
+    expect(health(world)).toBeUndefined()
+  })
+
+  test('is published again at the next minute when a figure has moved by a tenth or a flag has changed, else after 15', async () => {
+    await using world = await start([SYSTEM])
+    const steady = { loadavg: [1, 1, 1], videoCoreTemperature: 50, freemem: 1e9 }
+    set(world, 'getInfo', steady)
+    set(world, 'getMemoryInfo', { total: 4e9, free: 1e9 })
+    await first(world)
+    const published = () => world.observer.texts(TOPIC).length
+    await pass(world, 5 * MINUTE_MS)
+    expect(published()).toBe(1)
+    set(world, 'getMemoryInfo', { total: 4e9, free: 1.09e9 })
+    await pass(world, 2 * MINUTE_MS)
+    expect(published()).toBe(1)
+    set(world, 'getMemoryInfo', { total: 4e9, free: 1.1e9 })
+    await pass(world, 2 * MINUTE_MS)
+    await until('the moved figure', () => published() === 2)
+    set(world, 'getInfo', { ...steady, videoCoreUndervoltageNow: true })
+    await pass(world, 2 * MINUTE_MS)
+    await until('the flag', () => published() === 3)
+    expect(health(world)).toMatchObject({ undervoltage: true, memory_free_bytes: 1.1e9 })
+    await pass(world, 13 * MINUTE_MS)
+    expect(published()).toBe(3)
+    await pass(world, 3 * MINUTE_MS)
+    await until('the repetition', () => published() === 4)
+  }, 60_000)
+
+  test('tells a hub that has restarted from one that was out of reach', async () => {
+    await using world = await start([SYSTEM])
+    const state = (wanted: string) =>
+      until(wanted, () => {
+        world.clock.jump(2_000)
+        return world.observer.last('hub2mqtt/home/state') === wanted
+      })
+    world.clock.jump(60 * MINUTE_MS)
+    const { booted_at } = await first(world)
+    world.hub.behave('reset-before-executing', {})
+    world.hub.dropRealtime('cut')
+    await state('offline')
+    world.clock.jump(10 * MINUTE_MS)
+    world.hub.behaveWell()
+    // Those that were cut off have no answer.
+    world.hub.forgetRequests()
+    await state('online')
+    const before = asked(world.hub, ['getInfo']).length
+    await pass(world, 3 * MINUTE_MS)
+    expect(asked(world.hub, ['getInfo']).length).toBeGreaterThan(before)
+    expect(health(world)?.booted_at).toBe(booted_at)
+    expect(world.bridge.lines.filter((line) => line.includes('has restarted'))).toEqual([])
+    await world.hub.reboot()
+    await state('online')
+    await until('another boot', async () => {
+      await pass(world, 5_000)
+      return health(world)?.booted_at !== booted_at
+    })
+    expect(world.bridge.lines.filter((line) => line.includes('has restarted'))).toHaveLength(1)
+  }, 60_000)
+
+  test('is not read for as long as the hub asks for fewer requests', async () => {
+    await using world = await start([SYSTEM])
+    await first(world)
+    world.hub.behave('answer-status', { status: 429, retryAfter: 120, operation: 'getInfo', times: 1 })
+    await until('the refusal', async () => {
+      await pass(world, 1_000)
+      return world.hub.requests.some(({ status }) => status === 429)
+    })
+    world.hub.forgetRequests()
+    await pass(world, 110_000)
+    expect(asked(world.hub, HEALTH_READS)).toEqual([])
+    await pass(world, 15_000)
+    expect(asked(world.hub, HEALTH_READS)).toEqual(expect.arrayContaining(['getInfo', 'getMemoryInfo']))
+  })
+
+  test('is cleared when the key loses the permission, and read when it gets it', async () => {
+    await using world = await start([SYSTEM, ...LINKS])
+    await first(world)
+    await until('links', () => links(world) !== undefined)
+    world.hub.setKeys({ [KEY]: ALL_SCOPES })
+    expect((await world.ask('home/cmd/refresh')).ok).toBe(true)
+    await world.observer.until('clearing', () => world.observer.last(TOPIC) === '')
+    await world.observer.until('clearing', () => world.observer.last(`hub2mqtt/home/app/${HUE}/links`) === '')
+    world.hub.setKeys({ [KEY]: [...ALL_SCOPES, SYSTEM, ...LINKS] })
+    expect((await world.ask('home/cmd/refresh')).ok).toBe(true)
+    await first(world)
+    await until('links', () => links(world) !== undefined)
+  })
+})
+
+describe('what uses an app', () => {
+  /** As the hub has it. */
+  function counted(records: Record<string, { driverUri?: string; trigger?: { uri: string } }>, app = HUE) {
+    return Object.values(records).filter((one) => [one.driverUri, one.trigger?.uri].includes(`homey:app:${app}`)).length
+  }
+  const read = async ({ hub }: World, path: string) => {
+    const answer: Response = await fetch(`${hub.url}/api/manager/${path}`, {
+      headers: { authorization: `Bearer ${KEY}` },
+    })
+    const records: Record<string, { driverUri?: string; trigger?: { uri: string } }> = JSON.parse(await answer.text())
+    return records
+  }
+
+  test('is published within 15 seconds of the list, and then read at most every five minutes', async () => {
+    await using world = await start(LINKS)
+    await pass(world, 15_000)
+    await until('links', () => [...world.hub.apps.keys()].every((app) => links(world, app) !== undefined))
+    const devices = counted(await read(world, 'devices/device'))
+    const flows = counted(await read(world, 'flow/flow'))
+    expect(devices).toBeGreaterThan(0)
+    expect(links(world)).toMatchObject({ devices, devices_unavailable: 0, flows_broken: 0 })
+    expect(links(world)?.flows).toBeGreaterThanOrEqual(flows)
+    world.hub.forgetRequests()
+    world.hub.setDevices(HUE, 'away')
+    await pass(world, 4 * MINUTE_MS)
+    expect(asked(world.hub, LINK_READS)).toEqual([])
+    await pass(world, 90_000)
+    expect(asked(world.hub, LINK_READS)).toEqual([...LINK_READS])
+    await until('the devices that are away', () => links(world)?.devices_unavailable === devices)
+    expect(asked(world.hub, HEALTH_READS)).toEqual([])
+  })
+
+  test('is kept on the broker while it is not known again after a restart of the bridge', async () => {
+    await using world = await start([SYSTEM, ...LINKS])
+    await first(world)
+    await until('links', () => links(world) !== undefined)
+    await world.restart()
+    await world.ready()
+    await pass(world, 30_000)
+    for (const topic of [TOPIC, `hub2mqtt/home/app/${HUE}/links`]) {
+      expect(world.observer.texts(topic).filter((text) => text === '')).toEqual([])
+    }
+  })
+
+  test('has null for flows where the key permits devices alone', async () => {
+    await using world = await start(LINKS.slice(0, 1))
+    await pass(world, 15_000)
+    await until('links', () => links(world) !== undefined)
+    expect(links(world)).toMatchObject({ devices: expect.any(Number), flows: null, flows_broken: null })
+  })
+})
+
+test('metrics have the health of a hub whose key permits it', async () => {
+  const port = await freePort()
+  await using world = await start([SYSTEM], { env: { HTTP_ENABLED: 'true', HTTP_PORT: String(port) } })
+  set(world, 'getInfo', { loadavg: [1.5, 1, 0.5], videoCoreTemperature: 51, videoCoreUndervoltage: true })
+  set(world, 'getMemoryInfo', { total: 4e9, free: 1e9 })
+  await first(world)
+  const printed = await fetch(`http://127.0.0.1:${port}/metrics`)
+  expect((await printed.text()).split('\n')).toEqual(
+    expect.arrayContaining([
+      'hub2mqtt_hub_memory_free_bytes{hub="home"} 1000000000',
+      'hub2mqtt_hub_memory_total_bytes{hub="home"} 4000000000',
+      'hub2mqtt_hub_load1{hub="home"} 1.5',
+      'hub2mqtt_hub_temperature_celsius{hub="home"} 51',
+      'hub2mqtt_hub_undervoltage{hub="home"} 1',
+      expect.stringMatching(/^hub2mqtt_hub_boot_time_seconds\{hub="home"\} \d+$/),
+    ]),
+  )
+})
+
+describe('the pure rules', () => {
+  const NOTHING = healthOf({}, null, undefined)
+
+  test.each([
+    [{ memory_free_bytes: 100 }, { memory_free_bytes: 91 }, false],
+    [{ memory_free_bytes: 100 }, { memory_free_bytes: 90 }, true],
+    [{ load_1m: 3 }, { load_1m: 3.3 }, true],
+    [{ load_1m: 0 }, { load_1m: 0 }, false],
+    [{ uptime_seconds: 1 }, { uptime_seconds: 900 }, false],
+    [{ uptime_seconds: 1 }, { uptime_seconds: null }, false],
+    [{ temperature_celsius: 50 }, { temperature_celsius: null }, true],
+    [{ undervoltage: false }, { undervoltage: true }, true],
+    [{ firmware_update: '1' }, { firmware_update: '2' }, true],
+  ])('from %j to %j it is worth a message: %j', (before, after, is) => {
+    expect(hasMoved({ ...NOTHING, ...before }, { ...NOTHING, ...after })).toBe(is)
+  })
+
+  test('the time of a start stays the same while the hub runs, whatever clocks do', async () => {
+    const clock = new FakeClock()
+    const start = bootOf(undefined, 1_000, clock)
+    expect(start.at).toBe(clock.now() - 1_000_000)
+    await clock.advance(60_000)
+    const later = bootOf(start, 1_061, clock)
+    void clock.step(3_600_000)
+    await clock.advance(60_000)
+    // The answer was late, and the clock of this machine was set.
+    const latest = bootOf(later, 1_101, clock)
+    expect([later.at, latest.at]).toEqual([start.at, start.at])
+    // The machine of the bridge was suspended.
+    expect(bootOf(latest, 90_000, clock).at).toBe(start.at)
+  })
+
+  test('a start is another one when the uptime begins anew, or is less than the time that has passed', async () => {
+    const clock = new FakeClock()
+    const start = bootOf(undefined, 100, clock)
+    expect(bootOf(start, 20, clock).at).toBe(clock.now() - 20_000)
+    await clock.advance(3_600_000)
+    expect(bootOf(start, 200, clock).at).toBe(clock.now() - 200_000)
+  })
+})
