@@ -124,18 +124,12 @@ describe('devices and flows', () => {
     ])
   })
 
-  test.each([
-    '',
-    'null',
-    'true',
-    '{"a":{}',
-    '{"a":{,}}',
-    'not JSON',
-    '{"a":{"b":"',
-    `[${'{},'.repeat(20_001)}{}]`,
-  ])('are no list where the answer is %#', async (text) => {
-    await expect(decodeDevices(text)).rejects.toMatchObject({ code: 'nonsense' })
-  })
+  test.each(['', 'null', 'true', '{"a":{}', '{"a":{,}}', 'not JSON', '{"a":{"b":"', `[${'{},'.repeat(20_001)}{}]`])(
+    'are no list where the answer is %#',
+    async (text) => {
+      await expect(decodeDevices(text)).rejects.toMatchObject({ code: 'nonsense' })
+    },
+  )
 
   test('of at most 5,000 apps are remembered', async () => {
     const devices = Array.from({ length: 6_000 }, (_, at) => ({ driverId: `homey:app:a${at}:x`, available: true }))
