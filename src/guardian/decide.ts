@@ -10,7 +10,6 @@ import {
   type InputOf,
   mayAct,
   type Order,
-  quietUntil,
   type Turn,
   type WatchedHub,
 } from './turn.ts'
@@ -213,7 +212,7 @@ function schedule(turn: Turn, hub: WatchedHub, { fits }: InputOf<'schedule'>): v
 function whyNotNow(turn: Turn, hub: WatchedHub, watched: WatchedApp): string | undefined {
   const { app, watch } = watched
   if (!hub.online) return 'the hub is offline'
-  if (quietUntil(turn) !== undefined) return 'it is a quiet hour'
+  if (turn.quietUntil() !== undefined) return 'it is a quiet hour'
   if (!isOn(turn, watched)) return 'it is not watched'
   if (app.enabled === false) return 'it is disabled'
   if (app.state !== 'running') return 'it does not run'

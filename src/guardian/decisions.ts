@@ -1,5 +1,6 @@
 /** What the guardian decides, one function each: tests replace one by a wrong one and check that it is noticed. */
 
+import { nextAfter } from '../base/cron.ts'
 import { hasCrashed, isCrashed, isUp } from '../contract/classify.ts'
 import type { App } from '../hub/app.ts'
 import { countRecent, delayAfter, type RestartLimits, type RestartState } from './restart-state.ts'
@@ -46,44 +47,19 @@ export function isBad(crashes: number, sinceUpdateMs: number): boolean {
   return crashes >= BAD_CRASHES && sinceUpdateMs <= BAD_WITHIN_MS
 }
 
-const MINUTE_MS = 60_000
-const DAY_MINUTES = 24 * 60
-
-/** Making one costs a thousand times what asking it does. */
-const formats = new Map<string, Intl.DateTimeFormat>()
-
-function minuteOfDay(now: number, timeZone: string | null): number {
-  const key = timeZone ?? ''
-  const format =
-    formats.get(key) ??
-    new Intl.DateTimeFormat('en-GB', {
-      hour: '2-digit',
-      minute: '2-digit',
-      hourCycle: 'h23',
-      ...(timeZone !== null && { timeZone }),
-    })
-  formats.set(key, format)
-  return minuteOf(format.format(now))
-}
-
-function minuteOf(time: string): number {
-  const [hours = 0, minutes = 0] = time.split(':').map(Number)
-  return hours * 60 + minutes
-}
-
 /**
  * The end of the current quiet hours, in epoch milliseconds; `undefined` outside of them.
  * @param hours such as `23:00-07:00`; `null`: there are none
  */
 export function quietUntil(hours: string | null, timeZone: string | null, now: number): number | undefined {
   if (hours === null) return undefined
-  const [from = 0, to = 0] = hours.split('-').map(minuteOf)
-  const time = minuteOfDay(now, timeZone)
-  const isQuiet = from <= to ? time >= from && time < to : time >= from || time < to
-  if (!isQuiet) return undefined
-  const left = (to - time + DAY_MINUTES) % DAY_MINUTES
-  return Math.floor(now / MINUTE_MS) * MINUTE_MS + left * MINUTE_MS
+  const [begin, end] = hours.split('-').map((time) => nextAfter(daily(time), timeZone ?? undefined, now))
+  // Within them, their end comes first. The same time twice means never.
+  return end !== undefined && end < (begin ?? 0) ? end : undefined
 }
+
+/** `07:30` as a cron expression. */
+const daily = (time: string) => `${time.split(':').reverse().map(Number).join(' ')} * * *`
 
 export const DECISIONS = { hasCrashed, obstacle, hasUsedUp, delayAfter, quietUntil, isRising, isBad } as const
 export type Decisions = typeof DECISIONS

@@ -4,7 +4,7 @@ import type { ErrorCode } from '../contract/errors.ts'
 import { ALONE_MS } from './inputs.ts'
 import * as watch from './restart-state.ts'
 import { noMemory } from './trend.ts'
-import { type Context, isBusy, mayAct, type Order, quietUntil, type Turn, tell, type WatchedHub } from './turn.ts'
+import { type Context, isBusy, mayAct, type Order, type Turn, tell, type WatchedHub } from './turn.ts'
 import { endRestart, giveUp, isDue, isOn, note, settle, unlessStopped, type WatchedApp } from './watched-app.ts'
 
 const NOTHING_DONE: ReadonlySet<ErrorCode> = new Set(['busy', 'expired', 'hub_unreachable', 'rate_limited'])
@@ -27,7 +27,7 @@ function situationOf(context: Context, hub: WatchedHub, watched: WatchedApp) {
     hubBackAt: hub.backAt,
     installing: watched.installs > 0,
     aloneUntil: watched.aloneUntil,
-    quietUntil: quietUntil(context),
+    quietUntil: context.quietUntil(),
     hubBusy: isBusy(hub),
   }
 }
@@ -56,7 +56,7 @@ function mayRestart(turn: Turn, watched: WatchedApp, situation: Situation): bool
 
 function postpone(context: Context, watched: WatchedApp, until: number): void {
   watched.watch = watch.postponed(watched.watch, until)
-  watched.quietDue = quietUntil(context) === undefined ? undefined : until
+  watched.quietDue = context.quietUntil() === undefined ? undefined : until
 }
 
 /** What is known of an app may be an hour old: it has been read anew, and that decides. */

@@ -31,7 +31,9 @@ export interface Context {
   readonly isConnected: () => boolean
   /** What earlier runs have left of all hubs. */
   readonly saved: SavedStates
-  /** Whether the window of updates is open, and no hub has one under way. */
+  /** The end of the current quiet hours, which follow the system clock; computed once, if asked. */
+  readonly quietUntil: () => number | undefined
+  /** Whether the window of updates is open, and no hub has one under way; asked only for an update that is due. */
   readonly mayUpdate: () => boolean
 }
 
@@ -155,9 +157,3 @@ export function versions(from: string | null, to: string | null): Details {
 export const mayAct = ({ isActing, isConnected }: Context) => isActing && isConnected()
 
 export const isBusy = ({ restarting, update }: WatchedHub) => restarting !== null || update !== null
-
-/** Quiet hours go by the clock of the people there. */
-export function quietUntil({ config: { guard }, decisions, now, wall }: Context): number | undefined {
-  const until = decisions.quietUntil(guard.quiet_hours, guard.time_zone, wall)
-  return until === undefined ? undefined : until - wall + now
-}

@@ -4,7 +4,7 @@ import type { Outcome } from '../contract/answer.ts'
 import type { Offer } from '../contract/guard.ts'
 import type { App } from '../hub/app.ts'
 import type { GuardConfig } from './settings.ts'
-import { type Context, isBusy, quietUntil, type Turn, tell, type Update, versions, type WatchedHub } from './turn.ts'
+import { type Context, isBusy, type Turn, tell, type Update, versions, type WatchedHub } from './turn.ts'
 import type { WatchedApp } from './watched-app.ts'
 
 const DAY_SECONDS = 24 * 3600
@@ -17,16 +17,11 @@ const VERIFY_MS = 10 * 60_000
 /** The same where it took the install, and not the version that was named. */
 const OTHER_MS = 60_000
 
-/**
- * The window of updates, seen from a moment (`at`): whether it is open, and until when that stays so, in epoch
- * milliseconds.
- */
-export function windowAt({ updates }: GuardConfig, now: number) {
-  const { policy, window, time_zone } = updates
-  if (policy === 'manual' || window.start === null) return { open: false, at: now, until: Number.POSITIVE_INFINITY }
-  const opened = nextAfter(window.start, time_zone ?? undefined, now - window.length) ?? Number.POSITIVE_INFINITY
-  const open = opened <= now
-  return { open, at: now, until: open ? opened + window.length : opened }
+/** Whether the window of updates is open at a moment, in epoch milliseconds. */
+export function isOpen({ updates: { window, time_zone } }: GuardConfig, now: number): boolean {
+  if (window.start === null) return false
+  const opened = nextAfter(window.start, time_zone ?? undefined, now - window.length)
+  return opened !== undefined && opened <= now
 }
 
 /**
@@ -49,13 +44,14 @@ export function shownOffer(offer: Offer | null, holdDays: number): Offer | null 
 
 /** Begins the next update of a hub, if one is due. */
 export function beginUpdate(turn: Turn, hub: WatchedHub): void {
-  if (isBusy(hub) || !turn.mayUpdate()) return
-  const { hold_days, backup } = turn.config.updates
+  const { policy, hold_days, backup } = turn.config.updates
+  if (policy === 'manual' || isBusy(hub) || !hub.online) return
   const takesVersion = !hub.ignoresVersion && hub.port.takesVersion()
   for (const watched of hub.apps.values()) {
     const verdict = verdictOn(turn, watched, takesVersion)
     if (verdict === 'unheld') nameUnheld(turn, watched)
-    if (verdict !== 'due' || !isFree(turn, hub, watched)) continue
+    if (verdict !== 'due' || !isFree(turn, watched)) continue
+    if (!turn.mayUpdate()) return
     const { version: from, latest_version: to } = watched.app
     const update = { watched, from, to, named: hold_days > 0 ? to : null, deadline: null, refusal: null }
     hub.update = update
@@ -84,9 +80,9 @@ function isLeftOut({ patterns }: Context, { id, watch }: WatchedApp): boolean {
   return watch.switched === null ? patterns.ignores(id) : !watch.switched
 }
 
-function isFree(context: Context, hub: WatchedHub, { installs, aloneUntil, watch: { phase } }: WatchedApp): boolean {
-  if (!hub.online || installs > 0 || aloneUntil > context.now) return false
-  return (phase === 'idle' || phase === 'given_up') && quietUntil(context) === undefined
+function isFree({ now, quietUntil }: Context, { installs, aloneUntil, watch: { phase } }: WatchedApp): boolean {
+  const isIdle = installs === 0 && aloneUntil <= now && (phase === 'idle' || phase === 'given_up')
+  return isIdle && quietUntil() === undefined
 }
 
 function nameUnheld(turn: Turn, watched: WatchedApp): void {

@@ -9,7 +9,7 @@ import type { History } from './history.ts'
 import { type Probed, UNPROBED } from './probes.ts'
 import * as watch from './restart-state.ts'
 import { type Memory, noMemory } from './trend.ts'
-import { type Context, quietUntil, type Turn, tell } from './turn.ts'
+import { type Context, type Turn, tell } from './turn.ts'
 import { shownOffer } from './updates.ts'
 
 /** How long an app may take to come up after a restart. */
@@ -110,7 +110,7 @@ export function settle(turn: Turn, watched: WatchedApp): void {
   if (phase === 'restarting' && sentAt !== null && now - sentAt >= START_MS) endRestart(turn, watched)
   const { quietDue } = watched
   // A clock that is set may end quiet hours early.
-  if (quietDue !== undefined && quietUntil(turn) === undefined) {
+  if (quietDue !== undefined && turn.quietUntil() === undefined) {
     if (watched.watch.dueAt === quietDue) watched.watch = { ...watched.watch, dueAt: Math.min(quietDue, now) }
     watched.quietDue = undefined
   }
