@@ -9,6 +9,7 @@ import {
   type EventPayload,
   eventsOf,
   type GuardEventPayload,
+  type HubEventPayload,
 } from '../contract/events.ts'
 import type { GuardControl } from '../contract/guard.ts'
 import { availableCommands, policyOf } from '../contract/permissions.ts'
@@ -143,7 +144,7 @@ export class HubState {
   }
 
   /** Something has happened to an app, or the guardian has done or found it. */
-  sendEvent(event: AppEventPayload | GuardEventPayload): void {
+  sendEvent(event: AppEventPayload | GuardEventPayload | HubEventPayload): void {
     this.#options.early.run(() => this.#send(event.app, event))
   }
 

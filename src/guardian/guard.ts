@@ -5,17 +5,18 @@
 import type { Logger } from 'pino'
 import { type Clock, wallOffset } from '../base/clock.ts'
 import type { GuardedHub, Guardian } from '../bridge/guarding.ts'
-import type { GuardEventPayload } from '../contract/events.ts'
+import type { GuardEventPayload, HubEventPayload } from '../contract/events.ts'
 import type { GoneApp, GuardControl } from '../contract/guard.ts'
 import { appFilter, isGuarded } from '../contract/permissions.ts'
 import type { GuardFacts } from '../contract/publications.ts'
-import type { Change } from '../hub/app.ts'
+import type { App, Change } from '../hub/app.ts'
 import { decide, isCurrent } from './decide.ts'
 import { DECISIONS, type Decisions } from './decisions.ts'
 import { isSavedName, SavedStates } from './saved-states.ts'
 import { type Schedule, Schedules } from './schedules.ts'
 import { type GuardConfig, type Patterns, patternsOf } from './settings.ts'
-import { BY, type Context, type Effect, type GuardRun, type Input, WatchedHub } from './turn.ts'
+import { afterCrash } from './storm.ts'
+import { BY, type Context, type Effect, type GuardRun, type Input, type Links, WatchedHub } from './turn.ts'
 import { isOpen } from './updates.ts'
 import { WatchedApp } from './watched-app.ts'
 
@@ -115,6 +116,32 @@ export class Guard implements Guardian {
     const hub = this.#hubs.get(name)
     if (this.#wasOn) this.#decide(hub, { kind: 'apps', changes, read, silent })
     else if (hub !== undefined) hub.isRead ||= read
+    if (this.#on || !this.#active || silent) return
+    // Storms are reported while the guardian is off, too. Nearly all changes are about something else.
+    for (const { before, after } of changes) {
+      if (before === undefined || after === undefined) continue
+      const isSame = after.crash_count === before.crash_count && after.crash_message === before.crash_message
+      if (!isSame || after.crashed || after.state === 'crashed') this.#countCrash(hub, before, after)
+    }
+  }
+
+  #countCrash(hub: WatchedHub | undefined, before: App, after: App): void {
+    const { clock, live, decisions = DECISIONS } = this.#options
+    if (hub === undefined || after.enabled === false || this.#patterns.ignores(after.id)) return
+    if (!decisions.hasCrashed(before, after)) return
+    const storm = afterCrash(hub.storm, after.id, clock.elapsed(), live.value, decisions)
+    if (storm.isOn) this.#decide(hub, { kind: 'crashed', app: after.id })
+    else hub.storm = storm
+  }
+
+  booted(name: string, at: number): void {
+    this.#decide(this.#hubs.get(name), { kind: 'booted', at })
+  }
+
+  linked(name: string, app: string, links: Links | null): void {
+    const hub = this.#hubs.get(name)
+    const watched = hub?.apps.get(app)
+    if (watched !== undefined) this.#decide(hub, { kind: 'links', watched, links })
   }
 
   ran(run: GuardRun): void {
@@ -141,6 +168,7 @@ export class Guard implements Guardian {
       config: live.value,
       patterns: this.#patterns,
       decisions,
+      isActive: this.#active,
       isActing: this.#active && this.#on,
       isConnected,
       saved: this.#saved,
@@ -171,16 +199,15 @@ export class Guard implements Guardian {
     if (wasUpdating && hub.update === null) this.#decideAll({ kind: 'wake' })
   }
 
-  #tell({ name: hub, port }: WatchedHub, event: GuardEventPayload): void {
-    const { event_type, app, reason, message, from, to } = event
+  #tell({ name: hub, port }: WatchedHub, event: GuardEventPayload | HubEventPayload): void {
     port.onEvent(event)
-    const text = `guardian: ${event_type.replaceAll('_', ' ')}`
-    this.#options.log.info({ hub, app, reason, message, from, to }, text)
+    const { event_type, at: _, changed: __, ...details } = { changed: [], ...event }
+    this.#options.log.info({ hub, ...details }, `guardian: ${event_type.replaceAll('_', ' ')}`)
   }
 
   /** One timer for what is due next on a hub. */
   #arm(hub: WatchedHub): void {
-    const at = this.#active && this.#on ? hub.wakeAt : Number.POSITIVE_INFINITY
+    const at = this.#active ? hub.wakeAt : Number.POSITIVE_INFINITY
     if (at === (hub.alarm?.at ?? Number.POSITIVE_INFINITY)) return
     hub.alarm?.cancel()
     hub.alarm = undefined

@@ -13,8 +13,9 @@ const CEILINGS = {
   usage: { functions: 80, files: 26 },
   'get-settings': { functions: 165, files: 40 },
   restart: { functions: 270, files: 62 },
-  crash: { functions: 187, files: 45 },
-  'guarded crash': { functions: 231, files: 52 },
+  // Crashes count towards a storm, with the guardian off too.
+  crash: { functions: 193, files: 47 },
+  'guarded crash': { functions: 235, files: 55 },
 } as const
 
 test('passes no more functions and files for an event and a command than before', () => {
