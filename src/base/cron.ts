@@ -24,6 +24,11 @@ export function isTimeZone(name: string): boolean {
   }
 }
 
+/** By expression and zone, what was asked last: to compute it takes long, and it stays true until it comes. */
+const known = new Map<string, { readonly cron: Cron; readonly from: number; readonly next: number | undefined }>()
+/** Configuration names fewer. */
+const MAX_KNOWN = 100
+
 /**
  * When it comes next after a moment, both in epoch milliseconds; `undefined`: never.
  *
@@ -31,5 +36,12 @@ export function isTimeZone(name: string): boolean {
  * @param timeZone default: the machine's
  */
 export function nextAfter(expression: string, timeZone: string | undefined, now: number): number | undefined {
-  return read(expression, timeZone).nextRun(new Date(now))?.getTime()
+  const key = `${expression} ${timeZone}`
+  const last = known.get(key)
+  if (last !== undefined && now >= last.from && now < (last.next ?? Number.POSITIVE_INFINITY)) return last.next
+  const cron = last?.cron ?? read(expression, timeZone)
+  const next = cron.nextRun(new Date(now))?.getTime()
+  if (known.size >= MAX_KNOWN) known.clear()
+  known.set(key, { cron, from: now, next })
+  return next
 }

@@ -1,6 +1,6 @@
 /** The guardian as the bridge knows it: what it publishes about apps, what it is notified of, and what it may do on a hub. */
 import type { Outcome } from '../contract/answer.ts'
-import type { GuardEventPayload } from '../contract/events.ts'
+import type { GuardEventPayload, HubEventPayload } from '../contract/events.ts'
 import type { GoneApp, GuardControl } from '../contract/guard.ts'
 import type { GuardFacts } from '../contract/publications.ts'
 import type { App, Change } from '../hub/app.ts'
@@ -27,6 +27,14 @@ export interface Guardian {
   hubAdded(name: string, port: GuardedHub): void
   hubChanged(name: string, online: boolean): void
   hubRemoved(name: string): void
+  /** The hub says when it has started, in epoch milliseconds. */
+  booted(name: string, at: number): void
+  /** How many devices of an app are unavailable; `null`: not known. */
+  linked(
+    name: string,
+    app: string,
+    links: { readonly devices: number | null; readonly devices_unavailable: number | null } | null,
+  ): void
   /**
    * Apps have changed; `read`: the whole list has just been read. `silent`: nothing happened to them, but the
    * configuration or the hub is another one. What was known of apps that are gone thereby is forgotten.
@@ -63,7 +71,7 @@ export interface GuardedHub {
   readonly backup: () => Promise<string | undefined>
   /** Carries out a command like one that came by MQTT. */
   readonly send: (order: GuardOrder) => Promise<Outcome>
-  readonly onEvent: (event: GuardEventPayload) => void
+  readonly onEvent: (event: GuardEventPayload | HubEventPayload) => void
   /** What is published of an app has changed. */
   readonly onFacts: (app: string) => void
   /** Which apps need attention, or are remembered, has changed. */

@@ -11,6 +11,7 @@ import {
   type EventPayload,
   eventsOf,
   type GuardEventPayload,
+  type HubEventPayload,
 } from '../contract/events.ts'
 import type { GuardControl } from '../contract/guard.ts'
 import { availableCommands, policyOf } from '../contract/permissions.ts'
@@ -40,7 +41,7 @@ export interface HubStateOptions extends Pick<BridgeOptions, 'topics' | 'live' |
   readonly link: Pick<MqttLink, 'send'>
   readonly guardian: Pick<
     Guardian,
-    'factsOf' | 'attentionOf' | 'goneAppsOf' | 'appsChanged' | 'hubChanged' | 'control' | 'ran'
+    'factsOf' | 'attentionOf' | 'goneAppsOf' | 'appsChanged' | 'hubChanged' | 'control' | 'ran' | 'booted' | 'linked'
   >
   readonly homeAssistant: Pick<Discovery, 'appsChanged' | 'hubChanged'> | undefined
   readonly upkeep: Pick<Upkeep, 'request' | 'listRead'>
@@ -81,9 +82,13 @@ export class HubState {
       ...options,
       onHealth: () => this.changed(),
       onLinks: (apps) => {
-        for (const app of apps) this.appChanged(app)
+        for (const app of apps) {
+          options.guardian.linked(name, app, this.figures.links.get(app) ?? null)
+          this.appChanged(app)
+        }
       },
       onBoot: (at, again) => {
+        options.guardian.booted(name, at)
         if (again) options.log.info({ hub: name, booted_at: new Date(at).toISOString() }, 'the hub has restarted')
       },
       onSettled: () => options.upkeep.request(),
@@ -163,7 +168,7 @@ export class HubState {
   }
 
   /** Something has happened to an app, or the guardian has done or found it. */
-  sendEvent(event: AppEventPayload | GuardEventPayload): void {
+  sendEvent(event: AppEventPayload | GuardEventPayload | HubEventPayload): void {
     this.#options.early.run(() => this.#send(event.app, event))
   }
 

@@ -2,7 +2,7 @@
 import * as v from 'valibot'
 import { isCron, isTimeZone } from '../base/cron.ts'
 import { MAX_HISTORY } from '../contract/guard.ts'
-import { boolean, choice, duration, integer, list, map, size, text } from './schemas.ts'
+import { boolean, choice, duration, fixedKeys, integer, list, longDuration, map, show, size, text } from './schemas.ts'
 import { liveOptions } from './table.ts'
 
 export const appPattern = text({
@@ -41,6 +41,19 @@ const webProbe = text({
   pattern: /^\/[!-~]{0,200}(?: [1-5]\d\d)?$/,
 })
 
+const UNAVAILABLE = 'expected such as {devices: all, for: 10m}'
+
+const away = duration('1s', '168h')
+const unavailable = v.pipe(
+  fixedKeys,
+  v.strictObject({ devices: v.union([v.literal('all'), integer(1, 10_000)], UNAVAILABLE), for: away }, UNAVAILABLE),
+  v.readonly(),
+  v.metadata({
+    name: 'limit of unavailable devices',
+    show: (limit: { devices: unknown; for: number }) => ({ ...limit, for: show(away, limit.for) }),
+  }),
+)
+
 /** Which apps the guardian watches, and when it updates them; all of it changes while running. */
 export const guardOptions = liveOptions({
   'guard.watch': {
@@ -74,6 +87,32 @@ export const guardOptions = liveOptions({
     doc: 'See `guard.max_restarts`.',
     schema: duration('1s', '24h'),
     default: '30m',
+  },
+  'guard.hub_max_restarts': {
+    doc: 'Restarts of all apps of a hub together within `guard.window`; further ones wait.',
+    schema: integer(1, 1000),
+    default: 20,
+  },
+  'guard.retry': {
+    doc: 'After the guardian has given up on an app, it restarts it once after each of these times, the last one repeating, until the app has run for an hour. `[]`: never.',
+    schema: list(longDuration('1s', '7d')),
+    default: ['15m', '1h', '6h', '24h'],
+  },
+  'guard.storm.apps': {
+    doc: 'Number of apps of a hub that have to crash within `guard.storm.within` for a storm, in which nothing is restarted.',
+    schema: integer(2, 1000),
+    default: 3,
+  },
+  'guard.storm.within': {
+    doc: 'See `guard.storm.apps`. A storm is over when no app has crashed for this long.',
+    schema: duration('1s', '1h'),
+    default: '60s',
+  },
+  'guard.after_boot': {
+    doc: 'Time by app after which it is restarted once when its hub has started.',
+    schema: byPattern(duration('1s', '24h'), '{com.athom.hue: 5m}'),
+    default: new Map(),
+    example: { 'com.athom.hue': '5m' },
   },
   'guard.quiet_hours': {
     doc: 'Time of day in which the guardian only watches.',
@@ -122,6 +161,12 @@ export const guardOptions = liveOptions({
     default: [],
     example: ['com.athom.hue'],
   },
+  'guard.unavailable': {
+    doc: 'Number of unavailable devices by app, or `all`, and for how long, after which the app is restarted.',
+    schema: byPattern(unavailable, '{com.athom.hue: {devices: all, for: 10m}}'),
+    default: new Map(),
+    example: { 'com.athom.hue': { devices: 'all', for: '10m' } },
+  },
   'guard.schedule': {
     doc: 'Scheduled restarts, as cron expressions by app; on each hub one app after the other.',
     schema: byPattern(cron, '{com.athom.hue: "0 4 * * 1"}'),
@@ -159,6 +204,12 @@ export const guardOptions = liveOptions({
     doc: 'Number of days that the bridge must have seen a version on offer before it is installed. Hubs that do not report versions are skipped.',
     schema: integer(0, 365),
     default: 0,
+  },
+  'updates.severity': {
+    doc: 'The largest step by app that is installed in the window: `patch`, `minor` or `major`. An unknown step counts as `major`. Default: `major`.',
+    schema: byPattern(choice(['patch', 'minor', 'major']), '{com.athom.hue: minor}'),
+    default: new Map(),
+    example: { 'com.athom.hue': 'minor' },
   },
   'updates.backup': {
     doc: 'Whether the hub makes a backup before an update; if that fails, the update is not made.',

@@ -128,7 +128,11 @@ export function list<S extends v.GenericSchema>(item: S) {
   return v.pipe(
     v.array(item, 'expected a list such as [one, another]'),
     v.readonly(),
-    v.metadata({ name: `list of ${name}`, ...rest }),
+    v.metadata({
+      name: `list of ${name}`,
+      ...rest,
+      show: (items: readonly unknown[]) => items.map((one) => show(item, one)),
+    }),
   )
 }
 
@@ -158,7 +162,12 @@ export function map<S extends v.GenericSchema>(value: S, expected: string, key: 
   return v.pipe(
     v.map(key, value, `expected ${expected}`),
     v.readonly(),
-    v.metadata({ name: `map to ${name}`, secretOf }),
+    v.metadata({
+      name: `map to ${name}`,
+      secretOf,
+      show: (values: ReadonlyMap<string, unknown>) =>
+        new Map([...values].map(([one, given]) => [one, show(value, given)])),
+    }),
   )
 }
 
@@ -192,6 +201,9 @@ function quantity(name: string, units: Units) {
 
 /** `500ms`, `10s`, `2m`, `1h`; the value is in milliseconds. */
 export const duration = quantity('duration', DURATION_UNITS)
+
+/** The same with days: `7d`. */
+export const longDuration = quantity('duration', { d: 24 * 3_600_000, ...DURATION_UNITS })
 
 /** `64KiB`, `1MiB`; the value is in bytes. */
 export const size = quantity('size', { MiB: 1_048_576, KiB: 1024, B: 1 })

@@ -1,7 +1,7 @@
 /** The events of the MQTT contract, made from changes of apps. */
 import type * as v from 'valibot'
 import { APP_KEYS, type App, type Change } from '../hub/app.ts'
-import type { APP_EVENT, COMMAND_FAILED, GUARD_EVENT } from './schemas.ts'
+import type { APP_EVENT, COMMAND_FAILED, GUARD_EVENT, HUB_EVENT } from './schemas.ts'
 
 /** What happens to an app. */
 export const APP_EVENT_TYPES = [
@@ -21,6 +21,7 @@ export const EVENT_TYPES = [...APP_EVENT_TYPES, 'command_failed'] as const
 /** What the guardian does or finds. */
 export const GUARD_EVENT_TYPES = [
   'restarted',
+  'retried',
   'gave_up',
   'memory_rising',
   'updated_by_guard',
@@ -28,13 +29,16 @@ export const GUARD_EVENT_TYPES = [
   'bad_update',
 ] as const
 export type GuardEventType = (typeof GUARD_EVENT_TYPES)[number]
-export type EventType = (typeof EVENT_TYPES)[number] | GuardEventType
+/** What happens to a hub; sent while the guardian is off, too. */
+export const HUB_EVENT_TYPES = ['storm', 'storm_over'] as const
+export type EventType = (typeof EVENT_TYPES)[number] | GuardEventType | (typeof HUB_EVENT_TYPES)[number]
 
 /** A write that was refused or failed. */
 export type CommandFailedPayload = Readonly<v.InferOutput<typeof COMMAND_FAILED>>
 export type GuardEventPayload = Readonly<v.InferOutput<typeof GUARD_EVENT>>
 export type AppEventPayload = Readonly<v.InferOutput<typeof APP_EVENT>>
-export type EventPayload = AppEventPayload | GuardEventPayload | CommandFailedPayload
+export type HubEventPayload = Readonly<v.InferOutput<typeof HUB_EVENT>>
+export type EventPayload = AppEventPayload | GuardEventPayload | HubEventPayload | CommandFailedPayload
 
 const USAGE: ReadonlySet<keyof App> = new Set(['cpu_percent', 'memory_bytes'])
 

@@ -12,6 +12,7 @@ export const REASONS = [
   'silent',
   'probe',
   'schedule',
+  'devices_unavailable',
   'unknown',
 ] as const
 export type Reason = (typeof REASONS)[number]
@@ -33,6 +34,8 @@ export type GoneApp = v.InferOutput<typeof GONE_APPS>[number]
 
 /** Most entries that a history may have. */
 export const MAX_HISTORY = 100
+/** Most apps that an event or a list names: an entity's attributes have no room for more. */
+export const MAX_APPS_NAMED = 50
 /** Characters of a message; the app's own topic has more. */
 export const MAX_GUARD_MESSAGE = 200
 

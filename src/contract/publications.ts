@@ -333,7 +333,13 @@ export const PUBLICATIONS = {
     render: ({ crash }) => crash,
     dependsOn: ({ crash }) => [crash],
   }),
-  hubEvent: sent({ ...EVENT, topic: '{base}/{hub}/event', of: 'hub', doc: 'Events of all apps of the hub.' }),
+  hubEvent: sent({
+    ...EVENT,
+    schema: schemas.EVENT_OF_HUB,
+    topic: '{base}/{hub}/event',
+    of: 'hub',
+    doc: 'Events of the hub and of all its apps.',
+  }),
   appEvent: sent({ ...EVENT, topic: '{base}/{hub}/app/{app}/event', of: 'app', doc: 'Events of the app.' }),
   discoveryDevice: elsewhere({
     ...DISCOVERY,

@@ -4,8 +4,8 @@ import { SEVERITIES } from '../base/versions.ts'
 import { APP_STATES, type App } from '../hub/app.ts'
 import { COMMANDS } from './commands.ts'
 import { ERROR_CODES, isErrorCode } from './errors.ts'
-import { APP_EVENT_TYPES, GUARD_EVENT_TYPES } from './events.ts'
-import { GUARD_STATES, HISTORY_KINDS, MAX_GUARD_MESSAGE, MAX_HISTORY, REASONS } from './guard.ts'
+import { APP_EVENT_TYPES, GUARD_EVENT_TYPES, HUB_EVENT_TYPES } from './events.ts'
+import { GUARD_STATES, HISTORY_KINDS, MAX_APPS_NAMED, MAX_GUARD_MESSAGE, MAX_HISTORY, REASONS } from './guard.ts'
 import { LOG_LEVELS } from './log-levels.ts'
 import { ROLLOUT_COMMANDS, ROLLOUT_REASONS, ROLLOUT_STATES } from './rollout.ts'
 import { CONTRACT_VERSION } from './version.ts'
@@ -86,7 +86,16 @@ export const GUARD_EVENT = v.strictObject({
   to: v.exactOptional(about(text, 'Of an update: the version after it, or the requested one.')),
 })
 
+export const HUB_EVENT = v.strictObject({
+  event_type: v.picklist(HUB_EVENT_TYPES),
+  app: about(v.null(), 'Always `null`: it is about the hub.'),
+  apps: about(v.pipe(list(text), v.maxLength(MAX_APPS_NAMED)), 'The apps that have crashed.'),
+  at: time,
+})
+
+/** On an app's topic, and on its hub's, which has further ones. */
 export const EVENT = v.union([APP_EVENT, COMMAND_FAILED, GUARD_EVENT])
+export const EVENT_OF_HUB = v.union([...EVENT.options, HUB_EVENT])
 
 /** An app's version on a topic that is read back: no real one is longer. */
 const versionText = v.nullable(v.pipe(text, v.maxLength(256)))
@@ -96,11 +105,15 @@ export const GUARD = v.strictObject({
   restarts: about(count, 'By the guardian, ever.'),
   restarts_in_window: about(count, 'Restarts that count against `guard.max_restarts`.'),
   next_restart_at: v.nullable(time),
+  retry_at: about(v.nullable(time), 'When the app is restarted again after the guardian gave up.'),
   snoozed_until: v.nullable(time),
   last_crash: v.nullable(frozen({ at: time, reason, message: guardMessage, version: versionText })),
   memory_trend_bytes_per_hour: about(v.nullable(amount), '`null` until there are enough readings.'),
   attention: about(list(reason), 'Why a person should look at the app.'),
 })
+
+/** As an earlier version may have left it. */
+export const SAVED_GUARD = v.strictObject({ ...GUARD.entries, retry_at: v.optional(GUARD.entries.retry_at, null) })
 
 export const HISTORY = v.pipe(
   list(
@@ -135,13 +148,14 @@ export const GUARD_MEMORY = v.strictObject({
     v.nullable(frozen({ at: time, from: versionText, to: versionText, crashes: count })),
     'The latest change of version, while crashes are counted against it.',
   ),
+  retries: v.exactOptional(about(count, 'How often it was tried again since the guardian gave up.')),
 })
 
 export const GONE_APPS = list(
   frozen({
     app: text,
     gone_hours: about(count, 'While the bridge was running.'),
-    guard: v.nullable(GUARD),
+    guard: v.nullable(SAVED_GUARD),
     history: about(HISTORY, 'Its newest entries.'),
     memory: v.nullable(GUARD_MEMORY),
   }),

@@ -1,58 +1,62 @@
 /** What the guardian decides about a hub: from what is known of it and what happens to what is to be done. */
+
+import { MAX_APPS_NAMED } from '../contract/guard.ts'
 import type { App } from '../hub/app.ts'
 import * as inputs from './inputs.ts'
 import * as watch from './restart-state.ts'
 import { isWanted, restartEnded, tryRestarts, wasRead } from './restarts.ts'
+import { countCrash, followStorm } from './storm.ts'
 import {
+  CALM,
   type Context,
   type Decision,
   type Input,
   type InputOf,
   mayAct,
   type Order,
-  quietUntil,
+  stormUntil,
   type Turn,
   type WatchedHub,
 } from './turn.ts'
 import { backedUp, beginUpdate, followUpdate, installAnswered } from './updates.ts'
 import { dueAfter, isDue, isOn, isRestarting, needsAttention, settle, WatchedApp } from './watched-app.ts'
 
-/** An entity's attributes have no room for more. */
-const MAX_ATTENTION = 50
-
 export function decide(hub: WatchedHub, input: Input, context: Context): Decision {
-  const turn: Turn = { ...context, events: [], facts: new Set(), attention: false, effects: [], hasMoved: false }
-  take(turn, hub, input)
+  const turn: Turn = { ...context, hub, events: [], facts: new Set(), attention: false, effects: [], hasMoved: false }
+  take(turn, input)
   // Usage figures come by far more often than anything else, and nothing follows from them alone.
   const isUsage = input.kind === 'asked' || (input.kind === 'apps' && !input.read && hub.update === null)
-  if (!isUsage || turn.hasMoved) goOn(turn, hub)
-  if (turn.isActing && !isUsage) beginUpdate(turn, hub)
+  if (!isUsage || turn.hasMoved) goOn(turn)
+  if (turn.isActing && !isUsage) beginUpdate(turn)
   return turn
 }
 
 /** What each input does first. */
-const TAKE: { readonly [K in Input['kind']]: (turn: Turn, hub: WatchedHub, input: InputOf<K>) => void } = {
+const TAKE: { readonly [K in Input['kind']]: (turn: Turn, input: InputOf<K>) => void } = {
   apps: appsChanged,
   begin,
   configured,
   online: setOnline,
-  command(turn, _, { watched, run }) {
+  booted,
+  links: (turn, { watched, links }) => inputs.linked(turn, watched, links),
+  crashed: (turn, { app }) => countCrash(turn, app),
+  command(turn, { watched, run }) {
     if (turn.isActing) inputs.commanded(turn, watched, run)
   },
-  control: (turn, _, { watched, control }) => inputs.control(turn, watched, control),
+  control: (turn, { watched, control }) => inputs.control(turn, watched, control),
   schedule,
   wake() {},
-  read: (turn, hub, { watched, isRead }) => wasRead(turn, hub, watched, isRead),
-  asked: (_, __, { watched, isGood }) => inputs.wasAsked(watched, isGood),
-  backup: (turn, hub, { update, failure }) => backedUp(turn, hub, update, failure),
-  outcome(turn, _, { order, outcome }) {
+  read: (turn, { watched, isRead }) => wasRead(turn, watched, isRead),
+  asked: (_, { watched, isGood }) => inputs.wasAsked(watched, isGood),
+  backup: (turn, { update, failure }) => backedUp(turn, update, failure),
+  outcome(turn, { order, outcome }) {
     if (order.command === 'restart') restartEnded(turn, order, outcome)
     else if (order.command === 'install') installAnswered(turn, order.update, outcome)
   },
 }
 
-function take<K extends Input['kind']>(turn: Turn, hub: WatchedHub, input: InputOf<K>): void {
-  TAKE[input.kind](turn, hub, input)
+function take<K extends Input['kind']>(turn: Turn, input: InputOf<K>): void {
+  TAKE[input.kind](turn, input)
 }
 
 /** Whether an order is wanted still when its turn comes. */
@@ -62,53 +66,58 @@ export function isCurrent(hub: WatchedHub, order: Order, context: Context): bool
 }
 
 /** Continues a hub's pending work: starts what is due, completes what has ended. */
-function goOn(turn: Turn, hub: WatchedHub): void {
-  const { now, isActing } = turn
+function goOn(turn: Turn): void {
+  const { hub, now, isActing } = turn
+  if (turn.isActive) followStorm(turn)
   const due: WatchedApp[] = []
   if (isActing) {
     for (const watched of hub.apps.values()) {
-      if (dueAfter(turn, watched, hub.checkedAt) <= now) settle(turn, watched)
+      if (dueAfter(turn, watched, hub.checkedAt) <= now) inputs.timePassed(turn, watched)
       if (isDue(turn, watched)) due.push(watched)
     }
     hub.checkedAt = now
-    if (hub.update !== null) followUpdate(turn, hub, hub.update)
+    if (hub.update !== null) followUpdate(turn, hub.update)
   }
   const { restarting } = hub
   if (restarting !== null && !isRestarting(restarting)) hub.restarting = null
-  if (due.length > 0) tryRestarts(turn, hub, due)
-  countAttention(turn, hub)
-  hub.wakeAt = hub.update?.deadline ?? Number.POSITIVE_INFINITY
+  if (due.length > 0) tryRestarts(turn, due)
+  countAttention(turn)
+  const stormEnd = stormUntil(hub.storm, turn.config.guard.storm.within)
+  hub.wakeAt = Math.min(hub.update?.deadline ?? Number.POSITIVE_INFINITY, stormEnd ?? Number.POSITIVE_INFINITY)
   for (const watched of hub.apps.values()) hub.wakeAt = Math.min(hub.wakeAt, dueAfter(turn, watched, now))
 }
 
-function countAttention(turn: Turn, hub: WatchedHub): void {
+function countAttention(turn: Turn): void {
+  const { hub } = turn
   const ids: string[] = []
   for (const watched of hub.apps.values()) if (needsAttention(watched)) ids.push(watched.id)
-  const attention = ids.sort().slice(0, MAX_ATTENTION)
+  const attention = ids.sort().slice(0, MAX_APPS_NAMED)
   if (attention.join('\n') === hub.attention.join('\n')) return
   hub.attention = attention
   turn.attention = true
 }
 
-function appsChanged(turn: Turn, hub: WatchedHub, { changes, read, silent }: InputOf<'apps'>): void {
+function appsChanged(turn: Turn, { changes, read, silent }: InputOf<'apps'>): void {
+  const { hub } = turn
   for (const { id, before, after } of changes) {
-    if (after === undefined) appGone(turn, hub, id, silent)
-    else appChanged(turn, hub, before, after)
+    if (after === undefined) appGone(turn, id, silent)
+    else appChanged(turn, before, after)
   }
   // What was known of apps that are gone is forgotten where configuration or the hub is another one.
   if (silent && hub.apps.size === 0) hub.gone.clear()
   hub.isRead ||= read
-  if (read) recall(turn, hub)
-  else if (changes.some(({ before, after }) => before === undefined || after === undefined)) rememberGone(turn, hub)
+  if (read) recall(turn)
+  else if (changes.some(({ before, after }) => before === undefined || after === undefined)) rememberGone(turn)
   if (!read || !turn.isActing) return
   const apps = [...hub.apps.values()]
   const tellsUsage = apps.some(({ app }) => app.memory_bytes !== null || app.cpu_percent !== null)
   for (const watched of apps) inputs.wasListed(turn, watched, tellsUsage)
 }
 
-function appChanged(turn: Turn, hub: WatchedHub, before: App | undefined, after: App): void {
+function appChanged(turn: Turn, before: App | undefined, after: App): void {
+  const { hub } = turn
   const watched = hub.apps.get(after.id)
-  if (watched === undefined) appCame(turn, hub, after)
+  if (watched === undefined) appCame(turn, after)
   else if (turn.isActing) inputs.changed(turn, watched, before ?? watched.app, after)
   else see(watched, after)
 }
@@ -120,7 +129,8 @@ function see(watched: WatchedApp, app: App): void {
 }
 
 /** An app that is new, or was gone for less than a day. */
-function appCame(turn: Turn, hub: WatchedHub, app: App): void {
+function appCame(turn: Turn, app: App): void {
+  const { hub } = turn
   const known = hub.gone.take(turn.now, app.id)
   const isBack = known instanceof WatchedApp
   const watched = isBack ? known : new WatchedApp(app, turn.now)
@@ -133,7 +143,8 @@ function appCame(turn: Turn, hub: WatchedHub, app: App): void {
   } else inputs.begin(turn, watched, known ?? turn.saved.take(hub.name, app.id))
 }
 
-function appGone(turn: Turn, hub: WatchedHub, id: string, silent: boolean): void {
+function appGone(turn: Turn, id: string, silent: boolean): void {
+  const { hub } = turn
   const watched = hub.apps.get(id)
   if (watched === undefined) return
   // The time for which it is away does not count as one in which an offer was seen.
@@ -145,15 +156,17 @@ function appGone(turn: Turn, hub: WatchedHub, id: string, silent: boolean): void
 }
 
 /** What an earlier run has left of apps that the hub does not list. */
-function recall(turn: Turn, hub: WatchedHub): void {
+function recall(turn: Turn): void {
+  const { hub } = turn
   if (!turn.isActing) return
   for (const { app, left, hours } of turn.saved.takeAll(hub.name)) {
     if (!hub.apps.has(app) && !hub.gone.has(app)) hub.gone.add(turn.now, app, left, hours)
   }
-  rememberGone(turn, hub)
+  rememberGone(turn)
 }
 
-function rememberGone(turn: Turn, hub: WatchedHub): void {
+function rememberGone(turn: Turn): void {
+  const { hub } = turn
   if (!turn.isActing || !hub.isRead) return
   const payload = hub.gone.payload(turn.now)
   if (JSON.stringify(payload) === JSON.stringify(hub.goneApps)) return
@@ -161,8 +174,13 @@ function rememberGone(turn: Turn, hub: WatchedHub): void {
   turn.attention = true
 }
 
-function begin(turn: Turn, hub: WatchedHub, { anew }: InputOf<'begin'>): void {
-  if (anew) hub.gone.clear()
+function begin(turn: Turn, { anew }: InputOf<'begin'>): void {
+  const { hub } = turn
+  if (anew) {
+    hub.gone.clear()
+    hub.storm = CALM
+    hub.restarts = []
+  }
   // What is known here is newer.
   else if (hub.isRead) turn.saved.takeAll(hub.name)
   for (const watched of hub.apps.values()) {
@@ -171,12 +189,13 @@ function begin(turn: Turn, hub: WatchedHub, { anew }: InputOf<'begin'>): void {
     if (anew) inputs.begin(turn, watched, left)
     else settle(turn, watched)
   }
-  if (hub.isRead) recall(turn, hub)
+  if (hub.isRead) recall(turn)
   // An update that ended while another bridge was active sends no event.
   if (anew && hub.update !== null && hub.update.deadline !== null) hub.update = null
 }
 
-function configured(turn: Turn, hub: WatchedHub, { wasOn, isOn }: InputOf<'configured'>): void {
+function configured(turn: Turn, { wasOn, isOn }: InputOf<'configured'>): void {
+  const { hub } = turn
   for (const watched of hub.apps.values()) {
     if (turn.isActing && wasOn) settle(turn, watched)
     else if (turn.isActing) inputs.begin(turn, watched, turn.saved.take(hub.name, watched.id))
@@ -185,7 +204,7 @@ function configured(turn: Turn, hub: WatchedHub, { wasOn, isOn }: InputOf<'confi
   if (wasOn !== isOn) turn.attention = true
 }
 
-function setOnline({ now }: Turn, hub: WatchedHub, { online }: InputOf<'online'>): void {
+function setOnline({ hub, now }: Turn, { online }: InputOf<'online'>): void {
   if (hub.online === online) return
   hub.online = online
   if (online && hub.wasOnline) hub.backAt = now
@@ -193,15 +212,28 @@ function setOnline({ now }: Turn, hub: WatchedHub, { online }: InputOf<'online'>
   else for (const watched of hub.apps.values()) watched.seenAt = undefined
 }
 
+/** A start of the hub, and not only its return, is followed by the restarts that configuration names. */
+function booted(turn: Turn, { at: said }: InputOf<'booted'>): void {
+  const { hub } = turn
+  const before = hub.boot
+  const boot = { at: turn.now - (turn.wall - said), said }
+  const hasBooted = before !== undefined && turn.decisions.hasBooted(before, boot)
+  hub.boot = before === undefined || hasBooted ? boot : { ...before, said }
+  if (before !== undefined && !hasBooted) return
+  turn.hasMoved = true
+  if (turn.isActing) for (const watched of hub.apps.values()) inputs.awaitBoot(turn, watched, hasBooted)
+}
+
 /** Restarts at a time that configuration names. */
-function schedule(turn: Turn, hub: WatchedHub, { fits }: InputOf<'schedule'>): void {
+function schedule(turn: Turn, { fits }: InputOf<'schedule'>): void {
+  const { hub } = turn
   if (!mayAct(turn)) return
-  const { now, config } = turn
+  const { now } = turn
   for (const watched of hub.apps.values()) {
     if (!fits(watched.id)) continue
-    const why = whyNotNow(turn, hub, watched)
+    const why = whyNotNow(turn, watched)
     if (why === undefined) {
-      watched.watch = { ...watch.planned(watched.watch, 'schedule', now, config.guard, true), dueAt: now }
+      watched.watch = watch.planned(watched.watch, 'schedule', now, true)
       settle(turn, watched)
     } else {
       const text = `no restart by schedule: ${why}`
@@ -210,10 +242,10 @@ function schedule(turn: Turn, hub: WatchedHub, { fits }: InputOf<'schedule'>): v
   }
 }
 
-function whyNotNow(turn: Turn, hub: WatchedHub, watched: WatchedApp): string | undefined {
+function whyNotNow(turn: Turn, watched: WatchedApp): string | undefined {
   const { app, watch } = watched
-  if (!hub.online) return 'the hub is offline'
-  if (quietUntil(turn) !== undefined) return 'it is a quiet hour'
+  if (!turn.hub.online) return 'the hub is offline'
+  if (turn.quietUntil() !== undefined) return 'it is a quiet hour'
   if (!isOn(turn, watched)) return 'it is not watched'
   if (app.enabled === false) return 'it is disabled'
   if (app.state !== 'running') return 'it does not run'

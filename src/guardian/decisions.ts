@@ -1,10 +1,13 @@
 /** What the guardian decides, one function each: tests replace one by a wrong one and check that it is noticed. */
 
+import { nextAfter } from '../base/cron.ts'
+import { severityOf } from '../base/versions.ts'
 import { hasCrashed, isCrashed, isUp } from '../contract/classify.ts'
 import type { App } from '../hub/app.ts'
-import { countRecent, delayAfter, type RestartLimits, type RestartState } from './restart-state.ts'
+import { countRecent, delayAfter, type RestartLimits, type RestartState, retryDelay } from './restart-state.ts'
 import type { Situation } from './restarts.ts'
 import { isRising } from './trend.ts'
+import type { Boot, Links } from './turn.ts'
 
 /** After a hub has come back, its apps are still starting. */
 const SETTLING_MS = 120_000
@@ -25,9 +28,11 @@ export function obstacle(it: Situation): Obstacle {
     it.hubBackAt === null ? 0 : it.hubBackAt + SETTLING_MS,
     it.aloneUntil,
     it.quietUntil ?? 0,
+    it.stormUntil ?? 0,
+    it.budgetUntil ?? 0,
   )
   if (until > now) return until
-  if (hasUsedUp(watch, now, it.limits)) return 'give_up'
+  if (watch.phase !== 'given_up' && hasUsedUp(watch, now, it.limits)) return 'give_up'
   return it.hubBusy ? 'hold' : undefined
 }
 
@@ -38,37 +43,44 @@ export function isFallen({ down }: RestartState, app: App): boolean {
 
 /** Whether there may be no further restart within the window. */
 export function hasUsedUp(watch: RestartState, now: number, limits: RestartLimits): boolean {
-  return countRecent(watch.recent, now, limits) >= limits.max_restarts
+  return !watch.isSpared && countRecent(watch.recent, now, limits) >= limits.max_restarts
+}
+
+/** Until when all apps of a hub have to wait, after so many restarts; `undefined`: there may be one. */
+export function budgetUntil(times: readonly number[], now: number, limits: RestartLimits): number | undefined {
+  const oldest = times.filter((at) => at > now - limits.window).at(-limits.hub_max_restarts)
+  return oldest === undefined ? undefined : oldest + limits.window
+}
+
+/** Whether so many apps that have crashed make a storm. */
+export const isStorm = (crashed: number, least: number) => crashed >= least
+
+/** Differences by which a clock that is set, or read late, is told apart from a start of the hub. */
+const BOOT_MS = 120_000
+
+/** Whether the hub has started anew, and was not only unreachable: by its own words and by the time gone by. */
+export function hasBooted(before: Boot, after: Boot): boolean {
+  return after.at - before.at > BOOT_MS && after.said - before.said > BOOT_MS
+}
+
+/** Whether so many devices of an app are unavailable that it should be restarted; unknown never is. */
+export function isUnavailable(least: number | 'all' | undefined, links: Links | null): boolean {
+  const { devices = null, devices_unavailable: away = null } = links ?? {}
+  if (least === undefined || devices === null || away === null) return false
+  return least === 'all' ? devices > 0 && away >= devices : away >= least
+}
+
+const STEPS = ['patch', 'minor', 'major'] as const
+
+/** Whether a step between two versions may be installed; one that is not known counts as a major one. */
+export function mayInstall(app: App, largest: (typeof STEPS)[number] = 'major'): boolean {
+  const severity = severityOf(app.version, app.latest_version) ?? 'major'
+  return severity === 'none' ? largest === 'major' : STEPS.indexOf(severity) <= STEPS.indexOf(largest)
 }
 
 /** Whether crashes since an update make it a bad one. */
 export function isBad(crashes: number, sinceUpdateMs: number): boolean {
   return crashes >= BAD_CRASHES && sinceUpdateMs <= BAD_WITHIN_MS
-}
-
-const MINUTE_MS = 60_000
-const DAY_MINUTES = 24 * 60
-
-/** Making one costs a thousand times what asking it does. */
-const formats = new Map<string, Intl.DateTimeFormat>()
-
-function minuteOfDay(now: number, timeZone: string | null): number {
-  const key = timeZone ?? ''
-  const format =
-    formats.get(key) ??
-    new Intl.DateTimeFormat('en-GB', {
-      hour: '2-digit',
-      minute: '2-digit',
-      hourCycle: 'h23',
-      ...(timeZone !== null && { timeZone }),
-    })
-  formats.set(key, format)
-  return minuteOf(format.format(now))
-}
-
-function minuteOf(time: string): number {
-  const [hours = 0, minutes = 0] = time.split(':').map(Number)
-  return hours * 60 + minutes
 }
 
 /**
@@ -77,13 +89,27 @@ function minuteOf(time: string): number {
  */
 export function quietUntil(hours: string | null, timeZone: string | null, now: number): number | undefined {
   if (hours === null) return undefined
-  const [from = 0, to = 0] = hours.split('-').map(minuteOf)
-  const time = minuteOfDay(now, timeZone)
-  const isQuiet = from <= to ? time >= from && time < to : time >= from || time < to
-  if (!isQuiet) return undefined
-  const left = (to - time + DAY_MINUTES) % DAY_MINUTES
-  return Math.floor(now / MINUTE_MS) * MINUTE_MS + left * MINUTE_MS
+  const [begin, end] = hours.split('-').map((time) => nextAfter(daily(time), timeZone ?? undefined, now))
+  // Within them, their end comes first. The same time twice means never.
+  return end !== undefined && end < (begin ?? 0) ? end : undefined
 }
 
-export const DECISIONS = { hasCrashed, obstacle, hasUsedUp, delayAfter, quietUntil, isRising, isBad } as const
+/** `07:30` as a cron expression. */
+const daily = (time: string) => `${time.split(':').reverse().map(Number).join(' ')} * * *`
+
+export const DECISIONS = {
+  hasCrashed,
+  obstacle,
+  hasUsedUp,
+  delayAfter,
+  retryDelay,
+  budgetUntil,
+  isStorm,
+  hasBooted,
+  isUnavailable,
+  mayInstall,
+  quietUntil,
+  isRising,
+  isBad,
+} as const
 export type Decisions = typeof DECISIONS

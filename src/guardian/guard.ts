@@ -5,18 +5,19 @@
 import type { Logger } from 'pino'
 import { type Clock, wallOffset } from '../base/clock.ts'
 import type { GuardedHub, Guardian } from '../bridge/guarding.ts'
-import type { GuardEventPayload } from '../contract/events.ts'
+import type { GuardEventPayload, HubEventPayload } from '../contract/events.ts'
 import type { GoneApp, GuardControl } from '../contract/guard.ts'
 import { appFilter, isGuarded } from '../contract/permissions.ts'
 import type { GuardFacts } from '../contract/publications.ts'
-import type { Change } from '../hub/app.ts'
+import type { App, Change } from '../hub/app.ts'
 import { decide, isCurrent } from './decide.ts'
 import { DECISIONS, type Decisions } from './decisions.ts'
 import { isSavedName, SavedStates } from './saved-states.ts'
-import { Schedules } from './schedules.ts'
+import { type Schedule, Schedules } from './schedules.ts'
 import { type GuardConfig, type Patterns, patternsOf } from './settings.ts'
-import { BY, type Context, type Effect, type GuardRun, type Input, WatchedHub } from './turn.ts'
-import { windowAt } from './updates.ts'
+import { afterCrash } from './storm.ts'
+import { BY, type Context, type Effect, type GuardRun, type Input, type Links, WatchedHub } from './turn.ts'
+import { isOpen } from './updates.ts'
 import { WatchedApp } from './watched-app.ts'
 
 interface GuardOptions extends Pick<Context, 'isConnected'> {
@@ -34,9 +35,7 @@ export class Guard implements Guardian {
   readonly #hubs = new Map<string, WatchedHub>()
   readonly #saved = new SavedStates()
   readonly #schedules: Schedules
-  #window = { open: false, at: 0, until: 0 }
   readonly #offset: () => number
-  #cancelWindow: () => void = () => {}
   #patterns: Patterns
   /** Whether configuration asks for it. */
   #on: boolean
@@ -52,7 +51,7 @@ export class Guard implements Guardian {
     this.#patterns = patternsOf(live.value)
     this.#on = isGuarded(live.value)
     this.#wasOn = this.#on
-    this.#schedules = new Schedules(clock, live, (pattern) => this.#onSchedule(pattern))
+    this.#schedules = new Schedules(clock)
   }
 
   factsOf(hub: string, app: string): GuardFacts | null | undefined {
@@ -76,14 +75,12 @@ export class Guard implements Guardian {
   begin(anew: boolean): void {
     this.#active = true
     this.#decideAll({ kind: 'begin', anew })
-    this.#schedules.set()
-    this.#awaitWindow()
+    this.#schedule()
   }
 
   standBy(): void {
     this.#active = false
-    this.#schedules.stop()
-    this.#cancelWindow()
+    this.#schedules.set([])
     for (const hub of this.#hubs.values()) this.#arm(hub)
   }
 
@@ -99,8 +96,7 @@ export class Guard implements Guardian {
         for (const app of port.apps()) apps.set(app.id, new WatchedApp(app, now))
     }
     this.#decideAll({ kind: 'configured', wasOn, isOn: this.#on })
-    if (this.#active) this.#schedules.set()
-    this.#awaitWindow()
+    if (this.#active) this.#schedule()
   }
 
   hubAdded(name: string, port: GuardedHub): void {
@@ -120,6 +116,32 @@ export class Guard implements Guardian {
     const hub = this.#hubs.get(name)
     if (this.#wasOn) this.#decide(hub, { kind: 'apps', changes, read, silent })
     else if (hub !== undefined) hub.isRead ||= read
+    if (this.#on || !this.#active || silent) return
+    // Storms are reported while the guardian is off, too. Nearly all changes are about something else.
+    for (const { before, after } of changes) {
+      if (before === undefined || after === undefined) continue
+      const isSame = after.crash_count === before.crash_count && after.crash_message === before.crash_message
+      if (!isSame || after.crashed || after.state === 'crashed') this.#countCrash(hub, before, after)
+    }
+  }
+
+  #countCrash(hub: WatchedHub | undefined, before: App, after: App): void {
+    const { clock, live, decisions = DECISIONS } = this.#options
+    if (hub === undefined || after.enabled === false || this.#patterns.ignores(after.id)) return
+    if (!decisions.hasCrashed(before, after)) return
+    const storm = afterCrash(hub.storm, after.id, clock.elapsed(), live.value, decisions)
+    if (storm.isOn) this.#decide(hub, { kind: 'crashed', app: after.id })
+    else hub.storm = storm
+  }
+
+  booted(name: string, at: number): void {
+    this.#decide(this.#hubs.get(name), { kind: 'booted', at })
+  }
+
+  linked(name: string, app: string, links: Links | null): void {
+    const hub = this.#hubs.get(name)
+    const watched = hub?.apps.get(app)
+    if (watched !== undefined) this.#decide(hub, { kind: 'links', watched, links })
   }
 
   ran(run: GuardRun): void {
@@ -136,28 +158,27 @@ export class Guard implements Guardian {
 
   #context(): Context {
     const { clock, live, decisions = DECISIONS, isConnected } = this.#options
-    const wall = clock.now()
+    const [wall, now] = [clock.now(), clock.elapsed()]
+    const { quiet_hours, time_zone } = live.value.guard
+    let quiet: { readonly until: number | undefined } | undefined
     return {
-      now: clock.elapsed(),
+      now,
       wall,
       offset: this.#offset(),
       config: live.value,
       patterns: this.#patterns,
       decisions,
+      isActive: this.#active,
       isActing: this.#active && this.#on,
       isConnected,
       saved: this.#saved,
-      mayUpdate: () => this.#mayUpdate(wall),
+      quietUntil() {
+        quiet ??= { until: decisions.quietUntil(quiet_hours, time_zone, wall) }
+        return quiet.until === undefined ? undefined : quiet.until - wall + now
+      },
+      mayUpdate: () =>
+        isConnected() && [...this.#hubs.values()].every(({ update }) => update === null) && isOpen(live.value, wall),
     }
-  }
-
-  #mayUpdate(wall: number): boolean {
-    // Each read of each hub asks: the window is computed when it may have changed.
-    const { at, until } = this.#window
-    if (wall < at || wall >= until) this.#window = windowAt(this.#options.live.value, wall)
-    if (!this.#window.open || !this.#options.isConnected()) return false
-    for (const { update } of this.#hubs.values()) if (update !== null) return false
-    return true
   }
 
   #decideAll(input: Input): void {
@@ -178,16 +199,15 @@ export class Guard implements Guardian {
     if (wasUpdating && hub.update === null) this.#decideAll({ kind: 'wake' })
   }
 
-  #tell({ name: hub, port }: WatchedHub, event: GuardEventPayload): void {
-    const { event_type, app, reason, message, from, to } = event
+  #tell({ name: hub, port }: WatchedHub, event: GuardEventPayload | HubEventPayload): void {
     port.onEvent(event)
-    const text = `guardian: ${event_type.replaceAll('_', ' ')}`
-    this.#options.log.info({ hub, app, reason, message, from, to }, text)
+    const { event_type, at: _, changed: __, ...details } = { changed: [], ...event }
+    this.#options.log.info({ hub, ...details }, `guardian: ${event_type.replaceAll('_', ' ')}`)
   }
 
   /** One timer for what is due next on a hub. */
   #arm(hub: WatchedHub): void {
-    const at = this.#active && this.#on ? hub.wakeAt : Number.POSITIVE_INFINITY
+    const at = this.#active ? hub.wakeAt : Number.POSITIVE_INFINITY
     if (at === (hub.alarm?.at ?? Number.POSITIVE_INFINITY)) return
     hub.alarm?.cancel()
     hub.alarm = undefined
@@ -230,19 +250,15 @@ export class Guard implements Guardian {
     }
   }
 
-  /** The window of updates opens or closes without anything happening. */
-  #awaitWindow(): void {
-    const { clock, live } = this.#options
-    this.#cancelWindow()
-    if (!this.#active) return
-    const now = clock.now()
-    this.#window = windowAt(live.value, now)
-    const left = this.#window.until - now
-    if (left === Number.POSITIVE_INFINITY) return
-    this.#cancelWindow = clock.after(Math.min(left, MAX_TIMER_MS), () => {
-      this.#awaitWindow()
-      this.#decideAll({ kind: 'wake' })
+  #schedule(): void {
+    const { guard, updates } = this.#options.live.value
+    const restarts = [...guard.schedule].map(([pattern, cron]): Schedule => {
+      return { cron, timeZone: guard.time_zone, checkMs: 60_000, task: () => this.#onSchedule(pattern) }
     })
+    const { policy, window, time_zone: timeZone } = updates
+    const opens = policy === 'window' && window.start !== null
+    const task = () => this.#decideAll({ kind: 'wake' })
+    this.#schedules.set(opens ? [...restarts, { cron: window.start, timeZone, checkMs: 3_600_000, task }] : restarts)
   }
 
   #onSchedule(pattern: string): void {

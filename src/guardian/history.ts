@@ -23,12 +23,18 @@ export function sinceCalm(history: History, calmMs: number): { times: number[]; 
       entry.what === 'update' &&
       [formerOf(entry), ...entries.slice(i + 1).flatMap(had)].every((one) => one !== entry.version),
   )
-  const counted = entries.slice(0, fresh === -1 ? entries.length : fresh).filter(isOwnRestart)
+  const isCounted = (entry: HistoryEntry) =>
+    isOwnRestart(entry) && entry.message !== AFTER_STORM && entry.message !== RETRY
+  const counted = entries.slice(0, fresh === -1 ? entries.length : fresh).filter(isCounted)
   const versions = entries.flatMap(had).filter((version) => version !== null)
   return { times: counted.map(({ at }) => Date.parse(at)).reverse(), versions: [...new Set(versions)] }
 }
 
-const isOwnRestart = ({ what, by }: HistoryEntry) => what === 'restart' && by === 'guard'
+/** What the message of a restart says that does not count against the limit. */
+export const AFTER_STORM = 'after a storm'
+export const RETRY = 'tried again after giving up'
+
+export const isOwnRestart = ({ what, by }: HistoryEntry) => what === 'restart' && by === 'guard'
 
 const FROM = 'from '
 /** What the message of an update says, and which version that names. */

@@ -3,11 +3,12 @@
 import { headOf, isCrashed, isUp, reasonOf } from '../contract/classify.ts'
 import type { GuardControl } from '../contract/guard.ts'
 import type { App } from '../hub/app.ts'
-import { lasting, updatedFrom } from './history.ts'
+import { isOwnRestart, lasting, updatedFrom } from './history.ts'
 import { probe, UNPROBED } from './probes.ts'
 import * as watch from './restart-state.ts'
+import { countCrash, countsForStorm } from './storm.ts'
 import { noMemory, remember, shownTrend, trendOf } from './trend.ts'
-import { BY, type Context, type GuardRun, mayAct, type Turn, tell, versions } from './turn.ts'
+import { BY, type Context, type GuardRun, type Links, mayAct, type Turn, tell, versions } from './turn.ts'
 import { offerOf } from './updates.ts'
 import { isOn, isStopped, note, settle, type WatchedApp } from './watched-app.ts'
 
@@ -26,13 +27,32 @@ export function begin(turn: Turn, watched: WatchedApp, left: watch.SavedState | 
   else if (app.enabled === false) watched.watch = watch.stopped(watched.watch)
   else if (isUp(app) && !(isCrashed(app) && isDown(watched))) {
     watched.watch = watch.up(watched.watch, app.state === 'running', now)
-  } else if (!isCrashed(app) && watched.watch.phase === 'idle') watched.watch = watch.stopped(watched.watch)
+  } else if (!isCrashed(app) && (watched.watch.phase === 'idle' || wasStopped(watched))) {
+    watched.watch = watch.stopped(watched.watch)
+  }
+  awaitBoot(turn, watched, false)
   settle(turn, watched)
 }
 
-function restore({ now, offset, config }: Context, watched: WatchedApp, left: watch.SavedState): void {
+/** Whether an app that was given up was stopped on purpose while no bridge looked. */
+function wasStopped({ app, watch: { phase, lastCrash } }: WatchedApp): boolean {
+  return phase === 'given_up' && isStopped(app) && headOf(app.crash_message) !== lastCrash?.message
+}
+
+/** Plans the restart that follows a start of its hub, if one is configured. `isNow`: the hub has just started. */
+export function awaitBoot({ hub, now, patterns }: Turn, watched: WatchedApp, isNow: boolean): void {
+  const after = patterns.afterBoot(watched.id)
+  if (hub.boot === undefined || after === undefined) return
+  const due = hub.boot.at + after
+  if (isNow || due > now) watched.bootDue = due
+}
+
+function restore({ hub, now, offset, config }: Turn, watched: WatchedApp, left: watch.SavedState): void {
   watched.watch = watch.restored(left, now, offset)
   watched.history = left.history.slice(0, config.guard.history)
+  const times = left.history.filter(isOwnRestart).map(({ at }) => Math.min(Date.parse(at) - offset, now))
+  const { recent } = watched.watch
+  hub.restarts = [...hub.restarts, ...(times.length > recent.length ? times : recent)].sort((a, b) => a - b)
   watched.offered = left.memory?.offered ?? null
   const updated = left.memory?.updated ?? null
   watched.updated = updated && { ...updated, at: Math.min(Date.parse(updated.at) - offset, now) }
@@ -63,8 +83,11 @@ export function changed(turn: Turn, watched: WatchedApp, before: App, after: App
   if (watch.isCalm(watched.watch, now)) watched.watch = watch.afresh(watched.watch)
   if (before.version !== after.version) versionChanged(turn, watched, before.version, after.version)
   seeOffer(turn, watched)
-  if (before.state === 'running' && after.state !== 'running') watched.memory = noMemory(watched.id)
-  if (decisions.hasCrashed(before, after, wasDown)) crashed(turn, watched)
+  if (before.state === 'running' && after.state !== 'running') {
+    watched.memory = noMemory(watched.id)
+    watched.awaySince = undefined
+  }
+  if (decisions.hasCrashed(before, after, wasDown)) crashed(turn, watched, countsForStorm(turn, watched))
   else if (after.enabled === false) watched.watch = watch.stopped(watched.watch)
   else if (isUp(after)) {
     if (after.state !== 'running') watched.hasStopped = true
@@ -81,7 +104,8 @@ export function changed(turn: Turn, watched: WatchedApp, before: App, after: App
   settle(turn, watched)
 }
 
-function crashed(turn: Turn, watched: WatchedApp): void {
+/** @param counts whether the crash counts towards a storm */
+function crashed(turn: Turn, watched: WatchedApp, counts = false): void {
   const { now, wall, decisions, config } = turn
   const { id, app } = watched
   const reason = reasonOf(app.crash_message)
@@ -89,6 +113,7 @@ function crashed(turn: Turn, watched: WatchedApp): void {
   const at = new Date(wall).toISOString()
   watched.watch = watch.crashed(watched.watch, { at, reason, message, version: app.version })
   watched.memory = noMemory(id)
+  if (counts) countCrash(turn, id)
   note(turn, watched, 'crash', reason, null, message)
   if (watched.updated === null) return
   const crashes = watched.updated.crashes + 1
@@ -120,39 +145,64 @@ function seeOffer({ now, wall, config }: Context, watched: WatchedApp): void {
   const gap = now - (watched.seenAt ?? now)
   watched.seenAt = now
   const isWanted = config.updates.policy !== 'manual'
-  watched.offered = isWanted ? offerOf(watched.app, watched.offered, gap, new Date(wall).toISOString()) : null
+  watched.offered = isWanted ? offerOf(watched.app, watched.offered, gap, wall) : null
 }
 
 /** The whole list has been read. */
 export function wasListed(turn: Turn, watched: WatchedApp, tellsUsage: boolean): void {
-  const { now, config, patterns } = turn
-  const { memory_bytes, state, enabled } = watched.app
+  const { now, patterns } = turn
+  const { memory_bytes, state } = watched.app
   const isRunning = state === 'running'
-  const isWatched = isOn(turn, watched) && isRunning
-  const wasFound = watched.probed.found !== undefined
   watched.listsUp = watched.answered && isRunning ? watched.listsUp + 1 : 0
-  const probed = isRunning
-    ? probe(watched.probed, watched.app, patterns.limits, config.guard.for_reads, tellsUsage, now - watched.changedAt)
-    : UNPROBED
-  // Found is only what is watched.
-  watched.probed = isWatched && enabled !== false ? probed : { ...probed, found: undefined, noticed: undefined }
-  const { found } = watched.probed
   if (isRunning && memory_bytes !== null && remember(watched.memory, now, memory_bytes)) {
     followMemory(turn, watched, memory_bytes)
   }
   seeOffer(turn, watched)
-  const { phase, forced } = watched.watch
-  if (found !== undefined && phase === 'idle') {
-    watched.watch = watch.planned(watched.watch, found, now, config.guard, true)
-  } else if (wasFound && found === undefined && forced && phase === 'waiting') {
-    watched.watch = watch.up({ ...watched.watch, forced: false }, true, now)
-  }
-  settle(turn, watched)
-  const web = isWatched ? patterns.webProbe(watched.id) : undefined
+  look(turn, watched, tellsUsage)
+  const web = isRunning && isOn(turn, watched) ? patterns.webProbe(watched.id) : undefined
   // At most one question to an app at a time.
   if (web === undefined || watched.isAsked) return
   watched.isAsked = true
   turn.effects.push({ kind: 'ask', watched, web })
+}
+
+/** Whether an app is to be restarted though it runs. `tellsUsage`: as `Look` has it. */
+function look(turn: Turn, watched: WatchedApp, tellsUsage: boolean | undefined): void {
+  const { now, config, patterns, decisions } = turn
+  const { app, awaySince, changedAt } = watched
+  const isRunning = app.state === 'running'
+  const { limits } = patterns
+  const awayMs = awaySince === undefined ? 0 : now - awaySince
+  const given = { limits, reads: config.guard.for_reads, tellsUsage, quietMs: now - changedAt, awayMs }
+  const wasFound = watched.probed.found !== undefined
+  const probed = isRunning ? probe(watched.probed, app, given) : UNPROBED
+  // Found is only what is watched.
+  const isWatched = isRunning && app.enabled !== false && isOn(turn, watched)
+  watched.probed = isWatched ? probed : { ...probed, found: undefined, noticed: undefined }
+  const { found } = watched.probed
+  const { phase, forced, recent } = watched.watch
+  if (found !== undefined && phase === 'idle') {
+    const dueAt = now + decisions.delayAfter(recent.length, config.guard)
+    watched.watch = watch.planned(watched.watch, found, dueAt, true)
+  } else if (wasFound && found === undefined && forced && phase === 'waiting') {
+    watched.watch = watch.up({ ...watched.watch, forced: false }, true, now)
+  }
+  settle(turn, watched)
+}
+
+/** Something is due. */
+export function timePassed(turn: Turn, watched: WatchedApp): void {
+  if (watched.awaySince === undefined) settle(turn, watched)
+  else look(turn, watched, undefined)
+}
+
+/** It is known anew how many devices it has, and how many of them are unavailable. */
+export function linked(turn: Turn, watched: WatchedApp, links: Links | null): void {
+  const rule = turn.patterns.unavailable(watched.id)
+  const isAway = watched.app.state === 'running' && turn.decisions.isUnavailable(rule?.devices, links)
+  if (!isAway && watched.awaySince === undefined) return
+  watched.awaySince = isAway ? (watched.awaySince ?? turn.now) : undefined
+  if (turn.isActing) look(turn, watched, undefined)
 }
 
 /** Whether its web API has answered as expected, which counts with the next read; `undefined`: that says nothing. */

@@ -10,8 +10,9 @@ interface Read {
   readonly isSilent: boolean
   /** Whether its web API has answered as expected since the read before; `undefined`: there was no answer. */
   readonly isAnswered: boolean | undefined
-  /** For how long nothing of it has changed, in milliseconds. */
+  /** For how long nothing of it has changed, and too many of its devices have been unavailable, in milliseconds. */
   readonly quietMs: number
+  readonly awayMs: number
 }
 
 interface Probe {
@@ -20,8 +21,8 @@ interface Probe {
   readonly option: (guard: GuardConfig['guard']) => ReadonlyMap<string, number>
   /** Whether a read is a bad one; `undefined`: unknown. */
   readonly judge: (read: Read, limit: number) => boolean | undefined
-  /** One bad read is enough, and not only as many in a row as configuration says. */
-  readonly once?: true
+  /** Follows from time: one bad read is enough, and not only as many in a row as configuration says. */
+  readonly timed?: true
   /** An app without a limit needs attention instead. */
   readonly always?: true
 }
@@ -50,7 +51,13 @@ export const PROBES: readonly Probe[] = [
     reason: 'probe',
     option: ({ change_limit }) => change_limit,
     judge: ({ quietMs }, limit) => quietMs > limit,
-    once: true,
+    timed: true,
+  },
+  {
+    reason: 'devices_unavailable',
+    option: ({ unavailable }) => new Map([...unavailable].map(([pattern, { for: ms }]) => [pattern, ms])),
+    judge: ({ awayMs }, limit) => awayMs >= limit,
+    timed: true,
   },
 ]
 
@@ -68,29 +75,34 @@ export class Probed {
 
 export const UNPROBED: Probed = { ...new Probed() }
 
-/** What a read of the list adds to what was found. `tellsUsage`: the hub says what other apps use. */
-export function probe(
-  { failures: before, hadUsage, isAnswered }: Probed,
-  app: App,
-  limits: Patterns['limits'],
-  reads: number,
-  tellsUsage: boolean,
-  quietMs: number,
-): Probed {
+/** What else a look at an app goes by. */
+export interface Look extends Pick<Read, 'quietMs' | 'awayMs'> {
+  readonly limits: Patterns['limits']
+  /** Reads in a row that have to be bad. */
+  readonly reads: number
+  /** Whether the hub says what other apps use; `undefined`: this is no read of the list. */
+  readonly tellsUsage: boolean | undefined
+}
+
+/** What a read of the list, or time alone, adds to what was found. */
+export function probe({ failures: before, hadUsage, isAnswered }: Probed, app: App, look: Look): Probed {
+  const { limits, reads, tellsUsage } = look
   const isMissing = app.memory_bytes === null && app.cpu_percent === null
-  const read = { app, isSilent: isMissing && hadUsage && tellsUsage, isAnswered, quietMs }
+  const read = { ...look, app, isSilent: isMissing && hadUsage && tellsUsage === true, isAnswered }
   const failures: number[] = []
   let found: Reason | undefined
   let noticed: Reason | undefined
   for (const row of PROBES) {
     const limit = limits[failures.length]?.(app.id)
-    const count = badReads(row, before[failures.length] ?? 0, read, limit)
+    const known = before[failures.length] ?? 0
+    const count = tellsUsage === undefined && !row.timed ? known : badReads(row, known, read, limit)
     failures.push(count)
-    if (count < (row.once ? 1 : reads)) continue
+    if (count < (row.timed ? 1 : reads)) continue
     if (limit !== undefined) found ??= row.reason
     if (row.always) noticed ??= row.reason
   }
-  return { failures, hadUsage: hadUsage || !isMissing, isAnswered: undefined, found, noticed }
+  const rest = tellsUsage === undefined ? { hadUsage, isAnswered } : { hadUsage: hadUsage || !isMissing }
+  return { isAnswered: undefined, ...rest, failures, found, noticed }
 }
 
 /** The bad reads in a row so far. */

@@ -19,8 +19,14 @@ export class RestartState {
   readonly down: boolean = false
   /** When the next restart is due, in `elapsed` milliseconds like all times here: no clock that is set moves them. */
   readonly dueAt: number | null = null
-  /** When the latest restart was sent. */
+  /** When the restart under way was sent. */
   readonly sentAt: number | null = null
+  /** Restarts since the guardian gave up. */
+  readonly retries: number = 0
+  /** Whether the app crashed in a storm: its next restart does not count against the limit. */
+  readonly isSpared: boolean = false
+  /** Restarts that did not count since the app last started afresh. */
+  readonly spared: number = 0
   /** Restarts by the guardian, ever. */
   readonly restarts: number = 0
   /** Times of those since the app last started afresh. */
@@ -37,13 +43,16 @@ export const UNTOUCHED: RestartState = { ...new RestartState() }
 
 /** The longest wait that another run can have planned. */
 const MAX_WAIT_MS = 24 * 3_600_000
+const MAX_RETRY_MS = 7 * MAX_WAIT_MS
 
 /** How the watchdog waits and when it gives up; durations in milliseconds. */
 export interface RestartLimits {
   readonly backoff: number
   readonly backoff_max: number
   readonly max_restarts: number
+  readonly hub_max_restarts: number
   readonly window: number
+  readonly retry: readonly number[]
 }
 
 /** How long to wait before a restart: twice as long after each one before. */
@@ -56,6 +65,11 @@ export function countRecent(recent: readonly number[], now: number, { window }: 
   return recent.filter((at) => at > now - window).length
 }
 
+/** How long to wait before the next try after the guardian gave up; `undefined`: there is none. */
+export function retryDelay(retries: number, { retry }: RestartLimits): number | undefined {
+  return retry[Math.min(retries, retry.length - 1)]
+}
+
 /** No longer waiting, and not given up. */
 export const idle = (watch: RestartState): RestartState =>
   watch.phase === 'idle' && !watch.forced
@@ -64,10 +78,13 @@ export const idle = (watch: RestartState): RestartState =>
 
 /** Nothing counts against the app any more, and one that was given up is watched again. */
 export function afresh(watch: RestartState): RestartState {
-  const phase = watch.phase === 'given_up' ? 'idle' : watch.phase
-  const { recent, versions } = watch
-  if (recent.length + versions.length === 0 && phase === watch.phase) return watch
-  return { ...watch, phase, recent: [], versions: [] }
+  const { recent, versions, phase, sentAt } = watch
+  if (phase === 'given_up') {
+    const next = sentAt === null ? 'idle' : 'restarting'
+    return { ...watch, phase: next, dueAt: null, retries: 0, spared: 0, recent: [], versions: [] }
+  }
+  const isFresh = recent.length + versions.length + watch.spared === 0
+  return isFresh ? watch : { ...watch, spared: 0, recent: [], versions: [] }
 }
 
 /** A version that the app has not had since the count began is a fresh start; returning to an earlier one is not. */
@@ -79,34 +96,30 @@ export function updated(watch: RestartState, from: string, to: string): RestartS
 
 export function crashed(watch: RestartState, crash: Crash): RestartState {
   const phase = watch.phase === 'restarting' || watch.forced ? 'idle' : watch.phase
-  return { ...watch, phase, forced: false, down: true, upSince: null, lastCrash: crash, why: crash.reason }
+  const { reason: why } = crash
+  return { ...watch, phase, forced: false, sentAt: null, down: true, upSince: null, lastCrash: crash, why }
 }
 
 /** The app runs or is on its way to. A restart is under way until it runs. */
 export function up(watch: RestartState, running: boolean, now: number): RestartState {
-  if (watch.phase === 'restarting' && !running) return watch.upSince === null ? watch : { ...watch, upSince: null }
+  if (watch.sentAt !== null && !running) return watch.upSince === null ? watch : { ...watch, upSince: null }
   const waits = watch.forced && watch.phase === 'waiting'
   const calm = waits || watch.phase === 'given_up' ? watch : idle(watch)
   const upSince = running ? (watch.upSince ?? now) : null
-  return calm === watch && upSince === watch.upSince && !watch.down ? watch : { ...calm, down: false, upSince }
+  const isSame = calm === watch && upSince === watch.upSince && watch.sentAt === null && !watch.isSpared
+  return isSame && !watch.down ? watch : { ...calm, down: false, upSince, sentAt: null, isSpared: false }
 }
 
 /** The app was stopped or disabled on purpose: leave it. */
 export function stopped(watch: RestartState): RestartState {
-  if (watch.phase === 'restarting') return watch.upSince === null ? watch : { ...watch, upSince: null }
-  const calm = watch.phase === 'given_up' ? watch : idle(watch)
-  return { ...calm, down: false, upSince: null }
+  if (watch.sentAt !== null) return watch.upSince === null ? watch : { ...watch, upSince: null }
+  const calm = watch.phase === 'given_up' ? { ...watch, dueAt: null } : idle(watch)
+  return { ...calm, down: false, upSince: null, isSpared: false }
 }
 
-/** A restart is due after the wait that follows on those before; at once for what does not hurry. */
-export function planned(
-  watch: RestartState,
-  why: Reason,
-  now: number,
-  limits: RestartLimits,
-  forced = false,
-): RestartState {
-  return { ...watch, phase: 'waiting', why, forced, dueAt: now + delayAfter(watch.recent.length, limits) }
+/** A restart is due at a time; `forced`: of an app that runs. */
+export function planned(watch: RestartState, why: Reason, dueAt: number, forced = false): RestartState {
+  return { ...watch, phase: 'waiting', why, forced, dueAt }
 }
 
 export function postponed(watch: RestartState, until: number): RestartState {
@@ -118,13 +131,27 @@ export function givenUp(watch: RestartState): RestartState {
 }
 
 export function restarting(watch: RestartState, now: number): RestartState {
-  const recent = [...watch.recent, now].slice(-MAX_TIMES)
-  return { ...watch, phase: 'restarting', dueAt: null, sentAt: now, restarts: watch.restarts + 1, recent }
+  const isRetry = watch.phase === 'given_up'
+  const recent = watch.isSpared ? watch.recent : [...watch.recent, now].slice(-MAX_TIMES)
+  const { restarts, retries } = watch
+  return {
+    ...watch,
+    phase: isRetry ? 'given_up' : 'restarting',
+    dueAt: null,
+    sentAt: now,
+    restarts: restarts + 1,
+    retries: isRetry ? retries + 1 : 0,
+    isSpared: false,
+    spared: watch.spared + Number(watch.isSpared),
+    recent,
+  }
 }
 
 /** The restart that was begun last did not come about. */
-export function withdrawn(watch: RestartState): RestartState {
-  return { ...idle(watch), restarts: watch.restarts - 1, recent: watch.recent.slice(0, -1) }
+export function withdrawn(watch: RestartState, sentAt: number): RestartState {
+  const { phase, recent } = watch
+  const ended = phase === 'given_up' ? { ...watch, sentAt: null } : idle(watch)
+  return { ...ended, restarts: watch.restarts - 1, recent: recent.filter((at) => at !== sentAt) }
 }
 
 /** Has run long enough for nothing to count against it any more. */
@@ -147,15 +174,19 @@ export function restored({ guard: state, history, memory }: SavedState, now: num
   const recent = lost > 0 ? [...known, ...Array<number>(lost).fill(known.at(-1) ?? now)] : known
   const snoozedUntil = state.snoozed_until === null ? null : at(state.snoozed_until)
   const dueAt = state.next_restart_at === null ? now : Math.min(at(state.next_restart_at), now + MAX_WAIT_MS)
-  const phase =
-    state.state === 'waiting' || state.state === 'restarting' || state.state === 'given_up' ? state.state : 'idle'
+  const { state: last } = state
+  const isGivenUp = last === 'given_up' || state.retry_at !== null
+  const phase = isGivenUp ? 'given_up' : last === 'waiting' || last === 'restarting' ? last : 'idle'
   return {
     ...UNTOUCHED,
     switched,
     phase,
     why: state.last_crash?.reason ?? 'unknown',
-    down: phase !== 'idle',
-    dueAt: phase === 'waiting' ? dueAt : null,
+    // One that was given up and is not tried again was stopped on purpose, or runs.
+    down: phase === 'given_up' ? state.retry_at !== null : phase !== 'idle',
+    dueAt:
+      phase === 'waiting' ? dueAt : state.retry_at === null ? null : Math.min(at(state.retry_at), now + MAX_RETRY_MS),
+    retries: memory?.retries ?? 0,
     sentAt: phase === 'restarting' ? (recent.at(-1) ?? now) : null,
     restarts: state.restarts,
     recent: recent.toSorted((a, b) => a - b).slice(-MAX_TIMES),

@@ -1,10 +1,11 @@
 /** One restart at a time on a hub: what stands against it, how it is sent, and what becomes of it. */
 import type { Outcome } from '../contract/answer.ts'
 import type { ErrorCode } from '../contract/errors.ts'
+import { AFTER_STORM, RETRY } from './history.ts'
 import { ALONE_MS } from './inputs.ts'
 import * as watch from './restart-state.ts'
 import { noMemory } from './trend.ts'
-import { type Context, isBusy, mayAct, type Order, quietUntil, type Turn, tell, type WatchedHub } from './turn.ts'
+import { type Context, isBusy, mayAct, type Order, stormUntil, type Turn, tell, type WatchedHub } from './turn.ts'
 import { endRestart, giveUp, isDue, isOn, note, settle, unlessStopped, type WatchedApp } from './watched-app.ts'
 
 const NOTHING_DONE: ReadonlySet<ErrorCode> = new Set(['busy', 'expired', 'hub_unreachable', 'rate_limited'])
@@ -27,13 +28,16 @@ function situationOf(context: Context, hub: WatchedHub, watched: WatchedApp) {
     hubBackAt: hub.backAt,
     installing: watched.installs > 0,
     aloneUntil: watched.aloneUntil,
-    quietUntil: quietUntil(context),
+    quietUntil: context.quietUntil(),
     hubBusy: isBusy(hub),
+    stormUntil: stormUntil(hub.storm, context.config.guard.storm.within),
+    budgetUntil: context.decisions.budgetUntil(hub.restarts, context.now, context.config.guard),
   }
 }
 
 /** Looks at everything that is due on a hub, the longest due first. */
-export function tryRestarts(turn: Turn, hub: WatchedHub, due: WatchedApp[]): void {
+export function tryRestarts(turn: Turn, due: WatchedApp[]): void {
+  const { hub } = turn
   due.sort((a, b) => (a.watch.dueAt ?? 0) - (b.watch.dueAt ?? 0))
   for (const watched of due) {
     if (!mayRestart(turn, watched, situationOf(turn, hub, watched))) continue
@@ -47,20 +51,31 @@ export function tryRestarts(turn: Turn, hub: WatchedHub, due: WatchedApp[]): voi
 function mayRestart(turn: Turn, watched: WatchedApp, situation: Situation): boolean {
   const found = turn.decisions.obstacle(situation)
   if (found === undefined || found === 'hold') return found === undefined
-  if (found === 'cancel') watched.watch = watch.stopped({ ...watched.watch, phase: 'idle' })
+  if (found === 'cancel') watched.watch = watch.stopped(watched.watch)
   else if (found === 'give_up') giveUp(turn, watched, 'More restarts than configuration allows.')
   else postpone(turn, watched, found)
+  if (found === situation.budgetUntil) sayBudget(turn)
   settle(turn, watched)
   return false
 }
 
+/** Says once within the window that apps wait as the hub has had so many restarts. */
+function sayBudget({ hub, now, config: { guard }, effects }: Turn): void {
+  if (now < hub.saidUntil) return
+  hub.saidUntil = now + guard.window
+  const details = { restarts: guard.hub_max_restarts }
+  const text = 'guardian: guard.hub_max_restarts is reached; further apps wait'
+  effects.push({ kind: 'log', level: 'warn', details, text })
+}
+
 function postpone(context: Context, watched: WatchedApp, until: number): void {
   watched.watch = watch.postponed(watched.watch, until)
-  watched.quietDue = quietUntil(context) === undefined ? undefined : until
+  watched.quietDue = context.quietUntil() === undefined ? undefined : until
 }
 
 /** What is known of an app may be an hour old: it has been read anew, and that decides. */
-export function wasRead(turn: Turn, hub: WatchedHub, watched: WatchedApp, isRead: boolean): void {
+export function wasRead(turn: Turn, watched: WatchedApp, isRead: boolean): void {
+  const { hub } = turn
   const situation = { ...situationOf(turn, hub, watched), hubBusy: false }
   if (isRead && hub.restarting === watched && isDue(turn, watched) && mayRestart(turn, watched, situation)) {
     sendRestart(turn, watched)
@@ -68,21 +83,26 @@ export function wasRead(turn: Turn, hub: WatchedHub, watched: WatchedApp, isRead
   }
   watched.answered = true
   watched.failedReads = isRead ? 0 : watched.failedReads + 1
-  if (isRead || watched.watch.phase !== 'waiting') return
+  if (isRead || watched.watch.dueAt === null) return
   const failures = watched.watch.recent.length + watched.failedReads
   postpone(turn, watched, turn.now + turn.decisions.delayAfter(failures, turn.config.guard))
   settle(turn, watched)
 }
 
 function sendRestart(turn: Turn, watched: WatchedApp): void {
-  const { why } = watched.watch
-  watched.watch = watch.restarting(watched.watch, turn.now)
+  const { hub, now, config } = turn
+  const { why, phase, isSpared } = watched.watch
+  const isRetry = phase === 'given_up'
+  watched.watch = watch.restarting(watched.watch, now)
+  hub.restarts = [...hub.restarts.filter((at) => at > now - config.guard.window), now]
   watched.hasStopped = false
   watched.listsUp = 0
   watched.failedReads = 0
-  const entry = note(turn, watched, 'restart', why, 'guard', null)
+  watched.awaySince = undefined
+  const entry = note(turn, watched, 'restart', why, 'guard', isRetry ? RETRY : isSpared ? AFTER_STORM : null)
   settle(turn, watched)
-  const order = { watched, command: 'restart', payload: {}, why, entry, readAt: turn.now } as const
+  const event = isRetry ? 'retried' : 'restarted'
+  const order = { watched, command: 'restart', payload: {}, why, entry, event, readAt: now } as const
   turn.effects.push({ kind: 'order', order })
 }
 
@@ -92,24 +112,26 @@ type Restart = Extract<Order, { command: 'restart' }>
 export function isWanted(context: Context, hub: WatchedHub, { watched, readAt }: Restart): boolean {
   const situation = situationOf(context, hub, watched)
   const sent = { ...watched.watch, dueAt: null, recent: [] }
-  const found = context.decisions.obstacle({ ...situation, watch: sent, hubBusy: false })
+  const found = context.decisions.obstacle({ ...situation, watch: sent, hubBusy: false, budgetUntil: undefined })
   const isFresh = context.now - readAt <= FRESH_MS && !watched.hasStopped
   return found === undefined && hub.restarting === watched && isFresh
 }
 
-export function restartEnded(turn: Turn, { watched, why, entry }: Restart, outcome: Outcome): void {
+export function restartEnded(turn: Turn, order: Restart, outcome: Outcome): void {
+  const { watched, why, event } = order
   watched.answered = true
   if (outcome.ok) {
     watched.memory = noMemory(watched.id)
     watched.rising = false
-    tell(turn, watched.id, 'restarted', why)
-  } else restartFailed(turn, watched, entry, outcome.error.code)
+    tell(turn, watched.id, event, why)
+  } else restartFailed(turn, order, outcome.error.code)
   settle(turn, watched)
 }
 
 /** It came to nothing, as far as is known: it is tried again after a while, or never. */
-function restartFailed(turn: Turn, watched: WatchedApp, entry: Restart['entry'], code: ErrorCode): void {
-  const wasRestarting = watched.watch.phase === 'restarting'
+function restartFailed(turn: Turn, { watched, entry, event, readAt }: Restart, code: ErrorCode): void {
+  const { hub, now } = turn
+  const wasRestarting = watched.watch.sentAt !== null
   if (!NOTHING_DONE.has(code) && !HOPELESS.has(code)) {
     watched.history = watched.history.map((one) => (one === entry ? { ...entry, message: code } : one))
     // Otherwise it has perhaps been done.
@@ -117,7 +139,13 @@ function restartFailed(turn: Turn, watched: WatchedApp, entry: Restart['entry'],
     return
   }
   watched.history = watched.history.filter((one) => one !== entry)
-  watched.watch = unlessStopped(watched, watch.withdrawn(watched.watch))
+  watched.watch = unlessStopped(watched, watch.withdrawn(watched.watch, readAt))
+  hub.restarts = hub.restarts.filter((at) => at !== readAt)
   if (HOPELESS.has(code)) giveUp(turn, watched, code)
-  else if (wasRestarting) watched.aloneUntil = Math.max(watched.aloneUntil, turn.now + ALONE_MS)
+  else if (wasRestarting) watched.aloneUntil = Math.max(watched.aloneUntil, now + ALONE_MS)
+  const { retries, dueAt } = watched.watch
+  // What was not tried is tried as soon as may be.
+  if (event === 'retried' && dueAt !== null && NOTHING_DONE.has(code)) {
+    watched.watch = { ...watched.watch, dueAt: now, retries: Math.max(0, retries - 1) }
+  }
 }

@@ -1,7 +1,7 @@
 /** What an earlier run, or another bridge, has left on the broker of the guardian's topics. Nothing of it is trusted. */
 import { readJson } from '../base/read-json.ts'
 import type { GoneApp } from '../contract/guard.ts'
-import { GONE_APPS, GUARD, GUARD_MEMORY, HISTORY } from '../contract/schemas.ts'
+import { GONE_APPS, GUARD_MEMORY, HISTORY, SAVED_GUARD } from '../contract/schemas.ts'
 import type { SavedState } from './restart-state.ts'
 
 /** The longest history there may be. */
@@ -38,7 +38,7 @@ export class SavedStates {
     const { guard = '', history = '', guardMemory = '' } = this.#take(hub, app)
     if (guard + history + guardMemory === '') return before
     return {
-      guard: readJson(GUARD, guard) ?? null,
+      guard: readJson(SAVED_GUARD, guard) ?? null,
       history: readJson(HISTORY, history) ?? [],
       memory: readJson(GUARD_MEMORY, guardMemory) ?? null,
     }

@@ -8,15 +8,18 @@ export type GuardConfig = Pick<Config, 'guard' | 'updates'>
 /** Says of an app what a list of patterns says of it. */
 export type Patterns = ReturnType<typeof patternsOf>
 
-export function patternsOf({ guard }: GuardConfig) {
+export function patternsOf({ guard, updates }: GuardConfig) {
   return {
-    watches: appFilter(guard.watch, guard.ignore),
-    ignores: appFilter(guard.ignore, []),
+    watches: remembered(appFilter(guard.watch, guard.ignore)),
+    ignores: remembered(appFilter(guard.ignore, [])),
     /** The limits of the probes, in their order. */
     limits: PROBES.map(({ option }) => firstFit(option(guard))),
     /** Bytes. */
     memoryLimit: firstFit(guard.memory_limit),
     webProbe: webProbes(guard.probe),
+    unavailable: firstFit(guard.unavailable),
+    afterBoot: firstFit(guard.after_boot),
+    severity: firstFit(updates.severity),
   }
 }
 
@@ -40,5 +43,21 @@ function webProbes(values: ReadonlyMap<string, string>) {
 /** The value of the first pattern that fits an app. */
 function firstFit<T>(values: ReadonlyMap<string, T>): (id: string) => T | undefined {
   const rows = [...values].map(([pattern, value]) => [appFilter([pattern], []), value] as const)
-  return (id) => rows.find(([fits]) => fits(id))?.[1]
+  return rows.length === 0 ? () => undefined : remembered((id) => rows.find(([fits]) => fits(id))?.[1])
+}
+
+/** More apps than are asked for at a time. */
+const MAX_REMEMBERED = 10_000
+
+/** Each read of the list asks again, and patterns take longer than a look into a map. */
+function remembered<T>(answer: (id: string) => T): (id: string) => T {
+  const known = new Map<string, { readonly value: T }>()
+  return (id) => {
+    const last = known.get(id)
+    if (last !== undefined) return last.value
+    const value = answer(id)
+    if (known.size >= MAX_REMEMBERED) known.clear()
+    known.set(id, { value })
+    return value
+  }
 }

@@ -80,9 +80,11 @@ const full = ({ buckets }: Memory) => buckets.slice(0, -1)
 export function trendOf(memory: Memory): number | null {
   const points = full(memory)
   if (points.length < MIN_BUCKETS) return null
-  const slopes = points.flatMap((one, i) =>
-    points.slice(i + 1).map((other) => (other.least - one.least) / (other.at - one.at)),
-  )
+  const slopes = new Float64Array((points.length * (points.length - 1)) / 2)
+  let next = 0
+  for (const [i, one] of points.entries()) {
+    for (const other of points.slice(i + 1)) slopes[next++] = (other.least - one.least) / (other.at - one.at)
+  }
   return median(slopes) * 3_600_000
 }
 
@@ -119,7 +121,7 @@ function climbs(points: readonly number[], size: number, rise: number): boolean 
   return (least.at(-1) ?? 0) - middle >= STEADY * (middle - (least[0] ?? 0))
 }
 
-function median(values: readonly number[]): number {
+function median(values: ArrayLike<number>): number {
   const sorted = Float64Array.from(values).sort()
   const middle = sorted.length >> 1
   const upper = sorted[middle] ?? 0

@@ -2,7 +2,7 @@
 import type { GuardedHub } from '../bridge/guarding.ts'
 import type { CommandRun } from '../bridge/requests.ts'
 import type { Outcome } from '../contract/answer.ts'
-import type { GuardEventPayload, GuardEventType } from '../contract/events.ts'
+import type { GuardEventPayload, GuardEventType, HubEventPayload } from '../contract/events.ts'
 import type { GoneApp, GuardControl, HistoryEntry, Reason } from '../contract/guard.ts'
 import type { Change } from '../hub/app.ts'
 import type { Decisions } from './decisions.ts'
@@ -25,14 +25,38 @@ export interface Context {
   readonly config: GuardConfig
   readonly patterns: Patterns
   readonly decisions: Decisions
-  /** Whether the guardian is on, and this bridge the one that acts. */
+  /** Whether this bridge is the one that acts. */
+  readonly isActive: boolean
+  /** The same, while the guardian is on. */
   readonly isActing: boolean
   /** Whether the broker is there. */
   readonly isConnected: () => boolean
   /** What earlier runs have left of all hubs. */
   readonly saved: SavedStates
-  /** Whether the window of updates is open, and no hub has one under way. */
+  /** The end of the current quiet hours, which follow the system clock; computed once, if asked. */
+  readonly quietUntil: () => number | undefined
+  /** Whether the window of updates is open, and no hub has one under way; asked only for an update that is due. */
   readonly mayUpdate: () => boolean
+}
+
+/** When a hub has started: in `elapsed` milliseconds, and in epoch milliseconds as it says itself. */
+export interface Boot {
+  readonly at: number
+  readonly said: number
+}
+
+/** Crashes of apps of a hub that follow each other closely: several mean that the hub or the internet is the cause. */
+export interface Storm {
+  readonly isOn: boolean
+  /** By app: when it crashed last, and how often. */
+  readonly crashes: ReadonlyMap<string, { readonly at: number; readonly times: number }>
+}
+
+export const CALM: Storm = { isOn: false, crashes: new Map() }
+
+/** When a storm is over if no further app crashes; `undefined`: there is none. */
+export function stormUntil({ isOn, crashes }: Storm, within: number): number | undefined {
+  return isOn ? Math.max(...[...crashes.values()].map(({ at }) => at)) + within : undefined
 }
 
 /** Changed in place, as its apps are: a copy of a thousand for each event would cost more than the event. */
@@ -48,6 +72,12 @@ export class WatchedHub {
   online = false
   wasOnline = false
   backAt: number | null = null
+  /** When the hub itself has started. */
+  boot: Boot | undefined
+  storm: Storm = CALM
+  /** Times of the guardian's restarts within the window, and until when the log does not say again that apps wait. */
+  restarts: readonly number[] = []
+  saidUntil = Number.NEGATIVE_INFINITY
   /** The guardian does one thing at a time on a hub: a restart or an update. */
   restarting: WatchedApp | null = null
   update: Update | null = null
@@ -83,7 +113,13 @@ export interface Update {
 }
 
 export type Order = { readonly watched: WatchedApp; readonly payload: object } & (
-  | { readonly command: 'restart'; readonly why: Reason; readonly entry: HistoryEntry; readonly readAt: number }
+  | {
+      readonly command: 'restart'
+      readonly why: Reason
+      readonly entry: HistoryEntry
+      readonly event: 'restarted' | 'retried'
+      readonly readAt: number
+    }
   | { readonly command: 'install'; readonly update: Update }
   | { readonly command: 'update' }
 )
@@ -100,6 +136,12 @@ interface Inputs {
   /** Configuration is another one; `wasOn` and `isOn`: whether it asked and asks for the guardian. */
   readonly configured: { readonly wasOn: boolean; readonly isOn: boolean }
   readonly online: { readonly online: boolean }
+  /** The hub has said when it has started, in epoch milliseconds. */
+  readonly booted: { readonly at: number }
+  /** How many devices of an app there are, and are unavailable; `null`: not known. */
+  readonly links: { readonly watched: WatchedApp; readonly links: Links | null }
+  /** An app has crashed while the guardian is off. */
+  readonly crashed: { readonly app: string }
   readonly command: { readonly watched: WatchedApp; readonly run: GuardRun }
   readonly control: { readonly watched: WatchedApp; readonly control: GuardControl }
   /** Restarts are due at a time that configuration names. */
@@ -111,6 +153,11 @@ interface Inputs {
   readonly asked: { readonly watched: WatchedApp; readonly isGood: boolean | undefined }
   readonly backup: { readonly update: Update; readonly failure: string | undefined }
   readonly outcome: { readonly order: Order; readonly outcome: Outcome }
+}
+/** The devices of an app, as far as they are known. */
+export interface Links {
+  readonly devices: number | null
+  readonly devices_unavailable: number | null
 }
 export type InputOf<K extends keyof Inputs> = { readonly [P in K]: { readonly kind: P } & Inputs[P] }[K]
 export type Input = InputOf<keyof Inputs>
@@ -126,7 +173,7 @@ export type Effect =
 
 /** What follows, in the order in which it is to be done. */
 export interface Decision {
-  readonly events: GuardEventPayload[]
+  readonly events: (GuardEventPayload | HubEventPayload)[]
   /** Apps whose published state has changed. */
   readonly facts: Set<string>
   /** Whether other apps of the hub need attention or are remembered. */
@@ -135,6 +182,7 @@ export interface Decision {
 }
 
 export interface Turn extends Context, Decision {
+  readonly hub: WatchedHub
   /** Whether what is due may have changed. */
   hasMoved: boolean
 }
@@ -155,9 +203,3 @@ export function versions(from: string | null, to: string | null): Details {
 export const mayAct = ({ isActing, isConnected }: Context) => isActing && isConnected()
 
 export const isBusy = ({ restarting, update }: WatchedHub) => restarting !== null || update !== null
-
-/** Quiet hours go by the clock of the people there. */
-export function quietUntil({ config: { guard }, decisions, now, wall }: Context): number | undefined {
-  const until = decisions.quietUntil(guard.quiet_hours, guard.time_zone, wall)
-  return until === undefined ? undefined : until - wall + now
-}

@@ -4,7 +4,7 @@ import type { Outcome } from '../contract/answer.ts'
 import type { Offer } from '../contract/guard.ts'
 import type { App } from '../hub/app.ts'
 import type { GuardConfig } from './settings.ts'
-import { type Context, isBusy, quietUntil, type Turn, tell, type Update, versions, type WatchedHub } from './turn.ts'
+import { type Context, isBusy, type Turn, tell, type Update, versions } from './turn.ts'
 import type { WatchedApp } from './watched-app.ts'
 
 const DAY_SECONDS = 24 * 3600
@@ -17,26 +17,22 @@ const VERIFY_MS = 10 * 60_000
 /** The same where it took the install, and not the version that was named. */
 const OTHER_MS = 60_000
 
-/**
- * The window of updates, seen from a moment (`at`): whether it is open, and until when that stays so, in epoch
- * milliseconds.
- */
-export function windowAt({ updates }: GuardConfig, now: number) {
-  const { policy, window, time_zone } = updates
-  if (policy === 'manual' || window.start === null) return { open: false, at: now, until: Number.POSITIVE_INFINITY }
-  const opened = nextAfter(window.start, time_zone ?? undefined, now - window.length) ?? Number.POSITIVE_INFINITY
-  const open = opened <= now
-  return { open, at: now, until: open ? opened + window.length : opened }
+/** Whether the window of updates is open at a moment, in epoch milliseconds. */
+export function isOpen({ updates: { window, time_zone } }: GuardConfig, now: number): boolean {
+  if (window.start === null) return false
+  const opened = nextAfter(window.start, time_zone ?? undefined, now - window.length)
+  return opened !== undefined && opened <= now
 }
 
 /**
  * The offer of an app that was seen again after `gapMs`. Each version counts for itself.
- * @param at ISO 8601
+ * @param at epoch milliseconds
  */
-export function offerOf(app: App, before: Offer | null, gapMs: number, at: string): Offer | null {
+export function offerOf(app: App, before: Offer | null, gapMs: number, at: number): Offer | null {
   const { update_available, latest_version: version } = app
   if (update_available !== true) return null
-  if (before === null || before.version !== version) return { version, since: at, seen_seconds: 0 }
+  if (before === null || before.version !== version)
+    return { version, since: new Date(at).toISOString(), seen_seconds: 0 }
   return { ...before, seen_seconds: before.seen_seconds + gapMs / 1000 }
 }
 
@@ -48,16 +44,20 @@ export function shownOffer(offer: Offer | null, holdDays: number): Offer | null 
 }
 
 /** Begins the next update of a hub, if one is due. */
-export function beginUpdate(turn: Turn, hub: WatchedHub): void {
-  if (isBusy(hub) || !turn.mayUpdate()) return
-  const { hold_days, backup } = turn.config.updates
+export function beginUpdate(turn: Turn): void {
+  const { hub } = turn
+  const { policy, hold_days, backup } = turn.config.updates
+  if (policy === 'manual' || isBusy(hub) || !hub.online) return
   const takesVersion = !hub.ignoresVersion && hub.port.takesVersion()
   for (const watched of hub.apps.values()) {
     const verdict = verdictOn(turn, watched, takesVersion)
     if (verdict === 'unheld') nameUnheld(turn, watched)
-    if (verdict !== 'due' || !isFree(turn, hub, watched)) continue
+    if (verdict !== 'due' || !isFree(turn, watched)) continue
+    if (!turn.mayUpdate()) return
     const { version: from, latest_version: to } = watched.app
-    const update = { watched, from, to, named: hold_days > 0 ? to : null, deadline: null, refusal: null }
+    // A newer version could come meanwhile that was not held, or is too large a step.
+    const isNamed = hold_days > 0 || (takesVersion && turn.patterns.severity(watched.id) !== undefined)
+    const update = { watched, from, to, named: isNamed ? to : null, deadline: null, refusal: null }
     hub.update = update
     if (backup) turn.effects.push({ kind: 'backup', update })
     else install(turn, update)
@@ -74,6 +74,7 @@ function verdictOn(context: Context, watched: WatchedApp, takesVersion: boolean)
   const { hold_days } = context.config.updates
   if (app.update_available !== true || app.enabled === false || offered === null) return 'later'
   if (isLeftOut(context, watched) || context.now - updateFailedAt < RETRY_MS) return 'later'
+  if (!context.decisions.mayInstall(app, context.patterns.severity(app.id))) return 'later'
   if (hold_days > 0 && (offered.version === null || !takesVersion)) return 'unheld'
   return offered.version === app.latest_version && offered.seen_seconds >= hold_days * DAY_SECONDS ? 'due' : 'later'
 }
@@ -84,9 +85,9 @@ function isLeftOut({ patterns }: Context, { id, watch }: WatchedApp): boolean {
   return watch.switched === null ? patterns.ignores(id) : !watch.switched
 }
 
-function isFree(context: Context, hub: WatchedHub, { installs, aloneUntil, watch: { phase } }: WatchedApp): boolean {
-  if (!hub.online || installs > 0 || aloneUntil > context.now) return false
-  return (phase === 'idle' || phase === 'given_up') && quietUntil(context) === undefined
+function isFree({ now, quietUntil }: Context, { installs, aloneUntil, watch: { phase } }: WatchedApp): boolean {
+  const isIdle = installs === 0 && aloneUntil <= now && (phase === 'idle' || phase === 'given_up')
+  return isIdle && quietUntil() === undefined
 }
 
 function nameUnheld(turn: Turn, watched: WatchedApp): void {
@@ -103,9 +104,9 @@ function install(turn: Turn, update: Update): void {
   turn.effects.push({ kind: 'order', order: { watched, command: 'install', payload, update } })
 }
 
-export function backedUp(turn: Turn, hub: WatchedHub, update: Update, failure: string | undefined): void {
+export function backedUp(turn: Turn, update: Update, failure: string | undefined): void {
   if (failure === undefined) install(turn, update)
-  else end(turn, hub, update, `No backup, so no update: ${failure}`)
+  else end(turn, update, `No backup, so no update: ${failure}`)
 }
 
 /** The hub has answered to an install: the version that it reports from now on says what became of it. */
@@ -117,17 +118,18 @@ export function installAnswered({ now }: Turn, update: Update, outcome: Outcome)
 }
 
 /** Ends an update whose version has appeared, or has not appeared in time. */
-export function followUpdate(turn: Turn, hub: WatchedHub, update: Update): void {
+export function followUpdate(turn: Turn, update: Update): void {
   if (update.deadline === null) return
   const { version } = update.watched.app
-  if (version !== null && version !== update.from) end(turn, hub, update, undefined)
+  if (version !== null && version !== update.from) end(turn, update, undefined)
   else if (turn.now >= update.deadline) {
     const still = `The hub took the install and still reports version ${version ?? 'unknown'}.`
-    end(turn, hub, update, update.refusal ?? still)
+    end(turn, update, update.refusal ?? still)
   }
 }
 
-function end(turn: Turn, hub: WatchedHub, { watched, from, to, named }: Update, failure: string | undefined): void {
+function end(turn: Turn, { watched, from, to, named }: Update, failure: string | undefined): void {
+  const { hub } = turn
   const { id, app } = watched
   const { version } = app
   hub.update = null

@@ -9,7 +9,7 @@ import type { History } from './history.ts'
 import { type Probed, UNPROBED } from './probes.ts'
 import * as watch from './restart-state.ts'
 import { type Memory, noMemory } from './trend.ts'
-import { type Context, quietUntil, type Turn, tell } from './turn.ts'
+import { type Context, stormUntil, type Turn, tell } from './turn.ts'
 import { shownOffer } from './updates.ts'
 
 /** How long an app may take to come up after a restart. */
@@ -37,6 +37,10 @@ export class WatchedApp {
   risingSaidAt = Number.NEGATIVE_INFINITY
   probed: Probed = UNPROBED
   changedAt: number
+  /** Since when too many of its devices have been unavailable. */
+  awaySince: number | undefined
+  /** When it is to be restarted since its hub has started. */
+  bootDue: number | undefined
   /** Whether its web API is being asked. */
   isAsked = false
   /** Reason of the crashes after an update that was a bad one. */
@@ -80,25 +84,28 @@ export const needsAttention = ({ facts }: WatchedApp) => (facts?.state.attention
  * may not see it stop and start. The first list may have been asked for before the restart, so that the second one counts.
  */
 export function isRestarting({ answered, watch, listsUp }: WatchedApp): boolean {
-  return !answered || (watch.phase === 'restarting' && listsUp < 2)
+  return !answered || (watch.sentAt !== null && listsUp < 2)
 }
 
 /** Whether its restart is due. */
-export function isDue({ now }: Context, { watch: { phase, dueAt } }: WatchedApp): boolean {
-  return phase === 'waiting' && dueAt !== null && dueAt <= now
+export function isDue({ now }: Context, { watch: { phase, dueAt, sentAt } }: WatchedApp): boolean {
+  return (phase === 'waiting' || phase === 'given_up') && sentAt === null && dueAt !== null && dueAt <= now
 }
 
 /** When something is due next after a moment, without anything happening. */
-export function dueAfter({ config: { guard } }: Context, { watch: held, updated }: WatchedApp, after: number): number {
-  const { phase, dueAt, sentAt, upSince, recent, snoozedUntil } = held
-  if (phase === 'idle' && recent.length === 0 && snoozedUntil === null && updated === null)
-    return Number.POSITIVE_INFINITY
+export function dueAfter({ config: { guard }, patterns }: Context, watched: WatchedApp, after: number): number {
+  const { updated, awaySince, bootDue } = watched
+  const { phase, dueAt, sentAt, upSince, recent, snoozedUntil, spared } = watched.watch
+  const isIdle = phase === 'idle' && recent.length + spared === 0 && snoozedUntil === null
+  if (isIdle && updated === null && awaySince === undefined && bootDue === undefined) return Number.POSITIVE_INFINITY
   const times = recent.map((at) => at + guard.window)
-  if (phase === 'waiting' && dueAt !== null) times.push(dueAt)
-  if (phase === 'restarting' && sentAt !== null) times.push(sentAt + START_MS)
+  if (dueAt !== null) times.push(dueAt)
+  if (sentAt !== null) times.push(sentAt + START_MS)
   if (snoozedUntil !== null) times.push(snoozedUntil)
-  if (upSince !== null && (recent.length > 0 || phase === 'given_up')) times.push(upSince + watch.CALM_MS)
+  if (upSince !== null && (recent.length + spared > 0 || phase === 'given_up')) times.push(upSince + watch.CALM_MS)
   if (updated !== null) times.push(updated.at + BAD_WITHIN_MS + 1)
+  if (awaySince !== undefined) times.push(awaySince + (patterns.unavailable(watched.id)?.for ?? 0))
+  if (bootDue !== undefined) times.push(bootDue)
   return Math.min(...times.filter((at) => at > after))
 }
 
@@ -106,37 +113,67 @@ export function dueAfter({ config: { guard } }: Context, { watch: held, updated 
 export function settle(turn: Turn, watched: WatchedApp): void {
   const { now } = turn
   if (watch.isCalm(watched.watch, now)) watched.watch = watch.afresh(watched.watch)
-  const { phase, sentAt, snoozedUntil } = watched.watch
-  if (phase === 'restarting' && sentAt !== null && now - sentAt >= START_MS) endRestart(turn, watched)
+  const { sentAt, snoozedUntil } = watched.watch
+  if (sentAt !== null && now - sentAt >= START_MS) endRestart(turn, watched)
   const { quietDue } = watched
   // A clock that is set may end quiet hours early.
-  if (quietDue !== undefined && quietUntil(turn) === undefined) {
+  if (quietDue !== undefined && turn.quietUntil() === undefined) {
     if (watched.watch.dueAt === quietDue) watched.watch = { ...watched.watch, dueAt: Math.min(quietDue, now) }
     watched.quietDue = undefined
   }
   if (snoozedUntil !== null && snoozedUntil <= now) watched.watch = { ...watched.watch, snoozedUntil: null }
   if (watched.updated !== null && now - watched.updated.at > BAD_WITHIN_MS) watched.updated = null
-  plan(turn, watched)
+  if (watched.bootDue !== undefined && watched.bootDue <= now) restartAfterBoot(turn, watched)
+  if (watched.watch.phase === 'given_up') planRetry(turn, watched)
+  else plan(turn, watched)
   publish(turn, watched)
 }
 
 function plan(turn: Turn, watched: WatchedApp): void {
-  const { now, decisions, config } = turn
+  const { hub, now, decisions, config } = turn
   const { phase, snoozedUntil, lastCrash, recent } = watched.watch
-  const needed = isFallen(watched.watch, watched.app) && watched.app.enabled !== false
-  if (!isOn(turn, watched) || phase !== 'idle' || !needed || snoozedUntil !== null || watched.installs > 0) return
+  if (phase !== 'idle' || !needsRestart(turn, watched) || snoozedUntil !== null || watched.installs > 0) return
   const why = lastCrash?.reason ?? 'unknown'
   if (decisions.hasUsedUp(watched.watch, now, config.guard)) {
     watched.watch = { ...watched.watch, why }
     giveUp(turn, watched, `${config.guard.max_restarts} restarts did not help.`)
-    return
+  } else {
+    const dueAt = now + decisions.delayAfter(recent.length, config.guard)
+    const calmAt = stormUntil(hub.storm, config.guard.storm.within) ?? 0
+    watched.watch = watch.planned(watched.watch, why, Math.max(dueAt, calmAt))
   }
-  const dueAt = now + decisions.delayAfter(recent.length, config.guard)
-  watched.watch = { ...watch.planned(watched.watch, why, now, config.guard), dueAt }
+}
+
+function needsRestart(context: Context, watched: WatchedApp): boolean {
+  return isOn(context, watched) && isFallen(watched.watch, watched.app) && watched.app.enabled !== false
+}
+
+/** One that was given up is tried again, while it does not run. */
+function planRetry(turn: Turn, watched: WatchedApp): void {
+  const { now, decisions, config } = turn
+  const { dueAt, retries } = watched.watch
+  const delay = decisions.retryDelay(retries, config.guard)
+  const isNeeded = needsRestart(turn, watched)
+  const isOver = delay === undefined || (!isNeeded && dueAt !== null && dueAt <= now)
+  const next = isOver ? null : isNeeded ? (dueAt ?? now + delay) : dueAt
+  if (next !== dueAt) watched.watch = { ...watched.watch, dueAt: next }
+}
+
+/** An app that is still starting is waited for; one that does not run then is left to what else is decided. */
+function restartAfterBoot(turn: Turn, watched: WatchedApp): void {
+  const { app, watch: held } = watched
+  if (app.state === 'starting') return
+  watched.bootDue = undefined
+  const isIdle = held.phase === 'idle' && held.snoozedUntil === null && app.state === 'running'
+  if (!isIdle || !isOn(turn, watched) || app.enabled === false) return
+  watched.watch = watch.planned(held, 'schedule', turn.now, true)
 }
 
 export function giveUp(turn: Turn, watched: WatchedApp, message: string): void {
+  // It is said once, however often it is tried again.
+  if (watched.watch.phase === 'given_up') return
   watched.watch = watch.givenUp(watched.watch)
+  planRetry(turn, watched)
   const { why } = watched.watch
   note(turn, watched, 'gave_up', why, 'guard', message)
   tell(turn, watched.id, 'gave_up', why, { message })
@@ -144,7 +181,8 @@ export function giveUp(turn: Turn, watched: WatchedApp, message: string): void {
 
 /** It has had its time, or the hub has refused it. */
 export function endRestart({ now }: Turn, watched: WatchedApp): void {
-  const rested = unlessStopped(watched, { ...watched.watch, phase: 'idle', forced: false, sentAt: null })
+  const phase = watched.watch.phase === 'given_up' ? 'given_up' : 'idle'
+  const rested = unlessStopped(watched, { ...watched.watch, phase, forced: false, sentAt: null })
   // Some hubs say nothing new of an app that runs again.
   watched.watch = watched.app.state === 'running' ? watch.up(rested, true, now) : rested
 }
@@ -183,12 +221,17 @@ function publish(turn: Turn, watched: WatchedApp): void {
   if (watched.watch !== watched.basis[0]) turn.hasMoved = true
   watched.basis = basis
   const state = payloadOf(turn, watched, on, count)
-  const { switched } = watched.watch
-  const isNothing = switched === null && offered === null && updated === null
+  const { switched, retries } = watched.watch
+  const isNothing = switched === null && offered === null && updated === null && retries === 0
   const shown = updated && { ...updated, at: new Date(updated.at + offset).toISOString() }
   const memory = isNothing
     ? null
-    : { enabled: switched, offered: shownOffer(offered, config.updates.hold_days), updated: shown }
+    : {
+        enabled: switched,
+        offered: shownOffer(offered, config.updates.hold_days),
+        updated: shown,
+        ...(retries > 0 && { retries }),
+      }
   const text = JSON.stringify([state, memory])
   if (text === watched.text && watched.facts?.history === history) return
   watched.text = text
@@ -211,6 +254,7 @@ function payloadOf(
     restarts,
     restarts_in_window,
     next_restart_at: on && !snoozed && phase === 'waiting' ? iso(dueAt) : null,
+    retry_at: on && phase === 'given_up' ? iso(dueAt) : null,
     snoozed_until: snoozed ? iso(snoozedUntil) : null,
     last_crash,
     memory_trend_bytes_per_hour: watched.trend,

@@ -255,7 +255,9 @@ export const APP_ENTITIES: readonly Entity[] = [
     reads: 'guard',
     template: crashReasonOf('last_crash'),
     // Home Assistant has its own meaning for the word that MQTT has for any other reason.
-    shows: { options: ['none', ...REASONS.filter((reason) => reason !== 'unknown'), 'other'] },
+    shows: {
+      options: ['none', ...REASONS.filter((one) => one !== 'unknown' && one !== 'devices_unavailable'), 'other'],
+    },
     doc: 'Why the app crashed last, `none` before the first crash; if the guardian is on.',
   },
   {

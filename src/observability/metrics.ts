@@ -1,6 +1,6 @@
 /** The daemon's metrics in Prometheus' client: it counts events, calls and commands as they happen, and prints them all. */
 import { Counter, collectDefaultMetrics, Histogram, Registry } from 'prom-client'
-import { EVENT_TYPES, type EventPayload, GUARD_EVENT_TYPES } from '../contract/events.ts'
+import { EVENT_TYPES, type EventPayload, GUARD_EVENT_TYPES, HUB_EVENT_TYPES } from '../contract/events.ts'
 import type { HubCall } from '../hub/proven-hub.ts'
 import { type GaugeSources, registerGauges } from './gauges.ts'
 
@@ -96,7 +96,7 @@ export class Metrics {
 
   /** Counts the events of a hub from now on. */
   follow(hub: string, state: EventSource): void {
-    for (const type of [...EVENT_TYPES, ...GUARD_EVENT_TYPES]) this.#events.inc({ hub, type }, 0)
+    for (const type of [...EVENT_TYPES, ...GUARD_EVENT_TYPES, ...HUB_EVENT_TYPES]) this.#events.inc({ hub, type }, 0)
     for (const name of this.#states.keys()) if (!this.#events.hubs.has(name)) this.#states.delete(name)
     this.#states.set(hub, state)
     state.onEvent((event) => this.event(hub, event))

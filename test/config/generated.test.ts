@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { hubOptions, options } from '../../src/config/options.ts'
 import { fillSections } from '../../src/tooling/docs/generate.ts'
-import { exampleConfig, optionsSection } from '../../src/tooling/docs/options.ts'
+import { exampleConfig, guardOptionsSection, optionsSection } from '../../src/tooling/docs/options.ts'
 import { load } from './support.ts'
 
 const pems = { 'ca.pem': 'x', 'client.pem': 'x', 'client-key.pem': 'x' }
@@ -30,7 +30,7 @@ describe('the example configuration', () => {
 
 describe('the generated sections', () => {
   it('tell every option with its variable, default and secret file', () => {
-    const text = optionsSection()
+    const text = optionsSection() + guardOptionsSection()
     for (const path of Object.keys(options)) expect(text).toContain(`| \`${path}\` |`)
     expect(text).toContain('`HUB2MQTT_MQTT_PASSWORD_FILE`')
     expect(text).toMatch(/`hubs\.<name>\.url` \| `HUB2MQTT_HUB_URL` \| URL \| required/)

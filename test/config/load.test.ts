@@ -240,7 +240,9 @@ describe('secrets', () => {
 
   it('shows the effective configuration with secrets masked, as a file that would load again', () => {
     const settings = 'settings: { publish: { a: { one: switch, two: { type: number, name: Two, min: 0, max: 1 } } } }'
-    const yaml = `${HUB}mqtt: { username: u, password: hunter22, keepalive: 90s, protocol: 5 }\n${settings}`
+    const guard =
+      'guard: { retry: [90s, 7d], change_limit: { a: 2h }, memory_limit: { a: 1MiB }, unavailable: { a: { devices: all, for: 10m } } }'
+    const yaml = `${HUB}mqtt: { username: u, password: hunter22, keepalive: 90s, protocol: 5 }\n${settings}\n${guard}`
     const { config } = load({ yaml })
     const text = describeConfig(config)
     expect(text).not.toMatch(/key-of-the-hub|hunter22/)

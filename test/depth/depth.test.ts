@@ -13,8 +13,9 @@ const CEILINGS = {
   usage: { functions: 80, files: 26 },
   'get-settings': { functions: 165, files: 40 },
   restart: { functions: 271, files: 62 },
-  crash: { functions: 189, files: 45 },
-  'guarded crash': { functions: 233, files: 52 },
+  // Crashes count towards a storm, with the guardian off too.
+  crash: { functions: 195, files: 47 },
+  'guarded crash': { functions: 237, files: 55 },
 } as const
 
 test('passes no more functions and files for an event and a command than before', () => {

@@ -9,7 +9,7 @@ const HOUR = 3_600_000
 const HOLD_MS = 24 * HOUR
 /** A window that is always open: when an update is made is for the days alone to decide. */
 const FILE =
-  'guard: { watch: ["*"] }\nupdates: { policy: window, window: { start: "* * * * *", length: 2h }, time_zone: UTC, hold_days: 1 }'
+  'guard: { watch: ["*"] }\nupdates: { policy: window, window: { start: "0 * * * *", length: 2h }, time_zone: UTC, hold_days: 1 }'
 
 const NOTHING: AppPatch = { update_available: false, latest_version: null }
 const offer = (version: string | null): AppPatch => ({ update_available: true, latest_version: version })

@@ -36,11 +36,22 @@ const PLANTS: Readonly<Record<string, readonly [promise: RegExp, wrong: Partial<
     { hasCrashed: (before, after) => hasCrashed(before, after) && (after.crash_count ?? 0) < 4 },
   ],
   'no update is a bad one': [/bad update is told/, { isBad: () => false }],
+  'no crashes make a storm': [/in a storm/, { isStorm: () => false }],
+  'a hub has no budget': [/budget/, { budgetUntil: () => undefined }],
+  'what was given up is given up for ever': [/after an outage/, { retryDelay: () => undefined }],
+  'what was given up is tried again at once': [/by the list/, { retryDelay: () => 1000 }],
+  'a hub that answers again has started': [/start of its hub/, { hasBooted: () => true }],
+  'a step between versions does not matter': [/larger step/, { mayInstall: () => true }],
 }
 
 describe('a guardian that decides wrongly is found out', () => {
   test.each(Object.entries(PLANTS))('%s', { timeout: 120_000 }, async (_, [promise, decisions]) => {
-    const { broken } = await simulate({ seed: 7, days: decisions.isBad ? 24 : 12, apps: 20, decisions })
+    const { broken } = await simulate({
+      seed: 7,
+      days: decisions.isBad ? 16 : decisions.mayInstall ? 30 : 12,
+      apps: 20,
+      decisions,
+    })
     expect(
       [...broken.keys()].some((name) => promise.test(name)),
       [...broken.keys()].join(', '),

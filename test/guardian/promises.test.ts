@@ -49,7 +49,7 @@ interface Truth {
 }
 
 class Home {
-  readonly stand = new Stand('guard: { watch: ["*"], max_restarts: 2 }').start(...IDS)
+  readonly stand: Stand
   readonly broken: string[] = []
   /** When which app was restarted. */
   readonly log: string[] = []
@@ -77,7 +77,9 @@ class Home {
   #end: (typeof ENDS)[number] = 'well'
   #fails = false
 
-  constructor() {
+  /** @param retry when one that was given up is tried again */
+  constructor(retry: string) {
+    this.stand = new Stand(`guard: { watch: ["*"], max_restarts: 2, retry: ${retry} }`).start(...IDS)
     const { stand } = this
     stand.found = (id) => (this.#fails || this.#truth(id).gone ? null : this.#truth(id).record)
     stand.answer = ({ app }) => {
@@ -212,12 +214,20 @@ class Home {
     if (!truth.fallen) this.broken.push(`${id} does not lie there: ${record.state}, crashed ${record.crashed}`)
     if (this.#fails) this.broken.push(`${id} could not be read`)
     if (now - truth.writtenAt < MINUTE) this.broken.push(`${id} ${now - truth.writtenAt} ms after a command`)
+    // Then its times are those of the list, and not the limit.
+    const wait = now - (restarts.at(-1) ?? 0)
+    if (this.stand.state(id).state === 'given_up') {
+      if (wait < 20 * SECOND) this.broken.push(`${id} is tried again after ${wait} ms`)
+      return
+    }
     restarts.push(now)
     const recent = restarts.filter((at) => at > now - 30 * MINUTE).length
     if (recent > 2 * versions.size) this.broken.push(`${id} ${recent} restarts with ${versions.size} versions`)
   }
 }
 
+/** When an app that was given up is tried again. */
+const retry = fc.constantFrom('[]', '[20s, 40s]')
 const id = fc.constantFrom(...IDS)
 const message = fc.constantFrom('Error: boom', 'Too many memwarns', null)
 const told = fc.boolean()
@@ -269,8 +279,8 @@ test.each<[string, readonly fc.Arbitrary<Step>[], readonly Step[]]>([
   ],
 ])('the guardian never restarts %s', { timeout: 60_000 }, async (_, more, first) => {
   const steps = fc.array(fc.oneof(crash, wait, wait, ...more), { maxLength: 40, size: 'max' })
-  const property = fc.asyncProperty(steps, async (story) => {
-    expect((await new Home().run([...first, ...story])).broken).toEqual([])
+  const property = fc.asyncProperty(retry, steps, async (times, story) => {
+    expect((await new Home(times).run([...first, ...story])).broken).toEqual([])
   })
   await fc.assert(property, { numRuns: 300 })
 })
@@ -280,11 +290,11 @@ test('a clock that is set forwards or back, by hours, moves no restart', { timeo
     maxLength: 40,
     size: 'max',
   })
-  const property = fc.asyncProperty(steps, async (all) => {
+  const property = fc.asyncProperty(retry, steps, async (times, all) => {
     // Of two that are due at once, either one may be first.
     const story = all.map((step) => ('id' in step ? { ...step, id: 'a' as const } : step))
     const still = story.filter(({ kind }) => kind !== 'set-clock')
-    expect((await new Home().run(story)).log).toEqual((await new Home().run(still)).log)
+    expect((await new Home(times).run(story)).log).toEqual((await new Home(times).run(still)).log)
   })
   await fc.assert(property, { numRuns: 300 })
 })

@@ -436,7 +436,7 @@ describe('an app that is restarted', () => {
   })
 
   test('waits twice as long each time, is given up at the limit, and that is told once', async () => {
-    const stand = new Stand('guard: { watch: ["*"], backoff_max: 60s }').start('a')
+    const stand = new Stand('guard: { watch: ["*"], backoff_max: 60s, retry: [] }').start('a')
     const waits: number[] = []
     for (let i = 0; i < 8; i += 1) {
       stand.crash('a')

@@ -23,6 +23,11 @@ const MIB = 1_048_576
 const READ_MS = 10 * MINUTE
 /** How far a hub lags behind in telling. */
 const SLACK = 2 * SECOND
+const RETRY = [15 * MINUTE, HOUR, 6 * HOUR, DAY]
+const HUB_RESTARTS = 20
+const OUTAGE_MS = 20 * MINUTE
+/** What needs the internet. */
+const NEEDS_NET: readonly string[] = ['net', 'hours', 'well']
 
 export const VICES = [
   'well',
@@ -35,6 +40,9 @@ export const VICES = [
   'disabled',
   'unloaded',
   'bad-update',
+  'net',
+  'dead-at-boot',
+  'big',
 ] as const
 export type Vice = (typeof VICES)[number]
 
@@ -43,15 +51,18 @@ hubs: {}
 guard:
   watch: ['*']
   ignore: ['*.ignored']
-  silent: ['*']
+  silent: ['silent.*']
+  hub_max_restarts: ${HUB_RESTARTS}
   quiet_hours: "23:00-06:00"
   time_zone: UTC
   schedule: { 'well.*': '0 12 * * 1' }
+  after_boot: { 'saw.*': 10m }
 updates:
   policy: window
   window: { start: '0 7 * * *', length: 3h }
   time_zone: UTC
   hold_days: 2
+  severity: { 'well.*': minor }
   off_when_bad: true
 `
 const { config } = loadConfig({ env: {}, file: 'x.yaml', readFile: () => FILE, requireHub: false })
@@ -76,6 +87,16 @@ interface Truth {
   updatedAt: number
   crashesSince: number
   offeredAt: number
+  /** Restarts that count: none after a storm, and none after it was given up. */
+  counted: number[]
+  /** Whether its latest crash was in a storm, and how many restarts have not counted for that. */
+  isSpared: boolean
+  spared: number
+  /** When it was given up or tried again last, and how often it was tried. */
+  triedAt: number
+  tries: number
+  /** Whether the hub's firmware makes it crash at each start. */
+  broken: boolean
   readonly log: { readonly what: HistoryEntry['what']; readonly at: number }[]
   cancel: () => void
   toldRising: number
@@ -92,6 +113,10 @@ export interface Figures {
   rising: number
   hubRestarts: number
   bridgeRestarts: number
+  retries: number
+  storms: number
+  outages: number
+  afterBoot: number
 }
 
 export interface Story {
@@ -117,6 +142,17 @@ class Home {
   backAt = Number.NEGATIVE_INFINITY
   /** What was told of the apps when the hub was last there. */
   readonly told = new Map<string, App>()
+  /** Crashes that were told while their apps were watched, by app; emptied when a storm is over. */
+  readonly crashes = new Map<string, { at: number; times: number }>()
+  stormOn = false
+  restarts: number[] = []
+  /** Apps that the hub's list lacks for once. */
+  readonly missing = new Set<string>()
+  /** When the hub has started, and for whose start an app was restarted. */
+  bootAt = -DAY
+  readonly afterBoot = new Map<string, number>()
+  /** When apps last had to wait, for a storm or for too many restarts. */
+  heldAt = Number.NEGATIVE_INFINITY
   readonly name: string
   constructor(name: string) {
     this.name = name
@@ -140,9 +176,14 @@ class Simulation {
     rising: 0,
     hubRestarts: 0,
     bridgeRestarts: 0,
+    retries: 0,
+    storms: 0,
+    outages: 0,
+    afterBoot: 0,
   }
   #guard: Guard
   #updating: string | undefined
+  #outageUntil = Number.NEGATIVE_INFINITY
 
   constructor(options: SimulationOptions) {
     this.#options = options
@@ -158,6 +199,14 @@ class Simulation {
       this.#every(9 * DAY + 7 * HOUR, () => this.#restartHub(home))
     }
     this.#every(6 * DAY + 5 * HOUR, () => this.#restartBridge())
+    // By night: in the quiet hours, and before they begin.
+    this.#at(2 * DAY + 2 * HOUR + 40 * MINUTE, 10 * DAY, () => this.#loseInternet(6 * HOUR + 20 * MINUTE))
+    this.#at(4 * DAY + 22 * HOUR + 10 * MINUTE, 6 * DAY, () => this.#loseInternet(22 * HOUR + 50 * MINUTE))
+    this.#at(13 * HOUR + 5 * MINUTE, 4 * DAY, () => this.#leaveOut())
+    this.#at(5 * DAY + 16 * HOUR, 13 * DAY, () => this.clock.step(HOUR))
+    this.#at(5 * DAY + 19 * HOUR, 13 * DAY, () => this.clock.step(-HOUR))
+    this.#at(9 * DAY + 12 * HOUR, 15 * DAY, () => this.#breakByFirmware())
+    for (const home of this.#homes) this.#at(3 * DAY + 9 * HOUR, 8 * DAY, () => this.#loseHub(home))
     for (let day = 0; day < days; day += 1) await this.clock.advance(DAY)
     this.figures.days = days
     this.#guard.standBy()
@@ -190,8 +239,14 @@ class Simulation {
       downSince: null,
       streak: [],
       restarts: [],
+      counted: [],
+      isSpared: false,
+      spared: 0,
+      triedAt: Number.NEGATIVE_INFINITY,
+      tries: 0,
+      broken: false,
       starting: false,
-      upSince: this.clock.now(),
+      upSince: this.#elapsed(),
       updating: false,
       gaveUp: false,
       personAt: Number.NEGATIVE_INFINITY,
@@ -216,6 +271,11 @@ class Simulation {
     const random = this.#random
     truth.cancel()
     truth.cancel = () => {}
+    const isOffline = NEEDS_NET.includes(vice) && this.#elapsed() < this.#outageUntil
+    if (truth.broken || isOffline) {
+      truth.cancel = this.clock.after(3 * SECOND, () => this.#crash(home, truth, 'Error: getaddrinfo ENOTFOUND'))
+      return
+    }
     const later = (ms: number, task: () => void) => {
       truth.cancel = this.clock.after(ms, task)
     }
@@ -224,6 +284,9 @@ class Simulation {
     if (vice === 'hours') later(random.int(1, 30) * HOUR, () => this.#crash(home, truth, 'CPU Warning Limit Reached'))
     if (vice === 'silent')
       later(random.int(10, 200) * HOUR, () => this.#say(home, truth, { cpu_percent: null, memory_bytes: null }))
+    // Of an app that has grown large, some hubs say no more what it uses.
+    if (vice === 'big')
+      later(random.int(1, 9) * HOUR, () => this.#say(home, truth, { cpu_percent: null, memory_bytes: null }))
     if (vice === 'unloaded') later(random.int(5, 90) * HOUR, () => this.#unload(home, truth))
     const isUnseen = vice === 'disabled' && random.chance(0.3)
     if (isUnseen) later(random.int(5, 90) * HOUR, () => this.#disableUnseen(home, truth))
@@ -234,12 +297,10 @@ class Simulation {
   }
 
   #crash(home: Home, truth: Truth, message: string): void {
-    const now = this.clock.now()
+    const now = this.#elapsed()
     truth.cancel()
-    if (truth.upSince !== null && now - truth.upSince >= HOUR) {
-      truth.streak = []
-      truth.gaveUp = false
-    }
+    this.#calm(truth)
+    this.#countCrash(home, truth)
     truth.downSince = now
     truth.upSince = null
     truth.starting = false
@@ -256,12 +317,119 @@ class Simulation {
   }
 
   #unload(home: Home, truth: Truth): void {
-    const now = this.clock.now()
+    const now = this.#elapsed()
+    this.#calm(truth)
+    this.#countCrash(home, truth)
     truth.downSince = now
     truth.upSince = null
     truth.log.push({ what: 'crash', at: now })
     this.figures.crashes += 1
     this.#say(home, truth, { state: 'stopped', crash_message: 'unloaded by Homey core' })
+  }
+
+  /** Whether it has run for so long that nothing counts any more. */
+  #calm(truth: Truth): void {
+    if (truth.upSince === null || this.#elapsed() - truth.upSince < HOUR) return
+    this.#startAfresh(truth)
+  }
+
+  #startAfresh(truth: Truth): void {
+    truth.streak = []
+    truth.gaveUp = false
+    truth.spared = 0
+  }
+
+  /** Before the guardian hears of it: whether crashes make a storm. */
+  #countCrash(home: Home, { id, gaveUp, app }: Truth): void {
+    const now = this.#elapsed()
+    if (!home.online || gaveUp || app.enabled === false || id.endsWith('ignored') || home.missing.has(id)) return
+    this.#endStorm(home)
+    if (!home.stormOn) for (const [one, { at }] of home.crashes) if (now - at >= MINUTE) home.crashes.delete(one)
+    const times = (home.crashes.get(id)?.times ?? 0) + 1
+    if (times > 5) return
+    home.crashes.set(id, { at: now, times })
+    if (home.crashes.size < 3 && !home.stormOn) return
+    const others = home.stormOn ? [] : [...home.crashes.keys()].filter((one) => one !== id)
+    home.stormOn = true
+    for (const truth of [...others, id].flatMap((one) => home.apps.get(one) ?? [])) {
+      truth.isSpared = truth.spared < 5 && (truth.id === id || truth.downSince !== null)
+    }
+  }
+
+  #endStorm(home: Home): void {
+    const last = Math.max(...[...home.crashes.values()].map(({ at }) => at))
+    if (!home.stormOn || this.#elapsed() - last < MINUTE) return
+    home.stormOn = false
+    home.crashes.clear()
+  }
+
+  /** All that needs the internet crashes, and again whenever it is started. */
+  #loseInternet(checkedAt: number): void {
+    this.figures.outages += 1
+    this.#outageUntil = this.#elapsed() + OUTAGE_MS
+    const affected: Truth[] = []
+    for (const home of this.#homes) {
+      for (const truth of home.apps.values()) {
+        if (!NEEDS_NET.includes(truth.vice) || truth.upSince === null || truth.updating) continue
+        affected.push(truth)
+        truth.cancel()
+        truth.cancel = this.clock.after(this.#random.int(1, 50) * SECOND, () => {
+          this.#crash(home, truth, 'Error: getaddrinfo ENOTFOUND')
+        })
+      }
+    }
+    // At an hour of the day, by the clock that no one has set.
+    this.clock.after(checkedAt - (this.#elapsed() % DAY), () => {
+      for (const { id, upSince, broken } of affected) {
+        if (upSince === null && !broken && !id.endsWith('ignored'))
+          this.#breach('after an outage of the internet every app runs again within twenty minutes', id)
+      }
+    })
+  }
+
+  /** Four apps of a home crash at each start, until that is mended three days later. */
+  #breakByFirmware(): void {
+    const home = this.#random.pick(this.#homes)
+    const broken = [...home.apps.values()].filter(({ vice }) => /^(?:net|saw|big|leak|hours)$/.test(vice)).slice(0, 4)
+    for (const truth of broken) {
+      truth.broken = true
+      if (truth.upSince !== null) this.#live(home, truth)
+    }
+    this.clock.after(3 * DAY, () => {
+      for (const truth of broken) truth.broken = false
+    })
+    this.clock.after(4 * DAY + 8 * HOUR, () => {
+      for (const { id, upSince } of broken)
+        if (upSince === null) this.#breach('what can run again is tried again within a day', id)
+    })
+  }
+
+  /** One list lacks an app. */
+  #leaveOut(): void {
+    for (const home of this.#homes) {
+      const truth = this.#random.pick([...home.apps.values()].filter(({ vice }) => /^(?:big|silent|saw)$/.test(vice)))
+      const before = home.told.get(truth.id)
+      if (!home.online || before === undefined || truth.upSince === null || truth.starting) continue
+      home.missing.add(truth.id)
+      home.told.delete(truth.id)
+      this.#guard.appsChanged(home.name, [{ id: truth.id, before, after: undefined }], true)
+      this.clock.after(READ_MS, () => {
+        home.missing.delete(truth.id)
+        this.#read(home)
+      })
+    }
+  }
+
+  /** The hub cannot be reached for a while, and runs on. */
+  #loseHub(home: Home): void {
+    home.online = false
+    this.#guard.hubChanged(home.name, false)
+    this.clock.after(3 * MINUTE, () => {
+      home.online = true
+      home.backAt = this.#elapsed()
+      this.#read(home)
+      this.#guard.hubChanged(home.name, true)
+    })
   }
 
   /** A person disables an app that has crashed, right before it would be restarted, and the event of that is lost. */
@@ -295,7 +463,7 @@ class Simulation {
     truth.cancel()
     truth.downSince = null
     truth.upSince = null
-    truth.personAt = this.clock.now()
+    truth.personAt = this.#elapsed()
     if (name === 'disable') {
       if (byCommand) run('begun', 'disable')
       this.#say(home, truth, { enabled: false, state: 'stopped' })
@@ -304,8 +472,7 @@ class Simulation {
     truth.cancel = this.clock.after(DAY, () => {
       if (byCommand && name === 'disable') {
         run('begun', 'enable')
-        truth.streak = []
-        truth.gaveUp = false
+        this.#startAfresh(truth)
       }
       this.#say(home, truth, { enabled: true, state: 'starting' })
       if (byCommand && name === 'disable') run('ended', 'enable')
@@ -318,7 +485,8 @@ class Simulation {
     truth.cancel = this.clock.after(8 * SECOND, () => {
       truth.downSince = null
       truth.starting = false
-      truth.upSince = this.clock.now()
+      truth.isSpared = false
+      truth.upSince = this.#elapsed()
       truth.memory = 30 * MIB
       this.#say(home, truth, {
         state: 'running',
@@ -335,8 +503,10 @@ class Simulation {
     this.clock.after(this.#random.int(6, 14) * DAY, () => {
       const bad = truth.vice === 'bad-update' && !truth.app.version?.includes('bad')
       const number = Number(truth.app.version?.split('.')[1] ?? 0) + 1
-      truth.offeredAt = this.clock.now()
-      this.#say(home, truth, { update_available: true, latest_version: `1.${number}.0${bad ? '-bad' : ''}` })
+      truth.offeredAt = this.#elapsed()
+      const isMajor = truth.vice === 'well' && this.#random.chance(0.4)
+      const next = isMajor ? `${1 + number}.0.0` : `1.${number}.0${bad ? '-bad' : ''}`
+      this.#say(home, truth, { update_available: true, latest_version: next })
       this.#offerLater(home, truth)
     })
   }
@@ -347,21 +517,27 @@ class Simulation {
     this.#guard.hubChanged(home.name, false)
     for (const truth of home.apps.values()) {
       truth.cancel()
-      truth.upSince = null
       truth.starting = false
       if (truth.app.enabled !== false && truth.downSince === null) this.#say(home, truth, { state: 'stopped' })
     }
     this.clock.after(3 * MINUTE, () => {
       home.online = true
-      home.backAt = this.clock.now()
+      home.backAt = this.#elapsed()
+      home.bootAt = this.#elapsed() - MINUTE
       for (const truth of home.apps.values()) {
+        // No bridge can see when exactly it stopped.
+        this.#calm(truth)
+        truth.upSince = null
         if (truth.app.enabled === false) continue
         // Some fall while the hub is starting, and the hub starts them once more.
-        const falls = this.#random.chance(0.3)
+        const isDead = truth.vice === 'dead-at-boot'
+        const falls = isDead || this.#random.chance(0.3)
         if (falls) {
-          truth.log.push({ what: 'crash', at: this.clock.now() })
+          this.#calm(truth)
+          this.#countCrash(home, truth)
+          truth.log.push({ what: 'crash', at: this.#elapsed() })
           this.figures.crashes += 1
-          truth.downSince = this.clock.now()
+          truth.downSince = this.#elapsed()
           this.#say(home, truth, {
             state: 'crashed',
             crashed: true,
@@ -369,7 +545,7 @@ class Simulation {
             crash_count: (truth.app.crash_count ?? 0) + 1,
           })
         }
-        truth.cancel = this.clock.after(40 * SECOND, () => this.#comeUp(home, truth))
+        if (!isDead) truth.cancel = this.clock.after(40 * SECOND, () => this.#comeUp(home, truth))
       }
       this.#read(home)
       this.#guard.hubChanged(home.name, true)
@@ -381,6 +557,12 @@ class Simulation {
     if (this.#updating !== undefined) return
     this.figures.bridgeRestarts += 1
     this.#guard.standBy()
+    // It knows no more of storms.
+    for (const home of this.#homes) {
+      home.stormOn = false
+      home.crashes.clear()
+      for (const truth of home.apps.values()) Object.assign(truth, { isSpared: false, spared: 0 })
+    }
     this.#guard = this.#startGuard()
   }
 
@@ -392,6 +574,7 @@ class Simulation {
 
   #tell(home: Home, truths: readonly Truth[], read: boolean): void {
     const changes = truths.flatMap(({ id, app }) => {
+      if (home.missing.has(id)) return []
       const before = home.told.get(id)
       home.told.set(id, app)
       return before === app ? [] : [{ id, before, after: app }]
@@ -401,22 +584,41 @@ class Simulation {
 
   #read(home: Home): void {
     if (!home.online) return
-    const hours = READ_MS / HOUR
-    for (const truth of home.apps.values()) {
-      const { app, vice } = truth
-      if (app.state !== 'running' || app.memory_bytes === null) continue
-      const noise = (this.#random.next() - 0.5) * MIB
-      if (vice === 'leak') truth.memory += 6 * MIB * hours
-      if (vice === 'saw') truth.memory = truth.memory > 70 * MIB ? 30 * MIB : truth.memory + 15 * MIB * hours
-      truth.app = patchApp(app, truth.id, { memory_bytes: Math.round(truth.memory + noise) })
-      if (vice === 'leak' && truth.memory > 120 * MIB) {
-        if (this.clock.now() - (truth.upSince ?? 0) > 7 * HOUR) truth.crashesByLeak += 1
-        this.#tell(home, [truth], false)
-        this.#crash(home, truth, 'Too many memwarns')
-      }
-    }
+    for (const truth of home.apps.values()) this.#use(home, truth)
     this.#tell(home, [...home.apps.values()], true)
+    this.#guard.booted(home.name, this.clock.now() - (this.#elapsed() - home.bootAt))
+    this.#endStorm(home)
+    const recent = home.restarts.filter((at) => at > this.#elapsed() - 30 * MINUTE)
+    if (home.stormOn || recent.length >= HUB_RESTARTS) home.heldAt = this.#elapsed()
     for (const truth of home.apps.values()) this.#isHelped(home, truth)
+  }
+
+  /** The memory that an app uses. */
+  #use(home: Home, truth: Truth): void {
+    const hours = READ_MS / HOUR
+    const { app, vice } = truth
+    if (app.state !== 'running' || app.memory_bytes === null) return
+    const noise = (this.#random.next() - 0.5) * MIB
+    if (vice === 'leak') truth.memory += 6 * MIB * hours
+    if (vice === 'saw') truth.memory = truth.memory > 70 * MIB ? 30 * MIB : truth.memory + 15 * MIB * hours
+    truth.app = patchApp(app, truth.id, { memory_bytes: Math.round(truth.memory + noise) })
+    if (vice === 'leak' && truth.memory > 120 * MIB) {
+      if (this.#elapsed() - (truth.upSince ?? 0) > 7 * HOUR) truth.crashesByLeak += 1
+      this.#tell(home, [truth], false)
+      this.#crash(home, truth, 'Too many memwarns')
+    }
+  }
+
+  /** Milliseconds since the start, which no clock that is set moves. */
+  #elapsed(): number {
+    return this.clock.elapsed()
+  }
+
+  #at(first: number, ms: number, task: () => void): void {
+    this.clock.after(first, () => {
+      task()
+      this.#every(ms, task)
+    })
   }
 
   #every(ms: number, task: () => void): void {
@@ -443,7 +645,7 @@ class Simulation {
         read: (app) => {
           const truth = apps.get(app)
           if (home.online && truth !== undefined) this.#tell(home, [truth], false)
-          return Promise.resolve(home.online)
+          return Promise.resolve(home.online && !home.missing.has(app))
         },
         ask: () => Promise.resolve(undefined),
         backup: () => Promise.resolve(undefined),
@@ -451,7 +653,10 @@ class Simulation {
         shows: () => true,
         send: (order) => this.#order(home, order),
         apps: () => told.values(),
-        onEvent: (event) => this.#event(name, event),
+        onEvent: (event) => {
+          if (event.app !== null) this.#event(name, event)
+          else if (event.event_type === 'storm') this.figures.storms += 1
+        },
         onFacts: (app) => this.#keep(guard, name, app),
         onAttention: () => {},
       })
@@ -503,12 +708,18 @@ class Simulation {
   }
 
   #restart(home: Home, truth: Truth): Outcome {
-    const now = this.clock.now()
+    const now = this.#elapsed()
     this.figures.restarts += 1
     this.#judge(home, truth, now)
     truth.log.push({ what: 'restart', at: now })
     truth.restarts.push(now)
-    truth.streak.push(now)
+    home.restarts.push(now)
+    if (truth.gaveUp) Object.assign(truth, { triedAt: now, tries: truth.tries + 1 })
+    else if (truth.isSpared) Object.assign(truth, { isSpared: false, spared: truth.spared + 1 })
+    else {
+      truth.streak.push(now)
+      truth.counted.push(now)
+    }
     truth.starting = true
     truth.upSince = null
     truth.cancel()
@@ -522,8 +733,8 @@ class Simulation {
   }
 
   async #install(home: Home, truth: Truth): Promise<Outcome> {
-    const now = this.clock.now()
-    const hour = new Date(now).getUTCHours()
+    const now = this.#elapsed()
+    const hour = new Date(this.clock.now()).getUTCHours()
     if (hour < 7 || hour >= 10) this.#breach('updates keep to their window', truth.id)
     if (this.#updating !== undefined) this.#breach('one update at a time', truth.id)
     if (now - truth.offeredAt < 2 * DAY) this.#breach('a version is held for the days configured', truth.id)
@@ -543,15 +754,15 @@ class Simulation {
     truth.updating = true
     run('begun')
     const to = truth.app.latest_version
+    if (to?.startsWith('1.') !== true) this.#breach('no larger step is installed than configured', truth.id)
     truth.cancel()
     await new Promise<void>((resolve) => {
       this.clock.after(30 * SECOND, resolve)
     })
-    truth.updatedAt = this.clock.now()
+    truth.updatedAt = this.#elapsed()
     truth.crashesSince = 0
-    truth.streak = []
-    truth.gaveUp = false
-    truth.log.push({ what: 'update', at: this.clock.now() })
+    this.#startAfresh(truth)
+    truth.log.push({ what: 'update', at: this.#elapsed() })
     this.#say(home, truth, {
       version: to,
       update_available: false,
@@ -573,40 +784,65 @@ class Simulation {
   }
 
   #judge(home: Home, truth: Truth, now: number): void {
-    const { id, app, vice } = truth
-    const isSilent = vice === 'silent' && app.state === 'running' && app.memory_bytes === null
-    const isScheduled = vice === 'well' && new Date(now).getUTCDay() === 1 && new Date(now).getUTCHours() === 12
-    if (truth.downSince === null && !isSilent && !isScheduled)
-      this.#breach("no restart against a person's will", `${id} ${app.state}`)
-    if (app.enabled === false || id.endsWith('ignored')) this.#breach("no restart against a person's will", id)
-    if (truth.restarts.filter((at) => at > now - 30 * MINUTE).length >= 5) this.#breach('never more than the limit', id)
+    const { id, app } = truth
+    const isOfItsOwn = this.#judgeReason(home, truth, now)
+    this.#judgeLimits(home, truth, now)
     for (const other of home.apps.values()) {
       const last = other.restarts.at(-1) ?? 0
       if (other !== truth && other.starting && now - last < MINUTE)
         this.#breach('never two at a time on one hub', `${id} ${other.id}`)
     }
-    const hour = new Date(now).getUTCHours()
+    const hour = new Date(this.clock.now()).getUTCHours()
     if (hour >= 23 || hour < 6) this.#breach('quiet hours are kept', id)
     if (now - home.backAt < 2 * MINUTE - SLACK) this.#breach('a hub that came back is left alone for two minutes', id)
     if (truth.updating) this.#breach('no app in an update is restarted', id)
-    if (truth.gaveUp) this.#breach('what was given up stays so', id)
     const last = truth.streak.at(-1)
     const wait = Math.min(600 * SECOND, 10 * SECOND * 2 ** truth.streak.length)
     const since = truth.downSince ?? now
-    if (last !== undefined && !isScheduled && !isSilent && now - since < wait - SLACK) {
+    const waits = isOfItsOwn && !truth.gaveUp && !truth.isSpared && app.enabled !== false
+    if (last !== undefined && waits && now - since < wait - SLACK) {
       this.#breach('the wait doubles', `${id} after ${now - since} ms and ${truth.streak.length} restarts`)
     }
   }
 
+  /** Whether there is a reason at all. Returns whether that is a crash. */
+  #judgeReason(home: Home, truth: Truth, now: number): boolean {
+    const { id, app, vice } = truth
+    const isSilent = vice === 'silent' && app.state === 'running' && app.memory_bytes === null
+    const wall = new Date(this.clock.now())
+    const isScheduled = vice === 'well' && wall.getUTCDay() === 1 && wall.getUTCHours() >= 12
+    const isAfterBoot = vice === 'saw' && truth.downSince === null && now >= home.bootAt + 10 * MINUTE - SLACK
+    if (isAfterBoot) this.#afterBoot(home, truth)
+    else if (truth.downSince === null && !isSilent && !isScheduled)
+      this.#breach("no restart against a person's will", `${id} ${app.state}`)
+    if (app.enabled === false || id.endsWith('ignored')) this.#breach("no restart against a person's will", id)
+    return !isSilent && !isScheduled && !isAfterBoot
+  }
+
+  #judgeLimits(home: Home, truth: Truth, now: number): void {
+    const { id, gaveUp, triedAt, tries, isSpared, counted } = truth
+    const inWindow = (times: readonly number[]) => times.filter((at) => at > now - 30 * MINUTE).length
+    if (gaveUp && now - triedAt < (RETRY[tries] ?? DAY) - SLACK)
+      this.#breach('what was given up is tried again by the list', `${id} after ${now - triedAt} ms`)
+    if (!gaveUp && !isSpared && inWindow(counted) >= 5) this.#breach('never more than the limit', id)
+    if (inWindow(home.restarts) >= HUB_RESTARTS) this.#breach('never more than the budget of the hub', id)
+    this.#endStorm(home)
+    if (home.stormOn) this.#breach('nothing is restarted in a storm', id)
+  }
+
+  #afterBoot(home: Home, { id }: Truth): void {
+    if (home.afterBoot.get(id) === home.bootAt || home.bootAt < 0)
+      this.#breach('an app is restarted once after a start of its hub, and after nothing else', id)
+    home.afterBoot.set(id, home.bootAt)
+    this.figures.afterBoot += 1
+  }
+
   /** No app that lies there is forgotten. */
   #isHelped(home: Home, truth: Truth): void {
-    const now = this.clock.now()
-    if (truth.upSince !== null && now - truth.upSince >= HOUR) {
-      truth.streak = []
-      truth.gaveUp = false
-    }
-    const hour = new Date(now).getUTCHours()
-    const quiet = hour >= 23 || hour < 6 || (hour === 6 && new Date(now).getUTCMinutes() < 15)
+    const now = this.#elapsed()
+    this.#calm(truth)
+    const hour = new Date(this.clock.now()).getUTCHours()
+    const quiet = hour >= 23 || hour < 6 || (hour === 6 && new Date(this.clock.now()).getUTCMinutes() < 15)
     if (
       truth.downSince === null ||
       truth.app.enabled === false ||
@@ -615,7 +851,7 @@ class Simulation {
       truth.id.endsWith('ignored')
     )
       return
-    if (truth.starting || truth.updating || now - home.backAt < 20 * MINUTE) return
+    if (truth.starting || truth.updating || now - Math.max(home.backAt, home.heldAt) < 20 * MINUTE) return
     if (now - truth.downSince > 15 * MINUTE)
       this.#breach(
         'whatever died is started again',
@@ -626,13 +862,17 @@ class Simulation {
   #event(hub: string, event: GuardEventPayload): void {
     const truth = this.#homes.find(({ name }) => name === hub)?.apps.get(event.app)
     if (truth === undefined) return
-    const now = this.clock.now()
+    const now = this.#elapsed()
     switch (event.event_type) {
       case 'gave_up':
         if (truth.gaveUp) this.#breach('giving up is told once', event.app)
-        truth.gaveUp = true
+        Object.assign(truth, { gaveUp: true, triedAt: now, tries: 0 })
         truth.log.push({ what: 'gave_up', at: now })
         this.figures.gaveUp += 1
+        break
+      case 'retried':
+        if (!truth.gaveUp) this.#breach('only what was given up is tried again', event.app)
+        this.figures.retries += 1
         break
       case 'memory_rising':
         if (truth.vice !== 'leak') this.#breach('memory that comes and goes is no leak', event.app)
@@ -667,7 +907,7 @@ class Simulation {
     if (kept.toSorted().join() !== wanted.toSorted().join())
       this.#breach('the history is right', `${id}\n${kept}\n${wanted}`)
     const truth = home.apps.get(id)
-    const isBad = truth?.app.version?.includes('bad') === true && this.clock.now() - truth.updatedAt > HOUR
+    const isBad = truth?.app.version?.includes('bad') === true && this.#elapsed() - truth.updatedAt > HOUR
     if (isBad && !log.some(({ what }) => what === 'bad_update')) this.#breach('a bad update is told', id)
   }
 

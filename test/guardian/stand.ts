@@ -5,7 +5,7 @@ import { loadConfig } from '../../src/config/load.ts'
 import type { Outcome } from '../../src/contract/answer.ts'
 import type { HubCommand } from '../../src/contract/command.ts'
 import { type CommandName, findCommand } from '../../src/contract/commands.ts'
-import type { GuardEventPayload } from '../../src/contract/events.ts'
+import type { GuardEventPayload, HubEventPayload } from '../../src/contract/events.ts'
 import type { GuardFacts } from '../../src/contract/publications.ts'
 import { Guard } from '../../src/guardian/guard.ts'
 import type { GuardConfig } from '../../src/guardian/settings.ts'
@@ -50,6 +50,7 @@ export class Stand {
   readonly clock = new FakeClock(Date.parse('2026-01-05T12:00:00Z'))
   readonly orders: GuardOrder[] = []
   readonly events: GuardEventPayload[] = []
+  readonly hubEvents: HubEventPayload[] = []
   /** Lines of the log. */
   readonly warnings: string[] = []
   readonly apps = new Map<string, App>()
@@ -95,7 +96,7 @@ export class Stand {
         this.orders.push(order)
         return this.answer(order)
       },
-      onEvent: (event) => this.events.push(event),
+      onEvent: (event) => (event.app === null ? this.hubEvents.push(event) : this.events.push(event)),
       onFacts: () => {},
       onAttention: () => {},
     })

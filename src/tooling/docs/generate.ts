@@ -3,7 +3,7 @@ import { asyncapi } from './asyncapi.ts'
 import { configSchema } from './config-schema.ts'
 import * as emulator from './emulator.ts'
 import { openapi, routesSection } from './openapi.ts'
-import { exampleConfig, optionsSection } from './options.ts'
+import { exampleConfig, guardOptionsSection, optionsSection } from './options.ts'
 import * as tables from './tables.ts'
 
 type Generate = () => string
@@ -14,6 +14,7 @@ type Sections = Readonly<Record<string, Generate>>
 /** The sections of each page by the page's path. A section has one page. */
 export const pages: Readonly<Record<string, Sections>> = {
   'docs/configuration.md': { options: optionsSection },
+  'docs/guardian.md': { options: guardOptionsSection },
   'docs/mqtt.md': { topics: tables.topicsSection, commands: tables.commandsSection, errors: tables.errorsSection },
   'docs/home-assistant.md': { entities: tables.entitiesSection },
   'docs/operations.md': { cli: tables.cliSection },

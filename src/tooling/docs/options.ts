@@ -1,6 +1,7 @@
 /** The options for people: their tables, and the example of a configuration file. */
 
 import { stringify } from 'yaml'
+import { guardOptions } from '../../config/guard-options.ts'
 import { CONFIG_VARIABLE, DEFAULT_HUB_NAME, HUB_NAME_VARIABLE, hubOptions, options } from '../../config/options.ts'
 import { about } from '../../config/schemas.ts'
 import { environmentName, fileKey, nest, type Option, type Table } from '../../config/table.ts'
@@ -37,9 +38,15 @@ export function optionsSection(): string {
       (path) => environmentName(`hub.${path}`),
     ),
     `The ${code('HUB2MQTT_HUB_…')} variables describe one hub: the one named by ${code(HUB_NAME_VARIABLE)}, else the file's only hub, else ${code(DEFAULT_HUB_NAME)}.`,
-    tableOf(options, (path) => path, environmentName),
+    tableOf(others, (path) => path, environmentName),
+    `The options of the guardian and of its updates are in [their own table](guardian.md#options).`,
   ].join('\n\n')
 }
+
+/** What the guardian's page has. */
+const others = Object.fromEntries(Object.entries(options).filter(([path]) => !(path in guardOptions)))
+
+export const guardOptionsSection = (): string => tableOf(guardOptions, (path) => path, environmentName)
 
 const HEAD = `# yaml-language-server: $schema=./hub2mqtt.schema.json
 # Every option of hub2mqtt. A line with # directly before an option shows its default, or an example if it

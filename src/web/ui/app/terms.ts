@@ -32,11 +32,14 @@ export const terms = defineStrings('terms', {
     stopped: 'Stopped',
     changed: 'Changed',
     restarted: 'Restarted by the guardian',
+    retried: 'Tried again by the guardian',
     gave_up: 'Guardian gave up',
     memory_rising: 'Memory is rising',
     updated_by_guard: 'Updated by the guardian',
     update_failed: 'Update failed',
     bad_update: 'Bad update',
+    storm: 'Several apps crashed',
+    storm_over: 'No more apps crash',
     command_failed: 'Command failed',
   },
   commands: {
@@ -74,6 +77,7 @@ export const terms = defineStrings('terms', {
     silent: 'no sign of life',
     probe: 'no response',
     schedule: 'schedule',
+    devices_unavailable: 'devices unavailable',
     unknown: 'unknown',
   },
   /** Why a hub is not, or not fully, usable. */

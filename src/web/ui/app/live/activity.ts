@@ -3,12 +3,12 @@ import type * as v from 'valibot'
 
 import { type EventType, GUARD_EVENT_TYPES } from '../../../../contract/events.ts'
 import { PUBLICATIONS } from '../../../../contract/publications.ts'
-import { EVENT } from '../../../../contract/schemas.ts'
+import { EVENT_OF_HUB } from '../../../../contract/schemas.ts'
 import { Template } from '../../../../contract/templates.ts'
 import type { FeedEvent } from '../../../server/api/protocol.ts'
 import { ANSWER, type Answer, parseJson, read } from './payload.ts'
 
-type BridgeEvent = v.InferOutput<typeof EVENT>
+type BridgeEvent = v.InferOutput<typeof EVENT_OF_HUB>
 
 export type Entry = {
   /** Counts up; the key in lists. */
@@ -49,7 +49,7 @@ export class ActivityReader {
     const hub = this.#hubEvent.match(topic)?.['hub']
     if (hub !== undefined) {
       // The same event is on its app's topic too.
-      const event = read(EVENT, parseJson(payload))
+      const event = read(EVENT_OF_HUB, parseJson(payload))
       return event && { ...this.#head(event.at), hub, app: event.app, kind: 'event', event }
     }
     if (!this.#isResult(topic)) return undefined

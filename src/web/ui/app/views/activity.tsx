@@ -194,6 +194,7 @@ function detailOf(entry: Entry): { readonly facts: string; readonly said: string
   }
   const { event } = entry
   if (event.event_type === 'command_failed') return { facts: `${commandName(event.command)}: ${event.code}`, said: '' }
+  if ('apps' in event) return { facts: event.apps.join(', '), said: '' }
   const facts = [
     event.from !== undefined && event.to !== undefined && `${event.from} → ${event.to}`,
     'count' in event && event.count != null && text.crashes({ count: event.count }),

@@ -1,0 +1,222 @@
+/** What the guardian makes of a start of the hub, of unavailable devices, and of the step to a new version. */
+import { describe, expect, test } from 'vitest'
+import type { AppPatch } from '../../src/hub/app.ts'
+import { Stand } from './stand.ts'
+
+const SECOND = 1000
+const MINUTE = 60 * SECOND
+const HOUR = 60 * MINUTE
+
+describe('a restart after a start of the hub', () => {
+  const OPTIONS = 'guard: { watch: ["*"], after_boot: { a: 10m, "b*": 5m } }'
+  /** The hub has been up for so long, as it says at each read. */
+  const up = (stand: Stand, ms: number) => stand.guard.booted('home', stand.clock.now() - ms)
+  const reboot = async (stand: Stand) => {
+    stand.guard.hubChanged('home', false)
+    await stand.clock.advance(MINUTE)
+    stand.guard.hubChanged('home', true)
+    up(stand, 20 * SECOND)
+  }
+
+  test('comes once, so long after it, to the apps that configuration names', async () => {
+    const stand = new Stand(OPTIONS).start('a', 'b', 'c')
+    stand.answer = ({ app }) => {
+      stand.say(app, { state: 'starting' })
+      stand.run(app)
+      return Promise.resolve({ ok: true, json: 'null' })
+    }
+    up(stand, 24 * HOUR)
+    await stand.clock.advance(HOUR)
+    up(stand, 25 * HOUR)
+    await reboot(stand)
+    await stand.clock.advance(4 * MINUTE + 39 * SECOND)
+    expect(stand.restarted).toEqual([])
+    await stand.clock.advance(SECOND)
+    expect(stand.restarted).toEqual(['b'])
+    await stand.clock.advance(5 * MINUTE)
+    expect(stand.restarted).toEqual(['b', 'a'])
+    for (let minutes = 10; minutes < 100; minutes += 1) {
+      up(stand, minutes * MINUTE)
+      await stand.clock.advance(MINUTE)
+    }
+    expect(stand.restarted).toEqual(['b', 'a'])
+    expect(stand.facts('a').history).toMatchObject([{ what: 'restart', reason: 'schedule', by: 'guard' }])
+  })
+
+  test.each<[string, (stand: Stand) => Promise<void> | void]>([
+    [
+      'a hub that was only unreachable',
+      async (stand) => {
+        stand.guard.hubChanged('home', false)
+        await stand.clock.advance(HOUR)
+        stand.guard.hubChanged('home', true)
+        up(stand, 25 * HOUR)
+      },
+    ],
+    [
+      'a clock that is set back by an hour, and a hub that is heard before and after',
+      (stand) => {
+        stand.clock.step(-HOUR)
+        up(stand, 24 * HOUR)
+      },
+    ],
+    [
+      'a clock that is set forward by an hour',
+      (stand) => {
+        stand.clock.step(HOUR)
+        up(stand, 24 * HOUR)
+      },
+    ],
+    [
+      'a clock that is set back, with what the hub said before it',
+      (stand) => {
+        const said = stand.clock.now() - 24 * HOUR
+        stand.clock.step(-HOUR)
+        stand.guard.booted('home', said)
+      },
+    ],
+    ['figures that differ by seconds', (stand) => up(stand, 24 * HOUR - 50 * SECOND)],
+  ])('does not follow on %s', async (_, happens) => {
+    const stand = new Stand(OPTIONS).start('a', 'b', 'c')
+    up(stand, 24 * HOUR)
+    await happens(stand)
+    await stand.clock.advance(2 * HOUR)
+    expect(stand.restarted).toEqual([])
+  })
+
+  test('comes where the bridge starts after the hub, and was not due before', async () => {
+    const stand = new Stand(OPTIONS)
+    stand.guard.begin(true)
+    up(stand, 7 * MINUTE)
+    for (const id of ['a', 'b']) stand.say(id, {})
+    stand.guard.hubChanged('home', true)
+    await stand.clock.advance(3 * MINUTE)
+    expect(stand.restarted).toEqual(['a'])
+    await stand.clock.advance(HOUR)
+    expect(stand.restarted).toEqual(['a'])
+  })
+
+  test.each<[string, (stand: Stand) => void]>([
+    ['is disabled', (stand) => stand.say('a', { enabled: false, state: 'stopped' })],
+    ['does not run', (stand) => stand.say('a', { state: 'stopped' })],
+    ['is snoozed', (stand) => stand.guard.control('home', 'a', { snooze: 5 * HOUR })],
+    ['is switched off', (stand) => stand.guard.control('home', 'a', { enabled: false })],
+  ])('leaves out an app that %s then', async (_, is) => {
+    const stand = new Stand(OPTIONS).start('a')
+    up(stand, 24 * HOUR)
+    await stand.clock.advance(HOUR)
+    await reboot(stand)
+    is(stand)
+    await stand.clock.advance(30 * MINUTE)
+    stand.say('a', { enabled: true, state: 'running' })
+    await stand.clock.advance(HOUR)
+    expect(stand.restarted).toEqual([])
+  })
+
+  test('waits for an app that is still starting, and for the end of quiet hours', async () => {
+    const quiet = `${OPTIONS.slice(0, -2)}, quiet_hours: "12:00-14:00", time_zone: UTC }`
+    const stand = new Stand(quiet).start('a')
+    up(stand, 24 * HOUR)
+    stand.say('a', { state: 'starting' })
+    await reboot(stand)
+    await stand.clock.advance(30 * MINUTE)
+    stand.say('a', { state: 'running' })
+    await stand.clock.advance(88 * MINUTE)
+    expect(stand.restarted).toEqual([])
+    await stand.clock.advance(MINUTE)
+    expect(stand.restarted).toEqual(['a'])
+  })
+})
+
+describe('an app whose devices are unavailable', () => {
+  const OPTIONS = 'guard: { watch: ["*"], unavailable: { a: { devices: all, for: 10m }, b: { devices: 2, for: 1m } } }'
+
+  test('is restarted once they have been for as long, and needs attention', async () => {
+    const stand = new Stand(OPTIONS).start('a', 'b', 'c')
+    for (const id of ['a', 'b', 'c']) stand.guard.linked('home', id, { devices: 3, devices_unavailable: 3 })
+    await stand.clock.advance(MINUTE + 10 * SECOND)
+    expect(stand.restarted).toEqual(['b'])
+    stand.say('b', { state: 'starting' })
+    stand.run('b')
+    await stand.clock.advance(8 * MINUTE)
+    expect(stand.state('a').attention).toEqual([])
+    await stand.clock.advance(MINUTE)
+    expect(stand.state('a').attention).toEqual(['devices_unavailable'])
+    expect(stand.restarted).toEqual(['b', 'a'])
+    expect(stand.events.at(-1)).toMatchObject({ event_type: 'restarted', app: 'a', reason: 'devices_unavailable' })
+  })
+
+  test.each<[string, { devices: number | null; devices_unavailable: number | null } | null]>([
+    ['some of them are there', { devices: 3, devices_unavailable: 2 }],
+    ['it has none', { devices: 0, devices_unavailable: 0 }],
+    ['it is not known how many there are', { devices: null, devices_unavailable: 3 }],
+    ['it is not known how many are unavailable', { devices: 3, devices_unavailable: null }],
+    ['nothing is known', null],
+  ])('is not restarted where %s, also if all were before', async (_, links) => {
+    const stand = new Stand(OPTIONS).start('a')
+    stand.guard.linked('home', 'a', { devices: 3, devices_unavailable: 3 })
+    await stand.clock.advance(5 * MINUTE)
+    stand.guard.linked('home', 'a', links)
+    await stand.clock.advance(6 * MINUTE)
+    stand.read(5)
+    await stand.clock.advance(HOUR)
+    expect(stand.restarted).toEqual([])
+    expect(stand.state('a').attention).toEqual([])
+  })
+
+  test.each<[string, AppPatch]>([
+    ['does not run', { state: 'stopped' }],
+    ['is disabled', { enabled: false, state: 'stopped' }],
+  ])('is not restarted where it %s', async (_, patch) => {
+    const stand = new Stand(OPTIONS).start('a')
+    stand.guard.linked('home', 'a', { devices: 3, devices_unavailable: 3 })
+    stand.say('a', patch)
+    stand.guard.linked('home', 'a', { devices: 3, devices_unavailable: 3 })
+    await stand.clock.advance(HOUR)
+    stand.read(5)
+    expect(stand.restarted).toEqual([])
+  })
+
+  test('is left alone when they are back before its restart', async () => {
+    const stand = new Stand(OPTIONS).start('a')
+    stand.guard.linked('home', 'a', { devices: 3, devices_unavailable: 3 })
+    await stand.clock.advance(10 * MINUTE + 5 * SECOND)
+    expect(stand.state('a').state).toBe('waiting')
+    stand.guard.linked('home', 'a', { devices: 3, devices_unavailable: 0 })
+    await stand.clock.advance(HOUR)
+    expect(stand.restarted).toEqual([])
+    expect(stand.state('a')).toMatchObject({ state: 'watching', attention: [] })
+  })
+})
+
+describe('an update in the window', () => {
+  const UPDATES =
+    'guard: { watch: ["*"] }\nupdates: { policy: window, window: { start: "0 13 * * *", length: 2h }, time_zone: UTC'
+
+  test.each<[largest: string | null, to: string | null, isInstalled: boolean]>([
+    ['patch', '1.0.1', true],
+    ['patch', '1.1.0', false],
+    ['minor', '1.1.0', true],
+    ['minor', '2.0.0', false],
+    ['minor', 'newest', false],
+    ['minor', null, false],
+    ['major', '2.0.0', true],
+    ['major', null, true],
+    [null, '2.0.0', true],
+    [null, 'newest', true],
+  ])('of at most a %s step to %s is made: %s', async (largest, to, isInstalled) => {
+    const stand = new Stand(`${UPDATES}${largest === null ? '' : `, severity: { "*": ${largest} }`} }`).start('a')
+    stand.say('a', { update_available: true, latest_version: to })
+    stand.read()
+    await stand.clock.advance(2 * HOUR)
+    expect(stand.orders.map(({ command }) => command)).toEqual(isInstalled ? ['install'] : [])
+  })
+
+  test('asks for the version whose step is known, where the hub takes one', async () => {
+    const stand = new Stand(`${UPDATES}, severity: { "*": minor } }`).start('a')
+    stand.say('a', { update_available: true, latest_version: '1.1.0' })
+    stand.read()
+    await stand.clock.advance(2 * HOUR)
+    expect(stand.orders).toMatchObject([{ command: 'install', payload: { version: '1.1.0' } }])
+  })
+})

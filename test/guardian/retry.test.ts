@@ -1,0 +1,370 @@
+/** What follows when restarts do not help: one that was given up is tried again, a hub has a budget, and storms are waited for. */
+import { describe, expect, test } from 'vitest'
+import { CommandError } from '../../src/contract/errors.ts'
+import type { HubEventPayload } from '../../src/contract/events.ts'
+import { Stand } from './stand.ts'
+
+const SECOND = 1000
+const MINUTE = 60 * SECOND
+const HOUR = 60 * MINUTE
+
+const tired = async (options: string) => {
+  const stand = new Stand(`guard: { watch: ["*"], max_restarts: 1, ${options} }`).start('a')
+  stand.crash('a')
+  await stand.clock.advance(10 * SECOND)
+  stand.run('a')
+  stand.crash('a')
+  expect(stand.state('a').state).toBe('given_up')
+  return stand
+}
+
+/** How long it takes until an app is restarted again, in seconds. */
+const untilNext = async (stand: Stand, most = 30 * HOUR) => {
+  const [before, from] = [stand.restarted.length, stand.clock.elapsed()]
+  while (stand.restarted.length === before && stand.clock.elapsed() - from < most) await stand.clock.advance(SECOND)
+  return (stand.clock.elapsed() - from) / SECOND
+}
+
+/** The same app in a bridge that starts, with what the broker holds. */
+const restartBridge = async (before: Stand, options: string, patch: Parameters<Stand['say']>[1]) => {
+  const { state, history, memory } = before.facts('a')
+  const after = new Stand(`guard: { watch: ["*"], max_restarts: 1, ${options} }`)
+  await after.clock.advance(before.clock.elapsed())
+  after.guard.learn('guard', 'home', 'a', JSON.stringify(state))
+  after.guard.learn('history', 'home', 'a', JSON.stringify(history))
+  if (memory !== null) after.guard.learn('guardMemory', 'home', 'a', JSON.stringify(memory))
+  after.start()
+  after.say('a', patch)
+  return after
+}
+const down = { state: 'crashed', crashed: true, crash_message: 'Error: boom', crash_count: 2 } as const
+
+describe('an app that was given up', () => {
+  test('is tried once after each time of the list, the last one repeating, and stays given up', async () => {
+    const stand = await tired('retry: [5m, 10m, 20m]')
+    for (const minutes of [5, 10, 20, 20]) {
+      const due = Date.parse(stand.state('a').retry_at ?? '') - stand.clock.now()
+      expect(due).toBe(minutes * MINUTE)
+      expect(await untilNext(stand)).toBe(minutes * 60)
+      expect(stand.state('a')).toMatchObject({ state: 'given_up', next_restart_at: null })
+      expect(stand.told.at(-1)).toBe('retried')
+      stand.run('a')
+      stand.crash('a')
+    }
+    expect(stand.told.filter((type) => type === 'gave_up')).toHaveLength(1)
+    expect(stand.state('a')).toMatchObject({ restarts: 5 })
+  })
+
+  test('starts the list anew once it has run for an hour, and is watched again', async () => {
+    const stand = await tired('retry: [5m, 10m]')
+    await untilNext(stand)
+    stand.run('a')
+    await stand.clock.advance(HOUR)
+    expect(stand.state('a')).toMatchObject({ state: 'watching', retry_at: null })
+    stand.crash('a')
+    expect(await untilNext(stand)).toBe(10)
+    stand.crash('a')
+    stand.run('a')
+    stand.crash('a')
+    expect(stand.state('a').state).toBe('given_up')
+    expect(await untilNext(stand)).toBe(300)
+  })
+
+  test('is left alone without times, and while it runs', async () => {
+    const never = await tired('retry: []')
+    expect(never.state('a').retry_at).toBeNull()
+    expect(await untilNext(never)).toBe(30 * 3600)
+    const stand = await tired('retry: [5s]')
+    stand.run('a')
+    await stand.clock.advance(59 * MINUTE)
+    expect(stand.restarted).toHaveLength(1)
+    stand.crash('a')
+    expect(await untilNext(stand)).toBe(5)
+  })
+
+  test.each<[string, string, (stand: Stand) => void, number]>([
+    ['in quiet hours', ', quiet_hours: "12:00-14:00", time_zone: UTC', () => {}, 7190],
+    ['while it is snoozed', '', (stand) => stand.guard.control('home', 'a', { snooze: HOUR }), 3600],
+    ['while its hub is away', '', (stand) => stand.guard.hubChanged('home', false), 108_000],
+    ['after a person has stopped it', '', (stand) => stand.say('a', { state: 'stopped', crashed: false }), 108_000],
+    ['after a person has disabled it', '', (stand) => stand.say('a', { enabled: false }), 108_000],
+  ])('is not tried %s', async (_, options, happens, seconds) => {
+    const stand = await (options === '' ? tired('retry: [5m]') : tiredAt('retry: [5m]', options))
+    happens(stand)
+    expect(await untilNext(stand)).toBe(seconds)
+  })
+
+  /** Given up right before noon. */
+  const tiredAt = async (retry: string, options: string) => {
+    const stand = new Stand(`guard: { watch: ["*"], max_restarts: 1, ${retry}${options} }`)
+    await stand.clock.advance(24 * HOUR - 20 * SECOND)
+    stand.start('a')
+    stand.crash('a')
+    await stand.clock.advance(10 * SECOND)
+    stand.run('a')
+    stand.crash('a')
+    await stand.clock.advance(20 * SECOND)
+    return stand
+  }
+
+  test('goes on where it was when the bridge starts again', async () => {
+    const options = 'retry: [5m, 10m, 20m]'
+    const stand = await tired(options)
+    await untilNext(stand)
+    stand.run('a')
+    stand.crash('a')
+    await stand.clock.advance(MINUTE)
+    const next = await restartBridge(stand, options, down)
+    expect(next.facts('a')).toEqual(stand.facts('a'))
+    expect(await untilNext(next)).toBe(540)
+    next.run('a')
+    next.crash('a')
+    expect(await untilNext(next)).toBe(1200)
+  })
+
+  test('is not tried by a bridge that starts and finds it stopped by a person', async () => {
+    const stand = await tired('retry: [5m]')
+    const next = await restartBridge(stand, 'retry: [5m]', { state: 'stopped', crashed: false, crash_message: null })
+    expect(await untilNext(next)).toBe(108_000)
+  })
+
+  test('is tried again soon where the hub was too busy, and gives up once where it may not', async () => {
+    const stand = await tired('retry: [5m, 24h]')
+    stand.answer = () => Promise.resolve({ ok: false, error: new CommandError('busy') })
+    expect(await untilNext(stand)).toBe(300)
+    stand.answer = () => Promise.resolve({ ok: false, error: new CommandError('forbidden') })
+    expect(await untilNext(stand)).toBe(60)
+    await stand.clock.advance(SECOND)
+    expect(stand.told.filter((type) => type === 'gave_up')).toHaveLength(1)
+    expect(stand.state('a')).toMatchObject({ state: 'given_up', restarts: 1 })
+  })
+
+  test.each<[string, (stand: Stand) => void]>([
+    ['a new version', (stand) => stand.say('a', { version: '2.0.0' })],
+    ['a switch', (stand) => stand.guard.control('home', 'a', { enabled: true })],
+    ['a command that restarts it', (stand) => stand.command('a', 'restart')],
+  ])('is watched again, and waits for no try, after %s', async (_, happens) => {
+    const stand = await tired('retry: [5h]')
+    happens(stand)
+    expect(stand.state('a')).toMatchObject({ state: 'waiting', retry_at: null })
+    expect(await untilNext(stand)).toBeLessThan(70)
+  })
+})
+
+describe('a hub', () => {
+  const ids = ['a', 'b', 'c', 'd', 'e']
+  const OPTIONS = 'guard: { watch: ["*"], hub_max_restarts: 3, window: 10m, storm: { apps: 100 } }'
+
+  /** Each app crashes, and runs when it has been restarted. */
+  const crashAll = (stand: Stand) => {
+    stand.answer = ({ app }) => {
+      stand.run(app)
+      return Promise.resolve({ ok: true, json: 'null' })
+    }
+    for (const id of ids) stand.crash(id)
+  }
+
+  test('has no more restarts in the window than configured; further apps wait, which the log says once', async () => {
+    const stand = new Stand(OPTIONS).start(...ids)
+    crashAll(stand)
+    await stand.clock.advance(9 * MINUTE)
+    expect(stand.restarted).toEqual(['a', 'b', 'c'])
+    expect(stand.state('d')).toMatchObject({ state: 'waiting', next_restart_at: '2026-01-05T12:10:10.000Z' })
+    expect(stand.warnings).toEqual([expect.stringContaining('hub_max_restarts')])
+    await stand.clock.advance(2 * MINUTE)
+    expect(stand.restarted).toEqual(ids)
+    expect(stand.told).not.toContain('gave_up')
+  })
+
+  test('counts scheduled restarts and tries, none that came to nothing, and what an earlier bridge has done', async () => {
+    const stand = new Stand(`${OPTIONS.slice(0, -2)}, time_zone: UTC, schedule: { "*": "5 12 * * *" } }`).start(...ids)
+    stand.answer = ({ app }) => {
+      stand.say(app, { state: 'starting' })
+      stand.run(app)
+      return Promise.resolve({ ok: true, json: 'null' })
+    }
+    await stand.clock.advance(6 * MINUTE)
+    expect(stand.restarted).toEqual(['a', 'b', 'c'])
+    const next = new Stand(OPTIONS)
+    await next.clock.advance(stand.clock.elapsed())
+    for (const id of ids) {
+      next.guard.learn('guard', 'home', id, JSON.stringify(stand.state(id)))
+      next.guard.learn('history', 'home', id, JSON.stringify(stand.facts(id).history))
+    }
+    next.start(...ids)
+    crashAll(next)
+    await next.clock.advance(8 * MINUTE)
+    expect(next.restarted).toEqual([])
+    await next.clock.advance(2 * MINUTE)
+    expect(next.restarted.length).toBe(3)
+    const busy = new Stand(OPTIONS).start(...ids)
+    busy.answer = () => Promise.resolve({ ok: false, error: new CommandError('busy') })
+    busy.crash('a')
+    await busy.clock.advance(9 * MINUTE)
+    expect(busy.restarted.length).toBeGreaterThan(3)
+  })
+})
+
+describe('a storm', () => {
+  const OPTIONS = 'guard: { watch: ["*"], ignore: ["ignored"], max_restarts: 1, storm: { apps: 3, within: 60s } }'
+  const crash = async (stand: Stand, ids: readonly string[], wait = 5 * SECOND) => {
+    for (const id of ids) {
+      stand.crash(id)
+      await stand.clock.advance(wait)
+    }
+  }
+  const types = (events: readonly HubEventPayload[]) => events.map(({ event_type }) => event_type)
+
+  test('holds all restarts back until no app has crashed for as long, then helps one after the other', async () => {
+    const stand = new Stand(OPTIONS).start('a', 'b', 'c', 'd')
+    await crash(stand, ['a', 'b', 'c'], SECOND)
+    expect(stand.hubEvents).toEqual([
+      { event_type: 'storm', app: null, apps: ['a', 'b', 'c'], at: '2026-01-05T12:00:02.000Z' },
+    ])
+    await stand.clock.advance(50 * SECOND)
+    stand.crash('d')
+    await stand.clock.advance(MINUTE - 1)
+    expect(stand.restarted).toEqual([])
+    expect(stand.state('a')).toMatchObject({ state: 'waiting', next_restart_at: '2026-01-05T12:01:53.000Z' })
+    await stand.clock.advance(1)
+    expect(stand.hubEvents.at(-1)).toMatchObject({ event_type: 'storm_over', apps: ['a', 'b', 'c', 'd'] })
+    expect(stand.restarted).toEqual(['a'])
+    stand.run('a')
+    await stand.clock.advance(1)
+    expect(stand.restarted).toEqual(['a', 'b'])
+    expect(stand.state('a')).toMatchObject({ restarts: 1, restarts_in_window: 0 })
+    // What follows counts.
+    for (const id of ['b', 'c', 'd']) stand.run(id)
+    stand.crash('a')
+    await stand.clock.advance(2 * MINUTE)
+    expect(stand.state('a')).toMatchObject({ restarts: 2, restarts_in_window: 1 })
+  })
+
+  test.each<[string, (stand: Stand) => Promise<void>]>([
+    ['crashes that are further apart', (stand) => crash(stand, ['a', 'b', 'c'], 30 * SECOND)],
+    ['one app that crashes again and again', (stand) => crash(stand, ['a', 'a', 'a', 'a'])],
+    ['an app that is ignored', (stand) => crash(stand, ['a', 'b', 'ignored'])],
+    [
+      'an app that is disabled',
+      async (stand) => {
+        stand.say('c', { enabled: false, state: 'stopped' })
+        await crash(stand, ['a', 'b', 'c'])
+      },
+    ],
+    [
+      'an app whose guard is off',
+      async (stand) => {
+        stand.guard.control('home', 'c', { enabled: false })
+        await crash(stand, ['a', 'b', 'c'])
+      },
+    ],
+    [
+      'an app that was given up',
+      async (stand) => {
+        stand.crash('c')
+        await stand.clock.advance(10 * SECOND)
+        stand.run('c')
+        stand.crash('c')
+        await stand.clock.advance(2 * MINUTE)
+        stand.run('c')
+        await crash(stand, ['a', 'b', 'c'])
+      },
+    ],
+  ])('does not come of %s', async (_, happens) => {
+    const stand = new Stand(OPTIONS).start('a', 'b', 'c', 'ignored')
+    await happens(stand)
+    await stand.clock.advance(5 * MINUTE)
+    expect(stand.hubEvents).toEqual([])
+  })
+
+  test('does not come of apps that are found crashed when the bridge starts', async () => {
+    const stand = new Stand(OPTIONS)
+    stand.guard.begin(true)
+    for (const id of ['a', 'b', 'c', 'd']) stand.say(id, { state: 'crashed', crashed: true })
+    stand.guard.hubChanged('home', true)
+    await stand.clock.advance(2 * MINUTE)
+    expect(stand.hubEvents).toEqual([])
+    expect(stand.restarted).toContain('a')
+  })
+
+  test('is reported while no app is watched, of all but the ignored ones, and nothing is restarted', async () => {
+    for (const updates of ['', '\nupdates: { policy: window, window: { start: "0 4 * * *" } }']) {
+      const stand = new Stand(`guard: { ignore: ["ignored"] }${updates}`).start('a', 'b', 'c', 'ignored')
+      await crash(stand, ['a', 'b', 'ignored'])
+      expect(stand.hubEvents).toEqual([])
+      stand.crash('c')
+      await stand.clock.advance(HOUR)
+      expect(types(stand.hubEvents)).toEqual(['storm', 'storm_over'])
+      expect(stand.orders).toEqual([])
+    }
+  })
+
+  test('is reported by the bridge that acts only', async () => {
+    for (const yaml of ['guard: { watch: [] }', OPTIONS]) {
+      const stand = new Stand(yaml).start('a', 'b', 'c')
+      stand.guard.standBy()
+      await crash(stand, ['a', 'b', 'c'])
+      await stand.clock.advance(HOUR)
+      expect(stand.hubEvents).toEqual([])
+    }
+  })
+
+  test('in quiet hours is waited for like those, and a snooze in it lasts as long as it says', async () => {
+    const stand = new Stand(`${OPTIONS.slice(0, -2)}, quiet_hours: "12:00-13:00", time_zone: UTC }`)
+    stand.start('a', 'b', 'c')
+    stand.answer = ({ app }) => {
+      stand.run(app)
+      return Promise.resolve({ ok: true, json: 'null' })
+    }
+    await crash(stand, ['a', 'b', 'c'])
+    stand.guard.control('home', 'a', { snooze: 3 * HOUR })
+    await stand.clock.advance(HOUR - 15 * SECOND - 1)
+    expect(types(stand.hubEvents)).toEqual(['storm', 'storm_over'])
+    expect(stand.restarted).toEqual([])
+    await stand.clock.advance(2 * MINUTE)
+    expect(stand.restarted).toEqual(['b', 'c'])
+    await stand.clock.advance(3 * HOUR)
+    expect(stand.restarted).toEqual(['b', 'c', 'a'])
+  })
+
+  test('that one app alone would keep up, as it is started by the hub and crashes again, comes to its end', async () => {
+    const stand = new Stand(OPTIONS).start('a', 'b', 'c')
+    await crash(stand, ['a', 'b', 'c'])
+    for (let times = 0; times < 10; times += 1) {
+      stand.run('c')
+      stand.crash('c')
+      await stand.clock.advance(40 * SECOND)
+    }
+    expect(stand.restarted).toContain('a')
+  })
+
+  test('is waited for by a bridge that starts in it, which reports its end only if it sees it begin', async () => {
+    const stand = new Stand(OPTIONS).start('a', 'b', 'c')
+    await crash(stand, ['a', 'b', 'c'], SECOND)
+    const next = new Stand(OPTIONS)
+    await next.clock.advance(stand.clock.elapsed())
+    for (const id of ['a', 'b', 'c']) {
+      next.guard.learn('guard', 'home', id, JSON.stringify(stand.state(id)))
+      next.guard.learn('history', 'home', id, JSON.stringify(stand.facts(id).history))
+    }
+    next.start()
+    for (const id of ['a', 'b', 'c'])
+      next.say(id, { state: 'crashed', crashed: true, crash_message: 'Error: boom', crash_count: 1 })
+    await next.clock.advance(58 * SECOND)
+    expect(next.restarted).toEqual([])
+    await next.clock.advance(3 * MINUTE)
+    expect(next.restarted).toEqual(expect.arrayContaining(['a', 'b', 'c']))
+    expect(next.hubEvents).toEqual([])
+  })
+
+  test.each([-1, 1])('lasts as long when the clock is set by %i hours', async (hours) => {
+    const stand = new Stand(OPTIONS).start('a', 'b', 'c')
+    await crash(stand, ['a', 'b', 'c'], SECOND)
+    stand.clock.step(hours * HOUR)
+    stand.read()
+    await stand.clock.advance(58 * SECOND)
+    expect(stand.restarted).toEqual([])
+    await stand.clock.advance(2 * SECOND)
+    expect(stand.restarted).toEqual(['a'])
+  })
+})
