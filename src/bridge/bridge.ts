@@ -330,15 +330,13 @@ export class Bridge {
 
   /** What an earlier run, or another bridge, has written down. */
   #learn({ name, owner }: OwnTopic, payload: string): void {
-    const { guardian } = this.#options
     if (name === 'bridgeInfo') this.#upkeep.former.learn(payload)
-    else if (owner.kind === 'hub') guardian.learn(name, owner.hub, '', payload)
-    else if (owner.kind === 'app') {
-      const { hub, app } = owner
-      const learner = name === 'appUpdate' ? this.#updates : name === 'crash' ? this.evidence : undefined
-      if (learner === undefined) guardian.learn(name, hub, app, payload)
-      else if (learner.learn(hub, app, payload)) this.#states.get(hub)?.appChanged(app)
-    }
+    if (owner.kind !== 'hub' && owner.kind !== 'app') return
+    const { hub } = owner
+    const app = owner.kind === 'app' ? owner.app : ''
+    const learner = name === 'appUpdate' ? this.#updates : name === 'crash' ? this.evidence : undefined
+    if (learner === undefined) this.#options.guardian.learn(name, hub, app, payload)
+    else if (learner.learn(hub, app, payload)) this.#states.get(hub)?.appChanged(app)
   }
 
   /** Another bridge on this base topic, or an earlier run, has said `offline`: that is wrong while this one runs. */

@@ -89,7 +89,9 @@ export class HubState {
       },
       onBoot: (at, again) => {
         options.guardian.booted(name, at)
-        if (again) options.log.info({ hub: name, booted_at: new Date(at).toISOString() }, 'the hub has restarted')
+        if (!again) return
+        this.#evidence.restarted()
+        options.log.info({ hub: name, booted_at: new Date(at).toISOString() }, 'the hub has restarted')
       },
       onSettled: () => options.upkeep.request(),
     })

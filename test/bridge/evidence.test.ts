@@ -87,6 +87,20 @@ describe('the evidence of a crash', () => {
     expect((await untilCrash(world, one)).others_crashed).toEqual([two])
   })
 
+  test('has the health of the hub then, if the key may read it', async () => {
+    const keys = { [KEY]: ['hub.app', 'hub.system.readonly'] }
+    await using world = await World.start({ broker: BROKER, hub: { keys } })
+    const { app, hub } = world
+    const health = () => JSON.parse(world.observer.last('hub2mqtt/home/health') || '{}')
+    await until('the health', () => health().booted_at, 20_000)
+    hub.crash(app, 'Error: oh')
+    const crash = await untilCrash(world, app)
+    expect(crash.hub).toMatchObject({ memory_total_bytes: health().memory_total_bytes, booted_at: health().booted_at })
+    expect(crash.uptime_seconds).toBeGreaterThanOrEqual(0)
+    const { data } = await world.ask(`home/app/${app}/cmd/get-crash`)
+    expect(data).toEqual({ markdown: expect.stringContaining('| Free memory of the hub |') })
+  })
+
   test('goes with the app', async () => {
     await using world = await World.start({ broker: BROKER })
     const { app } = world
