@@ -47,6 +47,8 @@ async function open() {
       hubChanged: noted('guard: hub', undefined),
       ran: noted('guard: ran', undefined),
       control: noted('guard: control', undefined),
+      booted: noted('guard: booted', undefined),
+      linked: noted('guard: linked', undefined),
     },
     homeAssistant: { appsChanged: noted('discovery: apps', undefined), hubChanged: noted('discovery: hub', true) },
     upkeep: { request: noted('sweep', undefined), listRead: noted('read', undefined) },
