@@ -15,7 +15,10 @@ const MINUTE = 60 * SECOND
 const HOUR = 60 * MINUTE
 const LIMIT = 3
 const WINDOW = 30 * MINUTE
-const config = configOf(`guard: { watch: ["*"], backoff: 1s, max_restarts: ${LIMIT}, window: 30m }`)
+/** Without tries after giving up and without storms, whose restarts do not count against the limit. */
+const config = configOf(
+  `guard: { watch: ["*"], backoff: 1s, max_restarts: ${LIMIT}, window: 30m, retry: [], storm: { apps: 100, within: 1s } }`,
+)
 const IDS = ['a', 'b', 'c', 'd', 'e'] as const
 const WELL: AppPatch = { version: '1.0.0', enabled: true, state: 'running', crashed: false, crash_count: 0 }
 
