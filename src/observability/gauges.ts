@@ -1,4 +1,4 @@
-/** The metrics that a scrape reads from the daemon's parts. */
+/** The metrics that are read from the daemon's parts at each scrape. */
 import { Counter, Gauge, type Registry } from 'prom-client'
 import type { HealthReport, Role } from '../contract/schemas.ts'
 import { CONTRACT_VERSION } from '../contract/version.ts'
@@ -10,12 +10,12 @@ import type { LinkStatus } from '../mqtt/types.ts'
 export interface GaugeSources {
   readonly version: string
   readonly link: { status(): LinkStatus }
-  /** What the bridge knows of others on its base topic. */
+  /** The bridge's role, and whether others use its base topic. */
   readonly bridge: { readonly contested: boolean; readonly role: Role }
   /** The hubs that are open at present. */
   readonly hubs: ReadonlyMap<string, { readonly hub: Hub; readonly pulse: Pulse }>
   readonly health: { report(): HealthReport }
-  /** The fleet that the bridge is a member of, if it is. */
+  /** The fleet that the bridge is a member of, if any. */
   readonly fleet?: FleetFigures | undefined
 }
 
@@ -91,7 +91,7 @@ export function registerGauges(registry: AnyRegistry, { version, link, bridge, h
 }
 
 function registerHubGauges(registry: AnyRegistry, hubs: GaugeSources['hubs']) {
-  /** @param read gives values, each with its further label */
+  /** @param read returns values, each with its further label */
   const gauge = (name: string, help: string, read: (hub: Hub, pulse: Pulse) => Iterable<readonly [number, Labels?]>) =>
     new Gauge({
       name: `hub2mqtt_${name}`,
