@@ -32,7 +32,7 @@ const quietHours = text({
   pattern: /^(?:[01]\d|2[0-3]):[0-5]\d-(?:[01]\d|2[0-3]):[0-5]\d$/u,
 })
 
-/** Values by pattern of app ids: the first pattern that matches counts. */
+/** Values by pattern of app ids: the first matching pattern applies. */
 const byPattern = <S extends v.GenericSchema>(value: S, such: string) => map(value, `values by app such as ${such}`)
 
 const webProbe = text({
@@ -41,7 +41,7 @@ const webProbe = text({
   pattern: /^\/[!-~]{0,200}(?: [1-5]\d\d)?$/,
 })
 
-/** Which apps the guardian watches, and when it updates them; all of it changes while running. */
+/** Which apps the guardian watches, and when it updates them. All of these options change while running. */
 export const guardOptions = liveOptions({
   'guard.watch': {
     doc: 'Apps that the guardian restarts, by id; `*` stands for any characters, `?` for one. Without any, the guardian is off.',
