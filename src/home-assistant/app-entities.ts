@@ -15,7 +15,7 @@ import {
   withMessage,
 } from './templates.ts'
 
-/** The words of what is switched or read by a template. */
+/** The payloads of entities that a template reads or switches. */
 export const WORDS = { on: 'ON', off: 'OFF' } as const
 
 export const APP_ENTITIES: readonly Entity[] = [
@@ -60,7 +60,7 @@ export const APP_ENTITIES: readonly Entity[] = [
     platform: 'sensor',
     name: 'State',
     category: 'diagnostic',
-    // Most people are served by Running and Problem.
+    // Most people only need Running and Problem.
     enabled: false,
     icon: 'mdi:state-machine',
     reads: 'app',
@@ -154,7 +154,7 @@ export const APP_ENTITIES: readonly Entity[] = [
     platform: 'sensor',
     name: 'Crashes',
     category: 'diagnostic',
-    // Problem has it as an attribute.
+    // An attribute of Problem has it.
     enabled: false,
     icon: 'mdi:counter',
     reads: 'app',
@@ -213,7 +213,7 @@ export const APP_ENTITIES: readonly Entity[] = [
     when: 'guard',
     reads: 'guard',
     template: crashReasonOf('last_crash'),
-    // Home Assistant has its own meaning for the word that MQTT has for any other reason.
+    // Home Assistant reserves MQTT's word for any other reason.
     shows: { options: ['none', ...REASONS.filter((reason) => reason !== 'unknown'), 'other'] },
     doc: 'Why the app crashed last, `none` before the first crash; if the guardian is on.',
   },
