@@ -1,17 +1,19 @@
-/** How long to wait before the next attempt: exponential with full jitter, capped, never giving up. */
+/**
+ * How long to wait before the next attempt: exponential backoff with full jitter, capped, without a limit of attempts.
+ */
 
 interface BackoffOptions {
-  /** Ceiling of the first wait, in milliseconds. */
+  /** Upper bound of the first wait, in milliseconds. */
   readonly min: number
-  /** Ceiling of every later wait. */
+  /** Upper bound of every later wait. */
   readonly max: number
   /** Returns a number in [0, 1). */
   readonly random: () => number
 }
 
 /**
- * Full jitter spreads the clients of a hub or broker that comes back over the whole interval; the floor of a tenth
- * keeps a lucky draw from becoming a hot loop.
+ * Full jitter spreads the clients of a hub or broker that comes back over the whole interval. The minimum of a tenth
+ * prevents a hot loop.
  */
 export class Backoff {
   readonly #options: BackoffOptions
@@ -29,7 +31,7 @@ export class Backoff {
     return Math.round(ceiling * (0.1 + 0.9 * this.#options.random()))
   }
 
-  /** Call after success, so that the next failure starts small again. */
+  /** Call after success, so that the next failure starts with a short wait. */
   reset(): void {
     this.#ceiling = this.#options.min
   }

@@ -1,17 +1,17 @@
-/** How often something may be done: so many times at once, and once more each time that so long has passed. */
+/** A token bucket: allows a burst of `most`, and one more after each `everyMs`. */
 import type { Clock } from './clock.ts'
 
 interface Rate {
-  /** At once. */
+  /** Size of a burst. */
   readonly most: number
-  /** Until one more is possible, in milliseconds. */
+  /** Time until one more is allowed, in milliseconds. */
   readonly everyMs: number
 }
 
 export class Bucket {
   readonly #clock: Clock
   readonly #rate: Rate
-  /** How many are used up, which fades with time. */
+  /** How many are used up; decreases with time. */
   #used = 0
   #at: number
 
@@ -21,7 +21,7 @@ export class Bucket {
     this.#at = clock.elapsed()
   }
 
-  /** For how many milliseconds none may be taken, if so many are to be left then; 0: one may be. */
+  /** How long to wait, in milliseconds, until one can be taken and `left` remain; 0: one can be taken now. */
   wait(left = 0): number {
     const { most, everyMs } = this.#rate
     const now = this.#clock.elapsed()

@@ -1,17 +1,18 @@
-/** Time as a dependency: the daemon asks this for the hour and for its timers, so a test can turn the hands. */
+/** Time as a dependency: the daemon gets the time and its timers from here, so that tests can control them. */
 import { uptime } from 'node:os'
 
 export interface Clock {
-  /** Wall time in epoch milliseconds: for timestamps that others read and for expiry that others wrote. */
+  /** Wall time in epoch milliseconds: for timestamps that others read, and for expiry times from others. */
   now(): number
   /** Milliseconds from an arbitrary start that never jump: for durations, deadlines and ages. */
   elapsed(): number
   /**
-   * Milliseconds for which the machine has been on, suspended or not, while `elapsed` may leave out the time for which it
-   * was suspended; default: it leaves out none. Costs a system call.
+   * Milliseconds since the machine started, including the time for which it was suspended, which `elapsed` may leave
+   * out.
+   * Default: `elapsed` includes it. Costs a system call.
    */
   uptime?(): number
-  /** Runs `task` once after `ms`; the returned function cancels it, also after it ran. */
+  /** Runs `task` once after `ms`. The returned function cancels it, and may also be called after it ran. */
   after(ms: number, task: () => void): () => void
 }
 
@@ -20,15 +21,16 @@ export const systemClock: Clock = {
   elapsed: () => performance.now(),
   uptime: () => uptime() * 1000,
   after(ms, task) {
-    // What is overdue runs at once; Node would say so with a warning.
+    // Run overdue tasks at once; Node would log a warning.
     const timer = setTimeout(task, Math.max(0, ms))
     return () => clearTimeout(timer)
   },
 }
 
 /**
- * What is added to `elapsed` for the time that others read and write. Kept while the two differ by the same up to a
- * second, so that one moment has one time; a clock that is set is followed.
+ * Returns what to add to `elapsed` for timestamps that others read or write. Keeps the value while it is right to
+ * within
+ * a second, so that one moment has one timestamp; follows a clock that is set.
  */
 export function wallOffset(clock: Clock): () => number {
   let kept = Number.NaN
@@ -39,7 +41,7 @@ export function wallOffset(clock: Clock): () => number {
   }
 }
 
-/** Resolves after `ms`, or at once when `signal` aborts: the caller looks at the signal, nothing is thrown. */
+/** Resolves after `ms`, or at once when `signal` aborts. The caller checks the signal; nothing is thrown. */
 export function sleep(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal?.aborted) return resolve()

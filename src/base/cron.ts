@@ -1,4 +1,4 @@
-/** Times that come again and again, by a cron expression in a time zone. */
+/** Recurring times, by a cron expression in a time zone. */
 import { Cron } from 'croner'
 
 /** @throws if the expression or the zone is invalid */
@@ -6,7 +6,7 @@ function read(expression: string, timeZone: string | undefined): Cron {
   return new Cron(expression, { mode: '5-part', ...(timeZone !== undefined && { timezone: timeZone }) })
 }
 
-/** Whether an expression has five parts that are understood, and comes to pass at least once. */
+/** Whether an expression has five valid parts, and matches at least one time. */
 export function isCron(expression: string): boolean {
   try {
     return read(expression, 'UTC').nextRun() !== null
@@ -15,7 +15,7 @@ export function isCron(expression: string): boolean {
   }
 }
 
-/** Whether the runtime knows a time zone of this name. */
+/** Whether the runtime knows this time zone. */
 export function isTimeZone(name: string): boolean {
   try {
     return new Intl.DateTimeFormat('en', { timeZone: name }).resolvedOptions().timeZone !== ''
@@ -30,9 +30,10 @@ const known = new Map<string, { readonly cron: Cron; readonly from: number; read
 const MAX_KNOWN = 100
 
 /**
- * When it comes next after a moment, both in epoch milliseconds; `undefined`: never.
+ * The next match after a moment, both in epoch milliseconds; `undefined`: never.
  *
- * A time that the clocks skip in spring comes when they have been put forward, one that comes twice in autumn once.
+ * A time that the clocks skip in spring matches right after the change; a time that occurs twice in autumn matches
+ * once.
  * @param timeZone default: the machine's
  */
 export function nextAfter(expression: string, timeZone: string | undefined, now: number): number | undefined {

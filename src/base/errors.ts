@@ -1,4 +1,4 @@
-/** Failures that are no fault of the program: the message says all that a user needs, and no stack is printed. */
+/** Failures that are not bugs: the message contains all that a user needs, and no stack is printed. */
 export class ExpectedError extends Error {}
 
 /** A mistake in a command line or a configuration. Ends the process with exit code 2. */

@@ -1,27 +1,27 @@
-/** Failures in words for people, and the system's codes for them. */
+/** Texts for failures, and the system's error codes. */
 import { isRecord } from './json.ts'
 
 export interface Advice {
   /** What was found, in one sentence without a full stop. */
   readonly cause: string
-  /** What a person can do; empty if only waiting helps. */
+  /** What the user can do; empty if only waiting helps. */
   readonly remedy: string
-  /** Names and addresses in it that are not of the configuration. */
+  /** Names and addresses in the text that are not from the configuration. */
   readonly names?: readonly string[]
 }
 
 export const advice = (cause: string, remedy = ''): Advice => ({ cause, remedy })
 
-/** The system's own code of an error, such as `ECONNREFUSED`; empty if it has none. */
+/** The system's code of an error, such as `ECONNREFUSED`; empty if it has none. */
 export function systemCode(error: unknown): string {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''
 }
 
-/** The code of a certificate that is for another name: https://nodejs.org/api/tls.html#x509-certificate-error-codes */
+/** The code for a certificate with another name: https://nodejs.org/api/tls.html#x509-certificate-error-codes */
 export const WRONG_NAME = /^ERR_TLS_CERT_ALTNAME_INVALID$/
-/** The codes of one that is not valid now. */
+/** The codes for a certificate that is not valid now. */
 export const OUTDATED = /^CERT_(HAS_EXPIRED|NOT_YET_VALID)$/
-/** Certificates may hold thousands, of any length. */
+/** A certificate may have thousands of names, of any length. */
 const MAX_NAMES = 8
 const MAX_NAME = 253
 

@@ -1,9 +1,9 @@
-/** Plain JSON values, as they come out of `JSON.parse`. */
+/** Plain JSON values, as `JSON.parse` returns them. */
 import { isDeepStrictEqual } from 'node:util'
 
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
 
-/** Whether a value is an object with keys: no `null`, no array. */
+/** Whether a value is an object with keys: neither `null` nor an array. */
 export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
@@ -11,7 +11,7 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
 /** Far more values than a hub sends. Parsing and processing this many blocks the event loop only briefly. */
 export const MAX_VALUES = 200_000
 
-/** Whether a JSON text holds so many values that parsing it would keep everything else waiting. */
+/** Whether a JSON text holds so many values that parsing it would block the event loop. */
 export function holdsTooMany(text: string): boolean {
   if (text.length <= MAX_VALUES) return false
   let values = 0
@@ -23,14 +23,14 @@ export function holdsTooMany(text: string): boolean {
   return values > MAX_VALUES
 }
 
-/** Where the string ends that begins at `start`: at its second quote, or with the text. */
+/** The end of the string that begins at `start`: its second quote, or the end of the text. */
 export function endOfString(text: string, start: number): number {
   let at = start + 1
   while (at < text.length && text[at] !== '"') at += text[at] === '\\' ? 2 : 1
   return at
 }
 
-/** A text from outside as JSON; `undefined` if it is not JSON, or holds too many values. */
+/** Parses an untrusted text; `undefined` if it is not JSON, or holds too many values. */
 export function parseJson(text: string): Json | undefined {
   try {
     return holdsTooMany(text) ? undefined : JSON.parse(text)
@@ -39,13 +39,15 @@ export function parseJson(text: string): Json | undefined {
   }
 }
 
-/** Whether arrays and objects nest at most `levels` deep; what nests deeper can overflow the stack of a recursion. */
+/** Whether arrays and objects nest at most `levels` deep; deeper ones can overflow the stack of a recursion. */
 export function isShallow(value: unknown, levels: number): boolean {
   if (typeof value !== 'object' || value === null) return true
   return levels > 0 && Object.values(value).every((inner) => isShallow(inner, levels - 1))
 }
 
-/** Whether two values are written as the same JSON, the order of keys aside; JSON knows no -0, and no key without a value. */
+/**
+ * Whether two values are the same JSON, regardless of the order of keys; JSON has neither -0 nor keys without a value.
+ */
 export function sameJson(one: Json, other: Json): boolean {
   return isDeepStrictEqual(JSON.parse(JSON.stringify(one)), JSON.parse(JSON.stringify(other)))
 }

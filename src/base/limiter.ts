@@ -1,38 +1,38 @@
-/** Admission: what may begin, and when. A few at a time, apart from each other, and nothing waits without bound. */
+/** Limits concurrency and rate: a few tasks at a time, at intervals, with a bounded queue. */
 import type { Clock } from './clock.ts'
 
 export interface Limits {
-  /** How many may be under way at once. */
+  /** Maximum number of running tasks. */
   readonly slots: number
-  /** Least time between two beginnings, in milliseconds; default 0. */
+  /** Minimum time between two starts, in milliseconds; default 0. */
   readonly apartMs?: number
 }
 
 export interface LimiterOptions extends Limits {
   readonly clock: Clock
-  /** How many may wait in one lane; default: any number. */
+  /** Maximum number of waiting tasks per lane; default: no limit. */
   readonly maxWaiting?: number
-  /** How long work keeps a slot without saying that it goes well, in milliseconds; default: until it ends. */
+  /** How long a task keeps its slot without calling `keep`, in milliseconds; default: until it ends. */
   readonly patienceMs?: number
-  /** The errors thrown if too many wait, and if the deadline passes. */
+  /** The error to throw if too many tasks wait, or if the deadline passes. */
   readonly refusal?: (why: 'busy' | 'expired') => Error
 }
 
-/** What asks for a slot. */
+/** A request for a slot. */
 export interface Turn {
-  /** Tasks of one lane run one after another, in order. Lanes take turns. Default: no lane; only the order counts. */
+  /** Tasks of one lane run one after another, in order. Lanes take turns. Default: no lane; tasks run in order. */
   readonly lane?: string
-  /** In `clock.elapsed()` milliseconds: what has not begun by then never does. */
+  /** In `clock.elapsed()` milliseconds: a task that has not started by then is refused. */
   readonly deadline?: number
-  /** Ends the wait: the work begins without a slot, and fails by itself. */
+  /** Ends the wait: the task starts without a slot, and fails by itself. */
   readonly signal?: AbortSignal
 }
 
-/** The right to be under way. */
+/** The right to run. */
 export interface Slot {
-  /** Whether the deadline has passed meanwhile. */
+  /** Whether the deadline has passed. */
   isLate(): boolean
-  /** The work goes well: it keeps its slot. */
+  /** Keeps the slot, because the task makes progress. */
   keep(): void
   /** Frees the slot early, so that other work can start. */
   leave(): void
@@ -42,15 +42,15 @@ export class Limiter {
   readonly #options: LimiterOptions
   readonly #clock: Clock
   #limits: Limits
-  /** Until when the limits are those of `restrict`, in `clock.elapsed()` milliseconds. */
+  /** When the limits of `restrict` end, in `clock.elapsed()` milliseconds. */
   #restrictedUntil = 0
   #underWay = 0
   #begunAt = Number.NEGATIVE_INFINITY
-  /** Lanes with something under way. */
+  /** Lanes with a running task. */
   readonly #busy = new Set<string | undefined>()
-  /** What waits, by lane and in order, as functions that begin it. The next lane comes first; no lane is empty. */
+  /** Waiting tasks by lane, in order, as functions that start them. The next lane comes first; no lane is empty. */
   readonly #waiting = new Map<string | undefined, Set<() => void>>()
-  /** Cancels the timer that looks again when the next may begin. */
+  /** Cancels the timer for the next start. */
   #timer: (() => void) | undefined
 
   constructor(options: LimiterOptions) {
@@ -59,15 +59,15 @@ export class Limiter {
     this.#clock = options.clock
   }
 
-  /** Other limits for so long, from now on. */
+  /** Applies other limits from now on, for `ms`. */
   restrict(limits: Limits, ms: number): void {
     this.#limits = limits
     this.#restrictedUntil = this.#clock.elapsed() + ms
   }
 
   /**
-   * Does the work as soon as it may begin: at once if nothing waits and a slot is free.
-   * @throws what `refusal` makes of `busy` and `expired`
+   * Runs the task as soon as possible: at once if nothing waits and a slot is free.
+   * @throws the error of `refusal` for `busy` and `expired`
    */
   async run<T>(turn: Turn, work: (slot: Slot) => Promise<T>): Promise<T> {
     const { lane, deadline = Number.POSITIVE_INFINITY } = turn
@@ -86,7 +86,7 @@ export class Limiter {
     const { patienceMs } = this.#options
     const keep = patienceMs === undefined ? () => {} : this.#clock.after(patienceMs, leave)
     try {
-      // Its turn may come with its deadline.
+      // The slot may become free just as the deadline passes.
       if (isLate()) throw this.#refusal('expired')
       return await work({ isLate, keep, leave })
     } finally {
@@ -95,7 +95,7 @@ export class Limiter {
     }
   }
 
-  /** Waits until the work may begin. Resolves with whether it has a slot. */
+  /** Waits until the task may start. Resolves with whether it has a slot. */
   async #wait({ lane, deadline, signal }: Turn): Promise<boolean> {
     if (signal?.aborted) return false
     const { maxWaiting = Number.POSITIVE_INFINITY } = this.#options
@@ -104,7 +104,7 @@ export class Limiter {
     const { promise, resolve, reject } = Promise.withResolvers<boolean>()
     const begin = () => resolve(true)
     const giveUp = () => {
-      // One that has begun was taken out before.
+      // A task that has started is no longer in the queue.
       if (waiting.delete(begin) && waiting.size === 0) this.#waiting.delete(lane)
       resolve(false)
     }
@@ -125,11 +125,11 @@ export class Limiter {
     }
   }
 
-  /** Begins what may begin now, each lane in turn. */
+  /** Starts the tasks that may start now, each lane in turn. */
   #admit(): void {
     for (const [lane, waiting] of this.#waiting) {
       const delay = this.#delay()
-      // What ends looks again.
+      // The end of a task calls this again.
       if (delay === Number.POSITIVE_INFINITY) return
       if (delay > 0) {
         this.#timer ??= this.#clock.after(delay, () => {
@@ -142,13 +142,13 @@ export class Limiter {
       if (begin === undefined || this.#busy.has(lane)) continue
       this.#begin(lane)
       begin()
-      // To the back of the line, so that one lane cannot keep the others waiting.
+      // Move the lane to the end, so that one lane cannot keep the others waiting.
       this.#waiting.delete(lane)
       if (waiting.delete(begin) && waiting.size > 0) this.#waiting.set(lane, waiting)
     }
   }
 
-  /** For how long nothing may begin, in milliseconds; `Infinity` until something ends. */
+  /** How long no task may start, in milliseconds; `Infinity` until one ends. */
   #delay(): number {
     const now = this.#clock.elapsed()
     if (now >= this.#restrictedUntil) this.#limits = this.#options

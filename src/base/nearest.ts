@@ -1,8 +1,8 @@
-/** "Did you mean": the known name that a mistyped one resembles most. */
+/** "Did you mean": finds the known name that is most similar to a mistyped one. */
 
 const LONGEST = 80
 
-/** Letters to add, remove, replace, or swap with their neighbour, to make `a` into `b`. */
+/** The number of letters to add, remove, replace, or swap with their neighbour, to turn `a` into `b`. */
 function distance(a: string, b: string): number {
   let before: number[] = []
   let row = Array.from({ length: b.length + 1 }, (_, column) => column)
@@ -20,7 +20,7 @@ function distance(a: string, b: string): number {
   return row[b.length] ?? 0
 }
 
-/** The nearest of `known`, or `undefined` when none is near enough to be a slip of the finger. */
+/** The nearest of `known`, or `undefined` if none is near enough to be a typing error. */
 export function nearest(name: string, known: readonly string[], prefix = ''): string | undefined {
   if (name.length > LONGEST) return undefined
   const plain = (text: string) => text.slice(prefix.length).toLowerCase().replaceAll('-', '_')
@@ -31,7 +31,7 @@ export function nearest(name: string, known: readonly string[], prefix = ''): st
   return best.candidate
 }
 
-/** `; did you mean port?`, or nothing. What all names begin with does not make them alike: that is the `prefix`. */
+/** `; did you mean port?`, or an empty text. The common `prefix` of all names does not count as similarity. */
 export function didYouMean(name: string, known: readonly string[], prefix = ''): string {
   const best = nearest(name, known, prefix)
   return best === undefined ? '' : `; did you mean ${best}?`

@@ -1,7 +1,7 @@
-/** Reads JSON from outside by a schema. */
+/** Parses untrusted JSON by a schema. */
 import * as v from 'valibot'
 
-/** `undefined` for a text that is not JSON, or does not match. */
+/** Returns `undefined` if the text is not JSON or does not match. */
 export function readJson<S extends v.GenericSchema>(schema: S, text: string): v.InferOutput<S> | undefined {
   try {
     const result = v.safeParse(schema, JSON.parse(text))

@@ -1,10 +1,11 @@
-/** Reads files that people name: a pipe would block the event loop, a device never ends. */
+/** Reads files named by users: a pipe would block the event loop, and a device may never end. */
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
 
 /** Far above any configuration, key or certificate. */
 export const MOST_BYTES = 1024 * 1024
 
-// Windows has neither flag. Without them, opening a pipe waits for a writer, and a terminal may become this process's own.
+// Windows has neither flag. Without them, opening a pipe waits for a writer, and a terminal may become this process's
+// own.
 const { O_RDONLY, O_NONBLOCK = 0, O_NOCTTY = 0 } = constants
 
 /** @throws an error with a `code`: of the file system, `NOT_PLAIN`, or `EFBIG` for a file larger than 1 MiB */
@@ -24,7 +25,7 @@ export function readPlain(path: string): Buffer {
 
 export const readPlainText = (path: string): string => readPlain(path).toString('utf8')
 
-/** The size that the system states is no bound: the file may grow, and those of `/proc` state none. */
+/** Do not rely on the reported size: the file may grow, and files in `/proc` report none. */
 function contentOf(file: number): Buffer {
   const chunks: Buffer[] = []
   for (let length = 0; length <= MOST_BYTES; ) {

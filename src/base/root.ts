@@ -1,4 +1,4 @@
-/** Where the program's own files are, whether it runs from its sources or as a bundle. */
+/** The location of the program's own files, whether it runs from its sources or as a bundle. */
 import { findPackageJSON } from 'node:module'
 import { pathToFileURL } from 'node:url'
 

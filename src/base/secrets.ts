@@ -1,8 +1,8 @@
-/** Secrets compared in constant time, and passwords as hashes that may stand in a file. */
+/** Compares secrets in constant time, and hashes passwords for storage in a file. */
 import { createHash, randomBytes, scrypt, timingSafeEqual } from 'node:crypto'
 import { promisify } from 'node:util'
 
-/** Compares in constant time: neither the length nor the first difference can be measured. */
+/** Compares in constant time: timing reveals neither the length nor the first difference. */
 export function sameSecret(given: string | Buffer, expected: string): boolean {
   const digest = (text: string | Buffer) => createHash('sha256').update(text).digest()
   return timingSafeEqual(digest(given), digest(expected))
@@ -13,11 +13,11 @@ const derive = promisify<string, Buffer, number, { N: number; r: number; p: numb
 /** About a third of a second on a small computer, and 32 MiB. */
 const COST = { N: 32_768, r: 8, p: 3 }
 const KEY_BYTES = 32
-/** What a hash from elsewhere may cost at most. */
+/** The most memory that a foreign hash may need. */
 const MAX_MEMORY = 64 * 1024 * 1024
 const MAX_PARALLEL = 16
 
-/** `scrypt$<N>$<r>$<p>$<salt>$<key>`, the last two in base64url. */
+/** Returns `scrypt$<N>$<r>$<p>$<salt>$<key>`, the last two in base64url. */
 export async function hashPassword(password: string): Promise<string> {
   const salt = randomBytes(16)
   const { N, r, p } = COST
@@ -25,10 +25,10 @@ export async function hashPassword(password: string): Promise<string> {
   return ['scrypt', N, r, p, salt.toString('base64url'), key.toString('base64url')].join('$')
 }
 
-/** Whether a text is meant as a hash. */
+/** Whether a text looks like a hash. */
 export const isHash = (text: string): boolean => text.startsWith('scrypt$')
 
-/** Whether a hash is one that can be compared with. */
+/** Whether a hash is valid. */
 export const isGoodHash = (text: string): boolean => parseHash(text) !== undefined
 
 function parseHash(text: string) {
@@ -41,7 +41,10 @@ function parseHash(text: string) {
   return { cost, salt: Buffer.from(salt, 'base64url'), key: Buffer.from(key, 'base64url') }
 }
 
-/** Whether a password is the expected one, which is plain text or a hash; a hash takes a while, off the event loop. */
+/**
+ * Whether a password matches the expected one, which is plain text or a hash. Checking a hash takes a while, off the
+ * event loop.
+ */
 export async function isPassword(given: string, expected: string): Promise<boolean> {
   if (!isHash(expected)) return sameSecret(given, expected)
   const hash = parseHash(expected)

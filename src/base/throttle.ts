@@ -1,9 +1,9 @@
-/** Runs a task again and again without using up the event loop: at once if it is cheap, rarely if it is not. */
+/** Runs a repeated task without using up the event loop: a cheap task at once, an expensive one rarely. */
 import type { Clock } from './clock.ts'
 
 /** A faster task runs at each request. */
 const CHEAP_MS = 1
-/** How many times as long as it took the task then rests. */
+/** The pause after a run, as a multiple of its duration. */
 const REST = 20
 
 export class Throttle {
@@ -18,14 +18,14 @@ export class Throttle {
     this.#task = task
   }
 
-  /** Does it now, or when it has rested: once for all that asked for it meanwhile. */
+  /** Runs the task now, or once after the pause for all requests until then. */
   request(): void {
     const rest = this.#restsUntil - this.#clock.elapsed()
     if (rest <= 0) this.now()
     else this.#cancel ??= this.#clock.after(rest, () => this.now())
   }
 
-  /** Does it at once, whatever it takes. */
+  /** Runs the task at once. */
   now(): void {
     this.stop()
     const began = this.#clock.elapsed()
@@ -34,7 +34,7 @@ export class Throttle {
     this.#restsUntil = took <= CHEAP_MS ? Number.NEGATIVE_INFINITY : began + (1 + REST) * took
   }
 
-  /** Forgets what was asked for and is not done yet. */
+  /** Drops a pending request. */
   stop(): void {
     this.#cancel?.()
     this.#cancel = undefined

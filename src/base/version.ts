@@ -1,4 +1,4 @@
-/** The version of this program and its address, from the one place that states them. */
+/** The version of this program and its addresses, from `package.json`. */
 import { readFileSync } from 'node:fs'
 import * as v from 'valibot'
 import { ROOT } from './root.ts'

@@ -1,10 +1,13 @@
-/** The order of versions: that of semantic versioning; missing parts count as 0. */
+/** Compares versions by semantic versioning; missing parts count as 0. */
 
-/** As text of a version may be: `1.2`, `1.2.3`, `2.0.0-beta.1`, `1.0.0+7`. */
+/** Valid versions: `1.2`, `1.2.3`, `2.0.0-beta.1`, `1.0.0+7`. */
 export const VERSION =
   /^\d{1,9}(\.\d{1,9}){0,3}(-[0-9A-Za-z]+([.-][0-9A-Za-z]+)*)?(\+[0-9A-Za-z]+([.-][0-9A-Za-z]+)*)?$/
 
-/** Negative if `one` is older than `other`, 0 if neither is. What follows a `+` is ignored. */
+/**
+ * Negative if `one` is older than `other`, positive if it is newer, otherwise 0. Build metadata (after a `+`) is
+ * ignored.
+ */
 export function compareVersions(one: string, other: string): number {
   const [a, b] = [parse(one), parse(other)]
   const length = Math.max(a.numbers.length, b.numbers.length)
@@ -38,7 +41,7 @@ function parse(version: string): { numbers: number[]; marks: string[] } {
   return { numbers, marks: dash < 0 ? [] : core.slice(dash + 1).split('.') }
 }
 
-/** Of pre-releases. A version with none is newer than one with some. */
+/** Compares pre-release identifiers. A version without any is newer. */
 function compareMarks(a: readonly string[], b: readonly string[]): number {
   if (a.length === 0 || b.length === 0) return b.length - a.length
   for (const [index, mark] of a.entries()) {

@@ -1,4 +1,4 @@
-/** `hub2mqtt call`: one command to the configured broker, and the answer that comes back. */
+/** `hub2mqtt call`: sends one command to the configured broker and prints the answer. */
 
 import { randomBytes } from 'node:crypto'
 import type { IPublishPacket } from 'mqtt'
@@ -53,17 +53,17 @@ const NO_BRIDGE = 'no bridge listens to commands on this broker: does hub2mqtt r
 
 /**
  * Sends a command and waits for its answer.
- * @throws UsageError for a topic that is no command's
+ * @throws UsageError if the topic is not a command's
  * @throws CallError if no answer comes
  */
 export async function call(options: {
   readonly broker: BrokerAccess
   /** The configured base topic. */
   readonly base: string
-  /** A command's topic, with the base topic or without. */
+  /** A command's topic, with or without the base topic. */
   readonly topic: string
   readonly payload: string
-  /** For everything, the connection included. */
+  /** Limit for everything, including the connection. */
   readonly timeoutMs: number
   readonly clock: Clock
 }): Promise<CallAnswer> {
@@ -96,7 +96,7 @@ function exchanges(command: CommandTopic, payload: string, mark: string): Record
   }
 }
 
-/** The whole topic of a command, given with the base topic or without. */
+/** The whole topic of a command given with or without the base topic. */
 function locate(base: string, given: string): { topic: string; command: CommandTopic } {
   const topics = createTopics(base)
   // biome-ignore lint/suspicious/noControlCharactersInRegex: NUL is what a topic must not hold.
@@ -121,17 +121,17 @@ function readAnswer(text: string): (CallAnswer & { readonly transaction: unknown
   return { text, ok: value['ok'] === true, transaction: value['transaction'] }
 }
 
-/** What a request sends under one version of MQTT, and how it recognizes its answer. */
+/** What a request sends under one version of MQTT, and how it recognises its answer. */
 interface Exchange<T> {
   readonly payload: string
-  /** Where the answer comes; under MQTT 5 it is sent as the response topic. */
+  /** The topic of the answer; under MQTT 5 it is sent as the response topic. */
   readonly answerTopic: string
-  /** Returns undefined for a message that does not answer this request. */
+  /** Returns undefined if a message does not answer this request. */
   readonly readAnswer: (payload: string) => T | undefined
 }
 
 /**
- * Sends a request over a connection of its own and waits for its answer.
+ * Sends a request over a separate connection and waits for its answer.
  * @throws SessionError if no answer comes
  */
 export async function request<T>(

@@ -1,4 +1,4 @@
-/** `hub2mqtt check-config` and `hub2mqtt doctor`: what the configuration says, and whether everything that it names works. */
+/** `hub2mqtt check-config` and `hub2mqtt doctor`: print the configuration, and check whether everything in it works. */
 
 import { systemClock } from '../base/clock.ts'
 import { VERSION } from '../base/version.ts'
@@ -20,7 +20,7 @@ export const checkConfig: Body<Given> = async (io, flags) => {
   return exitCodes.ok.code
 }
 
-/** Prints each finding as soon as it is there, and a report for an issue. */
+/** Prints each finding as soon as it is known, and a report for an issue. */
 export const doctor: Body<Pick<Given, 'config'>> = async ({ env, print }, { config: file }) => {
   const { config, secrets, warnings } = loadConfig({ file, env })
   const { examine, lineOf, reportOf } = await import('./doctor/doctor.ts')

@@ -1,4 +1,4 @@
-/** `hub2mqtt cleanup`: takes everything off a broker that a bridge has left there. */
+/** `hub2mqtt cleanup`: removes everything that a bridge has left on a broker. */
 import { randomBytes } from 'node:crypto'
 import { type Clock, systemClock } from '../base/clock.ts'
 import { ExpectedError } from '../base/errors.ts'
@@ -28,7 +28,7 @@ export const cleanupCommand: Body<Values<typeof cleanupFlags>> = async (
 
 const CLEANUP_MS = 120_000
 
-/** Clears what a bridge with this configuration has left, or shows it; `given` is of a former configuration. */
+/** Clears or lists what a bridge with this configuration has left; `given` holds options of a former configuration. */
 export async function clean(
   { mqtt, discovery, hubs }: Config,
   { print, warn }: Io,
@@ -65,13 +65,13 @@ export async function clean(
 export interface CleanupOptions {
   readonly broker: BrokerAccess
   readonly topics: Topics
-  /** Discovery prefix; those that the bridge remembers on the broker are looked through as well. */
+  /** Discovery prefix. Prefixes that the bridge has recorded on the broker are searched as well. */
   readonly prefix: string
   /** Hubs whose topics belong to the bridge, in addition to those that its own information names. */
   readonly hubs: readonly string[]
   /** Whether to clear what is found. */
   readonly clear: boolean
-  /** Called with the number of topics that are cleared, and of all. */
+  /** Called with the number of cleared topics and their total. */
   readonly onProgress?: (cleared: number, of: number) => void
   readonly timeoutMs: number
   readonly clock: Clock
@@ -80,16 +80,16 @@ export interface CleanupOptions {
 interface CleanupResult {
   /** Sorted. */
   readonly found: readonly string[]
-  /** Topics that the broker still holds, as it refused to clear them; empty without `clear`. */
+  /** Topics that the broker refused to clear; empty without `clear`. */
   readonly left: readonly string[]
 }
 
-/** A read of a broker that holds very much may miss something, so it is read again after it was cleared. */
+/** Reading a broker with very many topics may miss some, so it is read again after they were cleared. */
 const MAX_READS = 20
-/** A bridge that runs answers sooner. */
+/** A running bridge answers sooner. */
 const PING_MS = 3_000
 
-/** @throws ExpectedError if it cannot be done, or not now */
+/** @throws ExpectedError if it is impossible, or impossible now */
 export async function cleanup(options: CleanupOptions): Promise<CleanupResult> {
   const { broker, topics, clear, timeoutMs, clock } = options
   // Never the configured client id: the broker would end the bridge's connection.
@@ -121,8 +121,9 @@ export async function cleanup(options: CleanupOptions): Promise<CleanupResult> {
 }
 
 /**
- * The topics that a bridge with this base topic, or any member of a fleet, has published. A hub counts if it is configured,
- * or if a bridge's own information names it.
+ * The topics published by a bridge with this base topic, or by any member of a fleet. A hub counts if it is configured,
+ * or
+ * named by a bridge's own information.
  */
 function ownTopics(held: ReadonlyMap<string, string>, { topics, hubs }: CleanupOptions): string[] {
   const configured = new Set(hubs)
@@ -143,7 +144,7 @@ function ownTopics(held: ReadonlyMap<string, string>, { topics, hubs }: CleanupO
   return [...held].flatMap(([topic, payload]) => (ownership(topic, payload, state).whose === 'foreign' ? [] : [topic]))
 }
 
-/** What is to be done before, as a bridge runs; `undefined`: none does. */
+/** What the user must do first because a bridge is running; `undefined`: none is. */
 async function runningIn(held: ReadonlyMap<string, string>, options: CleanupOptions): Promise<string | undefined> {
   const { topics } = options
   const members = [...held].flatMap(([topic, state]) => {
@@ -155,7 +156,7 @@ async function runningIn(held: ReadonlyMap<string, string>, options: CleanupOpti
     return `${online.topic} says that this member of a fleet runs: stop it first; if it is gone for good, clear that topic`
   }
   if (held.get(topics.availability) !== 'online') return undefined
-  // Members that have all ended at once may have left this to each other.
+  // Members that ended at the same time may have left this to each other.
   if (members.length > 0 && !(await isAnswered(options))) return undefined
   return `a bridge is running with the base topic ${topics.base}: stop it first`
 }
@@ -197,7 +198,7 @@ function readBack(
   })
 }
 
-/** Clears them, as many at a time as the broker takes. Resolves to those that it refused. */
+/** Clears topics, as many at a time as the broker accepts. Resolves to those that it refused. */
 async function cleared(
   connection: Connection,
   topics: readonly string[],

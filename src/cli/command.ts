@@ -1,16 +1,16 @@
-/** What a command of the program is, and the kinds of flags and arguments that it can have. */
+/** Defines the program's commands, and the kinds of their flags and arguments. */
 import * as v from 'valibot'
 import { UsageError } from '../base/errors.ts'
 import { fromText } from '../config/schemas.ts'
 
-/** What the process exits with. */
+/** The exit codes of the process. */
 export const exitCodes = {
   ok: { code: 0, doc: 'done, or stopped as asked' },
   failed: { code: 1, doc: 'failed at run time, or doctor or conformance found a problem' },
   usage: { code: 2, doc: 'the command line or the configuration has a mistake' },
 } as const
 
-/** What a body reads besides its flags, and where it writes. */
+/** The inputs of a body besides its flags, and its outputs. */
 export interface Io {
   readonly env: NodeJS.ProcessEnv
   readonly stdin: NodeJS.ReadStream
@@ -20,17 +20,17 @@ export interface Io {
   readonly warn: (line: string) => void
 }
 
-/** What a command does; returns the exit code. */
+/** The implementation of a command; returns the exit code. */
 export type Body<T> = (io: Io, flags: T) => number | Promise<number>
 
 export interface Command {
   readonly summary: string
   readonly flags: Readonly<Record<string, Flag>>
-  /** What stands after the command without a flag before it, the optional ones last. */
+  /** The arguments without a flag, the optional ones last. */
   readonly positionals: Readonly<Record<string, Flag>>
   /** Whether it runs until it is stopped. */
   readonly lasts: boolean
-  /** Reads the texts that were given for flags and positionals, and returns the body with their values. */
+  /** Parses the texts given for flags and positionals, and returns the body with their values. */
   readonly read: (given: ReadonlyMap<string, readonly string[]>) => {
     readonly flags: object
     readonly run: (io: Io) => Promise<number>
@@ -59,26 +59,26 @@ export function command<F, P = Record<never, never>>(row: {
   }
 }
 
-/** What a flag or an argument is, with the value that a body gets for it. */
+/** A flag or an argument, with the type of its value. */
 export interface Flag<T = unknown> {
   readonly doc: string
-  /** Shown after the flag in help; without it, the flag takes no value. */
+  /** Shown after the flag in help; if missing, the flag takes no value. */
   readonly value?: string
   readonly multiple?: true
-  /** An argument that may be left out. */
+  /** The argument may be omitted. */
   readonly optional?: true
   /** Shown in help. */
   readonly default?: string
-  /** @throws a text that says what was expected */
+  /** @throws a text that states what was expected */
   readonly read: (given: readonly string[], name: string) => T
 }
 
-/** The flags that give a body these values, by their names. */
+/** The flags that provide these values, by name. */
 type Flags<T> = { readonly [K in keyof T]: Flag<T[K]> }
-/** The values that a body gets of these flags. */
+/** The values that these flags provide. */
 export type Values<F> = { readonly [K in keyof F]: F[K] extends Flag<infer T> ? T : never }
 
-/** As one would write a value in an environment variable. */
+/** Parses a value written as in an environment variable. */
 function parse<S extends v.GenericSchema>(schema: S, text: string, name: string): v.InferOutput<S> {
   const result = v.safeParse(schema, fromText(schema, text))
   if (result.success) return result.output
@@ -87,7 +87,7 @@ function parse<S extends v.GenericSchema>(schema: S, text: string, name: string)
 
 export const given = (doc: string): Flag<boolean> => ({ doc, read: (all) => all.length > 0 })
 
-/** A value that `schema` takes; `undefined` if it is not given. */
+/** A value that `schema` accepts; `undefined` if it is not given. */
 export function parsed<S extends v.GenericSchema>(
   value: string,
   schema: S,
@@ -101,7 +101,7 @@ export function parsed<S extends v.GenericSchema>(
 /** Any text. */
 export const text = (value: string, doc: string) => parsed(value, v.string(), doc)
 
-/** Any number of values that `schema` takes. */
+/** Any number of values that `schema` accepts. */
 export function several<S extends v.GenericSchema>(
   value: string,
   schema: S,
@@ -123,16 +123,16 @@ export function required<T>(flag: Flag<T>): Flag<NonNullable<T>> {
   }
 }
 
-/** A value that has this text if it is not given. */
+/** A flag with a default text. */
 export function withDefault<T>(text: string, flag: Flag<T>): Flag<NonNullable<T>> {
   const { read } = required(flag)
   return { ...flag, default: text, read: (all, name) => read(all.length === 0 ? [text] : all, name) }
 }
 
-/** What has to stand after the command; its value is a text. */
+/** A required argument; its value is a text. */
 export const argument = (doc: string): Flag<string> => ({ doc, read: ([text = '']) => text })
 
-/** What may stand there. */
+/** An optional argument. */
 export const optionalArgument = (doc: string): Flag<string | undefined> => ({
   doc,
   optional: true,

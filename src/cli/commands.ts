@@ -1,4 +1,4 @@
-/** The commands: one table, from which reading, help and the documentation follow. */
+/** The table of commands. Parsing, help and the documentation follow from it. */
 import { hubUrl, topicPrefix } from '../config/addresses.ts'
 import { hubName } from '../config/options.ts'
 import { choice, duration, integer, size } from '../config/schemas.ts'
@@ -73,7 +73,7 @@ export const cleanupFlags = {
   hub: several('NAME', hubName, 'a former hub that the broker no longer lists'),
 }
 
-/** The first one is what runs when no command is named. */
+/** The first one is the default. */
 export const commands = {
   run: command({
     summary: 'bridge the configured hubs to MQTT until stopped',

@@ -1,4 +1,4 @@
-/** `hub2mqtt demo`: the daemon beside an emulated hub, and what to type next. */
+/** `hub2mqtt demo`: runs the daemon with an emulated hub, and suggests commands to try. */
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { loadConfig } from '../config/load.ts'
@@ -33,12 +33,12 @@ export const demo: Body<Given> = async (io, { config: file, broker }) => {
   return await clean(config, io, { yes: true })
 }
 
-/** Below this the demo keeps on a broker that others use. */
+/** The demo's base topic on a broker that others use. */
 const DEMO_BASE = 'hub2mqtt-demo'
 
 type Variables = Readonly<Record<string, string>>
 
-/** The configuration of a demo on a broker of others. */
+/** The configuration of a demo on an existing broker. */
 function onBroker(url: string): Variables {
   return { HUB2MQTT_MQTT_URL: url, HUB2MQTT_MQTT_BASE_TOPIC: DEMO_BASE, HUB2MQTT_DISCOVERY_FORMAT: 'off' }
 }
@@ -58,7 +58,7 @@ async function freePorts({ mqtt, http }: Config): Promise<Variables> {
   return variables
 }
 
-/** What to type next, with the real address of the broker. `page`: the address that logs in, if no password is set. */
+/** Commands to try, with the real address of the broker. `page`: the address that logs in, if no password is set. */
 function invitation({ mqtt, http }: Config, app: string, page?: string): string {
   const url = new URL(mqtt.url?.[0] ?? `mqtt://${mqtt.embedded.host}:${mqtt.embedded.port}`)
   const host = url.hostname === '127.0.0.1' ? '' : ` -h ${url.hostname}`
@@ -80,7 +80,7 @@ function invitation({ mqtt, http }: Config, app: string, page?: string): string 
 
 const TRIES = 100
 
-/** The first port from `wanted` on that is free on `host`, with 0 any; `wanted` itself if none of the next hundred is. */
+/** The first free port on `host` from `wanted` on, with 0 any; `wanted` itself if none of the next hundred is free. */
 async function firstFreePort(host: string, wanted: number): Promise<number> {
   for (let port = wanted; port < Math.min(wanted + TRIES, 65_536); port += 1) {
     const free = await freePort(host, port)

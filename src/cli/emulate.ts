@@ -1,4 +1,4 @@
-/** `hub2mqtt emulate` and what begins with it: an emulated hub, its apps and its API keys. */
+/** `hub2mqtt emulate` and its subcommands: an emulated hub, its apps and its API keys. */
 import { randomBytes } from 'node:crypto'
 import { emulate } from '../emulator/command.ts'
 import { parseApiKey } from '../emulator/scopes.ts'
@@ -9,7 +9,7 @@ import { stopSignal } from './signals.ts'
 
 type Given = Values<typeof emulateFlags>
 
-/** What the flags say about the hub; those that are left out are not there, as a file may name another value. */
+/** The hub's options from the flags. Omitted flags are left out, because a file may set them. */
 export function hubOptions({
   'memory-limit': memory,
   'cpu-limit': percent,
@@ -29,7 +29,7 @@ export function hubOptions({
 
 export const emulateHub: Body<Given> = async ({ print, warn }, flags) => {
   const { file, 'api-key': given, 'control-port': controlPort } = flags
-  // Without a key nothing could use the hub. A file may have its own, and so may a data folder.
+  // Without a key nothing could use the hub. A file or a data folder may have its own.
   const spare = given.length === 0 && file === undefined ? newKey() : undefined
   await using emulation = await emulate({
     ...hubOptions(flags),
@@ -51,13 +51,13 @@ export const emulateHub: Body<Given> = async ({ print, warn }, flags) => {
   return exitCodes.ok.code
 }
 
-/** A key of an emulated hub that may do everything. */
+/** A key with all permissions for an emulated hub. */
 export const newKey = () => ({ key: randomBytes(16).toString('hex'), scopes: ['hub.app', 'hub.speech'] })
 
 export const newApp: Body<{ readonly id: string; readonly folder: string | undefined }> = async (io, given) => {
   const { newAppFolder } = await import('../emulator/processes/new-app.ts')
   const made = await newAppFolder(given.id, given.folder)
-  // Single quotes keep everything but themselves from a shell; Windows knows only double ones.
+  // Inside single quotes, a shell leaves everything but themselves unchanged; Windows knows only double ones.
   const quoted = process.platform === 'win32' ? `"${made}"` : `'${made.replaceAll("'", "'\\''")}'`
   const typed = shownText(/[^\w./:\\-]/.test(made) ? quoted : made)
   io.print(`made ${shownText(made)}; try it:\n\n  npm test --prefix ${typed}\n  hub2mqtt emulate --app ${typed}\n`)
@@ -75,7 +75,7 @@ export const createKey: Body<Kept & { readonly scope: readonly string[]; readonl
   using keys = await keysIn(data, { make: true })
   const { id, key } = keys.create(scope, name)
   print(key)
-  // Apart from the key, so that a script can read that.
+  // On standard error, so that a script can read the key from standard output.
   warn(`id ${id}; the key is not shown again`)
   return exitCodes.ok.code
 }

@@ -13,7 +13,7 @@ export const printHash: Body<object> = async ({ stdin, print, warn }) => {
   return exitCodes.ok.code
 }
 
-/** The first line, by the rules of the option: what is printed for it is taken. @throws {UsageError} */
+/** Reads the first line and checks it by the option's rules, so that the hash is valid. @throws {UsageError} */
 export async function readPassword(input: NodeJS.ReadableStream): Promise<string> {
   let first = ''
   for await (const line of createInterface({ input })) {

@@ -1,4 +1,4 @@
-/** What `--help` prints. */
+/** The texts of `--help`. */
 import { columns } from '../base/text.ts'
 import { type Command, exitCodes, type Flag } from './command.ts'
 import { type CommandName, commands } from './commands.ts'
@@ -12,7 +12,7 @@ export function flagUsage(name: string, { value }: Flag): string {
   return value === undefined ? `--${name}` : `--${name} ${value}`
 }
 
-/** What a flag does, with its default and whether it repeats. */
+/** The text for a flag, with its default and whether it repeats. */
 export function flagText({ doc, default: fallback, multiple }: Flag): string {
   const notes = [fallback === undefined ? '' : `default ${fallback}`, multiple ? 'may be repeated' : '']
   const noted = notes.filter((note) => note !== '').join('; ')

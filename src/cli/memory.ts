@@ -1,21 +1,23 @@
 /**
- * How much memory the process takes. Commands that end by themselves and may share a container with the daemon take
- * little, and go first.
+ * Reduces the memory of the process. Short-lived commands, which may share a container with the daemon, use little
+ * memory
+ * and are the first to be killed.
  */
 import { writeFileSync } from 'node:fs'
 import { setFlagsFromString } from 'node:v8'
 
 /**
- * No optimised code for the HTTP parser, which is WebAssembly: compiling it takes 20 MB for a few requests. And a young
- * generation that does not grow, as there is time to collect it.
+ * Do not optimise the HTTP parser's WebAssembly: compiling it takes 20 MB for a few requests. And keep the young
+ * generation
+ * small, because there is time to collect it.
  */
 const FLAGS = ['--no-wasm-tier-up', '--no-wasm-dynamic-tiering', '--semi-space-growth-factor=1']
 
-/** From so many hubs on, memory counts for more than the processor time that it takes to collect it more often. */
+/** From this number of hubs on, memory matters more than the time for collecting it more often. */
 const MANY_HUBS = 50
-/** By default V8 lets the heap grow to several times of what is in use before it collects garbage. */
+/** By default V8 lets the heap grow to several times its used size before it collects garbage. */
 const FRUGAL = '--heap-growing-percent=30'
-/** V8 then collects garbage and gives memory back also while little happens. Node.js 20 and 22 do not know it. */
+/** V8 then also collects garbage and returns memory while idle. Node.js 20 and 22 do not have this option. */
 const SAVING = '--memory-saver-mode'
 const SAVING_SINCE = 24
 
@@ -23,7 +25,7 @@ export function limitHeap(hubs: number): void {
   if (hubs >= MANY_HUBS) setFlagsFromString(FRUGAL)
 }
 
-/** To be called after the start, which takes a fifth more processor time with it. */
+/** Call it after startup, which would take a fifth more processor time with it. */
 export function limitHeapAtRest(hubs: number): void {
   if (hubs >= MANY_HUBS && Number.parseInt(process.versions.node, 10) >= SAVING_SINCE) setFlagsFromString(SAVING)
 }
@@ -31,9 +33,9 @@ export function limitHeapAtRest(hubs: number): void {
 export function takeLittleMemory(): void {
   for (const flag of FLAGS) setFlagsFromString(flag)
   try {
-    // When memory runs out, Linux ends the process with the highest score; the daemon keeps its own.
+    // When memory runs out, Linux kills the process with the highest score; the daemon's score stays unchanged.
     writeFileSync('/proc/self/oom_score_adj', '1000')
   } catch {
-    // Not on this system.
+    // Not available on this system.
   }
 }

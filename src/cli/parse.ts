@@ -1,4 +1,4 @@
-/** Reads the command line: what is asked for, or one line that says what was not understood. */
+/** Parses the command line: returns the command, or throws one line that explains the mistake. */
 import { parseArgs } from 'node:util'
 import { UsageError } from '../base/errors.ts'
 import { didYouMean } from '../base/nearest.ts'
@@ -14,11 +14,11 @@ type CommandLine =
 const DEFAULT: CommandName = 'run'
 
 const names = Object.keys(commands)
-/** Those of one word. */
+/** Names of one word. */
 const firstNames = names.filter((name) => !name.includes(' '))
 const isCommand = (name: string): name is CommandName => Object.hasOwn(commands, name)
 
-/** What was written, unless it is long or has a value in it, which may be a key. */
+/** The given text, unless it is long or contains a value, which may be a key. */
 const shown = (text: string): string => (text.length <= 40 && !text.includes('=') ? ` ${JSON.stringify(text)}` : '')
 
 function explain(error: unknown, name: CommandName): string {
@@ -40,7 +40,7 @@ function explain(error: unknown, name: CommandName): string {
   return `${message.split(/\.?\n/)[0]}; ${hint}`
 }
 
-/** Names of one word more, those that only begin others included: `emulate keys`. */
+/** The possible names with one more word, including prefixes of names: `emulate keys`. */
 function longerNames(name: string): string[] {
   const count = name.split(' ').length + 1
   const longer = names.filter((other) => other.startsWith(`${name} `))
@@ -63,7 +63,7 @@ function tokensOf(name: CommandName, args: readonly string[]) {
   }
 }
 
-/** The texts that are given for each flag and positional. */
+/** The texts given for each flag and positional. */
 function textsIn(name: CommandName, args: readonly string[]): ReadonlyMap<string, readonly string[]> {
   const { flags, positionals } = commands[name]
   const places = Object.entries(positionals)
@@ -79,7 +79,7 @@ function textsIn(name: CommandName, args: readonly string[]): ReadonlyMap<string
   }
   const [missing, { optional } = {}] = places[words.length] ?? []
   if (missing !== undefined && !optional) throw new UsageError(`${missing} missing; see hub2mqtt ${name} --help`)
-  // Not repeated, as it may be part of a payload.
+  // Do not quote it: it may be part of a payload.
   if (words.length > places.length) throw new UsageError('too many arguments; put a payload in quotes')
   for (const [at, word] of words.entries()) texts.set(places[at]?.[0] ?? '', [word])
   return texts
@@ -92,7 +92,7 @@ function textsIn(name: CommandName, args: readonly string[]): ReadonlyMap<string
 export function parseCommandLine(argv: readonly string[]): CommandLine {
   const [first] = argv
   const named = first !== undefined && !first.startsWith('-')
-  // Help is for those who do not know the rest: it wins over anything wrong beside it.
+  // Help takes precedence over any mistake in the same line.
   const wantsHelp = argv.includes('--help') || argv.includes('-h')
   const found = named ? commandIn(argv) : { name: DEFAULT, next: [] }
   const words = named ? found.name.split(' ').length : 0
@@ -113,8 +113,8 @@ export function parseCommandLine(argv: readonly string[]): CommandLine {
 }
 
 /**
- * The first words that are a command, as many as possible. Or they begin the names of commands without being one, such as
- * `emulate keys`, and `next` may follow.
+ * The longest sequence of first words that is a command; or they are the beginning of several names, such as
+ * `emulate keys`, and `next` lists what may follow.
  */
 function commandIn(argv: readonly string[]): { readonly name: string; readonly next: readonly string[] } {
   for (let count = argv.length; count > 0; count--) {

@@ -1,4 +1,4 @@
-/** `hub2mqtt run`: the daemon, from its configuration to its end. */
+/** `hub2mqtt run`: runs the daemon. */
 import { systemClock } from '../base/clock.ts'
 import { VERSION } from '../base/version.ts'
 import { type LoadOptions, loadConfig } from '../config/load.ts'
@@ -13,16 +13,16 @@ const BUFFER_POOL_BYTES = 512
 export const run: Body<{ readonly config: string | undefined }> = ({ env }, { config }) => daemon({ file: config, env })
 
 /**
- * @param onReady - Called once, when the bridge does its work for the first time.
- * @param onPage - Called with the address that logs a browser in.
+ * @param onReady - Called once, when the bridge is ready for the first time.
+ * @param onPage - Called with the address that logs in a browser.
  */
 export async function daemon(
   request: LoadOptions,
   onReady = () => {},
   onPage?: (address: string) => void,
 ): Promise<number> {
-  // mqtt-packet keeps a few bytes for each length of packet it has seen, and each keeps the pool around it alive: with
-  // pools of the usual size that is memory which grows for weeks.
+  // mqtt-packet keeps a few bytes for each packet length it has seen, and each keeps its pool alive: with pools of the
+  // usual size, that memory would grow for weeks.
   Buffer.poolSize = BUFFER_POOL_BYTES
   const begun = await begin(request)
   const log = createLog({ ...begun.loaded.config.log, secrets: begun.loaded.secrets })
@@ -42,7 +42,7 @@ export async function daemon(
   for (const warning of warnings) log.warn(warning)
   await app.run({
     ...loaded,
-    // A file that an editor has only begun to write must not take everything away.
+    // A file that an editor has just begun to write must not remove everything.
     load: () => loadConfig({ ...request, requireContent: !fileIsEmpty }),
     ...(sessions && { sessions }),
     ...shown,
@@ -54,7 +54,7 @@ export async function daemon(
   return exitCodes.ok.code
 }
 
-/** Prints the address of the page once, as a set-up keeps it. It is no line of the log, which others may read. */
+/** Prints the address of the page once, because a setup keeps it. Not in the log, which others may read. */
 function printerOf(log: Log): (address: string) => void {
   let printed: string | undefined
   return (address) => {
@@ -63,7 +63,7 @@ function printerOf(log: Log): (address: string) => void {
   }
 }
 
-/** The configuration; or one that lacks only a hub, what is wrong with it, and what serves the set-up page. */
+/** The configuration; or one that only lacks a hub, its mistake, and the setup page's server. */
 async function begin(request: LoadOptions) {
   try {
     return { loaded: loadConfig(request) }
@@ -74,7 +74,7 @@ async function begin(request: LoadOptions) {
   }
 }
 
-/** An error that nothing caught: logs it with its context and exits; the will informs the subscribers. */
+/** Logs an uncaught error with its context and exits; the will informs the subscribers. */
 function exitOnMistake(log: Log): void {
   process.on('uncaughtException', (error, origin) => {
     log.fatal({ err: error, origin }, 'hub2mqtt made a mistake that it cannot go on from')

@@ -1,4 +1,4 @@
-/** `hub2mqtt health` and `hub2mqtt open`: ask the listener of the daemon on this machine. */
+/** `hub2mqtt health` and `hub2mqtt open`: request the daemon's listener on this machine. */
 
 import { existsSync } from 'node:fs'
 import { get } from 'node:http'
@@ -16,9 +16,9 @@ interface Given {
   readonly config: string | undefined
 }
 
-/** Exit code 0: the daemon needs no restart; with `--ready`, it does its work. */
+/** Exit code 0: the daemon needs no restart; with `--ready`, it is also ready. */
 export const health: Body<Given & { readonly ready: boolean }> = async (io, { config, ready }) => {
-  // The file that is named has to be there; one that the daemon once read may be gone or broken by now.
+  // A named file must exist; one that the daemon has read may be gone or broken by now.
   if (config !== undefined && !existsSync(config)) throw new UsageError(`${config}: there is no such file`)
   const { enabled, host, port } = loadHttpConfig({ file: config, env: io.env })
   if (!enabled || port === 0) {
@@ -34,11 +34,11 @@ export const health: Body<Given & { readonly ready: boolean }> = async (io, { co
   return answer.status === 200 ? ok.code : failed.code
 }
 
-/** Prints the address that logs a browser in, with the token that the daemon keeps for the same configuration. */
+/** Prints the address that logs in a browser, with the token that the daemon stores for the same configuration. */
 export const open: Body<Given> = async ({ env, print }, { config: file }) => {
   const http = loadHttpConfig({ file, env })
   const address = pageAddress(http, configFileOf({ file, env }), hasPassword({ file, env }))
-  // The token is for hub2mqtt alone. While nothing answers, it may be about to start.
+  // The token must only be sent to hub2mqtt. If nothing answers, it may be about to start.
   const answer = await askHealth(http, '/healthz').catch(() => undefined)
   if (answer?.isOurs === false) throw anotherProgram(http)
   print(address)
@@ -56,7 +56,7 @@ const anotherProgram = ({ host, port }: HealthAddress) =>
 interface HealthAnswer {
   readonly status: number
   readonly body: string
-  /** Whether it is of a daemon, and not of another program that listens there. */
+  /** Whether it comes from a daemon, and not from another program that listens there. */
   readonly isOurs: boolean
 }
 
@@ -66,11 +66,11 @@ const TIMEOUT_MS = 4000
 /** Far above any real answer. */
 const MAX_BYTES = 1024 * 1024
 
-/** Rejects if there is no whole answer in time. */
+/** Rejects if there is no complete answer in time. */
 function askHealth({ host, port }: HealthAddress, path: '/healthz' | '/readyz'): Promise<HealthAnswer> {
   return new Promise((resolve, reject) => {
     const signal = AbortSignal.timeout(TIMEOUT_MS)
-    // Its own agent, as the environment may set a proxy for the global one.
+    // Use a separate agent: the environment may set a proxy for the global one.
     const request = get({ host: reachable(host), port, path, agent: false, signal }, (response) => {
       let body = ''
       response.setEncoding('utf8')
@@ -87,7 +87,7 @@ function askHealth({ host, port }: HealthAddress, path: '/healthz' | '/readyz'):
 
 type Listening = HealthAddress & Parameters<typeof tokenFileOf>[0]
 
-/** The address of the page of a daemon that runs with this configuration. @throws ExpectedError if there is none */
+/** The address of the page of a running daemon with this configuration. @throws ExpectedError if there is none */
 function pageAddress(http: Listening, configFile: string | null, hasPassword: boolean): string {
   const { host, port } = http
   const refuse = (why: string): never => {

@@ -1,10 +1,10 @@
-/** The signals that the program obeys: SIGINT and SIGTERM end it, SIGHUP lets a daemon read its configuration again. */
+/** The program's signals: SIGINT and SIGTERM end it, SIGHUP makes a daemon reload its configuration. */
 import { isatty } from 'node:tty'
 
 export interface Signals {
-  /** Aborts when it is time to end. */
+  /** Aborts when the program must end. */
   readonly signal: AbortSignal
-  /** Takes the function to call when the configuration has to be read again. */
+  /** Sets the function to call when the configuration must be reloaded. */
   readonly onReload: (reload: () => void) => void
 }
 
@@ -28,7 +28,7 @@ export function daemonSignals(): Signals {
   const hadTerminal = isatty(STDIN)
   let reload = () => {}
   process.on('SIGHUP', () => {
-    // The older meaning of this signal: the terminal was closed, which ends what was started in it.
+    // The original meaning of this signal: the terminal was closed, which ends its programs.
     if (hadTerminal && !isatty(STDIN)) stop.abort()
     else reload()
   })

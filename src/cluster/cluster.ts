@@ -1,4 +1,4 @@
-/** This bridge among the others on its broker: the hubs of a fleet that it serves, and rollouts over the hubs of all. */
+/** Connects this bridge to the others on its broker: the hubs of a fleet that it serves, and rollouts over all hubs. */
 import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
 import type { ClusterPort } from '../bridge/bridge-options.ts'
@@ -15,29 +15,29 @@ import { Rollouts } from './rollout/rollouts.ts'
 export interface ClusterOptions {
   readonly live: Live
   readonly topics: Topics
-  /** Asked at each connection of a rollout. */
+  /** Called at each connection of a rollout. */
   readonly broker: () => BrokerOptions
   readonly clock: Clock
   readonly log: Logger
   readonly random: () => number
 }
 
-/** What the cluster uses of the bridge and of the parts beside it. */
+/** The parts of the bridge and its neighbours that the cluster uses. */
 export interface BridgePort {
   readonly bridge: {
     readonly role: Role
-    /** Leaves a hub with all of its topics to another member. */
+    /** Hands over a hub with all its topics to another member. */
     releaseHub(name: string): void
     fleetChanged(): void
   }
   readonly hubs: { readonly all: ReadonlyMap<string, unknown>; close(name: string): Promise<void> }
   readonly openHub: (name: string, config: HubConfig) => void
   readonly link: Pick<MqttLink, 'expect' | 'release' | 'hold' | 'refresh' | 'status'>
-  /** How `link` is connected; rollouts and the leader have connections of their own, made in the same way. */
+  /** Options of `link`. Rollouts and the leader have separate connections, made in the same way. */
   readonly linked: LinkOptions
-  /** Shows what other members publish; `undefined`: there is no page. */
+  /** Shows the publishes of other members; `undefined`: there is no page. */
   readonly feed?: { held(topic: string, payload: string | null): void } | undefined
-  /** The members, or what this one serves, have changed. */
+  /** Called when the members, or what this one serves, have changed. */
   readonly onChange: () => void
 }
 
@@ -59,14 +59,14 @@ export class Cluster implements ClusterPort, AsyncDisposable {
     })
   }
 
-  /** Opens the hubs that this bridge serves, from now on as the fleet shares them. */
+  /** Opens the hubs that this bridge serves, and follows the fleet's assignment from now on. */
   start(port: BridgePort, hubs: Live['value']['hubs']): void {
     this.#port = port
     if (this.fleet !== undefined) this.fleet.start(port)
     else for (const [name, config] of Object.entries(hubs)) port.openHub(name, config)
   }
 
-  /** At once: a rollout may be ordered as soon as the bridge has published that it is online. */
+  /** Runs at once: a rollout may be ordered as soon as the bridge has published `online`. */
   roleChanged(isOnline: boolean): void {
     if (this.#port === undefined) return
     const { bridge, link } = this.#port
@@ -75,7 +75,7 @@ export class Cluster implements ClusterPort, AsyncDisposable {
     else if (bridge.role === 'standby' || !isLeader) this.rollouts.stop()
   }
 
-  /** Takes in what the broker holds when the link connects. */
+  /** Handles a message that the broker holds when the link connects. */
   readBack(topic: string, payload: string): void {
     this.fleet?.heard(topic, payload)
     this.rollouts.readBack(topic, payload)
@@ -87,7 +87,7 @@ export class Cluster implements ClusterPort, AsyncDisposable {
   }
 }
 
-/** A bridge that is alone loads nothing of fleets, nor the client of NATS. */
+/** A bridge without a fleet loads neither the fleet's code nor the NATS client. */
 export async function openCluster(options: ClusterOptions, membership: Membership | undefined): Promise<Cluster> {
   if (membership === undefined) return new Cluster(options, undefined)
   const { FleetMember } = await import('./fleet-member.ts')

@@ -1,9 +1,9 @@
-/** Publishes `online` for a whole fleet, on a connection of its own whose will is `offline`. */
+/** Publishes `online` for a whole fleet, on a separate connection whose will is `offline`. */
 import { CLOSED_BY_US, type Connection } from '../mqtt/connection.ts'
 import { ConnectionLoop, type ConnectionLoopOptions } from '../mqtt/connection-loop.ts'
 import { Journal } from '../mqtt/journal.ts'
 
-/** How long the connection may take to end. */
+/** How long closing the connection may take. */
 const END_MS = 1_000
 /** `online` is not published again sooner than this. */
 const REPEAT_MS = 1_000
@@ -14,7 +14,7 @@ export class FleetLeader {
   readonly #options: Pick<ConnectionLoopOptions, 'link' | 'clock' | 'log' | 'random'>
   #loop: ConnectionLoop | undefined
 
-  /** Its state topic is that of the whole fleet. */
+  /** @param options with the state topic of the whole fleet */
   constructor(options: Pick<ConnectionLoopOptions, 'link' | 'clock' | 'log' | 'random'>) {
     this.#options = options
   }
@@ -41,7 +41,7 @@ export class FleetLeader {
       onPublish: ({ payload }) => {
         const { connection } = loop
         if (payload.toString() === 'online' || connection === undefined) return
-        // The will of a former leader may come late.
+        // The will of a former leader may arrive late.
         clock.after(Math.max(0, publishedAt + REPEAT_MS - clock.elapsed()), () => {
           if (loop.connection === connection && !loop.stopped) publish(connection)
         })
@@ -52,8 +52,9 @@ export class FleetLeader {
   }
 
   /**
-   * Ends. `handover`: another member publishes the state from now on. `lost`: it is not known whether another member
-   * leads, so the broker publishes the will; a leader contradicts it.
+   * Ends. `handover`: another member publishes the state from now on. `lost`: it is unknown whether another member
+   * leads,
+   * so the broker publishes the will, and a new leader corrects it.
    */
   async stop(how: 'handover' | 'lost'): Promise<void> {
     const loop = this.#loop

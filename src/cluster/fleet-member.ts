@@ -1,4 +1,4 @@
-/** A bridge as a member of a fleet: it opens and leaves hubs as they are shared, and reports on the fleet. */
+/** A member of a fleet: opens and leaves hubs as the fleet assigns them, and reports on the fleet. */
 import type { Logger } from 'pino'
 import * as v from 'valibot'
 import type { FleetSide } from '../bridge/bridge-options.ts'
@@ -12,20 +12,20 @@ import { FleetLeader } from './fleet-leader.ts'
 import { LeasedFleet } from './leased.ts'
 import { NatsStore } from './nats.ts'
 
-/** What a member knows of the fleet, as the HTTP API shows it. */
+/** The fleet as a member sees it, for the HTTP API. */
 interface FleetStatus extends FleetPayload {
   member: string
-  /** Whether it may act: its lease holds. */
+  /** Whether it may act, because its lease is valid. */
   acts: boolean
   speaker: string | null
-  /** Hub → the member that it belongs to. */
+  /** Hub → the member that owns it. */
   owners: Record<string, string>
 }
 
 export class FleetMember implements FleetSide, AsyncDisposable {
-  /** Topics of the states of those other members that are known from the start; members with leases come and go. */
+  /** State topics of the other members that are known from the start; members with leases come and go. */
   readonly memberStates: readonly string[]
-  /** Takes in what the broker holds on a topic, or what another client has published there. */
+  /** Handles a message that the broker holds, or that another client has published. */
   heard: (topic: string, payload: string) => void = () => {}
   readonly #options: ClusterOptions
   readonly #live: Live
@@ -78,7 +78,7 @@ export class FleetMember implements FleetSide, AsyncDisposable {
     return { mode, epoch, members, count }
   }
 
-  /** The same object as long as nothing has changed: each renewal of any lease asks for it. */
+  /** Returns the same object until something changes: it is called at each renewal of any lease. */
   status(): FleetStatus {
     const { hubs } = this.#live.value
     const acts = this.mayAct()
@@ -117,7 +117,7 @@ export class FleetMember implements FleetSide, AsyncDisposable {
       : 'This member of the fleet has no lease at the moment.'
   }
 
-  /** Whether hubs may be asked, and their topics written, at this moment. */
+  /** Whether the member may send requests to hubs and write their topics now. */
   readonly mayAct = (): boolean => this.#fleet.mayAct()
 
   start(port: BridgePort): void {
@@ -132,7 +132,7 @@ export class FleetMember implements FleetSide, AsyncDisposable {
     this.#fleet.start((serves) => this.#apply(serves))
   }
 
-  /** The hubs that are configured have changed. */
+  /** Call it when the configured hubs have changed. */
   hubsChanged(): void {
     this.#fleet.resourcesChanged()
     this.#changed()
@@ -142,7 +142,7 @@ export class FleetMember implements FleetSide, AsyncDisposable {
     const { isLeader } = this
     const areOthersLeft = await this.#fleet.leave()
     await this.#leader?.stop('handover')
-    // Should another member lead after all, it contradicts.
+    // If another member leads after all, it publishes `online` again.
     if (!(areOthersLeft ?? !isLeader)) this.#publishOffline()
     await this.#store?.[Symbol.asyncDispose]()
   }
@@ -151,7 +151,7 @@ export class FleetMember implements FleetSide, AsyncDisposable {
   #publishOffline(): void {
     const { availability } = this.#options.topics
     this.#port?.link.hold(availability, 'offline')
-    // The broker may have received something else from a leader since that was read.
+    // The broker may have received another state from a leader since the read-back.
     this.#port?.link.refresh([availability])
   }
 
@@ -194,10 +194,10 @@ export class FleetMember implements FleetSide, AsyncDisposable {
 }
 
 /**
- * What other members publish of themselves and of their hubs, for the live channel: returns what takes in what the broker holds
- * on a topic, or what another client has published there.
+ * Passes the publishes of other members about themselves and their hubs to the live channel. Returns the handler for
+ * messages that the broker holds, or that another client has published.
  *
- * @param memberStates topics of other members' states, as far as they are read
+ * @param memberStates topics of other members' states, if they are read
  * @param hubs those that this member serves
  */
 export function followPeers(
@@ -215,7 +215,7 @@ export function followPeers(
     return Object.hasOwn(live.value.hubs, own.owner.hub)
   }
   return (topic, payload) => {
-    // Most are of apps.
+    // Most topics are those of apps.
     const shown = topic.endsWith('/state') ? isShown(topic) : undefined
     if (shown !== undefined) feed.held(topic, shown && v.is(AVAILABILITY, payload) ? payload : null)
   }

@@ -1,17 +1,20 @@
-/** How the bridges of a fleet share hubs: by their configured number, as here, or by leases; and which hub is whose. */
+/** How the bridges of a fleet share hubs: by their configured number, as here, or by leases. */
 import { createHash } from 'node:crypto'
 import { hostname } from 'node:os'
 import { memberNameOf } from '../base/member-name.ts'
 import type { Config } from '../config/options.ts'
 
-/** The resource besides the hubs: its owner leads the fleet, publishes for all, and answers what is for no hub. */
+/**
+ * A resource besides the hubs: its owner leads the fleet, publishes for all, and answers commands for no particular
+ * hub.
+ */
 export const LEADER = '$speaker'
 
 export interface FleetView {
   readonly mode: 'static' | 'leases'
-  /** Grows whenever the members change. */
+  /** Increases whenever the members change. */
   readonly epoch: number
-  /** By name: since when (ISO 8601; `null` if that is not known). */
+  /** Member → start of its membership (ISO 8601; `null` if unknown). */
   readonly members: ReadonlyMap<string, { readonly since: string | null }>
 }
 
@@ -20,19 +23,22 @@ export interface Fleet {
   readonly member: string
   readonly view: FleetView
   /**
-   * Begins. `apply` is called with all that this member serves from then on, hubs and `LEADER`, whenever that changes,
-   * one call at a time; it resolves when everything else has stopped.
+   * Starts. Calls `apply` with all that this member serves, hubs and `LEADER`, at the start and at each change, one
+   * call
+   * at a time; it resolves when everything else has stopped.
    */
   start(apply: (serves: ReadonlySet<string>) => Promise<void>): void
-  /** Which resources are configured has changed. */
+  /** Call it when the configured resources have changed. */
   resourcesChanged(): void
-  /** Whether this member may ask hubs and publish at this moment. Cheap: it is asked before each request and publish. */
+  /**
+   * Whether this member may send requests to hubs and publish now. Cheap: it is called before each request and publish.
+   */
   mayAct(): boolean
-  /** Stops what it serves, and ends. Returns whether members are left that can lead; `undefined`: that is not known. */
+  /** Stops everything it serves, and ends. Returns whether members that can lead remain; `undefined`: unknown. */
   leave(): Promise<boolean | undefined>
 }
 
-/** `index` from 0; people count from 1. */
+/** `index` starts at 0, the name at 1. */
 export const shardName = (index: number) => `shard-${index + 1}`
 
 /** Members with configured numbers: each serves its share, and no other member takes it over. */
@@ -54,12 +60,12 @@ export function staticFleet(index: number, count: number, resources: () => reado
   }
 }
 
-/** How this bridge belongs to a fleet, as configuration says. */
+/** How this bridge belongs to a fleet, by its configuration. */
 export type Membership =
   | { readonly mode: 'static'; readonly member: string; readonly index: number; readonly count: number }
   | { readonly mode: 'leases'; readonly member: string }
 
-/** `undefined`: it is alone. */
+/** `undefined`: no fleet. */
 export function membershipOf({ fleet }: Pick<Config, 'fleet'>): Membership | undefined {
   const { shard, index, count, nats, member } = fleet
   if (nats.length > 0) return { mode: 'leases', member: member ?? memberNameOf(hostname()) }
@@ -71,12 +77,12 @@ export function membershipOf({ fleet }: Pick<Config, 'fleet'>): Membership | und
   return { mode: 'static', member: shardName(index), index, count }
 }
 
-/** Six bytes are a whole number that is exact. */
+/** Six bytes fit in an exact integer. */
 const BYTES = 6
 
 /**
- * Which member a resource belongs to, by rendezvous hashing: each member draws a number for it and the highest wins. When
- * a member comes or goes, only its own share moves. `undefined` if there are no members.
+ * The member that owns a resource, by rendezvous hashing: each member gets a number for it and the highest wins. When a
+ * member joins or leaves, only its own share moves. `undefined` if there are no members.
  */
 export function ownerOf(resource: string, members: Iterable<string>): string | undefined {
   let owner: string | undefined
@@ -90,7 +96,7 @@ export function ownerOf(resource: string, members: Iterable<string>): string | u
   return owner
 }
 
-/** What belongs to one of them. */
+/** The resources that belong to a member. */
 export function shareOf(member: string, resources: Iterable<string>, members: readonly string[]): Set<string> {
   return new Set([...resources].filter((resource) => ownerOf(resource, members) === member))
 }

@@ -1,13 +1,14 @@
 /**
- * Members that share the hubs by leases. Each renews a row of its own; a roster says who belongs to the present epoch, and
- * rendezvous hashing over it says who has which hub. Three rules keep two members from serving one hub:
+ * Members that share the hubs by leases. Each renews its own row; a roster lists the members of the present epoch, and
+ * rendezvous hashing over the roster assigns the hubs. Three rules keep two members from serving one hub:
  *
  * 1. A member acts for four fifths of the lease after the beginning of its latest renewal, by its own clocks.
- * 2. Another one writes it off only when its row has not changed for the whole lease, and only if the row is still the
- *    same when it is overwritten. A write of the store decides that; nothing is concluded from reading.
- * 3. Who gains a hub in an epoch waits until each member of it has written that it keeps to that epoch, or is written off.
+ * 2. Another member writes it off only if its row has not changed for the whole lease, and only if the row is still the
+ *    same when it is overwritten. A write to the store decides that; reading alone proves nothing.
+ * 3. A member that gains a hub in an epoch waits until each member of the epoch has confirmed it in its row, or is
+ *    written off.
  *
- * No rule needs clocks that agree on the time, only such that run at about the same speed.
+ * The rules do not need synchronised clocks, only clocks that run at about the same speed.
  */
 import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
@@ -21,11 +22,11 @@ export interface LeasedOptions {
   readonly member: string
   readonly leaseMs: number
   readonly store: Store
-  /** What there is to share; the same array for as long as that does not change. */
+  /** The resources to share; the same array until they change. */
   readonly resources: () => readonly string[]
-  /** Members, epoch or lease have changed. */
+  /** Called when members, epoch or lease have changed. */
   readonly onChange: () => void
-  /** Whether this member can do its work at this moment. */
+  /** Whether this member can do its work now. */
   readonly isFit: () => boolean
   readonly clock: Clock
   readonly log: Logger
@@ -33,25 +34,25 @@ export interface LeasedOptions {
   readonly mark?: () => string
 }
 
-/** Renewals in the time of a lease. */
+/** Renewals per lease. */
 const RENEWALS = 5
-/** The same while they fail. */
+/** Attempts per lease while renewals fail. */
 const ATTEMPTS = 15
-/** For so many leases it may be unfit: most brokers are back by then after a restart, and nothing has to move. */
+/** How many leases a member may be unfit: most brokers restart within that time, and no hub has to move. */
 const UNFIT = 2
-/** How long leaving may take; without it, the others wait until the lease is over. */
+/** How long leaving may take; if it fails, the others wait until the lease ends. */
 const FAREWELL_MS = 2_000
 
 export class LeasedFleet implements Fleet {
   readonly #options: LeasedOptions
   readonly #lease: Lease
-  /** These three are of the store as it is; another one has them anew. */
+  /** These three belong to the current store; a new store gets new ones. */
   #rows: Rows
   #roster: RosterKeeper
   #row: OwnRow
   readonly #startedAt: string
   #apply: (serves: ReadonlySet<string>) => Promise<void> = async () => {}
-  /** What is this member's while the lease holds. */
+  /** What this member serves while the lease is valid. */
   #serves: ReadonlySet<string> = new Set()
   #applied: ReadonlySet<string> = new Set()
   #share:
@@ -86,7 +87,7 @@ export class LeasedFleet implements Fleet {
     return new RosterKeeper(this.#options, this.#rows, onNews)
   }
 
-  /** @param ready nothing is written before */
+  /** @param ready nothing is written before it resolves */
   #newRow(ready = Promise.resolve()): OwnRow {
     const onRenewed = (from: Instant) => {
       if (row === this.#row) this.#extend(from)
@@ -121,13 +122,13 @@ export class LeasedFleet implements Fleet {
     this.#renewLater(0)
   }
 
-  /** The store and all records in it are lost: starts again, once everything has stopped. */
+  /** The store and all its records are lost: starts again, once everything has stopped. */
   #beginAnew(): void {
     this.#options.log.warn({ member: this.member }, 'what the fleet had in NATS is lost: its members begin anew')
     this.#row.end()
     this.#isAway = false
     this.#roster.end()
-    // From the last one, there is no next.
+    // There is no epoch after the last one.
     this.#rows = new Rows(this.#options.store, this.#options.clock, this.#rows.highestEpoch % MAX_EPOCH)
     this.#roster = this.#newRoster()
     this.#row = this.#newRow(this.#lose())
@@ -135,7 +136,7 @@ export class LeasedFleet implements Fleet {
   }
 
   resourcesChanged(): void {
-    // The owner follows from name and members, so no other member can be serving what is new.
+    // The owner follows from name and members, so no other member can be serving new resources.
     this.#turn()
   }
 
@@ -149,7 +150,7 @@ export class LeasedFleet implements Fleet {
     return Promise.race([this.#sayFarewell(), timeout])
   }
 
-  /** Renews its lease no longer. Resolves when what it served has stopped. */
+  /** Stops renewing its lease. Resolves when everything it served has stopped. */
   #letGo(): Promise<void> {
     this.#row.end()
     this.#cancelRenewal()
@@ -158,7 +159,7 @@ export class LeasedFleet implements Fleet {
     return this.#follow()
   }
 
-  /** Returns whether others are left. */
+  /** Returns whether other members remain. */
   async #sayFarewell(): Promise<boolean | undefined> {
     try {
       if (!(await this.#row.leave())) return undefined
@@ -205,7 +206,7 @@ export class LeasedFleet implements Fleet {
     void this.#follow()
   }
 
-  /** Brings what is done in line with what may be done. Resolves when what may not be done has stopped. */
+  /** Applies the resources that may be served. Resolves when all others have stopped. */
   #follow(): Promise<void> {
     this.#applying = this.#applying.then(async () => {
       const may = this.#lease.holds && !this.#stopped && !this.#isAway
@@ -222,7 +223,7 @@ export class LeasedFleet implements Fleet {
     return this.#applying
   }
 
-  /** Does one thing after the other until nothing is due. */
+  /** Runs one step after another until none is due. */
   #turn(): void {
     if (this.#turning || this.#stopped) {
       this.#again = true
@@ -259,7 +260,7 @@ export class LeasedFleet implements Fleet {
     await this.#gain()
   }
 
-  /** When the silence of a member, or the settling, may be long enough. */
+  /** Sets the timer for the end of a member's silence, or of settling. */
   #turnLater(): void {
     this.#cancelTurn()
     const { leaseMs, clock } = this.#options
@@ -268,7 +269,7 @@ export class LeasedFleet implements Fleet {
     this.#cancelTurn = clock.after(Math.min(leaseMs / RENEWALS, ...waits) + 1, () => this.#turn())
   }
 
-  /** Whether it could not do its work for a while, and others perhaps can. */
+  /** Whether it was unable to work for a while, and others perhaps can. */
   #isUnfit(): boolean {
     const { isFit, clock, leaseMs } = this.#options
     this.#unfitSince = isFit() ? undefined : (this.#unfitSince ?? clock.elapsed())
@@ -287,18 +288,18 @@ export class LeasedFleet implements Fleet {
   #comeBack(): void {
     this.#isAway = false
     this.#unfitSince = undefined
-    // If the goodbye failed, the old lease may still be valid; it does not cover the new row.
+    // If the farewell failed, the old lease may still be valid; it does not cover the new row.
     this.#lease.lost()
     this.#row = this.#newRow()
     this.#renewLater(0)
   }
 
-  /** Another process goes by this member's name, or did until it was killed. */
+  /** Another process uses this member's name, or did until it was killed. */
   async #writeOffTwin(): Promise<void> {
     if (this.#row.isForeign && (await this.#roster.writeOff(this.member))) this.#renewLater(0)
   }
 
-  /** Lets go of what is another's in the present epoch, and says so. */
+  /** Leaves the hubs that belong to others in the present epoch, and confirms that. */
   async #adopt(): Promise<void> {
     const roster = this.#rows.roster?.record
     if (roster === undefined || roster.epoch <= this.#row.adopted) return
@@ -309,7 +310,7 @@ export class LeasedFleet implements Fleet {
     await row.write()
   }
 
-  /** Takes what belongs to this member in the present epoch, when no other member can be serving it. */
+  /** Takes the hubs that belong to this member in the present epoch, when no other member can be serving them. */
   async #gain(): Promise<void> {
     const roster = this.#rows.roster?.record
     if (roster === undefined || !roster.settled || roster.epoch !== this.#row.adopted) return
@@ -320,7 +321,7 @@ export class LeasedFleet implements Fleet {
     await this.#follow()
   }
 
-  /** Each renewal of any member asks for it, and with many hubs it takes a while. */
+  /** Cached: it is called at each renewal of any member, and takes a while with many hubs. */
   #shareIn({ members }: Roster): ReadonlySet<string> {
     const resources = this.#options.resources()
     if (this.#share?.members !== members || this.#share.resources !== resources) {

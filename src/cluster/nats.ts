@@ -1,6 +1,6 @@
 /**
- * The store of a fleet: a key-value bucket of NATS JetStream. A bucket that was lost may be made anew, and counts its
- * revisions from 1 again: so each has a mark, which all keys begin with.
+ * The store of a fleet: a key-value bucket of NATS JetStream. A lost bucket may be created again and then counts its
+ * revisions from 1, so each has a mark, with which all keys begin.
  */
 import { randomUUID } from 'node:crypto'
 import { JetStreamApiCodes, JetStreamApiError, jetstream } from '@nats-io/jetstream'
@@ -16,9 +16,9 @@ export interface NatsOptions {
   readonly username?: string | undefined
   readonly password?: string | undefined
   readonly bucket: string
-  /** As members renew their leases, nothing is that quiet for as long as a watch works. */
+  /** Members renew their leases, so a working watch is never silent for this long. */
   readonly quietMs: number
-  /** Of this connection, for those who look at the servers. */
+  /** The connection's name, shown by the servers. */
   readonly name: string
   readonly clock: Clock
   readonly log: Logger
@@ -29,15 +29,15 @@ interface Bucket {
   readonly mark: string
 }
 
-/** A call that takes longer is not waited for; a lease is at least five seconds long. */
+/** Timeout of a call; a lease is at least five seconds long. */
 const CALL_MS = 1_500
 const PING_MS = 2_000
 const AGAIN_MS = 1_000
-/** On so many servers a bucket goes on when one of them fails. */
+/** With this many servers, a bucket survives the failure of one. */
 export const REPLICAS = 3
 export const MARK_KEY = 'mark'
 
-/** Login and encryption. One `tls://` among the addresses is enough: each server gets the same password. */
+/** Login and encryption. If one address is `tls://`, all connections use TLS: each server gets the same password. */
 export function accessTo(
   servers: readonly string[],
   username: string | null | undefined,
@@ -46,17 +46,17 @@ export function accessTo(
   return {
     ...(username != null && { user: username }),
     ...(password != null && { pass: password }),
-    // To the client the scheme means nothing: without this option, the server alone decides.
+    // The client ignores the scheme: without this option, the server alone decides.
     ...(servers.some((url) => url.startsWith('tls://')) && { tls: {} }),
-    // Those that are configured can be reached; what a cluster calls its servers perhaps cannot.
+    // The configured addresses are reachable; the names that a cluster gives its servers may not be.
     ignoreClusterUpdates: true,
   }
 }
 
-/** Read from its leader: the others may be behind. */
+/** Read from the bucket's leader: the other servers may be behind. */
 export const bucketOptions = (replicas: number) => ({ replicas, history: 1, allow_direct: false })
 
-/** As servers say it, also while an earlier write to the key is under way. */
+/** The servers' codes for a conflict, also with an earlier write to the key that is still in progress. */
 const CONFLICTS: ReadonlySet<number | undefined> = new Set([
   JetStreamApiCodes.StreamWrongLastSequence,
   JetStreamApiCodes.StreamWrongLastSequenceUnknown,
@@ -95,7 +95,7 @@ export class NatsStore implements Store, AsyncDisposable {
     if (this.#bucket !== undefined) await newMark(this.#bucket.kv, this.#bucket.mark)
   }
 
-  /** Connects, and goes on trying: until then all calls fail. */
+  /** Connects, and keeps trying: until then all calls fail. */
   watch(onRow: (key: string, row: Row) => void, onLost: () => void): void {
     this.#onRow = onRow
     this.#onLost = onLost
@@ -167,7 +167,7 @@ export class NatsStore implements Store, AsyncDisposable {
     }
   }
 
-  /** The bucket on as many servers as there may be; a single server has it alone. */
+  /** The bucket on as many servers as possible; a single server has no replicas. */
   async #open(connection: NatsConnection): Promise<KV> {
     const { bucket } = this.#options
     const kvm = new Kvm(jetstream(connection, { timeout: CALL_MS }))
@@ -183,7 +183,10 @@ export class NatsStore implements Store, AsyncDisposable {
     throw new Error(`the bucket ${bucket} could not be made`)
   }
 
-  /** Reports the value of each key, now and after changes, until the watch ends: it may fall silent for good. */
+  /**
+   * Reports the value of each key, now and after changes, until the watch ends, because a watch may fall silent for
+   * good.
+   */
   async #follow({ kv, mark }: Bucket): Promise<void> {
     const { clock, quietMs } = this.#options
     const prefix = nameOf(mark, '')
@@ -195,7 +198,7 @@ export class NatsStore implements Store, AsyncDisposable {
       for await (const entry of entries) {
         const { key, revision } = entry
         const text = textOf(entry)
-        // What follows is of another bucket in the place of this one.
+        // Another bucket has replaced this one.
         if (key === MARK_KEY && text !== mark) break
         if (!key.startsWith(prefix)) continue
         cancel()
@@ -210,12 +213,15 @@ export class NatsStore implements Store, AsyncDisposable {
   }
 }
 
-/** The first server whose cluster confirms one write only: https://github.com/nats-io/nats-server/issues/4320 */
+/**
+ * The first server whose cluster confirms only one of several writes:
+ * https://github.com/nats-io/nats-server/issues/4320
+ */
 const CONFIRMS_ONCE = '2.9.21'
 export const CONFIRMS_TWICE =
   'a NATS cluster of this version may confirm two writes where it must refuse one, and a hub may have two bridges for a while'
 
-/** Whether leases in it are not to be relied upon. */
+/** Whether its leases are unreliable. */
 export function mayConfirmTwice(info: Pick<ServerInfo, 'cluster' | 'version'> | undefined): boolean {
   if (info?.cluster === undefined) return false
   return compareVersions(info.version, CONFIRMS_ONCE) < 0
@@ -225,16 +231,16 @@ const MARK = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 const nameOf = (mark: string, key: string) => `${mark}.${key}`
 
-/** The key that a name in a bucket stands for, under the present mark or a former one; `undefined` for any other name. */
+/** The key of a name in a bucket, under the present mark or a former one; `undefined` for any other name. */
 export function keyIn(name: string): string | undefined {
   const [mark = ''] = name.split('.', 1)
   return MARK.test(mark) ? name.slice(nameOf(mark, '').length) : undefined
 }
 
-/** What was deleted is empty, and stays a row that can be written over. */
+/** A deleted key is an empty row that can be overwritten. */
 const textOf = (entry: KvEntry) => (entry.operation === 'PUT' ? Buffer.from(entry.value).toString('utf8') : '')
 
-/** The name that a key has in a bucket; `undefined` while no member has used the bucket, `null` if its mark is invalid. */
+/** The name of a key in a bucket; `undefined` while no member has used the bucket, `null` if its mark is invalid. */
 export async function nameIn(kv: KV, key: string): Promise<string | null | undefined> {
   const known = await kv.get(MARK_KEY)
   if (known === null) return undefined
@@ -242,10 +248,10 @@ export async function nameIn(kv: KV, key: string): Promise<string | null | undef
   return MARK.test(mark) ? nameOf(mark, key) : null
 }
 
-/** Creates the mark in a new bucket, or in one in which it was overwritten: the first member to write it wins. */
+/** Creates the mark in a new bucket, or if it was overwritten: the first member to write it wins. */
 const markOf = (kv: KV): Promise<string> => newMark(kv, undefined)
 
-/** The mark of a bucket; another one if it is `former`, or none. */
+/** Returns the bucket's mark; writes a new one if it is `former`, or if there is none. */
 async function newMark(kv: KV, former: string | undefined): Promise<string> {
   const known = await kv.get(MARK_KEY)
   const text = known === null ? '' : textOf(known)
@@ -263,7 +269,7 @@ async function decisive(write: () => Promise<number>): Promise<number> {
   }
 }
 
-/** What JetStream calls its refusal; `undefined` for any other error. */
+/** JetStream's error code; `undefined` for any other error. */
 export function codeOf(error: unknown): number | undefined {
   return error instanceof JetStreamApiError ? error.code : undefined
 }

@@ -1,11 +1,13 @@
-/** The lease of a member, and the row by which it renews that: one write at a time, each over the revision that it left. */
+/**
+ * A member's lease, and the row by which it renews it: one write at a time, each over the revision of the previous one.
+ */
 import { randomUUID } from 'node:crypto'
 import type { Clock } from '../base/clock.ts'
 import type { LeasedOptions } from './leased.ts'
 import { type MemberRecord, memberKey, readMember } from './records.ts'
 import { ConflictError, type Row, type Rows } from './rows.ts'
 
-/** Of the lease: the rest is for clocks that run at different speeds. */
+/** The usable part of the lease: the rest allows for clocks that run at different speeds. */
 const USABLE = 0.8
 
 export interface Instant {
@@ -14,7 +16,8 @@ export interface Instant {
 }
 
 /**
- * How long this member may act: from the moment before its latest renewal that succeeded. Two clocks have to agree: one
+ * How long this member may act, counted from the beginning of its latest successful renewal. It compares two clocks:
+ * one
  * does not count the time for which the machine was suspended.
  */
 export class Lease {
@@ -31,12 +34,12 @@ export class Lease {
     return { elapsed: this.#clock.elapsed(), uptime: this.#clock.uptime?.() }
   }
 
-  /** A renewal succeeded that began at `from`. */
+  /** Call it after a successful renewal that began at `from`. */
   renewed(from: Instant): void {
     this.#from = from
   }
 
-  /** It is not this member's any more. */
+  /** Call it when the lease no longer belongs to this member. */
   lost(): void {
     this.#from = undefined
   }
@@ -45,7 +48,7 @@ export class Lease {
     return this.leftMs > 0
   }
 
-  /** For how long it can be acted upon; 0 when it is over. */
+  /** How long the member may act; 0 if the lease is over. */
   get leftMs(): number {
     if (this.#from === undefined) return 0
     const { elapsed, uptime } = this.now()
@@ -58,14 +61,14 @@ export class Lease {
 type Options = Pick<LeasedOptions, 'member' | 'store' | 'log' | 'mark'>
 
 interface Handlers {
-  /** A renewal succeeded that began at `from`. */
+  /** Called after a successful renewal that began at `from`. */
   onRenewed(from: Instant): void
-  /** Others wrote over the row. Resolves when this member has stopped whatever it did. */
+  /** Called when another process has overwritten the row. Resolves when this member has stopped everything. */
   onTaken(): Promise<void>
 }
 
 export class OwnRow {
-  /** The epoch that it declares to keep to. */
+  /** The epoch that it confirms. */
   adopted = 0
   readonly #options: Options
   readonly #rows: Rows
@@ -73,14 +76,14 @@ export class OwnRow {
   readonly #handlers: Handlers
   readonly #key: string
   #nonce: string
-  /** As it was left; `undefined`: none is known to be there. */
+  /** The revision of the last write; `undefined`: no row is known. */
   #revision: number | undefined
-  /** With which the nonce began. */
+  /** The revision with which the nonce began. */
   #begunAt: number | undefined
   #writing: Promise<unknown>
   #ended = false
 
-  /** @param ready nothing is written before */
+  /** @param ready nothing is written before it resolves */
   constructor(options: Options, rows: Rows, lease: Lease, handlers: Handlers, ready: Promise<void>) {
     this.#options = options
     this.#rows = rows
@@ -99,29 +102,29 @@ export class OwnRow {
     return this.#nonce
   }
 
-  /** The revision with which the nonce began; 0 if that is not known. */
+  /** The revision with which the nonce began; 0 if unknown. */
   get begunAt(): number {
     return this.#begunAt ?? 0
   }
 
-  /** Whether the row is that of another process of this name, or was until that one was killed. */
+  /** Whether the row belongs to another process of this name, or did until that one was killed. */
   get isForeign(): boolean {
     return this.#revision === undefined && this.#free() === undefined
   }
 
-  /** Returns whether it is written. */
+  /** Returns whether the write succeeded. */
   write(): Promise<boolean> {
     const written = this.#writing.then(() => this.#writeOnce())
     this.#writing = written
     return written
   }
 
-  /** Writes nothing more but its farewell. */
+  /** Writes nothing more except its farewell. */
   end(): void {
     this.#ended = true
   }
 
-  /** Returns whether there was a row to take back. */
+  /** Returns whether there was a row to withdraw. */
   async leave(): Promise<boolean> {
     await this.#writing
     if (this.#revision === undefined) return false
@@ -130,7 +133,7 @@ export class OwnRow {
     return true
   }
 
-  /** @param found what stood in the way of the first attempt */
+  /** @param found the row that made the first attempt fail */
   async #writeOnce(found?: Row): Promise<boolean> {
     if (this.#ended) return false
     const rows = this.#rows
@@ -164,8 +167,9 @@ export class OwnRow {
   }
 
   /**
-   * The row is not as it was left: an earlier write came through after all, or it is another's. Returns what is there;
-   * its revision counts, as a server may send another one to watchers.
+   * The row has another revision: an earlier write succeeded after all, or another process wrote it. Returns the row
+   * that
+   * exists; compare its revision, because a server may send another one to watchers.
    */
   async #resolve(): Promise<Row | undefined> {
     const { store, log, member } = this.#options
@@ -187,7 +191,8 @@ export class OwnRow {
     this.#revision = undefined
     this.#begunAt = undefined
     this.adopted = 0
-    // Only then it may have a lease again: until everything has stopped, that would be taken for the former one.
+    // Only then may it have a lease again: until everything has stopped, a new lease would be mistaken for the former
+    // one.
     await this.#handlers.onTaken()
     return found
   }

@@ -1,29 +1,31 @@
-/** The two records of a fleet: who belongs to it, and what each member says of itself. */
+/** The two records of a fleet: its members, and each member's own state. */
 import * as v from 'valibot'
 import { MEMBER_NAME } from '../base/member-name.ts'
 import { readJson } from '../base/read-json.ts'
 
 const count = v.pipe(v.number(), v.safeInteger(), v.minValue(0))
 /**
- * The highest epoch: members that change each millisecond need 34 years for it. A higher one was written by something else,
- * and counting on from it would end at numbers that are not exact.
+ * The highest epoch: members that change each millisecond need 34 years to reach it. A higher one is not from a member,
+ * and counting on from it would lead to inexact numbers.
  */
 export const MAX_EPOCH = 2 ** 40
 const epoch = v.pipe(count, v.maxValue(MAX_EPOCH))
 const mark = v.pipe(v.string(), v.minLength(1), v.maxLength(64))
 
-/** A member that is part of a fleet's present epoch. */
+/** A member of the present epoch. */
 const LISTED = v.object({
   nonce: mark,
   /** ISO 8601. */
   since: v.pipe(v.string(), v.maxLength(40), v.isoTimestamp()),
-  /** Of the row with which it took this nonce: a later row without it says that the nonce is over. */
+  /**
+   * Revision of the row with which it took this nonce: a later row with another nonce proves that this one has ended.
+   */
   revision: count,
 })
 export type Listed = v.InferOutput<typeof LISTED>
 
 const ROSTER = v.object({
-  /** Grows whenever `members` changes. */
+  /** Increases whenever `members` changes. */
   epoch,
   /** No member serves hubs until this is true: a new roster may replace a lost one. */
   settled: v.boolean(),
@@ -31,13 +33,13 @@ const ROSTER = v.object({
 })
 export type Roster = v.InferOutput<typeof ROSTER>
 
-/** A member's own word. */
+/** A member's own record. */
 const ALIVE = v.object({
   nonce: mark,
-  /** It serves nothing that belongs to others in this epoch. */
+  /** It has stopped serving hubs of others in this epoch. */
   adopted: epoch,
 })
-/** Written in a member's place when its lease is surely over, or by itself when it leaves. */
+/** Written for a member whose lease has certainly ended, or by a member that leaves. */
 const GONE = v.object({ gone: mark })
 const MEMBER = v.union([ALIVE, GONE])
 export type MemberRecord = v.InferOutput<typeof MEMBER>
@@ -52,7 +54,7 @@ export function memberOf(key: string): string | undefined {
   return MEMBER_NAME.test(name) ? name : undefined
 }
 
-/** `undefined` for what is no roster. */
+/** `undefined` if the text is not a roster. */
 export const readRoster = (text: string): Roster | undefined => readJson(ROSTER, text)
-/** `undefined` for what is no member's record. */
+/** `undefined` if the text is not a member's record. */
 export const readMember = (text: string): MemberRecord | undefined => readJson(MEMBER, text)

@@ -1,4 +1,7 @@
-/** The roster of a fleet as one member keeps it: it writes off who is silent, and names who belongs to the next epoch. */
+/**
+ * Keeps the roster of a fleet from one member's view: writes off silent members, and lists the members of the next
+ * epoch.
+ */
 import type { LeasedOptions } from './leased.ts'
 import { type Listed, MAX_EPOCH, memberKey, ROSTER_KEY, type Roster } from './records.ts'
 import { ConflictError, type Rows } from './rows.ts'
@@ -12,7 +15,7 @@ export class RosterKeeper {
   #lookedAt: number
   #ended = false
 
-  /** @param onNews something is known that was not before */
+  /** @param onNews called when something new is known */
   constructor(options: Options, rows: Rows, onNews: () => void) {
     this.#options = options
     this.#rows = rows
@@ -20,19 +23,19 @@ export class RosterKeeper {
     this.#lookedAt = options.clock.elapsed()
   }
 
-  /** What it knows is of a store that was lost: it writes nothing more. */
+  /** Its knowledge is of a lost store: it writes nothing more. */
   end(): void {
     this.#ended = true
   }
 
   /**
-   * Brings the roster up to date. Returns whether it was so already.
+   * Updates the roster. Returns whether it was already up to date.
    * @param self this member, as the roster lists it
-   * @param adopted the epoch that this member says to keep to
+   * @param adopted the epoch that this member confirms
    */
   async keep(self: Listed, adopted: number): Promise<boolean> {
     await this.#lookNowAndThen()
-    // What it was made from: a newer one that comes meanwhile must not be written over.
+    // The roster that the new one is based on: a newer one must not be overwritten.
     const { roster, rosterRevision } = this.#rows
     const next = await this.#next(roster, self, adopted)
     if (next !== undefined && !this.#ended) await this.#write(next, rosterRevision)
@@ -40,8 +43,9 @@ export class RosterKeeper {
   }
 
   /**
-   * Takes this member out. Of several that leave at a time each writes over what the one before has written: the last one
-   * knows that it is. Returns whether others are left; `undefined`: that is not known.
+   * Removes this member. If several leave at the same time, each overwrites the roster of the one before, so the last
+   * one
+   * knows that it is the last. Returns whether others remain; `undefined`: unknown.
    */
   async leave(nonce: string): Promise<boolean | undefined> {
     const rows = this.#rows
@@ -57,7 +61,7 @@ export class RosterKeeper {
     return undefined
   }
 
-  /** Ends the lease of a member that was silent for as long as it lasts. */
+  /** Ends the lease of a member that was silent for the whole lease. */
   async writeOff(name: string): Promise<boolean> {
     const rows = this.#rows
     const { leaseMs, log } = this.#options
@@ -74,7 +78,7 @@ export class RosterKeeper {
     }
   }
 
-  /** `undefined`: as it is. */
+  /** Returns `undefined` if nothing changes. */
   async #next(roster: Rows['roster'], self: Listed, adopted: number): Promise<Roster | undefined> {
     const rows = this.#rows
     const { member, leaseMs, clock } = this.#options
@@ -87,14 +91,14 @@ export class RosterKeeper {
     }
     const isListed = members[member]?.nonce === self.nonce
     const settles = !settled && clock.elapsed() - roster.seenAt >= leaseMs
-    // Members that go by a later epoch would wait for that: this roster was not written by a member.
+    // Members that have confirmed a later epoch would wait for it: this roster was not written by a member.
     const isBehind = roster.record.epoch < rows.highestEpoch
     if (isListed && gone.length === 0 && !settles && !isBehind) return undefined
     const left = without({ ...roster.record, epoch }, gone)
     return { epoch, settled: settled || settles, members: { ...left.members, [member]: self } }
   }
 
-  /** Over the one with this revision. Returns whether it is written. */
+  /** Writes over the given revision. Returns whether it succeeded. */
   async #write(roster: Roster, before: number | undefined): Promise<boolean> {
     const { store, log } = this.#options
     try {
@@ -113,10 +117,10 @@ export class RosterKeeper {
 
   /**
    * Writes a key over a revision, or creates it. On a conflict, reads the existing record:
-   * - If none was known, the watch has missed it. A dead member does not write it again, so nothing else would show it.
+   * - If none was known, the watch has missed it. A dead member does not write again, so only reading can find it.
    * - If its revision is older than the known one, it is the same record as counted by another server, or a former one.
    *   A second write, over that revision, lets the store decide.
-   * - If it does not exist any more, it was purged, or is gone with its store.
+   * - If it no longer exists, it was purged, or is gone with its store.
    */
   async #put(key: string, value: string, before: number | undefined): Promise<void> {
     const rows = this.#rows
@@ -125,7 +129,7 @@ export class RosterKeeper {
     } catch (error) {
       if (!(error instanceof ConflictError)) throw error
       const found = await rows.look(key, this.#onNews).catch(() => null)
-      // What is in the way may be of the store that has taken the place of the lost one.
+      // The conflicting record may belong to a store that has replaced the lost one.
       if (this.#ended || before === undefined) throw error
       if (found === undefined) await this.#options.store.startOver()
       if (found === undefined || found === null || found.revision >= before) throw error
@@ -133,7 +137,7 @@ export class RosterKeeper {
     }
   }
 
-  /** A watch may leave out a step. Rows are written again and again, but the roster is not. */
+  /** A watch may skip a step. Rows are written repeatedly, but the roster is not. */
   async #lookNowAndThen(): Promise<void> {
     const { leaseMs, clock } = this.#options
     if (clock.elapsed() - this.#lookedAt < leaseMs) return

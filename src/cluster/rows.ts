@@ -1,33 +1,33 @@
-/** The store that members share, its records as far as they are known, and since when each member is silent. */
+/** The store that members share, its known records, and how long each member has been silent. */
 import type { Clock } from '../base/clock.ts'
 import { type Listed, type MemberRecord, memberOf, ROSTER_KEY, type Roster, readMember, readRoster } from './records.ts'
 
 export interface Row {
   readonly value: string
-  /** Grows with every write to any key. */
+  /** Increases with every write to any key. */
   readonly revision: number
 }
 
-/** A write came too late: the key is not as it was expected to be. */
+/** A write came too late: the key has another revision than expected. */
 export class ConflictError extends Error {}
 
 /**
  * The key-value store that fleet members share. All members see its writes in the same order. A write that fails with
- * anything but `ConflictError` may have happened, or happen later. Only writes are decisive: what is read may be old.
+ * anything but `ConflictError` may have happened, or happen later. Only writes are decisive: reads may be outdated.
  */
 export interface Store {
-  /** Writes a key that is not there. Returns its revision. @throws ConflictError */
+  /** Creates a key. Returns its revision. @throws ConflictError if it exists */
   create(key: string, value: string): Promise<number>
-  /** Writes a key that has this revision. Returns its new one. @throws ConflictError */
+  /** Overwrites a key that has this revision. Returns the new one. @throws ConflictError */
   update(key: string, value: string, revision: number): Promise<number>
-  /** `undefined`: there is no such key. One that was deleted is an empty row. */
+  /** `undefined`: the key does not exist. A deleted key is an empty row. */
   get(key: string): Promise<Row | undefined>
-  /** Makes another store take the place of this one, for all members: what is in it leads nowhere. */
+  /** Replaces this store by a new one, for all members, because its content cannot be used. */
   startOver(): Promise<void>
   /**
    * Reports the value of each key, now and after changes. Reports may be late or skip steps. `onLost`: another store
-   * has taken the place of this one, and nothing that was in it is left. Writes over revisions of the former one fail
-   * with `ConflictError`.
+   * has
+   * replaced this one, and its content is gone. Writes over revisions of the former store fail with `ConflictError`.
    */
   watch(onRow: (key: string, row: Row) => void, onLost: () => void): void
 }
@@ -35,7 +35,7 @@ export interface Store {
 interface Known<T> {
   readonly record: T
   readonly revision: number
-  /** `clock.elapsed()` when this revision was seen first. */
+  /** When this revision was first seen, in `clock.elapsed()` milliseconds. */
   readonly seenAt: number
 }
 
@@ -50,7 +50,7 @@ export class Rows {
   #rosterRevision: number | undefined
   #reachableSince = Number.NEGATIVE_INFINITY
 
-  /** @param formerEpoch the highest of a store that was lost */
+  /** @param formerEpoch the highest epoch of a lost store */
   constructor(store: Writable, clock: Clock, formerEpoch = 0) {
     this.#store = store
     this.#clock = clock
@@ -61,7 +61,7 @@ export class Rows {
     return this.#roster
   }
 
-  /** Of what stands in the roster's place, a roster or not; `undefined`: nothing is known. */
+  /** Revision of the roster's key, valid or not; `undefined`: unknown. */
   get rosterRevision(): number | undefined {
     return this.#rosterRevision
   }
@@ -70,21 +70,21 @@ export class Rows {
     return this.#members.get(name)
   }
 
-  /** Writes over a revision; 0: creates the key. Returns the new one. @throws ConflictError, and what the store throws */
+  /** Writes over a revision; 0: creates the key. Returns the new one. @throws ConflictError, and the store's errors */
   async write(key: string, value: string, over: number): Promise<number> {
     const revision = await (over === 0 ? this.#store.create(key, value) : this.#store.update(key, value, over))
     this.saw(key, { value, revision })
     return revision
   }
 
-  /** Reads a key. @param onNews called if that is news */
+  /** Reads a key. @param onNews called if the value is new */
   async look(key: string, onNews: () => void = () => {}): Promise<Row | undefined> {
     const found = await this.#store.get(key)
     if (found !== undefined && this.saw(key, found)) onNews()
     return found
   }
 
-  /** Takes in what a key holds. Returns whether that is news. */
+  /** Records the value of a key. Returns whether it is new. */
   saw(key: string, { value, revision }: Row): boolean {
     const seenAt = this.#clock.elapsed()
     const name = memberOf(key)
@@ -101,14 +101,14 @@ export class Rows {
     return true
   }
 
-  /** Whether a member of a roster surely does nothing any more: a later row proves it. A key without a valid row proves nothing. */
+  /** Whether a listed member has certainly stopped: a later row proves it. A key without a valid row proves nothing. */
   isOver(name: string, { nonce, revision }: Listed): boolean {
     const known = this.#members.get(name)
     if (known?.record === undefined || known.revision <= revision) return false
     return !('nonce' in known.record) || known.record.nonce !== nonce
   }
 
-  /** Whether a member of a roster has confirmed an epoch, or is over, and so no longer serves other members' hubs. */
+  /** Whether a listed member has confirmed an epoch or has ended, and so no longer serves other members' hubs. */
   hasAdopted(name: string, listed: Listed, epoch: number): boolean {
     if (this.isOver(name, listed)) return true
     const record = this.#members.get(name)?.record
@@ -124,14 +124,14 @@ export class Rows {
   }
 
   /**
-   * The store does not take what this member writes: the others may be no better off, and their writes may wait there.
-   * No silence up to now counts.
+   * The store does not accept this member's writes. The writes of others may be stuck too, so past silence does not
+   * count.
    */
   unavailable(): void {
     this.#reachableSince = this.#clock.elapsed()
   }
 
-  /** For how long a member is silent, in milliseconds; one without a row: since the roster named it. */
+  /** How long a member has been silent, in milliseconds; without a row: since the roster listed it. */
   silentMs(name: string): number {
     const since = this.#members.get(name)?.seenAt ?? this.#roster?.seenAt
     return since === undefined ? 0 : this.#clock.elapsed() - Math.max(since, this.#reachableSince)

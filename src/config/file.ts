@@ -34,7 +34,7 @@ const REASONS: Readonly<Record<string, string>> = {
   EISDIR: 'it is a directory',
   EFBIG: 'it is larger than 1 MiB',
   NOT_PLAIN: 'it is not a plain file',
-  // For a socket when it is opened, and for what only looks like a plain file when it is read.
+  // A socket fails when it is opened, and files that only look like plain ones when they are read.
   ENXIO: 'it is not a plain file',
   EAGAIN: 'it is not a plain file',
 }
@@ -76,7 +76,8 @@ const yaml = (): typeof import('yaml') => require('yaml')
 function documentOf(text: string, lineCounter: LineCounter): Document.Parsed | undefined {
   const { stackTraceLimit } = Error
   try {
-    // It creates an error for each mistake, perhaps thousands; their stack traces take longer than everything else.
+    // The parser creates an error for each mistake, perhaps thousands; their stack traces take longer than everything
+    // else.
     Error.stackTraceLimit = 0
     // The parser compares each key with all others, which is slow for thousands of keys.
     return yaml().parseDocument(text, { lineCounter, prettyErrors: false, uniqueKeys: false, stringKeys: true })
@@ -87,7 +88,7 @@ function documentOf(text: string, lineCounter: LineCounter): Document.Parsed | u
   }
 }
 
-/** The positions of keys that their map has already. */
+/** The positions of duplicate keys. */
 function repeatedKeys(doc: Document.Parsed): number[] {
   const { isScalar, visit } = yaml()
   const found: number[] = []

@@ -32,7 +32,7 @@ const quietHours = text({
   pattern: /^(?:[01]\d|2[0-3]):[0-5]\d-(?:[01]\d|2[0-3]):[0-5]\d$/u,
 })
 
-/** Values by pattern of app ids: the first pattern that matches counts. */
+/** Values by pattern of app ids: the first matching pattern applies. */
 const byPattern = <S extends v.GenericSchema>(value: S, such: string) => map(value, `values by app such as ${such}`)
 
 const webProbe = text({

@@ -1,4 +1,7 @@
-/** A folder with one file for each hub, `<name>.yaml`, `.yml` or `.json`, with the hub's options at its top: read, and watched. */
+/**
+ * Reads and watches a folder with one file for each hub, `<name>.yaml`, `.yml` or `.json`, with the hub's options at
+ * its top.
+ */
 import { readdir, stat } from 'node:fs/promises'
 import { basename, extname, join } from 'node:path'
 import * as v from 'valibot'
@@ -17,7 +20,10 @@ function hubFilesIn(names: readonly string[]): string[] {
   return names.filter((name) => !name.startsWith('.') && KINDS.includes(extname(name))).toSorted()
 }
 
-/** The hubs by name, each as if its options stood below `hubs` and its name; adds what is wrong with the folder or a file. */
+/**
+ * The hubs by name, each as if its options were below `hubs` and its name; adds the mistakes of the folder and its
+ * files.
+ */
 export function readHubsDir(
   folder: string,
   readFolder: ReadFolder,
@@ -49,7 +55,7 @@ export const LOOK_MS = 10_000
 
 interface Watched {
   readonly folder: string
-  /** When its files were read last, in epoch milliseconds of the system, as the times of files are; default: just now. */
+  /** When its files were last read, in epoch milliseconds of the system, like file times; default: just now. */
   readonly readAt?: number | undefined
 }
 
@@ -80,13 +86,13 @@ interface Look {
 
 async function look(folder: string): Promise<Look> {
   try {
-    // A file that comes or goes changes the folder, too.
+    // Adding or removing a file changes the folder's time too.
     const { mtimeMs } = await stat(folder)
     const files = await Promise.all(hubFilesIn(await readdir(folder)).map((name) => lookAt(join(folder, name))))
     const changedAt = files.reduce((latest, file) => Math.max(latest, file.changedAt), mtimeMs)
     return { stamps: files.map(({ stamps }) => stamps).join('\n'), changedAt }
   } catch {
-    // The reload says why it cannot be read.
+    // The reload reports why the folder cannot be read.
     return { stamps: 'unreadable', changedAt: 0 }
   }
 }

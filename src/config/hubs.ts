@@ -39,7 +39,7 @@ function hubsOfFile(file: ConfigFile, mistakes: Mistakes): string[] {
     } else if (!v.is(hubName, name)) {
       const isShown = mistakes.name(name) !== undefined
       mistakes.add(isShown ? subject : `a hub's name (${file.where(['hubs', name])})`, EXPECTED_NAME, 'hubs')
-      // What is wrong below it is listed, too.
+      // Its keys are checked too.
       if (isShown && value instanceof Map) return [name]
     } else if (!isGroup) {
       mistakes.add(subject, "expected the hub's options below it, such as url and api_key", 'hubs')

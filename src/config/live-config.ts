@@ -25,7 +25,7 @@ type Log = Logger & { addSecret(secret: string): void }
 export class LiveConfig implements Live {
   /** Replaced as a whole, here only. */
   value: Config
-  /** Called right after that. */
+  /** Called right after a replacement. */
   onReplaced: (config: Config) => void = () => {}
   /** Whether hubs may be missing only because their folder is empty for the moment. */
   awaitsHubs = false
@@ -51,7 +51,7 @@ export class LiveConfig implements Live {
     this.#clock = clock
   }
 
-  /** @param onReload called with what a reload has changed, and with nothing if it changed nothing */
+  /** @param onReload called with the changes of a reload, or with nothing if it changed nothing */
   start(onReload: (reloaded: Reloaded | undefined) => void): void {
     this.#onReload = onReload
     if (this.#hubFiles === 0) this.#doubt()
@@ -66,7 +66,7 @@ export class LiveConfig implements Live {
     try {
       const reloaded = this.#takeOver()
       this.#onReload(reloaded?.changed)
-      // With the format and the level of the new one.
+      // Log in the new format and at the new level.
       reloaded?.tell()
     } catch (err) {
       this.#log.error({ err }, 'a changed configuration was taken over in part only, by a mistake of the program')
@@ -99,7 +99,7 @@ export class LiveConfig implements Live {
     this.onReplaced(config)
   }
 
-  /** Whether the folder has lost all of its files, and not for long enough. */
+  /** Whether the folder has become empty too recently to believe it. */
   #isInDoubt(hubFiles: number | null): boolean {
     if (hubFiles !== 0 || this.#isSecondLook) {
       this.#cancelLook()
@@ -123,12 +123,14 @@ export class LiveConfig implements Live {
       this.#isSecondLook = true
       this.reload()
       this.#isSecondLook = false
-      // It could not be read.
+      // The folder could not be read.
       if (this.awaitsHubs) this.#lookLater()
     })
   }
 
-  /** After a hub refused its key: whether the sources have another one, which is then used. */
+  /**
+   * After a hub refused its key: reads the sources again, and returns whether there is another key, which is then used.
+   */
   renewKey(name: string): boolean {
     const now = this.value.hubs[name]
     const next = this.#reread()?.hubs[name]
@@ -138,7 +140,7 @@ export class LiveConfig implements Live {
     return true
   }
 
-  /** After the broker refused the login: user name and password from their sources. */
+  /** After the broker refused the login: reads user name and password again. */
   readonly credentials = (): Credentials => {
     const { mqtt } = this.value
     const next = this.#reread()?.mqtt
@@ -149,7 +151,7 @@ export class LiveConfig implements Live {
     return { username: username ?? undefined, password: password ?? undefined }
   }
 
-  /** For a secret only; a reload reports other mistakes. */
+  /** Reads only a secret; a reload reports other mistakes. */
   #reread(): Config | undefined {
     const loaded = this.#read()
     if (!(loaded instanceof ConfigError)) return loaded.config
@@ -164,7 +166,7 @@ export class LiveConfig implements Live {
       return loaded
     } catch (error) {
       if (error instanceof ConfigError) return error
-      // In any case the previous configuration is still valid.
+      // In any case the previous configuration stays valid.
       this.#log.error({ err: error }, 'the configuration cannot be read, by a mistake of the program')
       return new ConfigError(['it cannot be read'])
     }

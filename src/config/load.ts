@@ -14,16 +14,16 @@ import { environmentName, fileKey, fileKeys, type Table, type Values } from './t
 import { checkKeys, checkRemoved, checkVariables } from './unknown.ts'
 
 export interface LoadOptions {
-  /** Path of the configuration file (`--config`); default: what `HUB2MQTT_CONFIG` says, else no file. */
+  /** Path of the configuration file (`--config`); default: the value of `HUB2MQTT_CONFIG`, otherwise no file. */
   readonly file?: string | undefined
   readonly env: Readonly<Record<string, string | undefined>>
   /** Reads a text file; default: from disk. */
   readonly readFile?: ReadFile
-  /** Names what is in a folder; default: on disk. */
+  /** Lists the names in a folder; default: on disk. */
   readonly readFolder?: ReadFolder
   /** Whether a configuration without a hub is a mistake; default true. */
   readonly requireHub?: boolean
-  /** Whether a file that is not there is a mistake, and not an empty one; default true. */
+  /** Whether a missing file is a mistake; if not, it counts as empty. Default true. */
   readonly requireFile?: boolean
   /** Whether an empty file is a mistake, as at a reload; default false. */
   readonly requireContent?: boolean
@@ -35,11 +35,11 @@ export interface Loaded {
   readonly path: string | null
   /** Whether the file exists and is empty. */
   readonly fileIsEmpty: boolean
-  /** How many files the folder of `hubs_dir` has; `null` if none is named or it cannot be read. */
+  /** The number of files in the folder of `hubs_dir`; `null` if none is configured or it cannot be read. */
   readonly hubFiles: number | null
   /** When reading began, in epoch milliseconds of the system. */
   readonly readAt: number
-  /** Every secret that was read, for the log's scrubber. */
+  /** Every secret that was read, for masking in the log. */
   readonly secrets: readonly string[]
   /** Warnings, one line each. */
   readonly warnings: readonly string[]
@@ -63,7 +63,7 @@ interface Opened {
   readonly reading: Reading
 }
 
-/** The configuration file, there or not; `null`: none is named. */
+/** Path of the configuration file, whether it exists or not; `null`: none is configured. */
 export function configFileOf({ file, env }: LoadOptions): string | null {
   return file ?? ownEnvironment(env).get(CONFIG_VARIABLE) ?? null
 }
@@ -92,7 +92,7 @@ function readTop<T extends Table>(table: T, { sources, reading }: Omit<Opened, '
   return values
 }
 
-/** The hubs with a file of their own; `undefined` if no folder is named. */
+/** The hubs with a file of their own; `undefined` if no folder is configured. */
 function readFolderOf({ readFolder = (path) => readdirSync(path) }: LoadOptions, opened: Opened) {
   // A mistake in the option itself is reported with all others.
   const quiet = { ...opened, reading: { ...opened.reading, mistakes: new Mistakes() } }
@@ -101,7 +101,7 @@ function readFolderOf({ readFolder = (path) => readdirSync(path) }: LoadOptions,
 }
 
 /**
- * Defaults, under the file, under the environment.
+ * Reads the configuration: the environment overrides the file, which overrides the defaults.
  * @throws {ConfigError} with all mistakes at once.
  */
 export function loadConfig(request: LoadOptions): Loaded {

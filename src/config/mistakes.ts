@@ -19,17 +19,17 @@ const LONGEST_QUOTE = 20
 const PLAIN_NAME = /^[A-Za-z0-9_.-]{1,64}$/
 
 export class Mistakes {
-  /** Each once: of what may not be repeated, several lines may say the same. */
+  /** A set, because lines with omitted values may be equal. */
   readonly #lines = new Set<string>()
   readonly #failed = new Set<string>()
   readonly #secrets = new Set<string>()
 
-  /** Values that no line may repeat, also where they stand by mistake under another key. */
+  /** A value that no line may repeat, even under another key. */
   protect(secret: string): void {
     if (secret !== '') this.#secrets.add(secret)
   }
 
-  /** `subject` is what the line begins with; `path` the option, if there is one, that has no good value now. */
+  /** `subject` begins the line; `path` is the option, if any, that has no valid value now. */
   add(subject: string, problem: string, path?: string): void {
     this.#lines.add(`${subject}: ${problem}`)
     if (path !== undefined) this.#failed.add(path)
@@ -40,7 +40,7 @@ export class Mistakes {
     return this.#failed.has(path)
   }
 
-  /** `, but it is "abc"` for a refused value that may be shown, else nothing. */
+  /** `, but it is "abc"` for a refused value that may be shown, otherwise empty. */
   quote(value: unknown): string {
     if (value !== null && !['string', 'number', 'boolean'].includes(typeof value)) return ''
     const text = JSON.stringify(value)
@@ -68,7 +68,7 @@ export class Mistakes {
     return [...this.#secrets].some((secret) => (secret.length < 4 ? text === secret : text.includes(secret)))
   }
 
-  /** A line that names its key itself. */
+  /** Adds a line that already names its key. */
   addLine(line: string): void {
     this.#lines.add(line)
   }

@@ -18,7 +18,7 @@ export interface OpenHub extends BridgedHub {
 
 /** The current configuration. */
 export interface HubsConfig extends Live {
-  /** Whether there is another key than the one that the hub has just refused. */
+  /** Reads the key again after the hub refused it; returns whether there is another one. */
   renewKey(name: string): boolean
 }
 
@@ -39,7 +39,7 @@ export class Hubs implements AsyncDisposable {
   readonly #all = new Map<string, OpenHub>()
   readonly #closing = new Set<Promise<void>>()
   readonly #gate: Limiter
-  /** Hubs with a log line about an app whose id contains a key or a token. */
+  /** Hubs that have a log line about an app whose id contains a key or a token. */
   readonly #told = new Set<string>()
 
   constructor(options: HubsOptions) {
@@ -52,7 +52,7 @@ export class Hubs implements AsyncDisposable {
     return this.#all
   }
 
-  /** A hub to be started by the caller. */
+  /** Opens a hub. The caller starts it. */
   open(name: string, config: HubConfig): Hub {
     const { live, keys, onCall, mayAct, clock, log, random } = this.#options
     const pulse = new Pulse(config, clock)
@@ -90,7 +90,7 @@ export class Hubs implements AsyncDisposable {
     return closing.finally(() => this.#closing.delete(closing))
   }
 
-  /** Why the configuration, the key or the hub does not permit a command. */
+  /** Why the configuration, the key or the hub refuses commands. */
   refusals(): Record<string, Record<string, string>> {
     const policy = policyOf(this.#options.live.value)
     return Object.fromEntries([...this.#all].map(([name, { hub }]) => [name, refusalsOf(hub, policy)]))

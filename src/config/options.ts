@@ -22,7 +22,7 @@ import { boolean, choice, duration, integer, label, list, map, size } from './sc
 import { callRule, publishedSetting, settingName } from './settings.ts'
 import { defineOptions, liveOptions, type Values } from './table.ts'
 
-/** A command's name, or its target and its name. */
+/** The name of a command, or its target and its name. */
 const command = choice(['*', ...COMMAND_SELECTORS], '[command](#commands)')
 
 const settingsByName = map(publishedSetting, 'settings by name, such as {night_mode: switch}', settingName)
@@ -75,7 +75,7 @@ export const hubOptions = defineOptions({
   },
 })
 
-/** A table of their own, because a program beside the daemon reads only these. */
+/** A separate table, because a program beside the daemon reads only these options. */
 export const httpOptions = defineOptions({
   'http.enabled': {
     doc: 'Whether to serve HTTP: the page, its API, health and metrics.',
@@ -107,7 +107,9 @@ export const httpOptions = defineOptions({
   },
 })
 
-/** Who may use the page and its API; a program beside the daemon does not need these. All of it changes while running. */
+/**
+ * Access to the page and its API. A program beside the daemon does not need these. All of them change while running.
+ */
 const pageOptions = liveOptions({
   'http.public_url': {
     doc: 'Address of the page for browsers: Home Assistant then links to it and shows icons of apps. These icons then need no login.',
@@ -234,7 +236,7 @@ const bridgeOptions = defineOptions({
   },
 })
 
-/** What a bridge does with commands, apps and settings; all of it changes while running. */
+/** Filters for commands, apps and settings. All of them change while running. */
 const filterOptions = liveOptions({
   'commands.allow': {
     doc: 'Commands to allow that are off by default; `*` for all.',

@@ -1,4 +1,4 @@
-/** Files that are ours to write, such as that of a set-up: whether one is, and writing it as a whole or not at all. */
+/** Files that we write, such as that of the setup: checks that we may write them, and writes them atomically. */
 import { randomBytes } from 'node:crypto'
 import { constants } from 'node:fs'
 import { access, lstat, open, rename, rm } from 'node:fs/promises'
@@ -6,7 +6,7 @@ import { basename, dirname, join } from 'node:path'
 import { systemCode } from '../base/failures.ts'
 import { readPlainText } from '../base/read-plain.ts'
 
-/** Whether there is no such file, or one of our own user; and its folder takes new files. */
+/** Whether the file does not exist or belongs to our user, and its folder accepts new files. */
 export async function isOurs(path: string): Promise<boolean> {
   try {
     await access(dirname(path), constants.W_OK | constants.X_OK)
@@ -19,7 +19,7 @@ export async function isOurs(path: string): Promise<boolean> {
   }
 }
 
-/** The file's text; empty if there is no file. */
+/** The file's text; empty if it does not exist. */
 export function textOf(path: string): string {
   try {
     return readPlainText(path)
@@ -28,7 +28,7 @@ export function textOf(path: string): string {
   }
 }
 
-/** Readable for its owner only. @throws what the file system says; the file of before is still there then */
+/** Writes the file, readable for its owner only. @throws file system errors; the former file is then unchanged */
 export async function writeWhole(path: string, text: string): Promise<void> {
   const draft = join(dirname(path), `.${basename(path)}.${randomBytes(6).toString('hex')}`)
   try {

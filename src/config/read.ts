@@ -1,4 +1,4 @@
-/** Reads one table's options from its sources: checks each value at its place, reads secrets in either form. */
+/** Reads one table's options from its sources: checks each value where it occurs, and reads secrets in either form. */
 import { statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import * as v from 'valibot'
@@ -12,7 +12,7 @@ import { fileKey, type Layer, merge, type Option, type Table, type Values } from
 export interface Reading {
   readonly mistakes: Mistakes
   readonly readFile: ReadFile
-  /** Collects the values of all secrets that were read, used or not. */
+  /** Collects all secrets that were read, used or not. */
   readonly secrets: Set<string>
   /** Collects warnings. */
   readonly warnings: string[]
@@ -24,17 +24,20 @@ interface Place {
   readonly path: string
   readonly option: Option
   readonly source: Source
-  /** Whether a stronger source has it too: a file that this one names need not exist then. */
+  /** Whether a stronger source has it too: then a file that it names need not exist. */
   readonly overridden: boolean
   readonly reading: Reading
 }
 
-/** The most problems that are reported of one option: each is looked up in the file. */
+/** Maximum number of reported problems per option: each is looked up in the file. */
 const MAX_PROBLEMS = 50
-/** A token of `http.tokens` has at least as many characters. */
+/** Minimum length of a token of `http.tokens`. */
 const LEAST_OF_TOKEN = 16
 
-/** The problems of a value, with their place in it. A value with several permitted forms has the problems of the closest form. */
+/**
+ * The problems of a value, each with its place. If several forms are permitted, reports the problems of the closest
+ * one.
+ */
 function problemsOf(
   issues: readonly v.BaseIssue<unknown>[],
   value: unknown,
@@ -48,7 +51,7 @@ function problemsOf(
   })
 }
 
-/** The parsed value, or `undefined` and its mistakes. `at` is the option's path, or that of the file with its secret. */
+/** Returns the parsed value, or adds its mistakes. `at` is the option's path, or that of the file with its secret. */
 function check({ path, option, source, reading }: Place, schema: v.GenericSchema, raw: unknown, at = path): unknown {
   const { mistakes } = reading
   const result = v.safeParse(schema, raw, { abortPipeEarly: true })
@@ -81,9 +84,9 @@ function open(place: Place, file: string, at: string): string | undefined {
 const READ_BY_OTHERS = 0o004
 const ENTER_BY_OTHERS = 0o001
 
-/** Whether every user of this machine may read the file; a folder that they cannot enter protects it. */
+/** Whether every user of this machine can read the file; a folder that they cannot enter protects it. */
 function isExposed(path: string): boolean {
-  // Permissions of other systems do not show in the mode.
+  // On Windows, the mode does not show permissions.
   if (process.platform === 'win32') return false
   try {
     return (statSync(path).mode & READ_BY_OTHERS) !== 0 && (statSync(dirname(path)).mode & ENTER_BY_OTHERS) !== 0
@@ -97,7 +100,7 @@ function warnIfExposed(place: Place, file: string, at: string, what = 'the file 
   place.reading.warnings.push(`${subjectAt(place, at)}: every user of this machine can read ${what}; chmod 600 it`)
 }
 
-/** A secret that stands in the source itself. */
+/** Reads a secret from the source itself. */
 function readInline(place: Place, raw: unknown): unknown {
   const value = check(place, place.option.schema, raw)
   const { path: file } = place.source
@@ -105,7 +108,7 @@ function readInline(place: Place, raw: unknown): unknown {
   return value
 }
 
-/** A secret in a file that the source names: its text without the final line break. */
+/** Reads a secret from the file that the source names, without the final line break. */
 function readSecretFile(place: Place, raw: unknown): unknown {
   const { path, option, source, reading } = place
   const at = fileKey(path)
@@ -160,16 +163,16 @@ function readOption(place: Place): unknown {
 
 interface ReadRequest<T extends Table> {
   readonly table: T
-  /** From weak to strong. */
+  /** From weakest to strongest. */
   readonly sources: readonly Source[]
-  /** Where the table stands in the whole configuration: empty, or `hubs.home.`. */
+  /** The table's place in the whole configuration: empty, or `hubs.home.`. */
   readonly prefix?: string
   /** How to fix a missing required option. */
   readonly missing?: (path: string, option: Option) => string
   readonly reading: Reading
 }
 
-/** The table's values, nested; `undefined` if a required one is missing. An option with a mistake has its default. */
+/** The table's values, nested; `undefined` if a required one is missing. An option with a mistake gets its default. */
 export function readTable<T extends Table>(request: ReadRequest<T>): Values<T> | undefined {
   const { table, sources, prefix = '', missing = () => 'missing', reading } = request
   const rows = Object.entries(table)

@@ -1,4 +1,6 @@
-/** What a reload changes: which options take effect at run time, and what the running parts do about them. */
+/**
+ * Compares configurations at a reload: which changes take effect at run time, and what the running parts do about them.
+ */
 import { isDeepStrictEqual } from 'node:util'
 import type { Reloaded } from './live-config.ts'
 import { type Config, type HubConfig, hubOptions, options } from './options.ts'
@@ -17,7 +19,7 @@ function withLive<T extends object>(table: Table, now: T, next: T): T {
   const paths = Object.entries(table).flatMap(([path, { live }]) => {
     if (live === undefined) return []
     if (live === true) return [path]
-    // A secret belongs to its address; without an address, the secret of the start is in use.
+    // A secret belongs to its address. Without an address, keep the secret of the start.
     const address = valueAt(now, live.ifSame)
     return address !== null && isDeepStrictEqual(address, valueAt(next, live.ifSame)) ? [path] : []
   })
@@ -28,7 +30,7 @@ function withValue<T>(node: T, [key = '', ...rest]: readonly string[], value: un
   return { ...node, [key]: rest.length === 0 ? value : withValue(valueAt(node, key), rest, value) }
 }
 
-/** Paths of the options that differ; a hub that only one of them has counts as one. */
+/** Paths of the options that differ; a hub that exists in only one of them counts as one. */
 export function differences(one: Config, other: Config): string[] {
   const names = [...new Set([...Object.keys(one.hubs), ...Object.keys(other.hubs)])]
   const ofHubs = names.flatMap((name) => {
@@ -65,7 +67,7 @@ export interface Parts {
 }
 
 export function applyChanges({ before, after }: Reloaded, { hubs, bridge, openHub, fleet }: Parts): void {
-  // A level that was changed by command stays, unless the level in the configuration has changed.
+  // Keep a level that was set by a command, unless the configured level has changed.
   if (before.log.level !== after.log.level) bridge.setLogLevel(after.log.level)
   for (const name of Object.keys(before.hubs)) {
     if (!Object.hasOwn(after.hubs, name)) {
@@ -90,7 +92,7 @@ export function applyChanges({ before, after }: Reloaded, { hubs, bridge, openHu
       if (fleet === undefined) openHub(name, config)
     } else if (known.api_key !== config.api_key) hubs.all.get(name)?.hub.renewed()
   }
-  // With the new ones: what the broker holds of a hub that is not open yet belongs to nothing.
+  // After adding hubs, because the broker's topics of unknown hubs are removed.
   bridge.hubsKnown()
   fleet?.hubsChanged()
 }

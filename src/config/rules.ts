@@ -1,13 +1,13 @@
-/** Rules about combinations of options. */
+/** Rules for combinations of options. */
 import { isLoopback } from '../base/hosts.ts'
 import type { Config } from './options.ts'
 
 interface Rule {
-  /** The options that it checks; it is skipped if one of them has a mistake. */
+  /** The options that the rule checks; it is skipped if one of them has a mistake. */
   readonly paths: readonly string[]
   /** Whether the configuration is used nevertheless. */
   readonly isWarning?: true
-  /** The line, or `false` if all is well. */
+  /** The message, or `false` if the rule is met. */
   readonly check: (config: Omit<Config, 'hubs'>) => string | false
 }
 
@@ -93,7 +93,7 @@ const rules: readonly Rule[] = [
   },
 ]
 
-/** One line for each rule that does not hold. `isWrong` says which options have a mistake already. */
+/** One line for each broken rule. `isWrong` returns whether an option already has a mistake. */
 export function checkRules(config: Omit<Config, 'hubs'>, isWrong: (path: string) => boolean = () => false) {
   const lines: { readonly mistakes: string[]; readonly warnings: string[] } = { mistakes: [], warnings: [] }
   for (const { paths, isWarning, check } of rules) {

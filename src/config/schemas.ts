@@ -1,4 +1,4 @@
-/** The kinds of values that options have. Every message says what was expected, and never repeats the value. */
+/** Schemas for the kinds of option values. Every message states what was expected, and never repeats the value. */
 import * as v from 'valibot'
 import { DURATION_UNITS } from '../base/durations.ts'
 import { nearest } from '../base/nearest.ts'
@@ -7,7 +7,7 @@ import { nearest } from '../base/nearest.ts'
 export interface About {
   /** One or two words for the tables of the documentation. */
   readonly name: string
-  /** Whether a mistake may repeat a refused value: never for text that could hold a secret. Default false. */
+  /** Whether a message may repeat a refused value: never for text that could be a secret. Default false. */
   readonly quotable?: true
 }
 
@@ -16,7 +16,7 @@ export function about(schema: v.GenericSchema): About {
   return { name: typeof name === 'string' ? name : schema.type, ...(quotable === true && { quotable }) }
 }
 
-/** A value as one would write it in a file: the inverse of parsing. */
+/** A value as written in a file: the inverse of parsing. */
 export function show(schema: v.GenericSchema, value: unknown): unknown {
   const { show: inverse } = v.getMetadata(schema)
   return typeof inverse === 'function' && value !== null ? inverse(value) : value
@@ -30,7 +30,9 @@ export function secretsIn(schema: v.GenericSchema, value: unknown): string[] {
   return [...value.values()].map((one) => String(secretOf(one)))
 }
 
-/** An environment variable's text as the value that a file would hold; text that does not fit passes unchanged. */
+/**
+ * Converts an environment variable's text to the value that a file would hold. Unsuitable text is returned unchanged.
+ */
 export function fromText(schema: v.GenericSchema, text: string): unknown {
   switch (schema.type) {
     case 'boolean':
@@ -49,7 +51,7 @@ export function fromText(schema: v.GenericSchema, text: string): unknown {
 }
 
 function listIn(text: string): unknown {
-  // Items that are no texts.
+  // Items that are not texts.
   if (text.trimStart().startsWith('[')) return jsonAsMaps(text)
   return text
     .split(',')
@@ -60,20 +62,20 @@ function listIn(text: string): unknown {
 function jsonAsMaps(text: string): unknown {
   const isObject = (part: unknown) => typeof part === 'object' && part !== null && !Array.isArray(part)
   try {
-    // `null` is a mistake here, and in a file an omitted option.
+    // A `null` is a mistake here; in a file, it means an omitted option.
     return JSON.parse(text, (_, part) => (isObject(part) ? new Map(Object.entries(part)) : part)) ?? text
   } catch {
     return text
   }
 }
 
-/** What a file's map becomes where its keys are fixed: an object. Schemas of maps are for free names. */
+/** Converts a file's map with fixed keys to an object. Schemas of maps are for free names. */
 export const fixedKeys = v.pipe(
   v.unknown(),
   v.transform((given) => (given instanceof Map ? Object.fromEntries(given) : Array.isArray(given) ? null : given)),
 )
 
-/** `true` or `false`, and no other spelling: other programs differ on `no`, `off` and `0`. */
+/** Only `true` or `false`: programs differ on `no`, `off` and `0`. */
 export const boolean = v.pipe(v.boolean('expected true or false'), v.metadata({ name: 'boolean', quotable: true }))
 
 export function integer(minimum: number, maximum: number) {
@@ -87,7 +89,7 @@ export function integer(minimum: number, maximum: number) {
   )
 }
 
-/** With more choices than these, a message names only the most similar one. */
+/** With more choices, a message names only the most similar one. */
 const MOST_LISTED = 10
 
 /** One of a few words. YAML reads `5` as a number, which is accepted as the word. */
@@ -98,7 +100,7 @@ export function choice<const T extends string>(values: readonly T[], name?: stri
       const meant = values.length > MOST_LISTED ? nearest(String(input), values) : undefined
       return `expected one of ${meant === undefined ? values.join(', ') : `${values.length} words such as ${meant}`}`
     }),
-    // The list holds the words and their numbers only.
+    // The list holds only the words and their numbers.
     v.transform((given) => String(given) as T),
     v.metadata({ name: name ?? values.map((value) => `\`${value}\``).join(', '), quotable: true }),
   )
@@ -115,7 +117,7 @@ export function text({ name, quotable, expected, pattern }: About & { expected: 
   )
 }
 
-/** Any line of text that a protocol takes as a name. */
+/** Any line of text that a protocol accepts as a name. */
 export const label = text({
   name: 'text',
   expected: 'one line of text, at most 256 characters',
@@ -136,10 +138,13 @@ export function list<S extends v.GenericSchema>(item: S) {
   )
 }
 
-/** A text, or a list of at least one, or of `least`; the value is a list. In the environment they are separated by commas. */
+/**
+ * A text, or a list of at least `least` texts (default 1); the value is a list. The environment separates them by
+ * commas.
+ */
 export function oneOrMore(item: v.GenericSchema<string, string>, expected: string, least = 1) {
   const { name, ...rest } = about(item)
-  // What is wrong with a text says more than that it might be a list.
+  // Report what is wrong with a text rather than that a list is possible.
   const why = ({ issues }: v.UnionIssue<v.BaseIssue<unknown>>) =>
     issues?.find(({ kind }) => kind === 'validation')?.message ?? expected
   return v.pipe(

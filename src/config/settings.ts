@@ -69,7 +69,7 @@ const shortForm = v.pipe(
 
 export const publishedSetting = v.pipe(v.union([shortForm, longForm], EXPECTED), v.metadata({ name: 'setting' }))
 
-/** A setting that is published, with what Home Assistant needs to offer it. */
+/** A published setting, with what Home Assistant needs to offer it. */
 export type PublishedSetting = v.InferOutput<typeof publishedSetting>
 
 const CALL_RULE = 'expected such as {item: notifications, methods: [GET]}'

@@ -10,7 +10,7 @@ export interface Source {
   /** The file; `undefined` for the environment. */
   readonly path?: string | undefined
   readonly root: FileMap
-  /** `hub2mqtt.yaml line 3` or the variable's name, for the end of a path, or as far as the source has it. */
+  /** `hub2mqtt.yaml line 3`, or the variable's name, for a path or its longest prefix that the source has. */
   readonly where: (keys: Keys) => string
   /** Makes a path absolute, relative to this source. */
   readonly resolvePath: (path: string) => string
@@ -27,7 +27,9 @@ export function ownEnvironment(env: Readonly<Record<string, string | undefined>>
   return own
 }
 
-/** The options of a table that have a variable. A hub's stand below `at`, and their variables begin with `prefix`. */
+/**
+ * The options of a table that have a variable. Those of a hub are below `at`, and their variables begin with `prefix`.
+ */
 export function environmentSource(env: Environment, table: Table, prefix = '', at = ''): Source {
   const names = new Map<string, string>()
   const values = fileKeys(table).flatMap((path) => {
@@ -35,7 +37,7 @@ export function environmentSource(env: Environment, table: Table, prefix = '', a
     const text = env.get(name)
     if (text === undefined) return []
     names.set(at + path, name)
-    // Only options are other than text.
+    // Only values of options are parsed.
     const schema = table[path]?.schema
     return [[at + path, schema === undefined ? text : fromText(schema, text)] as const]
   })
@@ -49,10 +51,10 @@ export function environmentSource(env: Environment, table: Table, prefix = '', a
 /** The value of an option as a file holds it. A key without a value is an omitted option. */
 export const valueIn = ({ root }: Source, path: string): unknown => valueAt(root, path) ?? undefined
 
-/** `mqtt.url (hub2mqtt.yaml line 3)`: what a message begins with. */
+/** `mqtt.url (hub2mqtt.yaml line 3)`: the beginning of a message. */
 export const subjectOf = ({ where }: Source, keys: readonly string[]): string => `${keys.join('.')} (${where(keys)})`
 
-/** The values under keys for secrets, at any place: messages must not repeat them. */
+/** Protects the values of secret keys anywhere in the file: messages must not repeat them. */
 export function protectSecrets(root: FileMap, env: Environment, tables: readonly Table[], mistakes: Mistakes): void {
   const sensitive = tables.map((table) => Object.fromEntries(Object.entries(table).filter(([, row]) => row.sensitive)))
   const names = new Set(sensitive.flatMap(fileKeys).map((path) => path.slice(path.lastIndexOf('.') + 1)))

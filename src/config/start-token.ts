@@ -1,4 +1,4 @@
-/** The start-up token: what shows that a request comes from who started hub2mqtt, while there is no password. */
+/** The startup token: shows that a request comes from the user who started hub2mqtt, while there is no password. */
 import { randomBytes } from 'node:crypto'
 import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs'
 import { isOurs, writeWhole } from './own-file.ts'
@@ -15,13 +15,13 @@ export function tokenFileOf(
   return token_file ?? (configFile === null ? null : `${configFile}.token`)
 }
 
-/** The one that is kept; `undefined` unless a plain file has it that no other user can read or has made. */
+/** The stored token; `undefined` unless it is in a plain file that no other user can read or has created. */
 export function readToken(file: string): string | undefined {
   const found = lookInto(file)
   return found?.isPrivate ? found.token : undefined
 }
 
-/** `null`: there is no such file, or nothing in it; `undefined`: it is something else, and not ours to write. */
+/** `null`: the file does not exist or is empty; `undefined`: it is something else, which we must not overwrite. */
 function lookInto(file: string): { readonly token: string; readonly isPrivate: boolean } | null | undefined {
   let descriptor: number | undefined
   try {
@@ -38,13 +38,13 @@ function lookInto(file: string): { readonly token: string; readonly isPrivate: b
   }
 }
 
-/** Root may read those of the users that it starts daemons as. */
+/** Root may read tokens of the users that it starts daemons as. */
 function isPrivate({ mode, uid }: { readonly mode: number; readonly uid: number }): boolean {
   const self = process.getuid?.()
   return self === undefined || ((mode & 0o077) === 0 && (self === 0 || uid === self))
 }
 
-/** The one that is kept, or a new one, which is kept where the file can be written. */
+/** The stored token, or a new one, which is stored if the file can be written. */
 export async function startToken(
   file: string | null,
   log: { warn(fields: object, message: string): void },
@@ -63,5 +63,5 @@ export async function startToken(
   return token
 }
 
-/** The address that logs a browser in. */
+/** The address that logs in a browser. */
 export const addressWith = (address: string, token: string): string => `${address}?token=${token}`

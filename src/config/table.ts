@@ -1,4 +1,4 @@
-/** What an option is: one row from which the type, the environment name, the JSON Schema and the tables follow. */
+/** Defines options: the type, the environment name, the JSON Schema and the tables follow from one row. */
 
 import convict from 'convict'
 import * as v from 'valibot'
@@ -6,18 +6,21 @@ import * as v from 'valibot'
 interface OptionBase<S extends v.GenericSchema> {
   /** One or two sentences for the tables. */
   readonly doc: string
-  /** What its value may be, as a file holds it, and what it becomes. Where it may be `null`, the default is. */
+  /** The schema of the value as a file holds it. If it allows `null`, `null` is the default. */
   readonly schema: S
-  /** Whether a change takes effect while running; with `ifSame`, while that option of the same table is set and stays. */
+  /**
+   * Whether a change takes effect while running; with `ifSame`, only while that option of the table is set and
+   * unchanged.
+   */
   readonly live?: true | { readonly ifSame: string }
-  /** A secret: masked wherever configuration is shown, scrubbed from the log, and readable from a file (`…_file`). */
+  /** A secret: masked wherever configuration is shown and in the log, and readable from a file (`…_file`). */
   readonly sensitive?: true
   /**
    * The path of a file that must be readable when the configuration is loaded; with `secret`, by its owner only.
    * `folder`: the user of the option reads the folder. `made`: hub2mqtt creates the file.
    */
   readonly opens?: true | 'secret' | 'folder' | 'made'
-  /** A value in the form of the file; default: the default. */
+  /** A value in the form of the file; default: the option's default. */
   readonly example?: unknown
 }
 
@@ -58,7 +61,7 @@ export type Values<T> = {
     : Values<{ readonly [P in keyof T & string as Tail<P, First>]: T[P] }>
 }
 
-/** What a nested value has at a path: a value of objects, or of maps as a file has them. */
+/** The value at a path, in nested objects or in a file's maps. */
 export function valueAt(values: unknown, path: string): unknown {
   return path.split('.').reduce<unknown>((node, key) => {
     if (node instanceof Map) return node.get(key)
@@ -84,7 +87,7 @@ export function fileKeys(table: Table): string[] {
 
 export interface Tree<T> extends Map<string, T | Tree<T>> {}
 
-/** Puts values by path into a tree of maps, keeping the order. */
+/** Builds a tree of maps from values by path, keeping the order. */
 export function nest<T>(entries: Iterable<readonly [path: string, value: T]>): Tree<T> {
   const root: Tree<T> = new Map()
   for (const [path, value] of entries) {
@@ -109,7 +112,7 @@ function toObject(node: Tree<convict.SchemaObj>): convict.Schema<Record<string, 
 }
 
 /**
- * Defaults under the layers, strongest last.
+ * Merges the layers, strongest last, over the defaults.
  * @throws if a schema refuses its default: a bug
  */
 export function merge<T extends Table>(table: T, layers: readonly Layer[]): Values<T> {
@@ -118,26 +121,26 @@ export function merge<T extends Table>(table: T, layers: readonly Layer[]): Valu
     // Values are parsed before they get here: convict's own parsing is lax (its booleans accept `0` as true).
     return [path, { format: '*', default: value }] as const
   })
-  // Without these convict would read the process's arguments and environment.
+  // Without these, convict would read the process's arguments and environment.
   const config = convict(toObject(nest<convict.SchemaObj>(defaults)), { env: {}, args: [] })
   for (const values of layers) for (const [path, value] of values) config.set(path, value)
   config.validate({ allowed: 'strict' })
-  // Each value is what its schema made of it, and the type is inferred from the schemas.
+  // Each value was produced by its schema, and the type is inferred from the schemas.
   return config.getProperties() as Values<T>
 }
 
 type Camel<Key> = Key extends `${infer Head}_${infer Tail}` ? `${Head}${Capitalize<Camel<Tail>>}` : Key
 
-/** The same values under camel-case keys; what is `null` is `undefined`, as for an option left out. */
+/** The same values under camel-case keys; `null` becomes `undefined`. */
 type CamelKeys<T> = {
   readonly [Key in keyof T as Camel<Key> & string]: null extends T[Key] ? Exclude<T[Key], null> | undefined : T[Key]
 }
 
-/** Only the keys of the object itself change, not those of objects in it. */
+/** Changes only the keys of the object itself, not those of nested objects. */
 export function camelKeys<T extends object>(slice: T): CamelKeys<T> {
   const entries = Object.entries(slice).map(([key, value]) => {
     return [key.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase()), value ?? undefined]
   })
-  // The keys are changed here just as in the type.
+  // The code above changes the keys just as the type does.
   return Object.fromEntries(entries) as CamelKeys<T>
 }

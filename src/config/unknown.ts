@@ -1,4 +1,4 @@
-/** Names in the environment and in the file that are no options, or not any more. */
+/** Unknown or removed names in the environment and in the file. */
 import { didYouMean } from '../base/nearest.ts'
 import { type ConfigFile, example, type FileMap, isJson } from './file.ts'
 import type { Mistakes } from './mistakes.ts'
@@ -10,14 +10,14 @@ import { environmentName, fileKeys, type Table, VARIABLE_PREFIX } from './table.
 const NO_WEBSOCKET =
   'the embedded broker has no WebSocket since 0.3.0; remove the option; for MQTT over WebSocket, set mqtt.url to a broker that has it, such as Mosquitto'
 
-/** Options of former versions, and what to do instead. The default is the value that asked for what is so now. */
+/** Options of former versions, and what to do instead. The default is the value that has the present behaviour. */
 const REMOVED: Table = {
   'mqtt.embedded.ws_port': { doc: NO_WEBSOCKET, schema: integer(0, 65_535), default: 0 },
   'mqtt.embedded.ws_origins': { doc: NO_WEBSOCKET, schema: list(label), default: null },
 }
 const REMOVED_VARIABLES = Object.keys(REMOVED).map(environmentName)
 
-/** Refuses options of former versions, in the file and in the environment; one with the default gets a warning only. */
+/** Refuses options of former versions, in the file and in the environment; if one has the default, it only warns. */
 export function checkRemoved(file: ConfigFile, env: Environment, { mistakes, warnings }: Reading): void {
   for (const [path, { doc, default: harmless }] of Object.entries(REMOVED)) {
     for (const source of [file, environmentSource(env, REMOVED)]) {
@@ -30,7 +30,7 @@ export function checkRemoved(file: ConfigFile, env: Environment, { mistakes, war
   }
 }
 
-/** Names of other programs for an option, by its last part. */
+/** Other programs' names for an option, by its last part. */
 const ALIASES: Readonly<Record<string, string>> = {
   user: 'username',
   pass: 'password',
@@ -43,7 +43,7 @@ const ALIASES: Readonly<Record<string, string>> = {
   topic: 'base_topic',
 }
 
-/** `; did you mean url?`: the most similar name, or the option that other programs call so. */
+/** `; did you mean url?`: the most similar name, or the option that other programs call by this name. */
 function meant(name: string, known: readonly string[], prefix = ''): string {
   const hint = didYouMean(name, known, prefix)
   if (hint !== '') return hint
@@ -56,7 +56,7 @@ function meant(name: string, known: readonly string[], prefix = ''): string {
 }
 
 const UNKNOWN = 'there is no such option'
-/** Anything else that resembles no option may be a secret in the wrong place, and is not repeated. */
+/** Other unknown names may be misplaced secrets, and are not repeated. */
 const PLAIN_WORD = /^[a-z_]{1,32}$/
 
 /** Adds a mistake for every unknown variable. */
@@ -73,9 +73,9 @@ export function checkVariables(env: Environment, known: readonly string[], mista
 
 interface KeyCheck {
   readonly table: Table
-  /** Where the table's options stand in the file. */
+  /** The place of the table's options in the file. */
   readonly at?: readonly string[]
-  /** Keys beside the table's that other code reads. */
+  /** Other keys at that place, which other code reads. */
   readonly also?: readonly string[]
   readonly mistakes: Mistakes
 }
@@ -96,7 +96,7 @@ export function checkKeys(file: ConfigFile, { table, at = [], also = [], mistake
   if (root instanceof Map) walk(root, at, [...fileKeys(table), ...also])
 }
 
-/** Whether the last of the keys is one where these paths of options are known; else adds the mistake. */
+/** Whether the last key is known at its place; otherwise adds the mistake. */
 function isKnown(keys: readonly string[], known: readonly string[], file: ConfigFile, mistakes: Mistakes): boolean {
   const written = keys.at(-1) ?? ''
   const above = keys.slice(0, -1).join('.')

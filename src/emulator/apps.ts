@@ -15,7 +15,7 @@ import {
 } from './records.ts'
 import type { Timers } from './timers.ts'
 
-/** `silent`: it happens, but the event about it is lost. */
+/** `silent`: the change happens, but its event is lost. */
 export interface How {
   silent?: boolean
 }
@@ -24,7 +24,7 @@ interface AppsOptions {
   flavour: Flavour
   timers: Timers
   random: () => number
-  /** How long an app stands in each intermediate state; 0 makes all the steps at once, events included. */
+  /** How long an app stays in each intermediate state; 0 makes all the steps at once, events included. */
   settleMs: number
   store: readonly AppSeed[]
   tell(event: AppEvent, payload: unknown): void
@@ -35,7 +35,7 @@ export class Apps implements HubApps {
   readonly #options: AppsOptions
   readonly #records = new Map<string, AppRecord>()
   readonly #settings = new Map<string, Map<string, unknown>>()
-  /** Versions that wait in the store for an installed app: newer records only say that there is one. */
+  /** Newer versions in the store, by app id. The records of newer hubs say only that there is one. */
   readonly #offered = new Map<string, string>()
   readonly #store: ReadonlyMap<string, AppSeed>
   readonly #settling = new Map<string, () => void>()
@@ -69,12 +69,12 @@ export class Apps implements HubApps {
     return { en: { title: this.#must(id).name } }
   }
 
-  /** There is no process that could answer. */
+  /** There is no process to answer. */
   request(): Promise<never> {
     return Promise.reject(new HubError(404, 'not_found', 'Not Found'))
   }
 
-  /** Puts an app on the hub as declared. Settings that outlived an earlier uninstall are kept. */
+  /** Installs an app as declared. Settings that outlived an earlier uninstall are kept. */
   add(seed: AppSeed, how: How = {}): void {
     this.#stopSettling(seed.id)
     const record = recordOf(seed, this.#options.flavour)
@@ -85,7 +85,7 @@ export class Apps implements HubApps {
     if (!how.silent) this.#options.tell(event, record)
   }
 
-  /** Installs from the store, or brings an installed app up to date. The store has one version of each app. */
+  /** Installs from the store, or updates an installed app. The store has one version of each app. */
   install({ id, channel }: InstallRequest, how: How = {}): void {
     const offer = this.#store.get(id)
     const present = this.#records.get(id)
@@ -132,14 +132,14 @@ export class Apps implements HubApps {
     if (!how.silent) this.#options.tell('app.update', record)
   }
 
-  /** Time has passed: what runs uses a little more or less than before. */
+  /** Lets the usage of running apps drift, as it does over time. */
   moveUsage(): void {
     for (const [id, { state, usage }] of this.#records) {
       if (state === 'running') this.change(id, { usage: wander(usage, this.#options.random) })
     }
   }
 
-  /** Garbage collection: a good part of the memory comes back. */
+  /** Garbage collection frees a good part of the memory. */
   collectGarbage(id: string): void {
     const { usage } = this.#must(id)
     this.change(id, { usage: { ...usage, mem: Math.round(number(usage?.mem) * 0.7) } })

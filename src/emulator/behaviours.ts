@@ -1,4 +1,4 @@
-/** How the hub misbehaves at present. What there is stands in `misbehaviour.ts`. */
+/** How the hub misbehaves at present. `misbehaviour.ts` lists the behaviours. */
 import type { Fault } from './faults.ts'
 import { type BehaviourName, type BehaviourOptions, type Made, made, type REALTIME } from './misbehaviour.ts'
 
@@ -18,7 +18,7 @@ interface Active {
   made: Made
 }
 
-/** What makes sense for some answers only. */
+/** Default subjects of behaviours that make sense for some answers only. */
 const DEFAULT_SUBJECTS: Partial<Record<BehaviourName, readonly string[]>> = {
   'empty-list': ['getApps'],
   'half-list': ['getApps'],
@@ -28,7 +28,7 @@ const DEFAULT_SUBJECTS: Partial<Record<BehaviourName, readonly string[]>> = {
 export class Behaviours {
   #active: Active[] = []
 
-  /** Sets a behaviour, beside others of the same name that concern other operations or events. */
+  /** Sets a behaviour. Others of the same name stay if they concern other operations or events. */
   set<N extends BehaviourName>(name: N, options: BehaviourOptions[N]): void {
     const { times, operation, event }: Limits = options
     const subjects = listed(operation ?? event) ?? DEFAULT_SUBJECTS[name]
@@ -41,7 +41,7 @@ export class Behaviours {
     this.#active = name === undefined ? [] : this.#active.filter((active) => active.name !== name)
   }
 
-  /** Those that are set, in the order in which they were; `left`: how often still, `null` for no end. */
+  /** The behaviours, in the order in which they were set; `left`: how many turns remain, `null` for no limit. */
   list(): { name: BehaviourName; options: object; left: number | null }[] {
     return this.#active.map(({ name, options, left }) => ({ name, options, left: Number.isFinite(left) ? left : null }))
   }
@@ -55,14 +55,16 @@ export class Behaviours {
     return this.#take((active) => active.name === name && concerns(active, subject))
   }
 
-  /** Takes one turn of the fault that was set first for this request; over the realtime channel only refusals count. */
+  /**
+   * Takes one turn of the first fault that was set for this request. Over the realtime channel, only refusals count.
+   */
   claimFault(operation: string | undefined, via: 'rest' | 'socket', now: number): Fault | undefined {
     const fits = ({ fault }: Made) => fault !== undefined && (via === 'rest' || fault.refusal !== undefined)
     const meets = ({ fault }: Made) => fault?.meets === undefined || fault.meets(now)
     return this.#take((active) => fits(active.made) && concerns(active, operation) && meets(active.made))?.fault
   }
 
-  /** Who the hub is to say that it is in its next answer; `undefined`: itself. */
+  /** The identity that the hub's next answer shows; `undefined`: its own. */
   claimIdentity(operation: string | undefined): Made['identity'] {
     return this.#take((active) => active.made.identity !== undefined && concerns(active, operation))?.identity
   }
@@ -87,7 +89,7 @@ function concerns({ subjects }: Active, subject: string | undefined): boolean {
 
 type Send = (uri: string, event: string, payload: unknown) => void
 
-/** What becomes of an event between the hub and its listeners: lost, doubled, late or simply sent. */
+/** What happens to an event between the hub and its listeners: it is lost, doubled, delayed or sent as usual. */
 export class EventGate {
   readonly #behaviours: Behaviours
   readonly #send: Send
@@ -110,7 +112,7 @@ export class EventGate {
     this.flush()
   }
 
-  /** Sends an event that still waits for another to overtake it. */
+  /** Sends a held event that still waits to be overtaken. */
   flush(): void {
     const held = this.#held
     this.#held = undefined

@@ -1,4 +1,4 @@
-/** `hub2mqtt emulate`: a hub from typed options and perhaps a file. Says nothing itself. */
+/** `hub2mqtt emulate`: starts a hub from typed options and an optional file. Prints nothing itself. */
 import type { Clock } from '../base/clock.ts'
 import { readPlainText } from '../base/read-plain.ts'
 import { EmulatedHub } from './hub.ts'
@@ -14,33 +14,36 @@ export interface EmulateOptions {
   readonly data?: string | undefined
   /** The folder of the app store; default: that of the sample apps. */
   readonly store?: string | undefined
-  /** Folders of apps to run where they are, anew whenever their files change. With one there are no sample apps. */
+  /**
+   * Folders of apps that run in place and restart whenever their files change. If there are any, there are no sample
+   * apps.
+   */
   readonly appFolders?: readonly string[] | undefined
   readonly limits?: Partial<Limits> | undefined
-  /** A command that is given what the hub says as its last argument. */
+  /** A command that gets the hub's speech as its last argument. */
   readonly speechCommand?: string | undefined
-  /** What an app of `appFolders` writes, and what becomes of it, line by line. */
+  /** Called with each line that an app of `appFolders` writes, or that the hub writes about it. */
   readonly onLine?: ((id: string, line: string) => void) | undefined
-  /** What the hub says. */
+  /** Called with each text that the hub speaks. */
   readonly onSpeak?: ((text: string) => void) | undefined
-  /** A key for a hub whose data folder has none. */
+  /** The key that is used if the data folder has none. */
   readonly spareKey?: { readonly key: string; readonly scopes: readonly string[] } | undefined
   /** Called with problems of apps in the store and of the speech command, and with ignored fields of manifests. */
   readonly tell?: ((problem: string) => void) | undefined
   host?: string | undefined
   port?: number | undefined
   flavour?: Flavour | undefined
-  /** As `parseApiKey` reads them; a key given twice has the scopes of both. */
+  /** As `parseApiKey` returns them. A key that occurs twice gets the scopes of both. */
   apiKeys?: readonly { readonly key: string; readonly scopes: readonly string[] }[] | undefined
   /** Path of a hub file; the other options win over it. */
   file?: string | undefined
-  /** Apps that only pretend to run, in place of processes. So are those of a file, and those of the next two. */
+  /** Simulates apps instead of running processes. A file and the next two options do so too. */
   simulated?: boolean | undefined
   /** This many generated apps. */
   apps?: number | undefined
   /** Lets an app crash every now and then. */
   crashes?: boolean | undefined
-  /** Whether to refuse what comes too fast. Default: as hubs of the flavour do. */
+  /** Whether to refuse requests that come too fast. Default: what hubs of the flavour do. */
   rateLimit?: boolean | undefined
   clock?: Clock | undefined
   random?: (() => number) | undefined
@@ -48,14 +51,14 @@ export interface EmulateOptions {
 
 export interface Emulation extends AsyncDisposable {
   readonly hub: EmulatedHub
-  /** Whether there are keys in its data folder, so that `spareKey` is not one of its keys. */
+  /** Whether the data folder has keys, so that `spareKey` is not used. */
   readonly hasOwnKeys: boolean
 }
 
 const USAGE_MS = 10_000
 const CRASH_MS = 60_000
 
-/** Starts a hub that lives. Rejects with `EmulatorOptionError` or `HubDataError` for the user. */
+/** Starts a hub whose apps change by themselves. Rejects with `EmulatorOptionError` or `HubDataError` for the user. */
 export async function emulate(options: EmulateOptions): Promise<Emulation> {
   const file = options.file === undefined ? {} : readHubFile(options.file)
   const { host, port, clock, random } = options
@@ -85,7 +88,7 @@ export async function emulate(options: EmulateOptions): Promise<Emulation> {
   return { hub, hasOwnKeys: false, [Symbol.asyncDispose]: () => hub.close() }
 }
 
-/** What would have no effect is a mistake. */
+/** Options without effect are a mistake. */
 function refuseForSimulated({ data, store, appFolders, speechCommand }: EmulateOptions): void {
   const given = { '--data': data, '--store': store, '--app': appFolders, '--speech-command': speechCommand }
   const flag = Object.entries(given).find(([, value]) => value !== undefined && value.length > 0)?.[0]

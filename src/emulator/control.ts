@@ -17,7 +17,7 @@ interface ControlRow extends ReturnType<typeof methodOf> {
   readonly doc: string
   /** The fields of the body. */
   readonly takes: v.ObjectEntries
-  /** `args` are the parameters of the path, and the body, if there is one. @throws HubError */
+  /** `args` holds the parameters of the path and the fields of the body. @throws HubError */
   perform(hub: EmulatedHub, args: Readonly<Record<string, unknown>>): unknown
 }
 
@@ -35,7 +35,7 @@ function row({ doc, request, takes = {}, run }: Row<Request, v.ObjectEntries>): 
   return { doc, takes, ...methodOf(request), perform: (hub, args) => run(hub, checked(input, args)) }
 }
 
-/** What a behaviour takes: the whole body. */
+/** The whole body is the options of the behaviour. */
 const OPTIONS = { options: v.record(v.string(), v.unknown()) }
 const whole = v.pipe(v.number(), v.integer(), v.minValue(0))
 
@@ -44,7 +44,7 @@ function known(name: string) {
   throw new HubError(404, 'not_found', `There is no behaviour ${name}`)
 }
 
-/** Sets a behaviour with options that came from outside. @throws HubError 400 */
+/** Sets a behaviour with untrusted options. @throws HubError 400 */
 function behave(hub: EmulatedHub, name: string, options: unknown): void {
   const parsed = v.safeParse(BEHAVIOURS[known(name)].options, options)
   if (!parsed.success) {
@@ -175,7 +175,10 @@ async function answer(hub: EmulatedHub, request: IncomingMessage): Promise<{ sta
   }
 }
 
-/** There is no login, so a page in a browser must not get in: neither by a name that leads here, nor from its origin. */
+/**
+ * There is no login. Refuse pages in a browser, which could use a name that resolves to this machine, or another
+ * origin.
+ */
 function refuseStrangers({ headers }: IncomingMessage): void {
   if (!mayAsk(headers.host, [])) throw new HubError(421, 'misdirected', 'Only by an address or localhost')
   if (headers.origin !== undefined) throw new HubError(403, 'forbidden', 'Not for web pages')
@@ -193,7 +196,7 @@ async function perform(hub: EmulatedHub, request: IncomingMessage): Promise<unkn
   throw new HubError(404, 'not_found', 'Not Found')
 }
 
-/** An object; an empty one if nothing was sent. @throws HubError 400, 413 */
+/** The body as an object; an empty one if nothing was sent. @throws HubError 400, 413 */
 async function bodyOf(request: IncomingMessage): Promise<Record<string, unknown>> {
   const upload = await readBody(request)
   if (upload instanceof HubError) throw upload

@@ -4,7 +4,7 @@ import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { EmulatorOptionError } from './scopes.ts'
 
-/** The hub's listening port and every connection through it: what a reboot slams and a hang freezes. */
+/** The hub's listening port and its connections: a reboot closes them all, and a hang freezes the realtime ones. */
 export class Door {
   readonly #server: Server
   readonly #host: string
@@ -26,12 +26,12 @@ export class Door {
     })
   }
 
-  /** TCP connections of every kind. */
+  /** The number of TCP connections. */
   get connections(): number {
     return this.#sockets.size
   }
 
-  /** Opens the port and resolves with its number. @throws EmulatorOptionError with the `code` of the system */
+  /** Opens the port and resolves with its number. @throws EmulatorOptionError with the system's error `code` */
   listen(port: number): Promise<number> {
     return new Promise((resolve, reject) => {
       const refuse = (cause: NodeJS.ErrnoException) => {
@@ -48,20 +48,20 @@ export class Door {
     })
   }
 
-  /** Closes the port and cuts every connection; resolves when the last of them is gone. */
+  /** Closes the port and all connections; resolves when the last one is closed. */
   async shut(): Promise<void> {
-    // An error of close() says that it was not open, which is what was wanted.
+    // An error of close() means that the server was not listening, which is fine.
     const shut = new Promise((resolve) => this.#server.close(resolve))
     const gone = [...this.#sockets].map((socket) => once(socket.destroy(), 'close'))
     await Promise.all([shut, ...gone])
   }
 
-  /** Cuts the realtime connections without a word. */
+  /** Closes the realtime connections without a goodbye. */
   cutUpgraded(): void {
     for (const socket of this.#upgraded) socket.destroy()
   }
 
-  /** Freezes what is realtime, at the level of bytes: no event, no pong, no goodbye. */
+  /** Freezes realtime connections at the level of bytes: no event, no pong, no goodbye. */
   hang(hung: boolean): void {
     if (hung === this.#hung) return
     this.#hung = hung

@@ -5,7 +5,7 @@ import { isRecord, parseJson } from '../base/json.ts'
 import { HubError } from './hub-error.ts'
 import type { Timers } from './timers.ts'
 
-/** A finished answer, before any fault has touched it. */
+/** A finished answer, before a fault changes it. */
 export interface Outcome {
   status: number
   headers: Readonly<Record<string, string>>
@@ -14,12 +14,12 @@ export interface Outcome {
   foreign?: true
 }
 
-/** What a fault works with: the request, and `send`, which is how every ordinary answer leaves. */
+/** What a fault works with: the request, and `send`, which sends ordinary answers. */
 export interface Exchange {
   request: IncomingMessage
   response: ServerResponse
   timers: Timers
-  /** Writes the head only, remembering the status. */
+  /** Writes the head only and records the status. */
   head(status: number, headers: Readonly<Record<string, string>>, foreign?: true): void
   send(outcome: Outcome): void
 }
@@ -28,7 +28,7 @@ export interface Fault {
   executes: boolean
   /** Set if the fault is a plain refusal, which the realtime channel can send too. */
   refusal?: HubError
-  /** Asked for each request that the fault concerns; default: it meets all. `now` in milliseconds that never jump. */
+  /** Called for each request that the fault concerns; default: it affects all. `now`: milliseconds that never jump. */
   meets?(now: number): boolean
   answer(exchange: Exchange, outcome: Outcome): void
 }
@@ -60,7 +60,7 @@ export function refuse({ status = 500, retryAfter, error, description }: Refusal
 
 export const subscriptionInactive = () => new HubError(403, 'Subscription Inactive', 'Subscription Inactive')
 
-/** Something in place of the hub's answer. */
+/** Sends something else instead of the hub's answer. */
 export function replaced(answer: Outcome, executes = false): Fault {
   return { executes, answer: (exchange) => exchange.send(answer) }
 }
@@ -86,7 +86,7 @@ export function rateLimit({ requests = 4, windowMs = 500, retryAfter }: Rate): F
   return { ...refuse({ status: 429, retryAfter }), meets }
 }
 
-/** Something between client and hub answers. */
+/** Something between the client and the hub answers. */
 export function foreign(status: number, headers: Outcome['headers'], text: string, executes = false): Fault {
   return replaced({ status, headers, text, foreign: true }, executes)
 }
@@ -94,12 +94,12 @@ export function foreign(status: number, headers: Outcome['headers'], text: strin
 export const gatewayPage = (status: number) =>
   `<!doctype html><html><head><title>${status}</title></head><body><h1>${status}</h1><hr>gateway</body></html>\n`
 
-/** The request is carried out; the text of the answer is changed. */
+/** Executes the request and changes the text of the answer. */
 export function reworded(change: (text: string) => string): Fault {
   return { executes: true, answer: (exchange, outcome) => exchange.send({ ...outcome, text: change(outcome.text) }) }
 }
 
-/** The hub's answer, changed if it is a JSON object. */
+/** Sends the hub's answer, changed if it is a JSON object. */
 export function altered(change: (answer: Record<string, unknown>) => unknown): Fault {
   return reworded((text) => {
     const value = parseJson(text)
@@ -107,7 +107,7 @@ export function altered(change: (answer: Record<string, unknown>) => unknown): F
   })
 }
 
-/** Replaces every value of an object, or an answer that is no object, by deeply nested arrays. */
+/** Replaces every value of an object, or any other answer, by deeply nested arrays. */
 export function deepJson(levels: number): Fault {
   const deep = '['.repeat(levels) + ']'.repeat(levels)
   return reworded((text) => {

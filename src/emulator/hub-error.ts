@@ -1,4 +1,4 @@
-/** A refusal as the hub words it, over HTTP and over the realtime channel alike. */
+/** A refusal by the hub, over HTTP or the realtime channel. */
 export class HubError extends Error {
   override readonly name = 'HubError'
   readonly status: number
@@ -21,7 +21,7 @@ export class HubError extends Error {
   }
 }
 
-/** Whatever was thrown, as a refusal: a bug of the emulator is a 500 of the hub, never a crash. */
+/** Converts anything thrown to a refusal: a bug of the emulator becomes the hub's status 500, never a crash. */
 export function asHubError(thrown: unknown): HubError {
   if (thrown instanceof HubError) return thrown
   return new HubError(500, 'internal_error', thrown instanceof Error ? thrown.message : String(thrown))

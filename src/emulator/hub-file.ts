@@ -1,4 +1,4 @@
-/** A hub declared in a file, YAML or JSON: what it is, its keys, its apps and its store. */
+/** A hub declared in a YAML or JSON file: its properties, keys, apps and store. */
 import * as v from 'valibot'
 import { isAlias, LineCounter, parseDocument, visit } from 'yaml'
 import { isRecord } from '../base/json.ts'
@@ -8,11 +8,11 @@ import { EmulatorOptionError, ScopeText, VISIBLE } from './scopes.ts'
 
 const HeaderText = v.pipe(v.string(), v.regex(VISIBLE, 'has to be visible ASCII characters without spaces'))
 const Key = v.pipe(v.string(), v.regex(VISIBLE, 'a key is made of visible ASCII characters'))
-/** Valibot takes a list for an object; a person who wrote one did not mean it. */
+/** Valibot accepts a list as an object, but a list here is a mistake. */
 export const mapping = v.custom<Record<string, unknown>>(isRecord, 'has to be an object')
 const AnyObject = v.pipe(mapping, v.record(v.string(), v.unknown()))
 
-/** A declared app, the same for all flavours; `recordOf` makes the wire record. */
+/** A declared app, the same for all flavours; `recordOf` creates the wire record. */
 export const AppFields = {
   id: described(v.pipe(v.string(), v.nonEmpty('has to be an app id')), 'The id of the app. Required.'),
   name: optional(v.string(), 'Its name; default: its id.'),
@@ -66,7 +66,7 @@ export function loadHubFile(text: string, filename: string): HubFile {
     const { line, col } = lines.linePos(broken.pos[0])
     throw new EmulatorOptionError(`${filename}:${line}:${col}: not valid YAML or JSON (${broken.code})`)
   }
-  // A file of this size needs no anchors, and without them none can explode.
+  // A file of this size needs no anchors, and without them no alias can expand without limit.
   visit(document, {
     Node(_key, node) {
       if (isAlias(node)) throw new EmulatorOptionError(`${filename}: YAML aliases are not supported`)
@@ -77,7 +77,7 @@ export function loadHubFile(text: string, filename: string): HubFile {
   throw new EmulatorOptionError(parsed.issues.map((issue) => `${filename}: ${explain(issue)}`).join('\n'))
 }
 
-/** Describes a mistake in a file and its place. Never repeats the values of keys. */
+/** Describes a mistake and its place in the file. Never repeats the values of keys. */
 export function explain(issue: v.BaseIssue<unknown>): string {
   const path = (issue.path ?? []).map(({ key }) => key)
   const where = path[0] === 'keys' && path.length > 1 ? 'keys' : path.map(step).join('').replace(/^\./, '')
@@ -88,7 +88,7 @@ export function explain(issue: v.BaseIssue<unknown>): string {
   return `${what}: has to be ${wording(issue)}`
 }
 
-/** Schemas whose messages are written above. */
+/** Schemas with messages of their own, above. */
 const OWN_WORDS = ['picklist', 'custom']
 
 const step = (key: unknown) => (typeof key === 'number' ? `[${key}]` : `.${String(key)}`)

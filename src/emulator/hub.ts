@@ -1,4 +1,4 @@
-/** The emulated hub: its state, the behaviours that can be set, and a record of the requests. */
+/** The emulated hub: its state, the active behaviours, and a record of the requests. */
 import { createServer } from 'node:http'
 import { sleep } from '../base/clock.ts'
 import { Apps, type How, liveOn } from './apps.ts'
@@ -24,7 +24,7 @@ export type { AppRecord, AppSeed, AppState, Flavour, Usage } from './records.ts'
 export type { RequestRecord } from './rest.ts'
 
 interface Reboot {
-  /** How long it is away. Default 0. */
+  /** How long the hub is down. Default 0. */
   downMs?: number | undefined
   version?: string | undefined
   id?: string | undefined
@@ -34,7 +34,7 @@ const MOST_SPOKEN = 1000
 /** The limit of newer hubs. */
 const RATE = { requests: 4, windowMs: 400 }
 
-/** How often it looks for sessions whose key was revoked in another process. */
+/** How often to look for sessions whose key another process has revoked. */
 const REVOKED_MS = 1000
 
 export class EmulatedHub implements AsyncDisposable {
@@ -44,10 +44,10 @@ export class EmulatedHub implements AsyncDisposable {
   #requests: RequestRecord[] = []
   readonly #spoken: string[] = []
   readonly #behaviours = new Behaviours()
-  /** Those that came with the options, which can be changed by hand. */
+  /** The keys from the options, which `setKeys` can replace. */
   #given: ReadonlyMap<string, readonly string[]>
   readonly #apps: HubApps
-  /** The same, if they are simulated. */
+  /** The same, if the apps are simulated. */
   readonly #simulated: Apps | undefined
   readonly #events = new Events()
   readonly #inApp: InApp
@@ -63,7 +63,7 @@ export class EmulatedHub implements AsyncDisposable {
   #rebooting: Promise<void> = Promise.resolve()
   #closing: Promise<void> | undefined
 
-  /** A hub that listens. */
+  /** Starts a hub that listens. */
   static async start(options: EmulatedHubOptions = {}): Promise<EmulatedHub> {
     const hub = new EmulatedHub(options)
     try {
@@ -135,7 +135,7 @@ export class EmulatedHub implements AsyncDisposable {
     return Object.fromEntries(this.#apps.settings(id))
   }
 
-  /** What the hub was asked, oldest first. */
+  /** The requests that the hub received, oldest first. */
   get requests(): readonly RequestRecord[] {
     return [...this.#requests]
   }
@@ -144,24 +144,24 @@ export class EmulatedHub implements AsyncDisposable {
     this.#requests = []
   }
 
-  /** What the hub has said aloud, oldest first. */
+  /** The texts that the hub spoke, oldest first. */
   get spoken(): readonly string[] {
     return [...this.#spoken]
   }
 
-  /** TCP connections, realtime sessions and those among them that are subscribed to the apps. */
+  /** The numbers of TCP connections, of realtime sessions, and of sessions that are subscribed to the apps. */
   get connections(): { sockets: number; sessions: number; subscribers: number } {
     return { sockets: this.#door.connections, ...this.#realtime.counts }
   }
 
-  /** Sets a behaviour, or with `false` clears it in all its variants. */
+  /** Sets a behaviour; `false` clears all its variants. */
   behave<N extends BehaviourName>(name: N, options?: BehaviourOptions[N] | false): void {
     if (options === false) this.#behaviours.clear(name)
     else this.#behaviours.set(name, options ?? {})
     this.#settleBehaviours()
   }
 
-  /** The behaviours that are set; `left`: how often each is still to happen, `null` for no end. */
+  /** The active behaviours; `left`: how many turns remain, `null` for no limit. */
   get behaviours() {
     return this.#behaviours.list()
   }
@@ -172,7 +172,7 @@ export class EmulatedHub implements AsyncDisposable {
     this.#settleBehaviours()
   }
 
-  /** Installs from the store by id, or puts a declared app on the hub as it is declared. */
+  /** Installs from the store by id, or installs a declared app. */
   install(what: string | AppSeed, how?: How): void {
     if (typeof what === 'string') this.#pretended.install({ id: what }, how)
     else this.#pretended.add(what, how)
@@ -199,12 +199,12 @@ export class EmulatedHub implements AsyncDisposable {
     return this.#apps.crash(id, message)
   }
 
-  /** Starts a crashed app again, as the hub does by itself or when asked to restart it. */
+  /** Starts a crashed app again, as the hub does by itself or on a restart command. */
   recover(id: string, how?: How): void {
     this.#pretended.restart(id, how)
   }
 
-  /** Lays any fields over an app's record; `undefined` leaves a field out. */
+  /** Overrides any fields of an app's record; `undefined` leaves a field out. */
   change(id: string, patch: Patch, how?: How): void {
     this.#pretended.change(id, patch, how)
   }
@@ -220,7 +220,7 @@ export class EmulatedHub implements AsyncDisposable {
     this.#realtime.send(APPS_URI, event, payload)
   }
 
-  /** What apps may ask from inside. */
+  /** The interface for running apps. */
   get inApp(): InApp {
     return this.#inApp
   }
@@ -236,13 +236,13 @@ export class EmulatedHub implements AsyncDisposable {
     this.#realtime.disconnectUnknown()
   }
 
-  /** Ends all realtime sessions: `goodbye` tells the client, `cut` drops the connection. */
+  /** Ends all realtime sessions: `goodbye` notifies the client, `cut` drops the connection. */
   dropRealtime(how: 'goodbye' | 'cut' = 'goodbye'): void {
     if (how === 'goodbye') this.#realtime.disconnectAll()
     else this.#door.cutUpgraded()
   }
 
-  /** Goes down, dropping every connection, and comes back on the same port, perhaps as another hub or version. */
+  /** Drops every connection, goes down, and comes back on the same port, if wanted as another hub or version. */
   reboot(options: Reboot = {}): Promise<void> {
     const before = this.#rebooting
     const reboot = (async () => {
@@ -253,7 +253,7 @@ export class EmulatedHub implements AsyncDisposable {
     return reboot
   }
 
-  /** Ends the hub and every connection to it; safe to call again. */
+  /** Ends the hub and all its connections; may be called again. */
   close(): Promise<void> {
     this.#closing ??= this.#end()
     return this.#closing
@@ -289,7 +289,7 @@ export class EmulatedHub implements AsyncDisposable {
     this.#gate.pass(uri, event, payload)
   }
 
-  /** The apps, which can be changed by hand. @throws Error if they are not simulated */
+  /** The simulated apps, which methods can change. @throws Error if the apps are processes */
   get #pretended(): Apps {
     if (this.#simulated === undefined) throw new Error('the apps of this hub are not simulated')
     return this.#simulated
@@ -300,7 +300,7 @@ export class EmulatedHub implements AsyncDisposable {
     if (!this.#behaviours.has('reorder-events')) this.#gate.flush()
   }
 
-  /** This hub as its own two channels see it. */
+  /** This hub as its REST and realtime channels see it. */
   #inside(): HubCore {
     const hub = this
     return {
@@ -343,7 +343,7 @@ function normalised(keys: Readonly<Record<string, readonly string[]>>): Readonly
   return new Map(Object.entries(keys).map(([key, scopes]) => [key, scopes.map(normaliseScope)]))
 }
 
-/** Adds an item; the oldest of more than `most` is forgotten. */
+/** Adds an item and removes the oldest ones beyond `most`. */
 function keepLast<T>(items: T[], item: T, most: number): void {
   items.push(item)
   if (items.length > most) items.shift()

@@ -32,7 +32,7 @@ const ms = (usual: number) => optional(count, `Milliseconds; default ${usual}.`)
 const value = optional(v.unknown(), 'Any JSON value.')
 const times = optional(v.pipe(v.number(), v.integer(), v.minValue(1)), 'How often; default: until it is cleared.')
 
-/** What a behaviour concerns, and how it can be limited. Without limits it concerns everything. */
+/** What a behaviour applies to, and its possible limits. Without limits it applies to everything. */
 const LIMITS = {
   requests: {
     times,
@@ -45,10 +45,10 @@ const LIMITS = {
 
 type Concern = keyof typeof LIMITS
 
-/** The effect of a behaviour that is set. */
+/** The effect of an active behaviour. */
 export interface Made {
   readonly fault?: Fault
-  /** Who the hub says that it is; `null`: it does not. */
+  /** The identity that the hub shows; `null`: none. */
   readonly identity?: { readonly id?: string | undefined; readonly version?: string | undefined } | null
   readonly status?: number | undefined
 }

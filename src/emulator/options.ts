@@ -15,32 +15,32 @@ export interface EmulatedHubOptions {
   port?: number | undefined
   /** Default `newer`. */
   flavour?: Flavour | undefined
-  /** API keys and their scopes, `hub.app` or `homey.app`. Default none: every call is a 401. */
+  /** API keys and their scopes, `hub.app` or `homey.app`. Default: none, so every call is a 401. */
   keys?: Readonly<Record<string, readonly string[]>> | undefined
   /** More keys, which others may change while the hub runs. */
   storedKeys?: Keys | undefined
-  /** Apps that pretend to run. */
+  /** Simulated apps. */
   apps?: readonly AppSeed[] | undefined
-  /** Makes other apps in their place, such as processes. Then the calls that change apps by hand are not to be had. */
+  /** Creates other apps instead, such as processes. The methods that change simulated apps then throw. */
   backend?: ((host: AppsHost) => HubApps) | undefined
-  /** What the hub itself keeps. Default: in memory. */
+  /** Storage for the hub's own data. Default: in memory. */
   kept?: HubStore | undefined
   store?: readonly AppSeed[] | undefined
-  /** What the hub says aloud. */
+  /** Called with each text that the hub speaks. */
   onSpeak?: ((text: string) => void) | undefined
   id?: string | undefined
   version?: string | undefined
-  /** Which spelling of the base path is served. Default `both`, or `managers` for the reference. */
+  /** The spelling of the base path that is served. Default `both`, or `managers` for the reference. */
   prefix?: Prefix | undefined
   /** Whether more than four requests in 400 ms are refused with 429. Default: no. */
   rateLimit?: boolean | undefined
-  /** How an operation that returns nothing is answered. Default `null`. */
+  /** The answer of an operation that returns nothing. Default `null`. */
   nothing?: Nothing | undefined
-  /** How long an app stands in each state between two others; 0 takes all the steps at once. Default 200. */
+  /** How long an app stays in each intermediate state; 0 makes all the steps at once. Default 200. */
   settleMs?: number | undefined
-  /** How often the usage of running apps moves; 0, the default, means never. */
+  /** How often the usage of running apps changes; 0, the default, means never. */
   usageMs?: number | undefined
-  /** How often an app crashes, to be started again half that time later; 0, the default, means never. */
+  /** How often an app crashes; it starts again after half that time. 0, the default, means never. */
   crashMs?: number | undefined
   /** How long an idle connection is kept. Default 5000. */
   keepAliveMs?: number | undefined
@@ -51,7 +51,7 @@ export interface EmulatedHubOptions {
   /** How many requests are remembered. Default 10000. */
   memory?: number | undefined
   clock?: Clock | undefined
-  /** Numbers from 0 to under 1. */
+  /** Returns numbers from 0 to under 1. */
   random?: (() => number) | undefined
 }
 
@@ -63,7 +63,7 @@ const USUAL: Readonly<Record<Flavour, { version: string; prefix: Prefix }>> = {
   reference: { version: '8.1.6', prefix: 'managers' },
 }
 
-/** The options with every gap filled. */
+/** The options with all defaults filled in. */
 export type Settled = ReturnType<typeof settle>
 
 export function settle({
@@ -96,7 +96,7 @@ export function settle({
   return { ...optional, ...who, ...what, ...times }
 }
 
-/** The address a client on this machine would use. */
+/** The address for a client on this machine. */
 export function urlOf(host: string, port: number): string {
   const reachable = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
   return `http://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}`

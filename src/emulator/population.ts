@@ -1,4 +1,4 @@
-/** The default apps of a hub with simulated apps, and any number of generated ones. All names are invented. */
+/** The default apps of a hub with simulated apps, and a generator for any number of them. All names are invented. */
 import type { AppSeed } from './records.ts'
 
 export const DEFAULT_APPS: readonly AppSeed[] = [
@@ -81,7 +81,7 @@ export const DEFAULT_APPS: readonly AppSeed[] = [
   },
 ]
 
-/** What can be installed: two apps the hub has not, and the update of one it has. */
+/** What can be installed: two new apps, and an update of an installed one. */
 export const DEFAULT_STORE: readonly AppSeed[] = [
   { id: 'net.lindqvist.heatpump', name: 'Heat Pump', version: '2.5.0', author: 'Joar Lindqvist' },
   {
@@ -94,7 +94,7 @@ export const DEFAULT_STORE: readonly AppSeed[] = [
   { id: 'fi.kivinen.sauna', name: 'Sauna', version: '2.0.1', author: 'Aino Kivinen', settings: { target: 82 } },
 ]
 
-/** `n` apps of a plausible mix: most run, some are disabled, crashed or wait for an update. */
+/** A plausible mix of `n` apps: most run, some are disabled, have crashed or have an update. */
 export function population(n: number): AppSeed[] {
   return Array.from({ length: n }, (_, index) => ({
     id: `net.population.app${String(index).padStart(4, '0')}`,

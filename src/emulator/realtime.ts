@@ -18,16 +18,16 @@ type Acknowledge = (error: unknown, result?: unknown) => void
 export class Realtime {
   readonly #hub: HubCore
   readonly #io: Server
-  /** The key each connection has shown. It belongs to the connection: the namespace opened on another one has none. */
+  /** The key of each connection. It belongs to the connection, so a namespace on another connection has none. */
   readonly #keys = new WeakMap<Socket['client'], string>()
-  /** What the handshake of each connection has handed out, for its namespace. */
+  /** The token that each connection got in its handshake, for its namespace. */
   readonly #tokens = new WeakMap<Socket['client'], string>()
 
   constructor(server: HttpServer, hub: HubCore, options: { pingInterval: number; pingTimeout: number }) {
     this.#hub = hub
     this.#io = new Server(server, {
       transports: ['websocket'],
-      // The hub's own client still speaks the protocol before this one.
+      // The hub's own client still uses the previous protocol version.
       allowEIO3: true,
       perMessageDeflate: false,
       serveClient: false,
@@ -45,24 +45,24 @@ export class Realtime {
     api.on('connection', (socket) => this.#welcome(socket))
   }
 
-  /** Sessions with an open namespace, and those of them that subscribe to the apps. */
+  /** The numbers of sessions with an open namespace, and of those subscribed to the apps. */
   get counts(): { sessions: number; subscribers: number } {
     const { sockets, adapter } = this.#io.of(NAMESPACE)
     return { sessions: sockets.size, subscribers: adapter.rooms.get(APPS_URI)?.size ?? 0 }
   }
 
-  /** Sends to every subscriber of the URI; encoded once, however many they are, and not at all for none. */
+  /** Sends an event to every subscriber of the URI. Encodes it once, and not at all without subscribers. */
   send(uri: string, event: string, payload: unknown): void {
     const namespace = this.#io.of(NAMESPACE)
     if ((namespace.adapter.rooms.get(uri)?.size ?? 0) > 0) namespace.to(uri).emit(uri, event, payload)
   }
 
-  /** Ends every session the way a server does: with a goodbye that the client library takes as final. */
+  /** Ends every session with a goodbye, which the client library takes as final. */
   disconnectAll(): void {
     this.#io.disconnectSockets(true)
   }
 
-  /** Ends the sessions whose key the hub no longer knows. */
+  /** Ends the sessions whose key is no longer valid. */
   disconnectUnknown(): void {
     for (const socket of this.#io.sockets.sockets.values()) {
       const key = this.#keys.get(socket.client)
@@ -106,7 +106,7 @@ export class Realtime {
     return GENERATIONS[this.#hub.flavour].namespaceToken || this.#hub.behaviours.has('namespace-token')
   }
 
-  /** The protocol of the hub's official client (3) has no place for a token in its request to open a namespace. */
+  /** The protocol of the hub's official client (3) cannot carry a token in the request for a namespace. */
   #wantsToken(socket: Socket): boolean {
     return this.#hub.behaviours.has('namespace-token') || (this.#givesTokens && socket.conn.protocol !== 3)
   }
@@ -141,7 +141,7 @@ export class Realtime {
     })
   }
 
-  /** Runs `task`, remembers that it was asked, and acknowledges what came of it if an acknowledgement was wanted. */
+  /** Runs `task`, records the request, and acknowledges the result if the client asked for that. */
   #answer(
     path: string,
     key: string | undefined,
@@ -182,10 +182,10 @@ export class Realtime {
   }
 }
 
-/** What a client sent, as text: an object may bring a `toString` that is no function. */
+/** Untrusted input as text: an object may have a `toString` that is not a function. */
 const worded = (value: unknown) => (typeof value === 'string' ? value : (JSON.stringify(value) ?? ''))
 
-/** Clients that ask for no acknowledgement get none. */
+/** The acknowledgement function, if the client passed one. */
 function acknowledgementOf(args: readonly unknown[]): Acknowledge {
   const last = args.at(-1)
   return typeof last === 'function' ? (error, result) => void last(error, result) : () => {}

@@ -1,12 +1,12 @@
-/** What an app looks like on the wire, and how the two generations of hubs differ in that. */
+/** The wire format of apps, and how the generations of hubs differ in it. */
 import type { AppSeed } from './hub-file.ts'
 
 export type { AppSeed } from './hub-file.ts'
 
 /**
  * `older`: hubs with speech, gc and exit codes. `newer`: hubs with a `crashed` state and live/test channels.
- * `self-hosted`: a newer hub's software on a machine of one's own. `reference`: what the documentation of the API has and
- * nothing else, so no headers that tell who the hub is, no session, and no list of voices.
+ * `self-hosted`: a newer hub's software on the user's own machine. `reference`: only what the documentation of the API
+ * has, so no identity headers, no session, and no list of voices.
  */
 export const FLAVOURS = ['older', 'newer', 'self-hosted', 'reference'] as const
 export type Flavour = (typeof FLAVOURS)[number]
@@ -17,7 +17,7 @@ export interface Usage {
   mem: number
 }
 
-/** A wire record. Tests lay arbitrary fields over it, so the hub itself trusts none but `id`. */
+/** A wire record. Tests may override any field, so the hub itself relies only on `id`. */
 export interface AppRecord {
   readonly id: string
   readonly name: string
@@ -39,11 +39,11 @@ interface Generation {
   channels: readonly string[]
   /** Whether uninstalling always deletes the settings too. */
   purges: boolean
-  /** Whether getAppStd wants a message. */
+  /** Whether getAppStd requires a message. */
   wantsMessage: boolean
-  /** Whether the realtime namespace wants the token of the handshake. */
+  /** Whether the realtime namespace requires the token of the handshake. */
   namespaceToken: boolean
-  /** Whether the store takes a version to install. */
+  /** Whether the store accepts a version to install. */
   installsVersions: boolean
   offer(version: string | undefined): unknown
   crash(record: AppRecord, message: string): Patch
@@ -122,7 +122,7 @@ const count = (value: unknown) => (typeof value === 'number' ? value : 0)
 
 export const NO_USAGE: Usage = { cpu: 0, mem: 0 }
 
-/** The record of an app that has been here for a while: running, disabled or crashed, whatever the seed declares. */
+/** The record of an app that was installed some time ago: running, disabled or crashed, as declared. */
 export function recordOf(seed: AppSeed, flavour: Flavour): AppRecord {
   const generation = GENERATIONS[flavour]
   const enabled = seed.enabled ?? true

@@ -10,23 +10,23 @@ import { type Match, matchRequest, type Prefix } from './routes.ts'
 import { admit, type Keys } from './scopes.ts'
 import type { Timers } from './timers.ts'
 
-/** How an operation that returns nothing is answered. */
+/** The answer of an operation that returns nothing. */
 export type Nothing = 'null' | 'empty' | '204'
 
-/** A request that the hub remembers. */
+/** A recorded request. */
 export interface RequestRecord {
   readonly at: number
   readonly via: 'rest' | 'socket'
   /** HTTP method; `API` for a call over the realtime channel, `EMIT` for the channel's own messages. */
   readonly method: string
-  /** The request target as it came; over the realtime channel the message, such as `subscribe homey:manager:apps`. */
+  /** The request target as received; over the realtime channel the message, such as `subscribe homey:manager:apps`. */
   readonly path: string
   readonly operation?: string
   readonly key?: string
   readonly body: unknown
-  /** Absent while there is no answer, and for good if a fault swallowed it. */
+  /** Absent until there is an answer, and for good if a fault suppressed it. */
   readonly status?: number
-  /** Whether it was carried out, even if the answer was lost; absent if it is no operation. */
+  /** Whether it was executed, even if the answer was lost; absent if it is not an operation. */
   readonly executed?: boolean
 }
 
@@ -39,7 +39,7 @@ export interface HubCore extends Core {
   readonly timers: Timers
   readonly prefix: Prefix
   readonly nothing: Nothing
-  /** Refuses what comes too fast; `undefined`: the hub does not. */
+  /** Refuses requests that come too fast; `undefined`: no limit. */
   readonly limit: Fault | undefined
   /** Milliseconds that never jump. */
   elapsed(): number
@@ -47,13 +47,13 @@ export interface HubCore extends Core {
 }
 
 const MAX_BODY = 1024 * 1024
-/** Beyond this the upload is cut; up to it a refused body is read, so that the client gets to see the 413. */
+/** A longer upload is cut off. Up to this size a refused body is read, so that the client sees the 413. */
 const MAX_DRAINED = 32 * MAX_BODY
 
 export function restListener(hub: HubCore): RequestListener {
   return (request, response) => {
     response.on('error', () => {})
-    // It rejects if the client went away while its body was read: there is no connection to answer on.
+    // Rejects if the client disconnected while its body was read: there is no connection to answer on.
     serve(hub, request, response).catch(() => response.destroy())
   }
 }
@@ -91,7 +91,7 @@ async function serve(hub: HubCore, request: IncomingMessage, response: ServerRes
   fault.answer(exchange, fault.executes ? await execute() : NOT_DONE)
 }
 
-/** The fault of a request, if there is one. */
+/** The fault for a request, if there is one. */
 export function claimFault(hub: HubCore, operation: string | undefined, via: 'rest' | 'socket'): Fault | undefined {
   if (hub.limit?.meets?.(hub.elapsed())) return hub.limit
   return hub.behaviours.claimFault(operation, via, hub.elapsed())
@@ -114,7 +114,7 @@ function open(hub: HubCore, request: IncomingMessage, response: ServerResponse, 
   return { request, response, timers: hub.timers, head, send }
 }
 
-/** The reference does not know these headers. */
+/** The reference does not have these headers. */
 function identityHeaders({ behaviours, flavour, id, version }: HubCore, operation: string | undefined) {
   const claimed = behaviours.claimIdentity(operation)
   if (claimed === null || flavour === 'reference') return {}
@@ -152,7 +152,7 @@ function bearer(header: string | undefined): string | undefined {
   return header?.match(/^Bearer (.+)$/i)?.[1]
 }
 
-/** The upload as text, or the refusal of one that is too long. */
+/** The body as text, or a refusal if it is too long. */
 export async function readBody(request: IncomingMessage): Promise<string | HubError> {
   const chunks: Buffer[] = []
   let length = 0
@@ -176,7 +176,7 @@ function parseBody(upload: string | HubError): unknown {
   }
 }
 
-/** A refusal found early is kept until its turn: an unknown route comes before a bad key, a bad key before a bad body. */
+/** Keeps an early refusal until its turn: an unknown route comes before a bad key, a bad key before a bad body. */
 function attempt<T>(task: () => T): T | HubError {
   try {
     return task()
@@ -187,7 +187,7 @@ function attempt<T>(task: () => T): T | HubError {
 
 const COLOUR = /^#[0-9a-f]{6}$/i
 
-/** The icon, which a hub gives to everyone who asks for it: SVG of the app whose record names this path; `undefined` for none. */
+/** An app's icon, which needs no key: SVG of the app whose record names this path; `undefined` if there is none. */
 function iconAt(path: string, records: ReadonlyMap<string, AppRecord>): string | undefined {
   for (const record of records.values()) {
     const { icon, iconObj, name, brandColor } = record

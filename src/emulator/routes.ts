@@ -1,4 +1,4 @@
-/** From a request line, or a call over the realtime channel, to the endpoint it means and its parameters. */
+/** Maps a request line, or a call over the realtime channel, to an endpoint and its parameters. */
 
 import { isRecord } from '../base/json.ts'
 import { withoutSlashes } from '../base/text.ts'
@@ -7,7 +7,7 @@ import { APP_SECTION, type Entry, entriesFor, find, noSuchMethod } from './core/
 import { HubError } from './hub-error.ts'
 import type { Flavour } from './records.ts'
 
-/** Which of the two spellings of the base path the hub answers; the other one is a 404. */
+/** The spellings of the base path that the hub answers; others are a 404. */
 export type Prefix = 'manager' | 'managers' | 'both'
 
 type Args = Readonly<Record<string, unknown>>
@@ -17,13 +17,13 @@ export interface Match extends Entry {
   args(search: URLSearchParams, body: unknown): Args
 }
 
-/** The paths of an endpoint: a hub of the reference has its own alone, others have both. */
+/** The paths of an endpoint: a hub of the reference has only its own, others have both. */
 function pathsOf({ path, alias }: Endpoint, flavour: Flavour): readonly string[] {
   if (alias === undefined) return [path]
   return flavour === 'reference' ? [alias] : [path, alias]
 }
 
-/** Finds the route of `/api/manager/<id>/…` or `/api/app/<id>/…`, decoding what stands in the path. @throws HubError */
+/** Finds the route of `/api/manager/<id>/…` or `/api/app/<id>/…` and decodes its parameters. @throws HubError */
 export function matchRequest(method: string, path: string, prefix: Prefix, flavour: Flavour): Match {
   const [api, section, item = '', ...rest] = split(path)
   if (api !== 'api') throw notFound()
@@ -40,7 +40,7 @@ export function matchRequest(method: string, path: string, prefix: Prefix, flavo
   throw noSuchMethod(flavour)
 }
 
-/** What an app's own web API is asked: its path stays as it came. */
+/** A request to an app's own web API: its path stays as received. */
 function matchApp(method: string, path: string): Match {
   const [, id, rest = '/'] = path.match(/^\/api\/app\/([^/]+)(\/.*)?$/) ?? []
   if (id === undefined || !METHODS.some((one) => one === method)) throw notFound()
@@ -48,7 +48,7 @@ function matchApp(method: string, path: string): Match {
   return { ...APP_SECTION, args: (search, body) => ({ ...params, query: Object.fromEntries(search), body }) }
 }
 
-/** The parameters that do not stand in the path. */
+/** The parameters outside the path. */
 function outside({ endpoint }: Entry, search: URLSearchParams, body: unknown): Args {
   const { method, takes, wholeBody } = endpoint
   if (method === 'GET' || method === 'DELETE') return Object.fromEntries(search)
@@ -71,14 +71,17 @@ export function matchMessage(message: unknown, flavour: Flavour): Entry & { args
 const notFound = () => new HubError(404, 'not_found', 'Not Found')
 const noObject = () => new HubError(400, 'invalid_body', 'The body has to be a JSON object')
 
-/** The segments of a path that begins with a slash; those at the end do not count. */
+/** The segments of a path that begins with a slash, without trailing slashes. */
 export function split(path: string): string[] {
   return withoutSlashes(path).split('/').slice(1)
 }
 
 type Params = Readonly<Record<string, string>>
 
-/** The parameters of a path that fits the template, where `:name` stands for one; `undefined` for one that does not. */
+/**
+ * The parameters of a path that matches the template, in which `:name` is a parameter; `undefined` if it does not
+ * match.
+ */
 export function fill(template: readonly string[], segments: readonly string[]): Params | undefined {
   const isParameter = (part: string) => part.startsWith(':')
   const fits = (part: string, index: number) => isParameter(part) || part === segments[index]

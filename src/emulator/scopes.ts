@@ -1,9 +1,9 @@
-/** Permissions of API keys: how scopes are written, and what each grants. */
+/** Permissions of API keys: the spelling of scopes, and what each grants. */
 import * as v from 'valibot'
 import { UsageError } from '../base/errors.ts'
 import { HubError } from './hub-error.ts'
 
-/** Keys may say `hub.` or `homey.`; inside, and in every answer, it is `homey.`. */
+/** Keys may use `hub.` or `homey.`; internally and in answers it is `homey.`. */
 const KNOWN = [
   'homey',
   'homey.app',
@@ -26,22 +26,22 @@ export const ScopeText = v.picklist(
   `has to be one of ${scopeNames().join(', ')} ("homey" in place of "hub" is the same)`,
 )
 
-/** A key travels in a header, so what cannot stand there can never be used. */
+/** A key is sent in a header, so it may contain only characters that are valid there. */
 export const VISIBLE = /^[\x21-\x7e]+$/
 
-/** What an endpoint asks for. */
+/** The scope that an endpoint requires. */
 export type Scope = Exclude<(typeof KNOWN)[number], 'homey'>
 
 export function normaliseScope(scope: string): string {
   return scope.replace(/^hub(?=\.|$)/, 'homey')
 }
 
-/** A scope grants what it prefixes, part by dotted part: `homey.app` covers `homey.app.control`, not `homey.application`. */
+/** A scope covers the scopes below it: `homey.app` covers `homey.app.control`, not `homey.application`. */
 export function grants(scopes: readonly string[], wanted: Scope): boolean {
   return scopes.some((scope) => wanted === scope || wanted.startsWith(`${scope}.`))
 }
 
-/** What a route asks of the caller: nothing at all, any key the hub knows, or a key with this scope. */
+/** What a route requires of the caller: nothing, any valid key, or a key with this scope. */
 export type Needs = 'nothing' | 'key' | Scope
 
 /** @throws HubError 403 if the scopes are not enough */
@@ -50,10 +50,10 @@ export function permits(scopes: readonly string[], needs: Needs): void {
   throw new HubError(403, 'missing_scopes', `Missing Scopes: ${needs}`)
 }
 
-/** The scopes of a key, in the spelling `homey.…`; `undefined` for a key that the hub does not know. */
+/** The scopes of a key, spelled `homey.…`; `undefined` for an unknown key. */
 export type Keys = (key: string) => readonly string[] | undefined
 
-/** The caller's scopes. @throws HubError 401 for a key that the hub does not know, 403 for one that may not do this */
+/** The caller's scopes. @throws HubError 401 for an unknown key, 403 for one without the permission */
 export function admit(keys: Keys, key: string | undefined, needs: Needs): readonly string[] {
   if (needs === 'nothing') return []
   const scopes = key === undefined ? undefined : keys(key)
@@ -62,12 +62,12 @@ export function admit(keys: Keys, key: string | undefined, needs: Needs): readon
   return scopes
 }
 
-/** A mistake in an option or a file. The message is for the user, and never repeats a key. */
+/** A mistake in an option or a file. The message is for the user and never repeats a key. */
 export class EmulatorOptionError extends UsageError {
   override readonly name = 'EmulatorOptionError'
 }
 
-/** Reads `KEY=SCOPE,SCOPE`. The last `=` divides, because a key may be base64 and a scope has none. */
+/** Reads `KEY=SCOPE,SCOPE`. The last `=` separates them: a key may be base64, and scopes contain no `=`. */
 export function parseApiKey(text: string): { key: string; scopes: string[] } {
   const divide = text.lastIndexOf('=')
   if (divide < 1)
@@ -84,14 +84,14 @@ export function parseApiKey(text: string): { key: string; scopes: string[] } {
   return { key, scopes }
 }
 
-/** @throws EmulatorOptionError that names the option with the scope that there is not */
+/** @throws EmulatorOptionError that names the option with the unknown scope */
 export function checkScopes(option: string, scopes: readonly string[]): void {
   const wrong = scopes.find((scope) => !v.is(ScopeText, scope))
   if (wrong === undefined) return
   throw new EmulatorOptionError(`${option}: unknown scope "${wrong}", known are ${scopeNames().join(', ')}`)
 }
 
-/** The scopes as the reference writes them: `hub`, `hub.app` … `homey` in place of `hub` means the same. */
+/** The scopes in the spelling of the reference: `hub`, `hub.app` … `homey` instead of `hub` means the same. */
 export function scopeNames(): string[] {
   return KNOWN.map(writtenScope)
 }

@@ -17,7 +17,7 @@ import {
   withMessage,
 } from './templates.ts'
 
-/** The words of what is switched or read by a template. */
+/** The payloads of entities that a template reads or switches. */
 export const WORDS = { on: 'ON', off: 'OFF' } as const
 
 export const APP_ENTITIES: readonly Entity[] = [
@@ -62,7 +62,7 @@ export const APP_ENTITIES: readonly Entity[] = [
     platform: 'sensor',
     name: 'State',
     category: 'diagnostic',
-    // Most people are served by Running and Problem.
+    // Most people only need Running and Problem.
     enabled: false,
     icon: 'mdi:state-machine',
     reads: 'app',
@@ -156,7 +156,7 @@ export const APP_ENTITIES: readonly Entity[] = [
     platform: 'sensor',
     name: 'Crashes',
     category: 'diagnostic',
-    // Problem has it as an attribute.
+    // An attribute of Problem has it.
     enabled: false,
     icon: 'mdi:counter',
     reads: 'app',

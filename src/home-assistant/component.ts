@@ -1,4 +1,4 @@
-/** One row as Home Assistant wants to read it. */
+/** Converts a row to the form that Home Assistant reads. */
 import type { Json } from '../base/json.ts'
 import { uniqueId } from '../contract/discovery.ts'
 import type { Entity, Platform } from './entity.ts'
@@ -23,7 +23,7 @@ export interface Software {
   readonly releaseUrl: string | undefined
 }
 
-/** What an entity's row leaves open: which device it is on. */
+/** The facts that an entity's row leaves open: the device that it belongs to. */
 export interface Place {
   readonly objectId: string
   /** The device's model, if it is software with its own versions. */
@@ -42,7 +42,7 @@ export function componentOf(entity: Entity, place: Place): Component {
     enabled_by_default: enabled,
     icon,
     entity_picture: name === null || platform === 'update' ? place.software?.picture : undefined,
-    // Home Assistant passes a device's `qos` on to none of its components.
+    // Home Assistant does not pass a device's `qos` on to its components.
     qos: 1,
     state_topic: place.stateTopic(entity),
     value_template: 'template' in entity ? entity.template?.jinja : undefined,
@@ -66,7 +66,7 @@ export function triggerOf({ event, template }: Trigger, topic: string): Componen
   }
 }
 
-/** What only this platform has. */
+/** Keys that only this platform has. */
 function ownKeys(entity: Entity, place: Place): Readonly<Record<string, Json | undefined>> {
   switch (entity.platform) {
     case 'sensor':

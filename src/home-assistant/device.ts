@@ -1,4 +1,4 @@
-/** Makes the device for Home Assistant of an app, a hub or the bridge. */
+/** Creates the Home Assistant device of an app, a hub or the bridge. */
 
 import { tidy } from '../base/text.ts'
 import { SUPPORT_URL } from '../base/version.ts'
@@ -11,7 +11,7 @@ import type { Entity } from './entity.ts'
 import { appName, hubName } from './names.ts'
 import type { Trigger } from './triggers.ts'
 
-/** Only keys that Home Assistant knows: one other, and it drops the device. */
+/** Only keys that Home Assistant knows: it drops a device with any other. */
 interface DeviceInfo {
   readonly identifiers: readonly string[]
   readonly name: string
@@ -42,11 +42,11 @@ export interface Device {
   readonly components: ReadonlyMap<string, OfferedComponent>
 }
 
-/** What a hub's devices have in common. */
+/** What all devices of a hub have in common. */
 export interface HubFacts {
   /** As configured. */
   readonly name: string
-  /** Its own, or what stands for it. */
+  /** Its own id, or a substitute. */
   readonly id: string
   readonly firmware: string | null
   readonly api: ApiPrefix | null
@@ -57,11 +57,11 @@ export interface Surroundings {
   readonly topics: Topics
   /** Version of the bridge. */
   readonly version: string
-  /** The id of the hub that identifies the bridge; `null` while none is known. */
+  /** The id of the hub that identifies the bridge; `null` if none is known. */
   readonly bridgeId: string | null
   /** Whether there are other hubs, which may have the same apps. */
   readonly severalHubs: boolean
-  /** Where browsers reach the page of the bridge; `null`: that is not known. */
+  /** The page's address for browsers; `null` if unknown. */
   readonly publicUrl: string | null
   /** The triggers of an app's device. */
   readonly triggers: readonly Trigger[]
@@ -147,12 +147,12 @@ export function appDevice(
   })
 }
 
-/** Whether a change alters the device of an app itself. */
+/** Whether a change alters the device of an app. */
 export function deviceDiffers({ before, after }: Change): boolean {
   return SHOWN.some((key) => before?.[key] !== after?.[key])
 }
 
-/** What the device of an app is made from. */
+/** The fields that an app's device is made from. */
 const SHOWN = ['id', 'name', 'version', 'author', 'origin'] as const satisfies readonly (keyof App)[]
 
 /** The public store: each app has a page under its id. */

@@ -250,7 +250,7 @@ export const ENTITIES: readonly Entity[] = [
     platform: 'sensor',
     name: 'Version',
     category: 'diagnostic',
-    // The device shows it.
+    // The device already shows it.
     enabled: false,
     icon: 'mdi:tag-outline',
     reads: 'bridgeInfo',

@@ -20,7 +20,7 @@ export type Readable<D extends DeviceKind> = {
   readonly [N in PublicationName]: Publications[N]['of'] extends ReadableOwner[D] ? N : never
 }[PublicationName]
 
-/** The keys of a topic's payload, in any of its forms; a payload that is a mere text has none. */
+/** The keys of a topic's payload, in any of its forms; a plain text has none. */
 type FieldOf<N extends PublicationName> = KeyOf<Payload<N>>
 type KeyOf<P> = P extends string ? never : keyof P & string
 
@@ -28,15 +28,15 @@ interface Common<D extends DeviceKind> {
   readonly device: D
   /** Part of the unique id: never change it. */
   readonly key: string
-  /** As a person says it, without the device's name; `null` for the entity that is the device. */
+  /** The name for people, without the device's name; `null` for the main entity of the device. */
   readonly name: string | null
   /** For people: one sentence. */
   readonly doc: string
   readonly category?: 'config' | 'diagnostic'
-  /** Whether it is there without being asked for (default true). */
+  /** Whether it is enabled by default (default true). */
   readonly enabled?: false
   readonly icon?: `mdi:${string}`
-  /** What must be online for it to be of use; default: bridge and hub, for the bridge's own the bridge. */
+  /** What must be online for it to work; default: bridge and hub, or for the bridge's own entities the bridge. */
   readonly needs?: 'bridge' | 'nothing'
   /** Only if the guardian is on. */
   readonly when?: 'guard'
@@ -68,7 +68,7 @@ interface Sends<D extends DeviceKind> {
 }
 
 interface Renders {
-  /** What is sent for a value; default: the value. */
+  /** Template of the payload for a value; default: the value. */
   readonly sendsAs?: string
 }
 
@@ -77,7 +77,7 @@ interface OnOff {
   readonly off: string
 }
 
-/** What the values of a sensor are: amounts, words of a list, a time, or any text. */
+/** The kind of a sensor's values: amounts, words of a list, a time, or any text. */
 type Measure =
   | {
       readonly stateClass: 'measurement' | 'total_increasing'
@@ -108,7 +108,7 @@ type ByPlatform<D extends DeviceKind> =
   | ({
       readonly platform: 'event'
       readonly types: readonly EventType[]
-      /** Further ones if the guardian is on. */
+      /** Further types if the guardian is on. */
       readonly guardTypes: readonly EventType[]
     } & Reads<D>)
   | ({ readonly platform: 'notify' } & Sends<D> & Renders)

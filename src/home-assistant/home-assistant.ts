@@ -1,6 +1,6 @@
 /**
- * Home Assistant as a subscriber of the bridge: publishes one device for the bridge, one for each hub that has answered, and
- * one for each of its apps, and publishes them again when Home Assistant starts.
+ * Publishes devices for Home Assistant: one for the bridge, one for each hub that has answered, and one for each of its
+ * apps. Publishes them again when Home Assistant starts.
  */
 import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
@@ -23,15 +23,15 @@ import { TRIGGERS } from './triggers.ts'
 interface HomeAssistantOptions {
   readonly topics: Topics
   readonly hubs: ReadonlyMap<string, { readonly hub: Hub; readonly url: string }>
-  /** The configuration that holds now. */
+  /** The current configuration. */
   readonly live: {
     readonly value: Pick<Config, 'commands' | 'guard' | 'updates' | 'discovery' | 'settings' | 'hubs' | 'http'>
   }
-  /** Whether other bridges have further hubs; default: none has. */
+  /** Whether other bridges have further hubs; default: no. */
   readonly isShared?: boolean
   readonly version: string
   readonly clock: Clock
-  /** Numbers from 0 to under 1. */
+  /** Returns numbers from 0 to under 1. */
   readonly random: () => number
   readonly log: Logger
 }
@@ -39,14 +39,14 @@ interface HomeAssistantOptions {
 /** A hub with an id. */
 interface Known {
   readonly facts: HubFacts
-  /** Everything that all of its devices depend on, as text. */
+  /** Everything that all its devices depend on, as text. */
   readonly signature: string
   readonly entities: Readonly<Record<'app' | 'hub', readonly Entity[]>>
 }
 
-/** A hub that is renamed in the configuration goes and comes back: its devices must stay. */
+/** A hub that is renamed in the configuration disappears and comes back: its devices must stay. */
 const FAREWELL_MS = 15_000
-/** How long to wait after Home Assistant's birth message: it is busy then, and so are all that reply to it. */
+/** How long to wait after Home Assistant's birth message: it is busy then, like all clients that reply to it. */
 const BIRTH_MS = { least: 1_000, spread: 4_000 }
 
 export class HomeAssistant implements Discovery {
@@ -54,9 +54,9 @@ export class HomeAssistant implements Discovery {
   readonly #link: DiscoveryLink
   readonly #publisher: Publisher
   readonly #known = new Map<string, Known>()
-  /** Id of a hub that is known → its name. */
+  /** Id of a known hub → its name. */
   readonly #names = new Map<string, string>()
-  /** Names of hubs that are known under another one. */
+  /** Names of hubs that are known under another name. */
   readonly #duplicates = new Set<string>()
   #bridgeId: string | null = null
   #cancelBirth: () => void = () => {}
@@ -104,7 +104,7 @@ export class HomeAssistant implements Discovery {
     this.#bridgeChanged()
   }
 
-  /** A hub, or what configuration permits, may have changed: its devices anew if so. Returns whether. */
+  /** Updates the devices of a hub if the hub or its permissions have changed. Returns whether they have. */
   hubChanged(name: string): boolean {
     const bridged = this.#options.hubs.get(name)
     if (bridged === undefined) return false
@@ -144,8 +144,9 @@ export class HomeAssistant implements Discovery {
   }
 
   /**
-   * Forgets the hub that answered under this name before another one did, or before the same one showed its id; the
-   * former id may be another name's now.
+   * Forgets the hub that answered under this name before another one did, or before the same one showed its id. The
+   * former
+   * id may now belong to another name.
    */
   #forgetFormer(name: string, id: string): boolean {
     const former = this.#known.get(name)?.facts.id
@@ -207,9 +208,9 @@ export class HomeAssistant implements Discovery {
     if (hubId !== undefined) this.#publisher.withdraw(objectIdOf({ kind: 'app', hubId, app }))
   }
 
-  /** The bridge goes by the id of the first hub: it has none of its own that would outlive a change of topics. */
+  /** The bridge uses the id of the first hub: it has no id of its own that would outlive a change of topics. */
   #bridgeChanged(): void {
-    // The members of a fleet are no device: which of them has a hub changes, and its device should not.
+    // The members of a fleet have no device: a hub may move between members, and its device should not change.
     if (this.#options.isShared) return
     const [first] = this.#options.hubs.keys()
     const id = (first === undefined ? undefined : this.#known.get(first)?.facts.id) ?? null
@@ -217,7 +218,7 @@ export class HomeAssistant implements Discovery {
     const before = this.#bridgeId
     this.#bridgeId = id
     const objectId = objectIdOf({ kind: 'bridge', hubId: id })
-    // First, so that Home Assistant can give the former entity ids to the new entities.
+    // Withdraw first, so that Home Assistant can give the former entity ids to the new entities.
     if (before !== null && before !== id) this.#publisher.withdraw(objectIdOf({ kind: 'bridge', hubId: before }))
     this.#publisher.want(objectId, () => bridgeDevice(this.#offered('bridge', undefined), this.#surroundings, id))
     if (before === id) return
@@ -236,7 +237,8 @@ export class HomeAssistant implements Discovery {
     this.#cancelBirth()
     this.#cancelBirth = clock.after(BIRTH_MS.least + random() * BIRTH_MS.spread, () => {
       const states = [...hubs.keys()].map((hub) => topics.of('hubState', { hub }))
-      // First, as without it nothing is available; it is not repeated with the states of its device.
+      // Publish availability first, because nothing is available without it; it is not repeated with the device's
+      // states.
       const availability = new Set([topics.hubsAvailability, ...states])
       this.#link.refresh(availability)
       this.#publisher.publishAgain(availability)
@@ -260,13 +262,13 @@ export class HomeAssistant implements Discovery {
     return policyOf(this.#options.live.value)
   }
 
-  /** Counted in the configuration, as hubs that answer late would otherwise rename the apps of others. */
+  /** Counted in the configuration, because hubs that answer late would otherwise rename the apps of others. */
   get #severalHubs(): boolean {
     const { hubs, live, isShared } = this.#options
     return (isShared ? Object.keys(live.value.hubs).length : hubs.size) > 1
   }
 
-  /** Where browsers reach the page, if there is one. */
+  /** The page's address for browsers, if there is one. */
   get #publicUrl(): string | null {
     const { enabled, page, public_url } = this.#options.live.value.http
     return enabled && page ? public_url : null

@@ -3,7 +3,7 @@ import { isRecord } from '../base/json.ts'
 import type { DiscoveryTopics, Form } from '../contract/discovery.ts'
 import type { Device, OfferedComponent } from './device.ts'
 
-/** Announces to Home Assistant that the entities of a topic are about to come from another one. */
+/** Announces that the entities of a topic will move to another one. */
 export const MIGRATE = JSON.stringify({ migrate_discovery: true })
 
 const MODE = { availability_mode: 'all' } as const
@@ -32,9 +32,9 @@ function asComponents({ objectId, info, origin, components }: Device, topics: Di
 }
 
 /**
- * Component → platform, of those that can be taken away: not of those that are off by default. Home Assistant 2026.4 to
- * 2026.10 answers the stub of one that was never enabled by clearing the whole device.
- * Equal ones are the same object: of thousands of apps all are.
+ * Component → platform, for the components that can be removed: not those that are disabled by default. If a stub names
+ * a component that was never enabled, Home Assistant 2026.4 to 2026.10 clears the whole device.
+ * Equal values share one object, because thousands of apps have the same.
  */
 export type Platforms = ReadonlyMap<string, string>
 
@@ -43,14 +43,14 @@ const known = new Map<string, Platforms>()
 function same(entries: readonly (readonly [string, string])[]): Platforms {
   const text = JSON.stringify(entries)
   const platforms = known.get(text) ?? new Map(entries)
-  // Payloads of others could make it grow without end.
+  // Payloads of others could make it grow without limit.
   if (known.size < MAX_KNOWN) known.set(text, platforms)
   return platforms
 }
 
 const MAX_KNOWN = 1_000
 
-/** The platforms of a device; empty without one. */
+/** The platforms of a device; empty if there is no device. */
 export function platformsOf(device: Device | undefined): Platforms {
   return same([...(device?.components ?? [])].flatMap(([key, { component }]) => removable(key, component)))
 }
@@ -67,8 +67,8 @@ function removable(key: string, { platform, enabled_by_default }: Readonly<Recor
 }
 
 /**
- * The device with those of its components still on by default that were so when they were published first: their owner
- * has them enabled, so they must be taken away when they go.
+ * The device, including components that are now disabled by default but were enabled when they were first published:
+ * their owner has them enabled, so they must be removed explicitly when they go.
  */
 export function withFormerDefaults(device: Device, before: Platforms): Device {
   const entries = [...device.components].map(([key, offered]): [string, OfferedComponent] => {
@@ -80,8 +80,9 @@ export function withFormerDefaults(device: Device, before: Platforms): Device {
 }
 
 /**
- * The payload that removes the components that are gone, or `undefined` if there are none: leaving a component out removes
- * nothing, it must first be named with nothing but its platform.
+ * The payload that removes the components that are gone, or `undefined` if there are none. Leaving a component out does
+ * not
+ * remove it; it must first be named with nothing but its platform.
  */
 export function withStubs(before: Platforms, now: Platforms, payload: string): string | undefined {
   if (before === now) return undefined
@@ -94,7 +95,7 @@ export function withStubs(before: Platforms, now: Platforms, payload: string): s
 }
 
 function read(payload: string): Readonly<Record<string, unknown>> {
-  // So it is for each device that is new, or was too large to keep; an exception would take far longer.
+  // Every new device, and every one that was too large to keep, gets here; an exception would take far longer.
   if (payload === '') return {}
   try {
     const parsed: unknown = JSON.parse(payload)

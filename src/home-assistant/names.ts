@@ -9,7 +9,7 @@ export function hubName(configured: string): string {
   return /\bhub$/i.test(words) ? words : `${words} hub`
 }
 
-/** `Philips Hue (Summer house)`: if other hubs may have the same app. */
+/** `Philips Hue (Summer house)`, if other hubs may have the same app. */
 export function appName(app: string, hub: string): string {
   const suffix = ` (${humanise(hub)})`
   return `${tidy(app, MAX_NAME - suffix.length)}${suffix}`

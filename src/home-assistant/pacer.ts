@@ -1,26 +1,26 @@
-/** Spreads work over time: a first few tasks at once, the others at a rate, and none again before a rest. */
+/** Spreads work over time: runs the first few tasks at once, the others at a rate, and repeats none before a rest. */
 import type { Clock } from '../base/clock.ts'
 
 interface PacerOptions {
   readonly clock: Clock
-  /** How many may be done without delay, once. */
+  /** How many tasks run without delay, once. */
   readonly atOnce: number
-  /** How many of the later ones are done in one go, so that others get their turn. */
+  /** How many later tasks run in one turn, so that other work gets its turn. */
   readonly perTurn: number
-  /** Time between two goes, in milliseconds. */
+  /** Time between two turns, in milliseconds. */
   readonly intervalMs: number
-  /** How long to put off the next go, in milliseconds; default: not at all. */
+  /** How long to postpone the next turn, in milliseconds; default: not at all. */
   readonly busyMs?: () => number
-  /** Least time until the same is done again. */
+  /** Minimum time before a task is repeated. */
   readonly restMs: number
   readonly task: (key: string) => void
 }
 
 export class Pacer {
   readonly #options: PacerOptions
-  /** Key → when it may be done, in the order of the requests. */
+  /** Key → earliest time of its task, in the order of the requests. */
   readonly #due = new Map<string, number>()
-  /** When each was last done, oldest first; forgotten when it has rested. */
+  /** Key → when its task last ran, oldest first; removed after the rest. */
   readonly #done = new Map<string, number>()
   #atOnce: number
   #last = Number.NEGATIVE_INFINITY
@@ -33,7 +33,7 @@ export class Pacer {
     this.#atOnce = options.atOnce
   }
 
-  /** Does `key` when its turn comes, at the earliest in `delayMs`; the sooner of two requests counts. */
+  /** Runs the task of `key` in its turn, after `delayMs` at the earliest; of two requests, the earlier time counts. */
   request(key: string, delayMs = 0): void {
     const { clock, restMs } = this.#options
     const rested = (this.#done.get(key) ?? Number.NEGATIVE_INFINITY) + restMs
@@ -42,12 +42,12 @@ export class Pacer {
     this.#wake(due)
   }
 
-  /** Takes a request back. */
+  /** Withdraws a request. */
   cancel(key: string): void {
     this.#due.delete(key)
   }
 
-  /** From now on nothing is done at once. */
+  /** From now on, no task runs at once. */
   slowDown(): void {
     this.#atOnce = 0
   }

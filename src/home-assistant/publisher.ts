@@ -1,4 +1,4 @@
-/** Keeps the wanted devices published: at a limited pace, only what changed, and again when another client removes one. */
+/** Keeps the wanted devices published: at a limited rate, only changes, and again if another client removes one. */
 import type { Clock } from '../base/clock.ts'
 import { belongsTo, type DiscoveryTopics, type Form, parseDiscoveryTopic } from '../contract/discovery.ts'
 import type { MqttLink } from '../mqtt/link.ts'
@@ -26,29 +26,29 @@ interface PublisherOptions {
   readonly clock: Clock
   readonly topics: DiscoveryTopics
   readonly form: Form
-  /** Devices a second after the first few; 0: no limit but the broker's. */
+  /** Devices per second after the first few; 0: limited only by the broker. */
   readonly rate: number
-  /** Whether other work comes first. Such work is not limited; default: never. */
+  /** Whether other work comes first. That work is not limited; default: never. */
   readonly isBusy?: () => boolean
 }
 
-/** With so many messages in the queue, what is as fast as the broker waits. */
+/** With this many queued messages, unlimited publishing pauses. */
 const MANY_QUEUED = 256
-/** It looks so often whether it still has to. */
+/** How often to check whether it must still wait. */
 const LOOK_MS = 20
 
-/** A home of ordinary size, which Home Assistant gets at once from the broker too whenever it starts. */
+/** A home of ordinary size. Home Assistant gets that many at once from the broker, too, whenever it starts. */
 const AT_ONCE = 64
-/** Home Assistant drops parts of a message that comes while it still works on the one before. */
+/** Home Assistant drops parts of a message that arrives while it still processes the previous one. */
 const REST_MS = 2_000
-/** How long it gets to take entities over from one form's topics to the other's. */
+/** How long it gets to move entities from one form's topics to the other's. */
 const MIGRATION_MS = 5_000
-/** When a user deletes an entity, Home Assistant empties the topic and takes down the rest of the device. */
+/** When a user deletes an entity, Home Assistant clears the topic and removes the rest of the device. */
 const PUT_BACK_MS = 3_000
 
 type Messages = ReadonlyMap<string, string>
 
-/** What has been published of a device: not the messages themselves, which are large. */
+/** A published device, without the messages themselves, which are large. */
 interface Published {
   readonly topics: readonly string[]
   readonly platforms: Platforms
@@ -57,20 +57,20 @@ interface Published {
 export class Publisher {
   readonly #options: PublisherOptions
   readonly #pacer: Pacer
-  /** Made when needed: of many apps the messages alone are a lot to keep. */
+  /** Created on demand: the messages of many apps would take much memory. */
   readonly #wanted = new Map<string, () => Device>()
   /** Object id → what the link holds. */
   readonly #published = new Map<string, Published>()
   /** Object id → what the broker held when the connection began. */
   #found = new Map<string, Map<string, string>>()
-  /** To be sent again though nothing changed: the messages alone, or the states with them. */
+  /** Devices to send again although nothing changed: only the messages, or the states with them. */
   readonly #again = new Map<string, 'messages' | 'states'>()
-  /** States that are not sent again with their devices. */
+  /** States that are not repeated with their devices. */
   #sent: ReadonlySet<string> = new Set()
   readonly #timers = new Set<() => void>()
-  /** What waits for the first connection: before, it is not known what has to be taken over from. */
+  /** Devices that wait for the first connection: before, it is unknown which topics they take over from. */
   #waiting: Set<string> | undefined = new Set()
-  /** A device's message as it is wanted now. */
+  /** The present message of a device. */
   readonly #source: PayloadSource = (topic) => {
     const { form, topics } = this.#options
     const device = this.#made(parseDiscoveryTopic(topic)?.objectId ?? '')
@@ -88,24 +88,24 @@ export class Publisher {
     this.#pacer = new Pacer({ clock, ...pace, restMs: REST_MS, task })
   }
 
-  /** Publishes a device when its turn comes. */
+  /** Publishes a device in its turn. */
   want(objectId: string, make: () => Device): void {
     this.#wanted.set(objectId, make)
     this.#request(objectId)
   }
 
-  /** Takes a device away, unless it is wanted again by then. */
+  /** Removes a device, unless it is wanted again by then. */
   withdraw(objectId: string, delayMs = 0): void {
     this.#wanted.delete(objectId)
     this.#request(objectId, delayMs)
   }
 
-  /** The same for a device and all that belong to it: a hub's apps. */
+  /** Removes a device and all that belong to it: a hub's apps. */
   withdrawAll(objectId: string, delayMs = 0): void {
     for (const wanted of [...this.#wanted.keys()]) if (belongsTo(wanted, objectId)) this.withdraw(wanted, delayMs)
   }
 
-  /** Leaves a device and all that belong to it as they are: another bridge owns them from now on. */
+  /** Stops managing a device and all that belong to it, without changes: another bridge owns them from now on. */
   releaseAll(objectId: string): void {
     const topics = new Set<string>()
     for (const wanted of [...this.#wanted.keys(), ...this.#published.keys()]) {
@@ -120,7 +120,7 @@ export class Publisher {
     this.#options.link.release((topic) => topics.has(topic))
   }
 
-  /** Whether anything of a device is wanted under a prefix, or about to go, be it under another topic. */
+  /** Whether a device is wanted under a prefix, or about to be removed, even under another topic. */
   has(prefix: string, objectId: string): boolean {
     const isThere = this.#wanted.has(objectId) || this.#published.has(objectId)
     return isThere && prefix === this.#options.topics.prefix
@@ -136,7 +136,7 @@ export class Publisher {
     }
   }
 
-  /** The broker is there; what it holds of ours is read once, as what is known of it later is what we did. */
+  /** The broker is connected. Reads what it holds once; later states follow from what we publish. */
   connected(): void {
     const { link } = this.#options
     const found = new Map<string, Map<string, string>>()
@@ -182,7 +182,7 @@ export class Publisher {
       const stubs = wasThere ? withStubs(before.platforms, platforms, payload) : undefined
       if (stubs !== undefined) {
         link.hold(topic, stubs)
-        // What has been named as gone is left out the next time.
+        // A component that was removed by its stub is left out the next time.
         this.#pacer.request(objectId)
       } else if (form === 'device') {
         link.hold(topic, payload, this.#source)
@@ -202,7 +202,7 @@ export class Publisher {
     return device && withFormerDefaults(device, before.platforms)
   }
 
-  /** What is known to be held of a device: published here, or by an earlier run. */
+  /** The known published state of a device: from this run or an earlier one. */
   #before(objectId: string): Published {
     const published = this.#published.get(objectId)
     if (published !== undefined) return published
@@ -211,13 +211,13 @@ export class Publisher {
     return { topics: [...found.keys()], platforms: platformsIn(found.get(topics.device(objectId)) ?? '') }
   }
 
-  /** How long to wait as too much waits for the broker, or something else comes first. */
+  /** How long to wait because the broker's queue is full, or other work comes first. */
   get #waitMs(): number {
     const { link, isBusy } = this.#options
     return link.status().queued > MANY_QUEUED || isBusy?.() ? LOOK_MS : 0
   }
 
-  /** Clears topics that a device no longer uses; those of the other form are taken over from first. */
+  /** Clears topics that a device no longer uses, after moving the entities from topics of the other form. */
   #leave(before: readonly string[], after: Messages): void {
     const { link, topics, form } = this.#options
     const leaving = before.filter((topic) => !after.has(topic))

@@ -1,4 +1,4 @@
-/** An entity for each setting that configuration publishes: of the kind that it is declared to be. */
+/** An entity for each published setting, of the kind in its declaration. */
 import { tidy } from '../base/text.ts'
 import type { PublishedSetting } from '../config/settings.ts'
 import { encodeId } from '../contract/discovery.ts'

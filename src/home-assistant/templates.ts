@@ -1,9 +1,10 @@
 /**
- * The Jinja templates that Home Assistant reads our topics with. A topic that is cleared reaches it as an empty text,
- * in which nothing is defined: each template must survive that, as an error would be a line in the user's log.
+ * The Jinja templates for our topics. A cleared topic reaches Home Assistant as an empty text, in which nothing is
+ * defined:
+ * each template must handle that, because an error would add a line to the user's log.
  */
 
-/** A template, and the fields of the payload that it reads: those of the topic must have them all. */
+/** A template, and the payload fields that it reads: those of the topic must include them all. */
 export interface Template<F extends string> {
   readonly jinja: string
   readonly fields: readonly F[]
@@ -15,10 +16,10 @@ const onOff = (condition: string) => `'None' if x is none else 'ON' if ${conditi
 /** Home Assistant refuses longer states. */
 const MAX_STATE = 255
 
-/** A value as it is; `None` means unknown. */
+/** The plain value; `None` means unknown. */
 export const fieldOf = <F extends string>(key: F): Template<F> => ({ fields: [key], jinja: `{{ ${field(key)} }}` })
 
-/** A number of bytes in MiB, with the decimals that are shown. */
+/** A number of bytes in MiB, rounded to the decimals shown. */
 export const mebibytesOf = <F extends string>(key: F): Template<F> => ({
   fields: [key],
   jinja: `{% set x=${field(key)} %}{{ 'None' if x is none else (x/1048576)|round(1) }}`,
@@ -42,19 +43,19 @@ export const flagOf = <F extends string>(key: F): Template<F> => ({
   jinja: `{% set x=${field(key)} %}{{ ${onOff('x')} }}`,
 })
 
-/** Whether a text is `word`, as `ON`, `OFF` or unknown. */
+/** Whether a text equals `word`, as `ON`, `OFF` or unknown. */
 export const equals = <F extends string>(key: F, word: string): Template<F> => ({
   fields: [key],
   jinja: `{% set x=${field(key)} %}{{ ${onOff(`x == '${word}'`)} }}`,
 })
 
-/** Whether a text is another one than `word`, as `ON`, `OFF` or unknown. */
+/** Whether a text differs from `word`, as `ON`, `OFF` or unknown. */
 export const differs = <F extends string>(key: F, word: string): Template<F> => ({
   fields: [key],
   jinja: `{% set x=${field(key)} %}{{ ${onOff(`x != '${word}'`)} }}`,
 })
 
-/** Whether a list has anything in it, as `ON`, `OFF` or unknown. */
+/** Whether a list is not empty, as `ON`, `OFF` or unknown. */
 export const anyIn = <F extends string>(key: F): Template<F> => ({
   fields: [key],
   jinja: `{% set x=${field(key)} %}{{ ${onOff('x|length > 0')} }}`,
@@ -66,7 +67,7 @@ export const crashReasonOf = <F extends string>(key: F): Template<F> => ({
   jinja: `{{ 'None' if value_json is undefined else ((value_json.${key}|d(none) or {}).reason|d('none'))|replace('unknown','other') }}`,
 })
 
-/** One of a few words; `otherwise` if there is none. */
+/** The word if it is one of these, otherwise `otherwise`. */
 export const wordOf = <F extends string>(key: F, otherwise: string): Template<F> => ({
   fields: [key],
   jinja: `{{ (value_json|d({})).${key}|d('${otherwise}', true) }}`,
@@ -82,7 +83,7 @@ const entriesOf = (keys: Readonly<Record<string, string>>) =>
     .map(([name, key]) => `'${name}': ${field(key)}`)
     .join(', ')
 
-/** A message may be a whole stack: its first line is for notices, and the others stand by themselves. */
+/** A message may be a whole stack: notifications show its first line, and `stack` has the others. */
 const linesOf = (text: string) => `{% set x=(${text}|trim).splitlines() %}`
 const LINES = `message=x|first|d(none), stack=x[1:]|join('\\n') or none`
 
@@ -94,19 +95,19 @@ export function messageOf<const F extends string>(message: F, keys: Readonly<Rec
   }
 }
 
-/** The payload itself, its message in one line and the others as `stack`. */
+/** The payload itself, with the first line of its message and the other lines as `stack`. */
 export const withMessage = <F extends string>(message: F): Template<F> => ({
   fields: [message],
   jinja: `{% set m=${field(message)} %}{% if m %}${linesOf('m')}{{ dict(value_json, ${LINES})|to_json }}{% else %}{{ value }}{% endif %}`,
 })
 
-/** A text with nothing that could be taken for JSON by whoever receives it. */
+/** Quotes a text, so that its receiver does not mistake it for JSON. */
 export const SENT_AS_TEXT = '{{ value|to_json }}'
 
 /** The same, as an object with one key. */
 export const sentUnder = (key: string): string => `{{ {'${key}': value}|to_json }}`
 
-/** The payload itself is the JSON value; one that does not fit the entity counts as unknown. */
+/** The payload itself is the JSON value; a value that does not fit the entity counts as unknown. */
 export const WHOLE_TEXT: Template<never> = {
   fields: [],
   jinja: `{{ (value_json if value_json is string else value)[:${MAX_STATE}] }}`,
@@ -118,7 +119,7 @@ export function wholeNumber(min: number, max: number): Template<never> {
 }
 
 export function wholeWord(options: readonly string[]): Template<never> {
-  // JSON's strings are Jinja's.
+  // Jinja has the same strings as JSON.
   const fits = `value_json in ${JSON.stringify(options)}`
   return { fields: [], jinja: `{{ value_json if ${fits} else 'None' }}` }
 }

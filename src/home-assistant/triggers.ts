@@ -1,13 +1,13 @@
-/** What can start an automation of Home Assistant, apart from entities: one row each. */
+/** The triggers for automations of Home Assistant, besides entities: one row each. */
 import type { EventType } from '../contract/events.ts'
 import type { Payload } from '../contract/publications.ts'
 import { fieldOf, type Template } from './templates.ts'
 
 export interface Trigger {
   readonly device: 'app'
-  /** Beside those of the entities, in the device's message: never change it. */
+  /** Shares a message with the entities' keys: never change it. */
   readonly key: `trigger_${EventType}`
-  /** Whoever builds an automation chooses it by this word. */
+  /** The word by which users choose it in an automation. */
   readonly event: EventType
   /** Only if the guardian is on. */
   readonly when?: 'guard'

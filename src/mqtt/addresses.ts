@@ -1,4 +1,4 @@
-/** The addresses of the broker: which is tried next, and when. Each has its own back-off and its own login. */
+/** Chooses which address of the broker to try next, and when. Each has its own back-off and its own login. */
 import type { Clock } from '../base/clock.ts'
 import type { ConnectionLoopOptions } from './connection-loop.ts'
 import type { Failure } from './failure.ts'
@@ -17,7 +17,7 @@ export interface Address {
 export class Addresses {
   readonly #clock: Clock
   readonly #all: readonly Address[]
-  /** Changed by `prefer` and `next` alone. */
+  /** Changed only by `prefer` and `next`. */
   current: Address
 
   /** @throws TypeError if `link` names no address */
@@ -34,18 +34,18 @@ export class Addresses {
     this.current = first
   }
 
-  /** How the log names the present one; undefined if there is no other. */
+  /** The name of the present address in the log; undefined if there is only one. */
   get name(): string | undefined {
     return this.#all.length > 1 ? shownUrl(this.current.url) : undefined
   }
 
-  /** The first of them; undefined while it is the present one. */
+  /** The first address; undefined while it is the present one. */
   get preferred(): Address | undefined {
     const [first] = this.#all
     return first === this.current ? undefined : first
   }
 
-  /** The preferred one is tried next, whatever it waits for. */
+  /** Makes the preferred address the next one, without waiting. */
   prefer(): void {
     const { preferred } = this
     if (preferred === undefined) return
@@ -54,13 +54,14 @@ export class Addresses {
   }
 
   /**
-   * Chooses the next after a failure of the present one: the first that waits for nothing, else the one that waits the
-   * shortest. Returns how long, in milliseconds.
+   * Chooses the next address after a failure of the present one: the first that may be tried now, otherwise the one
+   * that
+   * may be tried soonest. Returns how long to wait, in milliseconds.
    */
   next(failure: Failure, ended: Ended | undefined): number {
     const now = this.#clock.elapsed()
     this.current.notBefore = now + this.current.pacing.after(failure, ended)
-    // Another client with this id would be met at the other nodes of a cluster too.
+    // Another client with this id also exists at the other nodes of a cluster.
     const candidates = failure.code === 'taken_over' ? [this.current] : this.#all
     const waitOf = ({ notBefore }: Address) => Math.max(0, notBefore - now)
     const next = candidates.reduce((best, one) => (waitOf(one) < waitOf(best) ? one : best))
@@ -70,7 +71,7 @@ export class Addresses {
   }
 }
 
-/** Without a login in it. */
+/** The address without a login. */
 export function shownUrl(url: string): string {
   const { protocol, host, pathname } = new URL(url)
   return `${protocol}//${host}${pathname === '/' ? '' : pathname}`

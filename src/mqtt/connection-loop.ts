@@ -1,4 +1,4 @@
-/** Keeps a broker connected: one connection after the other, with growing waits between those that fail. */
+/** Keeps a broker connected: opens one connection after another, and waits longer after each failure. */
 import type { IPublishPacket } from 'mqtt'
 import type { Logger } from 'pino'
 import { type Clock, sleep } from '../base/clock.ts'
@@ -14,7 +14,7 @@ import type { FailureCode, LinkOptions, LinkStatus, Protocol } from './types.ts'
 
 /** How long a broker may take to close its side after DISCONNECT. */
 const GOODBYE_MS = 1_000
-/** How long a task may take on a connection of its own. */
+/** How long a task may take on a separate connection. */
 const ASIDE_MS = 30_000
 
 export interface ConnectionLoopOptions {
@@ -30,24 +30,24 @@ export interface ConnectionLoopOptions {
   readonly onPublish: (packet: IPublishPacket) => void
   /** Whether the acknowledgement of a command is postponed until `connection.acknowledge`. */
   readonly postponesAck?: () => boolean
-  /** An accepted connection has ended. Returns whether it is known what ended it. */
+  /** An accepted connection has ended. Returns whether the cause is known. */
   readonly onLost?: (failure: Failure) => boolean
-  /** Whether something would be repeated or refused if the connection ended now. */
+  /** Whether ending the connection now would repeat or refuse something. */
   readonly isBusy?: () => boolean
-  /** The present connection is about to be ended, for one to the preferred address. */
+  /** Called before the present connection is ended in favour of the preferred address. */
   readonly onMove?: () => void
 }
 
 export class ConnectionLoop {
   /** The present connection, accepted or not; undefined while there is none. */
   connection: Connection | undefined
-  /** Counts connections from 1: what a connection brings, it brings while its number is the latest. */
+  /** Counts connections from 1. Callbacks of a connection are valid while its number is the latest. */
   number = 0
   readonly #options: ConnectionLoopOptions
   readonly #addresses: Addresses
   readonly #failbackProbe: FailbackProbe
   readonly #stop = new AbortController()
-  /** Whether the present connection is ended for another one. */
+  /** Whether the present connection is being replaced. */
   #startingOver = false
   /** Why the last connection failed, until the next one is set up. */
   #reason: FailureCode | undefined
@@ -95,13 +95,13 @@ export class ConnectionLoop {
     }
   }
 
-  /** Makes no further connection. The present one is the caller's to end. */
+  /** Opens no further connection. The caller ends the present one. */
   stop(): void {
     this.#stop.abort()
     this.#failbackProbe.stop()
   }
 
-  /** Ends the present connection in good order and connects at once. */
+  /** Ends the present connection cleanly and connects again at once. */
   startOver(): void {
     const { connection } = this
     if (!connection?.isAccepted) return
@@ -111,8 +111,9 @@ export class ConnectionLoop {
   }
 
   /**
-   * Runs `task` on another connection to the present address, without a will. Resolves to what ended that before the task,
-   * or why it could not be made.
+   * Runs `task` on another connection to the present address, without a will. Resolves to the reason why that
+   * connection
+   * ended before the task, or could not be made.
    */
   async aside(task: (connection: Connection) => Promise<void>, signal: AbortSignal): Promise<Failure | undefined> {
     const { link, clock } = this.#options
@@ -128,7 +129,7 @@ export class ConnectionLoop {
     }
   }
 
-  /** `onAccepted` has done what a new connection needs. */
+  /** Call it when `onAccepted` has finished its work. */
   ready(protocol: Protocol): void {
     const { preferred, name } = this.#addresses
     this.#options.journal.connected(protocol, name)

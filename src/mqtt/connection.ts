@@ -17,16 +17,16 @@ interface ConnectionOptions extends Credentials, Pick<BrokerOptions, 'keepaliveM
   /** Where the broker publishes a retained `offline` when the connection is lost; default: nowhere. */
   readonly willTopic?: string | undefined
   readonly onPublish: (packet: IPublishPacket) => void
-  /** Whether a QoS 1 message that was handed to `onPublish` is acknowledged only by `acknowledge`; default: at once. */
+  /** Whether a QoS 1 message passed to `onPublish` is acknowledged only by `acknowledge`; default: at once. */
   readonly postponesAck?: (() => boolean) | undefined
-  /** MQTT 5: the broker took a publish for which it has no subscriber. Not all brokers say so. */
+  /** MQTT 5: the broker accepted a publish that has no subscriber. Not all brokers report this. */
   readonly onNoSubscribers?: (() => void) | undefined
 }
 
 /** The failure of a connection that this side ends. */
 export const CLOSED_BY_US: Failure = { code: 'closed', detail: 'closed by us' }
 
-/** Without a reason: a normal end. */
+/** Without a reason code: a normal disconnection. */
 const DISCONNECT = Buffer.from([0xe0, 0])
 
 /** PUBACK's reason code for a message without subscribers. */
@@ -44,12 +44,12 @@ export class Connection {
   readonly accepted = this.#accepted.promise
   /** Resolves once, when the connection has ended or could not be made. */
   readonly down = this.#down.promise
-  /** Aborted then. */
+  /** Aborted when `down` resolves. */
   readonly ended = this.#ended.signal
-  /** Ids of messages that are not acknowledged. */
+  /** Ids of unacknowledged messages. */
   readonly #postponed: number[] = []
   #connack: IConnackPacket | undefined
-  /** Whether DISCONNECT is sent: nothing may follow it. */
+  /** Whether DISCONNECT was sent: nothing may follow it. */
   #ending = false
 
   constructor(openStream: () => Duplex, options: ConnectionOptions) {
@@ -90,7 +90,7 @@ export class Connection {
     return this.#connack !== undefined
   }
 
-  /** What the broker says it lacks, of what the bridge needs; undefined: nothing. */
+  /** What the bridge needs and the broker says it lacks; undefined: nothing. */
   get lack(): string | undefined {
     const { retainAvailable, maximumQoS, wildcardSubscriptionAvailable } = this.#connack?.properties ?? {}
     if (retainAvailable === false) return 'retained messages'
@@ -99,12 +99,12 @@ export class Connection {
     return undefined
   }
 
-  /** How many QoS 1 publishes the broker takes before it has acknowledged one. */
+  /** How many unacknowledged QoS 1 publishes the broker accepts. */
   get receiveMaximum(): number {
     return this.#connack?.properties?.receiveMaximum ?? 65_535
   }
 
-  /** The largest packet that the broker takes, in bytes; Infinity if it named no limit. */
+  /** The largest packet that the broker accepts, in bytes; Infinity if it named no limit. */
   get maximumPacketSize(): number {
     return this.#connack?.properties?.maximumPacketSize ?? Number.POSITIVE_INFINITY
   }
@@ -145,14 +145,15 @@ export class Connection {
   }
 
   /**
-   * Sends DISCONNECT, so that the broker discards the will, and waits for the broker to close its side. A connection that
-   * is opened before may overtake it: then the broker ends this one for its client id, and publishes the will.
+   * Sends DISCONNECT, so that the broker discards the will, and waits for the broker to close its side. A new
+   * connection
+   * that is opened earlier may overtake it: then the broker ends this one for its client id, and publishes the will.
    */
   async end(): Promise<void> {
     if (this.isDown) return
     if (!this.#ending && this.isAccepted) {
       this.#ending = true
-      // mqtt.js would delay it until everything is acknowledged. The caller has waited for that as long as it wants to.
+      // mqtt.js would delay it until everything is acknowledged. The caller has already waited for that.
       this.#client.stream.write(DISCONNECT)
     } else if (!this.isAccepted) this.drop(CLOSED_BY_US)
     await this.down
@@ -179,14 +180,14 @@ function clientOptions(options: ConnectionOptions) {
     protocolVersion: protocol === '5' ? (5 as const) : (4 as const),
     clean: true,
     keepalive: Math.max(1, Math.round(keepaliveMs / 1000)),
-    // A ping each interval, whatever the traffic: cheaper than restarting a timer at every acknowledgement.
+    // Ping at each interval, whatever the traffic: cheaper than restarting a timer at every acknowledgement.
     reschedulePings: false,
     connectTimeout: connectTimeoutMs,
     reconnectPeriod: 0,
     resubscribe: false,
     queueQoSZero: false,
     timerVariant: 'native' as const,
-    // mqtt.js would keep a Buffer for each of 65,536 numbers: some 7 MB, to save two bytes a packet.
+    // mqtt.js would keep a Buffer for each of 65,536 numbers: about 7 MB, to save two bytes per packet.
     writeCache: false,
     // By default, `DEBUG=mqttjs*` prints the password.
     log: () => undefined,

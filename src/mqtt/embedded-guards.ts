@@ -1,4 +1,4 @@
-/** What the embedded broker checks because aedes does not: packet sizes, and clients that do not read. */
+/** Checks that aedes lacks: packet sizes, and clients that do not read. */
 import type { Duplex } from 'node:stream'
 import { bodyLength, headerSize, MALFORMED } from './packet-filter.ts'
 
@@ -10,7 +10,7 @@ export function limitPackets(stream: Duplex, limit: number): void {
   const read = stream.read.bind(stream)
   /** A header that the last chunk ended in. */
   let begun = Buffer.alloc(0)
-  /** How much is still to come before the next header. */
+  /** How much remains before the next header. */
   let left = 0
   const exceeds = (chunk: Buffer) => {
     const data = begun.length === 0 ? chunk : Buffer.concat([begun, chunk])
@@ -37,15 +37,15 @@ export function limitPackets(stream: Duplex, limit: number): void {
 /** More than a large home retains: a client gets all of that at once when it subscribes. */
 const FOR_ONE = 32 * 1024 * 1024
 const FOR_ALL = 64 * 1024 * 1024
-/** Less is not worth adding up. */
+/** Smaller amounts are not counted. */
 const LITTLE = 1024 * 1024
 
 type Written = (error: Error | null | undefined) => void
 
 /**
- * Keeps a client that does not read from stalling the others. aedes waits for a client to read before it goes on, and with
- * a hundred messages waiting it takes no more from anybody. So it never learns that a client is slow; what waits for a
- * client, and for all `streams` together, is limited instead, and a client beyond the limit is dropped.
+ * Keeps a client that does not read from stalling the others. aedes waits for each client, and with a hundred messages
+ * waiting it accepts no more from any client. It never detects that a client is slow. So this limits what waits for one
+ * client, and for all `streams` together, and drops a client beyond the limit.
  */
 export function limitBacklog(
   stream: Duplex,

@@ -19,11 +19,11 @@ export const REFUSED_MQTT_5 =
 export const HOME_ASSISTANT_HERE =
   'Home Assistant uses the embedded broker: this ends with Home Assistant 2027.1, which takes MQTT 5 only; use a broker such as Mosquitto for both, and set mqtt.url'
 
-/** It speaks no MQTT 5, and what it holds ends with this process. */
+/** It supports no MQTT 5, and its messages are lost when this process ends. */
 export const EMBEDDED_BROKER_NOTICE = 'embedded MQTT broker: MQTT 3.1.1, in memory, for this machine'
 
 export interface EmbeddedBrokerOptions {
-  /** Beyond loopback only with `username` and `password`. */
+  /** Addresses beyond loopback require `username` and `password`. */
   readonly host: string
   /** 0: any free port. */
   readonly port: number
@@ -31,7 +31,7 @@ export interface EmbeddedBrokerOptions {
   readonly commandFilters: readonly string[]
   readonly username?: string | undefined
   readonly password?: string | undefined
-  /** Where Home Assistant says that it is there. */
+  /** The topic of Home Assistant's birth message. */
   readonly birthTopic?: string | undefined
   /** The largest payload accepted, in bytes (default 1 MiB). A client that sends a larger one is disconnected. */
   readonly maxPayload?: number | undefined
@@ -39,7 +39,7 @@ export interface EmbeddedBrokerOptions {
   readonly maxConnections?: number | undefined
 }
 
-/** The embedded broker cannot be started as it is configured; the message says what to do. */
+/** The embedded broker cannot start with this configuration; the message suggests a fix. */
 export class EmbeddedBrokerError extends ExpectedError {
   override readonly name = 'EmbeddedBrokerError'
   readonly code: 'unsafe_host' | 'port_in_use' | 'cannot_listen'
@@ -50,11 +50,11 @@ export class EmbeddedBrokerError extends ExpectedError {
   }
 }
 
-/** What a packet has besides its payload, at most: fixed header, the longest topic with its length, packet id. */
+/** Maximum size of a packet besides its payload: fixed header, the longest topic with its length, packet id. */
 const BESIDES = 5 + 2 + 65_535 + 2
 const MAX_PAYLOAD = 1024 * 1024
 
-/** Starts the broker. `log` gets a notice of its limits, and its errors. */
+/** Starts the broker. Logs a notice of its limits, and its errors. */
 export async function startEmbeddedBroker(options: EmbeddedBrokerOptions, log: Logger): Promise<EmbeddedBroker> {
   const { host, username, password } = options
   if (!isLoopback(host) && (username === undefined || password === undefined)) {
@@ -153,7 +153,7 @@ export class EmbeddedBroker implements AsyncDisposable {
     this.url = `mqtt://${await listening(this.#tcp, host, port)}`
   }
 
-  /** Ends all connections; safe to call twice. */
+  /** Ends all connections; may be called twice. */
   close(): Promise<void> {
     this.#closing ??= this.#close()
     return this.#closing
@@ -162,7 +162,7 @@ export class EmbeddedBroker implements AsyncDisposable {
   async #close(): Promise<void> {
     await new Promise<void>((resolve) => this.#aedes.close(resolve))
     for (const stream of this.#streams) stream.destroy()
-    // One that never listened cannot be closed.
+    // Closing fails if the server never listened.
     await this.#tcp[Symbol.asyncDispose]().catch(() => undefined)
   }
 
@@ -171,7 +171,7 @@ export class EmbeddedBroker implements AsyncDisposable {
   }
 }
 
-/** Resolves to the address under which clients on this machine reach it. */
+/** Resolves to the address for clients on this machine. */
 async function listening(server: Server, host: string, port: number): Promise<string> {
   // Later errors, while accepting a client, must not end the process.
   server.on('error', () => undefined)

@@ -1,13 +1,13 @@
-/** While the link is at another address than the preferred one: looks whether that takes connections again. */
+/** Tests whether the preferred address accepts connections again, while the link uses another one. */
 import { sleep } from '../base/clock.ts'
 import type { ConnectionLoopOptions } from './connection-loop.ts'
 import { withSession } from './session.ts'
 
 const INTERVAL_MS = 5 * 60_000
-/** An address that is lost soon after the return is looked at less and less often, up to so many intervals. */
+/** An address that is lost soon after the return is tested less and less often, up to this many intervals. */
 const MOST_INTERVALS = 16
 const TIMEOUT_MS = 10_000
-/** What is under way gets so long to end, and is looked at so often. */
+/** How long to wait for running commands, and how often to check them. */
 const BUSY_MS = { most: 60_000, step: 250 }
 
 export class FailbackProbe {
@@ -18,13 +18,13 @@ export class FailbackProbe {
   #intervals = 1
   #openedAt = Number.NEGATIVE_INFINITY
 
-  /** @param onOpen the preferred address takes connections: the link may go back there */
+  /** @param onOpen called when the preferred address accepts connections: the link may return to it */
   constructor(options: Pick<ConnectionLoopOptions, 'link' | 'clock' | 'random' | 'isBusy'>, onOpen: () => void) {
     this.#options = options
     this.#onOpen = onOpen
   }
 
-  /** The link is connected, and not to this address, the preferred one. */
+  /** Starts testing: the link is connected to another address than this one, the preferred one. */
   start(url: string): void {
     const { clock, link } = this.#options
     const { preferredAfterMs = INTERVAL_MS } = link
@@ -43,7 +43,7 @@ export class FailbackProbe {
   async #run(url: string, intervalMs: number, signal: AbortSignal): Promise<void> {
     const { clock, random } = this.#options
     while (!signal.aborted) {
-      // The bridges of a house do not return to a broker that was restarted all at the same time.
+      // Vary the interval, so that the bridges of a house do not all return to a restarted broker at the same time.
       await sleep(clock, intervalMs * (0.75 + 0.5 * random()), signal)
       if (signal.aborted || !(await this.#takesConnections(url, signal))) continue
       await this.#untilQuiet(signal)
@@ -56,7 +56,7 @@ export class FailbackProbe {
   async #takesConnections(url: string, signal: AbortSignal): Promise<boolean> {
     const { clock, link } = this.#options
     const broker = { ...link, urls: [url] }
-    // Under the bridge's own client id, a cluster would end the connection that there is.
+    // With the bridge's own client id, a cluster would end the present connection.
     const session = { broker, clientId: `${link.clientId}-look`, timeoutMs: TIMEOUT_MS, signal }
     return await withSession(session, clock, async ({ lack }) => lack === undefined).catch(() => false)
   }

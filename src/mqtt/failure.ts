@@ -2,13 +2,13 @@
 import { type Advice, advice, namesOfCertificate, OUTDATED, systemCode, WRONG_NAME } from '../base/failures.ts'
 import type { FailureCode } from './types.ts'
 
-/** Why a connection could not be made or did not last; `detail` is for the log. */
+/** Why a connection could not be made or was lost; `detail` is for the log. */
 export interface Failure {
   readonly code: FailureCode
   readonly detail: string
   /** The system's own code, such as `ECONNREFUSED`. */
   readonly cause?: string
-  /** The names in a certificate that is for another name. */
+  /** The names in a certificate for another name. */
   readonly names?: readonly string[]
 }
 
@@ -18,7 +18,7 @@ const CODES_BY_REASON: readonly (readonly [FailureCode, readonly number[]])[] = 
   ['taken_over', [142]],
 ]
 
-/** Reason code to what the broker lacks. */
+/** Reason code → the feature that the broker lacks. */
 const LACK_BY_REASON = new Map([
   [154, 'retained messages'],
   [155, 'QoS 1'],
@@ -60,7 +60,7 @@ export function errorFailure(thrown: unknown, connected: boolean): Failure {
 
 /** Happy Eyeballs wraps one error per address into an AggregateError whose own message is empty. */
 function describe(error: Error): string {
-  // OpenSSL's words, without its numbers and places.
+  // OpenSSL's text, without its numbers and source locations.
   if ('reason' in error && typeof error.reason === 'string') return error.reason
   // Node.js appends its advice on --use-system-ca, even if `ca` rules that out.
   if (error.message !== '') return error.message.split('; if the root CA')[0] ?? ''
@@ -108,7 +108,7 @@ const BY_CAUSE: readonly (readonly [RegExp, Advice])[] = [
   ],
 ]
 
-/** What a failure means, with the broker's or the system's own words behind. */
+/** The meaning of a failure, followed by the broker's or the system's own text. */
 export function adviceOn({ code, detail, cause: system = '', names }: Failure): Advice {
   if (names !== undefined) return wrongName(names)
   const [, known] = BY_CAUSE.find(([causes]) => causes.test(system)) ?? []
@@ -117,7 +117,7 @@ export function adviceOn({ code, detail, cause: system = '', names }: Failure): 
 }
 
 function wrongName(names: readonly string[]): Advice {
-  // A name with a wildcard is no address.
+  // A name with a wildcard is not an address.
   const name = names.find((one) => !one.includes('*'))
   const such = name === undefined ? '' : `, such as ${name}`
   if (names.length === 0) return advice('its certificate names no host', 'make one with the broker’s name in it')

@@ -1,4 +1,4 @@
-/** A queue that takes its head in constant time. */
+/** A queue that removes its head in constant time. */
 
 export class Fifo<T> {
   size = 0
@@ -19,7 +19,7 @@ export class Fifo<T> {
     if (item === undefined) return undefined
     this.#head += 1
     this.size -= 1
-    // A copy is never longer than what was taken since the one before.
+    // A copy is never longer than the items removed since the previous one.
     if (this.#head >= this.size) {
       this.#items = this.#items.slice(this.#head)
       this.#head = 0

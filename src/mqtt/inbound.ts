@@ -1,4 +1,7 @@
-/** What comes in from the broker: packets become messages, echoes of own publishes go, and commands wait for room for their answers. */
+/**
+ * Handles packets from the broker: decodes messages, drops echoes of own publishes, and queues commands until there is
+ * room for their answers.
+ */
 import type { IPublishPacket } from 'mqtt'
 import type { Clock } from '../base/clock.ts'
 import { Fifo } from './fifo.ts'
@@ -7,7 +10,7 @@ import type { Outbox, OutboxLimits } from './outbox.ts'
 import type { Retained } from './retained.ts'
 import type { Message, Protocol } from './types.ts'
 
-/** A packet as a message. `receivedAt`: when the packet may have arrived, at the earliest. */
+/** Decodes a packet. `receivedAt`: the earliest time at which the packet may have arrived. */
 export function decodeMessage(packet: IPublishPacket, connection: number, receivedAt: number): Message {
   const { topic, payload, qos, dup, retain } = packet
   const { responseTopic, correlationData, messageExpiryInterval } = packet.properties ?? {}
@@ -27,19 +30,23 @@ export function decodeMessage(packet: IPublishPacket, connection: number, receiv
 }
 
 const LIMITS: OutboxLimits = { messages: 10_000, bytes: 8 * 1024 * 1024 }
-/** While so many answers wait, further commands do. */
+/** While this many answers wait, further commands wait too. */
 const MANY_ANSWERS: OutboxLimits = { messages: 1_000, bytes: 4 * 1024 * 1024 }
-/** A broker that sends on without acknowledgements, such as aedes, gets messages dropped at so many times the limits. */
+/**
+ * A broker that does not wait for acknowledgements, such as aedes, gets messages dropped at this multiple of the
+ * limits.
+ */
 const DROP_FACTOR = 5
-/** Answers come a moment after their commands: so many are handed on before looking again whether there is room. */
+/** Answers follow their commands with a delay: pass on this many before checking again whether there is room. */
 const AT_ONCE = 64
 
 /**
- * Hands commands on as fast as the broker takes their answers, and keeps the others until then: an answer may be a
- * thousand times as long as its command. When too many wait, they are no longer acknowledged, so that the broker waits.
+ * Passes on commands as fast as the broker accepts their answers, and keeps the others: an answer may be a thousand
+ * times
+ * as long as its command. If too many wait, further ones are not acknowledged, so that the broker waits.
  */
 export class InboundQueue {
-  /** Whether so many wait that the broker should send no more. */
+  /** Whether too many wait, so that the broker should pause. */
   isFull = false
   /** Messages dropped so far. */
   dropped = 0
@@ -53,8 +60,8 @@ export class InboundQueue {
 
   /**
    * @param answers those that wait to be sent
-   * @param onDrained the queue has drained: what was not acknowledged may be
-   * @param limits beyond these, messages are not acknowledged any more
+   * @param onDrained called when the queue has drained: send the postponed acknowledgements
+   * @param limits beyond these, messages are not acknowledged
    */
   constructor(
     answers: Pick<Outbox, 'waiting' | 'bytes'>,
@@ -68,7 +75,7 @@ export class InboundQueue {
     this.#limits = limits
   }
 
-  /** Hands a message on, now or later, in order. Returns false if it was dropped. */
+  /** Passes a message on, now or later, in order. Returns false if it was dropped. */
   take(message: Message): boolean {
     if (this.#queue.size === 0 && this.#hasRoom()) {
       this.#deliver(message)
@@ -86,7 +93,7 @@ export class InboundQueue {
     return true
   }
 
-  /** There may be room again. */
+  /** Call it when there may be room again. */
   resume(): void {
     if (this.#resuming || this.#queue.size === 0 || !this.#hasRoom()) return
     this.#resuming = true
@@ -122,21 +129,22 @@ export class InboundQueue {
 const ECHO_MS = 5_000
 
 /**
- * Distinguishes what others publish from echoes of own publishes. MQTT 3.1.1 sends all of them, and MQTT 5 those of brokers
- * that do not heed `nl`.
+ * Distinguishes publishes of other clients from echoes of own ones. Under MQTT 3.1.1 all come back, and under MQTT 5
+ * those
+ * from brokers that ignore `nl`.
  */
 export class EchoFilter {
   readonly #clock: Clock
   readonly #retained: Retained
   readonly #isCommand: (topic: string) => boolean
   readonly #isWatched: (topic: string) => boolean
-  /** Topics with something retained to the message last sent there that is not retained. */
+  /** Topic with a retained message → the last message sent there without the retain flag. */
   readonly #beside = new Map<string, string>()
-  /** Topics of commands that were cleared to the end of the wait for the echo. */
+  /** Topic of a cleared command → when to stop waiting for the echo. */
   readonly #cleared = new Map<string, number>()
   #protocol: Protocol | undefined
 
-  /** @param watchedFilters topics on which publishes of others count, apart from those of commands */
+  /** @param watchedFilters topics besides commands on which publishes of others matter */
   constructor(
     clock: Clock,
     retained: Retained,
@@ -149,34 +157,34 @@ export class EchoFilter {
     this.#isWatched = topicMatcher(watchedFilters)
   }
 
-  /** A connection begins. Echoes do not outlive theirs. */
+  /** Call it at the start of a connection, which discards the echoes of the previous one. */
   connected(protocol: Protocol): void {
     this.#protocol = protocol
     this.#beside.clear()
     this.#cleared.clear()
   }
 
-  /** Call it before a message that is not retained. */
+  /** Call it before sending a message that is not retained. */
   sending(topic: string, payload: string): void {
     if (this.#retained.concerns(topic)) this.#beside.set(topic, payload)
   }
 
   /**
-   * Call it before a zero-length publish. Under MQTT 3.1.1 it comes back on a command topic and looks like any empty
+   * Call it before a zero-length publish. Under MQTT 3.1.1 it comes back on a command topic and looks like an empty
    * command: clearing a stored `restart` would restart. (Under MQTT 5 the subscription excludes own publishes.)
    */
   clearing(topic: string): void {
     if (this.#protocol === '3.1.1' && this.#isCommand(topic)) this.#cleared.set(topic, this.#clock.elapsed() + ECHO_MS)
   }
 
-  /** Whether a command without a payload is the echo of its clearing. Each comes once. */
+  /** Whether a command without a payload is the echo of its clearing. Each echo comes once. */
   isOfClearing(topic: string, receivedAt: number): boolean {
     const until = this.#cleared.get(topic)
     this.#cleared.delete(topic)
     return until !== undefined && receivedAt <= until
   }
 
-  /** Whether a message on another topic comes from another client. If so, it is noted what the broker may hold now. */
+  /** Whether a message on another topic comes from another client. If so, records what the broker may hold now. */
   foreign(topic: string, text: string): boolean {
     const retained = this.#retained
     if (retained.mayBeOwn(topic, text) || this.#beside.get(topic) === text || !this.#isWatched(topic)) return false

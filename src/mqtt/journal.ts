@@ -1,18 +1,21 @@
-/** What the link writes to the log: each condition once, however often it recurs meanwhile. */
+/** The link's log lines: each condition once, however often it recurs. */
 import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
 import { adviceOn, type Failure } from './failure.ts'
 import type { Block } from './retained.ts'
 import type { Protocol } from './types.ts'
 
-/** Topics of a kind named per connection: a broker that denies a whole prefix would otherwise fill the log. */
+/** How many topics of a kind are named per connection: a broker that denies a whole prefix would fill the log. */
 const NOT_PUBLISHED_LIMIT = 10
 
 export class Journal {
   readonly #clock: Clock
   readonly #log: Logger
   readonly #warned = new Set<string>()
-  /** On this connection. Clients choose the topics of their answers, and keep no retained one out of the log. */
+  /**
+   * On this connection, by kind: clients choose the topics of answers, which must not use up the limit of retained
+   * ones.
+   */
   readonly #notPublished = { retained: new Set<string>(), message: new Set<string>() }
   #outage: { readonly since: number; readonly known: Set<string> } | undefined
 
@@ -21,7 +24,7 @@ export class Journal {
     this.#log = log
   }
 
-  /** `at`: which of several addresses. */
+  /** `at`: the address, if there are several. */
   connected(protocol: Protocol, at?: string): void {
     for (const kind of DROPPABLE) this.forget(`dropped ${kind}`)
     for (const named of Object.values(this.#notPublished)) named.clear()
@@ -36,8 +39,9 @@ export class Journal {
   }
 
   /**
-   * Warns once per outage, address and failure code. `livedMs`: undefined for a connection that was never accepted; `at`:
-   * which of several addresses.
+   * Warns once per outage, address and failure code. `livedMs`: undefined for a connection that was never accepted;
+   * `at`:
+   * the address, if there are several.
    */
   failed(failure: Failure, livedMs: number | undefined, at?: string): void {
     const { code, detail } = failure
@@ -63,7 +67,7 @@ export class Journal {
     }
   }
 
-  /** Warns of a topic that is not published to, once per connection and reason, and up to a limit. */
+  /** Warns of a topic that cannot be published to, once per connection and reason, up to a limit. */
   notPublished(kind: 'retained' | 'message', topic: string, reason: Block, detail: string): void {
     const named = this.#notPublished[kind]
     const { size } = named
@@ -74,7 +78,7 @@ export class Journal {
     }
   }
 
-  /** Warns once per connection or outage; metrics and the health report count on. */
+  /** Warns once per connection or outage; metrics and the health report keep counting. */
   dropped(kind: (typeof DROPPABLE)[number]): void {
     this.warnOnce(`dropped ${kind}`, `${kind} are dropped: too many wait for the MQTT broker, or for too long`)
   }
@@ -83,7 +87,7 @@ export class Journal {
     this.warnOnce(`filter ${filter}`, `the MQTT broker denies the subscription to ${filter}: no commands from there`)
   }
 
-  /** The end of `denied`. */
+  /** The counterpart of `denied`. */
   granted(filter: string): void {
     if (!this.#warned.delete(`filter ${filter}`)) return
     this.#log.info(`the MQTT broker grants the subscription to ${filter} by now`)
@@ -96,7 +100,7 @@ export class Journal {
     this.#log.warn(message)
   }
 
-  /** The condition `key` has ended: `warnOnce` warns of it again. */
+  /** Call it when the condition `key` has ended: `warnOnce` then warns of it again. */
   forget(key: string): void {
     this.#warned.delete(key)
   }

@@ -34,13 +34,13 @@ export class MqttLink implements AsyncDisposable {
   readonly #suspendDetector: SuspendDetector
   readonly #isCommand: (topic: string) => boolean
   readonly #isTransient: (topic: string) => boolean
-  /** From `start` on. */
+  /** Set by `start`. */
   #handlers: LinkHandlers | undefined
-  /** The present one, from its acceptance until its loss is known. */
+  /** The present connection, from its acceptance until its loss is known. */
   #connection: Connection | undefined
   /** Runs at the start of a connection. */
   #setup: SessionSetup | undefined
-  /** Runs in the middle of one. */
+  /** Runs later on a connection. */
   #reread: ReadBack | undefined
   #closing: Promise<void> | undefined
   #state: LinkStatus['state'] = 'stopped'
@@ -49,7 +49,7 @@ export class MqttLink implements AsyncDisposable {
   #deniedFilters: readonly string[] = []
   #lost = 0
 
-  /** Opens nothing; `start` does. */
+  /** `start` opens the connection. */
   constructor(options: LinkOptions, parts: LinkParts) {
     const { clock, log } = parts
     const order: Order = { next: 0 }
@@ -111,9 +111,10 @@ export class MqttLink implements AsyncDisposable {
   }
 
   /**
-   * Sets what the broker should retain under `topic`; null: nothing. Only the newest payload counts. Nothing is sent
+   * Sets the payload that the broker should retain under `topic`; null: none. Only the newest payload counts. Sends
+   * nothing
    * that the broker already has.
-   * @param source gives it again if it has to be sent again: it is not kept then once the broker has it
+   * @param source returns the payload again if it must be resent, so that it need not be kept once the broker has it
    */
   hold(topic: string, payload: string | null, source?: PayloadSource): void {
     // A broker deletes a retained message when it gets an empty payload.
@@ -123,14 +124,17 @@ export class MqttLink implements AsyncDisposable {
   }
 
   /**
-   * The same, for what another connection of this process is about to publish: it is sent here only if the broker is found
-   * to lack it. Call what it returns when the broker has it.
+   * The same for a payload that another connection of this process is about to publish: it is sent here only if the
+   * broker
+   * turns out to lack it. Call the returned function when the broker has it.
    */
   expect(topic: string, payload: string | null): () => void {
     return this.#retained.expect(topic, payload)
   }
 
-  /** Sends again what is held on these topics, for a reader that may have lost it. The state topic may be among them. */
+  /**
+   * Sends the held payloads of these topics again, for a reader that may have lost them. May include the state topic.
+   */
   refresh(topics: Iterable<string>): void {
     for (const topic of topics) {
       if (topic === this.#options.stateTopic) this.#sender.repeatState()
@@ -140,8 +144,8 @@ export class MqttLink implements AsyncDisposable {
   }
 
   /**
-   * Stops holding topics that another client owns from now on. The broker keeps what it has, and no state that waits there
-   * is sent.
+   * Stops holding topics that another client owns from now on. The broker keeps its messages, and queued states are not
+   * sent.
    */
   release(isOthers: (topic: string) => boolean): void {
     this.#retained.release(isOthers)
@@ -150,16 +154,17 @@ export class MqttLink implements AsyncDisposable {
   }
 
   /**
-   * Whether retained topics are written, the state topic among them (default true). While they are not, what is held is
-   * remembered only. Messages are sent all the same.
+   * Sets whether retained topics, including the state topic, are written (default true). If not, held payloads are only
+   * remembered. Other messages are still sent.
    */
   setWriting(writing: boolean): void {
     this.#sender.setWriting(writing)
   }
 
   /**
-   * Reads again what is retained on the topics of `transientFilters`, and calls `onTouched`. Under MQTT 5 that happens all
-   * along.
+   * Reads the retained messages on the topics of `transientFilters` again, and calls `onTouched`. Under MQTT 5 that
+   * happens
+   * continuously.
    */
   readTransient(): void {
     if (this.#connection?.protocol === '5') return
@@ -167,15 +172,12 @@ export class MqttLink implements AsyncDisposable {
     void this.#readAgain(transientFilters.filter((filter) => filter !== probeTopic))
   }
 
-  /** Reconnects, and reads back what the broker holds: for when another client may have changed it. */
+  /** Reconnects and reads back what the broker holds, after another client may have changed it. */
   startOver(): void {
     this.#loop.startOver()
   }
 
-  /**
-   * Sends an event or an answer at least once. While there is no broker, at most 1,000 of each wait, and for at most a
-   * minute.
-   */
+  /** Sends an event or an answer at least once. Without a broker, at most 1,000 of each wait, for at most a minute. */
   send(topic: string, payload: string, options?: SendOptions): void {
     const fault = topicFault(topic)
     if (fault !== undefined) {
@@ -201,7 +203,10 @@ export class MqttLink implements AsyncDisposable {
     return count
   }
 
-  /** Whether the connection that brought a message is still up, and nothing stood still since. If not, it is stale. */
+  /**
+   * Whether the connection that brought a message is still up, and the process was not suspended since. If not, it is
+   * stale.
+   */
   isCurrent({ connection, receivedAt }: Message): boolean {
     const isUp = connection === this.#loop.number && this.#loop.connection?.isDown === false
     return isUp && !this.#suspendDetector.outdates(receivedAt)
@@ -225,7 +230,8 @@ export class MqttLink implements AsyncDisposable {
   }
 
   /**
-   * Publishes the answers that wait, `offline`, then the rest, and disconnects. Resolves within `deadlineMs` whatever the broker does
+   * Publishes the waiting answers, `offline`, then the rest, and disconnects. Resolves within `deadlineMs` whatever the
+   * broker does
    * (default 3,000 ms: a supervisor kills after ten seconds). A second call waits for the first.
    */
   close({ deadlineMs = 3000 }: { readonly deadlineMs?: number } = {}): Promise<void> {
@@ -257,7 +263,7 @@ export class MqttLink implements AsyncDisposable {
     this.#echoes.connected(connection.protocol)
     for (const outbox of [this.#events, this.#answers]) outbox.connected = true
     this.#suspendDetector.start()
-    /** What others published during the read-back: topic to the newest text. */
+    /** Publishes of others during the read-back: topic → newest text. */
     const live = new Map<string, string>()
     const setup = new SessionSetup(connection, {
       link: this.#options,
@@ -287,17 +293,17 @@ export class MqttLink implements AsyncDisposable {
     if (this.#suspendDetector.lasts) void this.#readAgain([])
   }
 
-  /** The broker has denied this filter when the connection began. */
+  /** Call it when the broker grants a filter that it denied at the start of the connection. */
   #granted(filter: string): void {
     this.#deniedFilters = this.#deniedFilters.filter((one) => one !== filter)
     this.#journal.granted(filter)
     this.#guard('onStatus', () => this.#handlers?.onStatus?.(this.status()))
   }
 
-  /** Reads these filters again; what arrives afterwards was not sent before. */
+  /** Reads these filters again. Everything that arrives afterwards was sent later. */
   async #readAgain(filters: readonly string[]): Promise<void> {
     const connection = this.#connection
-    // At the start of a connection it comes afterwards.
+    // If the connection is still starting, run it afterwards.
     if (connection === undefined || connection.isDown || this.#setup !== undefined) return
     const current = reread(connection, filters, this.#options, {
       clock: this.#parts.clock,
@@ -305,14 +311,14 @@ export class MqttLink implements AsyncDisposable {
     })
     this.#reread = current
     const { probe } = await current.run()
-    // A later one may have replaced it, or another connection.
+    // A later read-back or another connection may have replaced it.
     if (this.#reread !== current) return
     this.#reread = undefined
     if (probe === 'ok') this.#suspendDetector.isOver()
     else if (this.#suspendDetector.lasts) connection.drop({ code: 'timeout', detail: UNPROVEN })
   }
 
-  /** Returns whether it is known what ended the connection. */
+  /** Returns whether the cause of the connection's end is known. */
   #forget(failure: Failure): boolean {
     for (const outbox of [this.#events, this.#answers]) outbox.connected = false
     this.#connection = undefined
@@ -335,7 +341,7 @@ export class MqttLink implements AsyncDisposable {
       if (!this.#inboundQueue.take(message)) this.#journal.dropped('commands')
     } else if (this.#setup !== undefined) this.#setup.received(packet)
     else if (topic === this.#options.probeTopic && !retain) this.#reread?.received(packet)
-    // Only what is retained there counts.
+    // On these topics, only retained messages count.
     else if (retain || !isTransient) this.#live(topic, payload.toString())
   }
 

@@ -1,4 +1,6 @@
-/** Chooses credentials and protocol version for the next connection, from how the broker refused the last one. */
+/**
+ * Chooses credentials and protocol version for the next connection, depending on how the broker refused the last one.
+ */
 import type { Logger } from 'pino'
 import type { Failure } from './failure.ts'
 import type { Credentials, LinkOptions, Protocol } from './types.ts'
@@ -6,13 +8,13 @@ import type { Credentials, LinkOptions, Protocol } from './types.ts'
 export class Login {
   readonly #given: Pick<LinkOptions, 'protocol' | 'credentials'>
   readonly #log: Logger | undefined
-  /** Changed by `retry` alone. */
+  /** Changed only by `retry`. */
   credentials: Credentials
-  /** The version that worked last, or 5; changed by `retry` alone. */
+  /** The version that worked last, or 5; changed only by `retry`. */
   protocol: Protocol
   #retried = false
 
-  /** @param address of the broker; its user name and password count if `link` has none */
+  /** @param address of the broker; its user name and password are used if `link` has none */
   constructor(
     address: string,
     link: Pick<LinkOptions, 'username' | 'password' | 'protocol' | 'credentials'>,

@@ -1,4 +1,4 @@
-/** The queue of events or of answers: first in, first out per key, and the keys take turns. */
+/** A queue of events or answers: first in, first out per key; the keys take turns. */
 import type { IClientPublishOptions } from 'mqtt'
 import { Fifo } from './fifo.ts'
 import type { Order } from './retained.ts'
@@ -10,9 +10,9 @@ export interface Outgoing {
   readonly payload: string
   readonly options: IClientPublishOptions
   readonly isAnswer: boolean
-  /** What to send instead if the broker does not take it. */
+  /** The replacement if the broker does not accept the message. */
   readonly ifRefused: SendOptions['ifRefused']
-  /** Topic and properties. */
+  /** Size of the topic and the properties. */
   readonly bytesBeside: number
   readonly bornAt: number
   readonly seq: number
@@ -23,13 +23,13 @@ export interface Outgoing {
   readonly sentBytes: number
 }
 
-/** So much may wait. */
+/** Limits of what may wait. */
 export interface OutboxLimits {
   readonly messages: number
   readonly bytes: number
 }
 
-/** While there is a broker. Beyond these, memory is at stake. */
+/** While connected. These limits protect the memory. */
 const CONNECTED: OutboxLimits = { messages: 50_000, bytes: 32 * 1024 * 1024 }
 const DISCONNECTED: OutboxLimits = { messages: 1000, bytes: 4 * 1024 * 1024 }
 const NO_PROPERTIES: IClientPublishOptions = { qos: 1 }
@@ -37,11 +37,11 @@ const NO_PROPERTIES: IClientPublishOptions = { qos: 1 }
 export class Outbox {
   /** Messages that wait to be sent; unacknowledged ones do not count. */
   waiting = 0
-  /** Their bytes. */
+  /** The total size of waiting messages, in bytes. */
   bytes = 0
-  /** Messages dropped so far because of the limits, or as the broker did not take them. */
+  /** Messages dropped so far because of the limits or a refusal by the broker. */
   dropped = 0
-  /** Whether there is a broker that takes messages. */
+  /** Whether a broker accepts messages. */
   connected = false
   readonly #order: Order
   readonly #byTopic: boolean
@@ -51,9 +51,9 @@ export class Outbox {
   readonly #queues = new Map<string, Fifo<Outgoing>>()
 
   /**
-   * @param byTopic whether topics take turns: messages keep their order on each of them only
-   * @param disconnected while there is no broker
-   * @param ageMs what waits for longer when a connection begins is dropped
+   * @param byTopic whether topics take turns; messages then keep their order only within a topic
+   * @param disconnected limits while there is no broker
+   * @param ageMs messages that waited longer when a connection begins are dropped
    */
   constructor(order: Order, byTopic: boolean, disconnected = DISCONNECTED, ageMs = 60_000) {
     this.#order = order
@@ -62,7 +62,7 @@ export class Outbox {
     this.#ageMs = ageMs
   }
 
-  /** Appends a message. Beyond the limits it displaces the oldest of its own key, then those of the key in turn. */
+  /** Appends a message. Beyond the limits it replaces the oldest of its own key, then that of the next key in turn. */
   push(topic: string, payload: string, options: SendOptions | undefined, now: number): void {
     const key = this.#byTopic ? topic : ''
     const sentBytes = Buffer.byteLength(payload)
@@ -87,13 +87,13 @@ export class Outbox {
     this.waiting += 1
     this.bytes += sentBytes + bytesBeside
     const limits = this.connected ? CONNECTED : this.#disconnected
-    // What was taken in while connected stays: the queue only does not grow any more.
+    // Keep the messages that were accepted while connected: the queue must only stop growing.
     const messages = Math.max(limits.messages, before.messages)
     const most = Math.max(limits.bytes, before.bytes)
     while (this.waiting > messages || this.bytes > most) this.#displace(key)
   }
 
-  /** Drops what has waited for too long, and returns how many. */
+  /** Drops the messages that waited too long, and returns how many. */
   expire(now: number): number {
     const before = this.dropped
     for (const [key, queue] of this.#queues) {

@@ -1,9 +1,9 @@
-/** Decides how long to wait before the next connection, from how the last one ended. */
+/** Decides how long to wait before the next connection, depending on how the last one ended. */
 import { Backoff } from '../base/backoff.ts'
 import type { Failure } from './failure.ts'
 import type { Protocol } from './types.ts'
 
-/** A password or a broker is not corrected within seconds, and some brokers ban clients that ask too often. */
+/** A wrong password is not corrected within seconds, and some brokers ban clients that retry too often. */
 const HOPELESS_WAIT_MS = 60_000
 /** While there is no broker. */
 const ABSENT_WAIT_MS = { min: 1_000, max: 30_000 }
@@ -11,20 +11,20 @@ const ABSENT_WAIT_MS = { min: 1_000, max: 30_000 }
 const UNSTEADY_WAIT_MS = { min: 2_000, max: 10_000 }
 const TAKEOVER_WAIT_MS = { min: 5_000, max: 60_000 }
 /**
- * A connection that ends sooner was unsteady. Under MQTT 3.1.1 a broker closes it without a word when another client
- * takes over: so the limit for an orderly end is longer there. Under MQTT 5 it says so.
+ * A connection that ends sooner was unsteady. Under MQTT 3.1.1 a broker closes it without a reason when another client
+ * takes over, so the limit for such an end is longer. Under MQTT 5 the broker gives the reason.
  */
 const STEADY_MS = { wordless: 60_000, otherwise: 5_000 }
 /** How many unsteady connections in a row are suspicious. */
 const UNSTEADY_LIMIT = 5
-/** After a connection of this length, waits for a takeover start small again. */
+/** After a connection of this length, waits after a takeover start short again. */
 const TAKEOVERS_OVER_MS = 5 * 60_000
 
-/** What is known of a connection that was accepted and has ended. */
+/** A connection that was accepted and has ended. */
 export interface Ended {
   readonly livedMs: number
   readonly protocol: Protocol
-  /** Whether it is known what ended it, and that will not be sent again soon. */
+  /** Whether the cause of the end is known and will not recur soon. */
   readonly explained: boolean
 }
 
@@ -59,7 +59,7 @@ export class Pacing {
     }
     if (failure.code === 'unauthorized' || failure.code === 'unsuitable') return HOPELESS_WAIT_MS
     if (failure.code === 'taken_over') {
-      // Two clients use one id: each that reconnects at once makes the other do the same.
+      // Two clients use one id: if both reconnect at once, they keep disconnecting each other.
       const ceiling = Math.min(TAKEOVER_WAIT_MS.max, TAKEOVER_WAIT_MS.min * 2 ** this.#takeovers)
       this.#takeovers += 1
       return Math.round(ceiling * (0.5 + 0.5 * this.#random()))

@@ -1,15 +1,15 @@
 /**
- * What arrives from a broker, before mqtt.js sees it: a PUBLISH of any size is cut to what may be kept in memory, and
- * reason codes that mqtt.js takes for a protocol error are replaced.
+ * Filters the broker's bytes before mqtt.js sees them: a large PUBLISH is cut to a size that fits in memory, and reason
+ * codes that mqtt.js would treat as a protocol error are replaced.
  */
 import type { Duplex } from 'node:stream'
 import type { Protocol } from './types.ts'
 
 /** A PUBLISH with a longer body is cut. */
 const LONGEST_BODY = 1024 * 1024
-/** So much of its payload is left: more than any command may have. */
+/** How much of its payload is kept: more than any command may have. */
 const PAYLOAD_LEFT = 256 * 1024
-/** So much of it is looked at: a topic, properties, and the payload that is left. */
+/** How much of it is buffered: a topic, properties, and the kept payload. */
 const LOOKED_AT = 2 * PAYLOAD_LEFT
 
 const PUBLISH = 3
@@ -17,15 +17,15 @@ const PUBACK = 4
 /** The reason codes of a PUBACK that mqtt.js knows. */
 const KNOWN_REASONS = new Set([0x00, 0x10, 0x80, 0x83, 0x87, 0x90, 0x91, 0x97, 0x99])
 const UNSPECIFIED = 0x80
-/** Mosquitto answers so beyond its `message_size_limit`. No version of MQTT has this code in a PUBACK. */
+/** Mosquitto's answer beyond its `message_size_limit`. No version of MQTT has this code in a PUBACK. */
 export const PACKET_TOO_LARGE = 0x95
 /**
- * "Payload format invalid" takes its place. No broker has a reason to say so: this link does not declare the format of
+ * "Payload format invalid" replaces it. No broker has a reason to send that: this link does not declare the format of
  * its payloads.
  */
 export const TOO_LARGE_STAND_IN = 0x99
 
-/** How a web server answers what it does not understand. */
+/** The beginning of a web server's answer to a request that it does not understand. */
 const HTTP = 'HTTP/'
 const SPEAKS_HTTP = 'what answers there speaks HTTP and not MQTT; ws:// reaches MQTT over WebSocket'
 
@@ -47,16 +47,16 @@ export function guardInlet<S extends Duplex>(stream: S, protocol: Protocol): S {
 
 const NOTHING = Buffer.alloc(0)
 
-/** Parses packet headers over chunks cut anywhere. */
+/** Parses packet headers from arbitrary chunks. */
 export class PacketFilter {
   readonly #protocol: Protocol
-  /** A header that the last chunk ended in. */
+  /** The incomplete header at the end of the last chunk. */
   #begun: Buffer = NOTHING
-  /** The packet that is arriving: its first byte, the length of its body, and how much of that has come. */
+  /** The incoming packet: its first byte, the length of its body, and how much of that has arrived. */
   #first = 0
   #length = 0
   #done = 0
-  /** The beginning of a body that is cut; undefined: the body passes as it is. */
+  /** The beginning of a body that is cut; undefined: the body passes unchanged. */
   #cut: Buffer[] | undefined
   #malformed = false
 
@@ -64,12 +64,12 @@ export class PacketFilter {
     this.#protocol = protocol
   }
 
-  /** What mqtt.js gets of a chunk: mostly the chunk itself. It may be changed in place. */
+  /** Returns the bytes for mqtt.js: mostly the chunk itself. May change it in place. */
   filter(chunk: Buffer): Buffer {
     const data = this.#begun.length === 0 ? chunk : Buffer.concat([this.#begun, chunk])
     this.#begun = NOTHING
     const parts: Buffer[] = []
-    /** From here on it passes as it is. */
+    /** The start of the bytes that pass unchanged. */
     let from = 0
     for (let at = 0; at < data.length; ) {
       const begin = at
@@ -87,7 +87,7 @@ export class PacketFilter {
   /** Returns how many bytes it has read. */
   #header(data: Buffer, at: number): number {
     const size = this.#malformed ? MALFORMED : headerSize(data, at)
-    // mqtt.js makes an end of it.
+    // mqtt.js reports it as an error.
     if (size === MALFORMED) this.#malformed = true
     else if (size === 0) this.#begun = Buffer.from(data.subarray(at))
     if (size === MALFORMED || size === 0) return data.length - at
@@ -111,10 +111,10 @@ export class PacketFilter {
   }
 }
 
-/** Four bytes of length, and still more to come. */
+/** The length already has four bytes and continues. */
 export const MALFORMED = -1
 
-/** The size of the packet header that begins here; 0: its end is still to come. */
+/** The size of the packet header that begins here; 0: it is incomplete. */
 export function headerSize(data: Buffer, at: number): number {
   for (let size = 2; size <= 5; size += 1) {
     const byte = data[at + size - 1]
@@ -136,7 +136,7 @@ function replaceReason(data: Buffer, at: number): void {
   if (!KNOWN_REASONS.has(reason)) data[at] = reason === PACKET_TOO_LARGE ? TOO_LARGE_STAND_IN : UNSPECIFIED
 }
 
-/** The packet with the beginning of its payload only. Properties that are too long are left out. */
+/** The packet with only the beginning of its payload. Properties that are too long are left out. */
 function shortened(first: number, begin: Buffer, protocol: Protocol): Buffer {
   const hasId = (first & 0b110) > 0
   const topicEnd = 2 + begin.readUInt16BE(0) + (hasId ? 2 : 0)
@@ -146,7 +146,7 @@ function shortened(first: number, begin: Buffer, protocol: Protocol): Buffer {
 }
 
 function propertiesAt(begin: Buffer, at: number): Buffer {
-  // Their length is written like that of a packet, behind a byte.
+  // Their length is encoded like that of a packet, after one byte.
   const size = headerSize(begin, at - 1)
   const end = size <= 0 ? LOOKED_AT : at + size - 1 + bodyLength(begin, at - 1, size)
   return end <= LOOKED_AT - PAYLOAD_LEFT ? begin.subarray(at, end) : Buffer.from([0])

@@ -22,20 +22,20 @@ import type { Item } from './sequence.ts'
 
 const SUSPECT_AFTER = 2
 export const GIVE_UP_AFTER = 3
-/** A loss so soon after a refusal is due to it. */
+/** A loss this soon after a refusal is attributed to it. */
 const REFUSAL_MS = 500
 /** Fixed header, lengths and packet id. */
 const PACKET_OVERHEAD_BYTES = 16
-/** The broker may be configured anew. How long until a size is tried again; it doubles with each try in vain. */
+/** How long until a size is tried again, because the broker's limit may have changed; doubles with each failed try. */
 const RELEARN_MS = 5 * 60_000
 const MOST_DOUBLINGS = 8
-/** Hardly a broker has a lower limit: smaller payloads become suspect only by what shows the opposite. */
+/** Few brokers have a lower limit: smaller payloads become suspect only if there is evidence. */
 const LEAST_LIMIT = 2048
 
-/** Whether no publish can have ended the connection. */
+/** Whether a publish cannot have ended the connection. */
 export const isBlameless = ({ code }: Failure) => code === 'timeout' || code === 'taken_over'
 
-/** Why an item is not sent any more; `detail` is for the log. */
+/** Why an item is no longer sent; `detail` is for the log. */
 export interface Refusal {
   readonly block: Block
   readonly detail: string
@@ -45,21 +45,21 @@ export const TOO_LARGE: Refusal = { block: 'too_large', detail: 'it is larger th
 
 export class PoisonMessages {
   readonly #clock: Clock
-  /** Largest packet that the broker is known to take, in bytes, whatever it says. */
+  /** The largest packet that the broker is configured to accept, in bytes, whatever it announces. */
   readonly #known: number
-  /** The smaller of that and of what the broker says. */
+  /** The smaller of `#known` and the announced limit. */
   #limit: number
-  /** Payloads of so many bytes or more were found too large on this connection. */
+  /** Payloads of this size or larger were found too large on this connection. */
   #tooLargeFrom = Number.POSITIVE_INFINITY
-  /** At payloads of so many bytes or more the broker ended a connection. */
+  /** Payloads of this size or larger ended a connection. */
   #fatalFrom = Number.POSITIVE_INFINITY
-  /** The largest payload that was acknowledged, as far as that still counts. */
+  /** The largest payload that was acknowledged, while that is still valid. */
   #taken = LEAST_LIMIT
   #relearnAt = 0
   #triesInVain = 0
   /** The last item that the broker refused, and when. */
   #refused: { readonly item: Item; readonly isTooLarge: boolean; readonly at: number } | undefined
-  /** Whether a connection was lost with a larger payload on its way than any that was taken; until `allTried`. */
+  /** Whether a connection was lost while a larger payload was in flight than any accepted one; until `allTried`. */
   doubted = false
 
   constructor(clock: Clock, known = Number.POSITIVE_INFINITY) {
@@ -68,13 +68,13 @@ export class PoisonMessages {
     this.#limit = known
   }
 
-  /** `told`: the largest packet that the broker takes, as it says. */
+  /** `told`: the largest packet that the broker accepts, as it announced. */
   connected(told: number): void {
     this.#limit = Math.min(this.#known, told)
     this.#tooLargeFrom = Number.POSITIVE_INFINITY
   }
 
-  /** Whether an item can be sent like others, not at all, or alone only. */
+  /** Whether an item can be sent as usual, not at all, or only alone. */
   judge(item: Item): 'fine' | 'too_large' | 'suspect' {
     const { sentBytes, losses } = item
     if (sentBytes >= this.#tooLargeFrom) return 'too_large'
@@ -84,7 +84,7 @@ export class PoisonMessages {
     return isSuspect || losses >= SUSPECT_AFTER ? 'suspect' : 'fine'
   }
 
-  /** Whether to try a suspect even if that costs the connection. */
+  /** Whether to try a suspect even if that ends the connection. */
   isWorthALoss({ sentBytes }: Item): boolean {
     return sentBytes < this.#fatalFrom || this.#clock.elapsed() >= this.#relearnAt
   }
@@ -123,14 +123,15 @@ export class PoisonMessages {
     for (const item of untried.length > 0 ? untried : items) item.losses += 1
     if (untried.length > 0) this.doubted = true
     else if (items.some(({ losses, sentBytes }) => losses >= SUSPECT_AFTER && sentBytes > LEAST_LIMIT)) {
-      // Two in a row with these on their way: what another broker has taken, or this one before, counts no more.
+      // The second loss in a row with these in flight: earlier acknowledgements, perhaps of another broker, no longer
+      // count.
       this.#taken = LEAST_LIMIT
       this.doubted = true
     }
     return untried.length > 0
   }
 
-  /** Counts a loss with `item` alone on its way. Returns why to give it up, if it is to be. */
+  /** Counts a loss with only `item` in flight. Returns the reason if the item must be given up. */
   aloneLost(failure: Failure, item: Item): Refusal | undefined {
     if (isBlameless(failure)) return undefined
     item.losses += 1
@@ -145,18 +146,18 @@ export class PoisonMessages {
     return { block: 'too_large', detail: `the broker ends the connection when it gets it, with ${sentBytes} bytes` }
   }
 
-  /** No suspects are left. */
+  /** Call it when no suspects are left. */
   allTried(): void {
     this.doubted = this.#fatalFrom !== Number.POSITIVE_INFINITY
   }
 
-  /** In how many milliseconds a size that ended connections may be tried again; undefined: there is none. */
+  /** When a size that ended connections may be tried again, in milliseconds from now; undefined: there is none. */
   get relearnInMs(): number | undefined {
     if (this.#fatalFrom === Number.POSITIVE_INFINITY) return undefined
     return Math.max(0, this.#relearnAt - this.#clock.elapsed())
   }
 
-  /** The time of `relearnInMs` is over. A timer may be early by a fraction of a millisecond, so it is not asked again. */
+  /** Call it after `relearnInMs`. Do not compare the time again: a timer may fire a fraction of a millisecond early. */
   relearn(): void {
     this.#relearnAt = 0
     this.#tooLargeFrom = Number.POSITIVE_INFINITY
@@ -164,7 +165,7 @@ export class PoisonMessages {
 
   #isTooLarge({ sentBytes }: Item): void {
     this.#tooLargeFrom = Math.min(this.#tooLargeFrom, sentBytes)
-    // It is another broker than the one that took more, or configured anew.
+    // This is not the broker that accepted more, or its configuration has changed.
     if (sentBytes <= this.#taken) this.#taken = 0
   }
 

@@ -1,7 +1,7 @@
 /**
- * Reads back the retained messages that the broker holds, and checks that own publishes can be read at all.
+ * Reads back the retained messages of the broker, and checks whether own publishes can be read at all.
  *
- * No broker says when it has sent all retained messages. So a marker is published to the probe topic after each
+ * No broker reports that it has sent all retained messages. So a marker is published to the probe topic after each
  * subscription: retained messages arrive before it, or (aedes) shortly after it.
  */
 import { randomUUID } from 'node:crypto'
@@ -16,14 +16,14 @@ export interface ReadBackOptions {
   readonly heldFilters: readonly string[]
   readonly probeTopic: string
   readonly clock: Clock
-  /** How long markers may take to come back, from the latest retained message on: of very many, each takes its time. */
+  /** How long markers may take to come back after the latest retained message. */
   readonly timeoutMs: number
   /** Returns whether the broker grants the filter. */
   readonly subscribe: (filter: string, qos: 0 | 1) => Promise<boolean>
-  /** Publishes a marker with QoS 1; default: at once, as far as the broker takes it. `done` gets PUBACK's reason code. */
+  /** Publishes a marker with QoS 1; default: at once, if the broker has room. `done` gets PUBACK's reason code. */
   readonly publish?: ((marker: string, done: (reason: number) => void) => void) | undefined
   readonly onFound?: (topic: string, text: string) => void
-  /** A message that is not stored: as nothing is published yet, it comes from another client. */
+  /** A message that is not stored. Nothing is published yet, so it comes from another client. */
   readonly onLive?: (topic: string, text: string) => void
   /** The `heldFilters` that stay subscribed. */
   readonly lastingFilters?: readonly string[]
@@ -32,14 +32,14 @@ export interface ReadBackOptions {
 
 export interface ReadBackResult {
   readonly probe: 'ok' | 'denied'
-  /** Filters that were read back completely: the broker holds no other topic there. */
+  /** Filters that were read back completely: the broker holds no other topics there. */
   readonly known: readonly string[]
 }
 
-/** The read-back is complete when no retained message arrives for so long after the markers. */
+/** The read-back is complete when no retained message arrives for this long after the markers. */
 const QUIET_MS = 20
 /**
- * With more messages, a read-back is not complete for certain: Mosquitto queues 1,000 packets for a client, including
+ * With more messages, a read-back may be incomplete: Mosquitto queues 1,000 packets for a client, including
  * acknowledgements, and drops the others without notice.
  */
 const CERTAIN = 900
@@ -47,12 +47,12 @@ const CERTAIN = 900
 export class ReadBack {
   readonly #connection: Connection
   readonly #options: ReadBackOptions
-  /** Grows during the read-back: a message that is found may name further filters. */
+  /** Grows during the read-back: a message may name further filters. */
   readonly #filters: string[]
   /** Filters without any message so far, with their levels; and the others. */
   readonly #unseen = new Map<string, readonly string[]>()
   readonly #seen = new Set<string>()
-  /** Marker to what to call when it is back. */
+  /** Marker → what to call when it comes back. */
   readonly #markers = new Map<string, () => void>()
   #found = 0
   /** When the latest retained message arrived, in `clock.elapsed()` milliseconds. */
@@ -69,7 +69,7 @@ export class ReadBack {
     this.#filters = [...options.heldFilters]
   }
 
-  /** Whether anything was found that a filter asks for. */
+  /** Whether a message was found that matches a filter. */
   hasFound(filter: string): boolean {
     return this.#seen.has(filter)
   }
@@ -126,7 +126,7 @@ export class ReadBack {
       if (!(await subscribe(filter, 0))) return
       if ((await this.#mark()) === 'prompt') known.push(filter)
     }
-    // In parallel, as far as the broker takes their markers: each takes two round trips.
+    // In parallel, as far as the broker accepts their markers: each takes two round trips.
     for (let done = 0; done < this.#filters.length; ) {
       const next = this.#filters.slice(done, done + this.#connection.receiveMaximum)
       done += next.length
@@ -136,10 +136,10 @@ export class ReadBack {
     return { probe: 'ok', known: this.#found <= CERTAIN ? known : [] }
   }
 
-  /** Sends a marker until one returns. `prompt`: before it was repeated. */
+  /** Sends a marker until one returns. `prompt`: the first one did, before it was repeated. */
   async #mark(): Promise<'prompt' | 'late' | 'lost'> {
     const marker = randomUUID()
-    /** Whether it is back; else the broker refuses it. */
+    /** Whether the marker came back; otherwise the broker refuses it. */
     const { promise: answered, resolve } = Promise.withResolvers<boolean>()
     const publish = this.#options.publish ?? this.#publishInTurn.bind(this)
     const acked = (reason: number) => {
@@ -159,7 +159,7 @@ export class ReadBack {
     return asked === 1 ? 'prompt' : 'late'
   }
 
-  /** Publishes when the broker takes another message. */
+  /** Publishes when the broker has room for another message. */
   #publishInTurn(marker: string, done: (reason: number) => void): void {
     if (this.#unacknowledged >= this.#connection.receiveMaximum) {
       this.#waiting.push(() => this.#publishInTurn(marker, done))

@@ -1,12 +1,12 @@
 /**
- * What the broker should hold, what it is known to hold, and which updates are on their way.
- * It sends nothing and reads no clock: its state depends on the order of the calls alone.
+ * The wanted retained messages, those the broker is known to hold, and the updates in flight.
+ * Sends nothing and reads no clock: its state depends only on the order of the calls.
  */
 import { Fifo } from './fifo.ts'
 import type { Redact } from './types.ts'
 import { digest, Unowned } from './unowned.ts'
 
-/** One counter for everything that waits, so that retained topics and messages are sent in the order of their calls. */
+/** A counter shared by all queues, so that retained topics and messages are sent in the order of their calls. */
 export interface Order {
   next: number
 }
@@ -18,27 +18,28 @@ export interface Order {
 export type Block = 'invalid' | 'too_large' | 'denied' | 'quarantined'
 
 /**
- * Gives the payload again that is to be held on a topic; `undefined`: there is nothing to hold any more. Better one for
- * many topics than one for each: those would take more than what they save.
+ * Returns the payload of a topic again; `undefined`: nothing is held there any more. Share one source among many
+ * topics:
+ * a source for each would take more memory than it saves.
  */
 export type PayloadSource = (topic: string) => string | undefined
 
-/** What is to be held on a topic, and what is known of the broker's copy. */
+/** The wanted payload of a topic, and the known state of the broker's copy. */
 export class Entry {
   readonly kind = 'retained'
   readonly topic: string
-  /** Whether `wanted`, `held` and `sent` are marks of payloads: from the first one on that can be had again. */
+  /** Whether `wanted`, `held` and `sent` are digests; set from the first payload with a source. */
   marked: boolean
   source: PayloadSource | undefined
-  /** What `wanted` is the mark of; given up when the broker has it, if it can be had again. */
+  /** The text behind the digest `wanted`; dropped when the broker has it, if its source can return it again. */
   text: string | undefined
   /** null: the broker should hold nothing. */
   wanted: string | null
-  /** null: the broker holds nothing; undefined: unknown; `OTHER`: perhaps not what is wanted. */
+  /** null: the broker holds nothing; undefined: unknown; `OTHER`: perhaps something else than wanted. */
   held: string | null | undefined = undefined
-  /** The payload that is sent and not acknowledged; undefined: none. */
+  /** The payload in flight; undefined: none. */
   sent: string | null | undefined = undefined
-  /** Its place in the order; new each time it has to be sent. */
+  /** Its place in the order; new each time it must be sent. */
   seq = 0
   queued = false
   /** Whether `online` waits for this entry. */
@@ -51,7 +52,7 @@ export class Entry {
   blocked: Block | undefined = undefined
   /** The latest block that was reported; undefined after the broker accepted a publish. */
   reported: Block | undefined = undefined
-  /** Whether another client owns the topic since. */
+  /** Whether another client has taken over the topic. */
   released = false
 
   constructor(topic: string, payload: string | null, source: PayloadSource | undefined) {
@@ -66,7 +67,7 @@ export class Entry {
 export class Retained {
   /** Entries that are not sent. */
   blocked = 0
-  /** Entries that gate `online`, had to be sent at `settle`, and are neither acknowledged nor blocked yet. */
+  /** Entries that delay `online`: they had to be sent at `settle`, and are neither acknowledged nor blocked yet. */
   awaiting = 0
   readonly #order: Order
   readonly #delaysOnline: (topic: string) => boolean
@@ -77,7 +78,10 @@ export class Retained {
   /** Whether everything that the broker holds on a topic has been read back. */
   #known: (topic: string) => boolean = () => false
 
-  /** `delaysOnline`: default: all topics do. `redact`: applied to what a source gives; `hold` takes redacted payloads. */
+  /**
+   * `delaysOnline`: default: all topics do. `redact`: applied to the payloads of a source; `hold` takes redacted
+   * payloads.
+   */
   constructor(order: Order, delaysOnline: (topic: string) => boolean = () => true, redact: Redact = (text) => text) {
     this.#order = order
     this.#delaysOnline = delaysOnline
@@ -88,7 +92,7 @@ export class Retained {
     return this.#queue.size
   }
 
-  /** Sets what is wanted. Returns whether that has to be sent. */
+  /** Sets the wanted payload. Returns whether it must be sent. */
   hold(topic: string, payload: string | null, source?: PayloadSource): boolean {
     const entry = this.#entries.get(topic)
     if (entry === undefined) {
@@ -111,7 +115,7 @@ export class Retained {
     return false
   }
 
-  /** Adds an entry; what the broker holds there is known from the read-back. */
+  /** Adds an entry, with the broker's copy as known from the read-back. */
   #create(topic: string, payload: string | null, source?: PayloadSource): Entry | undefined {
     const known = this.#known(topic)
     const unowned = this.#unowned.all.has(topic)
@@ -125,8 +129,8 @@ export class Retained {
   }
 
   /**
-   * Another connection of this process is about to publish what is wanted from now on. Call what it returns when the broker
-   * has that.
+   * Another connection of this process is about to publish the payload, which is wanted from now on. Call the returned
+   * function when the broker has it.
    */
   expect(topic: string, payload: string | null): () => void {
     const entry = this.#entries.get(topic) ?? this.#create(topic, payload)
@@ -134,7 +138,7 @@ export class Retained {
     const wanted = kept(payload, entry)
     entry.wanted = wanted
     return () => {
-      // After a lost connection the read-back says what the broker has.
+      // After a lost connection, the read-back shows what the broker has.
       if (entry.wanted !== wanted || entry.held === undefined) return
       entry.held = wanted
       this.#conclude(entry)
@@ -152,7 +156,7 @@ export class Retained {
     return this.blocked > 0 && this.#entries.values().some(({ blocked }) => blocked === 'quarantined')
   }
 
-  /** Queues the entries again that are blocked so, and for which `due` is true. */
+  /** Queues the entries with this block again for which `due` returns true. */
   retry(block: Block, due: (entry: Entry) => boolean = () => true): void {
     for (const entry of this.#entries.values()) {
       if (entry.blocked !== block || !due(entry)) continue
@@ -165,18 +169,18 @@ export class Retained {
   refresh(topic: string): void {
     const entry = this.#entries.get(topic)
     if (entry === undefined || entry.wanted === null) return
-    // It may have been found already in a read-back that is not over.
+    // A running read-back may already have found it.
     entry.held = OTHER
     this.#enqueue(entry)
   }
 
-  /** Stops holding the topics that `isOthers` accepts; what the broker has there counts as read back. */
+  /** Stops holding the topics that `isOthers` accepts; the broker's copies count as read back. */
   release(isOthers: (topic: string) => boolean): void {
     for (const entry of this.#entries.values()) {
       if (!isOthers(entry.topic)) continue
       this.#unblock(entry)
       this.#entries.delete(entry.topic)
-      // It may still be in the queue, or on its way: nothing follows from that any more.
+      // It may still be queued or in flight; its outcome no longer matters.
       entry.released = true
       this.#conclude(entry)
       const last = entry.sent === undefined ? entry.held : entry.sent
@@ -198,8 +202,9 @@ export class Retained {
   }
 
   /**
-   * Takes the entry that `peek` returned, or one that was taken and not sent. Returns the payload to send, which may have
-   * changed if it is asked for again; null: a zero-length publish.
+   * Takes the entry that `peek` returned, or one that was taken and not sent. Returns the payload to send, which its
+   * source
+   * may have changed; null: a zero-length publish.
    */
   take(entry: Entry): string | null {
     if (entry.queued) this.#queue.shift()
@@ -213,7 +218,7 @@ export class Retained {
     return entry.marked && entry.wanted !== null ? (entry.text ?? null) : entry.wanted
   }
 
-  /** An entry that was taken is not sent after all: it waits again, as the last. */
+  /** Queues an entry that was taken but not sent again, at the end. */
   putBack(entry: Entry): void {
     if (entry.released) return
     entry.sent = undefined
@@ -230,7 +235,7 @@ export class Retained {
     this.#enqueue(entry)
   }
 
-  /** Stops sending an entry. Returns whether this block has to be reported. */
+  /** Stops sending an entry. Returns whether to report this block. */
   refused(entry: Entry, block: Block): boolean {
     if (entry.released) return false
     const outdated = entry.sent !== undefined && entry.sent !== entry.wanted
@@ -240,7 +245,7 @@ export class Retained {
     entry.reported = block
     entry.blocked = block
     this.#conclude(entry)
-    // The refused payload is not the wanted one any more: that may be accepted.
+    // The refused payload is no longer the wanted one, which may be accepted.
     if (outdated && block !== 'invalid') {
       this.#unblock(entry)
       this.#enqueue(entry)
@@ -273,18 +278,18 @@ export class Retained {
       this.#unowned.add(topic, { text })
       return
     }
-    // The wanted string itself, not an equal one: one copy in memory. Another one is kept until what is wanted is known.
+    // Keep the wanted string itself rather than an equal copy. Other texts are kept until the wanted one is known.
     const found = kept(text, entry)
     entry.held = entry.wanted === found ? entry.wanted : found
     spare(entry)
   }
 
-  /** Whether `topic` is wanted, on its way to be cleared, or was found on the broker. */
+  /** Whether `topic` is wanted, being cleared, or was found on the broker. */
   concerns(topic: string): boolean {
     return this.#entries.has(topic) || this.#unowned.all.has(topic)
   }
 
-  /** Whether a live message may be an own publish: it says what is wanted, on its way, or known to be held. */
+  /** Whether a live message may be an own publish: its text is wanted, in flight, or known to be held. */
   mayBeOwn(topic: string, text: string): boolean {
     const entry = this.#entries.get(topic)
     if (entry === undefined) return text === '' && !this.#unowned.all.has(topic)
@@ -292,7 +297,7 @@ export class Retained {
     return entry.wanted === payload || entry.sent === payload || entry.held === payload
   }
 
-  /** Another client published `text`. The broker may hold that now; only `refresh` sends what is wanted again. */
+  /** Another client published `text`, which the broker may hold now; only `refresh` sends the wanted payload again. */
   changedByOthers(topic: string, text: string): void {
     const entry = this.#entries.get(topic)
     if (entry !== undefined) entry.held = text === '' ? null : undefined
@@ -300,7 +305,10 @@ export class Retained {
     else this.#unowned.add(topic, { text })
   }
 
-  /** Ends the read-back and queues the difference, what gates `online` first. The broker holds nothing on a `known` topic that was not found. */
+  /**
+   * Ends the read-back and queues the difference, first what delays `online`. A `known` topic that was not found holds
+   * nothing.
+   */
   settle(known: (topic: string) => boolean): void {
     this.#known = known
     this.awaiting = 0
@@ -324,7 +332,7 @@ export class Retained {
     this.#queue.reset(different.sort((a, b) => Number(b.awaited) - Number(a.awaited) || a.seq - b.seq))
   }
 
-  /** Whether an entry has to be sent: the broker does not hold what is wanted, and nothing prevents or precedes it. */
+  /** Whether to send an entry: the broker does not hold the wanted payload, and nothing blocks or precedes it. */
   #differs(entry: Entry): boolean {
     return entry.held !== entry.wanted && entry.sent === undefined && entry.blocked === undefined && !entry.released
   }
@@ -357,12 +365,12 @@ export class Retained {
 /** No payload: an empty one clears a topic. */
 const OTHER = ''
 
-/** What is kept of a payload: itself, or its digest if its source can give it again. */
+/** The part of a payload to keep: itself, or its digest if its source can return it again. */
 function kept(payload: string | null, { marked }: Pick<Entry, 'marked'>): string | null {
   return payload === null || !marked ? payload : digest(payload)
 }
 
-/** From now on its payloads are kept as marks. */
+/** Converts the entry's payloads to digests. */
 function markAll(entry: Entry): void {
   entry.marked = true
   entry.text = entry.wanted ?? undefined
@@ -371,7 +379,7 @@ function markAll(entry: Entry): void {
   entry.sent = entry.sent && kept(entry.sent, entry)
 }
 
-/** The broker has what is wanted: if its source can give it again, it need not be kept. */
+/** The broker has the wanted payload: drop it if its source can return it again. */
 function spare(entry: Entry): void {
   if (entry.source !== undefined && entry.held === entry.wanted) entry.text = undefined
 }

@@ -2,30 +2,31 @@
 import { setImmediate } from 'node:timers/promises'
 import { type Clock, sleep } from '../base/clock.ts'
 
-/** A broker whose queue is full may drop an answer, too. So it is asked again until one comes. */
+/** A broker with a full queue may also drop an answer, so the request is repeated. */
 const REPEAT_MS = 500
 
 interface RetryUntilAnswered {
   readonly clock: Clock
   readonly ask: () => void
-  /** Settled when there is an answer, or will be none. */
+  /** Settles when there is an answer, or there will be none. */
   readonly answered: Promise<unknown>
-  /** Whether to ask again while nothing comes. */
+  /** Whether to repeat the request. */
   readonly repeats: boolean
-  /** When to give up, in `clock.elapsed()` milliseconds; it may be put off. */
+  /** When to give up, in `clock.elapsed()` milliseconds; may be postponed. */
   readonly deadline: () => number
   /**
-   * When the latest retained message arrived, in the same time. They come before the answer: while they arrive it is not
-   * overdue, and another SUBSCRIBE would make the broker send all of them again.
+   * When the latest retained message arrived, on the same clock. Retained messages precede the answer: while they
+   * arrive it
+   * is not overdue, and another SUBSCRIBE would make the broker send all of them again.
    */
   readonly foundAt: () => number
-  /** Whether something else shows that there was an answer; looked at before asking again. Default: nothing does. */
+  /** Whether something else proves that there was an answer; checked before each repetition. Default: never. */
   readonly isEvident?: () => boolean
   /** Aborted when the connection has ended. */
   readonly signal: AbortSignal
 }
 
-/** Returns how often it has asked when that is settled or evident; `undefined`: it has given up. */
+/** Returns the number of requests when it is answered or evident; `undefined`: it has given up. */
 export async function retryUntilAnswered(question: RetryUntilAnswered): Promise<number | undefined> {
   const { clock, answered, repeats, deadline, foundAt, isEvident, signal } = question
   let isAnswered = false

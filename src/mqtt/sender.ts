@@ -1,4 +1,4 @@
-/** Sends what waits in the retained set and the outbox: in order, a limited number at a time, each acknowledged. */
+/** Sends the items of the retained set and the outbox: in order, a limited number at a time, each acknowledged. */
 import type { IClientPublishOptions } from 'mqtt'
 import type { Clock } from '../base/clock.ts'
 import type { Connection } from './connection.ts'
@@ -12,7 +12,7 @@ import type { Retained } from './retained.ts'
 import { type Item, Sequence } from './sequence.ts'
 import type { LinkOptions } from './types.ts'
 
-/** The part of a connection on which what may end it is tried. */
+/** The part of a connection on which suspects are tried. */
 type TrialWire = Pick<Connection, 'publish'>
 
 /** The part of a connection that sending needs. */
@@ -23,16 +23,17 @@ export interface SenderOptions
   readonly retained: Retained
   readonly events: Outbox
   readonly answers: Outbox
-  /** Called when answers have left the outbox: fewer wait. */
+  /** Called when answers have left the outbox. */
   readonly onAnswer: () => void
   readonly clock: Clock
   readonly journal: Journal
   /**
-   * Runs `task` on another connection to the broker, without a will, so that its loss stays unseen. Resolves to what ended
-   * it before the task, or why there is none.
+   * Runs `task` on another connection to the broker, without a will, so that its loss is not visible. Resolves to the
+   * reason
+   * why it ended before the task or could not be made.
    */
   readonly onTrial: (task: (wire: TrialWire) => Promise<void>, signal: AbortSignal) => Promise<Failure | undefined>
-  /** Learns what may come back. */
+  /** Gets the publishes that may come back. */
   readonly echoes: Pick<EchoFilter, 'sending' | 'clearing'>
 }
 
@@ -54,14 +55,14 @@ export class Sender {
   readonly #unacknowledged = new Set<Item>()
   readonly #sequence: Sequence
   readonly #poison: PoisonMessages
-  /** Taken, and kept back until they are tried alone. */
+  /** Taken, but held back until they are tried alone. */
   readonly #suspects = new Set<Item>()
   #trial: AbortController | undefined
-  /** The suspect that is on its way on a connection of its own. */
+  /** The suspect in flight on a separate connection. */
   #tried: { readonly item: Item; readonly done: (accepted: boolean) => void } | undefined
-  /** Whether no connection of its own can be had for a trial: suspects are tried on this one. */
+  /** Whether a separate connection is not available, so that suspects are tried on this one. */
   #triesHere = false
-  /** The suspect that is on its way on this connection, and nothing beside it. */
+  /** The suspect that is alone in flight on this connection. */
   #alone: Item | undefined
   #connection: Wire | undefined
   #window = 0
@@ -85,7 +86,7 @@ export class Sender {
     return this.#sequence.state
   }
 
-  /** Starts to send. `online` follows when everything that the retained set awaits is done. */
+  /** Starts sending. `online` follows when everything that the retained set awaits is settled. */
   attach(connection: Wire): void {
     this.#connection = connection
     this.#window = Math.min(this.#options.window ?? WINDOW, connection.receiveMaximum)
@@ -103,7 +104,7 @@ export class Sender {
     this.pump()
   }
 
-  /** Publishes the answers that wait, `offline`, and then everything else. Resolves when everything is acknowledged. */
+  /** Publishes the waiting answers, `offline`, and then everything else. Resolves when everything is acknowledged. */
   finish(connection: Wire): Promise<void> {
     this.#sequence.closing = true
     this.#trial?.abort()
@@ -125,7 +126,7 @@ export class Sender {
     if (writing) this.pump()
   }
 
-  /** The connection is lost: unacknowledged items wait again. Returns whether it has shown a size that ended it. */
+  /** Handles a lost connection: unacknowledged items wait again. Returns whether the loss revealed a fatal size. */
   detach(failure: Failure): boolean {
     this.#connection = undefined
     this.#cancelAckTimer?.()
@@ -157,7 +158,7 @@ export class Sender {
     return refusal?.block
   }
 
-  /** Tries the quarantined topics that are due after `ageMs` again in `ms`, and then later. */
+  /** Retries in `ms` the quarantined topics that have waited `ageMs`, and the others later. */
   #retryQuarantined(ms = RETRY_QUARANTINED_MS, ageMs = RETRY_QUARANTINED_MS): void {
     const { clock, retained } = this.#options
     this.#cancelRetry?.()
@@ -170,7 +171,7 @@ export class Sender {
     })
   }
 
-  /** When a size that ended connections is due again, so is what was held back for it. */
+  /** When a size that ended connections is due again, retries what was held back for it. */
   #retryTooLarge(): void {
     const { relearnInMs } = this.#poison
     this.#cancelRelearn?.()
@@ -195,7 +196,7 @@ export class Sender {
   }
 
   /**
-   * Takes an item and publishes it, unless the broker would not take it, or it may end the connection. `wire`: the
+   * Takes an item and publishes it, unless the broker would not accept it, or it may end the connection. `wire`: the
    * connection, or another one on which a suspect is tried.
    */
   #send(wire: TrialWire, item: Item): void {
@@ -224,7 +225,7 @@ export class Sender {
     wire.publish(item.topic, payload, options, (reason) => this.#acked(item, reason))
   }
 
-  /** One timer for all publishes. When it fires, the oldest one decides how long to go on waiting. */
+  /** One timer for all publishes. When it fires, the oldest one decides how much longer to wait. */
   #watchAcks(passedMs = 0): void {
     const { clock, ackTimeoutMs = ACK_TIMEOUT_MS } = this.#options
     this.#cancelAckTimer = clock.after(ackTimeoutMs - passedMs, () => {
@@ -252,7 +253,7 @@ export class Sender {
     if (this.#unacknowledged.size === 0) this.#onIdle?.()
   }
 
-  /** Nothing else waits: tries what is kept back, the smallest first. Returns whether something was refused. */
+  /** Nothing else waits: tries the held-back items, smallest first. Returns whether something was refused. */
   #try(connection: Wire): boolean {
     if (this.#trial !== undefined || this.#sequence.closing) return false
     const before = this.#suspects.size
@@ -272,7 +273,7 @@ export class Sender {
     return false
   }
 
-  /** Tries suspects on a connection of their own, one after the other. */
+  /** Tries suspects on a separate connection, one after another. */
   async #tryAside(): Promise<void> {
     const trial = new AbortController()
     this.#trial = trial
@@ -283,7 +284,7 @@ export class Sender {
         const { promise, resolve } = Promise.withResolvers<boolean>()
         this.#tried = { item, done: resolve }
         this.#send(wire, item)
-        // A refusal may end this connection, and that would count against the next one.
+        // A refusal may end this connection, which would be counted against the next item.
         if (!(await promise)) return
       }
     }
@@ -315,7 +316,7 @@ export class Sender {
     this.#tried = undefined
   }
 
-  /** What is no suspect any more, as a larger one was acknowledged, need not be tried alone. */
+  /** Releases items that are no longer suspects because a larger one was acknowledged. */
   #releaseSuspects(): void {
     const isFree = (item: Item) => item !== this.#tried?.item && this.#poison.judge(item) !== 'suspect'
     const free = [...this.#suspects].filter(isFree)

@@ -1,4 +1,4 @@
-/** What waits to be sent, as one sequence: the state topic, retained topics, events and answers. */
+/** All waiting items as one sequence: the state topic, retained topics, events and answers. */
 import type { Outgoing } from './outbox.ts'
 import type { Entry } from './retained.ts'
 import type { SenderOptions } from './sender.ts'
@@ -17,13 +17,13 @@ export type Item = Entry | Outgoing | State
 
 export class Sequence {
   readonly #options: SenderOptions
-  /** What was last taken for the state topic on this connection. */
+  /** The last payload taken for the state topic on this connection. */
   state: State['payload'] | undefined
   /** Whether retained topics are written. */
   writing = true
-  /** Whether the bridge ends. */
+  /** Whether the bridge is ending. */
   closing = false
-  /** Whether an answer was taken last while something else waited, too. */
+  /** Whether the last item taken was an answer although something else waited. */
   #answeredLast = false
 
   constructor(options: SenderOptions) {
@@ -36,16 +36,16 @@ export class Sequence {
     const answer = answers.peek()
     const state = this.closing ? 'offline' : retained.awaiting === 0 ? 'online' : this.state
     if (this.writing && state !== undefined && state !== this.state) {
-      // At the end the answers come first. Where the broker is too slow for them, its will says `offline`.
+      // At the end, answers come first. If the broker is too slow for them, its will publishes `offline`.
       if (this.closing && answer !== undefined) return answer
       return { kind: 'state', topic: stateTopic, payload: state, losses: 0, sentAt: 0, sentBytes: state.length }
     }
-    // They take turns: many answers do not keep events waiting, nor many states the answers.
+    // Take turns, so that neither answers nor states keep the others waiting.
     if (answer !== undefined && !this.#answeredLast) return answer
     return this.#earliest() ?? answer
   }
 
-  /** The retained topic or event that has waited longest. What may not be published is not: an event is lost. */
+  /** The retained topic or event that has waited longest. Skips what may not be published; such an event is lost. */
   #earliest(): Entry | Outgoing | undefined {
     const { retained, events, mayPublish } = this.#options
     for (;;) {
@@ -64,7 +64,7 @@ export class Sequence {
     return (item.kind === 'message' || this.writing) && (isAnswer || (this.#options.mayPublish?.(item.topic) ?? true))
   }
 
-  /** Takes what `next` returned, or what was taken and not sent `again`. Returns the payload to send. */
+  /** Takes the item of `next`, or one that was taken but not sent (`again`). Returns the payload to send. */
   take(item: Item, again: boolean): string {
     const { retained, events, answers, onAnswer } = this.#options
     this.#answeredLast = item.kind === 'message' && item.isAnswer
@@ -79,7 +79,7 @@ export class Sequence {
     return item.payload
   }
 
-  /** These were taken, and wait again. */
+  /** Puts back items that were taken. */
   restore(items: readonly Item[], putBack: (entry: Entry) => void): void {
     for (const item of items) if (item.kind === 'retained') putBack(item)
     const messages = items.filter((item) => item.kind === 'message')

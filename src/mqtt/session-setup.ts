@@ -1,6 +1,7 @@
 /**
- * The start of each connection: subscribes to the commands, reads back what the broker holds, checks access. And what of
- * that is done again in the middle of one.
+ * The start of each connection: subscribes to the commands, reads back what the broker holds, and checks access. Parts
+ * of
+ * it can be repeated later.
  */
 import type { IClientSubscribeOptions, IPublishPacket } from 'mqtt'
 import { Backoff } from '../base/backoff.ts'
@@ -21,18 +22,18 @@ interface SessionSetupOptions extends Pick<ReadBackOptions, 'onFound' | 'onLive'
   readonly deniedBefore: boolean
 }
 
-// Stored commands are needed, to refuse and clear them. Own publishes (`nl`: no local) are not: they only clear.
+// Stored commands are needed, to refuse and clear them. Own publishes are not (`nl`: no local): they only clear.
 const COMMAND: IClientSubscribeOptions = { qos: 1, nl: true, rap: true, rh: 0 }
-// Own markers come back, and differ from what others retain there. It stays subscribed.
+// Own markers must come back, and are distinguished from what others retain there. Stays subscribed.
 const PROBE: IClientSubscribeOptions = { qos: 1, rap: true }
-// From now on only what others publish (`nl`), with its retain flag (`rap`), and nothing stored (`rh: 2`).
+// From now on, only publishes of others (`nl`), with their retain flags (`rap`), and nothing stored (`rh: 2`).
 const WATCH: IClientSubscribeOptions = { qos: 1, nl: true, rap: true, rh: 2 }
 
 export class SessionSetup {
   readonly #connection: Connection
   readonly #options: SessionSetupOptions
   readonly #readBack: ReadBack
-  /** Filters that only this reads: on their topics nothing may be retained. */
+  /** Filters that only this reads: nothing may be retained on their topics. */
   readonly #transient: readonly string[]
 
   constructor(connection: Connection, options: SessionSetupOptions) {
@@ -74,8 +75,7 @@ export class SessionSetup {
   /**
    * Subscribes to the watched filters, after the read-back has unsubscribed them: Mosquitto 2.0 does not change the
    * options of an existing subscription. With `nl`, a broker may also hold back messages that an earlier connection of
-   * this client stored, so the read-back subscribes without it. The broker handles this before any publish that
-   * follows.
+   * this client stored, so the read-back subscribes without it. The broker handles this before any later publish.
    */
   #watch(): void {
     if (this.#connection.protocol !== '5') return
@@ -84,8 +84,9 @@ export class SessionSetup {
   }
 
   /**
-   * Drops the connection when no SUBACK comes in time; stays pending then. Mosquitto drops it, each time, if it has
-   * more to send for the filter than it queues: then what has come shows that it is granted.
+   * Drops the connection if no SUBACK comes in time, and stays pending. Mosquitto drops the SUBACK, each time, if it
+   * has
+   * more to send for the filter than it queues: then the received messages prove the grant.
    */
   async #subscribe(filter: string, options: IClientSubscribeOptions, repeats: boolean): Promise<boolean> {
     const { clock, link } = this.#options
@@ -125,13 +126,13 @@ export class SessionSetup {
   }
 }
 
-/** How long the proof may take. */
+/** How long the probe may take. */
 const PROOF_MS = 10_000
 
 /**
- * Makes the broker send what is retained under these filters once more, in the middle of a connection. Once the probe is
- * `ok`, everything that the broker had before has been received. `publish` sends on the probe topic, in turn with
- * everything else that is sent.
+ * Makes the broker send the retained messages under these filters again, later on a connection. Once the probe is `ok`,
+ * everything that the broker had before has been received. `publish` sends on the probe topic, in turn with everything
+ * else.
  */
 export function reread(
   connection: Connection,
@@ -154,9 +155,9 @@ export function reread(
 const WAIT_MS = { min: 1_000, max: 5 * 60_000 }
 
 /**
- * Asks again for subscriptions that the broker has denied, until all are granted or the connection ends. A cluster that has
- * just lost a node denies for a while what it grants later, and rules may change while a connection lasts.
- * @param onGranted called with each that was denied before
+ * Repeats subscriptions that the broker denied, until all are granted or the connection ends. A cluster that has just
+ * lost a node denies for a while what it grants later, and rules may change during a connection.
+ * @param onGranted called with each filter that was denied before
  */
 export async function resubscribe(
   connection: Pick<Connection, 'subscribe' | 'ended'>,

@@ -1,4 +1,4 @@
-/** A connection for a short task, made as the bridge makes its own: with the same login and the same versions of MQTT. */
+/** A connection for a short task, with the bridge's login and MQTT versions. */
 import type { IPublishPacket } from 'mqtt'
 import type { Clock } from '../base/clock.ts'
 import { ExpectedError } from '../base/errors.ts'
@@ -13,7 +13,7 @@ export interface SessionOptions {
   readonly broker: BrokerOptions & Pick<LinkOptions, 'credentials'>
   /** Another client with the same id would lose its connection. */
   readonly clientId: string
-  /** For everything, the connection included; default: no limit. */
+  /** Limit for everything, including the connection; default: none. */
   readonly timeoutMs?: number | undefined
   /** Ends it when aborted, as a lost connection would. */
   readonly signal?: AbortSignal | undefined
@@ -25,7 +25,7 @@ const CONNECT_TIMEOUT_MS = 10_000
 
 export type SessionErrorCode = 'no_connection' | 'timeout' | 'subscription_denied' | 'publish_denied' | 'no_subscribers'
 
-/** The task has no connection any more, or no time. */
+/** The task has lost its connection, or its time is over. */
 export class SessionError extends ExpectedError {
   override readonly name = 'SessionError'
   readonly code: SessionErrorCode
@@ -67,10 +67,12 @@ export async function withSession<T>(
   }
 }
 
-/** Resolves to a connection to the first address that takes one; rejects with what the first said if none does. */
+/**
+ * Resolves to a connection to the first address that accepts one; rejects with the failure of the first if none does.
+ */
 async function connectToAny(options: SessionOptions, late: Promise<never>): Promise<Connection> {
   const { urls, connectTimeoutMs = CONNECT_TIMEOUT_MS } = options.broker
-  // One that hangs leaves the others some of the time.
+  // Leave some of the time to the others if one hangs.
   const { timeoutMs = Number.POSITIVE_INFINITY } = options
   const patience = urls.length > 1 ? timeoutMs / (urls.length + 1) : Number.POSITIVE_INFINITY
   const failures: unknown[] = []

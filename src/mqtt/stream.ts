@@ -6,7 +6,7 @@ import type { BrokerOptions } from './types.ts'
 
 type Tls = Pick<BrokerOptions, 'ca' | 'cert' | 'key' | 'rejectUnauthorized' | 'connectTimeoutMs'>
 
-/** Resolves to a function that opens the stream. Its caller can add listeners before any event. */
+/** Resolves to a function that opens the stream. The caller can add listeners before any event. */
 export async function streamOpener(address: string, tls: Tls): Promise<() => Duplex> {
   const url = new URL(address)
   // The brackets of an IPv6 address belong to the URL, not to the address.
@@ -38,8 +38,8 @@ function withoutNagle<S extends ReturnType<typeof connectTcp>>(socket: S): S {
 }
 
 /**
- * mqtt.js corks a stream for each packet that it writes, until the next tick. This keeps it corked until the event loop
- * has handled all pending events: one system call for many packets. System calls are most of a packet's cost.
+ * mqtt.js corks a stream for each packet until the next tick. This keeps it corked until the event loop has handled all
+ * pending events, so that many packets need one system call. System calls are most of a packet's cost.
  */
 function oncePerTurn<S extends Duplex>(stream: S): S {
   const cork = stream.cork.bind(stream)

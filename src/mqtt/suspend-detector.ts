@@ -1,13 +1,14 @@
 /**
- * Notices that this process stood still: a suspended machine, a paused container, SIGSTOP. What a connection brings then
- * may have waited all that time in its socket or at the broker, until something that was sent since has come back.
+ * Detects that this process was suspended: a sleeping machine, a paused container, SIGSTOP. Messages that arrive then
+ * may
+ * have waited in the socket or at the broker all that time, until the answer to something sent since has arrived.
  */
 import type { Clock } from '../base/clock.ts'
 
 const TICK_MS = 1_000
 /** A busy process may miss a tick. */
 const NOTICED_MS = 2_000
-/** What came before a standstill of that length has waited for too long in any case. */
+/** Messages from before a suspension of this length are stale in any case. */
 const LONG_MS = 10_000
 
 export class SuspendDetector {
@@ -16,13 +17,13 @@ export class SuspendDetector {
   #seen: { readonly elapsed: number; readonly now: number }
   /** How far `uptime` is ahead of `elapsed`. */
   #ahead: number
-  /** The moment before, in `clock.elapsed()` milliseconds, while what arrives may be as old. */
+  /** The last moment before the suspension, in `clock.elapsed()` milliseconds, while messages may be that old. */
   #since: number | undefined
-  /** The end of the last long one. */
+  /** The end of the last long suspension. */
   #wokeAt = Number.NEGATIVE_INFINITY
   #cancel: (() => void) | undefined
 
-  /** `onStandstill`: something has to be sent to learn when its answer comes; `isOver` when it has. */
+  /** `onStandstill`: send something, and call `isOver` when its answer arrives. */
   constructor(clock: Clock, onStandstill: () => void) {
     this.#clock = clock
     this.#onStandstill = onStandstill
@@ -30,7 +31,7 @@ export class SuspendDetector {
     this.#ahead = this.#uptimeAhead()
   }
 
-  /** A connection begins: nothing has waited for it. */
+  /** Call it at the start of a connection: nothing has waited for it. */
   start(): void {
     this.stop()
     const tick = () => {
@@ -46,23 +47,23 @@ export class SuspendDetector {
     this.#cancel = undefined
   }
 
-  /** What arrives from now on is new. */
+  /** Everything that arrives from now on is new. */
   isOver(): void {
     this.#since = undefined
   }
 
-  /** Whether what arrives may be old. */
+  /** Whether arriving messages may be old. */
   get lasts(): boolean {
     return this.#since !== undefined
   }
 
-  /** When what arrives now may have arrived, at the earliest. */
+  /** The earliest time at which a message that is read now may have arrived. */
   arrivedAt(): number {
     this.look()
     return this.#since ?? this.#seen.elapsed
   }
 
-  /** Whether a long standstill has come since something arrived. */
+  /** Whether a long suspension has occurred since a message arrived. */
   outdates(arrivedAt: number): boolean {
     this.look()
     return arrivedAt < this.#wokeAt
@@ -73,7 +74,7 @@ export class SuspendDetector {
     const [elapsed, now] = [this.#clock.elapsed(), this.#clock.now()]
     this.#seen = { elapsed, now }
     let gap = elapsed - before.elapsed
-    // Wall time is cheap to ask for, and goes on with a suspended machine; but it may also be set.
+    // Wall time is cheap to read and includes suspensions, but it may also be set.
     if (now - before.now >= NOTICED_MS) {
       const ahead = this.#uptimeAhead()
       gap += Math.max(0, ahead - this.#ahead)

@@ -7,11 +7,11 @@ export interface Credentials {
   readonly password?: string | undefined
 }
 
-/** Where a broker is, and how to connect to it: the same login and certificates hold for each of its addresses. */
+/** A broker's addresses, and how to connect: the same login and certificates apply to each address. */
 export interface BrokerOptions extends Credentials {
   /** At least one, the preferred one first: `mqtt:`, `mqtts:`, `ws:` or `wss:`, whose path and query are kept. */
   readonly urls: readonly string[]
-  /** `auto` (default): 5, else 3.1.1; the version that worked last is tried first. */
+  /** `auto` (default): 5, otherwise 3.1.1; tries the version that worked last first. */
   readonly protocol?: 'auto' | Protocol | undefined
   /** PEM text or bytes; only for `mqtts:` and `wss:`. */
   readonly ca?: string | Buffer | undefined
@@ -25,7 +25,7 @@ export interface BrokerOptions extends Credentials {
   readonly connectTimeoutMs?: number | undefined
 }
 
-/** Observes what leaves, as it leaves. */
+/** Observes publishes as they are sent. */
 interface PublishObserver {
   held(topic: string, payload: string | null): void
   /** Another client publishes these topics from now on. */
@@ -34,11 +34,11 @@ interface PublishObserver {
   sent(topic: string, payload: string): void
 }
 
-/** Takes out of a payload what must not leave. */
+/** Masks parts of a payload that must not be published. */
 export type Redact = (payload: string) => string
 
 export interface LinkOptions extends BrokerOptions {
-  /** Called after a refused login. If they differ from the refused ones, they are tried at once. */
+  /** Called after a refused login. If the credentials differ from the refused ones, they are tried at once. */
   readonly credentials?: (() => Credentials | Promise<Credentials>) | undefined
   /** Keep it the same over restarts: the broker then ends a half-open connection of the previous process. */
   readonly clientId: string
@@ -51,31 +51,35 @@ export interface LinkOptions extends BrokerOptions {
   /** Filters of the topics that `hold` writes, to read them back. They must not overlap `subscriptions`. */
   readonly heldFilters: readonly string[]
   /**
-   * Those of `heldFilters` that stay subscribed: what others publish there goes to `onTouched`. Under MQTT 5 the broker
-   * leaves out own publishes; under 3.1.1 each comes back and is recognised.
+   * Those of `heldFilters` that stay subscribed: publishes of others there are passed to `onTouched`. Under MQTT 5 the
+   * broker leaves out own publishes; under 3.1.1 each comes back and is recognised.
    */
   readonly watchedFilters?: readonly string[] | undefined
   /**
-   * Filters of topics on which nothing may be retained, `probeTopic` and some of `subscriptions` perhaps among them. What
-   * is retained there is read back, and as far as the protocol shows it goes to `onTouched` and not to `onMessage`.
+   * Filters of topics on which nothing may be retained; may include `probeTopic` and some of `subscriptions`. Retained
+   * messages there are read back and, if the protocol identifies them, passed to `onTouched` and not to `onMessage`.
    */
   readonly transientFilters?: readonly string[] | undefined
   /**
-   * Asked right before each publish but the state topic's and answers (default: all may be). What may not be is not sent:
-   * an event is lost, a retained topic waits until `release` or the next `hold`.
+   * Called before each publish except the state topic and answers (default: all may be published). If it returns false,
+   * an
+   * event is lost, and a retained topic waits until `release` or the next `hold`.
    */
   readonly mayPublish?: ((topic: string) => boolean) | undefined
-  /** Applied to a payload before it is compared, digested or sent (default: all leaves as it is). */
+  /** Applied to a payload before it is compared, digested or sent (default: none). */
   readonly redact?: Redact | undefined
-  /** Whether `online` waits until the broker holds what is wanted on a topic (default: for all). */
+  /** Whether `online` waits until the broker holds the wanted payload of a topic (default: for all). */
   readonly delaysOnline?: ((topic: string) => boolean) | undefined
-  /** The largest packet that the broker is known to take, in bytes (default: as it says, or as its refusals show). */
+  /**
+   * The largest packet that the broker is known to accept, in bytes (default: as it announces, or as its refusals
+   * show).
+   */
   readonly maximumPacketSize?: number | undefined
-  /** Publishes without acknowledgement at a time, at most (default 32, or fewer if the broker says so). */
+  /** Maximum number of unacknowledged publishes (default 32, or fewer if the broker says so). */
   readonly window?: number | undefined
   /** How long a broker may take for a PUBACK or SUBACK before the connection counts as dead (default 30,000 ms). */
   readonly ackTimeoutMs?: number | undefined
-  /** How long after leaving the preferred address it is looked at again, more or less (default 5 minutes). */
+  /** Approximate interval for testing the preferred address after leaving it (default 5 minutes). */
   readonly preferredAfterMs?: number | undefined
   /** How long the self-test's marker may take to come back (default 10,000 ms). */
   readonly probeTimeoutMs?: number | undefined
@@ -87,7 +91,7 @@ export interface Message {
   readonly payload: Buffer
   /**
    * MQTT 5: as the publisher set it. MQTT 3.1.1: whether the message was stored before the subscription; for a live one
-   * that protocol does not pass it on.
+   * the protocol does not pass it on.
    */
   readonly retain: boolean
   readonly dup: boolean
@@ -98,11 +102,11 @@ export interface Message {
   readonly expiresInMs?: number
   /** `clock.elapsed()` at arrival. */
   readonly receivedAt: number
-  /** Counts connections from 1; `link.isCurrent` says whether it is still up. */
+  /** The connection's number, from 1; `link.isCurrent` tells whether it is still up. */
   readonly connection: number
 }
 
-/** What is sent in place of a message that cannot be sent. */
+/** The replacement for a message that cannot be sent. */
 export interface Replacement {
   /** Default: the same topic. */
   readonly topic?: string
@@ -111,9 +115,12 @@ export interface Replacement {
 }
 
 export interface SendOptions {
-  /** Answers wait apart from events, and their topics take turns: one requester cannot keep the others waiting. */
+  /** Answers have their own queue, and their topics take turns: one requester cannot keep the others waiting. */
   readonly isAnswer?: boolean | undefined
-  /** Called if the broker does not take the message, as it is larger than its limit or denied. Without, it is lost. */
+  /**
+   * Called if the broker does not accept the message, because it is too large or denied. Without it, the message is
+   * lost.
+   */
   readonly ifRefused?: ((why: 'too_large' | 'denied') => Replacement | undefined) | undefined
   /** MQTT 5 only, like all that follow; dropped silently under 3.1.1. */
   readonly correlationData?: Buffer | undefined
@@ -168,15 +175,16 @@ export interface LinkHandlers {
   /** Subscribed and read back. What is held and swept here is sent before `online`. */
   readonly onConnected?: (status: LinkStatus) => void
   readonly onStatus?: ((status: LinkStatus) => void) | undefined
-  /** A retained message that is read back. Returns further filters to read back, such as former ones. */
+  /** A retained message that was read back. Returns further filters to read back, such as former ones. */
   readonly onReadBack?: (topic: string, payload: string) => readonly string[]
   /** The link is about to end its connection, without `offline`, and to return to the preferred address. */
   readonly onMove?: () => void
-  /** Whether a command is under way, so that this is no time to move (default: none is). */
+  /** Whether a command is running, so that the link should not move (default: none is). */
   readonly isBusy?: () => boolean
   /**
-   * Another client published on one of `watchedFilters`, retained or not, something other than what this link has
-   * published there. '' for a cleared topic. `refresh` puts back what is held; `sweep` offers what is not held.
+   * Another client published something on one of `watchedFilters`, retained or not, that differs from this link's own
+   * publish
+   * there. '' for a cleared topic. `refresh` restores what is held; `sweep` offers what is not held.
    */
   readonly onTouched?: (topic: string, payload: string) => void
 }

@@ -1,16 +1,17 @@
 /**
- * Retained messages on the broker that this link neither holds nor has cleared yet: left over from an earlier run of
- * this program, or written by others.
+ * Retained messages on the broker that this link neither holds nor has cleared yet: from an earlier run of this
+ * program,
+ * or from other clients.
  */
 import { hash } from 'node:crypto'
 
-/** Stands for a payload that is only compared: many large payloads are too much to keep. */
+/** Represents a payload that is only compared, because many large payloads would take too much memory. */
 export const digest = (payload: string): string => hash('sha256', payload, 'base64')
 
 /** In UTF-16 code units, as `length` counts. Beyond it only a digest is kept. */
 const TEXT_LIMIT = 64 * 1024 * 1024
 
-/** One of the two. */
+/** The text or its digest. */
 interface Found {
   readonly text?: string
   readonly mark?: string

@@ -1,6 +1,7 @@
 /**
- * Takes the API keys of all hubs and the tokens of this program's own API out of texts. Passwords are chosen by people and
- * may be words, such as `homeassistant`, without which no topic of a payload would be right.
+ * Masks the API keys of all hubs and the tokens of this program's own API in texts. Passwords are not masked: users
+ * choose
+ * them, and they may be words such as `homeassistant`, which occur in topics and payloads.
  */
 import type { Config } from '../config/options.ts'
 import { Scrubber } from './scrub.ts'
@@ -8,10 +9,10 @@ import { Scrubber } from './scrub.ts'
 /** Shorter keys may be words too. */
 const SHORTEST_KEY = 8
 
-/** Nothing reads a name that is encoded more often; a long name could be encoded thousands of times. */
+/** More encodings than any reader decodes; a long name could be encoded thousands of times. */
 const MOST_LEVELS = 8
 
-/** Bytes that are not UTF-8 hide nothing: a replacement character stands for them alone. */
+/** Bytes that are not UTF-8 hide nothing: each becomes a replacement character. */
 const decodedOnce = (text: string) =>
   text.replace(/(?:%[0-9A-Fa-f]{2})+/g, (codes) => Buffer.from(codes.replaceAll('%', ''), 'hex').toString())
 
@@ -24,7 +25,7 @@ export class ApiKeys {
     live.onReplaced = (config) => this.#addAll(config)
   }
 
-  /** Former keys stay: messages that hold them may still be on their way. */
+  /** Keep former keys: messages that hold them may still be on their way. */
   #addAll({ hubs, http }: Config): void {
     const keys = Object.values(hubs).map(({ api_key }) => api_key)
     const tokens = [...http.tokens.values()].map(({ token }) => token)
@@ -34,13 +35,16 @@ export class ApiKeys {
   /** A text without keys and tokens. */
   readonly clean = (text: string): string => this.scrubber.text(text)
 
-  /** A further one, besides those of the configuration. */
+  /** Adds a secret to those of the configuration. */
   readonly add = (secret: string): void => this.scrubber.add(secret)
 
-  /** The payload of a message without them. */
+  /** The payload of a message without keys and tokens. */
   readonly redact = (payload: string): string => this.scrubber.payload(payload)
 
-  /** Whether a name from a hub holds a key or a token, percent-encoded or not: names become topics, in which nothing is masked. */
+  /**
+   * Whether a name from a hub holds a key or a token, percent-encoded or not: names become topics, which are not
+   * masked.
+   */
   areIn(name: string): boolean {
     const { scrubber } = this
     let text = name

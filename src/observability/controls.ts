@@ -1,23 +1,23 @@
-/** Shows control characters instead of sending them: what a hub's text holds must not steer the terminal that shows it. */
+/** Makes control characters visible, so that a hub's text cannot control the terminal that shows it. */
 
-/** Controls, DEL and C1 among them; what ends lines or turns their direction. */
+/** Controls, including DEL and C1, line separators, and characters that change the direction of text. */
 const CONTROLS = /[\p{Cc}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu
 /** The same without those that JSON escapes anyway. */
 const BEYOND_JSON = /[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu
 
 const escaped = (char: string): string => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`
 
-/** A line of JSON that says the same in characters that can be shown. */
+/** An equivalent line of JSON with only printable characters. */
 export function shownJson(line: string): string {
   return line.replace(BEYOND_JSON, escaped)
 }
 
-/** What such a line says, with all of its texts fit to be shown. */
+/** The value of such a line, with printable texts. */
 export function shownLine(line: string): unknown {
   try {
     return shown(JSON.parse(line))
   } catch {
-    // Masking a secret has made it something else than JSON.
+    // Masking a secret may have broken the JSON.
     return shownText(line)
   }
 }
@@ -32,7 +32,7 @@ function shown(value: unknown, key = ''): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, item]) => [shownText(name), shown(item, name)]))
 }
 
-/** A text in characters that can be shown, on one line. */
+/** The text on one line, with only printable characters. */
 export function shownText(text: string): string {
   return text.replace(CONTROLS, escaped)
 }

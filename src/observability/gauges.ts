@@ -1,4 +1,4 @@
-/** The metrics that a scrape reads from the daemon's parts. */
+/** The metrics that are read from the daemon's parts at each scrape. */
 import { Counter, Gauge, type Registry } from 'prom-client'
 import type { HubHealth } from '../contract/crash.ts'
 import type { HealthReport, Role } from '../contract/schemas.ts'
@@ -11,7 +11,7 @@ import type { LinkStatus } from '../mqtt/types.ts'
 export interface GaugeSources {
   readonly version: string
   readonly link: { status(): LinkStatus }
-  /** What the bridge knows of others on its base topic. */
+  /** The bridge's role, and whether others use its base topic. */
   readonly bridge: { readonly contested: boolean; readonly role: Role }
   /** The hubs that are open at present. */
   readonly hubs: ReadonlyMap<string, { readonly hub: Hub; readonly pulse: Pulse }>
@@ -96,7 +96,7 @@ export function registerGauges(registry: AnyRegistry, sources: GaugeSources) {
 }
 
 function registerHubGauges(registry: AnyRegistry, hubs: GaugeSources['hubs']) {
-  /** @param read gives values, each with its further label */
+  /** @param read returns values, each with its further label */
   const gauge = (name: string, help: string, read: (hub: Hub, pulse: Pulse) => Iterable<readonly [number, Labels?]>) =>
     new Gauge({
       name: `hub2mqtt_${name}`,

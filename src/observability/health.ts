@@ -1,4 +1,7 @@
-/** The daemon's health: one document for HTTP, MQTT and the command line, never with a secret; and who is notified when it may have changed. */
+/**
+ * The daemon's health: one document, without secrets, for HTTP, MQTT and the command line. Notifies listeners of
+ * possible changes.
+ */
 import { type Clock, sleep } from '../base/clock.ts'
 import { Throttle } from '../base/throttle.ts'
 import type { HealthReport, Role } from '../contract/schemas.ts'
@@ -14,16 +17,16 @@ export interface HealthFacts {
   /** ISO 8601. */
   readonly startedAt: string
   readonly mqtt: LinkStatus
-  /** Whether events or answers were lost lately, as too many waited for the broker or for too long. */
+  /** Whether events or answers were lost recently, because too many waited for the broker, or for too long. */
   readonly losing: boolean
   /** Whether another bridge uses the same base topic. */
   readonly contested: boolean
-  /** Whether this bridge publishes and executes, or another one. */
+  /** Whether this bridge or another one publishes and executes. */
   readonly role: Role
-  /** Whether it may well have no hub: another member of the fleet has them. */
+  /** Whether having no hub is fine, because other members of the fleet have them. */
   readonly mayBeIdle: boolean
   readonly hubs: Readonly<Record<string, HubHealth>>
-  /** How many settings are not published as their hubs have them. */
+  /** How many published settings differ from those of their hubs, because reading failed. */
   readonly failedSettings: number
 }
 
@@ -87,7 +90,7 @@ function hubProblems(name: string, { online, reason, read, task }: HubHealth): s
 /** Some parts of the report change without an event. */
 const INTERVAL_MS = 15_000
 
-/** For so long something counts as recent: time enough to notice it. */
+/** How long something counts as recent: long enough to notice it. */
 const RECENT_MS = 10 * 60_000
 
 export class Recent {
@@ -99,7 +102,7 @@ export class Recent {
     this.#clock = clock
   }
 
-  /** Takes the present count, and says whether it has grown in the last ten minutes; ask now and then. */
+  /** Returns whether the count has grown in the last ten minutes; call it from time to time. */
   grew(count: number): boolean {
     if (count > this.#count) this.#at = this.#clock.elapsed()
     this.#count = count
@@ -127,12 +130,12 @@ export class Health {
     this.#throttle = new Throttle(parts.clock, () => this.#publish())
   }
 
-  /** Resolves when it is ready for the first time. */
+  /** Resolves when the bridge is ready for the first time. */
   get ready(): Promise<void> {
     return this.#ready.promise
   }
 
-  /** Whether this bridge works for its subscribers: it is connected and the active one. */
+  /** Whether this bridge serves its subscribers: it is connected and the active one. */
   get isOnline(): boolean {
     const { link, bridge } = this.#parts
     return link.status().state === 'connected' && bridge.role === 'active'
@@ -151,10 +154,10 @@ export class Health {
     this.#listeners.push(listener)
   }
 
-  /** Something has changed that it may depend on. */
+  /** Call after a change that may affect the report. */
   readonly changed = (): void => this.#throttle.request()
 
-  /** Looks at it now and then, until the signal aborts. */
+  /** Updates the report regularly until the signal aborts. */
   async watch(signal: AbortSignal): Promise<void> {
     for (;;) {
       await sleep(this.#parts.clock, INTERVAL_MS, signal)

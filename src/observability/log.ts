@@ -1,4 +1,4 @@
-/** The log: one line an event, as JSON or for people, without a known secret in it. */
+/** The log: one line per event, as JSON or for people, without known secrets. */
 import { createRequire } from 'node:module'
 import pino from 'pino'
 import type { LogFormat, LogLevel } from '../contract/log-levels.ts'
@@ -7,32 +7,32 @@ import { createOutput, type Destination } from './output.ts'
 import { Scrubber } from './scrub.ts'
 
 export interface LogOptions {
-  /** Least important kind of line to write. */
+  /** The lowest level that is written. */
   readonly level: LogLevel
   /** `auto` is `pretty` on a terminal, else `json`. */
   readonly format: LogFormat
-  /** Values that no line may show; those under four characters are part of too many words to be masked. */
+  /** Values to mask; those under four characters are part of too many words. */
   readonly secrets: Iterable<string>
   /** Default: standard output. It may throw; a lost line does no harm. */
   readonly destination?: Destination
-  /** Whether a person is looking on; default: whether standard output is a terminal. */
+  /** Whether a person is watching; default: whether standard output is a terminal. */
   readonly isTTY?: boolean
 }
 
 export interface Log extends pino.Logger {
-  /** For lines that are written at any level, such as who did what. */
+  /** For lines that are written at any level, such as an audit of commands. */
   readonly audit: pino.Logger
-  /** Masks one more value from now on, in this logger and all its children: for a key that was changed. */
+  /** Masks one more value from now on, in this logger and all its children, such as a changed key. */
   addSecret(secret: string): void
-  /** Writes a line that is for the reader of the output and not for the log, as it is. */
+  /** Writes a line as it is, for the reader of the output rather than the log. */
   print(line: string): void
-  /** Changes the level of this logger and of all its children; pino's own `level` leaves the children as they are. */
+  /** Changes the level of this logger and all its children; pino's own `level` does not change the children. */
   setLevel(level: LogLevel): void
 }
 
-/** Prints for people; in this process, since a worker loses the last lines at exit. */
+/** Prints for people, in this process, because a worker loses the last lines at exit. */
 function prettyPrinter(output: Destination, isTTY: boolean): Destination {
-  // A service writes JSON and need not load this.
+  // Load on demand: a service writes JSON and does not need this.
   const { isColorSupported, prettyFactory }: typeof import('pino-pretty') = createRequire(import.meta.url)(
     'pino-pretty',
   )
@@ -43,7 +43,7 @@ function prettyPrinter(output: Destination, isTTY: boolean): Destination {
 
 const LAST_WORDS_MS = 1000
 
-/** Standard output, whose reader may be slow: what still waits at the exit gets a moment. */
+/** Standard output. Its reader may be slow, so pending lines get a moment at exit. */
 function standardOutput(): Destination {
   const output = createOutput()
   process.once('exit', () => output.drain(LAST_WORDS_MS))
@@ -75,7 +75,7 @@ export function createLog({ level, format, secrets, destination, isTTY = process
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
       serializers: { err: pino.stdSerializers.err, error: pino.stdSerializers.err },
-      // The last step before the destination: whatever pino made of its arguments is plain JSON text by now.
+      // The last step before the destination: pino's output is plain JSON text by now.
       hooks: { streamWrite: (line) => shownJson(scrubber.line(line)) },
       onChild: (child: pino.Logger) => {
         children.add(new WeakRef(child))
@@ -84,9 +84,9 @@ export function createLog({ level, format, secrets, destination, isTTY = process
     isPretty ? harmless(prettyPrinter(output, isTTY)) : output,
   )
   const audit = logger.child({ part: 'audit' }, { level: 'info' })
-  // pino gives a child a level of its own only if that differs from the parent's; else it would follow the parent.
+  // pino gives a child its own level only if that differs from the parent's; otherwise it would follow the parent.
   audit.level = 'info'
-  // The level of all the others is not its own.
+  // The level of the other children is not their own.
   children.clear()
   return Object.assign(logger, {
     audit,

@@ -13,8 +13,9 @@ const CALL_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 3
 const COMMAND_SECONDS = [0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 
 /**
- * The library samples the event loop a hundred times a second, which is most of what an idle bridge would do: 0.25 % of
- * a core. What it makes of such samples is left out; the loop's lag at each scrape stays.
+ * The library samples the event loop a hundred times a second, most of an idle bridge's work: 0.25 % of a core. The
+ * metrics
+ * of these samples are left out; the lag measured at each scrape stays.
  */
 const LOOP_SAMPLE_MS = 3_600_000
 const LOOP_SAMPLES = /^nodejs_eventloop_lag_.+_seconds$/
@@ -24,7 +25,7 @@ interface EventSource {
   onEvent(listener: (event: EventPayload) => void): void
 }
 
-/** A counter that prints only the hubs that are open; a hub that opens again goes on from its former numbers. */
+/** A counter that prints only open hubs; a hub that opens again continues from its former values. */
 class OpenHubsCounter extends Counter<'hub' | 'type' | 'app'> {
   hubs: { has(name: string): boolean } = new Set<string>()
 
@@ -88,7 +89,7 @@ export class Metrics {
     registerGauges(this.#registry, { ...sources, healthOf: (hub) => this.#states.get(hub)?.figures.health })
   }
 
-  /** Events and crashes are printed of these hubs only: those that are open. */
+  /** Prints events and crashes only of these hubs: the open ones. */
   showHubs(open: OpenHubsCounter['hubs']): void {
     this.#events.hubs = open
     this.#crashes.hubs = open
@@ -107,13 +108,13 @@ export class Metrics {
     if (type === 'crashed' && app !== null) this.#crashes.inc({ hub, app: this.#crashLabel(hub, app) })
   }
 
-  /** A call to a hub has ended. */
+  /** Counts the end of a call to a hub. */
   readonly called = (hub: string, { operation, outcome, ms }: HubCall): void => {
     this.#calls.inc({ hub, operation, outcome })
     this.#callSeconds.observe({ hub, operation }, ms / 1000)
   }
 
-  /** A command was answered: its name in the configuration, and the time from its arrival to the answer. */
+  /** Counts the answer to a command, with its name in the configuration and the time from arrival to answer. */
   answered(command: string, outcome: string, ms: number): void {
     this.#commands.inc({ command, outcome })
     this.#commandSeconds.observe({ command }, ms / 1000)
@@ -123,10 +124,10 @@ export class Metrics {
     this.#reloads.inc({ outcome })
   }
 
-  /** All of them as OpenMetrics text. */
+  /** All metrics as OpenMetrics text. */
   async print(): Promise<{ readonly contentType: string; readonly text: string }> {
     const registry = this.#registry
-    // They cost something from now on, and most bridges are never asked.
+    // Start them at the first scrape: they cost something, and most bridges are never scraped.
     if (!this.#hasDefaults) {
       this.#hasDefaults = true
       const used = process.cpuUsage()
@@ -138,7 +139,7 @@ export class Metrics {
     return { contentType: registry.contentType, text: await registry.metrics() }
   }
 
-  /** The library counts from its first call on, and what the process needed before belongs to the totals. */
+  /** The library counts from its first call; add the process's usage before that. */
   #addUsage({ user, system }: NodeJS.CpuUsage): void {
     const microseconds = { user_seconds: user, system_seconds: system, seconds: user + system }
     for (const [unit, value] of Object.entries(microseconds)) {

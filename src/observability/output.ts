@@ -1,4 +1,4 @@
-/** Where log lines go: written at once, so that the last words before an exit are not lost, and never fatal. */
+/** Writes log lines at once, so that the last ones before an exit are not lost. Failures are never fatal. */
 import { writeSync } from 'node:fs'
 
 export interface Destination {
@@ -6,11 +6,11 @@ export interface Destination {
 }
 
 export interface Output extends Destination {
-  /** Blocks until all that waits is written, for `limitMs` at most: the last chance before an exit. */
+  /** Blocks until all pending output is written, for `limitMs` at most, before an exit. */
   drain(limitMs: number): void
 }
 
-/** How much waits for a terminal or pipe that does not take more for the moment. */
+/** How much may wait for a terminal or pipe that is busy. */
 const MAX_WAITING_BYTES = 1_048_576
 const RETRY_MS = 50
 const LONGEST_LINE_BYTES = 4096
@@ -26,18 +26,19 @@ function block(ms: number): void {
 }
 
 /**
- * Writes to a file descriptor. What cannot be written (reader gone, disk full) is dropped and the next line is tried
- * again: a daemon outlives its log, and a disk that has room again gets the log back.
+ * Writes to a file descriptor. Lines that cannot be written (reader gone, disk full) are dropped, and the next line is
+ * tried
+ * again: the daemon keeps running without its log, and the log continues when the disk has room.
  *
  * @param write - Writes a part of the chunk and returns its size; default: to standard output.
  */
 export function createOutput(write: Write = (chunk) => writeSync(1, chunk)): Output {
   let waiting = Buffer.alloc(0)
-  // For lines that need not wait: most are written whole, and a Buffer for each would cost as much as the writing.
+  // A shared buffer for lines written at once, as most are: allocating one for each would cost as much as writing.
   const line = Buffer.allocUnsafeSlow(LONGEST_LINE_BYTES)
   let timer: NodeJS.Timeout | undefined
 
-  /** Writes what it can, and says whether anything still waits for a busy reader. */
+  /** Writes what it can, and returns whether anything still waits for a busy reader. */
   const flush = (): boolean => {
     try {
       while (waiting.length > 0) waiting = waiting.subarray(write(waiting))

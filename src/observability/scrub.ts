@@ -1,41 +1,42 @@
 /**
- * Takes known secret values out of log lines, wherever in the line they stand. Redaction by key would miss the
- * message, stack traces, arrays and every key that the list leaves out.
+ * Masks known secret values anywhere in log lines. Redaction by key would miss the message, stack traces, arrays and
+ * every
+ * unlisted key.
  */
 import { Agreement, Spellings } from './spellings.ts'
 
 const MASK = '***'
 
-/** Below this length a "secret" is part of so many words and numbers that masking it would only show what it is. */
+/** A shorter secret is part of so many words and numbers that masking would reveal it. */
 const SHORTEST_SCRUBBED = 4
 
-/** Top-level keys that the logger itself fills, never from anything that came from outside. */
+/** Top-level keys that only the logger itself fills. */
 const OWN_KEYS = new Set(['level', 'time', 'pid'])
 
 /** The secrets, prepared for the search. */
 interface Search {
-  /** The secrets as they are: they are nearly always absent, and that is quickly known. */
+  /** The secrets as they are. Most texts contain none, and this search is fast. */
   readonly plain: Needles
   readonly spellings: Spellings
 }
 
 export class Scrubber {
   readonly #secrets = new Set<string>()
-  /** Made anew when it is needed after an addition: there may be a thousand of them in a row. */
+  /** Rebuilt on demand after additions: there may be a thousand of them in a row. */
   #search: Search | undefined
 
   constructor(secrets: Iterable<string>) {
     for (const secret of secrets) this.add(secret)
   }
 
-  /** From now on this value is masked too. Shorter ones than four characters are not. */
+  /** Masks this value from now on, if it has at least four characters. */
   add(secret: string): void {
     if (secret.length < SHORTEST_SCRUBBED || this.#secrets.has(secret)) return
     this.#secrets.add(secret)
     this.#search = undefined
   }
 
-  /** Any text without the secrets. */
+  /** Masks the secrets in a text. */
   text(text: string): string {
     const search = this.#search ?? this.#prepare()
     const found = find(text, search)
@@ -44,14 +45,15 @@ export class Scrubber {
   }
 
   /**
-   * A line of JSON without the secrets, and still JSON: a line that holds one is taken apart and its texts are cleaned
-   * one by one, for a secret such as `1767` or `"` would otherwise break numbers and quotes.
+   * Masks the secrets in a line of JSON and keeps it valid: a line with a secret is parsed and its texts are masked one
+   * by
+   * one, because masking a secret such as `1767` or `"` would break numbers and quotes.
    */
   line(line: string): string {
     return find(line, this.#search ?? this.#prepare()) === 'none' ? line : this.#json(line, true, '\n')
   }
 
-  /** The same for JSON without an end of line, or a text. */
+  /** The same for JSON without an end of line, or for a text. */
   payload(payload: string): string {
     return find(payload, this.#search ?? this.#prepare()) === 'none' ? payload : this.#json(payload, false, '')
   }
@@ -86,10 +88,10 @@ export class Scrubber {
   }
 }
 
-/** Whether any secret is part of a text, or of JSON, in any spelling; `all` if the text is to be masked as a whole. */
+/** Whether a text or JSON contains a secret in any spelling; `all` if the whole text must be masked. */
 function find(text: string, { plain, spellings }: Search): 'none' | 'some' | 'all' {
   if (plain.areIn(text)) return 'some'
-  // Most texts have no encoded character at all.
+  // Most texts have no encoded characters.
   const maySpell = text.includes('\\') || text.includes('%') || (spellings.hasSpaces && text.includes('+'))
   return maySpell ? spellings.lookForEncoded(text) : 'none'
 }

@@ -1,9 +1,10 @@
 /**
- * Finds texts in another as encoders of JSON and of percent-encoding write them: each character as itself, as an escape
- * of JSON, or as `%XX`, in any mixture, and encoded several times.
+ * Finds texts in another as JSON and percent-encoding may spell them: each character plain, as a JSON escape, or as
+ * `%XX`,
+ * in any mixture, and encoded several times.
  */
 
-/** A character, as its code point, and where its spelling ends. */
+/** A character, as its code point, and the end of its spelling. */
 interface Unit {
   readonly code: number
   readonly end: number
@@ -13,20 +14,20 @@ const BACKSLASH = 0x5c
 const PERCENT = 0x25
 const PLUS = 0x2b
 const SPACE = 0x20
-/** A longer row of encodings of encodings is read by nothing. */
+/** No reader decodes more levels of encoding. */
 const MAX_LEVELS = 8
 const BACKSLASHES = '\\'.repeat(MAX_LEVELS + 1)
 const NONE: readonly Unit[] = []
-/** Encoded characters of a text that secrets have, too. A text with more of them is masked as a whole. */
+/** Maximum number of encoded characters of the text that also occur in secrets. Beyond it, the whole text is masked. */
 const MOST_ENCODED = 4096
-/** The same for characters that are compared with a secret in any spelling: for each of the text, and at least. */
+/** The maximum number of characters compared with secrets in any spelling: per character of the text, and at least. */
 const MOST_COMPARED = 4
 const LEAST_COMPARED = 1 << 20
 
-/** Whether a character may begin an encoded one. */
+/** Whether a character can begin an encoded one. */
 const isSign = (code: number) => code === BACKSLASH || code === PERCENT || code === PLUS
 
-/** The letter after a backslash → what is meant. */
+/** The letter after a backslash → its meaning. */
 const SHORT_ESCAPES: ReadonlyMap<number, number> = new Map(
   ['""', '\\\\', '//', 'b\b', 'f\f', 'n\n', 'r\r', 't\t'].map((pair) => [pair.charCodeAt(0), pair.charCodeAt(1)]),
 )
@@ -37,21 +38,21 @@ function hexDigit(code: number): number {
   return letter >= 0x61 && letter <= 0x66 ? letter - 0x57 : Number.NaN
 }
 
-/** `NaN` for what is no number. */
+/** `NaN` if it is not a number. */
 function hexAt(text: string, at: number, digits: number): number {
   let value = 0
   for (let i = at; i < at + digits; i += 1) value = value * 16 + hexDigit(text.charCodeAt(i))
   return value
 }
 
-/** The byte that follows a percent sign, which may be encoded several times: `2F` and `252F`. */
+/** The byte after a percent sign, which may be encoded several times: `2F` and `252F`. */
 function byteAt(text: string, at: number): Unit {
   let end = at
   for (let level = 0; level < MAX_LEVELS && hexAt(text, end, 2) === PERCENT; level += 1) end += 2
   return { code: hexAt(text, end, 2), end: end + 2 }
 }
 
-/** What follows a backslash. The sign of a short escape may be percent-encoded, as in `%5C%2F`. */
+/** The character after a backslash. The letter of a short escape may be percent-encoded, as in `%5C%2F`. */
 function jsonAt(text: string, at: number): Unit | undefined {
   const letter = text.charCodeAt(at)
   if (letter === PERCENT) {
@@ -67,7 +68,7 @@ function jsonAt(text: string, at: number): Unit | undefined {
   return code === undefined ? undefined : { code, end: at + 1 }
 }
 
-/** What follows a percent sign: a character, which may take several bytes with a percent sign each. */
+/** The character after a percent sign, which may take several bytes with a percent sign each. */
 function percentAt(text: string, at: number): Unit | undefined {
   const lead = hexAt(text, at, 2)
   if (lead < 0x80) return { code: lead, end: at + 2 }
@@ -85,18 +86,18 @@ function percentAt(text: string, at: number): Unit | undefined {
   return code > 0x10ffff ? undefined : { code, end }
 }
 
-/** What may be meant by the encoded character there, level by level, besides what stands there. */
+/** The possible meanings of the encoded character there, level by level, besides the plain one. */
 function encodedAt(text: string, at: number): readonly Unit[] {
   let { code, end }: Unit = { code: text.charCodeAt(at), end: at + 1 }
   if (code === PLUS) return [{ code: SPACE, end }]
-  // In the midst of a row of backslashes nothing else is near.
+  // Inside a row of backslashes, the other meanings do not matter.
   if (!isSign(code) || text.startsWith(BACKSLASHES, at)) return NONE
   let units = NONE
   while (units.length < MAX_LEVELS && (code === BACKSLASH || code === PERCENT)) {
     const unit = code === PERCENT ? percentAt(text, end) : jsonAt(text, end)
     if (unit === undefined) break
     units = [...units, unit]
-    // A row of encoded backslashes would mean as much as it is long.
+    // A row of encoded backslashes would have as many meanings as it is long.
     if (code === BACKSLASH && text.charCodeAt(end) === PERCENT) break
     ;({ code, end } = unit)
   }
@@ -164,11 +165,11 @@ interface Sought {
   readonly plain: number
 }
 
-/** What a search in a text has found out so far, so that it takes no longer than the text is. */
+/** The intermediate results of one search, so that its time is proportional to the text. */
 class Progress {
   readonly text: string
   readonly #agreement: Agreement
-  /** How many characters and pairs were compared, those that stand as themselves apart. */
+  /** How many characters and pairs were compared, except plain ones. */
   compared = 0
 
   constructor(text: string) {
@@ -176,12 +177,12 @@ class Progress {
     this.#agreement = new Agreement(text)
   }
 
-  /** Whether the text was made to take long: no encoder writes such a text. */
+  /** Whether the text was made to be slow: no encoder writes such a text. */
   get isHostile(): boolean {
     return this.compared > LEAST_COMPARED && this.compared > MOST_COMPARED * this.text.length
   }
 
-  /** Where a secret ends that begins there in any spelling; -1 for none. */
+  /** The end of the secret that begins there in any spelling; -1 if there is none. */
   endOf({ secret, plain }: Sought, start: number): number {
     const { text } = this
     const same = this.#agreement.at(start, secret, plain)
@@ -189,11 +190,11 @@ class Progress {
     return this.#endFrom(secret, same, start + same)
   }
 
-  /** Where a secret without its first code units ends. */
+  /** The end of a secret without its first code units. */
   #endFrom(secret: string, first: number, start: number): number {
     const { text } = this
     let places = [start]
-    /** After a character of two code units. */
+    /** Positions after a character of two code units. */
     let beyond: number[] = []
     for (let i = first; i < secret.length && !this.isHostile; i += 1) {
       const unit = secret.charCodeAt(i)
@@ -221,10 +222,10 @@ export class Spellings {
   readonly #longest: number
   /** All characters of the secrets, as code points and as code units. */
   readonly #codes = new Set<number>()
-  /** A plus sign may stand for one. */
+  /** A plus sign may encode a space. */
   readonly hasSpaces: boolean
 
-  /** Each of at least two code units. */
+  /** @param secrets each of at least two code units */
   constructor(secrets: readonly string[]) {
     this.#longest = secrets.reduce((most, { length }) => Math.max(most, length), 0)
     this.hasSpaces = secrets.some((secret) => secret.includes(' '))
@@ -240,8 +241,9 @@ export class Spellings {
   }
 
   /**
-   * Looks for them near encoded characters that secrets have. `all`: there are more of those than any encoder writes, and
-   * searching them takes long; the text is to be masked as a whole.
+   * Searches near encoded characters that also occur in secrets. `all`: there are more of them than any encoder writes,
+   * and
+   * the search would take long; mask the whole text.
    */
   lookForEncoded(text: string): 'none' | 'some' | 'all' {
     const progress = new Progress(text)
@@ -252,7 +254,7 @@ export class Spellings {
         if (!encodedAt(text, at).some(({ code }) => this.#codes.has(code))) continue
         count += 1
         if (count > MOST_ENCODED) return 'all'
-        // What comes before the first encoded character of a secret stands there as itself.
+        // Before the first encoded character, the secret is plain.
         const isFound = this.#beginsWithin(progress, Math.max(from, at - this.#longest), at)
         if (progress.isHostile) return 'all'
         if (isFound) return 'some'
@@ -262,7 +264,7 @@ export class Spellings {
     return 'none'
   }
 
-  /** The text with a mask in the place of each of them, also of those that overlap. */
+  /** The text with a mask in place of each secret, also of overlapping ones. */
   mask(text: string, mask: string): string {
     const progress = new Progress(text)
     let clean = ''
@@ -282,7 +284,7 @@ export class Spellings {
     return false
   }
 
-  /** Where the longest ends that begins there; -1 for none. */
+  /** The end of the longest secret that begins there; -1 if there is none. */
   #endAt(progress: Progress, at: number): number {
     const { text } = progress
     const first = text.charCodeAt(at)

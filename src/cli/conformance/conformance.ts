@@ -1,4 +1,4 @@
-/** `hub2mqtt conformance`: what a hub answers, and how that differs from what is expected of one. */
+/** `hub2mqtt conformance`: reports a hub's answers, and how they differ from the expected ones. */
 import * as v from 'valibot'
 import { type Clock, sleep, systemClock } from '../../base/clock.ts'
 import { UsageError } from '../../base/errors.ts'
@@ -64,9 +64,9 @@ function contentOf(path: string): string {
   }
 }
 
-/** More would be a nuisance to a hub, and show nothing else. */
+/** More would burden the hub without showing more. */
 const QUICK = 6
-/** What went before must not count, nor what follows. */
+/** A pause before and after, so that other requests do not count. */
 const CALM_MS = 2_000
 
 export interface ConformanceOptions {
@@ -74,11 +74,11 @@ export interface ConformanceOptions {
   readonly key: string
   /** Deadline of each request and step, in milliseconds. */
   readonly timeoutMs: number
-  /** The app to ask about; by default one that runs. */
+  /** The app to use in requests; default: one that runs. */
   readonly app?: string | undefined
   /** Whether that app may be changed. */
   readonly writes: boolean
-  /** A lower version of that app to install; by default 1.0.0. */
+  /** A lower version of that app to install; default: 1.0.0. */
   readonly downgrade?: string | undefined
   /** Whether six requests may be sent at once. */
   readonly limits: boolean
@@ -86,11 +86,11 @@ export interface ConformanceOptions {
   readonly clock: Clock
   /** Called with each step as it begins. */
   readonly onStep?: (step: string) => void
-  /** Called before the app is changed: what ends the examination from then on has to let it put the app back. */
+  /** Called before the app is changed: from then on, ending the examination must still restore the app. */
   readonly stops?: () => AbortSignal
 }
 
-/** Examines a hub. It never fails for what a hub does: that is the report. */
+/** Examines a hub. Never fails because of the hub's behaviour: that becomes the report. */
 export async function examine(options: ConformanceOptions): Promise<Report> {
   const { url, key, timeoutMs, clock, onStep = () => {}, stops = () => new AbortController().signal } = options
   await using client = new Client({ url, key, timeoutMs, clock })
@@ -124,7 +124,7 @@ export async function examine(options: ConformanceOptions): Promise<Report> {
 }
 
 async function examineRealtime({ url, key, timeoutMs, clock }: ConformanceOptions, client: Client, reading: Reading) {
-  /** Whether it does; `null` if the hub is away. */
+  /** Whether the hub accepts that version; `null` if it is away. */
   const takes = async (version: 3 | 4) => {
     if (await speaks(version, url, timeoutMs)) return true
     const ping = await operate(client, reading.prefix, 'ping', { show: 'no key' })
@@ -154,7 +154,7 @@ async function opened(open: () => Promise<Session>): Promise<Session> {
   return await open()
 }
 
-/** As many requests at once as a hub may mind, and no more; `null`: it did not answer each. */
+/** Sends enough requests at once to exceed a hub's limit; `null`: it did not answer all of them. */
 async function hurry({ clock }: ConformanceOptions, client: Client, { prefix }: Reading): Promise<LimitSeen | null> {
   const path = pathTo(prefix, PROBES.getSessionMe)
   await sleep(clock, CALM_MS)

@@ -1,11 +1,11 @@
-/** Everything that an examination has seen, what kind of hub that is, and what can be said of an expectation. */
+/** Everything seen in an examination, the kind of hub, and helpers for verdicts on expectations. */
 import { isRecord } from '../../base/json.ts'
 import { isAway, isOk, type Observation, outcomeOf, summary } from './observation.ts'
 import type { Reading } from './probes.ts'
 import type { SessionSeen } from './realtime.ts'
 import type { WritesSeen } from './writes.ts'
 
-/** Quick requests, all at once. */
+/** Several requests at once. */
 export interface LimitSeen {
   readonly sent: number
   /** How many were answered before the first 429; `null`: there was none. */
@@ -20,7 +20,7 @@ export interface Evidence {
   readonly session: SessionSeen
   /** The same with the token of the handshake, if it offered one. */
   readonly sessionWithToken: SessionSeen | null
-  /** Whether the versions 3 and 4 of the protocol below Socket.IO are taken; `null`: nothing to connect to. */
+  /** Whether versions 3 and 4 of the protocol below Socket.IO are accepted; `null`: no connection. */
   readonly protocols: { readonly 3: boolean | null; readonly 4: boolean | null }
   readonly limit: LimitSeen | null
   /** Why `limit` is `null`. */
@@ -38,7 +38,7 @@ export function firmwareOf({ pings, prefix }: Reading): string | null {
   return firmware !== null && /^[\w.+-]{1,40}$/.test(firmware) ? firmware : null
 }
 
-/** The kind of hub, and what speaks for it. Its firmware says which generation it is; without, what else differs. */
+/** The kind of hub, and the evidence for it. The firmware shows the generation; without it, other differences do. */
 export function kindOfHub({ reading, port }: Evidence): { readonly kind: Kind; readonly because: readonly string[] } {
   const { prefix, answers, records } = reading
   if (prefix === 'managers') return { kind: 'reference', because: ['it answers below /api/managers/ alone'] }
@@ -46,7 +46,7 @@ export function kindOfHub({ reading, port }: Evidence): { readonly kind: Kind; r
   const major = Number.parseInt(firmware ?? '', 10)
   const [voices, absent] = [answers.get('getVoices'), answers.get('absentMethod')]
   const has = (field: string) => records.some((record) => (record[field] ?? undefined) !== undefined)
-  // Older hubs say in this way that they lack a method, so that it is no sign of a newer one.
+  // Older hubs report a missing method in this way, so it does not indicate a newer one.
   const saysAsOlder = [voices, absent].some((seen) => seen?.status === 500 && outcomeOf(seen) === 'absent')
   const signs: readonly (readonly [kind: Kind, text: string, isSeen: boolean])[] = [
     ['newer', 'no speech output', voices?.status === 404],
@@ -79,7 +79,7 @@ export function scopesOf({ answers }: Reading): readonly string[] | null {
 
 export interface Verdict {
   readonly result: 'agrees' | 'differs' | 'unknown'
-  /** What was found, without names and values. */
+  /** The finding, without names and values. */
   readonly found: string
 }
 
@@ -87,7 +87,9 @@ export const verdict = (agrees: boolean, found: string): Verdict => ({ result: a
 export const unknown = (found: string): Verdict => ({ result: 'unknown', found })
 export const notTried = (because: string): Verdict => unknown(`not tried: ${because}`)
 
-/** An answer that is not a success. A hub that was away, or that refuses the key, says nothing about the operation. */
+/**
+ * The verdict on an unsuccessful answer. A hub that was away, or refuses the key, shows nothing about the operation.
+ */
 export function failed(seen: Observation): Verdict {
   if (isAway(seen)) return unknown(summary(seen))
   return outcomeOf(seen) === 'refused' ? unknown(`the key may not: ${summary(seen)}`) : verdict(false, summary(seen))

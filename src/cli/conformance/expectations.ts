@@ -1,6 +1,7 @@
 /**
- * What is expected of a hub, one row each: the reference, and what hubs in the field and their official client exchange.
- * A row looks at what was seen and says whether it is so; `unknown` if it was not tried or could not be seen.
+ * The expectations of a hub, one row each: from the reference, and from the traffic of hubs in the field and their
+ * official
+ * client. A row judges what was seen; `unknown` if it was not tried or could not be seen.
  */
 import { isRecord } from '../../base/json.ts'
 import { type Evidence, failed, type Kind, kindOfHub, notTried, unknown, type Verdict, verdict } from './evidence.ts'
@@ -10,7 +11,7 @@ import type { Trial } from './writes.ts'
 
 type Judge = (evidence: Evidence) => Verdict
 
-/** `R` the reference, `S` the official client and its specification, `M` measured on a hub, `I` inference. */
+/** `R`: the reference; `S`: the official client and its specification; `M`: measured on a hub; `I`: inferred. */
 type Mark = 'R' | 'S' | 'M' | 'I'
 
 interface Expectation {
@@ -26,7 +27,7 @@ interface Expectation {
 
 type Name = ProbeName | Question
 
-/** Looks at a success; what the key may not, and what a hub that was away did not say, is not known. */
+/** Judges a success. If the key lacks the permission or the hub was away, the verdict is unknown. */
 function answer(name: Name, agrees: (value: unknown) => boolean = () => true): Judge {
   return ({ reading }) => {
     const seen = reading.answers.get(name)
@@ -36,7 +37,7 @@ function answer(name: Name, agrees: (value: unknown) => boolean = () => true): J
   }
 }
 
-/** Looks at how something is refused. */
+/** Judges how something is refused. */
 function refusal(name: Name, outcomes: readonly Outcome[], agrees: (seen: Observation) => boolean): Judge {
   return ({ reading }) => {
     const seen = reading.answers.get(name)
@@ -47,13 +48,13 @@ function refusal(name: Name, outcomes: readonly Outcome[], agrees: (seen: Observ
   }
 }
 
-/** Looks at what a trial has shown. */
+/** Judges the result of a trial. */
 const shown =
   (trial: Trial): Judge =>
   ({ writes, reading }) =>
     writes?.trials.get(trial) ?? notTried(whyNot(reading, 'updateApp'))
 
-/** Looks at a field of the records. Any may be missing, which some hubs say by `null`. */
+/** Judges a field of the records. Any field may be missing, which some hubs show as `null`. */
 function field(name: string, agrees: (value: unknown, kind: Kind) => boolean = () => true): Judge {
   return (evidence) => {
     const values = evidence.reading.records.map((record) => record[name]).filter((value) => value !== undefined)
@@ -70,7 +71,7 @@ function field(name: string, agrees: (value: unknown, kind: Kind) => boolean = (
 
 /** How a hub refuses any key. */
 const ANY: readonly Outcome[] = ['absent', 'refused', 'rejected', 'failed']
-/** How a hub refuses a key that it knows. */
+/** How a hub refuses a valid key. */
 const KNOWN: readonly Outcome[] = ['absent', 'rejected', 'failed']
 
 const is401 = ({ status }: Observation) => status === 401
@@ -153,9 +154,9 @@ const subscription: Judge = (evidence) => {
 
 type Row = readonly [id: string, mark: Mark, says: string, judge: Judge, only?: readonly Kind[]]
 
-/** All kinds that are known from the field, not from the reference alone. */
+/** All kinds known from the field, not only from the reference. */
 const WIRE: readonly Kind[] = ['older', 'newer', 'self-hosted', 'unknown']
-/** Those that have what newer hubs lack. */
+/** The kinds with features that newer hubs lack. */
 const OLD: readonly Kind[] = ['older', 'reference']
 const NEW: readonly Kind[] = ['newer', 'self-hosted']
 
@@ -216,7 +217,7 @@ const ROWS: readonly Row[] = [
 
 export const EXPECTATIONS = ROWS.map(([id, mark, says, judge, only]): Expectation => ({ id, mark, says, judge, only }))
 
-/** For other kinds of hubs a difference is only reported. */
+/** For other kinds of hubs, a difference is only reported. */
 export function judged({ only, judge }: Expectation, evidence: Evidence): Verdict {
   const found = judge(evidence)
   const isExpected = only === undefined || only.includes(kindOfHub(evidence).kind)

@@ -1,4 +1,4 @@
-/** Asks a hub and keeps what it answered as it came: nothing is decoded that could hide what is unusual about it. */
+/** Sends requests to a hub and keeps its raw answers: decoding could hide what is unusual. */
 
 import { sleep } from '../../base/clock.ts'
 import { isRecord, type Json } from '../../base/json.ts'
@@ -13,21 +13,21 @@ const PAUSE_MS = 200
 const LIMITED_MS = 1500
 const MAX_LIMITED_MS = 30_000
 
-/** One answer, or that there was none. */
+/** One answer, or its absence. */
 export interface Observation {
   /** `null`: no answer. */
   readonly status: number | null
-  /** Why there was none. */
+  /** Why there was no answer. */
   readonly failure: HubErrorCode | null
   readonly ms: number
-  /** The hub that it says it is of; for no report. */
+  /** The id of the hub in the answer; never reported. */
   readonly id: string | null
   readonly firmware: string | null
   readonly retryAfter: string | null
   readonly content: 'json' | 'nothing' | 'text' | 'page'
   /** The value of a JSON body. */
   readonly value: Json | undefined
-  /** Whether a hub answers a ping like that. */
+  /** Whether the answer is a valid ping answer. */
   readonly greets: boolean
 }
 
@@ -42,7 +42,7 @@ const NONE = {
 } as const satisfies Partial<Observation>
 
 export interface Asking {
-  /** Which key the hub is shown; default: the real one. */
+  /** Which key to show; default: the real one. */
   readonly show?: 'key' | 'unknown key' | 'no key'
   readonly body?: unknown
 }
@@ -55,12 +55,12 @@ export type Target = Pick<ConformanceOptions, 'url' | 'key' | 'timeoutMs' | 'clo
 export class Client implements AsyncDisposable {
   readonly #options: Target
   readonly #http: HttpClient
-  /** The key of the request that is made. */
+  /** The key of the current request. */
   #shown = UNKNOWN_KEY
   #isFirst = true
-  /** Which hub has shown itself, and under which path. */
+  /** The hub that has identified itself, and the path that it answered. */
   #hub: { readonly ping: string; readonly id: string | null } | undefined
-  /** Whether the connections have not ended since. */
+  /** Whether the connections have stayed open since. */
   #isSure = true
   #proving: Promise<Observation | undefined> | undefined
 
@@ -73,12 +73,12 @@ export class Client implements AsyncDisposable {
     this.#http = new HttpClient({ url, timeoutMs, maxRequests: 2, onDisconnected, apiKey: () => this.#shown }, clock)
   }
 
-  /** From now on the key is shown: to this hub alone. */
+  /** From now on, shows the key, but only to this hub. */
   trust(ping: string, id: string | null): void {
     this.#hub = { ping, id }
   }
 
-  /** Asks who is there, unless that is known. Returns the answer that speaks against showing the key. */
+  /** Pings the hub, unless it is already known. Returns the answer that forbids showing the key. */
   prove(): Promise<Observation | undefined> {
     if (this.#isSure && this.#hub !== undefined) return Promise.resolve(undefined)
     this.#proving ??= this.#askWhoItIs().finally(() => {
@@ -96,7 +96,7 @@ export class Client implements AsyncDisposable {
     return seen.status === 429 || seen.status === null ? seen : { ...seen, ...NONE, failure: 'nonsense' }
   }
 
-  /** One request after a pause. If the hub limits requests, it is repeated once after the time that the hub names. */
+  /** Sends a request after a pause. If the hub limits requests, repeats it once after the time that the hub names. */
   async ask(method: Method, path: string, asking: Asking = {}): Promise<Observation> {
     const { clock } = this.#options
     if (!this.#isFirst) await sleep(clock, PAUSE_MS)
@@ -108,7 +108,7 @@ export class Client implements AsyncDisposable {
     return await this.askNow(method, path, asking)
   }
 
-  /** At once. */
+  /** Sends a request without a pause. */
   async askNow(method: Method, path: string, { show = 'key', body }: Asking = {}): Promise<Observation> {
     const { clock } = this.#options
     const against = show === 'key' ? await this.prove() : undefined
@@ -148,7 +148,7 @@ function seenOf(answer: Answer, ms: number): Observation {
 
 export type Outcome = 'ok' | 'absent' | 'refused' | 'limited' | 'rejected' | 'failed' | 'no_answer'
 
-/** What an answer amounts to. */
+/** The meaning of an answer. */
 export function outcomeOf({ status, value }: Observation): Outcome {
   if (status === null) return 'no_answer'
   if (status >= 200 && status < 300) return 'ok'
@@ -161,11 +161,11 @@ export function outcomeOf({ status, value }: Observation): Outcome {
 export const isOk = (seen: Observation | undefined): seen is Observation =>
   seen !== undefined && outcomeOf(seen) === 'ok'
 
-/** The object that a success brought. */
+/** The object in a successful answer. */
 export const recordOf = (seen: Observation | undefined): Record<string, unknown> | undefined =>
   isOk(seen) && isRecord(seen.value) ? seen.value : undefined
 
-/** The hub's own word for an error; prose is in the household's language and may hold names. */
+/** The hub's own code for an error; its text is in the household's language and may contain names. */
 export function errorOf(value: unknown): string | null {
   const error = isRecord(value) ? value['error'] : undefined
   return typeof error === 'string' ? (/^[a-z][a-z0-9_]{0,40}$/.test(error) ? error : 'prose') : null
@@ -179,15 +179,15 @@ export function summary({ status, failure, value }: Observation): string {
     : `${status}${error === null || error === 'prose' ? '' : ` ${error}`}`
 }
 
-/** Statuses of a gateway, or of a hub that starts. */
+/** Statuses of a gateway, or of a hub that is starting. */
 const AWAY: ReadonlySet<number | null> = new Set([502, 503, 504])
 
-/** The hub said nothing about the operation: it was away or busy. */
+/** Whether the hub gave no information about the operation, because it was away or busy. */
 export function isAway(seen: Observation): boolean {
   return AWAY.has(seen.status) || ['no_answer', 'limited'].includes(outcomeOf(seen))
 }
 
-/** The kind of a value; the value itself may be a name or a secret. */
+/** The type of a value; the value itself may be a name or a secret. */
 export function kindOf(value: unknown): string {
   if (value === null) return 'null'
   return Array.isArray(value) ? 'array' : typeof value

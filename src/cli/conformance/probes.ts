@@ -1,11 +1,11 @@
-/** What is asked of a hub that changes nothing: the operations of the table, and questions about its manners. */
+/** Requests that change nothing: the operations of the table, and further questions about the hub's behaviour. */
 import { isRecord, type Json } from '../../base/json.ts'
 import { OPERATIONS, type OperationName } from '../../hub/operations.ts'
 import { API_PREFIXES, type ApiPrefix } from '../../hub/proven-hub.ts'
 import { saysNo } from '../../hub/written.ts'
 import { type Asking, type Client, isOk, kindOf, type Observation, outcomeOf, recordOf } from './observation.ts'
 
-/** What an operation should answer: `undefined` if it does, else what is wrong with it. */
+/** Checks the answer of an operation: `undefined` if it is correct, otherwise what is wrong. */
 type Shape = (value: Json | undefined, id: string) => string | undefined
 
 const SHAPES = {
@@ -27,7 +27,7 @@ const SHAPES = {
   },
 } satisfies Record<string, Shape>
 
-/** An operation as a request: of most the table knows it. */
+/** The request for an operation; for most, the table defines it. */
 interface Probe {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'
   readonly manager: string
@@ -86,28 +86,28 @@ export type Answers = Map<ProbeName | Question, Observation>
 /** An app's record, as the hub sends it. */
 export type AppRecord = Record<string, unknown>
 
-/** What the reading part has found out. */
+/** The results of the reading part. */
 export interface Reading {
   readonly pings: Readonly<Record<ApiPrefix, Observation>>
   readonly prefix: ApiPrefix
   readonly answers: Answers
   readonly records: readonly AppRecord[]
-  /** The app that was asked about. */
+  /** The app used in requests. */
   readonly app: string | null
-  /** Why something was not asked. */
+  /** Why something was not requested. */
   readonly untried: Map<ProbeName | Question, string>
 }
 
-/** Why there is no answer to this. */
+/** Why there is no answer. */
 export const whyNot = ({ untried }: Reading, name: ProbeName | Question): string => untried.get(name) ?? 'not reached'
 
-/** What keeps the app that was asked about from being changed: `is not there`, or `could not be read`. */
+/** Why the app cannot be changed: `is not there`, or `could not be read`. */
 export function whyNoApp({ answers }: Pick<Reading, 'answers'>): string {
   const seen = answers.get('getApp')
   return seen === undefined || outcomeOf(seen) === 'absent' ? 'is not there' : 'could not be read'
 }
 
-/** What changes the app; in the order in which it is tried. */
+/** The operations that change the app, in the order of the trials. */
 export const WRITES = [
   'setAppSetting',
   'readBack',
@@ -149,7 +149,7 @@ export function pathTo(
   return `/api/${prefix}/${manager}${filled}`
 }
 
-/** Asks for an operation, at an app or at one of its settings. */
+/** Requests an operation on an app or one of its settings. */
 export function operate(
   client: Client,
   prefix: ApiPrefix,
@@ -164,14 +164,14 @@ export async function greetings(client: Client): Promise<Record<ApiPrefix, Obser
   return { manager: await ask('manager'), managers: await ask('managers') }
 }
 
-/** The spelling that the hub answers; the wire's first. */
+/** The spelling that the hub answers; the usual one first. */
 export function prefixOf(pings: Readonly<Record<ApiPrefix, Observation>>): ApiPrefix | undefined {
   return API_PREFIXES.find((prefix) => pings[prefix].greets)
 }
 
 const NO_APP = 'hub2mqtt.conformance.no-such-app'
 
-/** @param wanted the app to ask about; by default one that runs */
+/** @param wanted the app to use; default: one that runs */
 export async function read(
   client: Client,
   pings: Readonly<Record<ApiPrefix, Observation>>,

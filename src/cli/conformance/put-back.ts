@@ -1,20 +1,20 @@
-/** Puts an app back as it was, and sees to it by reading, also on a hub that is away for a while. */
+/** Restores an app and verifies that by reading, even if the hub is away for a while. */
 import { sleep } from '../../base/clock.ts'
 import { compareVersions } from '../../base/versions.ts'
 import { isAway, isOk, type Observation, outcomeOf, recordOf } from './observation.ts'
 import { type AppRecord, operate, type ProbeName } from './probes.ts'
 import type { WritesOptions } from './writes.ts'
 
-/** The setting of our own that is set and removed. */
+/** Our own setting, which is set and removed. */
 export const SETTING = 'hub2mqtt-conformance'
 
 /** What a trial can leave changed. */
 export type Item = 'setting' | 'autoupdate' | 'channel' | 'enabled' | 'state' | 'version'
 
 export interface Left {
-  /** What is not as it was. */
+  /** What is still changed. */
   readonly left: readonly string[]
-  /** What could not be looked at. */
+  /** What could not be read. */
   readonly unseen: readonly string[]
 }
 
@@ -23,16 +23,14 @@ type Subject = Pick<WritesOptions, 'client' | 'reading' | 'app' | 'clock'>
 type Look = 'right' | 'wrong' | 'late' | 'away' | 'refused'
 
 const LOOK_MS = 1_000
-/** So long a hub that is away is asked again: a reboot takes minutes. */
+/** How long to retry a hub that is away: a reboot takes minutes. */
 const AWAY_MS = 300_000
-/** A start or an install takes that long. */
+/** How long a start or an install can take. */
 const LATE_MS = 90_000
-/** How often to request a change: a hub may confirm one that it has not made. */
+/** How often to request a change: a hub may confirm one without making it. */
 const ASKS = 3
 
-/**
- * @param lost the hub did not answer: it may still do what it was asked
- */
+/** @param lost the hub did not answer: it may still execute the request */
 export async function putBack(
   options: Subject,
   before: AppRecord,
@@ -43,7 +41,7 @@ export async function putBack(
   const app = new PutBack(options, before)
   const asked = new Map<Item, number>()
   const ended = new Map<Item, Fate>()
-  // What enables an app also starts it.
+  // Enabling an app also starts it.
   const items = new Set<Item>([...touched, ...(touched.has('enabled') ? (['state'] as const) : [])])
   const started = clock.elapsed()
   for (let pauses = 0; ended.size < items.size; pauses += LOOK_MS) {
@@ -68,7 +66,7 @@ type Fate = 'done' | 'left' | 'unseen'
 
 interface Standing {
   readonly look: Look
-  /** How often it was asked for. */
+  /** How often it was requested. */
   readonly times: number
   readonly waited: number
   /** Whether a write got no answer. */
@@ -78,7 +76,7 @@ interface Standing {
 function nextFor(item: Item, { look, times, waited, isLost }: Standing): Fate | 'ask' | 'wait' {
   switch (look) {
     case 'right':
-      // An install that was not answered may still come; another one would be one too many.
+      // An unanswered install may still happen, so do not request another.
       if (item === 'version') return isLost ? 'unseen' : 'done'
       return isLost && times === 0 ? 'ask' : 'done'
     case 'wrong':
@@ -102,7 +100,7 @@ class PutBack {
     this.#before = before
   }
 
-  /** How each of these stands now. */
+  /** The present state of these items. */
   async look(): Promise<(item: Item) => Look> {
     const seen = await this.#send('getApp')
     const setting = await this.#setting()
@@ -123,7 +121,7 @@ class PutBack {
     }
   }
 
-  /** Whether our setting is gone. If the list cannot be read, its value is requested. */
+  /** Whether our setting is gone. If the list cannot be read, reads the setting itself. */
   async #setting(): Promise<Look> {
     const list = await this.#send('getAppSettings')
     const settings = recordOf(list)
@@ -148,12 +146,12 @@ class PutBack {
   }
 }
 
-/** A hub that starts may fail for a while; one that refuses goes on with it. */
+/** A hub that is starting may fail for a while; a refusal is permanent. */
 function unread(seen: Observation): Look {
   return isAway(seen) || outcomeOf(seen) === 'failed' ? 'away' : 'refused'
 }
 
-/** Whether an app runs: what its state says, and without one, whether it is ready. `null`: neither, or on the way. */
+/** Whether an app runs, by its state, or without one by `ready`. `null`: neither is known, or it is changing. */
 export function runs({ state, ready }: Record<string, unknown>): boolean | null {
   if (typeof state !== 'string') return typeof ready === 'boolean' ? ready : null
   return state === 'stopping' || state === 'starting' ? null : state === 'running'

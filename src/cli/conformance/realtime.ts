@@ -1,4 +1,4 @@
-/** The realtime channel, one step after the other, and where it ends. */
+/** Opens the realtime channel step by step, and records where it ends. */
 
 import { Manager, type Socket } from 'socket.io-client'
 import { WebSocket } from 'ws'
@@ -34,20 +34,20 @@ export interface HubEvent {
   readonly payload: Record<string, unknown>
 }
 
-/** A session that went as far as it could; it hears events while it is open. */
+/** A session that went as far as it could; it receives events while it is open. */
 export interface Session {
   readonly seen: SessionSeen
   readonly events: readonly HubEvent[]
-  /** Whether events can still come. */
+  /** Whether events can still arrive. */
   isOpen(): boolean
-  /** Whether an event comes that satisfies `wanted`, from `from` on. */
+  /** Whether an event that satisfies `wanted` arrives, from index `from` on. */
   hears(from: number, wanted: (event: HubEvent) => boolean, ms: number): Promise<boolean>
   close(): void
 }
 
 /**
- * @param prove - Whether the hub is there; asked before the connection is shown the key.
- * @param withToken - Whether to show the token of the handshake to the namespace.
+ * @param prove - Checks that the hub is there before the key is sent.
+ * @param withToken - Whether to send the token of the handshake to the namespace.
  */
 export async function openSession(
   { url, key, timeoutMs, clock }: Target,
@@ -69,7 +69,7 @@ export async function openSession(
     sockets.push(socket)
     return socket
   }
-  /** How a step ends: as what `start` listens to says, with the connection, or not in time. */
+  /** Runs a step until `start` calls `end`, the connection ends, or time is up. */
   const step = (socket: Socket, start: (end: (how: Step, result?: unknown) => void) => void) => {
     const { promise, resolve } = Promise.withResolvers<[how: Step, result?: unknown]>()
     const cancel = clock.after(timeoutMs, () => resolve(['silent']))
@@ -141,7 +141,7 @@ export async function openSession(
   }
 }
 
-/** Whether a hub takes a version of the protocol below Socket.IO; no key is shown. */
+/** Whether a hub accepts a version of the protocol below Socket.IO; sends no key. */
 export async function speaks(version: 3 | 4, url: string, timeoutMs: number): Promise<boolean> {
   const base = withoutSlashes(url.replace(/^http/, 'ws'))
   const socket = new WebSocket(`${base}/socket.io/?EIO=${version}&transport=websocket`, { handshakeTimeout: timeoutMs })

@@ -1,4 +1,4 @@
-/** What is said of an examination: the same facts for programs and for people, without secrets and names. */
+/** The report of an examination: the same facts for programs and for people, without secrets and names. */
 import { createHash } from 'node:crypto'
 import { columns } from '../../base/text.ts'
 import { decodeApps } from '../../hub/decode.ts'
@@ -106,16 +106,16 @@ function operationOf(name: ProbeName, reading: Reading) {
     error: errorOf(seen?.value),
     content: seen?.content ?? null,
     ms: seen?.ms ?? null,
-    /** How the answer differs from what the operation promises. */
+    /** How the answer differs from the operation's specification. */
     differs: outcome === 'ok' ? (probe.shape(seen?.value, app ?? '') ?? null) : null,
     untried: seen === undefined ? whyNot(reading, name) : null,
   }
 }
 
-/** Field → the kinds of its values, over many records; sorted. */
+/** Field → the types of its values over many records; sorted. */
 function fieldsOf(records: Reading['records']): Record<string, string> {
   const fields = records.flatMap((record) => Object.entries(record))
-  // Any other name may be one that a person has given.
+  // Any other name may have been given by a user.
   const byName = Map.groupBy(fields, ([name]) => (/^[A-Za-z_]\w{0,40}$/.test(name) ? name : '(other)'))
   const kinds = [...byName].map(([name, all]) => [name, new Set(all.map(([, value]) => kindOf(value)))] as const)
   const sorted = kinds.sort(([one], [other]) => (one < other ? -1 : 1))
@@ -132,7 +132,7 @@ function isList(value: unknown): boolean {
   }
 }
 
-/** The hub's id is part of it, so that the app's id cannot be guessed without that. */
+/** Include the hub's id, so that the app's id cannot be guessed without it. */
 function hashed(app: string, hubId: string | null): string {
   return `app-${createHash('sha256')
     .update(`${hubId ?? ''}\n${app}`)
@@ -140,7 +140,7 @@ function hashed(app: string, hubId: string | null): string {
     .slice(0, 8)}`
 }
 
-/** The namespace is the hub's own word. */
+/** The hub chooses the namespace. */
 function withoutName(session: SessionSeen): SessionSeen {
   const { namespace } = session
   return { ...session, namespace: namespace === null || /^\/[a-z]{1,20}$/.test(namespace) ? namespace : '(other)' }

@@ -1,4 +1,4 @@
-/** What changes something, on one app that its owner has named; at the end the app is as it was. */
+/** Trials that change an app named by its owner; at the end the app is restored. */
 import { isDeepStrictEqual } from 'node:util'
 import { type Clock, sleep } from '../../base/clock.ts'
 import { isRecord } from '../../base/json.ts'
@@ -15,12 +15,12 @@ const EVENT_MS = 3_000
 const SHOW_MS = 5_000
 const START_MS = 60_000
 const LOOK_MS = 1_000
-/** An install takes that long. */
+/** How long an install can take. */
 const INSTALL_MS = 60_000
 /** A channel that no app has. */
 const NO_CHANNEL = SETTING
 
-/** What only several answers together show; the names are those of the expectations. */
+/** Results that only several answers show together, named like the expectations. */
 export type Trial =
   | 'events'
   | 'setting-kept'
@@ -34,7 +34,7 @@ export type Trial =
 
 export interface WritesSeen extends Left {
   readonly trials: ReadonlyMap<Trial, Verdict>
-  /** Whether it was stopped before the end. */
+  /** Whether it was stopped early. */
   readonly stopped: boolean
 }
 
@@ -42,13 +42,13 @@ export interface WritesOptions {
   readonly client: Client
   readonly reading: Reading
   readonly app: string
-  /** The version to go back to; by default 1.0.0 if the app's is higher. */
+  /** The version to downgrade to; default: 1.0.0 if the app's version is higher. */
   readonly downgrade: string | undefined
   readonly session: Session | undefined
   readonly clock: Clock
-  /** Ends the trials; the app is put back all the same. */
+  /** Ends the trials; the app is still restored. */
   readonly signal: AbortSignal
-  /** Called when putting the app back begins. */
+  /** Called before the app is restored. */
   readonly onPutBack: () => void
 }
 
@@ -75,12 +75,12 @@ interface Change {
   readonly touches: Item
 }
 
-/** Questions that are an operation asked once more. */
+/** Operations that are requested once more. */
 type Variant = 'readBack' | 'unsetAgain'
 
 class Writer {
   readonly trials = new Map<Trial, Verdict>()
-  /** What was changed, perhaps; and of what it is not known. */
+  /** What may have been changed. */
   readonly touched = new Set<Item>()
   readonly lost = new Set<Item>()
   readonly #options: WritesOptions
@@ -140,7 +140,7 @@ class Writer {
     this.#judge('channel-ignored', seen, !isTaken, isTaken ? 'it takes any' : 'it does')
   }
 
-  /** An app that is disabled is enabled first, so that there is something to stop. */
+  /** A disabled app is enabled first, so that it can be stopped. */
   async #life(before: AppRecord): Promise<void> {
     const wasEnabled = before['enabled'] !== false
     await this.#keep('garbageCollectApp')
@@ -170,7 +170,7 @@ class Writer {
     return isOk(asked)
   }
 
-  /** What people notice: a report to the app's developer, and speech. */
+  /** Operations that people notice: a report to the app's developer, and speech. */
   async #words(): Promise<void> {
     const bare = await this.#keep('getAppStd', {})
     const isRejected = outcomeOf(bare) === 'rejected'
@@ -181,7 +181,7 @@ class Writer {
     else this.#skip(`speech-output/say: ${summary(spoken)}`, ['speakReference'])
   }
 
-  /** Asks for a lower version; the newest one is installed again afterwards. */
+  /** Requests a lower version and then installs the newest one again. */
   async #goBack({ version, channel, origin }: AppRecord): Promise<void> {
     const { app, downgrade: wanted = '1.0.0' } = this.#options
     if (typeof version !== 'string' || !(compareVersions(wanted, version) < 0))
@@ -196,7 +196,7 @@ class Writer {
     else this.#judge('downgrade', asked, !isLowered, isLowered ? 'downgraded' : 'kept')
   }
 
-  /** A write, whether it does what it promises, and if so, whether an event follows. */
+  /** Runs a write, checks its effect and, if it worked, whether an event follows. */
   async #change(
     trial: Trial,
     { name, body, touches }: Change,
@@ -216,7 +216,7 @@ class Writer {
     return asked
   }
 
-  /** Keeps what a trial has shown, if the answer that shows it is a success. */
+  /** Keeps the result of a trial, if the answer that shows it is a success. */
   #judge(trial: Trial, seen: Observation, agrees: boolean, found: string): void {
     this.trials.set(trial, isOk(seen) ? verdict(agrees, found) : failed(seen))
   }
@@ -233,7 +233,7 @@ class Writer {
     const operation = name === 'readBack' ? 'getAppSetting' : name === 'unsetAgain' ? 'unsetAppSetting' : name
     const seen = await operate(client, reading.prefix, operation, { app, setting: SETTING, body })
     const outcome = outcomeOf(seen)
-    // What was refused has changed nothing.
+    // A refused request has changed nothing.
     if (touches !== undefined && ['ok', 'failed', 'no_answer'].includes(outcome)) this.touched.add(touches)
     if (touches !== undefined && outcome === 'no_answer') this.lost.add(touches)
     return seen
@@ -250,7 +250,7 @@ class Writer {
     return this.#options.session?.events.length ?? 0
   }
 
-  /** Whether an event announces a change. A channel that was lost meanwhile does not count. */
+  /** Whether an event announces a change. Not judged if the channel was lost meanwhile. */
   async #listen(name: ProbeName, from: number): Promise<void> {
     const { app, session } = this.#options
     if (!session?.isOpen()) return
@@ -277,10 +277,10 @@ class Writer {
   }
 }
 
-/** Whether a record says whether the app runs. */
+/** Whether a record shows if the app runs. */
 const isSaid = ({ state, ready }: AppRecord): boolean => typeof state === 'string' || typeof ready === 'boolean'
 
-/** What a record says about a change that has not come. */
+/** Describes a record in which a change is missing. */
 function unchanged(trial: Trial, asked: Observation, record: AppRecord): Verdict {
   if (record['crashed'] === true || record['state'] === 'crashed') return unknown('it crashed')
   if (trial !== 'autoupdate' && !isSaid(record)) return unknown('the app does not say')
@@ -289,7 +289,7 @@ function unchanged(trial: Trial, asked: Observation, record: AppRecord): Verdict
   return verdict(false, `${summary(asked)}, but ${found.join(', ') || 'its record does not say'}`)
 }
 
-/** Words that hubs have for a state; anything else may be a name. */
+/** The states that hubs have; anything else may be a name. */
 const STATES: ReadonlySet<unknown> = new Set(['stopped', 'stopping', 'starting', 'running', 'crashed'])
 
 function shownValue(value: unknown): string {

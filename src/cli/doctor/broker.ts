@@ -1,4 +1,4 @@
-/** Examines the configured broker: the login, what the broker can do, what its rules permit, and who else uses it. */
+/** Examines the configured broker: the login, its features, its rules for the bridge, and its other clients. */
 import { randomBytes } from 'node:crypto'
 import type { Clock } from '../../base/clock.ts'
 import { membershipOf } from '../../cluster/fleet.ts'
@@ -16,7 +16,7 @@ import { spokenAt } from './spoken.ts'
 const { ok, note, problem } = about('broker')
 
 const TIMEOUT_MS = 20_000
-/** Between the nodes of a cluster a message takes longer than within one. */
+/** Between the nodes of a cluster, a message takes longer than within one. */
 const ARRIVAL_MS = 5_000
 
 interface BrokerExamination {
@@ -24,7 +24,7 @@ interface BrokerExamination {
   readonly clock: Clock
 }
 
-/** Each of its addresses, and whether they belong together. */
+/** Examines each address, and whether they belong together. */
 export async function examineBroker({ config, clock }: BrokerExamination): Promise<Finding[]> {
   const urls = brokerUrls(config.mqtt)
   if (urls.length === 0) return [note('embedded, on a port that is chosen when it starts')]
@@ -89,7 +89,7 @@ async function examineAddress(url: string, { config, clock }: BrokerExamination)
   }
 }
 
-/** Whether what is published at the first address arrives at each of the others. Skips those that do not answer. */
+/** Whether a publish at the first address arrives at each of the others. Skips those that do not answer. */
 async function examineSharing(urls: readonly string[], { config, clock }: BrokerExamination): Promise<Finding[]> {
   const [first = '', ...others] = urls
   const findings: Finding[] = []
@@ -105,9 +105,9 @@ async function examineSharing(urls: readonly string[], { config, clock }: Broker
   return findings
 }
 
-/** `undefined` if that cannot be found out. */
+/** `undefined` if unknown. */
 async function passesOn(from: string, to: string, { config, clock }: BrokerExamination): Promise<boolean | undefined> {
-  // Nothing reads what is published there.
+  // Nothing subscribes to this topic.
   const topic = createTopics(config.mqtt.base_topic, membershipOf(config)?.member).of('bridgeProbe', {})
   const mark = JSON.stringify({ doctor: randomBytes(8).toString('hex') })
   const { promise: arrived, resolve } = Promise.withResolvers<boolean>()
@@ -129,7 +129,7 @@ async function passesOn(from: string, to: string, { config, clock }: BrokerExami
 
 const NOTHING_THERE: ReadonlySet<string> = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN'])
 
-/** By what is spoken at an address, and its scheme: what that lacks, and the scheme that fits. */
+/** By the detected protocol and the scheme of the address: what is missing, and the right scheme. */
 const SCHEMES: Readonly<Record<string, readonly [string, string]>> = {
   'TLS mqtt:': ['speaks TLS', 'mqtts:'],
   'TLS ws:': ['speaks TLS', 'wss:'],

@@ -10,17 +10,17 @@ import { examineHub } from './hub.ts'
 
 interface Examination {
   readonly config: Config
-  /** What no finding may show, whatever a hub says. */
+  /** Secrets that no finding may show, whatever a hub sends. */
   readonly secrets: readonly string[]
   /** Warnings about a configuration without mistakes. */
   readonly warnings: readonly string[]
   readonly clock: Clock
 }
 
-/** Yields each finding as soon as it is known. Changes nothing, at the hub or on the broker. */
+/** Yields each finding as soon as it is known. Changes nothing on hubs or brokers. */
 export async function* examine(examination: Examination): AsyncGenerator<Finding> {
   const scrubber = new Scrubber(examination.secrets)
-  // Hubs and brokers are quoted in them.
+  // Findings quote hubs and brokers.
   const clean = (text: string) => shownText(scrubber.text(text))
   for await (const { text, remedy, ...finding } of look(examination))
     yield { ...finding, text: clean(text), ...(remedy !== undefined && { remedy: clean(remedy) }) }
@@ -33,7 +33,7 @@ async function* look({ config, warnings, clock }: Examination): AsyncGenerator<F
   for (const warning of warnings) yield note(warning)
   yield* await examineBroker({ config, clock })
   if (config.fleet.nats.length > 0) {
-    // Most have none, and need not load its client.
+    // Load on demand: most installations do not need this client.
     const { examineNats } = await import('./nats.ts')
     yield* examineNats(config.fleet)
   }
@@ -56,7 +56,7 @@ export function lineOf({ subject, outcome, text, remedy }: Finding): string {
   return remedy === undefined ? line : `${line}\n         → ${remedy}`
 }
 
-/** What a bug report needs: versions and findings, without a name or an address of the configuration. */
+/** The part for a bug report: versions and findings, without names and addresses of the configuration. */
 export function reportOf(findings: readonly Finding[], config: Config, version: string): string {
   const { platform, arch, versions } = process
   const head = `hub2mqtt ${version}, Node ${versions.node}, ${platform} ${arch}`
@@ -64,7 +64,7 @@ export function reportOf(findings: readonly Finding[], config: Config, version: 
   return ['```', head, ...hidden, '```'].join('\n')
 }
 
-/** Takes the configuration's own names and addresses out of a text, and `others`. */
+/** Removes the configuration's names and addresses, and `others`, from a text. */
 function anonymous({ hubs, mqtt, discovery, fleet }: Config, others: readonly string[] = []) {
   const words = new Map(others.map((name) => [name, '<name>']))
   const hide = (urls: readonly string[], what: string) => {
@@ -77,7 +77,7 @@ function anonymous({ hubs, mqtt, discovery, fleet }: Config, others: readonly st
   })
   hide(mqtt.url ?? [], 'broker')
   hide(fleet.nats, 'nats')
-  // A member by number is called after that.
+  // A numbered member is named after its number.
   const membership = membershipOf({ fleet })
   if (membership?.mode === 'leases') words.set(membership.member, '<member>')
   if (fleet.username !== null) words.set(fleet.username, '<user>')
@@ -85,7 +85,7 @@ function anonymous({ hubs, mqtt, discovery, fleet }: Config, others: readonly st
   if (mqtt.username !== null) words.set(mqtt.username, '<user>')
   if (mqtt.base_topic !== 'hub2mqtt') words.set(mqtt.base_topic, '<base>')
   if (discovery.prefix !== 'homeassistant') words.set(discovery.prefix, '<prefix>')
-  // The longest first, as one may be part of another.
+  // The longest first, because one may be part of another.
   const all = [...words].sort(([one], [other]) => other.length - one.length)
   const patterns = all.map(
     ([word, as]) => [new RegExp(`(?<![\\w-])${RegExp.escape(word)}(?![\\w-])`, 'g'), as] as const,

@@ -1,21 +1,21 @@
-/** What an examination of an installation says, line by line. */
+/** The findings of an examination, one per line. */
 
 export type Outcome = 'ok' | 'note' | 'problem'
 
 export interface Finding {
-  /** What was looked at: `configuration`, `broker`, `hub home`. */
+  /** What was examined: `configuration`, `broker`, `hub home`. */
   readonly subject: string
-  /** `note`: worth knowing, and nothing is wrong. */
+  /** `note`: worth knowing, but nothing is wrong. */
   readonly outcome: Outcome
   /** One sentence without a full stop. */
   readonly text: string
-  /** What a person can do about it. */
+  /** What the user can do about it. */
   readonly remedy?: string
-  /** Names and addresses in it that are not of the configuration: a report leaves them out too. */
+  /** Names and addresses in the text that are not from the configuration: a report omits them too. */
   readonly names?: readonly string[]
 }
 
-/** Makes the findings on one subject. */
+/** Creates the findings on one subject. */
 export function about(subject: string) {
   const say =
     (outcome: Outcome) =>

@@ -1,4 +1,4 @@
-/** Examines one configured hub: who answers, what the key permits, and whether events come. */
+/** Examines one configured hub: its identity, the permissions of the key, and whether events arrive. */
 import { Pool } from 'undici'
 import type { Clock } from '../../base/clock.ts'
 import { type Advice, advice } from '../../base/failures.ts'
@@ -19,9 +19,9 @@ import { spokenAt } from './spoken.ts'
 
 const KEEP_NAME = 'keep the name: with another one Home Assistant gets new devices and forgets the old ones'
 
-/** The time of day decides when a command has expired. */
+/** Command expiry depends on the time of day. */
 const MAX_CLOCK_DIFFERENCE_MS = 30_000
-/** A hub that accepts a session and drops it at once has none. */
+/** A hub that accepts a session and drops it at once does not provide one. */
 const SETTLE_MS = 500
 
 interface HubExamination {
@@ -38,7 +38,7 @@ export async function* examineHub(examination: HubExamination): AsyncGenerator<F
   const { url, timeout: timeoutMs } = hub
   const client = clientFor(hub, hub.path_prefix, clock)
   let identity: Identity | undefined
-  /** Asks again for what the hub puts off. */
+  /** Repeats a request that the hub postpones. */
   const patiently = <T>(ask: () => Promise<T>) => {
     const deadline = clock.elapsed() + timeoutMs
     return retryRateLimited(ask, { clock, deadline, signal: new AbortController().signal, check: () => {} })
@@ -103,7 +103,7 @@ function clientFor(hub: HubConfig, pathPrefix: HubConfig['path_prefix'], clock: 
   )
 }
 
-/** Finds what answers in place of the configured hub. It does not send the key. */
+/** Finds out what answers instead of the configured hub. Does not send the key. */
 async function elsewhere(error: HubError, { hub, clock }: HubExamination): Promise<Advice | undefined> {
   const { host, protocol } = new URL(hub.url)
   if (hub.path_prefix !== 'auto' && (error.code === 'unsupported' || error.code === 'nonsense')) {
@@ -130,7 +130,7 @@ function permissionsOf({ missing, scopes }: Greeting) {
   }
 }
 
-/** Compares this machine's time of day with that in the hub's answers. */
+/** Compares this machine's time with that in the hub's answers. */
 async function* examineClock(name: string, url: string, clock: Clock): AsyncGenerator<Finding> {
   const { problem } = about(`hub ${name}`)
   const theirs = await timeOf(url).catch(() => Number.NaN)
@@ -142,7 +142,7 @@ async function* examineClock(name: string, url: string, clock: Clock): AsyncGene
   )
 }
 
-/** By the client that all requests go through: Node's own `fetch` would take as much memory once more. */
+/** Uses the client of all requests: Node's own `fetch` would need the same memory again. */
 async function timeOf(url: string): Promise<number> {
   const { origin, pathname } = new URL(url)
   const pool = new Pool(origin, { connections: 1, allowH2: false })

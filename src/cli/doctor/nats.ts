@@ -1,4 +1,4 @@
-/** Examines the NATS servers in which the members of a fleet keep their leases: each of them, JetStream and the bucket. */
+/** Examines the NATS servers with the leases of a fleet: each server, JetStream and the bucket. */
 import { randomBytes } from 'node:crypto'
 import { JetStreamApiCodes, type JetStreamManager, jetstream, jetstreamManager } from '@nats-io/jetstream'
 import { type KV, Kvm, type KvStatus } from '@nats-io/kv'
@@ -21,18 +21,18 @@ import { about, counted, type Finding } from './finding.ts'
 
 const { ok, note, problem } = about('NATS')
 
-/** For each call, and for each connection. */
+/** Timeout of each call and connection. */
 const TIMEOUT_MS = 5_000
-/** An unused key, at a revision that it never has. */
+/** An unused key, with a revision that it never has. */
 const NO_KEY = 'doctor'
 const NO_REVISION = Number.MAX_SAFE_INTEGER
-/** How many of the names that no member uses to show, and how many to read for that. */
+/** How many unused names to show, and how many to read for that. */
 const MOST_NAMED = 3
 const MOST_READ = 20
 
 type Fleet = Config['fleet']
 
-/** Leaves everything as it is: a bucket that is made to see whether that works is removed again. */
+/** Leaves everything unchanged: a bucket created as a test is removed again. */
 export async function* examineNats(fleet: Fleet): AsyncGenerator<Finding> {
   await using open = new AsyncDisposableStack()
   const connections: { readonly url: string; readonly connection: NatsConnection }[] = []
@@ -110,7 +110,7 @@ async function statusOf(kvm: Kvm, bucket: string): Promise<KvStatus | undefined>
   }
 }
 
-/** One like it, as nothing may be in the way of the first member, whatever its own is to be like. */
+/** Creates a similar bucket, to find out whether the first member could create one. */
 async function* tryBucket(kvm: Kvm, bucket: string, replicas: number): AsyncGenerator<Finding> {
   const name = `${bucket}-doctor-${randomBytes(4).toString('hex')}`
   try {
@@ -123,7 +123,7 @@ async function* tryBucket(kvm: Kvm, bucket: string, replicas: number): AsyncGene
       'three servers of a cluster have to run, with room for it, and the user has to be allowed to make streams',
     )
   } finally {
-    // It may have been made though no answer came.
+    // It may have been created although no answer came.
     await kvm
       .open(name)
       .then((made) => made.destroy())
@@ -173,7 +173,7 @@ async function* examineContent(kv: KV, jsm: JetStreamManager): AsyncGenerator<Fi
     yield note(text, 'delete them, or give the fleet a bucket of its own: fleet.bucket', strays)
   }
   try {
-    // The server looks at the right to write first, and then at the revision: nothing is written.
+    // The server checks the write permission first and then the revision, so nothing is written.
     await kv.update(NO_KEY, '', NO_REVISION, TIMEOUT_MS)
   } catch (error) {
     if (codeOf(error) === JetStreamApiCodes.StreamWrongLastSequence) return yield ok('it can be written')
@@ -182,7 +182,10 @@ async function* examineContent(kv: KV, jsm: JetStreamManager): AsyncGenerator<Fi
   }
 }
 
-/** What is in the bucket below `prefix`, without it. A list by a watch would leave a consumer behind for a while. */
+/**
+ * The names in the bucket below `prefix`, without it. Listing them by a watch would leave a consumer behind for a
+ * while.
+ */
 async function namesBelow(prefix: string, filter: string, kv: KV, jsm: JetStreamManager): Promise<string[]> {
   const { bucket, streamInfo } = await kv.status()
   const subject = `$KV.${bucket}.${prefix}`
@@ -190,7 +193,7 @@ async function namesBelow(prefix: string, filter: string, kv: KV, jsm: JetStream
   return Object.keys(state.subjects ?? {}).map((each) => each.slice(subject.length))
 }
 
-/** Keys of members, with what no member writes; an epoch out of range is such a thing. */
+/** Keys of members with values that no member writes, such as an epoch out of range. */
 async function foreignRows(kv: KV, jsm: JetStreamManager, prefix: string): Promise<string[]> {
   const found: string[] = []
   for (const key of await namesBelow(prefix, memberKey('*'), kv, jsm)) {
@@ -200,13 +203,13 @@ async function foreignRows(kv: KV, jsm: JetStreamManager, prefix: string): Promi
   return found.sort()
 }
 
-/** Escaped and cut, a few of the names that no member uses. Deleted ones do not count. */
+/** A few of the names that no member uses, escaped and truncated. Deleted ones do not count. */
 async function strayNames(kv: KV, jsm: JetStreamManager): Promise<string[]> {
   const { bucket, streamInfo } = await kv.status()
   const strays = (await namesBelow('', '>', kv, jsm)).filter((name) => !isOwn(name))
   const found: string[] = []
   for (const name of strays.sort().slice(0, MOST_READ)) {
-    // By subject: a name may be one that the key-value client refuses.
+    // Query by subject: the key-value client refuses some names.
     const query = { last_by_subj: `$KV.${bucket}.${name}` }
     const message = await jsm.streams.getMessage(streamInfo.config.name, query)
     if (message === null || message.header.get('KV-Operation') !== '') continue
@@ -235,7 +238,7 @@ function* failed(error: unknown): Generator<Finding> {
 const alone = () =>
   note('one server has all leases: while it is down, no bridge serves a hub', 'run three, and name all of them')
 
-/** What connects names its mistake, or the mistake behind it. */
+/** The message of the error, or of its cause. */
 function detailOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   if (error instanceof AggregateError) return error.errors.map(String).join('; ')

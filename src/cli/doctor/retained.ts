@@ -1,4 +1,4 @@
-/** Who else uses the broker: Home Assistant, members of a fleet, or a bridge with the same base topic. */
+/** Finds other users of the broker: Home Assistant, members of a fleet, or a bridge with the same base topic. */
 import * as v from 'valibot'
 import type { Clock } from '../../base/clock.ts'
 import { readJson } from '../../base/read-json.ts'
@@ -10,12 +10,12 @@ import type { Topics } from '../../contract/topics.ts'
 import type { Connection } from '../../mqtt/connection.ts'
 import { about, counted, type Finding } from './finding.ts'
 
-/** What is retained, by topic. */
+/** Retained messages: topic → payload. */
 type Held = ReadonlyMap<string, string>
 
 const WAYS = { static: 'by number', leases: 'by leases' } as const
 
-/** As a member sees it that has this configuration; `topics` are the member's. */
+/** Examines the fleet from the view of a member with this configuration; `topics` are the member's. */
 export function examineFleet(held: Held, topics: Topics, membership: Membership): Finding[] {
   const { ok, problem } = about('fleet')
   const { mode, member } = membership
@@ -27,7 +27,7 @@ export function examineFleet(held: Held, topics: Topics, membership: Membership)
   if (state === undefined) return findings
   const count = fleet === undefined ? '' : `, with ${counted(fleet.count, 'member')}`
   findings.push(ok(`the fleet with the base topic ${topics.base} is ${state}${count}`))
-  // What a fleet that has ended has published says nothing of the next one.
+  // The publishes of a fleet that has ended do not apply to the next one.
   if (state !== 'online' || fleet === undefined) return findings
   // Members with different configurations can claim the same hub.
   if (fleet.mode !== mode) {
@@ -40,15 +40,15 @@ export function examineFleet(held: Held, topics: Topics, membership: Membership)
   return findings
 }
 
-/** A later version may say more. */
+/** A later version may add keys. */
 const INFO = v.object(BRIDGE_INFO.entries)
 /** How many hubs to name: there may be a thousand. */
 const MAX_NAMED = 5
 
-/** What a bridge says of itself is shorter. */
+/** Real values of a bridge are shorter. */
 const short = (text: string) => (text.length > 100 ? '…' : text)
 
-/** Whether a bridge with the same base topic is online, and whether it serves what is configured here. */
+/** Whether a bridge with the same base topic is online, and whether it serves the hubs configured here. */
 export function examineOther(held: Held, topics: Topics, { hubs }: Config): Finding[] {
   const { ok, note, problem } = about('broker')
   const state = held.get(topics.of('bridgeState', {}))
@@ -77,8 +77,8 @@ const REMEDY =
   'if Home Assistant shows no devices: give discovery.prefix the one of its MQTT integration; without Home Assistant: discovery.format: off'
 
 /**
- * Call it before anything is subscribed to. Home Assistant listens to sensors, and no bridge does. An empty message
- * removes a sensor, here one that does not exist; under MQTT 5 the broker says whether a client gets it.
+ * Call it before subscribing to anything. Home Assistant subscribes to sensors, and no bridge does. An empty message
+ * removes a sensor, here one that does not exist; under MQTT 5 the broker reports whether a client received it.
  */
 export async function askForListeners(connection: Connection, { format, prefix }: Config['discovery'], clock: Clock) {
   if (format === 'off') return
@@ -88,14 +88,14 @@ export async function askForListeners(connection: Connection, { format, prefix }
     const cancel = clock.after(ANSWER_MS, resolve)
     return await answered.finally(cancel)
   }
-  // This broker cannot say so; what others retain there may show it.
+  // This broker does not report it; retained messages of others may show it.
   for (const filter of [`${prefix}/+/+/config`, `${prefix}/+/+/+/config`])
     await connection.subscribe(filter, { qos: 1 })
 }
 
 /**
- * @param held - What is retained, by topic.
- * @param isHeard - Whether the broker had a client for the message; `undefined`: it cannot say so.
+ * @param held - Retained messages: topic → payload.
+ * @param isHeard - Whether the broker had a client for the message; `undefined`: the broker does not report it.
  */
 export function examineListeners(
   held: ReadonlyMap<string, string>,
@@ -105,7 +105,7 @@ export function examineListeners(
   if (format === 'off' || held.has(birth_topic) || isHeard) return []
   const { note } = about('broker')
   if (isHeard === false) return [note(`no client receives the devices for Home Assistant below ${prefix}`, REMEDY)]
-  // The default prefix is right more often than such a sign is there.
+  // The default prefix is usually right, even without such evidence.
   if (prefix === options['discovery.prefix'].default) return []
   const isOther = (topic: string) => topic.startsWith(`${prefix}/`) && parseDiscoveryTopic(topic) === undefined
   if (held.keys().some(isOther)) return []

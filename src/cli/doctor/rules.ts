@@ -1,4 +1,4 @@
-/** Tries what a broker lets the bridge's user do, with messages that nothing reads. Nothing is retained. */
+/** Tests the broker's rules for the bridge's user, with messages that nothing reads. Retains nothing. */
 import type { Clock } from '../../base/clock.ts'
 import type { Config } from '../../config/options.ts'
 import { discoveryFilters } from '../../contract/discovery.ts'
@@ -9,11 +9,11 @@ import { about, type Finding } from './finding.ts'
 
 const { ok, problem } = about('broker')
 
-/** A message that the broker's rules let pass is back sooner. */
+/** A permitted message comes back sooner. */
 const ECHO_MS = 2_000
-/** More than an app's message for Home Assistant has, the longest of those that the bridge cannot shorten. */
+/** Longer than an app's discovery message, the longest of those that the bridge cannot shorten. */
 const LONG_KIB = 16
-/** MQTT's own parts of a packet, and the topic. */
+/** The fixed parts of a packet, and the topic. */
 const OVERHEAD = 512
 
 interface Echoing {
@@ -28,7 +28,7 @@ interface Rules extends Echoing {
   readonly config: Config
 }
 
-/** What is subscribed to and published, one class of topics after the other. */
+/** Tests subscriptions and publishes, one class of topics after another. */
 export async function examineRules({ connection, topics, config, ...echoing }: Rules): Promise<Finding[]> {
   const { discovery } = config
   const refused: string[] = []
@@ -50,7 +50,7 @@ export async function examineRules({ connection, topics, config, ...echoing }: R
   return refused.map((what) => problem(`its rules do not let this user ${what}`, remedy))
 }
 
-/** One unused topic of each kind that is published. */
+/** One unused topic of each published kind. */
 function testMessages(topics: Topics, { hubs, discovery }: Config): (readonly [string, string])[] {
   const [hub = 'home'] = Object.keys(hubs)
   const ours = [
@@ -58,12 +58,12 @@ function testMessages(topics: Topics, { hubs, discovery }: Config): (readonly [s
     `${topics.base}/${hub}/result/doctor`,
     `${topics.base}/${hub}/app/doctor/result/doctor`,
   ].map((topic) => [topic, '{}'] as const)
-  // An empty message removes a device from Home Assistant, here one that does not exist; any other would be a mistake.
+  // An empty message removes a device from Home Assistant, here one that does not exist; any other would be invalid.
   const removal = [`${discovery.prefix}/device/hub2mqtt--doctor/config`, ''] as const
   return discovery.format === 'off' ? ours : [...ours, removal]
 }
 
-/** What the rules do not permit if the message does not come back. */
+/** What the rules do not permit, if the message does not come back. */
 async function sendToItself(
   connection: Connection,
   topic: string,
@@ -73,19 +73,19 @@ async function sendToItself(
   if (!(await connection.subscribe(topic, { qos: 1 }))) return 'read'
   const { promise, resolve } = Promise.withResolvers<string | undefined>()
   echoes.set(topic, () => resolve(undefined))
-  // Only MQTT 5 says that a publish is refused: else it may be either.
+  // Only MQTT 5 reports a refused publish; otherwise it may be either.
   const cancel = clock.after(ECHO_MS, () => resolve(connection.protocol === '5' ? 'read' : 'publish or read'))
   connection.publish(topic, payload, { qos: 1 }, (reason) => reason !== 0 && resolve('publish'))
   return await promise.finally(cancel)
 }
 
 interface Size extends Echoing {
-  /** For a connection of its own: brokers may end one for a message that is too long. */
+  /** For a separate connection: brokers may end one for a message that is too long. */
   readonly session: SessionOptions
   readonly topic: string
 }
 
-/** Nothing if the broker takes long messages, or if the rules keep this from being found out. */
+/** Yields nothing if the broker accepts long messages, or if its rules prevent the test. */
 export async function examineSize({ session, topic, ...echoing }: Size): Promise<Finding[]> {
   const long = LONG_KIB * 1024
   let isTried = false

@@ -1,9 +1,9 @@
-/** Finds out what protocol a port speaks, without a login. */
+/** Detects the protocol of a port, without a login. */
 import { connect as connectTcp, isIP, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { fromUrl } from '../../base/hosts.ts'
 
-/** A port of this network answers sooner. */
+/** A port in the local network answers sooner. */
 const TIMEOUT_MS = 2_000
 /** MQTT 3.1.1, a clean session, no client id, no login. */
 const CONNECT = Buffer.from([0x10, 12, 0, 4, ...Buffer.from('MQTT'), 4, 2, 0, 10, 0, 0])
@@ -11,7 +11,7 @@ const CONNACK = 0x20
 
 const PORTS: Readonly<Record<string, number>> = { 'mqtt:': 1883, 'mqtts:': 8883, 'http:': 80, 'ws:': 80 }
 
-/** `undefined`: neither, as far as it can see. */
+/** `undefined`: neither, as far as can be detected. */
 export async function spokenAt(address: string): Promise<'MQTT' | 'TLS' | undefined> {
   const { protocol, hostname, port } = new URL(address)
   const at = { host: fromUrl(hostname), port: Number(port) || (PORTS[protocol] ?? 443) }
@@ -20,7 +20,7 @@ export async function spokenAt(address: string): Promise<'MQTT' | 'TLS' | undefi
       socket.write(CONNECT)
       socket.once('data', ([type]) => resolve(type === CONNACK))
     }),
-    // Whether its certificate is good is not the question, and nothing is sent.
+    // The certificate does not matter here, and nothing secret is sent.
     first(
       connectTls({ ...at, rejectUnauthorized: false, servername: isIP(at.host) === 0 ? at.host : '' }),
       (socket, resolve) => {

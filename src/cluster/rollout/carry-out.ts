@@ -1,4 +1,4 @@
-/** Carries a rollout out over one connection, from wherever it is: by commands, as any client would. */
+/** Runs a rollout over one connection, from its present state: by commands, like any client. */
 import { createHash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import * as v from 'valibot'
@@ -20,23 +20,23 @@ export interface Session {
   readonly serves: (hub: string) => boolean
   /** Why the configuration refuses a rollout of this command. */
   readonly refusal: (command: RolloutCommand) => string | undefined
-  /** Aborted when the connection is lost, and when the rollout is not to go on here. */
+  /** Aborted when the connection is lost, and when this process must not continue the rollout. */
   readonly signal: AbortSignal
 }
 
-/** How long an answer may take: longer than a bridge tries. */
+/** How long an answer may take: longer than a bridge retries. */
 const ANSWER_MS: Readonly<Record<RolloutCommand, number>> = { restart: 2 * 60_000, install: 10 * 60_000 }
-/** They say that nothing was done: a hub that comes back, or a bridge that takes it over, gets a moment. */
+/** Codes for commands that were not executed: a hub that comes back, or a bridge that takes it over, gets some time. */
 const TRY_AGAIN: ReadonlySet<string> = new Set(['busy', 'expired', 'hub_unreachable', 'rate_limited'])
 const TRY_FOR_MS = 60_000
 const TRY_AFTER_MS = [1_000, 2_000, 4_000, 8_000] as const
 /** A command that was not executed by then is dropped. */
 const EXPIRY_S = 10
-/** How long an app may take, after the pause, to run again. */
+/** How long an app may take to run again after the pause. */
 const START_MS = 60_000
 /** The pause if no further wave follows, after a failure or a cancellation. */
 const SHORT_PAUSE_MS = 5_000
-/** What an envelope takes. */
+/** Maximum length of a transaction in an envelope. */
 const MAX_TRANSACTION = 256
 /** Characters of a failure's message that the record keeps. */
 const MAX_MESSAGE = 120
@@ -48,7 +48,7 @@ const ANSWER = v.object({
 })
 type Answer = v.InferOutput<typeof ANSWER>
 
-/** Rings for all who wait. */
+/** Wakes all waiting callers. */
 export class Notice {
   #next = Promise.withResolvers<void>()
 
@@ -57,21 +57,21 @@ export class Notice {
     this.#next = Promise.withResolvers()
   }
 
-  /** Resolves when it rings for the next time. */
+  /** Resolves at the next notification. */
   next(): Promise<void> {
     return this.#next.promise
   }
 }
 
-/** A rollout as it changes, and what of it the broker has. */
+/** A rollout as it changes, and the version of it that the broker has. */
 export class Progress {
-  /** Rings at each change, and when the broker has one. */
+  /** Notifies at each change, and when the broker has one. */
   readonly changed = new Notice()
   readonly #clock: Clock
   #value: Rollout
   #recorded: Rollout | undefined
 
-  /** @param value as the broker has it */
+  /** @param value the rollout as the broker has it */
   constructor(value: Rollout, clock: Clock) {
     this.#value = value
     this.#recorded = value
@@ -94,12 +94,12 @@ export class Progress {
     this.#recorded = isDeepStrictEqual(found, this.#value) ? this.#value : undefined
   }
 
-  /** Resolves when the broker has all that is known. */
+  /** Resolves when the broker has the latest state. */
   async recorded(): Promise<void> {
     while (this.#recorded !== this.#value) await this.changed.next()
   }
 
-  /** Writes each change, only the newest if several wait. @throws what `write` throws */
+  /** Writes each change, only the newest if several wait. @throws the errors of `write` */
   async keepRecorded({ write, signal }: Pick<Session, 'write' | 'signal'>): Promise<never> {
     for (;;) {
       signal.throwIfAborted()
@@ -115,8 +115,8 @@ export class Progress {
 }
 
 /**
- * Resolves when the rollout has ended and the broker knows.
- * @throws DeniedError if the broker does not take the record
+ * Resolves when the rollout has ended and the broker has the result.
+ * @throws DeniedError if the broker refuses the record
  */
 export async function carryOut(progress: Progress, session: Session): Promise<void> {
   await Promise.race([progress.keepRecorded(session), inWaves(progress, session)])
@@ -125,7 +125,7 @@ export async function carryOut(progress: Progress, session: Session): Promise<vo
 async function inWaves(progress: Progress, session: Session): Promise<void> {
   for (;;) {
     if (session.refusal(progress.value.command) !== undefined) progress.apply({ kind: 'end', reason: 'not_allowed' })
-    // Where a wave is under way already, it is an earlier connection's, and goes on.
+    // A wave that is already running was begun by an earlier connection, and continues.
     progress.apply({ kind: 'begin' })
     await progress.recorded()
     session.signal.throwIfAborted()
@@ -137,7 +137,7 @@ async function inWaves(progress: Progress, session: Session): Promise<void> {
 /** An app of a step, as its topic shows it. */
 interface WatchedApp {
   seen: SeenApp | undefined
-  /** Since it is watched. */
+  /** Since watching began. */
   hasCrashed: boolean
 }
 
@@ -160,7 +160,7 @@ async function carryOutWave(progress: Progress, session: Session): Promise<void>
       if (failure === undefined) progress.apply({ kind: 'answered', step })
       else progress.apply({ kind: 'failed', step, failure })
     } catch (error) {
-      // Before anything was sent.
+      // Nothing was sent yet.
       if (!(error instanceof DeniedError)) throw error
       progress.apply({ kind: 'failed', step, failure: { code: 'not_allowed', message: cut(error.message) } })
     }
@@ -174,13 +174,13 @@ function isCrash(before: SeenApp | undefined, after: SeenApp | undefined): boole
   return before.crashed !== true || (after.crash_count ?? 0) > (before.crash_count ?? 0)
 }
 
-/** Whether it runs, or is not meant to. What a hub does not say is not held against the app. */
+/** Whether the app runs, or is not meant to. Missing information does not count against the app. */
 function runsWell(seen: SeenApp | undefined): boolean {
   if (seen === undefined || seen.crashed === true) return false
   return seen.state === 'running' || seen.state === null || seen.enabled === false
 }
 
-/** Sends the command until it is carried out or fails. */
+/** Sends the command until it succeeds or fails. */
 async function send(
   step: RolloutStep,
   progress: Progress,
@@ -192,7 +192,7 @@ async function send(
   let take: (answer: Answer) => void = () => {}
   let wasOwn = false
   const stop = await client.listen(topics.parseCommand(topic)?.result ?? '', (text, from) => {
-    // Others may be allowed to publish there. This process knows its own answers without the broker.
+    // Other clients may publish there too. This process gets its own answers without the broker.
     if (from === 'broker' && wasOwn && serves(step.hub)) return
     const answer = readJson(ANSWER, text)
     if (answer?.transaction === transaction) take(answer)
@@ -214,7 +214,7 @@ async function send(
   }
 }
 
-/** Watches the apps for the pause; then all that run well are done. */
+/** Watches the apps during the pause; then all that run well are done. */
 async function watch(
   progress: Progress,
   { clock, signal }: Session,
@@ -247,7 +247,7 @@ async function watch(
   fail('not_running', 'The app does not run.', () => true)
 }
 
-/** The same for every sender of the step, so a bridge that has carried it out answers from memory. */
+/** The same for every sender of the step, so that a bridge that has executed it answers from memory. */
 function transactionOf(rollout: string, { hub, app }: RolloutStep): string {
   const transaction = `${rollout}/${hub}/${app}`
   if (transaction.length <= MAX_TRANSACTION) return transaction
@@ -263,7 +263,7 @@ function failureOf(answer: Answer | undefined): RolloutFailure | undefined {
 
 const cut = (text: string) => (text.length > MAX_MESSAGE ? `${text.slice(0, MAX_MESSAGE - 1)}…` : text)
 
-/** What comes within `ms`; `undefined`: nothing. @throws the signal's reason */
+/** Resolves with the result if it comes within `ms`, otherwise with `undefined`. @throws the signal's reason */
 export async function within<T>(
   ms: number,
   event: Promise<T>,

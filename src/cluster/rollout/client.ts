@@ -1,4 +1,6 @@
-/** The connection of a rollout: it reads apps and records that the broker holds, listens to single topics, and publishes. */
+/**
+ * The connection of a rollout: reads apps and records that the broker holds, listens to single topics, and publishes.
+ */
 import type { IPublishPacket } from 'mqtt'
 import type { Clock } from '../../base/clock.ts'
 import type { Rollout, RolloutOrder } from '../../contract/rollout.ts'
@@ -7,19 +9,19 @@ import type { Connection } from '../../mqtt/connection.ts'
 import { ReadBack } from '../../mqtt/readback.ts'
 import { type KnownApp, readApp, readRollout } from './record.ts'
 
-/** The broker refuses a publish or a subscription; the message says which. */
+/** The broker refuses a publish or a subscription; the message names it. */
 export class DeniedError extends Error {
   override readonly name = 'DeniedError'
 }
 
-/** `from`: this process gave the answer itself, or the broker passed the message on, from any client. */
+/** `from`: this process answered itself, or the broker passed the message on, from any client. */
 type Listener = (text: string, from: 'process' | 'broker') => void
 
-/** Fixed header, topic length, packet id and properties: more than any packet of ours has besides topic and payload. */
+/** Fixed header, topic length, packet id and properties: more than any of our packets has besides topic and payload. */
 const PACKET_OVERHEAD = 64
-/** How long the broker may take to give back what it holds. */
+/** How long the broker may take to send what it holds. */
 const READ_MS = 10_000
-/** Retained messages that every broker sends at a time. */
+/** How many retained messages every broker sends at a time. */
 const MANY = 500
 
 export class Client {
@@ -42,12 +44,12 @@ export class Client {
     else listener(packet.payload.toString(), 'broker')
   }
 
-  /** This process has answered a command on its result topic. */
+  /** Call it when this process has answered a command on its result topic. */
   answered(topic: string, text: () => string): void {
     this.#listeners.get(topic)?.(text(), 'process')
   }
 
-  /** The rollouts on the broker, each with its text, the one that was changed last at the end. @throws DeniedError */
+  /** The rollouts on the broker, each with its text, the last changed one at the end. @throws DeniedError */
   async records(): Promise<Map<Rollout, string>> {
     const found: [Rollout, string][] = []
     await this.#read(this.#topics.filterOf('rollout'), (topic, text) => {
@@ -57,7 +59,7 @@ export class Client {
     return new Map(found.sort(([one], [other]) => Date.parse(one.updated_at) - Date.parse(other.updated_at)))
   }
 
-  /** The apps that an order may mean, and perhaps others. @throws DeniedError */
+  /** The apps that an order may match, and perhaps others. @throws DeniedError */
   async apps({ app: wanted }: RolloutOrder): Promise<KnownApp[]> {
     const found = new Map<string, KnownApp>()
     const filter = this.#topics.filterOf('app', /[*?]/.test(wanted) ? {} : { app: wanted })
@@ -76,7 +78,7 @@ export class Client {
     return [...found.values()]
   }
 
-  /** Hands over what is retained below a filter. @throws DeniedError */
+  /** Passes on what is retained below a filter. @throws DeniedError */
   async #read(filter: string, onFound: (topic: string, text: string) => void): Promise<void> {
     const probeTopic = this.#topics.of('bridgeProbe', {})
     let isDenied = false
@@ -98,7 +100,9 @@ export class Client {
     if (probe !== 'ok') throw new DeniedError(`the broker does not let this user read ${probeTopic}`)
   }
 
-  /** Listens to a topic until the returned function is called; what is retained there comes first. @throws DeniedError */
+  /**
+   * Listens to a topic until the returned function is called, beginning with the retained message. @throws DeniedError
+   */
   async listen(topic: string, listener: Listener): Promise<() => void> {
     this.#listeners.set(topic, listener)
     if (!(await this.#connection.subscribe(topic, { qos: 1 }))) {

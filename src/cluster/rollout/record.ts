@@ -1,7 +1,9 @@
 /**
- * A rollout as a value, which is its record on the broker: what an order makes of the known apps, what is read back, and
- * how events change it. Steps are taken in their order, in waves: the canaries, then batch after batch, each when the one
- * before has ended. Every step that was taken is done, failed or current, so their number says where the rollout is.
+ * A rollout as a value, which is also its record on the broker: created from an order and the known apps, read back,
+ * and
+ * changed by events. Steps are taken in order, in waves: the canaries, then batch after batch, each when the previous
+ * one
+ * has ended. Every taken step is done, failed or current, so their number shows the progress.
  */
 import * as v from 'valibot'
 import { readJson } from '../../base/read-json.ts'
@@ -19,9 +21,9 @@ import {
 import { APP, ROLLOUT } from '../../contract/schemas.ts'
 import type { Topics } from '../../contract/topics.ts'
 
-/** Steps of one rollout. */
+/** Maximum number of steps of a rollout. */
 const MAX_STEPS = 2_000
-/** Size of the record at the beginning; with its failures it stays under the limits that brokers have by default. */
+/** Maximum initial size of the record; with its failures it stays below the default limits of brokers. */
 const MAX_BYTES = 64 * 1024
 
 /** Names directly below a hub's or the base topic: a subscriber of `<base>/+/state` must not receive a rollout. */
@@ -32,13 +34,13 @@ const RESERVED: ReadonlySet<string> = new Set([
   'result',
 ])
 
-/** An app that the broker holds. */
+/** An app found on the broker. */
 export interface KnownApp extends RolloutStep {
-  /** `false`: it is off, and does not run. */
+  /** `false`: the app is disabled and does not run. */
   readonly enabled: boolean | null
 }
 
-/** The part of an app's payload that decides. A later version may send more. */
+/** The part of an app's payload that matters. A later version may send more. */
 const SEEN_APP = v.pick(v.object(APP.entries), ['state', 'crashed', 'crash_count', 'enabled'])
 export type SeenApp = v.InferOutput<typeof SEEN_APP>
 
@@ -60,7 +62,7 @@ export function plan(transaction: string, order: RolloutOrder, apps: Iterable<Kn
   durationMs('pause', wanted.pause)
   const isApp = appFilter([wanted.app], [])
   const isHub = appFilter([wanted.hubs], [])
-  // Apps that are off on purpose need no restart.
+  // Apps that are disabled on purpose need no restart.
   const meant = [...apps].filter(
     ({ hub, app, enabled }) => isApp(app) && isHub(hub) && (wanted.command !== 'restart' || enabled !== false),
   )
@@ -83,7 +85,7 @@ export function plan(transaction: string, order: RolloutOrder, apps: Iterable<Kn
   return rollout
 }
 
-/** Whether an order is the one that began a rollout. */
+/** Whether an order is the one that started the rollout. */
 export function isOrderOf(rollout: Rollout, order: RolloutOrder): boolean {
   const wanted = withDefaults(order)
   const keys = ['command', 'app', 'hubs', 'canary', 'batch', 'pause', 'stop_after_failures'] as const
@@ -95,7 +97,7 @@ function withDefaults({ command, app, ...rest }: RolloutOrder) {
   return { command, app, hubs, canary, batch, pause, stop_after_failures }
 }
 
-/** A record on the broker; `undefined` for any other text, and if its numbers or its topic do not fit it. */
+/** Reads a record from the broker; `undefined` for any other text, or if its numbers or its topic are inconsistent. */
 export function readRollout(topics: Topics, topic: string, text: string): Rollout | undefined {
   const found = readJson(ROLLOUT, text)
   if (found === undefined || topics.of('rollout', found) !== topic) return undefined
@@ -128,21 +130,21 @@ function isDuration(text: string): boolean {
 export type RolloutEvent =
   /** The next wave begins: its steps are about to be sent. */
   | { readonly kind: 'begin' }
-  /** The command was carried out. */
+  /** The command succeeded. */
   | { readonly kind: 'answered'; readonly step: RolloutStep }
-  /** The app runs well, and has for long enough. */
+  /** The app has run well for long enough. */
   | { readonly kind: 'done'; readonly step: RolloutStep }
   | { readonly kind: 'failed'; readonly step: RolloutStep; readonly failure: RolloutFailure }
   /** No further wave follows: it was cancelled, or the configuration no longer allows it. */
   | { readonly kind: 'end'; readonly reason: 'cancelled' | 'not_allowed' }
 
-/** All steps in the order in which they are taken. */
+/** All steps in execution order. */
 export function stepsOf({ targets }: Pick<Rollout, 'targets'>): RolloutStep[] {
   const steps = targets.flatMap(({ app, hubs }) => hubs.map((hub) => ({ hub, app })))
   return steps.sort((one, other) => compare(one.hub, other.hub) || compare(one.app, other.app))
 }
 
-/** The same whatever the language of the machine is. */
+/** Does not depend on the machine's language. */
 function compare(one: string, other: string): number {
   return one < other ? -1 : one > other ? 1 : 0
 }
@@ -152,7 +154,7 @@ function taken({ done, failed, current }: Rollout): number {
   return done + failed.length + current.length
 }
 
-/** The steps of the next wave; none while one is under way, and at the end. */
+/** The steps of the next wave; none while one is running, and at the end. */
 export function nextWave(rollout: Rollout): RolloutStep[] {
   const { state, reason, current, canary, batch } = rollout
   if (state !== 'running' || reason !== null || current.length > 0) return []
@@ -188,7 +190,7 @@ function change(rollout: Rollout, event: RolloutEvent): Rollout {
   return rollout
 }
 
-/** A canary that fails ends it, however many failures are allowed later. */
+/** A failed canary ends the rollout, however many failures are allowed later. */
 function reasonOf(before: Rollout, failures: number): Rollout['reason'] {
   if (before.reason !== null) return before.reason
   if (taken(before) <= before.canary) return 'canary_failed'

@@ -1,6 +1,6 @@
 /**
- * Rollouts, one at a time, each over a connection of its own: begun by a command, or found unfinished on the broker at the
- * start. The record there is all that one owner hands to the next.
+ * Rollouts, one at a time, each over a separate connection: started by a command, or found unfinished on the broker at
+ * startup. The record on the broker is all that a successor gets.
  */
 import type { Logger } from 'pino'
 import { Backoff } from '../../base/backoff.ts'
@@ -19,39 +19,39 @@ import { checkName, isOrderOf, plan, readRollout } from './record.ts'
 
 interface RolloutsOptions {
   readonly topics: Topics
-  /** Asked at each connection. */
+  /** Called at each connection. */
   readonly broker: () => BrokerOptions
-  /** No other client of the broker has it. */
+  /** An id that no other client of the broker has. */
   readonly clientId: () => string
   /** Whether this process serves a hub. */
   readonly serves: (hub: string) => boolean
-  /** Why configuration refuses rollouts; of no command, all of them. */
+  /** Why the configuration refuses rollouts of this command; without a command, all rollouts. */
   readonly refusal: (command?: RolloutCommand) => string | undefined
   readonly clock: Clock
   readonly random: () => number
   readonly log: Logger
 }
 
-/** Rollouts that have ended and stay on the broker. */
+/** How many finished rollouts stay on the broker. */
 const KEPT = 20
-/** How long the broker may take to take a rollout, or a cancellation. */
+/** How long the broker may take to accept a rollout or a cancellation. */
 const TAKEN_MS = 10_000
 const BACKOFF_MS = { min: 1_000, max: 30_000 }
 
 export class Rollouts implements RolloutControl, AsyncDisposable {
   readonly #options: RolloutsOptions
-  /** Aborted by `stop`; `undefined` while there is nothing to do here. */
+  /** Aborted by `stop`; `undefined` while this process is inactive. */
   #active: AbortController | undefined
-  /** What is done or looked for; never rejects. */
+  /** The present rollout or search; never rejects. */
   #work: Promise<void> | undefined
   #progress: Progress | undefined
-  /** While a rollout is under way or looked for; takes each answer of this process. Changed here alone. */
+  /** Set while a rollout runs or is searched for; gets each answer of this process. Changed only here. */
   client: Client | undefined
   /** The last rollout that ended in this process. */
   #last: Progress | undefined
   /** Topics of records that the link holds. */
   readonly held = new Set<string>()
-  /** Rings when a rollout is under way. */
+  /** Notifies when a rollout has started. */
   readonly #found = new Notice()
   #link: Pick<MqttLink, 'expect' | 'release'> | undefined
 
@@ -60,8 +60,8 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
   }
 
   /**
-   * This bridge carries rollouts out from now on; goes on with one that is unfinished.
-   * @param link holds the records: what others change is put right, and a broker that has lost them gets them again
+   * Starts carrying out rollouts; continues an unfinished one.
+   * @param link holds the records: it corrects changes by others, and restores records that a broker has lost
    */
   start(link: Pick<MqttLink, 'expect' | 'release'>): void {
     if (this.#active !== undefined) return
@@ -71,7 +71,7 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
     if (this.#options.refusal() === undefined) this.#begin(() => this.#resume(active.signal))
   }
 
-  /** This bridge carries out no rollouts from now on. What is under way stays as the broker has it. */
+  /** Stops carrying out rollouts. The record of an unfinished one stays on the broker. */
   stop(): void {
     this.#active?.abort()
     this.#active = undefined
@@ -85,7 +85,7 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
 
   async rollOut(transaction: string, order: RolloutOrder): Promise<Json> {
     checkName(transaction)
-    // At a start it is soon known whether there is one to go on with.
+    // At startup, the search for an unfinished rollout ends soon.
     if (this.#progress === undefined && this.#work !== undefined) {
       await within(TAKEN_MS, Promise.race([this.#work, this.#found.next()]), this.#options.clock)
     }
@@ -114,7 +114,7 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
     return { transaction, state, done, total }
   }
 
-  /** Takes what the broker holds when the link connects: what another bridge has made of the rollout since then counts. */
+  /** Handles a record that the broker holds when the link connects: progress by another bridge counts. */
   readBack(topic: string, text: string): void {
     const { topics } = this.#options
     const own = this.#progress?.value
@@ -138,7 +138,7 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
     })
   }
 
-  /** Goes on with each rollout that is unfinished, the oldest first; then it ends. */
+  /** Continues each unfinished rollout, oldest first; then ends. */
   async #resume(signal: AbortSignal): Promise<void> {
     const { clock, log, random } = this.#options
     const backoff = new Backoff({ ...BACKOFF_MS, random })
@@ -160,7 +160,7 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
     this.#progress = undefined
   }
 
-  /** Begins a rollout and carries it out. */
+  /** Starts a rollout and carries it out. */
   async #accept(
     transaction: string,
     order: RolloutOrder,
@@ -182,7 +182,7 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
           const topic = topics.of('rollout', rollout)
           const text = JSON.stringify(rollout)
           await client.publish(topic, text, { retain: true })
-          // Under MQTT 3.1.1 a broker does not say that it has dropped it.
+          // Under MQTT 3.1.1 a broker does not report that it has dropped the record.
           if (![...(await client.records()).keys()].some((one) => one.transaction === transaction)) {
             throw new DeniedError('the broker does not keep the record of a rollout')
           }
@@ -199,7 +199,7 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
       // Once it is accepted, this has no effect.
       const why = inTime.signal.aborted ? 'the broker took too long' : undefined
       accepted.reject(refusalOf(error, stage.isRecording, why))
-      // Nothing has begun, and nothing else is under way.
+      // Nothing has started, and nothing else is running.
       if (error instanceof CommandError && error.code !== 'busy') return
     } finally {
       cancelLate()
@@ -235,7 +235,7 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
     for (const old of ended.slice(0, -KEPT)) await session.write(old, null)
   }
 
-  /** From now on the link holds those that stay. */
+  /** Passes the records that stay to the link. */
   async #recordsOn(session: Session): Promise<Rollout[]> {
     const found = await session.client.records()
     const records = [...found.keys()]
@@ -278,13 +278,13 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
   }
 }
 
-/** Whether another process has gone on with the same rollout. */
+/** Whether another process has continued the same rollout. */
 const isNewer = (there: Rollout | undefined, own: Rollout) =>
   there?.transaction === own.transaction && Date.parse(there.updated_at) > Date.parse(own.updated_at)
 
 const isUnfinished = ({ state }: Rollout) => state === 'running'
 
-/** The answer to an order while a rollout is under way. @throws CommandError if it is another one */
+/** The answer to an order while a rollout is running. @throws CommandError if it is another one */
 function same(running: Rollout, transaction: string, order: RolloutOrder): Json {
   if (running.transaction !== transaction) {
     throw new CommandError('busy', `The rollout ${running.transaction} is under way.`)

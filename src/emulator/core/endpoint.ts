@@ -1,4 +1,4 @@
-/** What an endpoint of the hub is. REST, the realtime channel, the in-app interface and the documentation read it. */
+/** Defines an endpoint of the hub. REST, the realtime channel, the in-app interface and the documentation use it. */
 import * as v from 'valibot'
 import { HubError } from '../hub-error.ts'
 import type { Flavour } from '../records.ts'
@@ -6,28 +6,28 @@ import type { Needs } from '../scopes.ts'
 import type { HubApps } from './hub-apps.ts'
 import type { HubStore } from './hub-store.ts'
 
-/** What an endpoint may know of, and do to, the hub that it runs on. */
+/** What an endpoint can read and change of its hub. */
 export interface Core {
   readonly id: string
   readonly version: string
   readonly flavour: Flavour
   readonly apps: HubApps
   readonly store: HubStore
-  /** Milliseconds since the hub has started. */
+  /** Milliseconds since the start of the hub. */
   uptime(): number
   /** Epoch milliseconds. */
   now(): number
   /** Apps that run and whose devices are away all the same. */
   readonly away: ReadonlySet<string>
   speak(text: string): void | Promise<void>
-  /** An event of a section's item, such as `homey:manager:apps`. */
+  /** Sends an event of a section's item, such as `homey:manager:apps`. */
   tell(uri: string, event: string, payload: unknown): void
 }
 
 export interface Caller {
-  /** In the spelling `homey.…`. */
+  /** Spelled `homey.…`. */
   readonly scopes: readonly string[]
-  /** The app that asks from inside; without it a client with a key. */
+  /** The calling app, for a call from inside; otherwise the caller is a client with a key. */
   readonly app?: string
 }
 
@@ -44,7 +44,7 @@ type PathParameter<P extends string> = P extends `${string}:${infer Name}/${infe
     : never
 type PathEntries<P extends string> = { readonly [K in PathParameter<P>]: v.StringSchema<undefined> }
 
-/** The input of a request: the parameters of its path, and others. */
+/** The input of a request: the parameters of its path, and all others. */
 export type Input<R extends Request, E extends v.ObjectEntries> = v.ObjectSchema<PathEntries<R> & E, undefined>
 
 export const inPath = (path: string) => [...path.matchAll(/:(\w+)/g)].map(([, name = '']) => name)
@@ -67,20 +67,20 @@ export function methodOf(request: Request): { readonly method: Method; readonly 
 interface Declared {
   readonly doc: string
   readonly needs: Needs
-  /** The reference's path for the same, where it differs. Older hubs answer both, a hub of the reference this alone. */
+  /** The path in the reference, if it differs. Older hubs answer both; a hub of the reference answers only this one. */
   readonly alias?: string
-  /** Apps may call it without a permission: it concerns the app itself. */
+  /** Apps may call it without a permission, because it concerns only the calling app. */
   readonly own?: true
-  /** Without it hubs of every flavour have the endpoint. */
+  /** The flavours that have the endpoint; default: all. */
   readonly only?: readonly Flavour[]
-  /** The one parameter that is the whole body. */
+  /** The parameter that is the whole body. */
   readonly wholeBody?: string
 }
 
 interface Row<R extends Request, E extends v.ObjectEntries> extends Declared {
-  /** Its path stands below the item's. */
+  /** Its path is relative to the item's. */
   readonly request: R
-  /** Further parameters: in the query of GET and DELETE, else in the body. */
+  /** Further parameters: in the query for GET and DELETE, otherwise in the body. */
   readonly takes?: E
   run(core: Core, input: v.InferOutput<Input<R, E>>, caller: Caller): unknown
 }
@@ -90,7 +90,9 @@ export interface Endpoint extends Declared {
   readonly path: string
   /** Names of the parameters that are not in the path. */
   readonly takes: readonly string[]
-  /** Checks the parameters and carries it out; `undefined`, or a promise of it, is "nothing". @throws HubError */
+  /**
+   * Checks the parameters and runs the operation; `undefined`, or a promise of it, means "no result". @throws HubError
+   */
   perform(core: Core, args: Readonly<Record<string, unknown>>, caller: Caller): unknown
 }
 
@@ -108,7 +110,7 @@ export function endpoint({ request, takes = {}, run, ...row }: Row<Request, v.Ob
   }
 }
 
-/** An option, with what the documentation says of it. */
+/** An option with its text for the documentation. */
 export const described = <const S extends v.GenericSchema>(schema: S, text: string) =>
   v.pipe(schema, v.description(text))
 
@@ -118,7 +120,7 @@ export const optional = <const S extends v.GenericSchema>(schema: S, text: strin
 export const missing = (name: string) => new HubError(400, 'missing_parameter', `Missing Parameter: ${name}`)
 export const invalid = (name: string) => new HubError(400, 'invalid_parameter', `Invalid Parameter: ${name}`)
 
-/** The parameters as the schema has them. @throws HubError 400 that names the first one which does not fit */
+/** The parameters after validation. @throws HubError 400 that names the first invalid one */
 export function checked<S extends v.GenericSchema>(
   schema: S,
   args: Readonly<Record<string, unknown>>,

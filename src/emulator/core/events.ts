@@ -1,4 +1,4 @@
-/** Events of the hub: what can be listened to, from outside and inside alike, and who listens from inside. */
+/** The hub's events: what clients and apps can subscribe to, and the listeners inside the hub. */
 import { HubError } from '../hub-error.ts'
 import type { Needs } from '../scopes.ts'
 import type { HubApps } from './hub-apps.ts'
@@ -11,7 +11,7 @@ const MANAGERS: ReadonlyMap<string, Needs> = new Map([
   [NOTIFICATIONS_URI, 'homey.notifications.readonly'],
 ])
 
-/** What listening takes, and which app owns the events. @throws HubError 404 */
+/** The permission that a subscription needs, and the app that owns the events. @throws HubError 404 */
 export function watchable(uri: string, apps: HubApps): { needs: Needs; owner?: string } {
   const needs = MANAGERS.get(uri)
   if (needs !== undefined) return { needs }
@@ -22,13 +22,13 @@ export function watchable(uri: string, apps: HubApps): { needs: Needs; owner?: s
 
 export type Listener = (event: string, payload: unknown) => void
 
-/** Who listens from inside the hub, by the URI of what sends. */
+/** Listeners inside the hub, by the URI of the sender. */
 export class Events {
   readonly #listeners = new Map<string, Set<Listener>>()
 
-  /** Returns how to end it; safe twice. */
+  /** Returns a function that ends the subscription and may be called twice. */
   listen(uri: string, listener: Listener): () => void {
-    // A listener of its own for each call, so that ending one subscription leaves an equal one alone.
+    // Wrap the listener, so that ending one subscription leaves an equal one alone.
     const own: Listener = (event, payload) => listener(event, payload)
     const listeners = this.#listeners.get(uri) ?? new Set()
     this.#listeners.set(uri, listeners.add(own))

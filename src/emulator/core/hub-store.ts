@@ -1,4 +1,4 @@
-/** What the hub itself keeps beside its apps: its own settings and the notifications. */
+/** The hub's own data: its settings and the notifications. */
 
 export interface StoredNotification {
   readonly id: number
@@ -9,10 +9,10 @@ export interface StoredNotification {
   readonly at: number
 }
 
-/** The owner of what belongs to no app. */
+/** The owner of data that belongs to no app. */
 export const HUB = 'hub'
 
-/** Each change is kept for good when the method returns, where anything is. `owner` is the id of an app, or `hub`. */
+/** Each change is stored when the method returns, if the store is persistent. `owner` is the id of an app, or `hub`. */
 export interface HubStore {
   settings(owner: string): ReadonlyMap<string, unknown>
   setSetting(owner: string, name: string, value: unknown): void
@@ -20,20 +20,20 @@ export interface HubStore {
   /** Oldest first. */
   notifications(): readonly StoredNotification[]
   notify(owner: string, text: string): StoredNotification
-  /** Whether there was such a notification. */
+  /** Returns whether the notification existed. */
   forget(id: number): boolean
 }
 
-/** How many settings an app or the hub may have, and how large they may be. */
+/** The maximum number of settings of an app or the hub, and their maximum size. */
 export const MAX_SETTINGS = 1000
 export const MAX_SETTING_NAME = 200
-/** As JSON. */
+/** Measured as JSON. */
 export const MAX_SETTING_BYTES = 256 * 1024
 
-/** The oldest of more are forgotten. */
+/** Beyond this number, the oldest are removed. */
 export const MAX_NOTIFICATIONS = 1000
 
-/** Keeps everything in memory only. `now` returns epoch milliseconds. */
+/** Keeps everything in memory. `now` returns epoch milliseconds. */
 export function hubStoreInMemory(now: () => number): HubStore {
   const settings = new Map<string, Map<string, unknown>>()
   let notifications: StoredNotification[] = []

@@ -1,4 +1,4 @@
-/** What an app may ask its hub from inside, with the permissions of its record. */
+/** What a running app can request from its hub, with the permissions of its record. */
 import { HubError } from '../hub-error.ts'
 import { normaliseScope, permits } from '../scopes.ts'
 import type { Core } from './endpoint.ts'
@@ -6,11 +6,14 @@ import { type Events, type Listener, watchable } from './events.ts'
 import { find, type NamedCall } from './table.ts'
 
 export interface InApp {
-  /** One operation of the hub's table, with the permissions of the app. Rejects with `HubError`. */
+  /** Runs one operation of the hub's table, with the permissions of the app. Rejects with `HubError`. */
   call(appId: string, request: NamedCall): Promise<unknown>
-  /** Events of `homey:manager:apps`, `homey:app:<id>` and others; returns how to end it. @throws HubError 403, 404 */
+  /**
+   * Subscribes to `homey:manager:apps`, `homey:app:<id>` and others; returns a function that ends it. @throws HubError
+   * 403, 404
+   */
   subscribe(appId: string, uri: string, listener: Listener): () => void
-  /** An event of the app's own item, `homey:app:<appId>`. */
+  /** Sends an event of the app's own item, `homey:app:<appId>`. */
   emit(appId: string, event: string, payload: unknown): void
 }
 

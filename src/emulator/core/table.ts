@@ -1,4 +1,4 @@
-/** Everything that the hub can be asked: sections, their items, the items' endpoints. */
+/** Every operation of the hub: sections, their items, and the items' endpoints. */
 import * as v from 'valibot'
 import { HubError } from '../hub-error.ts'
 import type { Flavour } from '../records.ts'
@@ -23,7 +23,9 @@ const MANAGERS = {
   updates: UPDATES,
 } as const satisfies Record<string, Endpoints>
 
-/** The section `app`: what an app's own web API is asked, `/api/app/<id>…`. Its item is the app, its path the app's own. */
+/**
+ * The section `app`: requests to an app's own web API, `/api/app/<id>…`. Its item is the app, its path the app's own.
+ */
 const requestApp = endpoint({
   doc: "Asks the app's own web API.",
   request: 'GET /',
@@ -41,7 +43,7 @@ const requestApp = endpoint({
   },
 })
 
-/** An endpoint with where it stands. */
+/** An endpoint with its section and item. */
 export interface Entry {
   readonly name: OperationName
   readonly item: string
@@ -49,13 +51,13 @@ export interface Entry {
 }
 
 type Managers = typeof MANAGERS
-/** Of every endpoint; no two items have the same. */
+/** The names of all endpoints; no two items share one. */
 export type OperationName = { [I in keyof Managers]: keyof Managers[I] }[keyof Managers] | 'requestApp'
 
 type Named = Readonly<Partial<Record<OperationName, Endpoint>>>
 const names = (endpoints: Named, name: string): name is OperationName => Object.hasOwn(endpoints, name)
 
-/** Those of all managers, in the order of the documentation. */
+/** The endpoints of all managers, in the order of the documentation. */
 export const ENTRIES: readonly Entry[] = Object.entries<Named>(MANAGERS).flatMap(([item, endpoints]) =>
   Object.entries(endpoints).flatMap(([name, endpoint]) => (names(endpoints, name) ? [{ name, item, endpoint }] : [])),
 )
@@ -64,16 +66,16 @@ export const APP_SECTION: Entry = { name: 'requestApp', item: '', endpoint: requ
 
 const serves = ({ only }: Endpoint, flavour: Flavour) => only?.includes(flavour) ?? true
 
-/** The endpoints that hubs of a kind have. */
+/** The endpoints of a flavour. */
 export const entriesFor = (flavour: Flavour) => ENTRIES.filter(({ endpoint: one }) => serves(one, flavour))
 
-/** What a hub says that has no such method or path. Older ones call it an error of theirs. */
+/** The answer to an unknown method or path. Older hubs report it as an internal error. */
 export function noSuchMethod(flavour: Flavour): HubError {
   if (flavour === 'older') return new HubError(500, 'missing_api_method', 'Missing API Method')
   return new HubError(404, 'not_found', 'Not Found')
 }
 
-/** A call by names: over the realtime channel, or by an app from inside. */
+/** A call by name: over the realtime channel, or by an app from inside. */
 export interface NamedCall {
   readonly section: string
   readonly item: string
@@ -81,7 +83,7 @@ export interface NamedCall {
   readonly args: Readonly<Record<string, unknown>>
 }
 
-/** Finds the endpoint of a call by names. In the section `app` the operation is the method. @throws HubError */
+/** Finds the endpoint of a call by name. In the section `app`, the operation is the method. @throws HubError */
 export function find({ section, item, operation, args }: NamedCall, flavour: Flavour): Entry & Pick<NamedCall, 'args'> {
   if (section === 'app') return { ...APP_SECTION, args: { ...args, id: item, method: operation.toUpperCase() } }
   const entry = ENTRIES.find((one) => one.item === item && one.name === operation)

@@ -1,4 +1,4 @@
-/** The folder of an app: copied within bounds, so that it survives a power failure, looked through for links, and its texts. */
+/** The folder of an app: copies it durably within limits, refuses unsafe links, and reads its texts. */
 import { lstatSync, readdirSync, realpathSync } from 'node:fs'
 import { type FileHandle, lstat, mkdir, open, readdir, realpath, stat } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -22,9 +22,9 @@ interface Copy {
 }
 
 /**
- * Copies `source` to `target`, which must not be there yet. The copy has no links: one to a file of the same folder
+ * Copies `source` to `target`, which must not exist. The copy contains no links: a link to a file of the same folder
  * becomes that file.
- * @throws ManifestError for other links, for what is neither file nor folder, and beyond the limits
+ * @throws ManifestError for other links, for anything but files and folders, and beyond the limits
  */
 export async function copyApp(source: string, target: string, limits = COPY_LIMITS): Promise<void> {
   await copyFolder({ root: await realpath(source), limits, bytes: 0, entries: 0 }, source, target, 0)
@@ -59,7 +59,7 @@ async function linkedFile({ root }: Copy, link: string): Promise<string> {
 
 const CHUNK = 64 * 1024
 
-/** By hand, as the size of a file that grows meanwhile is known only at its end. */
+/** Copies by hand, because a file may grow while it is copied, so its size is known only at the end. */
 async function copyFile(copy: Copy, source: string, target: string): Promise<void> {
   await using from = await open(source, 'r')
   const { mode } = await from.stat()
@@ -80,7 +80,7 @@ async function writeAll(file: FileHandle, bytes: Uint8Array): Promise<void> {
 }
 
 /**
- * Node's permission model follows links, so one that leads out would open what it leads to.
+ * Node's permission model follows links, so a link out of the folder would give access to its target.
  * @throws ManifestError naming the first link that leads out of the folder
  */
 export function refuseLinksOut(folder: string): void {
@@ -101,7 +101,7 @@ function linksIn(folder: string): string[] {
   })
 }
 
-/** Nothing for a link to nothing. */
+/** `undefined` for a broken link. */
 function targetOf(link: string): string | undefined {
   try {
     return realpathSync(link)
@@ -113,7 +113,7 @@ function targetOf(link: string): string | undefined {
 const MOST_LOCALE_BYTES = 256 * 1024
 const LOCALE_FILE = /^([a-z]{2,3}(?:-[A-Za-z]+)?)\.json$/
 
-/** The app's texts by language: `locales/<language>.json`. What cannot be read is left out. */
+/** The app's texts by language, from `locales/<language>.json`. Unreadable files are left out. */
 export function localesIn(folder: string): Readonly<Record<string, unknown>> {
   const texts: Record<string, unknown> = {}
   for (const name of namesIn(join(folder, 'locales'))) {
@@ -134,7 +134,7 @@ function namesIn(folder: string): string[] {
 
 function readLocale(path: string): unknown {
   try {
-    // A link would lead the hub to where the app itself may not read.
+    // Do not follow links: the hub may read more than the app.
     const file = lstatSync(path)
     return file.isFile() && file.size <= MOST_LOCALE_BYTES ? JSON.parse(readPlainText(path)) : undefined
   } catch {

@@ -1,4 +1,4 @@
-/** The data folder of an emulated hub: what may be one, who may use it, and who may read it. */
+/** The data folder of an emulated hub: which folders are valid, the lock, and file permissions. */
 import {
   chmodSync,
   closeSync,
@@ -15,40 +15,40 @@ import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { ExpectedError } from '../../base/errors.ts'
 
-/** The data folder cannot be used; the message is for the person who named it. */
+/** The data folder cannot be used; the message is for the user. */
 export class HubDataError extends ExpectedError {
   override readonly name = 'HubDataError'
 }
 
-/** Where the code of installed apps is kept, below the data folder. */
+/** The folder with the code of installed apps, below the data folder. */
 export const APPS_FOLDER = 'apps'
 export const DATABASE = 'hub.db'
 const LOCK = 'hub.lock'
 const FILES = [DATABASE, `${DATABASE}-wal`, `${DATABASE}-shm`, LOCK]
-/** What may lie in a folder that no hub has used: what an interrupted first start leaves, and what a new disk has. */
+/** Names allowed in a folder that no hub has used: leftovers of an interrupted first start, and those of a new disk. */
 const OWN_NAMES = [...FILES, 'lost+found']
 
-/** Whether a hub has its data there. */
+/** Whether a folder holds the data of a hub. */
 export function holdsHub(folder: string): boolean {
   return existsSync(join(folder, DATABASE))
 }
 
-/** Makes a data folder, or checks that it is one, and leaves that as it is. @throws HubDataError */
+/** Creates a data folder, or checks an existing one without changing it. @throws HubDataError */
 export function makeFolder(folder: string): void {
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 })
     const foreign = holdsHub(folder) ? undefined : readdirSync(folder).find((name) => !OWN_NAMES.includes(name))
-    // Its apps folder is swept and its mode changed: nothing that may happen to a folder of something else.
+    // The hub sweeps the apps folder and changes the mode, which must not happen to a folder of another program.
     if (foreign !== undefined) throw new HubDataError(`${folder}: is not empty and holds no hub`)
     for (const name of FILES) {
       const path = join(folder, name)
-      // What a link leads to belongs to something else, and a pipe would be waited for.
+      // The target of a link belongs to something else, and opening a pipe would block.
       if (lstatSync(path, { throwIfNoEntry: false })?.isFile() === false) {
         throw new HubDataError(`${path}: is not a plain file; it was left as it is`)
       }
     }
     const apps = join(folder, APPS_FOLDER)
-    // What is not in use is removed from it at each start, which must not happen to what a link leads to.
+    // Each start removes unused code from this folder, which must not happen to the target of a link.
     if (lstatSync(apps, { throwIfNoEntry: false })?.isDirectory() === false) {
       throw new HubDataError(`${apps}: is not a folder; it was left as it is`)
     }
@@ -69,8 +69,9 @@ export function makePrivate(folder: string): void {
 }
 
 /**
- * The lock is one of the operating system that SQLite holds on a file of its own, as Node has none to offer. It ends
- * with the process, however that ends. It is not on the database, as keys are made and revoked while the hub runs.
+ * SQLite holds an operating system lock on a separate file, because Node offers no locks. The lock ends with the
+ * process,
+ * however that ends. It is not on the database, because keys are created and revoked while the hub runs.
  */
 export function lockFolder(folder: string): DatabaseSync {
   const path = join(folder, LOCK)
@@ -78,7 +79,7 @@ export function lockFolder(folder: string): DatabaseSync {
   try {
     createPrivate(path)
     lock = new DatabaseSync(path, { timeout: 0 })
-    // Nothing is ever written: a journal on disk would be one more file.
+    // Nothing is ever written, so avoid a journal file on disk.
     lock.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE;')
     chmodSync(path, 0o600)
     return lock
@@ -89,7 +90,10 @@ export function lockFolder(folder: string): DatabaseSync {
   }
 }
 
-/** Does not open an existing file: on POSIX systems, closing it would end every lock of this process on it, SQLite's included. */
+/**
+ * Does not open an existing file: on POSIX systems, closing it would release all locks of this process on it, SQLite's
+ * included.
+ */
 export function createPrivate(path: string): void {
   if (!existsSync(path)) closeSync(openSync(path, 'a', 0o600))
 }
@@ -108,14 +112,14 @@ export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
 
-/** Makes the names in a folder survive a power failure. Windows opens no folders, and keeps them by itself. */
+/** Makes the names in a folder survive a power failure. Windows cannot open folders, and does this by itself. */
 export async function syncFolder(path: string): Promise<void> {
   if (process.platform === 'win32') return
   await using folder = await open(path, 'r')
   await folder.sync()
 }
 
-/** For the start, while no request waits. */
+/** The synchronous form, for the start, when no request waits. */
 export function syncFolderNow(path: string): void {
   if (process.platform === 'win32') return
   const folder = openSync(path, 'r')

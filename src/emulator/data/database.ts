@@ -14,11 +14,11 @@ import {
   syncFolderNow,
 } from './data-folder.ts'
 
-/** `h2mq`: marks a database of ours. */
+/** `h2mq`: identifies our databases. */
 const APPLICATION_ID = 0x68326d71
-/** Counts up with each change of the tables. */
+/** Increases with each change of the tables. */
 const SCHEMA_VERSION = 1
-/** How long a write waits for another process, which holds the database for some milliseconds at most. */
+/** How long a write waits for another process, which locks the database for a few milliseconds at most. */
 const BUSY_MS = 2000
 
 const TABLES = `
@@ -55,15 +55,15 @@ export interface Database {
   /** Absolute path of the data folder. */
   readonly folder: string
   readonly sql: DatabaseSync
-  /** Several writes as one: all of them are kept or none. */
+  /** Runs several writes atomically. */
   transaction<T>(task: () => T): T
   close(): void
 }
 
 /**
- * Opens the database of a data folder, and creates both if they do not exist. `alone`: as the one hub that may use
- * the folder; without it, beside a hub that runs.
- * @throws HubDataError if the folder holds something else or what cannot be read, or another hub uses it
+ * Opens the database of a data folder, and creates both if they do not exist. `alone`: as the only hub that uses the
+ * folder; otherwise beside a running hub.
+ * @throws HubDataError if the folder is unreadable, holds something else, or is used by another hub
  */
 export function openDatabase(path: string, { alone }: { readonly alone: boolean }): Database {
   const folder = resolve(path)
@@ -97,7 +97,7 @@ function transaction<T>(sql: DatabaseSync, task: () => T): T {
   }
 }
 
-/** Everything is checked before anything is changed, so that a file that is not ours stays as it is. */
+/** Checks everything before changing anything, so that a foreign file stays as it is. */
 function look(path: string): void {
   if (!existsSync(path)) return
   // A writable connection merges the WAL on close; a read-only one leaves an empty WAL if there was none.
@@ -114,7 +114,7 @@ function openFile(folder: string): DatabaseSync {
   })
 }
 
-/** The file, opened and used, or closed again and an error for people. */
+/** Opens and uses the file; on failure, closes it and throws an error for the user. */
 function useFile(path: string, options: { readonly readOnly?: boolean }, use: (sql: DatabaseSync) => void) {
   let sql: DatabaseSync | undefined
   try {
@@ -155,7 +155,7 @@ function prepare(sql: DatabaseSync): void {
   sql.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;')
   if (!isNew) return
   transaction(sql, () => {
-    // Another process may have been faster.
+    // Another process may have created the tables first.
     if (pragma(sql, 'user_version') !== 0) return
     sql.exec(`${TABLES} PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${SCHEMA_VERSION};`)
   })

@@ -1,4 +1,4 @@
-/** Opens the data of an emulated hub, in a data folder or in a temporary one. */
+/** Opens the data of an emulated hub, in a data folder or a temporary one. */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -20,7 +20,7 @@ export async function openHubData(
   options: Sources & {
     /** The data folder, created if it does not exist; default: a temporary one, removed at the end. */
     readonly folder?: string | undefined
-    /** Of the hub; default: the one it had, or a new one. */
+    /** Id of the hub; default: its former one, or a new one. */
     readonly hubId?: string | undefined
   } = {},
 ): Promise<HubData> {

@@ -1,4 +1,4 @@
-/** The API keys that a hub keeps: made, listed and revoked by other processes too, and stored as hashes. */
+/** The hub's stored API keys. Other processes can create, list and revoke them too; only hashes are stored. */
 import { createHash, randomBytes } from 'node:crypto'
 import * as v from 'valibot'
 import { checkScopes, EmulatorOptionError, normaliseScope, writtenScope } from '../scopes.ts'
@@ -6,7 +6,7 @@ import { HubDataError, holdsHub } from './data-folder.ts'
 import { type Database, openDatabase } from './database.ts'
 
 interface StoredKey {
-  /** For people, to revoke it by; it says nothing of the key itself. */
+  /** Identifies the key for users who revoke it; it reveals nothing of the key itself. */
   readonly id: string
   readonly name: string
   readonly scopes: readonly string[]
@@ -21,12 +21,12 @@ const KeyRow = v.object({ id: v.string(), name: v.string(), scopes: v.string(), 
 const HashRow = v.object({ hash: v.instance(Uint8Array), scopes: v.string() })
 const VersionRow = v.object({ data_version: v.number() })
 
-/** The keys of an open data folder. A change that another process makes is seen at the next question. */
+/** The keys of an open data folder. The next lookup sees a change made by another process. */
 export class StoredKeys {
   readonly #database: Database
   /** Scopes by the hash of their key. */
   #known: ReadonlyMap<string, readonly string[]> = new Map()
-  /** Of the database, as this connection saw it last; `undefined` if it has to be read again. */
+  /** Version of the database when it was last read; `undefined` if it must be read again. */
   #version: number | undefined
 
   constructor(database: Database) {
@@ -38,7 +38,7 @@ export class StoredKeys {
     return this.#current().get(hashOf(key).toString('hex'))
   }
 
-  /** Makes a key and returns it: it is not kept, so this is the only time that it can be seen. */
+  /** Creates a key and returns it. Only its hash is stored, so it cannot be shown again. */
   create(scopes: readonly string[], { name = '', now = Date.now() } = {}): StoredKey & { readonly key: string } {
     const key = randomBytes(KEY_BYTES).toString('base64url')
     const id = randomBytes(ID_BYTES).toString('hex')
@@ -55,14 +55,14 @@ export class StoredKeys {
     return rows.map((row) => v.parse(KeyRow, row)).map((row) => ({ ...row, scopes: row.scopes.split(' ') }))
   }
 
-  /** Whether there was such a key. */
+  /** Returns whether the key existed. */
   revoke(id: string): boolean {
     const { changes } = this.#database.sql.prepare('DELETE FROM apiKey WHERE id = ?').run(id)
     this.#version = undefined
     return Number(changes) > 0
   }
 
-  /** The version changes with each write of another connection, and costs some microseconds to ask for. */
+  /** SQLite changes the version with each write of another connection; reading it takes a few microseconds. */
   #current(): ReadonlyMap<string, readonly string[]> {
     const row = this.#database.sql.prepare('PRAGMA data_version').get()
     const { data_version: version } = v.parse(VersionRow, row)
@@ -78,7 +78,7 @@ export class StoredKeys {
   }
 }
 
-/** One fast hash is enough: a key of 256 random bits cannot be guessed, however fast guesses are tried. */
+/** One fast hash is enough: a key of 256 random bits cannot be guessed at any speed. */
 function hashOf(key: string): Buffer {
   return createHash('sha256').update(key).digest()
 }
@@ -86,9 +86,9 @@ function hashOf(key: string): Buffer {
 const MAX_NAME = 100
 
 /**
- * `hub2mqtt emulate keys`: the keys of a data folder, beside the hub that may be using it. Each method throws what is for
+ * `hub2mqtt emulate keys`: manages the keys of a data folder, even while a hub uses it. Each method throws errors for
  * the user.
- * @param options.make creates the folder, so that a hub can have its keys before its first start
+ * @param options.make creates the folder, so that keys can be created before the hub's first start
  * @throws HubDataError if the folder is not one of a hub
  */
 export function keysOf(folder: string, { make = false } = {}) {
@@ -101,10 +101,10 @@ export function keysOf(folder: string, { make = false } = {}) {
       if (name.length > MAX_NAME) throw new EmulatorOptionError(`--name: at most ${MAX_NAME} characters`)
       return keys.create(scopes, { name })
     },
-    /** One line each. */
+    /** One line per key. */
     list: () =>
       keys.list().map(({ id, at, scopes, name }) => {
-        // As the reference writes them, and as they can be given.
+        // The spelling of the reference, which is also valid as input.
         const written = scopes.map(writtenScope).join(',')
         return [id, new Date(at).toISOString(), written, name].join('  ').trimEnd()
       }),

@@ -1,4 +1,4 @@
-/** `app.json`: what an app says of itself, checked before anything of it is run or copied. */
+/** `app.json`: the manifest of an app, validated before anything of the app is run or copied. */
 import { lstatSync, realpathSync, statSync } from 'node:fs'
 import { isAbsolute, join, relative } from 'node:path'
 import * as v from 'valibot'
@@ -13,28 +13,30 @@ import { ScopeText } from '../scopes.ts'
 
 const MANIFEST_FILE = 'app.json'
 
-/** A folder holds no usable app; the message says what is wrong with it. */
+/** The folder holds no usable app; the message says why. */
 export class ManifestError extends Error {
   override readonly name = 'ManifestError'
 }
 
-/** From the most to the least tried. */
+/** From the most to the least stable. */
 export const CHANNELS = ['stable', 'beta', 'alpha'] as const
 export type Channel = (typeof CHANNELS)[number]
 
-/** Those of real apps, with their drivers and flows, have some hundred kilobytes. */
+/** The files of real apps, with their drivers and flows, have some hundred kilobytes. */
 const MAX_FILE_BYTES = MOST_BYTES
 const MAX_TEXT = 200
 const MAX_LEVELS = 100
-/** Ignored fields that are named. */
+/** How many ignored fields a warning names. */
 const MOST_IGNORED = 20
-/** Mistakes that are named, and characters of each. */
+/** How many mistakes an error names, and the maximum length of each. */
 const MOST_MISTAKES = 20
 const LONGEST_MISTAKE = 400
 
-/** The id names a folder and stands in addresses and topics: letters, digits, `-` and `_`, two parts or more. */
+/**
+ * The id becomes the name of a folder and part of addresses and topics: letters, digits, `-`, `_`; two parts or more.
+ */
 const ID = /^[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)+$/
-/** Relative, with `/`, and no part of it begins with a dot. */
+/** Relative, with `/`; no part begins with a dot. */
 const MAIN = /^[A-Za-z0-9_@-][A-Za-z0-9_@.-]*(\/[A-Za-z0-9_@-][A-Za-z0-9_@.-]*)*$/
 const COLOR = /^#[0-9A-Fa-f]{6}$/
 
@@ -59,7 +61,7 @@ export const AppId = v.pipe(
   v.regex(ID, 'has to be parts of letters, digits, "-" and "_", divided by dots, such as com.example.lights'),
 )
 
-/** The descriptions are what the documentation and the JSON Schema say. */
+/** The documentation and the JSON Schema use the descriptions. */
 export const ManifestFields = {
   $schema: optional(v.string(), 'For editors.'),
   id: described(AppId, 'The id of the app, such as `com.example.lights`. Required.'),
@@ -94,7 +96,7 @@ export const ManifestSchema = v.pipe(mapping, v.strictObject(ManifestFields))
 
 export type Manifest = Readonly<v.InferOutput<typeof ManifestSchema>>
 
-/** Told what a manifest has that this hub ignores. */
+/** Called with the manifest's fields that this hub ignores. */
 type Warn = (warning: string) => void
 
 /**
@@ -104,14 +106,14 @@ type Warn = (warning: string) => void
 export function readManifest(folder: string, warn?: Warn): Manifest {
   const path = join(folder, MANIFEST_FILE)
   const manifest = parseManifest(readText(path), path, warn)
-  // A link with a harmless name can lead anywhere.
+  // A link with a harmless name can have any target.
   const main = real(join(folder, manifest.main))
   if (main === undefined || !statSync(main).isFile()) throw new ManifestError(`${path}: main: there is no such file`)
   if (!isBelow(real(folder) ?? folder, main)) throw new ManifestError(`${path}: main: leads out of the app's folder`)
   return manifest
 }
 
-/** What a manifest says, of this form or of that of real apps. `name` stands before each mistake. @throws ManifestError */
+/** Parses a manifest of this hub's form or of real apps. Each mistake begins with `name`. @throws ManifestError */
 export function parseManifest(json: string, name: string, warn: Warn = () => {}): Manifest {
   let value: unknown
   try {
@@ -123,7 +125,7 @@ export function parseManifest(json: string, name: string, warn: Warn = () => {})
   const { success, output, issues } = v.safeParse(ManifestSchema, manifest)
   if (!success) throw new ManifestError(wording(issues, name))
   if (ignored.length > 0) {
-    // By id and version: the folder may be a copy, and each is reported once.
+    // Name the app by id and version: the folder may be a copy, and each warning appears once.
     warn(`${output.id} ${output.version}: this hub ignores in ${MANIFEST_FILE}: ${listed(ignored, MOST_IGNORED)}`)
   }
   return output
@@ -133,8 +135,9 @@ const isField = (field: string) => Object.hasOwn(ManifestFields, field)
 const isColor = (value: unknown) => v.is(ManifestFields.color.wrapped, value)
 
 /**
- * A manifest in the form of apps for real hubs, brought into the form of this hub. Values of neither form stay as they
- * are, so that they are refused. `ignored` is what this hub has no use for.
+ * Converts a manifest of an app for real hubs to this hub's form. Values that are valid in neither form stay as they
+ * are,
+ * so that they are refused. `ignored` lists the fields that this hub does not use.
  */
 function adapted(given: Readonly<Record<string, unknown>>) {
   const own = new Map(Object.entries(given).filter(([field]) => isField(field)))
@@ -185,7 +188,7 @@ function wording(issues: readonly v.BaseIssue<unknown>[], name: string): string 
   return lines.join('\n')
 }
 
-/** Whether a path lies in a folder, by their names alone. */
+/** Whether a path is in a folder, judged by the names alone. */
 export function isBelow(folder: string, path: string): boolean {
   const below = relative(folder, path)
   return below !== '' && below !== '..' && !below.startsWith('../') && !below.startsWith('..\\') && !isAbsolute(below)
@@ -193,7 +196,7 @@ export function isBelow(folder: string, path: string): boolean {
 
 function readText(path: string): string {
   try {
-    // A link, a pipe or a device could be anything; so could a file that is read without a look at its size.
+    // Check the type and the size before reading: a link, a pipe or a device could be anything.
     const found = lstatSync(path)
     if (!found.isFile()) throw new ManifestError(`${path}: is no ordinary file`)
     if (found.size > MAX_FILE_BYTES) throw new ManifestError(`${path}: is larger than ${MAX_FILE_BYTES} bytes`)

@@ -1,4 +1,4 @@
-/** The code of the apps: from the store into the data folder, and out of it when no app needs it any more. */
+/** The code of the apps: unpacks it from the store into the data folder, and removes it when no app uses it. */
 import { randomBytes } from 'node:crypto'
 import { mkdirSync, readdirSync, rmdirSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
@@ -15,17 +15,17 @@ export interface Unpacked {
   readonly manifest: Manifest
 }
 
-/** Where apps come from. */
+/** Sources of apps. */
 export interface Sources {
   /** Path of the local app store; default: none. */
   readonly store?: string | undefined
-  /** Folders of sample apps by their id, which can be installed if the store does not have them. */
+  /** Folders of the sample apps by id. They can be installed if the store does not have them. */
   readonly samples?: ReadonlyMap<string, string> | undefined
-  /** Called with the problem of each version in the store that is left out, and with ignored fields of manifests. */
+  /** Called with the problem of each invalid version in the store, and with ignored fields of manifests. */
   readonly tell?: ((problem: string) => void) | undefined
 }
 
-/** A version of an app that the store has. */
+/** A version of an app in the store. */
 export interface Offer {
   readonly id: string
   readonly version: string
@@ -37,15 +37,15 @@ export interface Offer {
 
 export interface Wanted {
   readonly id: string
-  /** As the flavour calls it; default: `stable`, or any if a version is named. */
+  /** In the terms of the flavour; default: `stable`, or any channel if a version is given. */
   readonly channel?: string | undefined
   /** Default: the newest. */
   readonly version?: string | undefined
-  /** The version that is installed: nothing older is found. */
+  /** The installed version: older ones are not offered. */
   readonly present?: string | undefined
 }
 
-/** Newer hubs know two channels only. */
+/** Newer hubs have only two channels. */
 const CHANNEL_NAMES: ReadonlyMap<string, readonly Channel[]> = new Map<string, readonly Channel[]>([
   ...CHANNELS.map((channel): [string, readonly Channel[]] => [channel, [channel]]),
   ['live', ['stable']],
@@ -53,17 +53,18 @@ const CHANNEL_NAMES: ReadonlyMap<string, readonly Channel[]> = new Map<string, r
 ])
 
 /**
- * An app's code is what its row in the state names. So an update is: unpack, put the row, discard the former folder;
- * and a rollback is to put the former row and discard the new folder. Killed in between, the next start removes the
- * folder that no row names.
+ * The app's row in the state names the folder with its code. An update unpacks the new code, changes the row, and
+ * discards
+ * the former folder; a rollback restores the row and discards the new folder. If the hub is killed in between, the next
+ * start removes the folder that no row names.
  */
 export class Packages {
   readonly #apps: string
-  /** A folder with one folder for each version of an app, `STORE/<id>/<version>/app.json`. */
+  /** Has one folder for each version of an app, `STORE/<id>/<version>/app.json`. */
   readonly #store: string | undefined
   readonly #samples: ReadonlyMap<string, string>
   readonly #tell: (problem: string) => void
-  /** The reported problem of each folder, so that it is reported once. */
+  /** The last reported problem of each folder, so that each is reported once. */
   readonly #told = new Map<string, string>()
 
   /** @param data - Absolute path of the data folder. */
@@ -74,12 +75,15 @@ export class Packages {
     this.#tell = tell
   }
 
-  /** The newest version that fits, of the store or else of the samples. Reads the folders each time: versions may be added. */
+  /**
+   * The newest matching version in the store, or else in the samples. Reads the folders each time: versions may be
+   * added.
+   */
   find(wanted: Wanted): Offer | undefined {
     return this.#inStore(wanted) ?? this.#sampleFor(wanted)
   }
 
-  /** One of the samples. @throws ManifestError if it cannot be used */
+  /** A sample app. @throws ManifestError if it cannot be used */
   sample(id: string): Offer {
     const folder = this.#samples.get(id)
     if (folder === undefined) throw new ManifestError(`${id}: is no sample app`)
@@ -132,7 +136,7 @@ export class Packages {
     try {
       await copyApp(source, folder)
       for (const parent of [ofApp, this.#apps, dirname(this.#apps)]) await syncFolder(parent)
-      // Read again: the store may have changed meanwhile, and what will run is the copy.
+      // Read the copy: it is what will run, and the store may have changed meanwhile.
       return { folder, manifest: readManifest(folder) }
     } catch (error) {
       await this.discard(folder)
@@ -140,22 +144,24 @@ export class Packages {
     }
   }
 
-  /** An app that runs where it is, such as one under development. @throws ManifestError also for a link out of it */
+  /**
+   * Uses an app in place, such as one under development. @throws ManifestError also if a link leads out of the folder
+   */
   adopt(folder: string): Unpacked {
     const adopted = { folder: resolve(folder), manifest: readManifest(folder, this.#tell) }
-    // What was copied has no links.
+    // Copies have no links.
     if (!isBelow(this.#apps, adopted.folder)) refuseLinksOut(adopted.folder)
     return adopted
   }
 
-  /** Removes code from the data folder. Other folders stay. */
+  /** Removes code from the data folder. Folders elsewhere stay. */
   async discard(folder: string): Promise<void> {
     if (!isBelow(this.#apps, folder)) return
     await rm(folder, { recursive: true, force: true })
     removeEmpty(dirname(folder))
   }
 
-  /** Removes what a killed hub has left: every folder that is not among the used ones. */
+  /** Removes what a killed hub left behind: every folder that is not in `used`. */
   async sweep(used: ReadonlySet<string>): Promise<void> {
     for (const id of foldersIn(this.#apps)) {
       const ofApp = join(this.#apps, id)
@@ -168,7 +174,7 @@ export class Packages {
   }
 }
 
-/** Another version of the app may be in it. */
+/** The folder may hold another version of the app. */
 function removeEmpty(folder: string): void {
   try {
     rmdirSync(folder)
@@ -177,7 +183,7 @@ function removeEmpty(folder: string): void {
   }
 }
 
-/** Names of the folders in a folder; none if there is no such folder. */
+/** Names of the subfolders; empty if the folder does not exist. */
 function foldersIn(path: string): string[] {
   try {
     const entries = readdirSync(path, { withFileTypes: true })

@@ -21,7 +21,7 @@ const Flag = v.pipe(
 )
 const AppRow = v.object({
   id: v.string(),
-  /** Of its present code: an absolute path, which is relative in the database if it is in the data folder. */
+  /** Folder of the present code: an absolute path, stored as relative if it is in the data folder. */
   folder: v.string(),
   version: v.string(),
   enabled: Flag,
@@ -35,7 +35,7 @@ const AppRow = v.object({
   exitSignal: v.nullable(v.string()),
 })
 
-/** An app as it outlives the hub; the record that clients see is made of it and of its manifest. */
+/** The stored part of an app. The record that clients see combines it with the manifest. */
 export type StoredApp = Readonly<v.InferOutput<typeof AppRow>>
 
 const SettingRow = v.object({ name: v.string(), value: v.string() })
@@ -52,24 +52,26 @@ const COLUMNS = Object.keys(AppRow.entries)
 const PUT_APP = `INSERT INTO app (${COLUMNS.join(', ')}) VALUES (${COLUMNS.map((name) => `$${name}`).join(', ')})
   ON CONFLICT (id) DO UPDATE SET ${COLUMNS.map((name) => `${name} = $${name}`).join(', ')}`
 
-/** Every write is durable when it returns. @throws HubError 400, 413 for what is no JSON, too large or too many */
+/**
+ * Every write is durable when it returns. @throws HubError 400, 413 if a value is not JSON, too large or one too many
+ */
 export class SqliteState implements HubStore {
   readonly hubId: string
   readonly #database: Database
 
-  /** @param hubId - Default: the one that the hub had, or a new one. */
+  /** @param hubId - Default: the hub's former id, or a new one. */
   constructor(database: Database, hubId: string | undefined) {
     this.#database = database
     this.hubId = hubId ?? this.#note('id') ?? randomBytes(12).toString('hex')
     if (this.hubId !== this.#note('id')) this.#setNote('id', this.hubId)
   }
 
-  /** Until `populate`: this hub has never had its first apps. */
+  /** `true` until `populate` has stored the first apps. */
   get isNew(): boolean {
     return this.#note('populated') === undefined
   }
 
-  /** The apps of the first start, and that it has been, in one write. */
+  /** Stores the apps of the first start and marks the state as populated, in one write. */
   populate(apps: readonly StoredApp[]): void {
     this.transaction(() => {
       for (const app of apps) this.put(app)
@@ -77,7 +79,7 @@ export class SqliteState implements HubStore {
     })
   }
 
-  /** In the order in which they were first put. */
+  /** In the order in which they were added. */
   apps(): StoredApp[] {
     return this.#all(AppRow, 'SELECT * FROM app ORDER BY rowid').map((row) => this.#located(row))
   }
@@ -87,7 +89,7 @@ export class SqliteState implements HubStore {
     return row && this.#located(row)
   }
 
-  /** Adds an app, or replaces it in its place. */
+  /** Adds an app, or replaces it without changing the order. */
   put(app: StoredApp): void {
     this.#database.sql.prepare(PUT_APP).run({
       ...app,
@@ -145,9 +147,9 @@ export class SqliteState implements HubStore {
     return this.#run('DELETE FROM notification WHERE id = ?', id).changes > 0
   }
 
-  /** Several writes as one: all of them are kept or none. */
+  /** Runs several writes atomically. */
   transaction<T>(task: () => T): T {
-    // SQLite has no transactions within transactions; the outer one decides.
+    // SQLite cannot nest transactions; the outer one decides.
     return this.#database.sql.isTransaction ? task() : this.#database.transaction(task)
   }
 
@@ -155,7 +157,7 @@ export class SqliteState implements HubStore {
     this.#database.close()
   }
 
-  /** Code in the data folder moves with it. */
+  /** Code in the data folder keeps a relative path, so that the folder can be moved. */
   #portable(folder: string): string {
     const below = relative(this.#database.folder, folder)
     return below.startsWith('..') || isAbsolute(below) ? folder : below
@@ -183,7 +185,7 @@ export class SqliteState implements HubStore {
   }
 }
 
-/** A setting as it is kept. @throws HubError */
+/** A setting as it is stored. @throws HubError */
 function settingText(name: string, value: unknown): string {
   const usable = name !== '' && name.length <= MAX_SETTING_NAME && name.isWellFormed() && !name.includes('\0')
   if (!usable)

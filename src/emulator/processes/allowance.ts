@@ -11,7 +11,7 @@ export class Allowance {
   #since: number
   #cancel: (() => void) | undefined
 
-  /** @param refilled - Called when there is something again, after it was used up. */
+  /** @param refilled - Called when the used-up amount is available again. */
   constructor(perSecond: number, clock: Clock, refilled: () => void) {
     this.#perSecond = perSecond
     this.#clock = clock

@@ -1,4 +1,4 @@
-/** Notices when the files of an app that is being written change. */
+/** Detects changes to the files of an app under development. */
 import { lstat, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Clock } from '../../base/clock.ts'
@@ -7,17 +7,17 @@ import type { Clock } from '../../base/clock.ts'
 export type Files = ReadonlyMap<string, string>
 
 const LOOK_MS = 250
-/** Further files are not watched. */
+/** Files beyond this number are not watched. */
 export const MOST_FILES = 5000
 
-/** Gets the files that have changed; none if the folder is gone. It is not called again before its promise is settled. */
+/** Gets the changed files; none if the folder is gone. It is not called again before its promise is settled. */
 type OnChange = (paths: readonly string[]) => Promise<void>
 
 /**
- * Looks again and again: notices of the file system differ from one to the next, get lost and end with a folder that is
- * replaced. Reports changes once two looks in a row have found the same.
+ * Polls, because notifications of the file system differ between systems, get lost, and end if the folder is replaced.
+ * Reports changes once two polls in a row agree.
  * @param known - The files that the app was started with.
- * @returns what ends it
+ * @returns a function that ends it
  */
 export function watchFiles(folder: string, known: Files, clock: Clock, onChange: OnChange): () => void {
   let told = known
@@ -57,11 +57,11 @@ export async function filesIn(folder: string): Promise<Files> {
   return files
 }
 
-/** Packages change with `npm install` only; hidden files and those with a tilde are of editors and of Git. */
+/** Packages change only by `npm install`; hidden files and those with a tilde belong to editors and Git. */
 const isLeftOut = (name: string) => name === 'node_modules' || name.startsWith('.') || name.endsWith('~')
 
 async function collect(folder: string, below: string, files: Map<string, string>): Promise<void> {
-  // A folder that cannot be read is gone by now.
+  // A folder that cannot be read no longer exists.
   const entries = await readdir(join(folder, below), { withFileTypes: true }).catch(() => [])
   for (const entry of entries.filter(({ name }) => !isLeftOut(name))) {
     if (files.size >= MOST_FILES) return
@@ -69,7 +69,7 @@ async function collect(folder: string, below: string, files: Map<string, string>
     if (entry.isDirectory()) await collect(folder, path, files)
     else {
       const stat = await lstat(join(folder, path)).catch(() => undefined)
-      // A file that replaces another may have its size and time.
+      // A file that replaces another may have the same size and time.
       if (stat !== undefined) files.set(path, `${stat.ino} ${stat.size} ${stat.mtimeMs} ${stat.ctimeMs}`)
     }
   }

@@ -1,4 +1,4 @@
-/** One run of an app: its process, from the start to its end. */
+/** One run of an app: its process, from start to end. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { realpath } from 'node:fs/promises'
 import type { Duplex, Readable } from 'node:stream'
@@ -10,7 +10,7 @@ import { Allowance } from './allowance.ts'
 import { type AppNews, type AppQuestion, Channel, type HubMessage } from './channel.ts'
 import type { Output } from './output.ts'
 
-/** What every app may read beside its own folder. */
+/** The folder that every app may read besides its own. */
 export const SDK = fileURLToPath(new URL('src/emulator/sdk/', ROOT))
 
 interface Launch {
@@ -20,13 +20,13 @@ interface Launch {
   readonly folder: string
   /** Relative to the folder. */
   readonly main: string
-  /** What its heap may hold, in bytes. */
+  /** Maximum heap size, in bytes. */
   readonly memoryLimit: number
 }
 
 /** How a process ended. */
 export interface End {
-  /** Whether the hub had asked for it; else it is a crash. */
+  /** Whether the hub asked for it; otherwise it is a crash. */
   readonly asked: boolean
   readonly code: number | null
   readonly signal: string | null
@@ -34,9 +34,9 @@ export interface End {
   readonly message: string
 }
 
-/** Where the app's questions and news go. */
+/** Receives the app's questions and messages. */
 export interface Inquiries {
-  /** @throws HubError for what the hub refuses */
+  /** @throws HubError if the hub refuses */
   answer(question: AppQuestion): unknown
   hear(news: AppNews): void
 }
@@ -45,12 +45,12 @@ export interface Inquiries {
 const GRACE_MS = 2000
 const ANSWER_MS = 10_000
 const OUTPUT_PER_SECOND = 1024 * 1024
-/** Kept of what a process says last, to find there why it died. */
+/** How much of the last output is kept, to find out why the process died. */
 const LAST_WORDS = 8192
 
 export class AppProcess {
   readonly pid: number | undefined
-  /** Whether it came so far that it runs; `false` when it ended before. */
+  /** Whether the app has started to run; `false` if it ended before. */
   readonly ready: Promise<boolean>
   readonly ended: Promise<End>
   readonly #child: ChildProcess
@@ -63,7 +63,7 @@ export class AppProcess {
   #lastWords = ''
   #reason: string | undefined
   #asked = false
-  /** The process has ended; its pipes may still hold something. */
+  /** The process has ended, but its pipes may still hold output. */
   #gone = false
   #cancelKill: (() => void) | undefined
 
@@ -95,25 +95,25 @@ export class AppProcess {
     this.#channel?.tell(message)
   }
 
-  /** Asks the app's own web API. @throws HubError */
+  /** Sends a request to the app's own web API. @throws HubError */
   async request({ method, path, query, body }: AppRequest): Promise<unknown> {
     const question = { type: 'request', method, path, query: Object.fromEntries(query), body: body ?? null } as const
     return await this.#channel?.ask(question, ANSWER_MS)
   }
 
-  /** Resolves when the garbage has been collected. @throws HubError 503 if the app hangs */
+  /** Resolves when the garbage is collected. @throws HubError 503 if the app hangs */
   async collectGarbage(): Promise<void> {
     await this.#channel?.ask({ type: 'gc' }, ANSWER_MS)
   }
 
-  /** The usage as the process measures it, for systems on which the hub cannot. */
+  /** The usage measured by the process itself, for systems on which the hub cannot measure it. */
   async ownUsage(): Promise<unknown> {
     return await this.#channel?.ask({ type: 'usage' }, ANSWER_MS)
   }
 
-  /** Asks it to end, and ends it when it does not. */
+  /** Asks the process to end, and kills it if it does not. */
   stop(): Promise<End> {
-    // One that has just ended by itself was not asked to.
+    // A process that has just ended by itself was not asked to.
     if (this.#asked || this.#gone) return this.ended
     this.#asked = true
     this.#child.kill('SIGTERM')
@@ -124,7 +124,7 @@ export class AppProcess {
     return this.ended
   }
 
-  /** Ends it at once, as a crash with this message. */
+  /** Kills it at once, as a crash with this message. */
   unload(reason: string): void {
     this.#output.note(reason)
     this.#reason ??= reason
@@ -145,7 +145,7 @@ export class AppProcess {
     })
   }
 
-  /** An app that writes faster than this has to wait until it is read. */
+  /** Limit the rate: an app that writes faster than this must wait. */
   #collect(stream: Readable | null, hear: (text: string) => void): void {
     if (stream === null) return
     const allowance = new Allowance(OUTPUT_PER_SECOND, this.#clock, () => stream.resume())
@@ -168,7 +168,7 @@ export class AppProcess {
     child.once('exit', () => {
       this.#gone = true
       this.#cancelKill?.()
-      // Read the rest of the pipes without delay: it cannot be much.
+      // Read the rest of the pipes without a limit: it cannot be much.
       for (const limit of this.#limits) limit.stop()
       this.#channel?.drain()
       child.stdout?.resume()
@@ -199,11 +199,11 @@ export class AppProcess {
 const isDuplex = (stream: unknown): stream is Duplex =>
   typeof stream === 'object' && stream !== null && 'write' in stream && 'read' in stream
 
-/** What confines the app, and what ends it with the hub. The permission model does not know SQLite. */
+/** Options that confine the app and end it with the hub. The permission model does not cover SQLite. */
 async function commandLine({ id, version, folder, main, memoryLimit }: Launch) {
   const node = [
     '--permission',
-    // Where links lead to: that is what the permission model compares.
+    // Resolve links: the permission model compares real paths.
     `--allow-fs-read=${await realpath(folder)}`,
     `--allow-fs-read=${SDK}`,
     '--no-experimental-sqlite',
@@ -226,8 +226,8 @@ const PLACES = ['/usr/bin/setpriv', '/bin/setpriv']
 let endsWithHub: Promise<string | undefined> | undefined
 
 /**
- * On Linux the kernel can end a process with the one that started it, busy or not. Elsewhere the end of the pipe to the
- * hub does, once the app lets go of its thread.
+ * On Linux, the kernel can end a process with its parent, even if it is busy. Elsewhere, the end of the pipe to the hub
+ * ends it, once the app returns to its event loop.
  */
 async function findWrapper(): Promise<string | undefined> {
   if (process.platform !== 'linux') return undefined

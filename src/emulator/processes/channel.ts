@@ -1,7 +1,8 @@
 /**
- * The hub's end of the pipe to an app, over which both send JSON objects, one a line; `../sdk/` is the other end. What
- * comes out of it is not trusted: lines have a longest length, and the messages in a second and the open questions are
- * limited. What is more waits in the app.
+ * The hub's end of the pipe to an app, over which both send JSON objects, one per line; `../sdk/` is the other end. The
+ * hub does not trust the app: the length of a line, the messages per second and the open questions are limited.
+ * Anything
+ * beyond the limits waits in the app.
  */
 import type { Duplex } from 'node:stream'
 import * as v from 'valibot'
@@ -13,7 +14,7 @@ import { Allowance } from './allowance.ts'
 const id = v.pipe(v.number(), v.safeInteger())
 const name = v.pipe(v.string(), v.maxLength(1000))
 
-/** Characters. */
+/** In characters. */
 const MOST_OF_A_STACK = 16_384
 
 const FromApp = v.variant('type', [
@@ -61,10 +62,10 @@ type AppMessage = v.InferOutput<typeof FromApp>
 export type AppQuestion = Extract<AppMessage, { readonly type: 'subscribe' | 'call' | 'setting' }>
 export type AppNews = Extract<AppMessage, { readonly type: 'emit' | 'unsubscribe' }>
 
-/** What an app answers of its own use of the machine. */
+/** An app's report of its own resource usage. */
 export const OwnUsage = v.object({ cpuMs: v.number(), mem: v.number() })
 
-/** Messages of the hub: `answer` answers a question of the app; a question of the hub has an `id` too. */
+/** Messages of the hub: `answer` answers a question of the app; a question of the hub also has an `id`. */
 export type HubMessage =
   | { readonly type: 'answer'; readonly id: number; readonly value: unknown }
   | {
@@ -87,25 +88,25 @@ type HubQuestion =
   | { readonly type: 'gc' }
   | { readonly type: 'usage' }
 
-/** A line: as large as the largest body that the hub takes over HTTP, and what JSON makes of it. */
+/** A line fits the largest body that the hub accepts over HTTP, with its JSON escapes. */
 const LONGEST_LINE = 2 * 1024 * 1024
 const MESSAGES_PER_SECOND = 200
 const BYTES_PER_SECOND = 4 * 1024 * 1024
-/** Questions of the app that the hub works on at a time. */
+/** The app's questions that the hub handles at a time. */
 const MOST_OPEN = 16
-/** Questions to the app that have no answer yet. */
+/** The hub's questions that may be open at a time. */
 const MOST_ASKED = 64
-/** Bytes that wait for an app that does not read, before messages to it are dropped. */
+/** Bytes that may wait for an app that does not read; further messages are dropped. */
 const MOST_UNREAD = 1024 * 1024
 
 interface ChannelOptions {
   readonly clock: Clock
-  /** A question of the app's: what it resolves with is the answer, a `HubError` the refusal. */
+  /** Answers a question of the app; a `HubError` refuses it. */
   readonly answer: (question: AppQuestion) => unknown
   readonly hear: (message: AppNews | Extract<AppMessage, { readonly type: 'ready' | 'crash' }>) => void
-  /** Something that is worth a line in the app's output. */
+  /** Called with text for the app's output. */
   readonly note: (text: string) => void
-  /** The app breaks the rules; it has to end. */
+  /** The app broke the rules and must end. */
   readonly onAbuse: (reason: string) => void
 }
 
@@ -122,7 +123,7 @@ export class Channel {
   readonly #bytes: Allowance
   readonly #asked = new Map<number, Asked>()
   readonly #split = splitter(LONGEST_LINE)
-  /** What has come and is not worked on yet. */
+  /** Received lines that are not handled yet. */
   #lines: string[] = []
   #last = 0
   #open = 0
@@ -149,7 +150,9 @@ export class Channel {
     this.#socket.write(`${JSON.stringify(message)}\n`)
   }
 
-  /** Asks the app. @throws HubError 503 if it ends, hangs or has too much to answer, or what it refuses with */
+  /**
+   * Sends a question to the app. @throws HubError 503 if it ends, hangs or has too many open questions, or its refusal
+   */
   ask(question: HubQuestion, timeoutMs: number): Promise<unknown> {
     if (this.#ended) return Promise.reject(notRunning())
     if (this.#asked.size >= MOST_ASKED || this.#socket.writableLength > MOST_UNREAD) {
@@ -180,7 +183,7 @@ export class Channel {
     this.#lines = []
   }
 
-  /** The process has ended: what it said last is read without delay, and no question is answered any more. */
+  /** The process has ended: read its last output without delay, and answer no more questions. */
   drain(): void {
     this.#draining = true
     this.#stopLimits()
@@ -204,7 +207,7 @@ export class Channel {
     this.#work()
   }
 
-  /** The lines that have come, in their order, as long as there is room for what they ask. */
+  /** Handles received lines in order, as long as the limits allow what they ask. */
   #work(): void {
     while (!this.#ended && !this.#mustWait()) {
       const line = this.#lines.shift()
@@ -263,7 +266,7 @@ export class Channel {
     )
   }
 
-  /** An answer is owed even to an app that reads slowly; it is not asked for more than a few until it has read them. */
+  /** An app that reads slowly still gets its answers, but may ask only a few questions until it has read them. */
   #answer(message: HubMessage): void {
     if (!this.#ended) this.#socket.write(`${JSON.stringify(message)}\n`)
   }
@@ -279,7 +282,9 @@ const notRunning = () => new HubError(503, 'not_running', 'The app does not run'
 
 const NEWLINE = 10
 
-/** Splits a stream of bytes into lines: returns those that a chunk completes, `undefined` once one is longer than `most`. */
+/**
+ * Splits a stream of bytes into lines: returns the lines that a chunk completes, or `undefined` if one exceeds `most`.
+ */
 function splitter(most: number): (chunk: Buffer) => string[] | undefined {
   let rest: Buffer[] = []
   let bytes = 0

@@ -1,4 +1,4 @@
-/** An emulated hub whose apps are processes: its memory opened, its first apps installed, everything started. */
+/** An emulated hub whose apps are processes: opens its data, installs the first apps and starts everything. */
 import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -17,7 +17,7 @@ import { addSettings, newApp } from './record.ts'
 
 const DEMO = fileURLToPath(new URL('config/demo/', ROOT))
 
-/** The sample apps that a new hub has. The first one is well-behaved: that is the one to try things on. */
+/** The sample apps of a new hub. The first one is well-behaved: use it to try things. */
 const FIRST_APPS = [
   'com.athom.hue',
   'net.lindqvist.heatpump',
@@ -26,7 +26,7 @@ const FIRST_APPS = [
   'dev.quietbytes.scripts',
 ]
 
-/** Folders of the sample apps, those that only can be installed included. */
+/** Folders of all sample apps, including those that are only installable. */
 const SAMPLES = new Map(
   [...FIRST_APPS, 'io.bramblewood.blinds', 'se.norrsken.vacuum'].map((id) => [id, join(DEMO, 'apps', id)]),
 )
@@ -81,10 +81,10 @@ function onceEach(tell: (problem: string) => void) {
   }
 }
 
-/** The first start brings the sample apps; each one the apps that run where they are, which are returned. */
+/** The first start installs the sample apps. Every start installs and returns the apps that run in place. */
 async function install(data: HubData, appFolders: readonly string[], flavour: Flavour) {
   const { state, packages } = data
-  // Before anything of them is read: what changes later is noticed.
+  // Take the fingerprints before reading the apps, so that no later change is missed.
   const files = await Promise.all(appFolders.map(filesIn))
   const own = appFolders.map((folder) => adopted(packages, folder))
   if (state.isNew) {
@@ -104,7 +104,7 @@ async function install(data: HubData, appFolders: readonly string[], flavour: Fl
 
 function appOf({ folder, manifest: { id, version } }: Unpacked, flavour: Flavour, origin: string) {
   const [channel = ''] = GENERATIONS[flavour].channels
-  // This hub updates nothing by itself.
+  // This hub updates no app by itself.
   return newApp({ id, folder, version, channel, origin, autoupdate: false })
 }
 
@@ -118,12 +118,12 @@ function adopted(packages: Packages, folder: string): Unpacked {
 }
 
 const LONGEST_SPEECH_MS = 60_000
-/** Texts that wait; further ones are dropped. */
+/** Maximum number of waiting texts; further ones are dropped. */
 const MOST_WAITING = 10
 
 /**
- * Says texts aloud by a command of the machine.
- * @param command - Program and arguments, divided by spaces; the text is added as one more. No shell reads it.
+ * Speaks texts by a command of the machine.
+ * @param command - Program and arguments, separated by spaces; the text is the last argument. No shell is involved.
  * @param tell - Called with the error if the command fails.
  */
 function speaker(command: string, shown: (text: string) => void, tell: (problem: string) => void) {
@@ -143,7 +143,7 @@ function speaker(command: string, shown: (text: string) => void, tell: (problem:
   return (text: string) => {
     shown(text)
     if (waiting.length >= MOST_WAITING) return
-    // Neither the end of an argument nor an option of the program.
+    // Prevent the text from ending the argument or being read as an option.
     const safe = text.replaceAll('\0', ' ')
     waiting.push(safe.startsWith('-') ? ` ${safe}` : safe)
     if (!speaks) next()

@@ -19,22 +19,22 @@ export interface World {
   readonly host: AppsHost
   readonly limits: Limits
   readonly watch: Watch
-  /** The newer version that the store has for an app. */
+  /** The newer version in the store, if there is one. */
   readonly offered: (app: StoredApp) => string | undefined
-  /** The hub ends or reboots: nothing is started. */
+  /** Whether the hub ends or reboots; then no app is started. */
   readonly isDown: () => boolean
-  /** A line that an app has written, or that the hub says of it. */
+  /** Called with each line that an app writes, or that the hub writes about it. */
   readonly onLine: ((id: string, line: string) => void) | undefined
-  /** The record has changed. */
+  /** Called when the record has changed. */
   readonly show: (record: AppRecord) => void
 }
 
-/** How often usage is sent to clients; an answer always has the latest. */
+/** How often clients are sent the usage; an answer always has the latest. */
 const TELL_USAGE_MS = 10_000
-/** How long a new version may take to start, before the former one comes back. */
+/** How long a new version may take to start before the former one is restored. */
 const TRIAL_MS = 10_000
 
-/** Of a former crash, nothing but that it is counted. */
+/** Clears a former crash, except for its count. */
 const CURED = { crashed: false, crashedMessage: null, exitCode: null, exitSignal: null }
 
 export class InstalledApp {
@@ -77,7 +77,7 @@ export class InstalledApp {
     return this.#record
   }
 
-  /** The process that answers. @throws HubError 503 */
+  /** The running process. @throws HubError 503 */
   get process(): AppProcess {
     const { process } = this.#supervisor
     if (process === undefined) throw new HubError(503, 'not_running', 'The app does not run')
@@ -88,18 +88,18 @@ export class InstalledApp {
     return this.#supervisor.process?.pid
   }
 
-  /** Resolves when the process has been started, after the end of a former one. */
+  /** Resolves when the process has started, after the former one has ended. */
   start(): Promise<void> {
     if (this.#world.isDown()) return Promise.resolve()
     return this.#supervisor.start()
   }
 
-  /** Resolves when there is no process any more. */
+  /** Resolves when no process is left. */
   stop(): Promise<void> {
     return this.#supervisor.stop()
   }
 
-  /** Stops it for good, and sends no more of its changes. */
+  /** Stops the app for good and sends no more of its changes. */
   leave(): Promise<void> {
     this.#isGone = true
     return this.stop()
@@ -111,7 +111,7 @@ export class InstalledApp {
     this.#show(patch)
   }
 
-  /** Sends an event if the store has another offer than before. */
+  /** Sends an event if the newer version in the store has changed. */
   lookForOffer(): void {
     const offer = this.#world.offered(this.#stored)
     if (offer === this.#offer || this.#onTrial) return
@@ -119,12 +119,12 @@ export class InstalledApp {
     this.#show({ updateAvailable: GENERATIONS[this.#world.host.flavour].offer(offer) })
   }
 
-  /** Passes on a setting that another client has changed. */
+  /** Notifies the app of a setting that another client changed. */
   tellSetting(name: string, value?: unknown): void {
     this.#supervisor.process?.tell({ type: 'setting', name, value })
   }
 
-  /** The process has less now; says so. */
+  /** Collects garbage and sends the new usage. */
   async collectGarbage(): Promise<void> {
     const { process } = this
     await process.collectGarbage()
@@ -133,7 +133,7 @@ export class InstalledApp {
   }
 
   /**
-   * Puts another version in the place of this one. Where that does not start, this one comes back.
+   * Replaces this version by another, and restores this one if the other does not start.
    * @throws HubError 500 with what went wrong
    */
   async replace(code: Unpacked, stored: Partial<StoredApp>): Promise<void> {
@@ -156,7 +156,7 @@ export class InstalledApp {
     throw new HubError(500, 'install_failed', `Version ${taken.version} does not start: ${problem}`)
   }
 
-  /** Its files have changed in place: starts the app again, even if it may crash. */
+  /** The files have changed in place: starts the app again, even if it may crash. */
   async reload(code: Unpacked): Promise<void> {
     await this.stop()
     if (this.#isGone) return
@@ -177,7 +177,7 @@ export class InstalledApp {
     if (outcome === true) return undefined
     if (outcome === 'late') return `it took more than ${TRIAL_MS / 1000} s`
     const { asked, message } = await process.ended
-    // Stopped while it was about to start: nothing is known against it.
+    // A version that was stopped before it had started did not fail.
     return asked ? undefined : message
   }
 
@@ -256,7 +256,7 @@ export class InstalledApp {
     if (!this.#isGone) this.#world.state.put(this.#stored)
   }
 
-  /** For changes that no client waits for: a failure only goes to the app's output. */
+  /** For changes that no client waits for: a failure is only written to the app's output. */
   #storeIfPossible(changed: Partial<StoredApp>): void {
     try {
       this.#store(changed)
@@ -273,7 +273,7 @@ export class InstalledApp {
   }
 }
 
-/** Answers what a running app asks, and passes on what it says, until it has ended. */
+/** Answers a running app's questions and passes on its messages until it has ended. */
 function inquiriesOf(id: string, { host, state }: World, tell: (message: HubMessage) => void) {
   const subscriptions = new Map<string, () => void>()
   let ended = false

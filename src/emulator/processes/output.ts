@@ -1,4 +1,4 @@
-/** What an app has written to its standard output and error, the latest; it outlives the app's processes. */
+/** The latest standard output and error of an app; they outlive the app's processes. */
 import { StringDecoder } from 'node:string_decoder'
 
 const LIMIT_BYTES = 64 * 1024
@@ -11,12 +11,12 @@ export class Output {
   #chunks: Buffer[] = []
   #bytes = 0
 
-  /** @param onLine - Each line, as soon as it is complete. */
+  /** @param onLine - Called with each complete line. */
   constructor(onLine?: (line: string) => void) {
     this.#onLine = onLine
   }
 
-  /** One stream of a process. */
+  /** Handlers for one stream of a process. */
   stream(): { readonly add: (chunk: Buffer) => void; readonly end: () => void } {
     const decoder = new StringDecoder('utf8')
     let rest = ''
@@ -37,7 +37,7 @@ export class Output {
   #add(chunk: Buffer): void {
     this.#chunks.push(chunk.length > LIMIT_BYTES ? chunk.subarray(-LIMIT_BYTES) : chunk)
     this.#bytes += this.#chunks.at(-1)?.length ?? 0
-    // Joined now and then: an app that writes byte by byte must not cost an object for each.
+    // Join chunks now and then, so that an app that writes byte by byte does not cost an object for each.
     if (this.#bytes <= LIMIT_BYTES && this.#chunks.length < 1024) return
     const joined = Buffer.concat(this.#chunks)
     const kept = Buffer.from(joined.subarray(Math.max(0, joined.length - LIMIT_BYTES)))
@@ -45,13 +45,13 @@ export class Output {
     this.#bytes = kept.length
   }
 
-  /** A line of the hub's own. */
+  /** Adds a line of the hub's own. */
   note(text: string): void {
     this.#add(Buffer.from(`[hub] ${text}\n`))
     this.show(text)
   }
 
-  /** A line of the hub's own that is shown, and not kept. */
+  /** Shows a line of the hub's own without keeping it. */
   show(text: string): void {
     for (const line of text.split('\n')) this.#onLine?.(`[hub] ${line}`)
   }
@@ -59,7 +59,7 @@ export class Output {
   toString(): string {
     const bytes = Buffer.concat(this.#chunks)
     let start = 0
-    // Neither from nor to the middle of a character.
+    // Cut at the boundary of a character.
     while (start < 4 && ((bytes[start] ?? 0) & 0xc0) === 0x80) start += 1
     return new StringDecoder('utf8').write(bytes.subarray(start))
   }

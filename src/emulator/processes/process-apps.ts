@@ -21,7 +21,7 @@ export class ProcessApps implements HubApps {
   readonly #installing = new Set<string>()
   #isDown = false
   #cancelOffers = () => {}
-  /** Processes of apps that are no longer installed. */
+  /** Processes of uninstalled apps that have not ended yet. */
   readonly #leaving = new Map<string, Promise<void>>()
 
   constructor(
@@ -126,7 +126,7 @@ export class ProcessApps implements HubApps {
     if (app.stored.enabled) void app.start()
   }
 
-  /** The files of an app that runs where it is have changed, or are gone. */
+  /** The files of an app that runs in place have changed or are gone. */
   async reload(id: string, folder: string, paths: readonly string[]): Promise<void> {
     const app = this.#apps.get(id)
     if (app?.folder !== folder || this.#installing.has(id)) return
@@ -165,19 +165,19 @@ export class ProcessApps implements HubApps {
     this.#must(id).process.tell({ type: 'crash' })
   }
 
-  /** The process of an app, while it runs. */
+  /** The id of an app's process while it runs. */
   pid(id: string): number | undefined {
     return this.#must(id).pid
   }
 
-  /** Starts what is enabled. */
+  /** Starts the enabled apps. */
   async start(): Promise<void> {
     this.#isDown = false
     this.#lookForOffers()
     await Promise.all([...this.#apps.values()].filter((app) => app.stored.enabled).map((app) => app.start()))
   }
 
-  /** Ends every process; resolves when none is left. */
+  /** Ends every process; resolves when all have ended. */
   async stop(): Promise<void> {
     this.#isDown = true
     this.#cancelOffers()
@@ -185,7 +185,7 @@ export class ProcessApps implements HubApps {
     this.#world.watch.stop()
   }
 
-  /** The store may be filled at any time. */
+  /** Check the store each time: versions may be added at any time. */
   #lookForOffers(): void {
     this.#cancelOffers()
     this.#cancelOffers = this.#world.clock.after(OFFERS_MS, () => {
@@ -207,7 +207,7 @@ export class ProcessApps implements HubApps {
     return app
   }
 
-  /** Code that is no longer there is found out at the start, as a crash. */
+  /** If the code no longer exists, the start fails, as a crash. */
   #codeOf({ id, version, folder }: StoredApp): Unpacked {
     try {
       return this.#packages.adopt(folder)

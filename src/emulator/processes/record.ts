@@ -1,4 +1,4 @@
-/** What is stored of an app that is a process, and the wire record that follows from that and from its manifest. */
+/** The stored state of an app that is a process, and the wire record made of it and of its manifest. */
 import type { Manifest } from '../data/manifest.ts'
 import type { SqliteState, StoredApp } from '../data/state.ts'
 import { type AppRecord, type Flavour, GENERATIONS, NO_USAGE, type Patch, recordOf } from '../records.ts'
@@ -19,7 +19,10 @@ export function newApp(given: Given): StoredApp {
   }
 }
 
-/** The first values of an app's settings, unless it has some from an earlier time. Returns the names of those added. */
+/**
+ * Adds the default settings of an app, except those kept from an earlier installation. Returns the names of those
+ * added.
+ */
 export function addSettings(
   state: SqliteState,
   id: string,
@@ -31,7 +34,7 @@ export function addSettings(
   return added
 }
 
-/** Of an app that does not run. */
+/** The record of an app that does not run. */
 export function recordFor(app: StoredApp, manifest: Manifest, flavour: Flavour, update: string | undefined): AppRecord {
   const { id, version, enabled, autoupdate, channel, origin } = app
   const { name, author, settings, permissions, color } = manifest
@@ -46,7 +49,7 @@ export function recordFor(app: StoredApp, manifest: Manifest, flavour: Flavour, 
   return app.crashed ? { ...counted, ...crashOf(app, counted, flavour) } : counted
 }
 
-/** What changes in a record by a crash that has been stored. */
+/** How a stored crash changes the record. */
 export function crashOf(app: StoredApp, record: AppRecord, flavour: Flavour): Patch {
   return {
     ...GENERATIONS[flavour].crash(record, app.crashedMessage ?? ''),
@@ -60,7 +63,7 @@ export function crashOf(app: StoredApp, record: AppRecord, flavour: Flavour): Pa
   }
 }
 
-/** Those of the fields that records of this flavour have. */
+/** The fields that records of this flavour have. */
 function known(record: AppRecord, fields: Patch): Patch {
   return Object.fromEntries(Object.entries(fields).filter(([name]) => Object.hasOwn(record, name)))
 }

@@ -8,18 +8,18 @@ export class Supervisor {
   #process: AppProcess | undefined
   /** The number of the start that `#process` comes from. */
   #running = 0
-  /** Each start has a number. This one is to run; 0: none. */
+  /** The number of the wanted start; 0: none. Each start has a number. */
   #wanted = 0
   #started = 0
-  /** The last one that ended by itself. */
+  /** The last start that ended by itself. */
   #over = 0
   #busy = false
   #settled: Promise<void> = Promise.resolve()
 
   /**
    * @param launch starts a process, or rejects
-   * @param onState a process is about to be started or stopped, or has come so far that it runs
-   * @param onEnd it has ended, whether that was asked for or not. An app that crashed is not started again
+   * @param onState called when a process is about to start or stop, or has started to run
+   * @param onEnd called when it has ended, whether on request or not. A crashed app is not started again
    */
   constructor(
     launch: () => Promise<AppProcess>,
@@ -35,19 +35,19 @@ export class Supervisor {
     return this.#process
   }
 
-  /** Whether it runs, or is about to. */
+  /** Whether the process runs or is about to. */
   get isUp(): boolean {
     return this.#wanted > this.#over
   }
 
-  /** Resolves when the process has been started, after the end of a former one. */
+  /** Resolves when the process has started, after the former one has ended. */
   start(): Promise<void> {
     this.#started += 1
     this.#wanted = this.#started
     return this.#settle()
   }
 
-  /** Resolves when there is no process any more. */
+  /** Resolves when no process is left. */
   stop(): Promise<void> {
     this.#wanted = 0
     return this.#settle()

@@ -1,4 +1,4 @@
-/** Looks each second at what the processes of apps use, and says when one has used too much for too long. */
+/** Measures the resource usage of app processes each second, and reports an app that uses too much for too long. */
 import { readFileSync } from 'node:fs'
 import * as v from 'valibot'
 import type { Clock } from '../../base/clock.ts'
@@ -11,13 +11,13 @@ export interface Limits {
   readonly memory: number
   /** A fraction of one core. */
   readonly cpu: number
-  /** For how many seconds in a row an app may use as much as that. */
+  /** For how many seconds in a row an app may use that much. */
   readonly cpuSeconds: number
 }
 
 export const LIMITS: Limits = { memory: 256 * 1024 * 1024, cpu: 0.9, cpuSeconds: 30 }
 
-/** Looks in a row that show too much memory. */
+/** Measurements in a row that exceed the memory limit. */
 const MEMORY_WARNINGS = 3
 const LOOK_MS = 1000
 /** Linux counts the time of processes in hundredths of a second, independent of the kernel's tick rate. */
@@ -48,7 +48,7 @@ export class Watch {
     this.#limits = limits
   }
 
-  /** Until the process ends. */
+  /** Watches the process until it ends. */
   add(process: AppProcess, see: (usage: Usage) => void): void {
     const last = { cpuMs: 0, at: this.#clock.elapsed() }
     const watched: Watched = { process, see, cpu: 0, last, memoryWarnings: 0, cpuWarnings: 0 }
@@ -57,7 +57,7 @@ export class Watch {
     this.#cancel ??= this.#later()
   }
 
-  /** Not waiting for the next second. */
+  /** Measures it now instead of at the next second. */
   lookAt(process: AppProcess): void {
     for (const watched of this.#watched) if (watched.process === process) this.#look(watched, 'now')
   }
@@ -110,10 +110,11 @@ export class Watch {
 function readProc(pid: number | undefined): Reading | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    // The name may have spaces and parentheses in it; what follows has none. User and system time are its 12th and 13th.
+    // The name may contain spaces and parentheses; the fields after it do not. User and system time are the 12th and
+    // 13th.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
     const ticks = Number(fields[11]) + Number(fields[12])
-    // In kilobytes, while `statm` has pages, whose size differs between machines.
+    // In kilobytes. `statm` counts pages, whose size differs between machines.
     const kilobytes = /^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]
     return { cpuMs: ticks * TICK_MS, mem: Number(kilobytes ?? 0) * 1024 }
   } catch {

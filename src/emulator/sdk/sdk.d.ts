@@ -31,29 +31,29 @@ export interface App {
   on(event: 'stop', listener: () => unknown): void
 }
 
-/** @param path - Such as `/lights/:light`; what stands after a colon is found in `params`. */
+/** @param path - Such as `/lights/:light`; `params` has the value after a colon. */
 export type AddRoute = (path: string, handler: (request: ApiRequest) => unknown) => void
 
 /**
- * What a handler returns is the answer, as JSON; nothing is `null`. What it throws is answered as 500, or with the
- * `status` from 400 to 599 and the `code` that the error has.
+ * The handler's return value is sent as JSON; `undefined` becomes `null`. An error is answered as 500, or with its
+ * `status` from 400 to 599 and its `code`.
  */
 export interface ApiRequest {
   readonly params: Readonly<Record<string, string>>
   readonly query: Readonly<Record<string, string>>
-  /** The JSON that was sent; `null` for none. */
+  /** The JSON body; `null` if there is none. */
   readonly body: unknown
 }
 
-/** The hub, as the permissions in the app's `app.json` let it be seen. Whatever is refused rejects with a `HubError`. */
+/** The hub, within the permissions in the app's `app.json`. Refused calls reject with a `HubError`. */
 export interface Hub {
-  /** The settings of this app, which it may always use. */
+  /** The settings of this app; no permission is needed. */
   manager(name: 'settings'): Settings
   /** A manager: each of its operations is a method, `hub.manager('apps').getApp({ id })`. */
   manager(name: string): Manager
   /** Another app on this hub. */
   app(id: string): OtherApp
-  /** Has the hub say something. Needs `hub.speech`. */
+  /** Makes the hub say something. Needs `hub.speech`. */
   speak(text: string): Promise<void>
 }
 
@@ -68,7 +68,7 @@ export interface Events {
 export type Manager = Events & { readonly [operation: string]: Operation }
 
 export interface Settings {
-  /** `null` for a setting that is not there. */
+  /** `null` if the setting does not exist. */
   get(name: string): Promise<unknown>
   /** Resolves when the value, any JSON, is on disk. */
   set(name: string, value: unknown): Promise<void>
@@ -83,7 +83,7 @@ export interface Settings {
 }
 
 export interface OtherApp extends Events {
-  /** Asks the app's own web API. */
+  /** Sends a request to the app's own web API. */
   get(path: string, options?: { query?: Readonly<Record<string, string>> }): Promise<unknown>
   post(path: string, options?: { query?: Readonly<Record<string, string>>; body?: unknown }): Promise<unknown>
   put(path: string, options?: { query?: Readonly<Record<string, string>>; body?: unknown }): Promise<unknown>

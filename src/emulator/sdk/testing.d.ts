@@ -2,7 +2,7 @@ import type { Start } from './sdk.d.ts'
 
 /**
  * Starts an app in a test, without a hub and in the process of the test. Resolves when the app runs, and rejects with
- * what it throws before that:
+ * any error that it throws before:
  *
  * ```js
  * const app = await startApp(start, { settings: { greeting: 'Hello' } })
@@ -19,11 +19,11 @@ export interface TestOptions {
   /** The app's settings, any JSON. */
   readonly settings?: Readonly<Record<string, unknown>>
   /**
-   * What the operations of managers answer: `{ apps: { getApp: ({ id }) => ({ id }) } }`. One that throws refuses. Other
+   * Answers of the managers' operations: `{ apps: { getApp: ({ id }) => ({ id }) } }`. One that throws refuses. Other
    * operations are refused with 404, except `speak`, which works.
    */
   readonly managers?: Readonly<Record<string, Readonly<Record<string, (args: Record<string, unknown>) => unknown>>>>
-  /** What other apps answer, by id: `{ 'com.example.lights': { get: ({ path }) => ({ path }) } }`. */
+  /** Answers of other apps, by id: `{ 'com.example.lights': { get: ({ path }) => ({ path }) } }`. */
   readonly apps?: Readonly<Record<string, OtherAppAnswers>>
 }
 
@@ -35,18 +35,21 @@ export interface AppRequest {
   readonly body?: unknown
 }
 
-/** A running app, as others see it. All values are copied as JSON, as between processes. */
+/** A running app, seen from outside. All values are copied as JSON, as between processes. */
 export interface TestApp {
-  /** Asks the app's web API, with the query in the path: `/lights?on=true`. Rejects with a `HubError` with a `cause`. */
+  /**
+   * Sends a request to the app's web API, with the query in the path: `/lights?on=true`. Rejects with a `HubError` with
+   * a `cause`.
+   */
   get(path: string): Promise<unknown>
   post(path: string, body?: unknown): Promise<unknown>
   put(path: string, body?: unknown): Promise<unknown>
   delete(path: string): Promise<unknown>
-  /** What the app has emitted. */
+  /** The events that the app has emitted. */
   readonly emitted: readonly (readonly [event: string, payload: unknown])[]
-  /** What the app had the hub say. */
+  /** The texts that the app has made the hub say. */
   readonly spoken: readonly string[]
-  /** What the app has logged. */
+  /** The lines that the app has logged. */
   readonly lines: readonly string[]
   /** The app's settings now. */
   readonly settings: Readonly<Record<string, unknown>>
@@ -54,9 +57,9 @@ export interface TestApp {
   setSetting(name: string, value: unknown): void
   /** Removes a setting from outside. */
   unsetSetting(name: string): void
-  /** Sends an event of a manager to the app: `managerEvent('apps', 'app.update', { id: 'com.example.lights' })`. */
+  /** Sends the app an event of a manager: `managerEvent('apps', 'app.update', { id: 'com.example.lights' })`. */
   managerEvent(name: string, event: string, payload?: unknown): void
-  /** Sends an event of another app. */
+  /** Sends the app an event of another app. */
   appEvent(id: string, event: string, payload?: unknown): void
   /** Ends the app: resolves when its `stop` listeners are done. */
   stop(): Promise<void>

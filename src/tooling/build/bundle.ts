@@ -1,6 +1,8 @@
 /**
- * `npm run build` makes the program of package and image: one file with everything that the daemon loads, its libraries too, and one for
- * each part that is loaded on demand. To find and read hundreds of files is most of a start.
+ * `npm run build` creates the program of the package and the image: one file with everything that the daemon loads,
+ * including its libraries, and one for each part that is loaded on demand. Reading hundreds of files would take most of
+ * the
+ * startup time.
  */
 import { isBuiltin } from 'node:module'
 import { join } from 'node:path'
@@ -11,12 +13,14 @@ import { ROOT } from '../../base/root.ts'
 const root = fileURLToPath(ROOT)
 const MAIN = join(root, 'src/main.ts')
 
-/** What only a checkout has; and what a library does without. */
+/** Packages of a checkout only, and optional ones of a library. */
 const ABSENT = ['vite', 'bufferutil', 'utf-8-validate']
 
 /**
- * Modules that are loaded together are one file: all that these import, except what an earlier file has. The
- * first is what every command line needs; a health check, which comes every few seconds, needs the second, too.
+ * Modules that are loaded together share a file: each file has everything that its modules import, except the content
+ * of
+ * earlier files. The first is needed by every command; a health check, which runs every few seconds, also needs the
+ * second.
  */
 const FILES = [
   { name: 'start', of: ['src/main.ts'] },
@@ -28,7 +32,7 @@ interface Graph {
   getModuleInfo(module: string): { readonly importedIds: readonly string[] } | null
 }
 
-/** All that some modules import, themselves included. */
+/** Everything that some modules import, including themselves. */
 function reachable(from: readonly string[], graph: Graph, found = new Set<string>()): Set<string> {
   for (const module of from.filter((one) => !found.has(one))) {
     found.add(module)
@@ -55,15 +59,16 @@ function fileOf(): (module: string, graph: Graph) => string | null {
 }
 
 /**
- * When a built-in module is imported, Node reads all its exports, getters included, which load what they return: for
- * `node:http` an undici of its own, which takes longer than all of ours. Taken as an object, a module costs what is used.
+ * When a built-in module is imported, Node reads all its exports. Some are getters that load further modules: for
+ * `node:http`, a whole undici, which takes longer than all of ours. Used as an object, a module costs only what is
+ * used.
  * Source: `syncExports` in Node's `lib/internal/bootstrap/realm.js`.
  */
 const builtinsAsObjects: Plugin = {
   name: 'builtins-as-objects',
   renderChunk: (code) => ({
     code: code.replaceAll(/^import (.+) from "([^".]+)";$/gm, (_line, names: string, module: string) => {
-      // Both at once: the module, and some of what it exports.
+      // Both forms: the module, and some of its exports.
       const [whole = '', some] = names.split(', {')
       const rest = some === undefined ? '' : ` const {${some.replaceAll(' as ', ': ')} = ${whole};`
       return `const ${whole.replaceAll(' as ', ': ')} = process.getBuiltinModule("${module}");${rest}`
@@ -71,7 +76,7 @@ const builtinsAsObjects: Plugin = {
   }),
 }
 
-/** The realtime library looks for Node's WebSocket even if it uses that of `ws`, and the look makes Node load it. */
+/** The realtime library checks for Node's WebSocket even if it uses that of `ws`, and the check makes Node load it. */
 const noWebSocketOfNode: Plugin = {
   name: 'no-websocket-of-node',
   transform: {
@@ -80,7 +85,7 @@ const noWebSocketOfNode: Plugin = {
   },
 }
 
-/** Only licence comments have other characters; with one of them, V8 needs twice the memory for the whole text. */
+/** Only licence comments have other characters; a single one doubles V8's memory for the whole text. */
 const ascii: Plugin = {
   name: 'ascii',
   renderChunk: (code) => ({
@@ -88,7 +93,7 @@ const ascii: Plugin = {
   }),
 }
 
-/** Writes the program into a folder, which is emptied before. */
+/** Writes the program into a folder, after emptying it. */
 export async function bundle(folder: string): Promise<void> {
   await build({
     root,
@@ -116,7 +121,7 @@ export async function bundle(folder: string): Promise<void> {
       license: { fileName: 'licences.md' },
       rolldownOptions: {
         external: isBuiltin,
-        // What the daemon loads in any case may be loaded on demand elsewhere.
+        // A module that the daemon always loads may be loaded on demand elsewhere.
         checks: { ineffectiveDynamicImport: false },
         output: {
           entryFileNames: 'main.js',

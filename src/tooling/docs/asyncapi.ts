@@ -23,7 +23,7 @@ repeats, and \`expires_at\`, after which the command is not executed; under MQTT
 do the same for any payload. A command must not be retained. A payload has at most ${MAX_PAYLOAD_BYTES / 1024} KiB and ${MAX_JSON_DEPTH} levels of JSON.
 The length of a text is in UTF-16 code units: an emoji is two or more.`
 
-/** An address with the parameters that stand in it. */
+/** An address with its parameters. */
 function addressed(topic: string) {
   const names: string[] = []
   const text = address(topic, (name) => {
@@ -36,7 +36,7 @@ function addressed(topic: string) {
   }
 }
 
-/** `app` and `get-setting` as `appGetSetting`; the form with the setting in its topic has a name of its own. */
+/** `app` and `get-setting` → `appGetSetting`; the form with the setting in its topic has a name of its own. */
 const idOf = ({ target, name, argument }: Command) =>
   camelCase(`${target} ${name}${argument === undefined ? '' : ' of topic'}`)
 

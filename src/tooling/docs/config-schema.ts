@@ -10,15 +10,15 @@ type Schema = Readonly<Record<string, unknown>>
 
 const CONVERSION: ConversionConfig = {
   target: 'draft-2020-12',
-  // From the last schema of a pipe on: what stands before it only turns maps into objects.
+  // The last schema of a pipe: the earlier ones only turn maps into objects.
   typeMode: 'output',
-  // What a check says, JSON Schema cannot say; and it has no numbers that are not finite.
+  // JSON Schema cannot express checks, and has only finite numbers.
   ignoreActions: ['transform', 'check', 'finite', 'readonly', 'metadata'],
   overrideSchema: ({ valibotSchema }) =>
     isMap(valibotSchema) ? { type: 'object', additionalProperties: convert(valibotSchema.value) } : null,
   overrideAction({ valibotAction, jsonSchema }) {
     const requirement = 'requirement' in valibotAction ? valibotAction.requirement : undefined
-    // JSON Schema reads patterns as with the flag `u`; characters are never more than bytes.
+    // JSON Schema uses patterns with the flag `u`; a text never has more characters than bytes.
     if (requirement instanceof RegExp) return { ...jsonSchema, pattern: requirement.source }
     return valibotAction.type === 'max_bytes' ? { ...jsonSchema, maxLength: Number(requirement) } : null
   },
@@ -32,7 +32,7 @@ function convert(schema: v.GenericSchema): JsonSchema {
   return rest
 }
 
-/** A key with nothing behind it is one left out. */
+/** A key without a value is an omitted option. */
 function orNull({ type, anyOf, enum: values, ...rest }: JsonSchema): Schema {
   if (anyOf !== undefined) return { ...rest, anyOf: [...anyOf, { type: 'null' }] }
   return {
@@ -67,7 +67,7 @@ function ofNode(node: ReadonlyMap<string, unknown>): Schema {
   }
 }
 
-/** A secret stands in one place, here or in a file of its own. */
+/** A secret is in one place, here or in its own file. */
 function givenTwice(key: string): Schema {
   const both = [key, fileKey(key)]
   return {

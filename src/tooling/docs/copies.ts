@@ -1,4 +1,4 @@
-/** What `package.json` says and other files repeat, since they cannot read it: the version, the address, the description. */
+/** Values of `package.json` that other files repeat because they cannot read it: version, address and description. */
 
 import { readFileSync } from 'node:fs'
 import * as v from 'valibot'
@@ -18,13 +18,13 @@ const { version, description, homepage } = v.parse(
 const address = new URL(homepage)
 address.hash = ''
 
-/** The registry beside the repository: GitHub has one of its own, others have it on their host. */
+/** GitHub has a registry of its own; other hosts run one beside the repository. */
 const registry = address.host === 'github.com' ? 'ghcr.io' : `registry.${address.host}`
 
-/** Where a release puts its image. */
+/** The name of the image in a release. */
 const image = `${registry}${address.pathname.toLowerCase()}`
 
-/** A piece of text with `{}` where the value stands, and the value. It occurs at least once. */
+/** A text with `{}` for the value, and the value. It occurs at least once. */
 export type Copy = readonly [text: string, value: string]
 
 const OWN_TAG: Copy = ['hub2mqtt:{}', version]
@@ -60,7 +60,7 @@ export const copies: Readonly<Record<string, readonly Copy[]>> = {
 export function fillCopies(text: string, wanted: readonly Copy[]): string {
   return wanted.reduce((filled, [around, value]) => {
     const [before = '', after = ''] = around.split('{}').map(RegExp.escape)
-    // A quoted value may hold blanks; any other ends before one, or before what stands behind it.
+    // A quoted value may contain spaces; any other ends before a space, or before the text that follows it.
     const inside = around.includes('{}"') ? '[^"\\n]*' : '[^\\s`"}]+?'
     const pattern = new RegExp(`(${before})${inside}(?=${after === '' ? '[\\s`"}]|$' : after})`, 'g')
     if (filled.search(pattern) === -1) throw new MarkerError(`expected ${around}`)

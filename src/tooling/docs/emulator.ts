@@ -35,7 +35,7 @@ export function controlSection(): string {
   return markdownTable(['Endpoint', 'What it does', 'Body'], rows)
 }
 
-/** Options that several behaviours have in common stand in the text above the table. */
+/** The text above the table describes options that several behaviours share. */
 const COMMON = ['times', 'operation', 'event']
 
 export function behavioursSection(): string {
@@ -61,7 +61,7 @@ export const manifestSchema = () => schemaFile(ManifestSchema, 'app of the emula
 
 const TYPES: Readonly<Record<string, string>> = { array: 'list', object: 'map', string: 'text' }
 
-/** `text`, or the words that may stand there. */
+/** `text`, or the permitted words. */
 function typeOf({ type, enum: words }: JsonSchema): string {
   if (words !== undefined) return words.map((word) => code(String(word))).join(', ')
   return TYPES[String(type)] ?? String(type)

@@ -1,4 +1,4 @@
-/** Everything that is printed from the tables instead of being written: sections of the pages, and whole files. */
+/** The documents generated from tables: sections of pages, and whole files. */
 import { asyncapi } from './asyncapi.ts'
 import { configSchema } from './config-schema.ts'
 import * as emulator from './emulator.ts'
@@ -11,7 +11,7 @@ type Generate = () => string
 /** By the name in the markers around it: `<!-- generated:options -->` … `<!-- /generated:options -->`. */
 type Sections = Readonly<Record<string, Generate>>
 
-/** The sections of each page by the page's path. A section has one page. */
+/** The generated sections of each page, by the page's path. A section occurs on one page. */
 export const pages: Readonly<Record<string, Sections>> = {
   'docs/configuration.md': { options: optionsSection },
   'docs/guardian.md': { options: guardOptionsSection },
@@ -39,12 +39,12 @@ export const files: Readonly<Record<string, Generate>> = {
   'config/openapi.json': openapi,
 }
 
-/** A file cannot take what is written into it: a marker, or the text around a copy, is missing, unknown or doubled. */
+/** A marker, or the text around a copy, is missing, unknown or duplicated. */
 export class MarkerError extends Error {
   override readonly name = 'MarkerError'
 }
 
-/** A page with the text between its markers made anew. @throws {MarkerError} */
+/** A page with regenerated text between its markers. @throws {MarkerError} */
 export function fillSections(page: string, known: Sections): string {
   const opened = [...page.matchAll(/<!-- generated:([\w-]+) -->/g)].map(([, name = '']) => name)
   const unknown = opened.find((name) => !Object.hasOwn(known, name))

@@ -1,4 +1,4 @@
-/** How documents are written: small pieces of Markdown, and the topics of the contract with names as parameters. */
+/** Helpers for documents: pieces of Markdown, and topics of the contract with names as parameters. */
 import type { Command } from '../../contract/command.ts'
 import { createTopics } from '../../contract/topics.ts'
 
@@ -11,7 +11,7 @@ export function markdownTable(head: readonly string[], rows: readonly (readonly 
   return [line(head), line(head.map(() => '---')), ...rows.map(line)].join('\n')
 }
 
-/** What stands for what differs in a topic. */
+/** Placeholders for the variable levels of a topic. */
 export const PLACEHOLDERS: Readonly<Record<string, string>> = {
   base: 'The option `mqtt.base_topic`.',
   hub: "The hub's name in the configuration.",
@@ -24,12 +24,12 @@ export const PLACEHOLDERS: Readonly<Record<string, string>> = {
   unique_id: "The entity's unique id.",
 }
 
-/** A topic template with each of its parameters shown in the form that its reader knows. */
+/** A topic template with each parameter formatted by `show`. */
 export function address(template: string, show: (name: string) => string): string {
   return template.replace(/\{(\w+)\}/g, (_, name: string) => show(name))
 }
 
-/** Stand for the parameters in topics that are made, not declared; they pass through a level unchanged. */
+/** Names that represent the parameters when topics are created; they are valid levels and stay unchanged. */
 const at = { base: '_base_', hub: '_hub_', app: '_app_', name: '_name_' } as const
 const topics = createTopics(at.base)
 const template = (topic: string) => topic.replace(/(?<=^|\/)_([a-z]+)_(?=\/|$)/g, '{$1}')

@@ -16,7 +16,7 @@ A browser logs in with the password and keeps a cookie. A script sends a token o
 
 const schemaRef = (name: string) => ({ $ref: `#/components/schemas/${name}` })
 
-/** Schemas that stand in the document once. */
+/** Schemas that occur once in the document. */
 const NAMED: Readonly<Record<string, v.GenericSchema>> = {
   Session: protocol.SESSION,
   LiveFrame: protocol.LIVE_FRAME,
@@ -60,7 +60,7 @@ function responsesOf({ access, method, commands, answers: own }: Route): object 
   }
 }
 
-/** What commands are answered stands in the document once, and not with each of them. */
+/** The answers to commands occur once in the document, not with each command. */
 const commandResponses = () =>
   Object.entries(COMMAND_ANSWERS).map(([status, answer]) => [`Command${status}`, responseOf(answer)] as const)
 
@@ -69,7 +69,7 @@ const LOGIN: readonly object[] = [{ cookie: [] }, { token: [] }, {}]
 const parametersOf = (path: string) =>
   [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => ({ $ref: `#/components/parameters/${name}` }))
 
-/** @param head - What comes first in its description, `id` as words. */
+/** @param head - The beginning of its description, with `id` as words. */
 function operation(
   route: Route,
   path: string,

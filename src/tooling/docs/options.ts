@@ -64,7 +64,7 @@ function rowsOf(table: Table): Map<string, unknown> {
   return nest(Object.entries(table).map(([path, option]) => [path, { path, option }]))
 }
 
-/** An empty default shows nothing of what one would write. */
+/** Whether the default is empty and shows nothing of what a user would write. */
 function isNothing(shown: unknown): boolean {
   return shown === null || (Array.isArray(shown) && shown.length === 0) || (shown instanceof Map && shown.size === 0)
 }

@@ -1,8 +1,8 @@
-/** `node src/tooling/docs/release-notes.ts v1.2.3` prints what the changelog says of the version that the tag names. */
+/** `node src/tooling/docs/release-notes.ts v1.2.3` prints the changelog's section for the version of the tag. */
 import { readFileSync } from 'node:fs'
 import { VERSION } from '../../base/version.ts'
 
-/** A release that would not be what it says. */
+/** The tag, the version and the changelog do not match. */
 class ReleaseError extends Error {}
 
 /** The section of a version, without its heading. */

@@ -1,4 +1,4 @@
-/** The tables' valibot schemas as JSON Schema, and as the short form that a table has room for. */
+/** Converts the tables' valibot schemas to JSON Schema, and to the short form for tables. */
 
 import { type JsonSchema, toJsonSchema } from '@valibot/to-json-schema'
 import type * as v from 'valibot'
@@ -16,7 +16,7 @@ export function jsonSchema(schema: v.GenericSchema, target?: 'draft-2020-12'): J
   return rest
 }
 
-/** What may be sent as a command, the envelope of objects included. */
+/** The possible payloads of a command, including the envelope of objects. */
 export function payloadSchema({ schema, enveloped }: PayloadKind<unknown>): JsonSchema {
   const own = jsonSchema(schema)
   return enveloped ? withEnvelope(own) : own
@@ -27,12 +27,12 @@ function withEnvelope(schema: JsonSchema): JsonSchema {
     return { ...schema, anyOf: schema.anyOf.map((one) => (typeof one === 'boolean' ? one : withEnvelope(one))) }
   }
   if (schema.type !== 'object') return schema
-  // With the envelope in it, a count of keys would say nothing; the command's description does.
+  // With the envelope, a number of keys would be meaningless; the command's description states it.
   const { minProperties: _, ...rest } = schema
   return { ...rest, properties: { ...schema.properties, ...jsonSchema(ENVELOPE).properties } }
 }
 
-/** Whether a command can be sent with nothing at all. */
+/** Whether a command accepts an empty payload. */
 export function takesNothing({ read }: PayloadKind<unknown>): boolean {
   try {
     read('').input()
@@ -57,7 +57,7 @@ export function shortForm(schema: JsonSchema): string {
   return `{${keys.join(', ')}}`
 }
 
-/** `get api/apps` as `getApiApps`. */
+/** `get api/apps` → `getApiApps`. */
 export const camelCase = (text: string) =>
   text
     .split(/[^A-Za-z0-9]+/)

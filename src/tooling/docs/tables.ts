@@ -1,4 +1,4 @@
-/** The tables of topics, commands and errors, of what Home Assistant gets, of the command line and of conformance. */
+/** The tables of topics, commands, errors, Home Assistant entities, the command line and conformance. */
 
 import { exitCodes } from '../../cli/command.ts'
 import { commands } from '../../cli/commands.ts'
@@ -18,7 +18,7 @@ import { OPERATIONS } from '../../hub/operations.ts'
 import { address, code, commandTopics, markdownTable } from './markdown.ts'
 import { type JsonSchema, jsonSchema, shortForm, takesNothing } from './schema.ts'
 
-/** What stands for the roots of topics unless configuration says otherwise. */
+/** The default roots of topics. */
 const ROOTS: Readonly<Record<string, string | undefined>> = {
   base: options['mqtt.base_topic'].default,
   prefix: options['discovery.prefix'].default,
@@ -49,7 +49,7 @@ export function topicsSection(): string {
   return markdownTable(['Topic', 'Retained', 'Payload', 'Meaning'], rows)
 }
 
-/** The permission that a command needs, as the hub's settings page calls it; none for a command of the bridge itself. */
+/** The permission for a command, as the hub's settings page calls it; none for a command of the bridge itself. */
 export function permissionOf(command: Command): string | undefined {
   const row: { readonly scope?: string } =
     command.target === 'bridge' || command.operation === null ? {} : OPERATIONS[command.operation]
@@ -96,14 +96,14 @@ const DEVICES: Readonly<Record<DeviceKind, string>> = {
   bridge: 'On the device of the bridge',
 }
 
-/** Where it stands in the interface, and whether it must be switched on there first. */
+/** Where the entity is shown, and whether it must be enabled first. */
 function placeOf({ category, enabled }: Entity): string {
   const places = { config: 'configuration', diagnostic: 'diagnostic' } as const
   const place = category === undefined ? 'main' : places[category]
   return enabled === false ? `${place}, off by default` : place
 }
 
-/** What the key must permit for it to be offered, besides reading the apps. */
+/** The permission that the key needs for the entity, besides reading the apps. */
 function needOf(entity: Entity): string {
   const command = commandOf(entity)
   if (command === undefined || command.target === 'bridge' || command.operation === null) return '—'

@@ -1,4 +1,4 @@
-/** `npm run check` holds the documents of the interfaces against public validators. It needs no network. */
+/** `npm run check` checks the interface documents with public validators. It needs no network. */
 import { readFileSync } from 'node:fs'
 import { Parser } from '@asyncapi/parser'
 import { Validator } from '@seriousme/openapi-schema-validator'
@@ -6,7 +6,7 @@ import { ROOT } from '../../base/root.ts'
 
 const path = 'config/asyncapi.yaml'
 
-// 3.1 brings nothing that is used here, and fewer tools read it.
+// 3.1 adds nothing that is used here, and fewer tools read it.
 const accepted: readonly (string | number)[] = ['asyncapi-latest-version']
 
 const text = readFileSync(new URL(path, ROOT), 'utf8')

@@ -1,4 +1,4 @@
-/** Who may do what: by a session, a token or the login of a proxy, and what is open to programs on this machine. */
+/** Access control: by a session, a token or the login of a proxy, and the routes open to programs on this machine. */
 import type { IncomingMessage } from 'node:http'
 import { Bucket } from '../../base/bucket.ts'
 import type { Clock } from '../../base/clock.ts'
@@ -11,13 +11,13 @@ import { networkOf, originOf, type Sender, senderOf } from './sender.ts'
 import { SESSION_MS, Sessions } from './sessions.ts'
 
 export interface Caller {
-  /** `null`: not known. */
+  /** `null`: unknown caller. */
   readonly access: Access | null
   /** For the log. */
   readonly by: string
 }
 
-/** What a route needs. Each access includes those before it. */
+/** The access that a route needs. Each level includes those before it. */
 const RANKS = ['open', 'local', 'read', 'full'] as const
 export type Needed = (typeof RANKS)[number]
 
@@ -33,7 +33,7 @@ export const NO_PASSWORD =
 const OTHER_ORIGIN =
   'The page of another origin may not ask. Behind a reverse proxy: name it in http.trusted_proxies; its X-Forwarded-Proto has to be right.'
 
-/** Passwords that wait to be compared: each takes a while, and one at a time is. */
+/** How many passwords may wait to be compared: it takes a while, and only one is compared at a time. */
 const MAX_WAITING = 8
 const BUSY_MS = 2_000
 
@@ -42,17 +42,17 @@ export class AccessControl {
   readonly #startToken: () => string
   readonly #sessions: Sessions
   readonly #tries: LoginLimit
-  /** Counted apart, so that a script with a former token does not use up the password's tries. */
+  /** Counted separately, so that a script with a former token does not use up the attempts for the password. */
   readonly #tokenTries: LoginLimit
   #comparing: Promise<unknown> = Promise.resolve()
   #waiting = 0
-  /** Cookies know no ports: two daemons on one host must not overwrite each other's. */
+  /** Cookies ignore ports: two daemons on one host must not overwrite each other's. */
   readonly #cookie: string
 
   /**
-   * @param config the options that hold now
-   * @param startToken what logs in while there is no password; asked only then
-   * @param sessions who has logged in already
+   * @param config returns the current options
+   * @param startToken returns the token that logs in while there is no password; called only then
+   * @param sessions the open sessions
    */
   constructor(config: () => Config['http'], startToken: () => string, clock: Clock, sessions = new Sessions(clock)) {
     this.#config = config
@@ -67,19 +67,19 @@ export class AccessControl {
     return senderOf(request, this.#config())
   }
 
-  /** What a login takes. Beyond this machine the start-up token does not count: letting others in takes a password. */
+  /** The kind of login. From other machines, the startup token is not valid: they need a password. */
   get loginBy(): Session['login'] {
     const { password, host } = this.#config()
     if (password !== null) return 'password'
     return isLoopback(host) ? 'token' : 'none'
   }
 
-  /** Whether others than programs on this machine are let in: by a login, or with a token. */
+  /** Whether programs on other machines can get access: by a login, or with a token. */
   get isOpen(): boolean {
     return this.loginBy === 'password' || this.#config().tokens.size > 0
   }
 
-  /** What sessions are opened with. */
+  /** The secret that sessions are opened with. */
   get #key(): string | null {
     return this.loginBy === 'token' ? this.#startToken() : this.#config().password
   }
@@ -89,7 +89,7 @@ export class AccessControl {
     const origin = originOf(request.headers, sender)
     if (origin === 'other') return refuse(403, 'origin', OTHER_ORIGIN)
     if (writes && origin === 'absent') {
-      // A browser sends its cookie by itself.
+      // A browser sends its cookie automatically.
       if (this.#sessionOf(request) !== undefined) return refuse(403, 'origin', 'A browser must send its Origin.')
       if (!isPlain(request)) return refuse(403, 'content_type', 'Expected content-type: application/json, or no body.')
     }
@@ -109,7 +109,7 @@ export class AccessControl {
     const caller = (access: Access | null, by = 'http'): Caller => ({ access, by })
     const given = bearerOf(request)
     if (given !== undefined) {
-      // All are compared, so that the time tells nothing.
+      // Compare with all tokens, so that the time reveals nothing.
       const found = [...this.#config().tokens].filter(([, { token }]) => sameSecret(given, token))
       const [name, token] = found[0] ?? []
       if (token !== undefined) return caller(token.access, name)
@@ -125,7 +125,7 @@ export class AccessControl {
     return this.loginBy === 'token' && sameSecret(given, this.#startToken())
   }
 
-  /** A login with the start-up token, which is good whatever was tried before. */
+  /** A login with the startup token, which is valid regardless of failed attempts. */
   enter(token: string, sender: Sender): Login {
     if (this.#isStartToken(token)) return this.#open(sender)
     const waitMs = this.#tokenTries.take(sender.address)
@@ -153,7 +153,7 @@ export class AccessControl {
     return this.#setCookie('', 0, sender)
   }
 
-  /** What keeps the request's session in the browser for as long as it is kept here. */
+  /** The header that keeps the session in the browser for as long as it is kept here. */
   renew(request: IncomingMessage, sender: Sender): Readonly<Record<string, string>> {
     const session = this.#sessionOf(request)
     if (session === undefined || !this.#sessions.has(session, this.#key)) return {}
@@ -189,24 +189,24 @@ export const tooMany = (waitMs: number): Reply =>
 export const isJson = ({ headers }: IncomingMessage): boolean =>
   /^application\/json\s*(;|$)/i.test(headers['content-type'] ?? '')
 
-/** Whether no form of a page can send it to another origin without asking first. */
+/** Whether a form of a page could send it to another origin without a preflight request. */
 const isPlain = (request: IncomingMessage): boolean =>
   request.headers['content-type'] === undefined ? !hasBody(request) : isJson(request)
 
-/** The token of a request; other kinds of `Authorization` are for proxies before us. */
+/** The token of a request; other kinds of `Authorization` are for proxies in front of us. */
 function bearerOf({ headers: { authorization = '' } }: IncomingMessage): string | undefined {
   return /^bearer(?: |$)/i.test(authorization) ? authorization.slice('bearer'.length).trim() : undefined
 }
 
 const OF_ONE = { most: 5, everyMs: 30_000 }
 const OF_ALL = { most: 30, everyMs: 2_000 }
-/** These are for addresses that have not failed: many that try wrong ones must not keep all others out. */
+/** Reserved for addresses without failures: many failing addresses must not lock out all others. */
 const FOR_OTHERS = 10
 const MAX_ADDRESSES = 1000
 
 export class LoginLimit {
   readonly #clock: Clock
-  /** Of networks that have tried, and not known it since; the longest unused first. */
+  /** Networks with failed attempts and no success since; the longest unused first. */
   readonly #buckets = new Map<string, Bucket>()
   readonly #all: Bucket
 
@@ -230,7 +230,7 @@ export class LoginLimit {
     return 0
   }
 
-  /** Gives back the tries of an address that knew it. */
+  /** Restores the attempts of an address after a success. */
   forgive(address: string): void {
     this.#buckets.delete(networkOf(address))
     this.#all.putBack()

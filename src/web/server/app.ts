@@ -1,6 +1,7 @@
 /**
- * The page and its API on hono: routes, methods and the sizes of bodies. It is loaded at the first request for them, since
- * hono brings in Node's own HTTP client, which takes memory and time.
+ * The page and its API on hono: routes, methods and the sizes of bodies. Loaded at the first request, because hono
+ * brings in
+ * Node's own HTTP client, which takes memory and time.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { getRequestListener, type HttpBindings, RequestError } from '@hono/node-server'
@@ -15,7 +16,7 @@ import { GET_ONLY, headersOf, isGet, pathOf, Refusal, type Reply, refuse, text }
 import type { Sender } from './sender.ts'
 import { failed, send } from './server.ts'
 
-/** The payload of a command, and a little more: the command itself says what is too much. */
+/** The payload of a command and a little more: the command itself reports what is too large. */
 const MAX_BODY_BYTES = MAX_PAYLOAD_BYTES + 1024
 /** How long the slowest route may take without a byte on the connection. */
 const SLOW_MS = 15 * 60_000
@@ -33,7 +34,7 @@ export function siteListener(context: AppContext): Listener {
   const app = new Hono<Env>({ getPath: (_, { env } = {}) => (env === undefined ? '/' : pathOf(env.incoming)) })
   app.onError((error, { env }) => {
     if (error instanceof Refusal) return written(error.reply)
-    // Where the client is gone, nothing is wrong here.
+    // A client that disconnected is not an error.
     const isGone = env.incoming.socket.destroyed
     return written(isGone ? text(400, 'the request has no end') : failed(error, context.log))
   })
@@ -50,7 +51,7 @@ export function siteListener(context: AppContext): Listener {
   const errorHandler = (error: unknown) =>
     written(error instanceof RequestError ? text(400, 'this request cannot be read') : failed(error, context.log))
   return (incoming, outgoing) => {
-    // The adapter would write an error to the console, and its message to the client.
+    // The adapter would print an error to the console, and send its message to the client.
     const answer = async (request: Request) => {
       send(incoming, outgoing, await replyOf(await app.fetch(request, { incoming, outgoing })))
       return RESPONSE_ALREADY_SENT
@@ -75,10 +76,10 @@ function notAllowed(methods: string[]): Reply {
   return refuse(405, 'method', `Expected ${allow}.`, { allow })
 }
 
-/** As hono writes `api/hubs/{hub}` and `api/commands/{topic…}`. */
+/** The path in hono's syntax: `api/hubs/{hub}` and `api/commands/{topic…}`. */
 const patternOf = ({ path }: Route) => `/${path}`.replace(/\{(\w+)…\}/, ':$1{.+}').replaceAll(/\{(\w+)\}/g, ':$1')
 
-/** Refuses who may not use a route. */
+/** Refuses callers without access to a route. */
 function permit({ access, live }: AppContext, route: Route): Handler {
   return async ({ env: { incoming, outgoing }, var: { sender } }, next) => {
     if (route.shown && live.value.http.public_url !== null) {
@@ -130,7 +131,7 @@ async function pageReply(context: AppContext, request: IncomingMessage, sender: 
   if (!isGet(request)) return GET_ONLY
   const token = path === '' ? new URLSearchParams(request.url?.split('?')[1]).get('token') : null
   if (token !== null) return enter(context, token, sender)
-  // Nothing secret is in it: it shows the login.
+  // The page contains no secrets: it shows the login.
   const isOpen = access.loginBy === 'password' || access.callerOf(request, sender).access !== null
   if (!isOpen) return text(403, NO_PASSWORD)
   const { frame_ancestors } = live.value.http
@@ -140,7 +141,7 @@ async function pageReply(context: AppContext, request: IncomingMessage, sender: 
   return found ?? text(404, 'there are /livez, /readyz, /healthz, /metrics')
 }
 
-/** Logs a browser in by the address that was printed, and sends it on to the same address without the token. */
+/** Logs in a browser by the printed address, and redirects it to the same address without the token. */
 function enter({ access }: AppContext, token: string, sender: Sender): Reply {
   const onward = (headers = {}): Reply => ({
     ...text(303, 'The page is at ./'),

@@ -1,4 +1,4 @@
-/** A daemon that has no hub yet: serves the set-up page until one is configured. */
+/** A daemon without a hub: serves the setup page until one is configured. */
 import { existsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { fromHere, isLoopback } from '../../base/hosts.ts'
@@ -17,7 +17,7 @@ import { Sessions } from './sessions.ts'
 import { findHubs } from './setup/search.ts'
 import { Setup } from './setup/setup.ts'
 
-/** Whether there is a way to use the page. */
+/** Whether anyone can use the page. */
 function mayAnybody({ host, password, tokens, ingress, trusted_proxies }: Config['http']): boolean {
   const hasToken = tokens.values().some(({ access }) => access === 'full')
   return isLoopback(host) || password !== null || hasToken || (ingress && trusted_proxies.length > 0)
@@ -28,7 +28,7 @@ const NOBODY_MAY =
 
 /**
  * The configuration, if it only lacks a hub, or the file that would name one.
- * @throws `error` where a set-up would not help
+ * @throws `error` if a setup would not help
  */
 export function loadUnfinished(error: ConfigError, request: LoadOptions): Loaded {
   const loaded = loadWithoutHub(request)
@@ -41,11 +41,11 @@ export function loadUnfinished(error: ConfigError, request: LoadOptions): Loaded
 }
 
 /**
- * Resolves with the sessions of the page when there is a configuration to run with, or with `undefined` when the signal
+ * Resolves with the sessions of the page when the configuration is complete, or with `undefined` when the signal
  * aborts.
  * @param request how the configuration is loaded
  * @param loaded the configuration without a hub
- * @throws `problem`, which it has, if the listener cannot be opened
+ * @throws `problem`, which the configuration has, if the listener cannot be opened
  */
 export async function firstRun(
   request: LoadOptions,
@@ -100,7 +100,7 @@ export async function firstRun(
   return (await end.promise) === 'configured' ? sessions : undefined
 }
 
-/** Reads files, with another text for one of them. */
+/** Reads files, with a substitute text for one of them. */
 function readingAs(path: string | null, text: string): (name: string) => string {
   return (name) => (name === path ? text : readPlainText(name))
 }

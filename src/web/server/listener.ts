@@ -1,4 +1,4 @@
-/** Opens the listener for the page, its API, health and metrics. The bridge does its work without it, too. */
+/** Opens the listener for the page, its API, health and metrics. The bridge also works without it. */
 import * as v from 'valibot'
 import { fromHere } from '../../base/hosts.ts'
 import { addressWith, startToken, tokenFileOf } from '../../config/start-token.ts'
@@ -19,7 +19,7 @@ import type { Sessions } from './sessions.ts'
 export interface ListenerOptions extends Pick<AppContext, 'live' | 'topics' | 'version' | 'setup' | 'clean' | 'clock'> {
   readonly path?: string | null
   readonly bridge: AppContext['bridge'] & {
-    /** Renders what the bridge itself retains. */
+    /** Renders the bridge's own retained messages. */
     retained(): Iterable<Readonly<LiveMessage>>
     readonly evidence: { readonly samples: { readonly all: FeedOptions['usage'] } }
   }
@@ -30,20 +30,23 @@ export interface ListenerOptions extends Pick<AppContext, 'live' | 'topics' | 'v
   readonly metrics: Pick<Metrics, 'print'>
   /** Sessions that are open already; default: none. */
   readonly sessions?: Sessions | undefined
-  /** Gets the address that logs a browser in, while there is no password. It is for people, and not for a log. */
+  /**
+   * Called with the address that logs in a browser, while there is no password. It is for the user and must not be
+   * logged.
+   */
   readonly onPage?: ((address: string) => void) | undefined
-  /** Gets what must appear nowhere else, such as the start-up token. */
+  /** Called with secrets that must not appear elsewhere, such as the startup token. */
   readonly onSecret?: (secret: string) => void
 }
 
 export interface OpenListener extends HttpListener {
-  /** `undefined` without a page. */
+  /** `undefined` if there is no page. */
   readonly feed: Feed | undefined
 }
 
 const OFF = 'The page and its API are off: http.page is false in the configuration.'
 
-/** `undefined`, and a line in the log, if it cannot be opened. */
+/** Returns `undefined`, and logs the reason, if it cannot be opened. */
 export async function openListener(options: ListenerOptions): Promise<OpenListener | undefined> {
   const { host, port, allowed_hosts: allowedHosts } = options.live.value.http
   const log = options.log.child({ part: 'http' })
@@ -65,13 +68,13 @@ export async function openListener(options: ListenerOptions): Promise<OpenListen
 /** For supervisors and Prometheus. */
 function fixedRoutes({ health, metrics }: Pick<ListenerOptions, 'health' | 'metrics'>): Routes {
   return {
-    // Any answer shows that the event loop turns.
+    // Any answer shows that the event loop is running.
     '/livez': () => (health().live ? text(200, 'ok') : text(503, health().problems.join('\n'))),
     '/readyz': () => {
       const { ready, problems } = health()
       return json(ready ? 200 : 503, { ready, problems })
     },
-    // A problem outside of the daemon must not make anybody restart it.
+    // A problem outside the daemon must not cause a restart.
     '/healthz': () => json(health().live ? 200 : 503, health()),
     '/metrics': async () => {
       const { contentType, text: body } = await metrics.print()
@@ -99,7 +102,7 @@ async function openPage(options: ListenerOptions, httpLog: AppContext['log']) {
   log.addSecret(token)
   options.onSecret?.(token)
   let address: string | undefined
-  /** Shows it when it first counts: at the start, or when a changed configuration has no password any more. */
+  /** Shows the address when it first matters: at startup, or when a changed configuration no longer has a password. */
   const shown = () => {
     if (address !== undefined) {
       onPage?.(addressWith(address, token))
@@ -128,7 +131,7 @@ export function siteOf(context: AppContext, channel: LiveChannel): RequestHandle
   return {
     hostOf(request) {
       const sender = access.senderOf(request)
-      // The proxy has its users logged in under whichever name it is reached by.
+      // The proxy has authenticated its users, whatever name it is reached by.
       return sender.ingress ? null : sender.host
     },
     async answer(request, response) {

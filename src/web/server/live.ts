@@ -1,4 +1,4 @@
-/** The live channel over WebSocket: frames of the feed. It ends for clients that do not read, and when access ends. */
+/** The live channel over WebSocket: frames of the feed. Disconnects clients that do not read, or lose access. */
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { type WebSocket, WebSocketServer } from 'ws'
@@ -8,30 +8,30 @@ import type { Feed } from './api/feed.ts'
 import { LIVE_PATH, LOGIN_DUE } from './api/protocol.ts'
 import { pathOf, type Reply, refuse } from './reply.ts'
 
-/** At once. */
+/** Maximum number of clients. */
 const MAX_CLIENTS = 16
-/** What may wait for a slow reader besides the snapshot, in bytes. */
+/** Maximum backlog of a slow client besides the snapshot, in bytes. */
 const MAX_WAITING_BYTES = 512 * 1024
 const CHECK_MS = 1_000
-/** Between two signs of life that are asked for. */
+/** Interval of pings. */
 const PING_MS = 15_000
-/** Without a sign of life, or behind. */
+/** Maximum time without a sign of life, or behind. */
 const GONE_MS = 60_000
 
-/** What a client may see, and for how long. */
+/** What a client may see, and how long it may stay. */
 export interface View {
-  /** Asked again and again. */
+  /** Checked repeatedly. */
   readonly mayStay: () => boolean
-  /** Whether it sees the values of settings. */
+  /** Whether it gets the values of settings. */
   readonly settings: boolean
 }
 
 interface Client {
   readonly socket: WebSocket
   readonly view: View
-  /** What may wait, in bytes. */
+  /** Maximum backlog, in bytes. */
   most: number
-  /** Whether frames are left out until the next snapshot. */
+  /** Whether frames are skipped until the next snapshot. */
   behind: boolean
   /** In `clock.elapsed()` milliseconds. */
   heardAt: number
@@ -41,7 +41,8 @@ interface Client {
 export class LiveChannel {
   readonly #feed: Feed
   readonly #clock: Clock
-  // Frames are small and many, and the snapshot comes once: deflating would take 300 KiB a client for the whole time.
+  // Frames are small and frequent, and the snapshot is sent once: compression would take 300 KiB per client all the
+  // time.
   readonly #server = new WebSocketServer({ noServer: true, perMessageDeflate: false, maxPayload: 1024 })
   readonly #clients = new Set<Client>()
   #cancelCheck: (() => void) | undefined
@@ -51,7 +52,7 @@ export class LiveChannel {
     this.#clock = clock
   }
 
-  /** How many do not read as fast as there is news. */
+  /** How many clients do not keep up. */
   get behind(): number {
     return this.#clients
       .values()
@@ -59,12 +60,12 @@ export class LiveChannel {
       .toArray().length
   }
 
-  /** That wait for readers, in bytes. */
+  /** Size of all backlogs, in bytes. */
   get waitingBytes(): number {
     return this.#clients.values().reduce((sum, { socket }) => sum + socket.bufferedAmount, 0)
   }
 
-  /** Makes a WebSocket of a connection, or returns a refusal. */
+  /** Upgrades a connection to a WebSocket, or returns a refusal. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, allowed: AccessControl): Reply | undefined {
     if (pathOf(request) !== `/${LIVE_PATH}`) return refuse(404, 'unknown_path', 'There is no WebSocket.')
     const sender = allowed.senderOf(request)
@@ -89,12 +90,12 @@ export class LiveChannel {
     const now = clock.elapsed()
     const client: Client = { socket, view, most: 0, behind: true, heardAt: now, pingedAt: now }
     this.#clients.add(client)
-    // The client gets no frames until it has its snapshot.
+    // The client gets no frames before its snapshot.
     const end = this.#feed.subscribe((frame) => this.#send(client, frame), view)
     socket.on('pong', () => {
       client.heardAt = clock.elapsed()
     })
-    // What it says means nothing; a frame over the limit would be an uncaught exception.
+    // Messages of clients are ignored; without this, a frame over the limit would be an uncaught exception.
     socket.on('error', () => socket.terminate())
     socket.once('close', () => {
       end()
@@ -107,7 +108,7 @@ export class LiveChannel {
     this.#checkLater()
   }
 
-  /** After frames were left out only a snapshot helps. */
+  /** After skipped frames, only a snapshot restores the state. */
   #send(client: Client, frame: string): void {
     const { socket } = client
     if (client.behind) return

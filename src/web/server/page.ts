@@ -1,4 +1,4 @@
-/** The built page: the files of one folder, listed by their names; nothing else is served. */
+/** The built page: serves only the files that its folder contained when it was listed. */
 import { readdirSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join, relative, sep } from 'node:path'
@@ -17,10 +17,10 @@ const ENCODINGS = [
   ['gzip', '.gz'],
 ] as const
 
-/** Their names hold a hash of what is in them. */
+/** The names contain a hash of the content. */
 const IMMUTABLE = 'public, max-age=31536000, immutable'
 
-/** Only of a checkout whose packages were installed without those for development. */
+/** Only in a checkout without its development packages. */
 const NOT_BUILT = 'The page is not built: npm ci --include=dev && npm run build:page builds it. The API is at api/.'
 
 export class Page {
@@ -28,14 +28,14 @@ export class Page {
   /** Path below the folder, with slashes → the file. */
   #files: ReadonlyMap<string, string> = new Map()
 
-  /** `built`: the folder that it is in; `undefined` if it cannot be built. */
+  /** `built`: returns the page's folder; `undefined` if it cannot be built. */
   constructor(built = builtPage) {
     this.#built = built
   }
 
-  /** The answer for a path without its first slash; `undefined` if there is none. */
+  /** The answer for a path without its leading slash; `undefined` if there is none. */
   async answer(path: string, accepted: string, frameAncestors: readonly string[]): Promise<Reply | undefined> {
-    // A checkout builds it when it is asked for, and again when its sources have changed.
+    // A checkout builds the page at the first request, and again when its sources have changed.
     if (path === '' || this.#files.size === 0) this.#files = filesOf(await this.#built())
     const name = path === '' ? 'index.html' : path
     const file = this.#files.get(name)
@@ -71,7 +71,7 @@ function accepts(header: string, encoding: string): boolean {
   })
 }
 
-/** Nothing is loaded from elsewhere, and nothing that stands in the page runs. */
+/** Loads nothing from other origins, and runs no inline scripts. */
 function policy(frameAncestors: readonly string[]): string {
   const ancestors = frameAncestors.map((one) => (one === 'self' ? "'self'" : one))
   return [

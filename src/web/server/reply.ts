@@ -1,4 +1,4 @@
-/** An answer over HTTP as a plain value, which the listener or hono writes. */
+/** An HTTP answer as a plain value, which the listener or hono writes. */
 import type { IncomingMessage } from 'node:http'
 import * as v from 'valibot'
 import type { ApiError } from './api/protocol.ts'
@@ -8,7 +8,7 @@ export interface Reply {
   /** Default: JSON. */
   readonly type?: string
   readonly body: string | Buffer
-  /** Besides those of every answer, or instead of them. */
+  /** In addition to the headers of every answer, or instead of them. */
   readonly headers?: Readonly<Record<string, string>>
 }
 
@@ -20,7 +20,7 @@ export const text = (status: number, body: string): Reply => ({
 
 export const json = (status: number, value: unknown): Reply => ({ status, body: `${JSON.stringify(value)}\n` })
 
-/** What a page, health and metrics answer to other methods. */
+/** The answer of the page, health and metrics to other methods. */
 export const GET_ONLY: Reply = { ...text(405, 'questions only: GET or HEAD'), headers: { allow: 'GET, HEAD' } }
 
 /** A refusal of the API. */
@@ -29,7 +29,7 @@ export function refuse(status: number, code: string, message: string, headers: R
   return { ...json(status, error), headers }
 }
 
-/** Thrown by a route instead of an answer. */
+/** Thrown by a route to send this answer. */
 export class Refusal extends Error {
   readonly reply: Reply
 
@@ -39,7 +39,7 @@ export class Refusal extends Error {
   }
 }
 
-/** A refusal that says how long to wait. */
+/** A refusal that names the time to wait. */
 export function refuseFor(waitMs: number, code: string, message: string): Reply {
   return refuse(429, code, message, { 'retry-after': String(Math.ceil(waitMs / 1000)) })
 }
@@ -59,7 +59,7 @@ export function readJson<S extends v.GenericSchema>(schema: S, body: Buffer): v.
   }
 }
 
-/** The path as it was sent, without the query. */
+/** The raw path without the query. */
 export function pathOf({ url = '/' }: IncomingMessage): string {
   return url.split('?', 1)[0] ?? url
 }

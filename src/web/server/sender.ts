@@ -1,27 +1,30 @@
-/** Who sent a request, by its connection, and by what a trusted reverse proxy says of it. */
+/** Identifies the sender of a request, by its connection and the headers of a trusted reverse proxy. */
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { isIP, SocketAddress } from 'node:net'
 import { isLoopback } from '../../base/hosts.ts'
 import type { Config } from '../../config/options.ts'
 
 export interface Sender {
-  /** Of the client, as far as is known. */
+  /** The client's address, if known. */
   readonly address: string
   /** Whether a trusted proxy sent it. */
   readonly trusted: boolean
-  /** Whether a program on this machine sent it, which may pass on what others send: a tunnel, or a proxy that adds nothing. */
+  /**
+   * Whether a program on this machine sent it; it may forward requests of others, like a tunnel or a proxy without
+   * headers.
+   */
   readonly local: boolean
-  /** What the browser speaks, `http` or `https`, where a trusted proxy names it. */
+  /** The browser's scheme, `http` or `https`, if a trusted proxy names it. */
   readonly scheme: string | undefined
-  /** The name and port by which it came. */
+  /** The requested name and port. */
   readonly host: string | undefined
-  /** Whether the proxy has logged its client in. */
+  /** Whether the proxy has authenticated its client. */
   readonly ingress: boolean
 }
 
 const FORWARDING = ['forwarded', 'via', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', 'x-real-ip']
 
-/** @param rules whom to trust, and whether those log their users in for `X-Ingress-Path` */
+/** @param rules which proxies to trust, and whether they authenticate their users for `X-Ingress-Path` */
 export function senderOf({ socket, headers }: IncomingMessage, rules: Config['http']): Sender {
   const peer = addressOf(socket.remoteAddress ?? '') ?? ''
   const isTrusted = (address: string) => rules.trusted_proxies.some((one) => addressOf(one) === address)
@@ -29,14 +32,14 @@ export function senderOf({ socket, headers }: IncomingMessage, rules: Config['ht
   const isForwarded = FORWARDING.some((name) => name in headers)
   const given = (name: string) => (trusted ? listOf(headers, name) : [])
   return {
-    // Each proxy adds whom it heard from at the end; what stands before may be made up.
+    // Each proxy appends the address of its client; everything before may be forged.
     address:
       given('x-forwarded-for')
         .map(addressOf)
         .findLast((one) => one === undefined || !isTrusted(one)) ?? peer,
     trusted,
     local: !trusted && !isForwarded && isLoopback(peer),
-    // Traefik names the WebSocket's.
+    // Traefik names the scheme of the WebSocket.
     scheme: given('x-forwarded-proto')[0]?.toLowerCase().replace('ws', 'http'),
     host: given('x-forwarded-host')[0] ?? headers.host,
     ingress: trusted && rules.ingress && typeof headers['x-ingress-path'] === 'string',
@@ -53,8 +56,8 @@ function listOf(headers: IncomingHttpHeaders, name: string): string[] {
 }
 
 /**
- * Whether a browser's page that sent a request is of the same origin as what it asks; `absent`: no page did. Behind a
- * trusted proxy that does not name the scheme, either will do.
+ * Whether the browser page that sent a request has the same origin as the target; `absent`: no page sent it. Behind a
+ * trusted proxy that does not name the scheme, both schemes match.
  */
 export function originOf(headers: IncomingHttpHeaders, sender: Sender): 'same' | 'other' | 'absent' {
   const site = headers['sec-fetch-site']
@@ -72,13 +75,14 @@ const SCHEMES = ['http', 'https']
 
 function schemesOf({ trusted, scheme, ingress }: Sender): readonly string[] {
   if (!trusted) return ['http']
-  // Home Assistant names that of its own listener where a proxy with TLS before it names none.
+  // Home Assistant names the scheme of its own listener if a TLS proxy before it names none.
   return scheme === undefined || ingress ? SCHEMES : SCHEMES.filter((one) => one === scheme)
 }
 
 /**
- * The address in a header or of a socket, which may have a port, brackets or a zone; `undefined` if it is not an address. An IPv4
- * address as a listener on IPv6 shows it is an IPv4 address.
+ * The address in a header or of a socket, which may have a port, brackets or a zone; `undefined` if it is not an
+ * address.
+ * An IPv4-mapped IPv6 address is returned as IPv4.
  */
 export function addressOf(text: string): string | undefined {
   const [, inBrackets, withPort] = /^(?:\[([^\]]*)\](?::\d+)?|([^:]*):\d+)$/.exec(text) ?? []
@@ -89,7 +93,7 @@ export function addressOf(text: string): string | undefined {
   return address.replace(/^::ffff:(?=\d+\.)/, '')
 }
 
-/** Where an address of one spelling belongs: who has an IPv6 address has 2^64 of them. */
+/** The network of a normalised address: an IPv6 client usually has 2^64 addresses. */
 export function networkOf(address: string): string {
   if (!address.includes(':')) return address
   const [head = '', tail] = address.split('::').map((part) => part.split(':').filter((group) => group !== ''))

@@ -1,6 +1,7 @@
 /**
- * The HTTP server: limits on everything, no access for other origins, and an answer only by names that are its own. It
- * answers a few fixed paths, and hands all others to a `RequestHandler`.
+ * The HTTP server: limits everything, refuses other origins, and answers only to its own host names. It serves a few
+ * fixed
+ * paths, and passes all others to a `RequestHandler`.
  */
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http'
@@ -15,9 +16,9 @@ export type Routes = Readonly<Record<string, () => Reply | Promise<Reply>>>
 
 export interface HttpOptions {
   readonly host: string
-  /** 0 takes any free one. */
+  /** 0 chooses any free port. */
   readonly port: number
-  /** Names besides `host` by which it may be reached; any address and `localhost` are always good. */
+  /** Host names besides `host` that are accepted; any IP address and `localhost` are always accepted. */
   readonly allowedHosts: readonly string[]
   readonly routes: Routes
   /** Default: every other path is answered with 404. */
@@ -25,9 +26,9 @@ export interface HttpOptions {
   readonly log: { warn(fields: object, message: string): void }
 }
 
-/** What answers the requests for which there is no fixed path. */
+/** Handles requests for which there is no fixed path. */
 export interface RequestHandler {
-  /** The name by which a request came, where that is not its `Host`; `null` if the name needs no check. */
+  /** The requested host name, if it differs from `Host`; `null` if it needs no check. */
   hostOf(request: IncomingMessage): string | undefined | null
   answer(request: IncomingMessage, response: ServerResponse): Promise<void>
   /** Takes over the socket, or returns a refusal. */
@@ -43,7 +44,7 @@ export interface HttpListener extends AsyncDisposable {
 const MAX_CONNECTIONS = 32
 const TIMEOUT_MS = 5000
 const FAILED = 'a question over HTTP could not be answered'
-/** How long pending answers may take to leave at the end. */
+/** How long pending answers may take at the end. */
 const SENDING_MS = 500
 /** Time limit for the headers; clients send them at once. */
 const HEADERS_TIMEOUT_MS = 2000
@@ -83,7 +84,7 @@ export async function listen(options: HttpOptions): Promise<HttpListener> {
   boundConnections(server, MAX_CONNECTIONS)
   server.on('upgrade', (request, socket, head) => {
     socket.on('error', () => socket.destroy())
-    // Its answer must not overtake that to an earlier request of the connection.
+    // Its answer must not overtake that to an earlier request on the connection.
     if ([...unanswered].some((response) => response.socket === socket)) socket.destroy()
     else upgrade(request, socket, head, options).catch(endOnError(socket))
   })
@@ -120,7 +121,7 @@ async function upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, o
 
 type MaybeReply = Reply | undefined | Promise<Reply | undefined>
 
-/** `undefined` if something else answers. A foreign host name is refused before the path is read. */
+/** `undefined` if the handler answers. A foreign host name is refused before the path is read. */
 async function replyTo(
   request: IncomingMessage,
   options: HttpOptions,
@@ -150,13 +151,13 @@ async function route(
 }
 
 export function send(request: IncomingMessage, response: ServerResponse, reply: Reply): void {
-  // A body that was not read is not read to its end: the connection ends instead.
+  // Do not read the rest of an unread body: close the connection instead.
   if (hasBody(request) && !request.readableEnded) response.setHeader('connection', 'close')
   response.writeHead(reply.status, headersOf(reply))
   response.end(request.method === 'HEAD' ? undefined : reply.body)
 }
 
-/** The answer where something failed: the details are for the log only. */
+/** The answer to a failed request: the details are only logged. */
 export function failed(err: unknown, log: HttpOptions['log']): Reply {
   log.warn({ err }, FAILED)
   return text(500, 'this could not be answered')
@@ -168,7 +169,7 @@ function urlOf(server: Server): string {
   return `http://${inUrl(bound.address)}:${bound.port}`
 }
 
-/** Lets answers that are ready leave, such as those to the last commands. */
+/** Waits for answers that are ready, such as those to the last commands. */
 async function close(server: Server, unanswered: ReadonlySet<ServerResponse>, handler?: RequestHandler): Promise<void> {
   const closed = once(server, 'close')
   server.close()
@@ -181,7 +182,7 @@ async function close(server: Server, unanswered: ReadonlySet<ServerResponse>, ha
 
 /** Keeps at most `most` connections. */
 function boundConnections(server: Server, most: number): void {
-  /** Without a question under way, the longest idle first. */
+  /** Connections without an open request, the longest idle first. */
   const idle = new Set<Socket>()
   const busy = new Set<Socket>()
   const forget = (socket: Socket) => idle.delete(socket) || busy.delete(socket)
@@ -189,13 +190,13 @@ function boundConnections(server: Server, most: number): void {
     idle.add(socket)
     socket.once('close', () => forget(socket))
     if (idle.size + busy.size <= most) return
-    // The new one is idle too: where it is the only one, the one that has been answered for longest ends.
+    // The new connection is idle too: if it is the only idle one, close the connection with the oldest open request.
     const [longest] = idle.size > 1 ? idle : busy
     if (longest === undefined) return
     forget(longest)
     longest.destroy()
   })
-  // Who takes it over bounds it.
+  // The handler that takes it over limits it.
   server.on('upgrade', ({ socket }) => forget(socket))
   server.on('request', ({ socket }, response) => {
     idle.delete(socket)

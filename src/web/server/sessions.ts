@@ -1,4 +1,7 @@
-/** Who has logged in with the password or the start-up token, kept in memory: of each session only a hash, so that a dump opens none. */
+/**
+ * Sessions opened with the password or the startup token, in memory. Only hashes are stored, so that a dump reveals
+ * none.
+ */
 import { createHash, randomBytes } from 'node:crypto'
 import type { Clock } from '../../base/clock.ts'
 
@@ -9,16 +12,16 @@ const digest = (token: string) => createHash('sha256').update(token).digest('bas
 
 export class Sessions {
   readonly #clock: Clock
-  /** Hash → when it was used last, the longest unused first. */
+  /** Hash → time of the last use, the longest unused first. */
   readonly #used = new Map<string, number>()
-  /** The password or start-up token that they were opened with. */
+  /** The password or startup token that the sessions were opened with. */
   #key: string | null = null
 
   constructor(clock: Clock) {
     this.#clock = clock
   }
 
-  /** Makes a session; returns its secret. */
+  /** Opens a session; returns its secret. */
   open(key: string): string {
     this.#follow(key)
     const token = randomBytes(32).toString('base64url')
@@ -27,7 +30,7 @@ export class Sessions {
     return token
   }
 
-  /** Whether a session is open under the key of now; it counts as used. */
+  /** Whether a session is open under the current key; renews it. */
   has(token: string, key: string | null): boolean {
     this.#follow(key)
     const mark = digest(token)
@@ -42,7 +45,7 @@ export class Sessions {
     this.#used.delete(digest(token))
   }
 
-  /** With another key all of them end. */
+  /** A changed key ends all sessions. */
   #follow(key: string | null): void {
     if (key === this.#key) return
     this.#key = key

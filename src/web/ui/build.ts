@@ -1,4 +1,4 @@
-/** Makes the page of its sources. A checkout does so when it is first asked for; package and image bring it along. */
+/** Builds the page from its sources. A checkout does so at the first request; package and image contain it. */
 import { existsSync, globSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { brotliCompressSync, gzipSync } from 'node:zlib'
@@ -7,14 +7,15 @@ import { ROOT } from '../../base/root.ts'
 const FOLDER = fileURLToPath(ROOT)
 const SOURCE = `${FOLDER}src/web/ui/app`
 const OUTPUT = `${FOLDER}src/web/ui/dist`
-/** What the page is made of, besides the packages that the lock file names. */
+/** The sources of the page, besides the packages that the lock file names. */
 const MADE_OF = ['src/web/{ui/app,server/api}/**', 'src/{contract,guardian,hub,mqtt,base}/**/*.ts', 'package-lock.json']
 
 let building: Promise<string | undefined> | undefined
 
 /**
- * The folder of the page, made anew where that is missing or older than its sources; `undefined` if there is none and
- * nothing to make it with.
+ * The folder of the page, rebuilt if it is missing or older than its sources; `undefined` if there is neither a page
+ * nor
+ * sources to build it from.
  */
 export function builtPage(): Promise<string | undefined> {
   building ??= present().finally(() => {
@@ -25,7 +26,7 @@ export function builtPage(): Promise<string | undefined> {
 
 async function present(): Promise<string | undefined> {
   const isBuilt = existsSync(`${OUTPUT}/index.html`)
-  // The image holds no sources, and a package has nothing to build them with.
+  // The image contains no sources, and a package has no tools to build them.
   if (!existsSync(`${SOURCE}/index.html`) || (isBuilt && isCurrent())) return isBuilt ? OUTPUT : undefined
   try {
     await buildPage()
@@ -50,16 +51,16 @@ export async function buildPage(): Promise<void> {
     root: SOURCE,
     configFile: false,
     logLevel: 'silent',
-    // Whatever the page is loaded from: a proxy may put it below a prefix.
+    // Relative, because a proxy may serve the page below a prefix.
     base: './',
     publicDir: false,
     envFile: false,
-    // Whatever the environment says: a development build tells where its sources lie.
+    // Ignore the environment: a development build reveals the location of its sources.
     oxc: { jsx: { runtime: 'automatic', importSource: 'preact', development: false } },
     build: {
       outDir: OUTPUT,
       emptyOutDir: true,
-      // The policy that the page is served with allows no data: addresses.
+      // The page's policy allows no data: addresses.
       assetsInlineLimit: 0,
       modulePreload: false,
       reportCompressedSize: false,
@@ -77,7 +78,7 @@ export async function buildPage(): Promise<void> {
   }
 }
 
-/** All that a browser loads, with its size once compressed, in bytes. */
+/** All files that a browser loads, with their compressed sizes in bytes. */
 export function weighPage(): { readonly path: string; readonly bytes: number }[] {
   return globSync('**/*', { cwd: OUTPUT })
     .filter((path) => !/\.(br|gz)$/.test(path) && statSync(`${OUTPUT}/${path}`).isFile())

@@ -1,10 +1,10 @@
-/** The manager of the apps. */
+/** The apps manager. */
 import * as v from 'valibot'
 import { HubError } from '../../hub-error.ts'
 import { type AppRecord, type Flavour, GENERATIONS } from '../../records.ts'
 import { type Core, type Endpoints, endpoint, invalid, missing } from '../endpoint.ts'
 
-/** The apps that are installed. */
+/** The installed apps. */
 export const APPS = {
   getApps: endpoint({
     doc: 'All apps by id.',
@@ -51,7 +51,7 @@ export const APPS = {
     request: 'POST /app/:id/crashlog',
     needs: 'homey.app.readonly',
     takes: {
-      /** For the developer. Newer hubs require it, if only empty. */
+      /** For the developer. Newer hubs require it, but it may be empty. */
       message: v.optional(v.string()),
     },
     run(core, { id, message }) {
@@ -146,7 +146,7 @@ export const APPS = {
   }),
 } as const satisfies Endpoints
 
-/** The app under the id that the hub knows it by: a test may have given its record another. */
+/** The app with this id. Look up the hub's own id: a test may have changed the id in the record. */
 function known({ apps }: Core, id: string): AppRecord {
   const record = apps.records.get(id)
   if (record === undefined) throw new HubError(404, 'not_found', 'App Not Found')

@@ -1,10 +1,10 @@
-/** The managers that people in the house notice: speech, notifications and settings. */
+/** The managers whose effects users notice: speech, notifications and settings. */
 import * as v from 'valibot'
 import { HubError } from '../../hub-error.ts'
 import { type Caller, type Core, type Endpoints, endpoint } from '../endpoint.ts'
 import { HUB, type StoredNotification } from '../hub-store.ts'
 
-/** What the hub says aloud. Newer hubs have no such manager. */
+/** Speech. Newer hubs have no such manager. */
 export const SPEECH_OUTPUT = {
   say: endpoint({
     doc: 'Says a text aloud.',
@@ -63,7 +63,7 @@ export const NOTIFICATIONS = {
   }),
 } as const satisfies Endpoints
 
-/** The caller's own settings: those of the app that asks, or of the hub for a client with a key. */
+/** The caller's own settings: those of the calling app, or of the hub for a client with a key. */
 export const SETTINGS = {
   getSettings: endpoint({
     doc: 'All of them by name.',

@@ -1,11 +1,11 @@
-/** The managers of the hub itself: what it is, who asks, and its backups. */
+/** The managers of the hub itself: system, sessions and backups. */
 
 import { statfs } from 'node:fs/promises'
 import { cpus, freemem, hostname, loadavg, tmpdir, totalmem } from 'node:os'
 import * as v from 'valibot'
 import { type Endpoints, endpoint } from '../endpoint.ts'
 
-/** The hub as a machine. */
+/** The system. */
 export const SYSTEM = {
   ping: endpoint({
     doc: 'Answers without a key. Hubs name themselves in the headers X-Homey-ID and X-Homey-Version; one of the reference does not.',
@@ -58,7 +58,7 @@ export const SYSTEM = {
   }),
 } as const satisfies Endpoints
 
-/** Who asks. */
+/** Sessions. */
 export const SESSIONS = {
   getSessionMe: endpoint({
     doc: 'The permissions of the key.',

@@ -1,4 +1,4 @@
-/** A command over HTTP: its topic from the path, its payload from the body, its answer as the reply. */
+/** Commands over HTTP: the path is the topic, the body the payload, the reply the answer. */
 import type * as v from 'valibot'
 import type { Clock } from '../../../base/clock.ts'
 import type { Reply as CommandReply, Requester } from '../../../bridge/requests.ts'
@@ -32,7 +32,7 @@ const STATUS_OF: Readonly<Record<ErrorCode, number>> = {
   outcome_unknown: 504,
 }
 
-/** Status → the codes that it stands for. */
+/** Status → the codes that it represents. */
 function failures(): Record<number, { readonly doc: string; readonly schema: v.GenericSchema }> {
   const byStatus = Map.groupBy(Object.keys(ERROR_CODES), (code) => STATUS_OF[code as ErrorCode])
   return Object.fromEntries(
@@ -51,7 +51,7 @@ export const COMMAND_ANSWERS = {
 export interface CommandContext {
   readonly topics: Topics
   readonly bridge: { command(message: Message, requester: Requester): boolean; readonly role: Role }
-  /** Takes secrets out of an answer. */
+  /** Masks secrets in an answer. */
   readonly clean: (payload: string) => string
   readonly clock: Clock
 }
@@ -60,13 +60,13 @@ interface CommandRequest {
   /** Percent-encoded, as it was sent. */
   readonly path: string
   readonly body: Buffer
-  /** Whether the body says that it is JSON. */
+  /** Whether the content type is JSON. */
   readonly isJson: boolean
-  /** Who sends it, for the log. */
+  /** The sender, for the log. */
   readonly by: string
 }
 
-/** Hands a command to the bridge, and waits for the answer for as long as the command may take. */
+/** Passes a command to the bridge, and waits for the answer as long as the command may take. */
 export async function runCommand(context: CommandContext, { path, body, isJson, by }: CommandRequest): Promise<Reply> {
   const { topics, bridge, clean, clock } = context
   const topic = commandTopic(topics.base, path.split('/'))
@@ -79,7 +79,7 @@ export async function runCommand(context: CommandContext, { path, body, isJson, 
     dup: false,
     qos: 1,
     receivedAt: clock.elapsed(),
-    // It does not end with a connection to the broker.
+    // It does not depend on a connection to the broker.
     connection: 0,
   }
   if (!bridge.command(message, { by, reply: resolve })) return refuse(503, 'standby', STANDBY[bridge.role])
@@ -93,7 +93,7 @@ const STANDBY: Readonly<Record<Role, string>> = {
   undecided: 'hub2mqtt is not connected to its broker yet, and does not know whether another one is active.',
 }
 
-/** `home/app/com.x/restart` → `hub2mqtt/home/app/com.x/cmd/restart`; `undefined` for what names no command. */
+/** `home/app/com.x/restart` → `hub2mqtt/home/app/com.x/cmd/restart`; `undefined` if it is not a command. */
 function commandTopic(base: string, segments: readonly string[]): string | undefined {
   const levels = segments.map(levelOf)
   const at = levels[1] === 'app' ? 3 : 1
@@ -101,7 +101,7 @@ function commandTopic(base: string, segments: readonly string[]): string | undef
   return [base, ...levels.slice(0, at), 'cmd', ...levels.slice(at)].join('/')
 }
 
-/** A segment of a path as a topic's level, whichever characters the client has percent-encoded. */
+/** A path segment as a level of a topic, whatever the client has percent-encoded. */
 function levelOf(segment: string): string | undefined {
   if (decodeLevel(segment) !== undefined) return segment
   try {
@@ -111,7 +111,7 @@ function levelOf(segment: string): string | undefined {
   }
 }
 
-/** A payload that is a word or a text stands in quotes where it is sent as JSON; others are JSON themselves. */
+/** Sent as JSON, a payload that is a word or a text has quotes; other payloads are JSON themselves. */
 function withoutQuotes(topics: Topics, topic: string, body: Buffer): Buffer {
   const { target, command: name, argument } = topics.parseCommand(topic) ?? {}
   const command = target && findCommand(target, name ?? '', argument !== undefined)

@@ -1,4 +1,4 @@
-/** What the live channel sends: the bridge's retained topics, and what happens. */
+/** The content of the live channel: the bridge's retained topics, and events. */
 import type { Clock } from '../../../base/clock.ts'
 import type { LogLevel } from '../../../contract/log-levels.ts'
 import type { Topics } from '../../../contract/topics.ts'
@@ -14,7 +14,7 @@ import {
 
 /** Between two batches, in milliseconds. */
 const BATCH_MS = 100
-/** Changes of this time are sent together. */
+/** Changes within this time are sent together. */
 const GATHER_MS = 20
 const MAX_RECENT = 500
 /** Of the usage that a snapshot has. */
@@ -24,9 +24,9 @@ const MAX_RECENT_LENGTH = 512 * 1024
 
 export interface FeedOptions {
   readonly topics: Topics
-  /** First levels of Home Assistant's discovery topics, which may lie below the base topic. */
+  /** First levels of Home Assistant's discovery topics, which may be below the base topic. */
   readonly discoveryPrefix: string
-  /** Renders what the bridge itself retains. Called when a client connects. */
+  /** Renders the bridge's own retained messages. Called when a client connects. */
   readonly retained: () => Iterable<LiveMessage>
   readonly refusals: () => Refusals
   readonly logLevel: () => LogLevel
@@ -37,7 +37,7 @@ export interface FeedOptions {
   readonly clock: Clock
 }
 
-/** An event as it is kept. Its text is rendered when it is sent, which may be never. */
+/** A stored event. Its text is rendered when it is sent, which may be never. */
 interface Kept {
   /** Epoch milliseconds. */
   readonly at: number
@@ -57,14 +57,14 @@ const ALL: View = { settings: true }
 
 export class Feed {
   readonly #options: FeedOptions
-  /** Every retained topic as it was sent; `undefined` without subscribers. */
+  /** Every retained topic as it was last sent; `undefined` without subscribers. */
   #shown: Map<string, string> | undefined
-  /** State topics, with those of others that the bridge does not retain itself. */
+  /** State topics, including those of others, which the bridge does not retain itself. */
   readonly #states = new Map<string, { readonly payload: string; readonly since: string }>()
   #recent: Kept[] = []
   #recentLength = 0
   readonly #subscribers = new Map<Subscriber, View>()
-  /** Since the last batch, while there are subscribers. */
+  /** Topics changed since the last batch, while there are subscribers. */
   #changed = new Set<string>()
   #happened: Kept[] = []
   #refusals = ''
@@ -110,7 +110,7 @@ export class Feed {
     else if (this.#states.get(topic)?.payload !== payload) this.#states.set(topic, { payload, since: this.#now() })
   }
 
-  /** Another bridge publishes these topics from now on. The state of a hub stays until that bridge changes it. */
+  /** Another bridge publishes these topics from now on. A hub's state stays until that bridge changes it. */
   released(isOthers: (topic: string) => boolean): void {
     const { topics } = this.#options
     for (const topic of [...(this.#shown?.keys() ?? [])]) {
@@ -118,7 +118,7 @@ export class Feed {
     }
   }
 
-  /** A message that is not retained. Messages between bridges are left out. */
+  /** Handles a message that is not retained. Messages between bridges are left out. */
   sent(topic: string, payload: string): void {
     const { topics } = this.#options
     const isAmongBridges = topic === topics.of('bridgePresence', {}) || topic === topics.of('bridgeProbe', {})
@@ -126,8 +126,8 @@ export class Feed {
   }
 
   /**
-   * An event under a topic of the bridge. A function renders the payload each time that it is sent: a short one, which
-   * does not count for the limit, and always the same.
+   * Records an event under a topic of the bridge. A function renders the payload each time it is sent: a short payload,
+   * which does not count towards the limit, and is always the same.
    */
   happened(topic: string, payload: string | (() => string)): void {
     const event = { at: this.#options.clock.now(), topic, payload }
@@ -142,13 +142,13 @@ export class Feed {
     this.#batchSoon()
   }
 
-  /** Sends a subscriber what changes from now on; returns what ends that. */
+  /** Sends a subscriber all changes from now on; returns a function that ends the subscription. */
   subscribe(subscriber: Subscriber, view = ALL): () => void {
     this.#sendBatch()
     this.#subscribers.set(subscriber, view)
     if (this.#subscribers.size === 1) {
       this.#shown = this.#render()
-      // The snapshot has it.
+      // The snapshot contains it.
       this.#news()
       this.#aliveLater()
     }
@@ -161,7 +161,7 @@ export class Feed {
     }
   }
 
-  /** Everything. What waits is sent before, so that no client gets it twice. */
+  /** Everything. Sends pending changes first, so that no client gets them twice. */
   snapshot(view = ALL): string {
     this.#sendBatch()
     const { topics, usage, refusals, logLevel, fleet } = this.#options
@@ -178,7 +178,7 @@ export class Feed {
     })
   }
 
-  /** Home Assistant's discovery is left out, which may lie below the base topic. */
+  /** Home Assistant's discovery, which may be below the base topic, is left out. */
   #isShown(topic: string): boolean {
     const { topics, discoveryPrefix } = this.#options
     return topic.startsWith(`${topics.base}/`) && !topic.startsWith(`${discoveryPrefix}/`)
@@ -208,7 +208,7 @@ export class Feed {
     return batch
   }
 
-  /** What is in no message, as far as it differs from what was sent before. */
+  /** The state that no message contains, if it differs from what was sent before. */
   #news(): { readonly refusals?: Refusals; readonly log_level?: LogLevel; readonly fleet?: FleetStatus } {
     const refusals = this.#options.refusals()
     const logLevel = this.#options.logLevel()

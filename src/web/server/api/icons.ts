@@ -1,4 +1,4 @@
-/** The icons of apps, from the hub: checked by what they are, and kept in memory within bounds. */
+/** The icons of apps, from the hub: validated by content, and cached with limits. */
 import type { Clock } from '../../../base/clock.ts'
 import { isRecord } from '../../../base/json.ts'
 import { Limiter } from '../../../base/limiter.ts'
@@ -12,11 +12,11 @@ interface Icon {
 export type Hubs = ReadonlyMap<string, { readonly hub: Pick<Hub, 'apps' | 'call' | 'file'> }>
 
 const MAX_ICON_BYTES = 256 * 1024
-/** All together. */
+/** Total size. */
 const MAX_BYTES = 8 * 1024 * 1024
-/** What an entry without an icon counts. */
+/** The size that an entry without an icon counts as. */
 const ENTRY_BYTES = 256
-/** At once, so that commands need not wait for pictures. */
+/** Parallel requests, so that commands need not wait for icons. */
 const AT_ONCE = 2
 
 export class Icons {
@@ -32,12 +32,12 @@ export class Icons {
     this.#limiter = new Limiter({ slots: AT_ONCE, clock })
   }
 
-  /** `undefined`: the hub has none, or there is no such app. @throws HubError */
+  /** `undefined`: the hub has no icon, or no such app. @throws HubError */
   async get(hubName: string, id: string): Promise<Icon | undefined> {
     const hub = this.#hubs.get(hubName)?.hub
     const app = hub?.apps.all.get(id)
     if (hub === undefined || app === undefined) return undefined
-    // Another version may have another one.
+    // Another version may have another icon.
     const key = JSON.stringify([hubName, id, app.version])
     if (this.#kept.has(key)) return this.#keep(key, this.#kept.get(key))
     const load = async () => this.#keep(key, await this.#limiter.run({}, () => fetchIcon(hub, id)))
@@ -46,7 +46,7 @@ export class Icons {
     return await loading
   }
 
-  /** Makes it the one that was used last. */
+  /** Moves the entry to the end, as the one used last. */
   #keep(key: string, icon: Icon | undefined): Icon | undefined {
     if (!this.#kept.delete(key)) this.#bytes += sizeOf(icon)
     this.#kept.set(key, icon)
@@ -72,14 +72,14 @@ async function fetchIcon(hub: Pick<Hub, 'call' | 'file'>, id: string): Promise<I
   return undefined
 }
 
-/** What may stand before `<svg`: how it begins and ends. */
+/** What may precede `<svg`: its beginning and end. */
 const PROLOGUE: readonly (readonly [start: RegExp, end: string])[] = [
   [/^<\?xml\s/, '?>'],
   [/^<!--/, '-->'],
   [/^<!doctype\s+svg\b/, '>'],
 ]
 
-/** By its content: what the hub calls it does not matter. `undefined` for what is no picture. */
+/** The type by content, whatever type the hub states. `undefined` if it is not a picture. */
 export function typeOf(body: Buffer): string | undefined {
   const start = body.toString('latin1', 0, 12)
   if (start.startsWith('\x89PNG\r\n\x1a\n')) return 'image/png'

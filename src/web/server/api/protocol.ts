@@ -1,4 +1,4 @@
-/** What the HTTP API says, as schemas: handlers, page, OpenAPI and tests share them. It runs in browsers too. */
+/** The schemas of the HTTP API, shared by handlers, page, OpenAPI and tests. Also runs in browsers. */
 import * as v from 'valibot'
 import { FLEET, LOG_LEVEL } from '../../../contract/schemas.ts'
 
@@ -6,10 +6,10 @@ const text = v.string()
 const time = v.pipe(text, v.isoTimestamp())
 const about = <S extends v.GenericSchema>(schema: S, doc: string) => v.pipe(schema, v.description(doc))
 
-/** Below the address that the page was loaded from: a reverse proxy may put it under a prefix of its own. */
+/** Relative to the address of the page: a reverse proxy may serve it under a prefix. */
 export const LIVE_PATH = 'api/live'
 
-/** What a caller may do: everything, only look, or only look at what is open to every program on this machine. */
+/** The caller's access: everything, read only, or only what is open to every program on this machine. */
 export const ACCESS = v.picklist(['full', 'read', 'local'])
 export type Access = v.InferOutput<typeof ACCESS>
 
@@ -40,8 +40,8 @@ const message = v.strictTuple([text, text])
 export type LiveMessage = v.InferOutput<typeof message>
 
 /**
- * Something that happened: a message that is not retained, with its time. Answers are under their result topic; what was
- * asked for is for the asker only, so that their `data` is always `null`.
+ * An event: a message that is not retained, with its time. Answers are under their result topic; their content is only
+ * for the requester, so that their `data` is always `null`.
  */
 const happening = v.strictObject({ at: time, topic: text, payload: text })
 export type FeedEvent = v.InferOutput<typeof happening>
@@ -50,10 +50,13 @@ export type FeedEvent = v.InferOutput<typeof happening>
 const sample = v.strictTuple([v.number(), v.nullable(v.number()), v.nullable(v.number())])
 export type Sample = v.InferOutput<typeof sample>
 
-/** Code of the WebSocket's end when a login is due, as after a logout or with another password. */
+/** Close code of the WebSocket when a login is needed, such as after a logout or a change of the password. */
 export const LOGIN_DUE = 4401
 
-/** Hub → command as configuration names it (`restart`, `hub/install`) → why it is not possible; only those that are not. */
+/**
+ * Hub → command as named in the configuration (`restart`, `hub/install`) → why it is not possible; only impossible
+ * ones.
+ */
 const refusals = v.record(text, v.record(text, text))
 export type Refusals = v.InferOutput<typeof refusals>
 
@@ -64,16 +67,16 @@ const fleet = v.strictObject({
   speaker: about(v.nullable(text), 'The member that speaks for all.'),
   owners: about(v.record(text, text), 'Hub → the member that it belongs to.'),
 })
-/** What a member of a fleet knows of that. */
+/** The fleet as a member sees it. */
 export type FleetStatus = v.InferOutput<typeof fleet>
 
-/** What is in no message of the interface. */
+/** The state that no message of the interface contains. */
 const news = {
   refusals,
   log_level: about(LOG_LEVEL, 'The current log level, which is on MQTT only with discovery.'),
 }
 
-/** What the server says on the WebSocket, one JSON text a message. */
+/** The server's frames on the WebSocket, one JSON text per message. */
 export const LIVE_FRAME = v.variant('type', [
   v.strictObject({
     type: v.literal('snapshot'),
@@ -101,10 +104,10 @@ export const LIVE_FRAME = v.variant('type', [
 ])
 export type LiveFrame = v.InferOutput<typeof LIVE_FRAME>
 
-/** Longest silence of the server on the WebSocket, in milliseconds; after the double of it what is shown is stale. */
+/** The longest silence of the server on the WebSocket, in milliseconds; after twice that time, the page is stale. */
 export const LIVE_INTERVAL_MS = 5_000
 
-/** What every refused request is answered with. */
+/** The body of every refusal. */
 export const API_ERROR = v.strictObject({
   error: v.strictObject({ code: text, message: about(text, 'For people.') }),
 })
@@ -114,14 +117,14 @@ export type ApiError = v.InferOutput<typeof API_ERROR>
 export const DOCTOR_REPORT = v.strictObject({ text: about(text, 'The report as `hub2mqtt doctor` prints it.') })
 export type DoctorReport = v.InferOutput<typeof DOCTOR_REPORT>
 
-/** The configuration that holds now; secrets are masked. */
+/** The current configuration; secrets are masked. */
 export const CONFIG_REPORT = v.strictObject({
   text: about(text, 'As YAML.'),
   path: about(v.nullable(text), 'The file that it was read from.'),
 })
 export type ConfigReport = v.InferOutput<typeof CONFIG_REPORT>
 
-/** What the set-up page starts with. */
+/** The initial data of the setup page. */
 export const SETUP = v.strictObject({
   path: about(v.nullable(text), 'The file that would be written; `null`: it is not ours to write.'),
   broker: about(text, 'The broker of the present configuration, without its login.'),
@@ -138,7 +141,7 @@ export const SETUP_BROKER = v.strictObject({
 })
 export type SetupBroker = v.InferOutput<typeof SETUP_BROKER>
 
-/** What a test of the set-up page found. */
+/** The result of a test on the setup page. */
 export const SETUP_TEST = v.strictObject({
   ok: v.boolean(),
   message: about(text, 'What was found, or the exact error and what mends it.'),

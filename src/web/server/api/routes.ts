@@ -1,6 +1,7 @@
 /**
- * Every route of the HTTP API, one row each. The router, the checks of who may ask, the OpenAPI document and the table of
- * the documentation follow from it.
+ * Every route of the HTTP API, one row each. The router, the access checks, the OpenAPI document and the
+ * documentation's
+ * table follow from it.
  */
 import { readFile } from 'node:fs/promises'
 import type { IncomingMessage, ServerResponse } from 'node:http'
@@ -21,7 +22,7 @@ import type { Feed } from './feed.ts'
 import type { Icons } from './icons.ts'
 import * as protocol from './protocol.ts'
 
-/** What page and routes work with: the bridge's own commands and topics, and no other way into the hub. */
+/** The context of the page and the routes: they reach the hub only through the bridge's commands and topics. */
 export interface AppContext extends CommandContext {
   readonly access: AccessControl
   readonly feed: Feed
@@ -32,7 +33,7 @@ export interface AppContext extends CommandContext {
   /** The configuration file. */
   readonly path: string | null
   readonly version: string
-  /** While no hub is configured. */
+  /** Set while no hub is configured. */
   readonly setup?: Setup | undefined
 }
 
@@ -43,41 +44,41 @@ export interface ApiRequest {
   readonly caller: Caller
   /** The `{parameters}` of the path, decoded. */
   readonly parameters: Readonly<Record<string, string>>
-  /** What stands for a `{parameter…}` at the end of the path, as it was sent. */
+  /** The raw value of a `{parameter…}` at the end of the path. */
   readonly rest: string
   readonly body: Buffer
-  /** Whether the body says that it is JSON. */
+  /** Whether the content type is JSON. */
   readonly isJson: boolean
 }
 
 interface Answer {
   readonly doc: string
-  /** Of a JSON body; without it there is another kind, or none. */
+  /** Schema of a JSON body; without it the body has another type, or there is none. */
   readonly schema?: v.GenericSchema
   readonly type?: string
 }
 
 export interface Route {
   readonly method: 'GET' | 'POST'
-  /** Below the listener's address, or the prefix of a reverse proxy. `{name…}` at the end stands for the rest. */
+  /** Relative to the listener's address, or to the prefix of a reverse proxy. `{name…}` at the end matches the rest. */
   readonly path: string
   /** What a caller needs. */
   readonly access: Needed
-  /** Open to all, and to the pages of other origins, where `http.public_url` is set. */
+  /** Open to all, and to pages of other origins, if `http.public_url` is set. */
   readonly shown?: true
   readonly doc: string
-  /** Of the body, which is JSON. */
+  /** Schema of the body, which is JSON. */
   readonly request?: v.GenericSchema
-  /** Status → its meaning; those that every route may answer are left out. */
+  /** Status → its meaning; statuses that every route may return are left out. */
   readonly answers: Readonly<Record<number, Answer>>
   /** Whether it may take longer than a few seconds. */
   readonly slow?: true
-  /** Whether the document has one operation for each command in its place. */
+  /** Whether the document has one operation for each command instead. */
   readonly commands?: true
   readonly run: (context: AppContext, request: ApiRequest) => Reply | Promise<Reply>
 }
 
-/** An SVG that is opened by itself is a picture and not a page. It may change with the app's version. */
+/** An SVG that is opened directly is a picture, not a page. It may change with the app's version. */
 const ICON = { 'content-security-policy': "default-src 'none'; sandbox", 'cache-control': 'private, max-age=3600' }
 
 const LOGIN = v.strictObject({ password: v.pipe(v.string(), v.maxLength(4096)) })
@@ -182,7 +183,7 @@ export const ROUTES: readonly Route[] = [
       101: { doc: 'Frames of this form follow.', schema: protocol.LIVE_FRAME },
       503: { doc: 'Too many clients are connected.', schema: protocol.API_ERROR },
     },
-    // The listener takes those that ask for a WebSocket.
+    // The listener handles requests for a WebSocket.
     run: () => refuse(426, 'websocket', 'Expected a WebSocket.', { upgrade: 'websocket' }),
   },
   {

@@ -1,4 +1,6 @@
-/** What was chosen at the set-up: checked by the rules of the configuration, and as text for a file or lines to copy. */
+/**
+ * The user's choice in the setup: checked by the rules of the configuration, and as text for a file or lines to copy.
+ */
 import { createRequire } from 'node:module'
 import { isDeepStrictEqual } from 'node:util'
 import * as v from 'valibot'
@@ -18,7 +20,7 @@ import { fromText, show } from '../../../config/schemas.ts'
 import { environmentName, merge } from '../../../config/table.ts'
 import type { SetupBroker, SetupHub } from '../api/protocol.ts'
 
-/** As the configuration has it: `url` lists its addresses. */
+/** In the form of the configuration: `url` lists its addresses. */
 export type ChosenBroker = Pick<Config['mqtt'], keyof SetupBroker>
 
 /** A hub, and a broker unless the present one stays. */
@@ -51,7 +53,7 @@ export function checkHub(given: SetupHub): Checked<{ readonly chosen: SetupHub; 
   return { value: { chosen, hub } }
 }
 
-/** The configuration with that broker. `chosen` is `undefined` if it has that broker already; then its login stays. */
+/** The configuration with that broker. `chosen` is `undefined` if it already has that broker; then its login stays. */
 export function checkBroker(
   given: SetupBroker,
   config: Config,
@@ -89,14 +91,14 @@ function hubValues({ name, url, api_key }: SetupHub) {
   return { [name]: { url, api_key } }
 }
 
-/** A file's text with the choice in it. Everything else stays, comments too. */
+/** The file's text with the choice. Everything else stays, including comments. */
 export function withChoice(text: string, { hub, broker }: Choice): string {
   const { isMap, isNode, parseDocument } = yaml()
   const doc: Document = parseDocument(text.replace(/^\uFEFF/, ''))
   if (!isMap(doc.contents)) doc.contents = doc.createNode({})
   const former = doc.get('hubs', true)
   const hubs = doc.createNode(hubValues(hub))
-  // The comments of an empty `hubs`, such as hubs that are commented out.
+  // Keep the comments of an empty `hubs`, such as hubs that are commented out.
   if (isNode(former)) hubs.commentBefore = [former.commentBefore, former.comment].filter(Boolean).join('\n') || null
   doc.set('hubs', hubs)
   if (broker !== undefined) {
@@ -120,7 +122,7 @@ function isJson(text: string): boolean {
   }
 }
 
-/** Words in the place of secrets: a mask for what was written, or what to replace in lines that are to be copied. */
+/** Replacements of secrets: a mask for what was written, or a placeholder in lines to copy. */
 const WORDS = {
   written: { key: MASK, password: MASK },
   copy: { key: String(hubOptions.api_key.example), password: String(options['mqtt.password'].example) },

@@ -1,4 +1,6 @@
-/** The little of DNS that a search by mDNS needs (RFC 1035, RFC 6762): a question, and records read without trust. */
+/**
+ * The part of DNS needed for a search by mDNS (RFC 1035, RFC 6762): encodes a question, and decodes untrusted records.
+ */
 
 export type DnsRecord =
   | { readonly type: 'PTR'; readonly name: string; readonly target: string }
@@ -14,7 +16,7 @@ const MAX_NAME_BYTES = 255
 const MAX_RECORDS = 64
 const IS_RESPONSE = 0x8000
 
-/** Asks for the instances of services such as `_http._tcp.local`. */
+/** A question for the instances of services such as `_http._tcp.local`. */
 export function question(services: readonly string[]): Buffer {
   const header = Buffer.alloc(HEADER_BYTES)
   header.writeUInt16BE(services.length, 4)
@@ -25,7 +27,7 @@ export function question(services: readonly string[]): Buffer {
   return Buffer.concat([header, ...questions])
 }
 
-/** The records of an answer that are known here, their names in lower case; those before a fault count. */
+/** The supported records of an answer, with names in lower case; records before a fault count. */
 export function readRecords(packet: Buffer): DnsRecord[] {
   const records: DnsRecord[] = []
   try {
@@ -44,7 +46,7 @@ export function readRecords(packet: Buffer): DnsRecord[] {
       at = next
     }
   } catch (error) {
-    // What is read beyond the packet's end.
+    // The packet ended early.
     if (!(error instanceof RangeError)) throw error
   }
   return records
@@ -78,7 +80,7 @@ function* textsOf(data: Buffer): Generator<string> {
   }
 }
 
-/** A name, with where it ends. Pointers lead backwards only, so that none goes round. */
+/** A name, and where it ends. Pointers must lead backwards, so that there are no loops. */
 function readName(packet: Buffer, start: number): { readonly name: string; readonly end: number } {
   const labels: string[] = []
   let end: number | undefined

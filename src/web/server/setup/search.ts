@@ -1,6 +1,6 @@
 /**
- * Looks for hubs in the home's network by mDNS: one question on each network interface, from a port of its own, so that
- * responders answer to that port alone (RFC 6762, 5.1 and 6.7). What is found counts only if it answers a ping as a hub.
+ * Searches for hubs in the local network by mDNS: one question on each network interface, from a separate port, so that
+ * responders answer only to that port (RFC 6762, 5.1 and 6.7). A result counts only if it answers a ping like a hub.
  */
 import { createSocket, type Socket } from 'node:dgram'
 import { networkInterfaces } from 'node:os'
@@ -22,7 +22,7 @@ const HUB_SERVICE = '_homey._tcp.local'
 const WEB_SERVICE = '_http._tcp.local'
 
 const GROUP = { address: '224.0.0.251', port: 5353 }
-/** Questions get lost; responders wait for up to half a second. */
+/** Questions may get lost; responders wait up to half a second. */
 const ASK_AGAIN_MS = 400
 const LISTEN_MS = 1_500
 const PING_MS = 1_400
@@ -31,7 +31,7 @@ const MAX_INTERFACES = 8
 const MAX_NAME_LENGTH = 64
 
 interface Candidate extends FoundHub {
-  /** Whether it says itself that it is a hub. */
+  /** Whether it announces itself as a hub. */
   readonly isHub: boolean
 }
 
@@ -41,7 +41,7 @@ export async function findHubs({
   to = GROUP,
 }: {
   readonly clock: Clock
-  /** Where to ask; default: the whole network. */
+  /** Where to send the question; default: the whole network. */
   readonly to?: { readonly address: string; readonly port: number }
 }): Promise<FoundHub[]> {
   const pings = new Map<string, Promise<Ping | undefined>>()
@@ -52,7 +52,7 @@ export async function findHubs({
   }
   const sockets = await openSockets(to === GROUP ? ownAddresses() : [undefined], onMessage)
   const ask = () => {
-    // A network that cannot be asked has no hubs.
+    // Networks that cannot be reached are skipped.
     for (const socket of sockets) socket.send(QUESTION, to.port, to.address, () => undefined)
   }
   ask()
@@ -72,7 +72,7 @@ function ownAddresses(): string[] {
   return own.slice(0, MAX_INTERFACES)
 }
 
-/** Leaves out those that cannot be opened. */
+/** Leaves out interfaces on which no socket can be opened. */
 async function openSockets(
   addresses: readonly (string | undefined)[],
   onMessage: (packet: Buffer, sender: { readonly address: string }) => void,
@@ -95,7 +95,7 @@ async function openSockets(
   return (await Promise.all(opening)).filter((socket) => socket !== undefined)
 }
 
-/** The addresses that an answer names, or that it came from. */
+/** The addresses named in an answer, or its sender's. */
 export function candidatesOf(records: readonly DnsRecord[], sender: string): Candidate[] {
   return records.flatMap((record) => {
     if (record.type !== 'PTR' || (record.name !== HUB_SERVICE && record.name !== WEB_SERVICE)) return []
@@ -107,7 +107,7 @@ export function candidatesOf(records: readonly DnsRecord[], sender: string): Can
     const own = records.find((one) => one.type === 'A' && one.name === host && isOfTheHome(one.address, sender))
     const address = own?.type === 'A' ? own.address : sender
     const isHub = record.name === HUB_SERVICE
-    // A hub may name the port of another service; its API is at port 80.
+    // A hub may announce the port of another service; its API is at port 80.
     const ports = new Set([...(named === undefined ? [] : [named.port]), ...(isHub ? [80] : [])])
     const name = nameOf(texts?.type === 'TXT' ? texts.texts : [], record)
     return [...ports].map((port) => ({ url: `http://${address}${port === 80 ? '' : `:${port}`}`, name, isHub }))
@@ -125,7 +125,7 @@ function nameOf(
 
 const PRIVATE = /^(?:10\.|192\.168\.|169\.254\.|172\.(?:1[6-9]|2\d|3[01])\.)/
 
-/** An answer must not lead out of the home. */
+/** An answer must not name an address outside the home. */
 function isOfTheHome(address: string, sender: string): boolean {
   return address === sender || PRIVATE.test(address)
 }
@@ -135,7 +135,7 @@ interface Ping {
   readonly id: string | null
 }
 
-/** Without a key. */
+/** Sends no key. */
 async function ping({ url, name, isHub }: Candidate, clock: Clock): Promise<Ping | undefined> {
   const options = { url, apiKey: () => '', timeoutMs: PING_MS, maxRequests: 1, knows: () => true }
   const client = new HubClient({ ...options, pathPrefix: 'auto' }, clock)
@@ -151,7 +151,7 @@ async function ping({ url, name, isHub }: Candidate, clock: Clock): Promise<Ping
   }
 }
 
-/** A hub that answers at several addresses is offered at the first. */
+/** A hub that answers at several addresses is offered only at the first. */
 function onceEach(pings: readonly Ping[]): FoundHub[] {
   const known = new Set<string>()
   return pings.flatMap(({ found, id }) => {

@@ -1,4 +1,4 @@
-/** The first run: finds hubs, tries what was chosen, and writes it into the configuration file. */
+/** The first run: finds hubs, tests the user's choice, and writes it to the configuration file. */
 import { isDeepStrictEqual } from 'node:util'
 import type { Clock } from '../../../base/clock.ts'
 import { examineBroker } from '../../../cli/doctor/broker.ts'
@@ -19,12 +19,12 @@ import type { FoundHub } from './search.ts'
 export interface SetupOptions {
   /** The present configuration, which names no hub. */
   readonly config: Config
-  /** The configuration file that was named, there or not. */
+  /** The path of the configuration file, whether it exists or not. */
   readonly path: string | null
-  /** The configuration as it would be with this text in the file. @throws ConfigError */
+  /** The configuration with this text in the file. @throws ConfigError */
   readonly check: (text: string) => Loaded
   readonly search: () => Promise<readonly FoundHub[]>
-  /** Starts and ends the embedded broker. @returns where it can be reached, or why it cannot be started */
+  /** Starts and ends the embedded broker. @returns its address, or why it cannot be started */
   readonly tryEmbedded: (config: Config) => Promise<{ readonly url: string } | { readonly why: string }>
   readonly log: { addSecret(secret: string): void; warn(fields: object, message: string): void }
   readonly clock: Clock
@@ -40,7 +40,7 @@ const DONE = 'The set-up was finished meanwhile, perhaps in another tab.'
 export class Setup {
   readonly #options: SetupOptions
   #isTesting = false
-  /** When the latest tests began, in `clock.elapsed()` milliseconds. */
+  /** When the latest tests started, in `clock.elapsed()` milliseconds. */
   #tests: number[] = []
   #search: { readonly at: number; readonly found: Promise<readonly FoundHub[]> } | undefined
   #state: 'open' | 'applying' | 'written' = 'open'
@@ -59,7 +59,7 @@ export class Setup {
     }
   }
 
-  /** One search serves all who ask within ten seconds. */
+  /** One search serves all requests within ten seconds. */
   #found(): Promise<readonly FoundHub[]> {
     const { search, clock } = this.#options
     const now = clock.elapsed()
@@ -86,7 +86,7 @@ export class Setup {
     return await this.#paced(() => this.#tryBroker(config))
   }
 
-  /** One test at a time, and a few in a minute: each connects to an address that the user entered. @throws Refusal */
+  /** One test at a time, and a few per minute: each connects to an address that the user entered. @throws Refusal */
   async #paced(test: () => Promise<SetupTest>): Promise<SetupTest> {
     const now = this.#options.clock.elapsed()
     this.#tests = this.#tests.filter((at) => now - at < MINUTE_MS)
@@ -111,7 +111,7 @@ export class Setup {
     return { ok: true, message: `the embedded broker can be started, at ${tried.url}` }
   }
 
-  /** Writes the configuration if it is ours to write. @throws Refusal */
+  /** Writes the configuration if we may write the file. @throws Refusal */
   async apply(wanted: SetupApply): Promise<SetupDone> {
     if (this.#state !== 'open') throw new Refusal(409, 'conflict', DONE)
     this.#state = 'applying'
@@ -124,7 +124,7 @@ export class Setup {
     }
   }
 
-  /** The answer to `apply` was sent: if the configuration is written, the bridge may begin. */
+  /** Call it when the answer to `apply` was sent: if the configuration is written, the bridge starts. */
   answered(): void {
     if (this.#state === 'written') this.#options.onWritten()
   }
@@ -149,7 +149,7 @@ export class Setup {
     return { written: path, lines: linesOf(choice, 'file', 'written') }
   }
 
-  /** The file's next text, which the bridge can begin with. */
+  /** The new text of the file, which is a valid configuration. */
   async #textWith(choice: Choice, path: string): Promise<string> {
     const text = textOf(path)
     if (Object.keys(this.#check(text).hubs).length > 0) {
@@ -196,7 +196,7 @@ function valid<T>(checked: Checked<T>): T {
   return checked.value
 }
 
-/** The variable that keeps something else than the choice. */
+/** The variable that overrides the choice. */
 function strongerVariable({ mqtt }: Config, { broker }: Choice): string | undefined {
   const differs = Object.entries(broker ?? {}).find(([key, value]) => !isDeepStrictEqual(valueAt(mqtt, key), value))
   return differs && environmentName(`mqtt.${differs[0]}`)
@@ -224,7 +224,7 @@ async function tryBroker(config: Config, clock: Clock): Promise<SetupTest> {
   return verdict(await examineBroker({ config, clock }), [config.mqtt.password ?? ''])
 }
 
-/** The problems, or all findings if there are none. They quote hubs and brokers, which may send anything. */
+/** The problems, or all findings if there are none. They may quote arbitrary text of hubs and brokers. */
 function verdict(findings: readonly Finding[], secrets: readonly string[]): SetupTest {
   const scrubber = new Scrubber(secrets)
   const problems = findings.filter(({ outcome }) => outcome === 'problem')

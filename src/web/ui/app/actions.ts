@@ -1,4 +1,4 @@
-/** What can be done with an app, in menus and on its page: one row for each action, with the question that comes first. */
+/** The actions on an app, in menus and on its page: one row each, with the confirmation that comes first. */
 import { type AppCommand, actOn, commandName, refusal } from './commands.ts'
 import type { AppEntry } from './live/entries.ts'
 import type { GlyphName } from './parts/icons.tsx'
@@ -25,7 +25,7 @@ interface Action {
   readonly danger?: true
   /** Whether it is offered at all. */
   readonly fits: (entry: AppEntry) => boolean
-  /** What is asked before. Its button has the action's name. */
+  /** The confirmation. Its button has the action's name. */
   readonly question?: (entry: AppEntry) => Omit<Question, 'action'>
   readonly payload?: (entry: AppEntry, answer: Confirmation) => object
 }
@@ -60,7 +60,7 @@ const ACTIONS: readonly Action[] = [
   },
 ]
 
-/** The actions that are offered for an app now, with the reason where one is refused. */
+/** The actions offered for an app now, with the reasons for refused ones. */
 export function actionsOf(entry: AppEntry, page: PageContext): (MenuItem & Pick<Action, 'command'>)[] {
   const busy = entry.running.value === undefined ? undefined : text.busy
   return ACTIONS.filter(({ fits }) => fits(entry)).map((action) => ({
@@ -71,7 +71,7 @@ export function actionsOf(entry: AppEntry, page: PageContext): (MenuItem & Pick<
   }))
 }
 
-/** Asks first where the action has a question. */
+/** Runs an action, after its confirmation if it has one. */
 export async function runAction(entry: AppEntry, command: AppCommand): Promise<void> {
   const { question, payload } = ACTIONS.find((action) => action.command === command) ?? {}
   const answer = question ? await confirm({ ...question(entry), action: commandName(command) }) : { option: false }

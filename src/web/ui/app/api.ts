@@ -74,7 +74,7 @@ export const api = {
   applySetup: (wanted: SetupApply) => post(SETUP_DONE, 'setup/apply', wanted),
 }
 
-/** The hub's picture of an app. */
+/** The app's icon from the hub. */
 export function iconUrl(hub: string, app: string): string {
   return apiUrl(`hubs/${encodeURIComponent(hub)}/apps/${encodeURIComponent(app)}/icon`).href
 }
@@ -82,7 +82,7 @@ export function iconUrl(hub: string, app: string): string {
 /** The answer of a command, or why there is none. */
 export type Ended = Answer | { readonly ok: false; readonly error: { readonly code: null; readonly message: string } }
 
-/** Whom a command is for: the bridge, a hub, or an app of a hub. */
+/** The target of a command: the bridge, a hub, or an app of a hub. */
 export type For = { readonly hub?: string; readonly app?: string }
 
 /** Sends a command; `payload` as over MQTT. Resolves when it has ended. */

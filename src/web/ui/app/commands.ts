@@ -1,4 +1,4 @@
-/** Commands as over MQTT: whether they are possible, sending them, and what came of them. */
+/** Commands as over MQTT: whether they are possible, sending them, and their results. */
 import { signal } from '@preact/signals'
 import { type CommandName, findCommand } from '../../../contract/commands.ts'
 import { commandKey } from '../../../contract/permissions.ts'
@@ -25,7 +25,7 @@ const text = defineStrings('commands', {
   },
 })
 
-/** Why a command is not possible now; `undefined` if nothing is known to be in the way. */
+/** Why a command is not possible now; `undefined` if no reason is known. */
 export function refusal({ session, store, channel }: PageContext, target: For, name: string): string | undefined {
   const kind = target.app !== undefined ? 'app' : target.hub !== undefined ? 'hub' : 'bridge'
   const command = findCommand(kind, name, false)
@@ -52,7 +52,7 @@ function outcomeOf(command: string, ended: Ended): Outcome {
 /** How long a success stays on the row. A failure stays until the next command. */
 const SHOWN_MS = 8_000
 
-/** Sends a command to an app, and shows on its row how it goes. */
+/** Sends a command to an app, and shows its progress on the app's row. */
 export async function actOn(entry: AppEntry, command: AppCommand, payload?: object | string): Promise<Ended> {
   entry.running.value = command
   entry.outcome.value = undefined
@@ -81,7 +81,7 @@ function payloadOf(payload: object | string = ''): string {
   return typeof payload === 'string' ? payload : JSON.stringify(payload)
 }
 
-/** Restarts one after the other. */
+/** Restarts several apps, one after another. */
 interface Bulk {
   readonly all: readonly AppEntry[]
   readonly done: number
@@ -90,7 +90,7 @@ interface Bulk {
 
 export const bulk = signal<Bulk | undefined>(undefined)
 
-/** Stops at the first failure, or when asked to. */
+/** Stops at the first failure, or on request. */
 export async function restartAll(all: readonly AppEntry[]): Promise<void> {
   bulk.value = { all, done: 0, state: 'running' }
   for (const [index, entry] of all.entries()) {

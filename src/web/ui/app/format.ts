@@ -1,4 +1,4 @@
-/** Numbers and times as the viewer's locale writes them. */
+/** Formats numbers and times in the viewer's locale. */
 
 const decimal = new Intl.NumberFormat(undefined, { maximumFractionDigits: 1 })
 const percent = new Intl.NumberFormat(undefined, { style: 'unit', unit: 'percent', maximumFractionDigits: 1 })
@@ -30,7 +30,7 @@ export function formatDuration(ms: number): string {
   return ms < 1000 ? milliseconds.format(ms) : seconds.format(ms / 1000)
 }
 
-/** Of today the time alone. */
+/** For times of today, only the time. */
 export function formatTime(at: number): string {
   return new Date(at).toDateString() === new Date().toDateString() ? clock.format(at) : moment.format(at)
 }

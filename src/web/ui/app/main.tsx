@@ -1,4 +1,4 @@
-/** The page: mounts it, and asks the daemon who we are. */
+/** The page: mounts it, and requests the session from the daemon. */
 import { render } from 'preact'
 import './preferences.ts'
 import { open } from './session.ts'

@@ -1,11 +1,11 @@
-/** Choices that the browser keeps: the theme, and how the list of apps is searched, filtered and sorted. */
+/** Preferences stored in the browser: the theme, and the search, filter and order of the list of apps. */
 import { effect, signal } from '@preact/signals'
 import * as v from 'valibot'
 import { parseJson, read } from './live/payload.ts'
 
 type Place = 'localStorage' | 'sessionStorage'
 
-/** A browser can refuse to keep any. */
+/** A browser can refuse to store any. */
 function stored(place: Place, key: string): string | null {
   try {
     return globalThis[place].getItem(`hub2mqtt.${key}`)
@@ -18,14 +18,14 @@ function store(place: Place, key: string, value: string): void {
   try {
     globalThis[place].setItem(`hub2mqtt.${key}`, value)
   } catch {
-    // It is chosen until the page is closed.
+    // The choice lasts until the page is closed.
   }
 }
 
 const THEMES = ['auto', 'light', 'dark'] as const
 
 const keptTheme = stored('localStorage', 'theme')
-/** Light, dark, or as the system is. */
+/** Light, dark, or the system's theme. */
 export const theme = signal(THEMES.find((one) => one === keptTheme) ?? 'auto')
 
 effect(() => {
@@ -59,7 +59,7 @@ const first = read(CHOICE, parseJson(stored('sessionStorage', 'list') ?? '')) ??
 export const search = signal(first.search)
 export const filter = signal(first.filter)
 export const sort = signal(first.sort)
-/** By hub, where there are several. */
+/** Whether to group apps by hub, if there are several. */
 export const grouped = signal(first.grouped)
 
 effect(() => {

@@ -1,4 +1,4 @@
-/** The view that is shown: it is kept behind the `#` of the address, which no server sees. */
+/** The current view. It is stored after the `#` of the address, which is never sent to a server. */
 import { signal } from '@preact/signals'
 
 export type Route =
@@ -25,7 +25,7 @@ function read(): Route {
   try {
     if (at === 'app' && hub && app) return { at, hub: decodeURIComponent(hub), app: decodeURIComponent(app) }
   } catch {
-    // This page has not written it.
+    // The address was not written by this page.
   }
   return { at: 'apps' }
 }

@@ -1,4 +1,4 @@
-/** Who looks at the page, and what it is connected to. */
+/** The page's session: the caller, and the connection. */
 import { signal } from '@preact/signals'
 import { createContext } from 'preact'
 import { useContext } from 'preact/hooks'
@@ -13,7 +13,7 @@ const text = defineStrings('session', {
   noLogin: 'You have no access to this page. Set http.password, and log in.',
 })
 
-/** What a view needs to show and to act. */
+/** The data that a view needs to show and to act. */
 export interface PageContext {
   readonly session: Session
   readonly store: Store
@@ -28,7 +28,7 @@ export function usePage(): PageContext {
   return page
 }
 
-/** What the page shows as a whole. */
+/** The top-level state of the page. */
 export type Stage =
   | { readonly at: 'opening' | 'login' | 'setup' }
   /** The daemon does not answer, or refuses. */
@@ -39,7 +39,7 @@ export const stage = signal<Stage>({ at: 'opening' })
 
 const RETRY_MS = 3_000
 
-/** Asks who we are, and opens what follows from the answer. */
+/** Requests the session, and opens the matching view. */
 export async function open(): Promise<void> {
   const asked = await api.session()
   if (asked.ok) stage.value = stageOf(asked.value)
@@ -65,13 +65,13 @@ function connect(session: Session): Stage {
   return { at: 'open', session, store, channel }
 }
 
-/** Whether the session is as it was; where the daemon does not answer, the next try finds out. */
+/** Whether the session is unchanged; if the daemon does not answer, the next attempt finds out. */
 async function isUnchanged(before: Session): Promise<boolean> {
   const asked = await api.session()
   if (!asked.ok && asked.status === 0) return true
   const same =
     asked.ok && (['access', 'base_topic', 'member', 'setup'] as const).every((key) => asked.value[key] === before[key])
-  // Another version brings another page.
+  // Another version serves another page.
   if (same && asked.value.version !== before.version) location.reload()
   if (!same) await open()
   return same

@@ -1,11 +1,12 @@
 /**
  * The texts of the page. Each part defines its own in English, as plain data beside its code; a translation is a table
- * of the same keys. `{name}` stands for a value, and plural forms are chosen by `{count}`.
+ * with
+ * the same keys. `{name}` is a placeholder, and `{count}` selects the plural form.
  */
 import { computed, signal } from '@preact/signals'
 
 type Value = string | number
-/** By the categories of `Intl.PluralRules`; `other` serves for those that are missing. */
+/** By the categories of `Intl.PluralRules`; `other` is the default. */
 type Plural = { readonly [Category in Intl.LDMLPluralRule]?: string } & { readonly other: string }
 export type Text = string | Plural
 interface Strings {
@@ -14,7 +15,7 @@ interface Strings {
 
 type NamesIn<T extends string> = T extends `${string}{${infer Name}}${infer Rest}` ? Name | NamesIn<Rest> : never
 type Fill<Name extends string> = (values: { readonly [N in Name]: N extends 'count' ? number : Value }) => string
-/** A text, a function where it has values, or a group of them. */
+/** A text, a function if it has placeholders, or a group of texts. */
 type Texts<T> = T extends string
   ? [NamesIn<T>] extends [never]
     ? string
@@ -23,7 +24,10 @@ type Texts<T> = T extends string
     ? Fill<NamesIn<Other> | 'count'>
     : { readonly [Key in keyof T]: Texts<T[Key]> }
 
-/** The language that is shown; `texts` by their full keys, such as `apps.filters.all`. A text without one is English. */
+/**
+ * The current language; `texts` are keyed by their full names, such as `apps.filters.all`. Missing texts are in
+ * English.
+ */
 export const language = signal<{ readonly code: string; readonly texts: Readonly<Record<string, Text>> }>({
   code: 'en',
   texts: {},

@@ -2,7 +2,7 @@
 import { defineStrings } from './strings.ts'
 
 export const PRODUCT = 'hub2mqtt'
-/** Where there is no value. */
+/** Shown if there is no value. */
 export const NONE = '–'
 
 export const terms = defineStrings('terms', {
@@ -18,7 +18,7 @@ export const terms = defineStrings('terms', {
   apps: 'Apps',
   version: 'Version',
   enabled: 'Enabled',
-  /** Of apps. */
+  /** States of apps. */
   states: { running: 'Running', starting: 'Starting', stopping: 'Stopping', stopped: 'Stopped', crashed: 'Crashed' },
   events: {
     installed: 'Installed',

@@ -1,4 +1,4 @@
-/** The last events and answers, as the lists show them. */
+/** The latest events and answers, as the lists show them. */
 import type * as v from 'valibot'
 
 import { type EventType, GUARD_EVENT_TYPES } from '../../../../contract/events.ts'
@@ -15,7 +15,7 @@ export type Entry = {
   readonly number: number
   /** Epoch milliseconds. */
   readonly at: number
-  /** `null`: of the bridge itself. */
+  /** `null`: the bridge itself. */
   readonly hub: string | null
   readonly app: string | null
 } & (
@@ -39,7 +39,7 @@ export class ActivityReader {
     this.#hubEvent = new Template(PUBLICATIONS.hubEvent.topic, base)
   }
 
-  /** The list with these added; the same list if none of them is shown. */
+  /** The list with these added; the same list if nothing is added. */
   add(before: readonly Entry[], happenings: readonly FeedEvent[]): readonly Entry[] {
     const added = happenings.flatMap((one) => this.#read(one) ?? [])
     return added.length === 0 ? before : [...before, ...added].slice(-MOST)
@@ -55,7 +55,7 @@ export class ActivityReader {
     if (!this.#isResult(topic)) return undefined
     const answer = read(ANSWER, parseJson(payload))
     if (answer === undefined) return undefined
-    // The data can be large, and can be settings.
+    // The data may be large, and may be settings.
     const { data: _, ...entry } = answer
     return { ...this.#head(at), hub: entry.hub, app: entry.app, kind: 'answer', answer: entry }
   }
@@ -88,20 +88,20 @@ export function isFailure(entry: Entry): boolean {
 const isOfGuardian = (entry: Entry | undefined) => entry?.kind === 'event' && GUARDIAN.has(entry.event.event_type)
 const GUARDIAN: ReadonlySet<string> = new Set(GUARD_EVENT_TYPES)
 
-/** What belongs together, such as a crash and what the guardian does about it. */
+/** Related entries, such as a crash and what the guardian does about it. */
 export interface Happening {
-  /** The entry that says most. */
+  /** The most informative entry. */
   readonly lead: Entry
   /** All of them, oldest first. */
   readonly entries: readonly Entry[]
 }
 
-/** How long the next entry of one happening can take. */
+/** Maximum time between the entries of one happening. */
 const TOGETHER_MS = 10_000
 
 const BEGINNINGS: ReadonlySet<EventType> = new Set(['crashed', 'installed', 'updated', 'removed'])
 
-/** Puts together what one app does within seconds; a crash, a new version and a command of a client each begin anew. */
+/** Groups the entries of one app within seconds; a crash, a new version and a client's command start a new group. */
 export function happenings(entries: readonly Entry[]): Happening[] {
   const found: [Entry, ...Entry[]][] = []
   const open = new Map<string, Entry[]>()
@@ -110,7 +110,7 @@ export function happenings(entries: readonly Entry[]): Happening[] {
     const key = JSON.stringify([entry.hub, entry.app])
     const before = open.get(key)
     const isNext = before !== undefined && entry.at - (before.at(-1)?.at ?? 0) < TOGETHER_MS
-    // The guardian tells what it did after the answer of its command.
+    // The guardian reports its action after the answer to its command.
     const isGuards = () => isOfGuardian(entries.slice(i + 1).find(isSame))
     if (isNext && (entry.kind === 'answer' ? isGuards() : follows(entry.event, before))) before.push(entry)
     else {
@@ -139,7 +139,7 @@ export function failedUpdates(entries: readonly Entry[]): ReadonlySet<string> {
   return failed
 }
 
-/** The whole texts of an app's crashes, newest first: those among these entries. */
+/** The full texts of an app's crashes among these entries, newest first. */
 export function crashTexts(entries: readonly Entry[], hub: string, app: string): string[] {
   return entries
     .flatMap((entry) => {

@@ -1,4 +1,4 @@
-/** The live channel: connects, reads frames, hands them on once a frame of the screen, and connects again. */
+/** The live channel: connects, reads frames, applies them once per animation frame, and reconnects. */
 import { signal } from '@preact/signals'
 import { Backoff } from '../../../../base/backoff.ts'
 import { LIVE_FRAME, LIVE_INTERVAL_MS, type LiveFrame, LOGIN_DUE } from '../../../server/api/protocol.ts'
@@ -9,17 +9,17 @@ type Liveness =
   /** Not connected yet. */
   | 'connecting'
   | 'live'
-  /** What is shown is no longer brought up to date. */
+  /** The page is no longer updated. */
   | 'stale'
 
 const STALE_AFTER_MS = 2 * LIVE_INTERVAL_MS
 const BACKOFF = { min: 1_000, max: 30_000, random: Math.random }
-/** A hidden page draws no frames. */
+/** Hidden pages have no animation frames. */
 const HIDDEN_MS = 500
 
 export class Channel {
   readonly liveness = signal<Liveness>('connecting')
-  /** Epoch milliseconds of the next try; `undefined` while connected or connecting. */
+  /** Time of the next attempt in epoch milliseconds; `undefined` while connected or connecting. */
   readonly retryAt = signal<number | undefined>(undefined)
   readonly #url: string
   readonly #store: Store
@@ -32,7 +32,7 @@ export class Channel {
   #retry: ReturnType<typeof setTimeout> | undefined
   #ended = false
 
-  /** @param mayRetry asked before each further try; `false` ends the channel, as a login is needed first */
+  /** @param mayRetry called before each further attempt; `false` ends the channel, because a login is needed */
   constructor(url: string, store: Store, mayRetry: () => Promise<boolean>) {
     this.#url = url
     this.#store = store
@@ -55,7 +55,7 @@ export class Channel {
     this.#socket?.close()
   }
 
-  /** Ends the wait for the next try, if it is one. */
+  /** Ends the wait for the next attempt, if there is one. */
   retryNow(): void {
     if (this.retryAt.value === undefined || this.#ended) return
     clearTimeout(this.#retry)

@@ -1,4 +1,4 @@
-/** What the page knows of hubs and apps. Each app has signals of its own, so that a change renders one row. */
+/** The page's data on hubs and apps. Each app has its own signals, so that a change renders one row. */
 import { computed, type ReadonlySignal, type Signal, signal } from '@preact/signals'
 import type { Json } from '../../../../base/json.ts'
 import type { Payload, PublicationName } from '../../../../contract/publications.ts'
@@ -6,15 +6,15 @@ import type { App } from '../../../../hub/app.ts'
 import type { Sample } from '../../../server/api/protocol.ts'
 import { readPayload } from './payload.ts'
 
-/** How a command ended. */
+/** The result of a command. */
 export interface Outcome {
   readonly ok: boolean
   readonly text: string
 }
 
-/** What a further topic of an app holds. */
+/** The content of another topic of an app. */
 export interface Further {
-  /** Of the topic's row. */
+  /** The name of the topic's row. */
   readonly name: PublicationName
   readonly payload: string
 }
@@ -22,18 +22,18 @@ export interface Further {
 export interface AppEntry {
   readonly hub: string
   readonly id: string
-  /** Its topic, which no other app has. */
+  /** Its topic, which is unique. */
   readonly topic: string
   readonly app: Signal<App>
-  /** Its name, or its id where it has none. */
+  /** Its name, or its id if it has none. */
   readonly name: ReadonlySignal<string>
   /** Usage of the last 15 minutes, oldest first. Grows in place, always before `app` changes. */
   readonly samples: Sample[]
-  /** Settings that are published. */
+  /** Published settings. */
   readonly settings: Signal<ReadonlyMap<string, Json>>
-  /** What other retained topics of the app hold, by topic. */
+  /** The contents of the app's other retained topics, by topic. */
   readonly further: Signal<ReadonlyMap<string, Further>>
-  /** A command that was sent and has no answer yet. */
+  /** The sent command that has no answer yet. */
   readonly running: Signal<string | undefined>
   readonly outcome: Signal<Outcome | undefined>
 }
@@ -41,10 +41,10 @@ export interface AppEntry {
 export interface HubEntry {
   readonly name: string
   readonly state: Signal<Payload<'hubState'> | undefined>
-  /** Since when its state is as it is, in epoch milliseconds. */
+  /** When its state last changed, in epoch milliseconds. */
   readonly since: Signal<number | undefined>
   readonly info: Signal<Payload<'hubInfo'> | undefined>
-  /** Replaced as a whole when an app comes or goes. */
+  /** Replaced as a whole when an app is added or removed. */
   readonly apps: Signal<ReadonlyMap<string, AppEntry>>
 }
 
@@ -76,7 +76,7 @@ export function newHub(name: string): HubEntry {
   }
 }
 
-/** Adds a read of the usage, and drops what is older than what is shown. */
+/** Adds a sample of the usage, and drops samples that are no longer shown. */
 export function addSample(samples: Sample[], sample: Sample): void {
   samples.push(sample)
   const oldest = sample[0] - KEPT_USAGE_MS

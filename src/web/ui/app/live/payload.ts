@@ -1,4 +1,4 @@
-/** Text from the wire → checked values, by the schemas of the interface. */
+/** Parses text from the server to validated values, by the schemas of the interface. */
 import * as v from 'valibot'
 import { type Payload, PUBLICATIONS, type PublicationName } from '../../../../contract/publications.ts'
 import { FAILURE, SUCCESS } from '../../../../contract/schemas.ts'
@@ -12,13 +12,13 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/** The value, or `undefined` if the schema refuses it. */
+/** The value, or `undefined` if it does not match the schema. */
 export function read<S extends v.GenericSchema>(schema: S, value: unknown): v.InferOutput<S> | undefined {
   const result = v.safeParse(schema, value)
   return result.success ? result.output : undefined
 }
 
-/** The value of a topic; `undefined` for a payload that its schema refuses. */
+/** The value of a topic; `undefined` if its payload does not match the schema. */
 export function readPayload<N extends PublicationName>(name: N, payload: string): Payload<N> | undefined {
   const row = PUBLICATIONS[name]
   const schema: (typeof PUBLICATIONS)[N]['schema'] = row.schema

@@ -15,15 +15,15 @@ type Changes = Extract<LiveFrame, { type: 'changes' }>
 
 export class Store {
   readonly topics: Topics
-  /** In a fleet, those of other members too, of which nothing but the state is known. */
+  /** In a fleet, including hubs of other members, of which only the state is known. */
   readonly hubs = signal<readonly HubEntry[]>([])
-  /** Those of this bridge. */
+  /** The hubs of this bridge. */
   readonly own = computed(() => this.hubs.value.filter(({ name }) => this.ownerElsewhere(name) === undefined))
   readonly fleet = signal<FleetStatus | undefined>(undefined)
-  /** State topic of another member of the fleet, or of all → what it says. */
+  /** State topic of another member, or of the whole fleet → its payload. */
   readonly memberStates = signal<ReadonlyMap<string, Payload<'bridgeState'>>>(new Map())
   readonly bridgeState = signal<Payload<'bridgeState'> | undefined>(undefined)
-  /** Since when the state of the bridge is as it is, in epoch milliseconds. */
+  /** When the state of the bridge last changed, in epoch milliseconds. */
   readonly bridgeSince = signal<number | undefined>(undefined)
   readonly bridgeInfo = signal<Payload<'bridgeInfo'> | undefined>(undefined)
   readonly health = signal<Payload<'bridgeHealth'> | undefined>(undefined)
@@ -31,14 +31,14 @@ export class Store {
   readonly discovery = signal<Payload<'bridgeDiscovery'> | undefined>(undefined)
   readonly refusals = signal<Refusals>({})
   readonly recent = signal<readonly Entry[]>([])
-  /** Apps whose last update failed, as `hub/id`; from events only, which a restart of the daemon loses. */
+  /** Apps whose last update failed, as `hub/id`; known only from events, which are lost when the daemon restarts. */
   readonly failedUpdates = computed(() => failedUpdates(this.recent.value))
   /** Whether a snapshot has been read. */
   readonly complete = signal(false)
-  /** Counts changes of apps, for lists that are put in order only now and then. */
+  /** Counts changes of apps, for lists that are sorted only now and then. */
   appChanges = 0
   readonly #activity: ActivityReader
-  /** Hub → apps that came or went and are not in its signal yet. */
+  /** Hub → added or removed apps that are not in its signal yet. */
   readonly #moved = new Map<HubEntry, Map<string, AppEntry>>()
 
   /** @param member this bridge's name in a fleet */
@@ -47,7 +47,7 @@ export class Store {
     this.#activity = new ActivityReader(base)
   }
 
-  /** The other member of the fleet that has a hub; `undefined`: none has. */
+  /** The other member of the fleet that has a hub; `undefined`: none. */
   ownerElsewhere(hub: string): string | undefined {
     const { member, owners = {} } = this.fleet.value ?? {}
     const owner = Object.hasOwn(owners, hub) ? owners[hub] : undefined
@@ -69,7 +69,7 @@ export class Store {
     return this.away.value.some(({ name }) => name === hub)
   }
 
-  /** Why a hub is not (wholly) usable, for people. */
+  /** Why a hub is not (fully) usable, for people. */
   reasonOf({ name, info }: HubEntry): string | undefined {
     const reason = info.value?.reason ?? this.health.value?.hubs[name]?.reason
     return reason == null ? undefined : textFor(terms.hubReasons, reason)
@@ -110,7 +110,7 @@ export class Store {
     })
   }
 
-  /** Drops what is not among the topics of a new snapshot. */
+  /** Removes everything that a new snapshot does not contain. */
   #dropMissing(present: ReadonlySet<string>): void {
     const { topics } = this
     this.memberStates.value = new Map([...this.memberStates.value].filter(([topic]) => present.has(topic)))
@@ -195,7 +195,7 @@ export class Store {
     return hub
   }
 
-  /** An app of the signal, or of the map that replaces it. */
+  /** An app from the signal, or from the map that will replace it. */
   #entry(hub: HubEntry, id: string): AppEntry | undefined {
     return (this.#moved.get(hub) ?? hub.apps.value).get(id)
   }

@@ -19,7 +19,7 @@ export function Badge({ tone, children, title }: { tone: Tone; children: Compone
 
 interface ButtonProps {
   readonly label: string
-  /** Why it cannot be used. It keeps the focus, so that a keyboard gets to know it too. */
+  /** Why it cannot be used. It stays focusable, so that keyboard users learn the reason too. */
   readonly refused?: string | undefined
   readonly busy?: boolean
   readonly act: (button: HTMLElement) => void
@@ -87,7 +87,7 @@ interface SearchProps {
   readonly label: string
   readonly value: Signal<string>
   readonly field?: RefObject<HTMLInputElement | null>
-  /** Which key leads to it. */
+  /** The key that focuses it. */
   readonly shortcut?: string
 }
 
@@ -122,7 +122,7 @@ interface ChipsProps<K extends string> {
   readonly children: (option: K) => ComponentChildren
 }
 
-/** One of a few, in a row of buttons. */
+/** A choice of one, as a row of buttons. */
 export function Chips<K extends string>({ label, options, chosen, children }: ChipsProps<K>) {
   return (
     <fieldset class="chips">
@@ -170,7 +170,7 @@ export function set<T>(to: Signal<T>, value: T): void {
   to.value = value
 }
 
-/** Something that is asked for on demand: whether it is under way, and what came of it last. */
+/** State of something that is requested on demand: whether the request is running, and its last result. */
 export function useAsked<T>() {
   const busy = useSignal(false)
   const result = useSignal<T | undefined>(undefined)

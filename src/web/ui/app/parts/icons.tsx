@@ -1,4 +1,4 @@
-/** The page's own signs, and the pictures of apps. */
+/** The page's own glyphs, and the icons of apps. */
 import { type Signal, signal } from '@preact/signals'
 import { iconUrl } from '../api.ts'
 import type { AppEntry } from '../live/entries.ts'
@@ -32,7 +32,7 @@ const PATHS = {
 
 export type GlyphName = keyof typeof PATHS
 
-/** Says nothing to a screen reader: the text beside it, or the control's label, does. */
+/** Hidden from screen readers: the text beside it, or the control's label, describes it. */
 export function Glyph({ name, size = 18 }: { readonly name: GlyphName; readonly size?: number }) {
   return (
     <svg class="glyph" width={size} height={size} viewBox="0 0 24 24" aria-hidden="true" focusable="false">
@@ -41,7 +41,7 @@ export function Glyph({ name, size = 18 }: { readonly name: GlyphName; readonly 
   )
 }
 
-/** Topic of an app → what is known of its picture, so that it is asked for once. */
+/** Topic of an app → the state of its icon, so that it is requested once. */
 const known = new Map<string, Signal<'asked' | 'shown' | 'none'>>()
 
 function stateOf(topic: string) {
@@ -50,7 +50,7 @@ function stateOf(topic: string) {
   return state
 }
 
-/** The hub's picture of an app, or its initial on a colour that follows from its id. */
+/** The app's icon from the hub, or its initial on a colour derived from its id. */
 export function AppIcon({ entry, name, size = 32 }: { entry: AppEntry; name: string; size?: number }) {
   const { hub, id, topic } = entry
   const state = stateOf(topic)

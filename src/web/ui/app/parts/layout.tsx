@@ -1,4 +1,4 @@
-/** Cards, and what stands in them. */
+/** Cards and their content. */
 
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
@@ -26,7 +26,7 @@ export function Card({ title, children, aside, wide = false }: CardProps) {
   )
 }
 
-/** Names and values; what has no value is left out. */
+/** Names and values; rows without a value are left out. */
 export function Facts({ rows }: { rows: readonly (readonly [name: string, value: ComponentChildren])[] }) {
   return (
     <dl class="lines">
@@ -45,14 +45,14 @@ export function Facts({ rows }: { rows: readonly (readonly [name: string, value:
 interface TableProps {
   readonly label: string
   readonly children: ComponentChildren
-  /** Without, it has no head. */
+  /** If missing, the table has no head. */
   readonly columns?: readonly string[]
 }
 
 /** A table that scrolls within its card. */
 export function Table({ label, children, columns }: TableProps) {
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and a keyboard must be able to.
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and must be reachable by keyboard.
     <div class="scroll" tabIndex={0}>
       <table class="list" aria-label={label}>
         {columns !== undefined && (
@@ -91,7 +91,7 @@ export function Alert({ children }: { readonly children: ComponentChildren }) {
 }
 
 export function Json({ value }: { readonly value: unknown }) {
-  // biome-ignore lint/a11y/noNoninteractiveTabindex: it may scroll, and a keyboard must be able to.
+  // biome-ignore lint/a11y/noNoninteractiveTabindex: it may scroll, and must be reachable by keyboard.
   return <pre tabIndex={0}>{typeof value === 'string' ? value : JSON.stringify(value, null, 2)}</pre>
 }
 
@@ -104,7 +104,7 @@ export type Answer =
 export interface Request {
   readonly label: string
   readonly refused: string | undefined
-  /** `undefined`: rather not. */
+  /** `undefined`: cancelled. */
   readonly ask: () => Promise<Answer | undefined>
 }
 

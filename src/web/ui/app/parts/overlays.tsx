@@ -1,4 +1,4 @@
-/** What lies above the rest: questions before what hurts, menus, and short notices in a corner. */
+/** Overlays: confirmations of dangerous actions, menus, and short notices in a corner. */
 import { signal } from '@preact/signals'
 import { useLayoutEffect, useRef } from 'preact/hooks'
 import { defineStrings } from '../strings.ts'
@@ -8,10 +8,10 @@ import { Glyph, type GlyphName } from './icons.tsx'
 export interface Question {
   readonly title: string
   readonly text: string
-  /** What the button that does it says. */
+  /** The label of the button that confirms. */
   readonly action: string
   readonly danger?: boolean
-  /** A further choice, off at first. */
+  /** An additional checkbox, initially off. */
   readonly option?: string
 }
 
@@ -25,7 +25,7 @@ export interface Confirmation {
 
 const asked = signal<Asked | undefined>(undefined)
 
-/** `undefined`: rather not. */
+/** `undefined`: cancelled. */
 export function confirm(question: Question): Promise<Confirmation | undefined> {
   return new Promise((resolve) => {
     asked.value?.answer(undefined)
@@ -42,7 +42,7 @@ export function ConfirmDialog() {
   return question === undefined ? null : <Dialog key={question.title + question.text} {...question} />
 }
 
-/** The browser's own dialog keeps the focus inside, and gives it back. */
+/** The browser's own dialog traps the focus, and restores it. */
 function Dialog({ title, text, action, danger, option, answer }: Asked) {
   const dialog = useRef<HTMLDialogElement>(null)
   const chosen = useRef<HTMLInputElement>(null)
@@ -104,7 +104,7 @@ export function MenuHost() {
 }
 
 const MARGIN = 8
-/** Pixels after which a list has been scrolled. */
+/** A list that moved by more than this many pixels has been scrolled. */
 const SCROLLED = 60
 
 function MenuList({ label, items, opener }: Menu) {
@@ -117,7 +117,7 @@ function MenuList({ label, items, opener }: Menu) {
     current.querySelector('button')?.focus()
     const { top } = opener.getBoundingClientRect()
     const onScroll = () => {
-      // Ignore the end of a scroll that began before.
+      // Ignore the end of a scroll that started earlier.
       if (Math.abs(opener.getBoundingClientRect().top - top) > SCROLLED) current.hidePopover()
       else place(current, opener)
     }
@@ -175,7 +175,7 @@ function MenuList({ label, items, opener }: Menu) {
   )
 }
 
-/** Below the opener, or above where there is no room. */
+/** Below the opener, or above it if there is no room. */
 function place(menu: HTMLElement, opener: HTMLElement): void {
   const { bottom, top, right } = opener.getBoundingClientRect()
   const { width, height } = menu.getBoundingClientRect()
@@ -210,7 +210,7 @@ function dismiss(number: number): void {
   shown.value = shown.value.filter((one) => one.number !== number)
 }
 
-/** They are read out as they come. */
+/** Screen readers announce them. */
 export function Toasts() {
   return (
     <section class="toasts" aria-label={text.title} aria-live="polite">

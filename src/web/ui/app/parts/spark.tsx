@@ -5,7 +5,7 @@ import { KEPT_USAGE_MS } from '../live/entries.ts'
 export type Figure = 'cpu' | 'memory'
 
 const COLUMN = { cpu: 1, memory: 2 } as const
-/** Points of a line; a width of the screen shows no more. */
+/** Points of a line; more would not be visible. */
 const STEPS = 60
 
 interface SparkProps {
@@ -13,7 +13,7 @@ interface SparkProps {
   readonly figure: Figure
   readonly width: number
   readonly height: number
-  /** What it shows, for a screen reader; without a label it is hidden from one. */
+  /** The label for screen readers; without it, the line is hidden from them. */
   readonly label?: string
 }
 
@@ -36,10 +36,10 @@ export function Spark({ samples, figure, width, height, label }: SparkProps) {
   )
 }
 
-/** What has begun lately fills the width too, once it is as long as this. */
+/** Data that covers at least this time fills the whole width. */
 const SHORTEST_MS = 2 * 60_000
 
-/** The last read of each step; a step without a read keeps the one before. */
+/** The last sample of each step; a step without a sample keeps the previous one. */
 function pathOf(samples: readonly Sample[], figure: Figure, width: number, height: number) {
   const end = samples.at(-1)?.[0] ?? 0
   const length = Math.min(KEPT_USAGE_MS, Math.max(SHORTEST_MS, end - (samples[0]?.[0] ?? end)))
@@ -52,7 +52,7 @@ function pathOf(samples: readonly Sample[], figure: Figure, width: number, heigh
   const known = values.filter((value) => value !== null)
   if (known.length === 0) return { line: '', area: '' }
   const top = Math.max(...known) * 1.15
-  // Memory hardly moves: from zero it would be a flat line.
+  // Memory changes little: on a scale from zero it would be a flat line.
   const low = figure === 'memory' ? Math.min(...known) * 0.85 : 0
   const span = top - low || 1
   const y = (value: number) => (height - 1.5 - ((value - low) / span) * (height - 3)).toFixed(1)
@@ -63,7 +63,7 @@ function pathOf(samples: readonly Sample[], figure: Figure, width: number, heigh
     last = values[step] ?? last
     line += `${line === '' ? 'M' : 'L'}${((step / STEPS) * width).toFixed(1)} ${y(last)}`
   }
-  // One read is a line too.
+  // Draw a line even for a single sample.
   if (first === STEPS) line = `M0 ${y(last)}L${width} ${y(last)}`
   const from = first === STEPS ? '0' : ((first / STEPS) * width).toFixed(1)
   return { line, area: `${line}L${width} ${height}L${from} ${height}Z` }

@@ -21,7 +21,7 @@ const text = defineStrings('state', {
   since: 'since {time}',
 })
 
-/** What a part that shows an app is given. */
+/** The properties of a component that shows an app. */
 export interface AppProps {
   readonly entry: AppEntry
 }
@@ -54,23 +54,23 @@ export const crashMessage = ({ crash_message }: App): string => crash_message ??
 
 export const eventName = (type: EventType): string => terms.events[type]
 
-/** What the guardian could not repair; `undefined`: there is no such problem. */
+/** The guardian's unsolved problem with the app; `undefined`: none. */
 export function troubleOf(entry: AppEntry, store: Store): GuardEventType | undefined {
   const guard = furtherOf(entry, 'guard')
   if (guard?.state === 'given_up') return 'gave_up'
-  // A command can clear it and leaves the history as it is.
+  // A command can clear it without changing the history.
   const isBad = guard !== undefined && guard.attention.length > 0
   const { version } = entry.app.value
   if (isBad && lasting(furtherOf(entry, 'history') ?? [], 'bad_update', version) !== undefined) return 'bad_update'
   return store.failedUpdates.value.has(`${entry.hub}/${entry.id}`) ? 'update_failed' : undefined
 }
 
-/** What the message of a crash says better. */
+/** Reasons that are less informative than the crash's message. */
 const PLAIN: ReadonlySet<Reason> = new Set(['unknown', 'exception'])
 
 interface CrashProps {
   readonly app: App
-  /** Where the guardian knows it. */
+  /** If the guardian knows it. */
   readonly reason?: Reason | undefined
 }
 
@@ -90,7 +90,7 @@ export function UpdateBadge({ app: { update_available, latest_version } }: { rea
   return <Badge tone="info">{latest_version === null ? text.update : `→ ${latest_version}`}</Badge>
 }
 
-/** Since when a hub or the broker is away, and why. */
+/** How long a hub or the broker has been away, and why. */
 export function whyAway(since: number | undefined, reason: string | undefined): string {
   return [since === undefined ? '' : text.since({ time: formatTime(since) }), reason ?? '']
     .filter((part) => part !== '')
@@ -103,7 +103,7 @@ interface CommandSwitchProps extends AppProps {
   readonly on: boolean
 }
 
-/** Turns something of an app on or off by a command. */
+/** Switches something of an app on or off by a command. */
 export function CommandSwitch({ entry, command, label, on }: CommandSwitchProps) {
   const page = usePage()
   return (

@@ -1,4 +1,4 @@
-/** The live tail: events and answers as they come. */
+/** The live list of events and answers. */
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { commandName } from '../commands.ts'
@@ -40,14 +40,14 @@ const PASSES: Readonly<Record<Kind, (entry: Entry) => boolean>> = {
   failures: isFailure,
 }
 
-/** More are no help at one glance, and cost. */
+/** More would not help, and would slow the page down. */
 const MOST_SHOWN = 200
 
 export function Activity() {
   const { store } = usePage()
   const kind = useSignal<Kind>('all')
   const search = useSignal('')
-  /** What was there when it was paused. */
+  /** The entries at the time when it was paused. */
   const paused = useSignal<readonly Entry[] | undefined>(undefined)
   const all = paused.value ?? store.recent.value
   const wanted = search.value.trim().toLowerCase()
@@ -108,11 +108,11 @@ function newerThan(all: readonly Entry[], paused: readonly Entry[]): number {
   return all.filter(({ number }) => number > last).length
 }
 
-/** What belongs together on one line, which opens. */
+/** Related entries on one line, which can be expanded. */
 function HappeningRows({ lead, entries, store }: Happening & { readonly store: Store }) {
   const isOpen = useSignal(false)
   const rest = entries.filter((entry) => entry !== lead)
-  // What else failed is not hidden, unless a failed command says it.
+  // Show other failures too, unless a failed command already reports them.
   const failures = new Set(lead.kind === 'event' ? rest.filter(isFailure).map(labelOf) : [])
   return (
     <>
@@ -130,9 +130,9 @@ function HappeningRows({ lead, entries, store }: Happening & { readonly store: S
 
 interface ActivityRowProps {
   readonly entry: Entry
-  /** Where to look up the app's name; without, the list is of one app. */
+  /** For the app's name; without it, the list is about one app. */
   readonly store?: Store
-  /** Names of what else failed with it. */
+  /** Names of other things that failed with it. */
   readonly failures?: ReadonlySet<string>
   readonly children?: ComponentChildren
 }
@@ -185,7 +185,7 @@ function labelOf(entry: Entry): string {
   return entry.kind === 'answer' ? commandName(entry.answer.command) : eventName(entry.event.event_type)
 }
 
-/** Everything else: facts on one line, and what the app or the hub said, as it said it. */
+/** Everything else: facts on one line, and the unchanged text of the app or the hub. */
 function detailOf(entry: Entry): { readonly facts: string; readonly said: string } {
   if (entry.kind === 'answer') {
     const { ok, duration_ms, replayed, error } = entry.answer

@@ -1,4 +1,4 @@
-/** The first run: which hub, which broker, and where that is written. */
+/** The first run: choose a hub and a broker, and where to store the choice. */
 import { type Signal, useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import type { Setup, SetupBroker, SetupDone, SetupHub, SetupTest } from '../../../server/api/protocol.ts'
@@ -52,7 +52,7 @@ const text = defineStrings('setup', {
   },
 })
 
-/** Where the owner of a hub makes keys. */
+/** Where the owner of a hub creates keys. */
 const KEYS_URL = 'https://my.homey.app'
 
 export function SetupPage() {
@@ -100,7 +100,7 @@ export function SetupPage() {
   )
 }
 
-/** An address alone is one of HTTP. */
+/** Adds `http` to an address without a scheme. */
 function withScheme(hub: SetupHub): SetupHub {
   return hub.url.includes('://') ? hub : { ...hub, url: `http://${hub.url.trim()}` }
 }
@@ -112,7 +112,7 @@ interface FieldProps<T> {
   readonly hint?: string
   readonly type?: 'text' | 'password' | 'url'
   readonly placeholder?: string
-  /** What stands for an empty field. */
+  /** The value of an empty field. */
   readonly empty?: '' | null
 }
 
@@ -213,7 +213,7 @@ function BrokerForm({ broker }: { readonly broker: Signal<SetupBroker> }) {
   )
 }
 
-/** With a key of what it tests: what was found holds for that only. */
+/** Keyed by the tested values: the result is valid only for these. */
 interface TestProps {
   readonly label: string
   readonly ready: boolean

@@ -82,7 +82,7 @@ function Staged({ stage: now }: { readonly stage: Stage }) {
   }
 }
 
-/** A keyboard goes on at the heading of a new view, or at the app whose page was left. */
+/** Keyboard focus moves to the heading of a new view, or to the app whose page was left. */
 function moveFocus(before: Route): void {
   const links = [...document.querySelectorAll<HTMLElement>('td.c-name a')]
   const heading = document.querySelector<HTMLElement>('h1')
@@ -97,7 +97,7 @@ interface View {
   readonly view: ComponentType
 }
 
-/** The views that the navigation leads to. Their names are in `text.nav`. */
+/** The views in the navigation. Their names are in `text.nav`. */
 const VIEWS: readonly View[] = [
   { at: 'apps', glyph: 'apps', view: Apps },
   { at: 'activity', glyph: 'activity', view: Activity },
@@ -181,7 +181,7 @@ async function leave(): Promise<void> {
   await logout()
 }
 
-/** As the line of the health report has it. */
+/** The text in the line of the health report. */
 const STANDBY_MARK = 'stands by'
 
 function Banners() {

@@ -1,4 +1,7 @@
-/** What the guardian does about an app, and what happened to it: while the daemon has run, and as far back as the guardian keeps it. */
+/**
+ * The guardian's treatment of an app, and its history: since the daemon started, and as far back as the guardian keeps
+ * it.
+ */
 
 import { useComputed } from '@preact/signals'
 import { headOf } from '../../../../../contract/classify.ts'
@@ -116,7 +119,7 @@ export function History({ entry }: AppProps) {
   )
 }
 
-/** Crashes and restarts, as far back as the guardian keeps them. */
+/** The crashes and restarts that the guardian keeps. */
 export function Crashes({ entry }: AppProps) {
   const { store } = usePage()
   const history = furtherOf(entry, 'history')
@@ -150,7 +153,7 @@ function whyOf(by: string | null, cause: string | null): string | null {
   return by !== null && cause !== null ? text.byAndCause({ by, cause }) : (by ?? cause)
 }
 
-/** The history holds only the head of each text, on one line. */
+/** The history contains only the beginning of each text, on one line. */
 function wholeText(head: string, known: readonly (string | null)[]): string {
   return known.find((text) => headOf(text) === head) ?? (head.length < MAX_GUARD_MESSAGE - 1 ? head : `${head}…`)
 }

@@ -1,4 +1,4 @@
-/** An app's settings: names first, values on demand, and what looks like a secret only one by one. */
+/** An app's settings: names first, values on demand, and possible secrets only one by one. */
 import { useSignal } from '@preact/signals'
 import { isRecord } from '../../../../../base/json.ts'
 import { type Ended, sendCommand } from '../../api.ts'
@@ -82,7 +82,7 @@ export function Settings({ entry }: AppProps) {
   )
 }
 
-/** Characters of a value that stay on one line. */
+/** Longest value, in characters, that stays on one line. */
 const LINE = 80
 
 interface SettingProps {

@@ -31,14 +31,14 @@ const text = defineStrings('apps', {
   empty: 'There are no apps yet. They appear when a hub has been read.',
 })
 
-/** With those of the selection and the actions. */
+/** Including the columns for selection and actions. */
 const WIDTH = COLUMN_KEYS.length + 2
 
 export function Apps() {
   const { store } = usePage()
   const list = useMemo(() => listApps(store), [store])
   useEffect(() => list.end, [list])
-  // What is gone is not selected.
+  // Removed apps are not selected.
   useSignalEffect(() => {
     const known = new Set(store.hubs.value.flatMap(({ apps }) => [...apps.value.values()].map(({ topic }) => topic)))
     if (!selected.peek().isSubsetOf(known)) selected.value = selected.peek().intersection(known)
@@ -123,7 +123,7 @@ function Head({ by }: { readonly by: ColumnKey }) {
   )
 }
 
-/** In place of the lines that are not drawn. */
+/** Takes the place of lines that are not drawn. */
 function Space({ height }: { readonly height: number }) {
   if (height <= 0) return null
   return (
@@ -158,11 +158,11 @@ function HubRow({ item: { hub, count }, place }: HubRowProps) {
 }
 
 interface RowProps extends AppProps {
-  /** Its place in the whole list, from 1. */
+  /** Its position in the whole list, from 1. */
   readonly place: number
 }
 
-/** An app in the list. It is drawn anew only when this app changes. */
+/** A row of the list. It is rendered again only when this app changes. */
 function AppRow({ entry, place }: RowProps) {
   const page = usePage()
   const isSelected = useComputed(() => selected.value.has(entry.topic)).value

@@ -1,4 +1,4 @@
-/** The columns of the list: one row for each, with what it shows, how it is sorted and how wide it is. */
+/** The columns of the list: one row each, with content, order and width. */
 import { useComputed } from '@preact/signals'
 import type { ComponentType } from 'preact'
 import { isCrashed } from '../../../../../contract/classify.ts'
@@ -29,16 +29,16 @@ const text = defineStrings('columns', {
 })
 
 interface Column {
-  /** What apps are compared by. */
+  /** The value for comparing apps. */
   readonly value: (app: App) => string | number
-  /** Whether the greatest value comes first, as it is what one looks for. */
+  /** Whether the greatest value comes first, because users look for it. */
   readonly isDescending?: true
   readonly cell: ComponentType<AppProps>
-  /** In pixels, with room for everything and with little room; without, it takes what is left. */
+  /** In pixels, on a wide and on a narrow screen; without it, the column takes the remaining width. */
   readonly width?: readonly [wide: number, narrow: number]
 }
 
-/** The worst first. */
+/** The worst state first. */
 const STATE_ORDER: Readonly<Record<string, number>> = { crashed: 0, stopping: 1, starting: 2, stopped: 3, running: 4 }
 
 export const COLUMNS: Readonly<Record<ColumnKey, Column>> = {
@@ -69,7 +69,7 @@ function Name({ entry }: AppProps) {
   )
 }
 
-/** The id, with the hub where the list does not say it otherwise; or what a command does or did. */
+/** The id, with the hub if the list does not show it otherwise; or the progress or result of a command. */
 function Below({ entry }: AppProps) {
   const isOneOfMany = usePage().store.own.value.length > 1
   const running = entry.running.value

@@ -24,7 +24,7 @@ function compare(one: string | number, other: string | number): number {
   return typeof one === 'number' && typeof other === 'number' ? one - other : collator.compare(`${one}`, `${other}`)
 }
 
-/** Whether the column that is sorted by has its greatest value first. */
+/** Whether the greatest value of the sorted column comes first. */
 export const isDescending = ({ by, isReversed }: typeof sort.value) =>
   (COLUMNS[by].isDescending ?? false) !== isReversed
 
@@ -76,7 +76,7 @@ function arrange(hubs: readonly Members[], isGrouped: boolean): Item[] {
   })
 }
 
-/** Those that the filter and the search let through, in order. */
+/** The apps that match the filter and the search, in order. */
 function shownOf(entries: readonly AppEntry[]): AppEntry[] {
   const passes = PASSES[filter.value]
   const words = search.value.trim().toLowerCase()

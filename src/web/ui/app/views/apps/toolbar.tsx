@@ -1,4 +1,4 @@
-/** Above the list: search, filters and order, and what is done with the selected apps, one after the other. */
+/** The toolbar of the list: search, filters, order, and actions on the selected apps, one after another. */
 
 import { signal } from '@preact/signals'
 import { useLayoutEffect, useRef } from 'preact/hooks'
@@ -108,7 +108,7 @@ export function BulkBar({ items }: { readonly items: readonly Item[] }) {
   const chosen = selected.value
   if (chosen.size === 0) return null
   const all = page.store.hubs.value.flatMap(({ apps }) => [...apps.value.values()])
-  // In the order in which they are listed, those that a filter hides last.
+  // In the order of the list; apps hidden by a filter come last.
   const shown = items.flatMap((item) => (item.kind === 'app' ? [item.entry] : []))
   const entries = [...new Set([...shown, ...all])].filter(({ topic }) => chosen.has(topic))
   const topics = new Set(shown.map(({ topic }) => topic))

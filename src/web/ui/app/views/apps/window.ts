@@ -1,4 +1,4 @@
-/** Which lines of a long list are drawn: those in view, and some around them. */
+/** Which lines of a long list are drawn: the visible ones, and some around them. */
 import { type ReadonlySignal, signal } from '@preact/signals'
 import type { RefObject } from 'preact'
 import { useLayoutEffect, useMemo } from 'preact/hooks'
@@ -6,26 +6,26 @@ import type { Item } from './order.ts'
 
 interface Range {
   readonly from: number
-  /** The first one that is not drawn any more. */
+  /** The first line that is no longer drawn. */
   readonly to: number
-  /** Pixels of the lines before and after them. */
+  /** Height of the lines before and after them, in pixels. */
   readonly above: number
   readonly below: number
 }
 
-/** Up to so many are all drawn: the browser's own search finds them then. */
+/** Lists up to this length are drawn completely, so that the browser's own search works. */
 const ALL_DRAWN = 100
-/** Lines before and after those in view; also how far one scrolls until others are drawn. */
+/** Lines before and after the visible ones; also the distance to scroll until others are drawn. */
 const AROUND = 5
-/** What is drawn before anybody has looked. */
+/** The lines drawn before the position is known. */
 const FIRST: Range = { from: 0, to: 30, above: 0, below: 0 }
 
-/** @param body of the table, whose style says how high a line of each kind is */
+/** @param body of the table, whose style defines the height of each kind of line */
 export function useWindow(body: RefObject<HTMLElement | null>, items: readonly Item[]): ReadonlySignal<Range> {
   const count = items.length
   const range = useMemo(() => signal(FIRST), [])
   if (count <= ALL_DRAWN) set(range, { from: 0, to: count, above: 0, below: 0 })
-  // A shorter list than before: the effect below looks where it is scrolled to.
+  // The list became shorter: the effect below reads its scroll position.
   else if (range.peek().to > count) set(range, FIRST)
   useLayoutEffect(() => {
     const list = body.current
@@ -61,7 +61,7 @@ export function useWindow(body: RefObject<HTMLElement | null>, items: readonly I
   return range
 }
 
-/** Where each line begins, in pixels from the top of the list, and where the last one ends. */
+/** The top of each line, in pixels from the top of the list, and the end of the last one. */
 function topsOf(items: readonly Item[], list: HTMLElement): number[] {
   const style = getComputedStyle(list)
   const height = (kind: Item['kind']) => Number.parseFloat(style.getPropertyValue(`--${kind}-height`))

@@ -1,4 +1,4 @@
-/** How the bridge, its broker and its hubs are. */
+/** The state of the bridge, its broker and its hubs. */
 
 import { isCrashed } from '../../../../../contract/classify.ts'
 import { LOG_LEVELS } from '../../../../../contract/log-levels.ts'
@@ -109,13 +109,13 @@ function HealthBadge({ ready, problems }: { readonly ready: boolean; readonly pr
   return problems.length === 0 ? <Badge tone="ok">{text.well}</Badge> : <Badge tone="warn">{text.ready}</Badge>
 }
 
-/** Counted now and then, as no single change needs them at once. */
+/** Updated now and then, because the counts need not be current at every moment. */
 function Counts() {
   const { store } = usePage()
   const apps = store.own.value.flatMap((hub) => [...hub.apps.value.values()].map(({ app }) => app.peek()))
   const crashed = apps.filter(isCrashed).length
   const updates = text.updates({ count: apps.filter(({ update_available }) => update_available === true).length })
-  // With each report.
+  // Update with each report.
   void store.health.value
   void store.recent.value
   return <>{text.apps({ apps: apps.length, crashed, updates })}</>
@@ -165,7 +165,7 @@ function BrokerCard() {
   )
 }
 
-/** What is asked for only now and then: the configuration, and the doctor. */
+/** Reports on demand: the configuration, and the doctor. */
 function Reports() {
   const { channel } = usePage()
   const refused = channel.liveness.value === 'live' ? undefined : text.stale

@@ -1,4 +1,4 @@
-/** The fleet, as this member of it knows it: who belongs to it, and who has which hub. */
+/** The fleet, as this member sees it: its members, and which member has which hub. */
 import type { FleetStatus } from '../../../../server/api/protocol.ts'
 import { collator, formatCount } from '../../format.ts'
 import type { Store } from '../../live/store.ts'
@@ -36,7 +36,7 @@ type State = keyof typeof TONES
 
 const TONES = { online: 'ok', offline: 'bad', leased: 'ok' } as const
 
-/** Nothing where this bridge is in none. */
+/** Empty if this bridge is in no fleet. */
 export function FleetCard() {
   const { store } = usePage()
   const fleet = store.fleet.value
@@ -90,7 +90,7 @@ function OtherHubs({ fleet }: FleetProps) {
   const { store } = usePage()
   const rows = sorted(fleet.owners).filter(([, owner]) => owner !== fleet.member)
   if (rows.length === 0) return null
-  // The last report of a member that is gone no longer holds.
+  // The last report of a member that is gone is no longer valid.
   const stateFrom = (hub: string, owner: string) => {
     const isThere = store.bridgeState.value === 'online' && stateOf(store, fleet, owner) !== 'offline'
     return isThere ? store.hub(hub)?.state.value : undefined
@@ -123,7 +123,7 @@ function StateBadge({ state }: { readonly state: State | undefined }) {
   return <Badge tone={TONES[state]}>{state === 'leased' ? text.leased : terms[state]}</Badge>
 }
 
-/** What the broker holds on a state topic, as long as it can be asked. */
+/** The state that the broker holds on a state topic, while the broker is connected. */
 function reported(store: Store, topic: string): State | undefined {
   return store.bridgeState.value === 'online' ? store.memberStates.value.get(topic) : undefined
 }
@@ -131,6 +131,6 @@ function reported(store: Store, topic: string): State | undefined {
 function stateOf(store: Store, { mode, member, acts }: FleetStatus, name: string): State | undefined {
   if (name === member) return store.bridgeState.value
   if (mode === 'static') return reported(store, store.topics.memberState(name))
-  // A member that has lost its lease is not in the list; without a lease of its own, this one does not learn of that.
+  // A member that has lost its lease is not in the list; without its own lease, this member does not learn of that.
   return acts ? 'leased' : undefined
 }

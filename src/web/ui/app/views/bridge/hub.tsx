@@ -1,4 +1,4 @@
-/** A hub: how it is, and what its key permits. */
+/** A hub: its state, and the permissions of its key. */
 import { useSignal } from '@preact/signals'
 import { isCrashed } from '../../../../../contract/classify.ts'
 import { COMMANDS } from '../../../../../contract/commands.ts'
@@ -112,7 +112,7 @@ function Speech({ hub: { name: hub } }: HubProps) {
   )
 }
 
-/** What is not possible with this hub, and what would make it so. */
+/** What is not possible with this hub, and what would make it possible. */
 function Refused({ hub: { name } }: HubProps) {
   const refused = usePage().store.refusals.value[name] ?? {}
   const rows = COMMANDS.filter((command) => !command.argument && command.target !== 'bridge').flatMap((command) => {
