@@ -23,10 +23,10 @@ export function holdsTooMany(text: string): boolean {
   return values > MAX_VALUES
 }
 
-/** The end of the string that begins at `start`: its second quote, or the end of the text. */
-export function endOfString(text: string, start: number): number {
+/** The end of the string that begins at `start`: its second quote, or `end` (default: that of the text). */
+export function endOfString(text: string, start: number, end = text.length): number {
   let at = start + 1
-  while (at < text.length && text[at] !== '"') at += text[at] === '\\' ? 2 : 1
+  while (at < end && text[at] !== '"') at += text[at] === '\\' ? 2 : 1
   return at
 }
 

@@ -42,13 +42,20 @@ interface Found {
 
 const [QUOTE, COMMA] = ['"', ','].map((char) => char.charCodeAt(0))
 
+/** The end of a JSON string; it takes no longer than a record may be. */
+function endOfText(text: string, start: number): number {
+  const end = endOfString(text, start, Math.min(text.length, start + MAX_RECORD_LENGTH))
+  if (end < text.length && text.charCodeAt(end) !== QUOTE) throw nonsense('more than any home has.')
+  return end
+}
+
 /** Where the objects and lists are that stand directly in the outermost one. */
 function* recordsIn(text: string): Generator<Found> {
   if (!['[', '{'].includes(text.trimStart().charAt(0))) throw nonsense('something that is no list.')
   let [depth, start] = [0, 0]
   for (let at = 0; at < text.length; at += 1) {
     const char = text.charCodeAt(at)
-    if (char === QUOTE) at = endOfString(text, at)
+    if (char === QUOTE) at = endOfText(text, at)
     else if (isOpening(char)) {
       depth += 1
       if (depth === 2) start = at

@@ -25,7 +25,7 @@ describe.concurrent('a call', () => {
   })
 
   test('of what the hub does not have is answered unsupported', async ({ desk }) => {
-    const answer = await call(desk, { item: 'flow', path: '/flow' })
+    const answer = await call(desk, { item: 'alarms', path: '/alarm' })
     expect(answer).toMatchObject({ ok: false, error: { code: 'unsupported' } })
   })
 

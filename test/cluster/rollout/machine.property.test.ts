@@ -217,10 +217,10 @@ test('the record of a thousand hubs stays small, and more than two thousand step
 })
 
 test('a name that would stand where hubs have theirs is refused', () => {
-  for (const name of ['state', 'info', 'event', 'summary', 'app', 'cmd', 'result', 'x'.repeat(65)]) {
+  for (const name of ['state', 'info', 'event', 'summary', 'health', 'app', 'cmd', 'result', 'x'.repeat(65)]) {
     expect(`${name} ${code(() => checkName(name))}`).toBe(`${name} invalid_payload`)
   }
-  for (const name of ['7', 'update/2026 #1', 'health']) expect(code(() => checkName(name))).toBe('ok')
+  for (const name of ['7', 'update/2026 #1', 'healthy']) expect(code(() => checkName(name))).toBe('ok')
 })
 
 test('an order is known again by all that it says, defaults included', () => {

@@ -8,7 +8,7 @@ import { asyncapi } from '../../../src/tooling/docs/asyncapi.ts'
 import { address, commandTopics } from '../../../src/tooling/docs/markdown.ts'
 import { BROKERS } from '../../support/brokers.ts'
 import { until } from '../../support/until.ts'
-import { World } from '../../support/world.ts'
+import { KEY, World } from '../../support/world.ts'
 
 const FILE = `
 settings:
@@ -33,10 +33,12 @@ test.each(BROKERS.flatMap((broker) => [[broker, 'device'] as const, [broker, 'co
     const apps = [{ id: 'the.app', settings: { mode: 'x' } }, { id: 'a/b c' }]
     await using world = await World.start({
       broker,
-      hub: { apps },
+      hub: { apps, keys: { [KEY]: ['homey'] } },
       file: FILE,
       env: { DISCOVERY_FORMAT: format, GUARD_WATCH: '*', COMMANDS_ALLOW: 'bridge/rollout' },
     })
+    await until('the links', () => world.observer.last('hub2mqtt/home/app/the.app/links'))
+    await until('the health', () => world.observer.last('hub2mqtt/home/health'))
     await world.ask('home/app/the.app/cmd/disable')
     await world.ask('home/app/the.app/cmd/enable', '{"transaction":1}')
     await world.ask('home/app/the.app/cmd/enable', '{"transaction":1}')
