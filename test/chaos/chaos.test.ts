@@ -22,7 +22,7 @@ const SHORT = [
   'states forged',
 ]
 
-describe.skipIf(mosquittoPath === undefined)('in a world that breaks', { concurrent: true, timeout: 240_000 }, () => {
+describe.skipIf(mosquittoPath === undefined)('in a world that breaks', { concurrent: true, timeout: 600_000 }, () => {
   test('the bridge keeps every promise', async () => {
     const results: EpisodeResult[] = []
     const onResult = (result: EpisodeResult) => void results.push(result)
