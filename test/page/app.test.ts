@@ -1,4 +1,4 @@
-import type { Locator } from 'playwright-core'
+import type { Locator, Page } from 'playwright-core'
 import { afterAll, describe, expect, test } from 'vitest'
 import { canBrowse, expectAccessible, overflow, quit, visit } from './support/browser.ts'
 import { asked, type HouseOptions, show, startHouse } from './support/house.ts'
@@ -9,6 +9,13 @@ const HASH = `#/app/home/${HUE}`
 afterAll(quit)
 
 const start = (options?: HouseOptions) => show(options, { hash: HASH })
+
+/** The rows about devices and flows, once there are devices. */
+async function uses(page: Page): Promise<string[]> {
+  const rows = page.getByRole('region', { name: 'Details' }).locator('dl > div', { hasText: /^(Devices|Flows)/ })
+  await rows.first().waitFor()
+  return (await rows.allInnerTexts()).map((row) => row.replace(/\s*\n\s*/, ': '))
+}
 
 const secretive = {
   id: HUE,
@@ -31,6 +38,21 @@ describe.runIf(canBrowse)('the page of an app', () => {
     await events.getByText('Recovered').waitFor()
     house.hub().uninstall(HUE)
     await page.getByText(`There is no app ${HUE}.`).waitFor()
+  })
+
+  test('shows how many devices and flows use it, and how many of them do not work', async () => {
+    const apps = [secretive, { id: 'com.none', name: 'Off', version: '1.0.0', enabled: false }]
+    const scopes = ['hub.app', 'hub.device.readonly', 'hub.flow.readonly']
+    const { house, page } = await start({ scopes, hubs: { home: { apps } } })
+    expect(await uses(page)).toEqual(['Devices: 3', 'Flows: 1'])
+    await page.goto(`${house.page}#/app/home/com.none`)
+    await page.getByRole('heading', { name: 'Off' }).waitFor()
+    expect(await uses(page)).toEqual(['Devices: 1, 1 unavailable', 'Flows: 1, 1 broken'])
+  })
+
+  test('leaves out flows if the key does not permit to read them', async () => {
+    const { page } = await start({ scopes: ['hub.app', 'hub.device.readonly'] })
+    expect(await uses(page)).toEqual(['Devices: 3'])
   })
 
   test('asks for settings when told to, and shows values one by one, secrets last', async () => {

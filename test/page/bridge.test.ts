@@ -1,8 +1,8 @@
 import type { Page } from 'playwright-core'
 import { afterAll, describe, expect, test } from 'vitest'
 import { until } from '../support/until.ts'
-import { canBrowse, quit } from './support/browser.ts'
-import { type HouseOptions, rowWith, show } from './support/house.ts'
+import { canBrowse, expectAccessible, quit, visit } from './support/browser.ts'
+import { asked, type HouseOptions, rowWith, show, startHouse } from './support/house.ts'
 
 afterAll(quit)
 
@@ -33,6 +33,57 @@ describe.runIf(canBrowse)('the page of the bridge', () => {
       .getByText(/hub\.app/)
       .waitFor()
     expect(await hub.getByRole('textbox').isDisabled()).toBe(true)
+  })
+
+  test('shows how a hub is if its key permits that, without what is unknown, and warns only of what is wrong', async () => {
+    const scopes = ['hub.app', 'hub.system.readonly', 'hub.updates.readonly']
+    const house = await startHouse({ scopes, hubs: { home: {}, cabin: { flavour: 'self-hosted' } } })
+    const videoCore = { videoCoreTemperature: 51.26, videoCoreUndervoltage: true, videoCoreThrottled: false }
+    const set = { loadavg: [1.5, 1, 0.5], uptime: 4711, ...videoCore }
+    house.hub().behave('other-fields', { operation: 'getInfo', set })
+    house.hub().behave('wrong-shape', { operation: 'getOptionLastSuccessfulBackup', value: '2026-11-24T09:00:00Z' })
+    house.hub().behave('wrong-shape', { operation: 'getUpdates', value: [{ version: '13.5.0' }] })
+    for (const name of ['home', 'cabin']) {
+      house.hub(name).behave('other-fields', { operation: 'getMemoryInfo', set: { total: 4e9, free: 1e9 } })
+      house.hub(name).behave('other-fields', { operation: 'getStorageInfo', set: { total: 8e9, free: 2e9 } })
+    }
+    house.hub('cabin').behave('other-fields', { operation: 'getInfo', set: { loadavg: null, uptime: null } })
+    await house.restart()
+    const page = await visit(house.page, { hash: '#/bridge' })
+    const facts = async (name: string) => {
+      const hub = page.getByRole('region', { name: `Hub ${name}` })
+      await hub.getByRole('heading', { name: 'Health' }).waitFor()
+      expect(await hub.getByText('homey.system.readonly').count()).toBe(0)
+      const list = hub.locator('h3 + dl')
+      const values = await list.locator('dd').allTextContents()
+      const rows = (await list.locator('dt').allTextContents()).map((row, at) => [row, values[at]])
+      return { rows: Object.fromEntries(rows), times: list.locator('time') }
+    }
+    const { rows, times } = await facts('home')
+    expect(rows).toEqual({
+      'Power supply': 'too weak',
+      Memory: '1 GB free of 4 GB',
+      Load: '1.5',
+      Temperature: '51.3°C',
+      Storage: '2 GB free of 8 GB',
+      'Running since': await times.first().textContent(),
+      'Last backup': await times.last().textContent(),
+      'Firmware on offer': '13.5.0',
+    })
+    const booted = Date.parse((await times.first().getAttribute('datetime')) ?? '')
+    expect(Math.abs(Date.now() - 4_711_000 - booted)).toBeLessThan(60_000)
+    expect(await times.last().getAttribute('datetime')).toBe('2026-11-24T09:00:00.000Z')
+    expect((await facts('cabin')).rows).toEqual({ Memory: '1 GB free of 4 GB', Storage: '2 GB free of 8 GB' })
+    expect(asked(house, '/memory')).not.toHaveLength(0)
+    await expectAccessible(page)
+  })
+
+  test('names the permission that would show how a hub is, and does not ask the hub without it', async () => {
+    const { house, page } = await start('#/bridge', { scopes: ['hub.app'] })
+    const hub = page.getByRole('region', { name: 'Hub home' })
+    await hub.getByText(/With the permission homey\.system\.readonly/).waitFor()
+    expect(await hub.getByRole('heading', { name: 'Health' }).count()).toBe(0)
+    expect(asked(house, '/memory')).toHaveLength(0)
   })
 
   test('changes the log level, reads again and speaks', async () => {

@@ -2,6 +2,7 @@
 
 const decimal = new Intl.NumberFormat(undefined, { maximumFractionDigits: 1 })
 const percent = new Intl.NumberFormat(undefined, { style: 'unit', unit: 'percent', maximumFractionDigits: 1 })
+const celsius = new Intl.NumberFormat(undefined, { style: 'unit', unit: 'celsius', maximumFractionDigits: 1 })
 const seconds = new Intl.NumberFormat(undefined, { style: 'unit', unit: 'second', maximumFractionDigits: 1 })
 const milliseconds = new Intl.NumberFormat(undefined, { style: 'unit', unit: 'millisecond', maximumFractionDigits: 0 })
 const sizes = (['kilobyte', 'megabyte', 'gigabyte'] as const).map(
@@ -20,6 +21,7 @@ export const collator = new Intl.Collator(undefined, { numeric: true, sensitivit
 
 export const formatCount = (value: number): string => decimal.format(value)
 export const formatPercent = (value: number): string => percent.format(value)
+export const formatCelsius = (value: number): string => celsius.format(value)
 
 export function formatBytes(bytes: number): string {
   const step = bytes < 1e6 ? 0 : bytes < 1e9 ? 1 : 2

@@ -44,6 +44,7 @@ export interface HubEntry {
   /** When its state last changed, in epoch milliseconds. */
   readonly since: Signal<number | undefined>
   readonly info: Signal<Payload<'hubInfo'> | undefined>
+  readonly health: Signal<Payload<'hubHealth'> | undefined>
   /** Replaced as a whole when an app is added or removed. */
   readonly apps: Signal<ReadonlyMap<string, AppEntry>>
 }
@@ -72,6 +73,7 @@ export function newHub(name: string): HubEntry {
     state: signal(undefined),
     since: signal(undefined),
     info: signal(undefined),
+    health: signal(undefined),
     apps: signal(new Map()),
   }
 }
@@ -86,7 +88,7 @@ export function addSample(samples: Sample[], sample: Sample): void {
 }
 
 /** The payload of another topic of the app; `undefined` if there is none, or if its schema refuses it. */
-export function furtherOf<N extends 'guard' | 'history' | 'crash'>(
+export function furtherOf<N extends 'guard' | 'history' | 'crash' | 'appLinks'>(
   { further }: AppEntry,
   name: N,
 ): Payload<N> | undefined {

@@ -117,6 +117,7 @@ export class Store {
     for (const hub of this.hubs.value) {
       if (!present.has(topics.of('hubState', { hub: hub.name }))) hub.state.value = undefined
       if (!present.has(topics.of('hubInfo', { hub: hub.name }))) hub.info.value = undefined
+      if (!present.has(topics.of('hubHealth', { hub: hub.name }))) hub.health.value = undefined
     }
     this.hubs.value = this.hubs.value.filter(isKnown)
     for (const hub of this.hubs.value) {
@@ -172,6 +173,7 @@ export class Store {
       if (newsAt !== undefined && state !== hub.state.value) hub.since.value = newsAt
       hub.state.value = state
     } else if (name === 'hubInfo') hub.info.value = readPayload(name, payload ?? '')
+    else if (name === 'hubHealth') hub.health.value = readPayload(name, payload ?? '')
     if (payload === null && !isKnown(hub)) this.hubs.value = this.hubs.value.filter((other) => other !== hub)
   }
 

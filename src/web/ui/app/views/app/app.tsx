@@ -45,6 +45,10 @@ const text = defineStrings('app', {
   sdk: 'SDK',
   compatibility: 'Compatibility',
   hasSettings: 'Has settings',
+  devices: 'Devices',
+  unavailable: '{total}, {bad} unavailable',
+  flows: 'Flows',
+  broken: '{total}, {bad} broken',
   usage: 'Usage',
   last15: 'last 15 minutes',
   cpu: 'CPU',
@@ -163,8 +167,15 @@ function yesNo(value: boolean | null): string | undefined {
   return value === null ? undefined : value ? terms.yes : terms.no
 }
 
+/** A count, and how many of it are bad, if any are. */
+function partly(total: number | null, bad: number | null, both: typeof text.broken): string | undefined {
+  if (total === null) return undefined
+  return bad ? both({ total: formatCount(total), bad: formatCount(bad) }) : formatCount(total)
+}
+
 function Details({ entry }: AppProps) {
   const app = entry.app.value
+  const links = furtherOf(entry, 'appLinks')
   const updates = commandName('autoupdate')
   const autoupdate = <CommandSwitch entry={entry} command="autoupdate" label={updates} on={app.autoupdate === true} />
   return (
@@ -183,6 +194,8 @@ function Details({ entry }: AppProps) {
           [text.sdk, app.sdk === null ? undefined : String(app.sdk)],
           [text.compatibility, app.compatibility],
           [text.hasSettings, yesNo(app.has_settings)],
+          [text.devices, links && partly(links.devices, links.devices_unavailable, text.unavailable)],
+          [text.flows, links && partly(links.flows, links.flows_broken, text.broken)],
         ]}
       />
     </Card>

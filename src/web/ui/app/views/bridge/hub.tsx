@@ -12,6 +12,7 @@ import { Card, Facts, Time } from '../../parts/layout.tsx'
 import { usePage } from '../../session.ts'
 import { defineStrings } from '../../strings.ts'
 import { terms } from '../../terms.ts'
+import { Health } from './health.tsx'
 
 const text = defineStrings('hub', {
   title: 'Hub {name}',
@@ -65,6 +66,7 @@ export function HubCard({ hub }: HubProps) {
           [text.permissions, info?.permissions.join(', ')],
         ]}
       />
+      <Health hub={hub} />
       <div class="buttons">
         <Action
           label={commandName('refresh')}
