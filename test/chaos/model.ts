@@ -13,8 +13,10 @@ export const PUBLISHED_SETTING = 'label'
 export const APPS = `${BASE}/${HUB}/app/`
 const MAY_BE: ReadonlySet<string> = new Set([
   ...['health', 'log-level', 'discovery'].map((name) => `${BASE}/bridge/${name}`),
-  `${BASE}/${HUB}/summary`,
+  ...['summary', 'health'].map((name) => `${BASE}/${HUB}/${name}`),
 ])
+/** Beside an app, below its topic. */
+const MAY_BE_OF_APP = ['/update', '/crash', '/links']
 
 export interface Disagreement {
   readonly ghosts: readonly string[]
@@ -44,11 +46,21 @@ export function idOf(topic: string): string {
 
 const orNull = (value: unknown) => value ?? null
 
+/** Which number of `1.2.3` an update raises. */
+function step(from: string, to: unknown): string | null {
+  const [one, other] = [from, String(to)].map((version) => version.split('.').map(Number))
+  if (one?.length !== 3 || other?.length !== 3) return null
+  const raised = one.findIndex((number, place) => number !== other[place])
+  if (raised < 0 || Number(other[raised]) < Number(one[raised])) return 'none'
+  return ['major', 'minor', 'patch'][raised] ?? null
+}
+
 /** An app as the contract wants it, from the record that the hub answers. */
 export function expectedApp(record: AppRecord): Record<string, unknown> {
   const { usage, updateAvailable: update, author } = record
   const runs = record.state === 'running'
   const offered = typeof update === 'object' && update !== null
+  const newest = offered && 'version' in update ? update.version : null
   return {
     id: record.id,
     name: record.name,
@@ -62,7 +74,9 @@ export function expectedApp(record: AppRecord): Record<string, unknown> {
     channel: record.channel,
     origin: orNull(record['origin']),
     update_available: offered ? true : update === null ? false : update,
-    latest_version: offered && 'version' in update ? update.version : null,
+    latest_version: newest,
+    update_severity:
+      update === null || update === false ? 'none' : newest === null ? null : step(record.version, newest),
     cpu_percent: runs ? Math.round(usage.cpu * 1000) / 10 : null,
     memory_bytes: runs ? Math.round(usage.mem) : null,
     has_settings: orNull(record['settings']),
@@ -116,7 +130,7 @@ export function disagreement(
 /** Topics whose content only the bridge can know; those of an app only beside the app. */
 function mayBe(topic: string, appTopics: ReadonlySet<string>): boolean {
   if (MAY_BE.has(topic)) return true
-  return topic.endsWith('/update') && appTopics.has(topic.slice(0, -'/update'.length))
+  return MAY_BE_OF_APP.some((end) => topic.endsWith(end) && appTopics.has(topic.slice(0, -end.length)))
 }
 
 export function agrees({ ghosts, missing, wrong }: Disagreement): boolean {
