@@ -76,7 +76,6 @@ const HELPFUL = [
   ['getUpdates', "updates of the hub's firmware"],
   ['getDevices', 'the devices of each app'],
   ['getFlows', 'the flows of each app'],
-  ['getLogs', 'the usage of apps before the bridge started'],
 ] as const
 
 /** Such as `hub.system.readonly would add the health of the hub`: one line for each permission that would help. */

@@ -126,7 +126,8 @@ export const commands = {
     body: async () => (await import('./emulate.ts')).revokeKey,
   }),
   health: command({
-    summary: 'print the health of the running daemon; exit code 0 if it needs no restart, else 1',
+    summary:
+      'print the health of the running daemon; exit code 0 if it needs no restart, else 1, also if the configuration has a mistake',
     flags: { config, ready: given('check instead whether the broker is connected and a hub has been read') },
     body: async () => (await import('./running.ts')).health,
   }),

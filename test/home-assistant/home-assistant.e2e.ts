@@ -31,6 +31,9 @@ const OF_AN_APP: Readonly<Record<string, string>> = {
   crash_count: 'sensor Crashes',
   channel: 'sensor Channel',
   origin: 'sensor Origin',
+  devices_away: 'binary_sensor Devices unavailable',
+  devices_unavailable: 'sensor Unavailable devices',
+  flows_broken: 'sensor Broken flows',
 }
 const OF_THE_HUB: Readonly<Record<string, string>> = {
   connected: 'binary_sensor Connected',
@@ -42,6 +45,12 @@ const OF_THE_HUB: Readonly<Record<string, string>> = {
   update_all: 'button Update all',
   cpu: 'sensor CPU of the apps',
   memory: 'sensor Memory of the apps',
+  memory_free: 'sensor Free memory',
+  load: 'sensor Load',
+  temperature: 'sensor Temperature',
+  storage_free: 'sensor Free storage',
+  last_boot: 'sensor Last boot',
+  undervoltage: 'binary_sensor Under-voltage',
   speak: 'notify Speak',
   speak_text: 'text Say',
   refresh: 'button Refresh',
@@ -52,7 +61,10 @@ const OF_THE_BRIDGE: Readonly<Record<string, string>> = {
   log_level: 'select Log level',
   last_start: 'sensor Last start',
 }
-const HIDDEN = ['state', 'garbage_collect', 'autoupdate', 'cpu', 'memory', 'crash_count', 'channel', 'origin']
+const HIDDEN = [
+  ...['state', 'garbage_collect', 'autoupdate', 'cpu', 'memory', 'crash_count', 'channel', 'origin'],
+  ...['devices_unavailable', 'flows_broken'],
+]
 /** Not so, as an earlier version had them on by default, or as their owner enabled them. */
 const SHOWN = [
   ...['state', 'garbage_collect', 'autoupdate', 'cpu', 'crash_count'].map((key) => `${VACUUM}--${key}`),
@@ -507,7 +519,7 @@ describe.each(await testedVersions())('in Home Assistant $name, a person', (vers
       expect(left(BELL).sort()).toEqual(['event', 'problem', 'running'])
       expect(left(VACUUM).sort()).toEqual('cpu crash_count event garbage_collect problem running state'.split(' '))
     }, WAIT)
-    home.hub.setKeys({ [KEY]: ['homey.app', 'homey.speech', 'homey.system'] })
+    home.hub.setKeys({ [KEY]: ['homey'] })
     await home.use('button.press', `${HUB}--refresh`)
     await allWell()
     expect(cleared().slice(before)).toEqual([])

@@ -119,7 +119,7 @@ export class Home extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     await using open = new AsyncDisposableStack()
     const installation = await installHomeAssistant(version)
     const apps = [...DEFAULT_APPS, ...HOSTILE]
-    const keys = { [KEY]: ['homey.app', 'homey.speech', 'homey.system'] }
+    const keys = { [KEY]: ['homey'] }
     const hub = open.use(await EmulatedHub.start({ keys, apps, flavour: 'older', settleMs: 200 }))
     const broker = open.use(await Mosquitto.start({ persistent: true }))
     const ha = open.use(await HomeAssistant.start(installation, broker.port, [TELL_OF_CRASHES, ASK_BEFORE_AN_UPDATE]))
