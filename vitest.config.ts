@@ -21,7 +21,7 @@ export default defineConfig({
     expect: { poll: { timeout: 10_000 } },
     pool: 'forks',
     // The tests wait for brokers and timers far more than they compute.
-    maxWorkers: 6,
+    maxWorkers: 4,
     // Node runs the sources itself, as it runs the program. So the coverage of both can be added up.
     experimental: { viteModuleRunner: false },
     coverage: {
