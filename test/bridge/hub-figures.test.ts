@@ -31,7 +31,8 @@ async function start(scopes: readonly string[], { env, hub, ...options }: WorldO
   const clock = { ...systemClock, now: () => shared.now(), elapsed: () => shared.elapsed() }
   const world = await World.start({
     ...options,
-    env: { HUB_POLL_INTERVAL: '1h', HUB_POLL_INTERVAL_FALLBACK: '1h', ...env },
+    // The clock may run ahead of a request that has not reached the hub yet.
+    env: { HUB_POLL_INTERVAL: '1h', HUB_POLL_INTERVAL_FALLBACK: '1h', HUB_TIMEOUT: '10m', ...env },
     hub: { ...hub, clock, keys: { [KEY]: [...ALL_SCOPES, ...scopes] } },
   })
   shared = world.clock

@@ -141,7 +141,7 @@ describe.concurrent('a hub that cannot be used says why, and is back when it can
     ['never-answer', {}, 'no_answer'],
   ] as const)('as it answers %s', async ([behaviour, options, reason], { emulated, hold }) => {
     emulated.behave(behaviour, options)
-    const watched = hold(emulated.url, { timeoutMs: 300 })
+    const watched = hold(emulated.url, { timeoutMs: reason === 'no_answer' ? 300 : 10_000 })
     await until('offline', () => watched.history[0])
     expect(watched.history[0]).toBe(`offline polling ${reason}`)
     emulated.behaveWell()

@@ -124,11 +124,16 @@ export function unclaimedBy(link: MqttLink): string[] {
 
 /** The link has been connected so many times, and everything is acknowledged, `online` too. */
 export function settled({ link, connected }: TestLink, times = 1): Promise<LinkStatus | undefined> {
-  return until('the link to have nothing left to send', () => {
-    const status = link.status()
-    const idle = status.state === 'connected' && status.queued === 0 && status.unacknowledged === 0
-    return idle && status.publishes > 0 && connected() >= times ? status : undefined
-  })
+  return until(
+    'the link to have nothing left to send',
+    () => {
+      const status = link.status()
+      const idle = status.state === 'connected' && status.queued === 0 && status.unacknowledged === 0
+      return idle && status.publishes > 0 && connected() >= times ? status : undefined
+      // It may be 40 MB, on a machine that is busy.
+    },
+    40_000,
+  )
 }
 
 export function startAedes(log: Logger = silent): Promise<EmbeddedBroker> {
