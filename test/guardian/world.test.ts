@@ -106,6 +106,7 @@ describe('an app that goes and comes back within a day', () => {
       for (const topic of ['', '/guard', '/guard-memory']) {
         await until(`no ${topic}`, () => world.observer.last(`hub2mqtt/home/app/${APP}${topic}`) === '')
       }
+      await until('what is remembered', () => world.observer.last(GONE))
       expect(JSON.parse(world.observer.last(GONE) ?? '')).toMatchObject([{ app: APP, gone_hours: 0 }])
       await world.restart()
       await world.ready()

@@ -16,7 +16,7 @@ export type HubName = 'home' | 'attic'
 const PATIENCE_MS = 30_000
 const MINUTE_MS = 60_000
 /** The bridge has come to rest when so many round trips through it in a row brought nothing else. */
-const QUIET_ROUNDS = 3
+const QUIET_ROUNDS = 5
 /** A wait this long belongs to what the scenario waits for; longer ones are for `pass`. */
 const NEAR_MS = 5_000
 /** No wait is made of more steps. */
