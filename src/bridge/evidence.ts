@@ -285,10 +285,10 @@ export class Evidence {
 /** As many as evidence may have: the highest of some that follow each other, at the newest of them. */
 function thinned(samples: readonly Sample[]): Sample[] {
   const step = Math.ceil(samples.length / MAX_CRASH_SAMPLES)
-  const ends = samples.filter((_, i) => (samples.length - 1 - i) % step === 0)
-  return ends.map(([at]) => {
-    const group = samples.slice(Math.max(0, samples.findIndex((one) => one[0] === at) - step + 1)).slice(0, step)
-    return [at, highest(group.map(([, cpu]) => cpu)), highest(group.map(([, , memory]) => memory))]
+  return samples.flatMap(([at], i): Sample[] => {
+    if ((samples.length - 1 - i) % step !== 0) return []
+    const group = samples.slice(Math.max(0, i - step + 1), i + 1)
+    return [[at, highest(group.map(([, cpu]) => cpu)), highest(group.map(([, , memory]) => memory))]]
   })
 }
 
