@@ -77,6 +77,8 @@ export class Retained {
   readonly #unowned = new Unowned()
   /** Whether everything that the broker holds on a topic has been read back. */
   #known: (topic: string) => boolean = () => false
+  /** Topics outside of what was read back that were cleared on this connection: once is enough. */
+  readonly #cleared = new Set<string>()
 
   /**
    * `delaysOnline`: default: all topics do. `redact`: applied to the payloads of a source; `hold` takes redacted
@@ -117,12 +119,13 @@ export class Retained {
 
   /** Adds an entry, with the broker's copy as known from the read-back. */
   #create(topic: string, payload: string | null, source?: PayloadSource): Entry | undefined {
-    const known = this.#known(topic)
+    const known = this.#known(topic) || this.#cleared.has(topic)
     const unowned = this.#unowned.all.has(topic)
     if (payload === null && known && !unowned) return undefined
     const entry = new Entry(topic, payload, source)
     if (unowned) entry.held = this.#unowned.take(topic, payload) ? entry.wanted : OTHER
     else if (known) entry.held = null
+    this.#cleared.delete(topic)
     this.#entries.set(topic, entry)
     spare(entry)
     return entry
@@ -267,6 +270,7 @@ export class Retained {
   /** Forgets what the broker holds, after a lost connection. Every unacknowledged entry must have been `lost` before. */
   forget(): void {
     this.#unowned.clear()
+    this.#cleared.clear()
     this.#known = () => false
     for (const entry of this.#entries.values()) entry.held = undefined
   }
@@ -352,7 +356,9 @@ export class Retained {
       this.awaiting -= 1
     }
     if (entry.released) return
-    if (entry.wanted === null && entry.held === null && entry.sent === undefined) this.#entries.delete(entry.topic)
+    if (entry.wanted !== null || entry.held !== null || entry.sent !== undefined) return
+    this.#entries.delete(entry.topic)
+    if (!this.#known(entry.topic)) this.#cleared.add(entry.topic)
   }
 
   #unblock(entry: Entry): void {

@@ -206,6 +206,24 @@ describe('what is held', () => {
     expect(flush()).toEqual(['before=null', 'unknown=null', 'known=null'])
   })
 
+  test('is cleared once on each connection if it is not known what the broker holds there', () => {
+    set.settle(none)
+    const rounds = () =>
+      [1, 2, 3].map(() => {
+        set.hold('a', null)
+        return flush()
+      })
+    expect(rounds()).toEqual([['a=null'], [], []])
+    set.changedByOthers('a', 'x')
+    expect(rounds()).toEqual([['a=null'], [], []])
+    set.hold('a', '1')
+    expect(flush()).toEqual(['a=1'])
+    expect(rounds()).toEqual([['a=null'], [], []])
+    set.forget()
+    set.settle(none)
+    expect(rounds()).toEqual([['a=null'], [], []])
+  })
+
   test('is sent again on request, unless nothing is wanted there', () => {
     holding({ a: '1' })
     for (const topic of ['a', 'a', 'unknown']) set.refresh(topic)

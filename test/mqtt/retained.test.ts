@@ -164,6 +164,17 @@ describe.skipIf(withoutMosquitto)('what Mosquitto holds', { concurrent: true }, 
     expect(bridge.link.status()).toMatchObject({ publishes: 1, queued: 0, unacknowledged: 0 })
   })
 
+  test('what may be there is cleared once, if the broker holds too much to know', async ({ broker, observer }) => {
+    for (let i = 0; i < 1_000; i += 1) await observer.publish(`b/app/${i}`, 'theirs', { retain: true })
+    await using bridge = startLink({ url: broker.url })
+    await settled(bridge)
+    for (let round = 0; round < 3; round += 1) {
+      bridge.link.hold('b/app/late', null)
+      await settled(bridge)
+    }
+    expect(observer.seen.filter(({ topic }) => topic === 'b/app/late')).toHaveLength(1)
+  })
+
   test.each([
     // So many its queue for a client holds even if nobody reads.
     { topics: 850, atMost: 1 },
