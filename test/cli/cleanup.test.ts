@@ -7,7 +7,7 @@ import { Members } from '../cluster/members.ts'
 import { BROKERS, Mosquitto, mosquittoPath } from '../support/brokers.ts'
 import { retainedOn } from '../support/observer.ts'
 import { until } from '../support/until.ts'
-import { startWorld, World } from '../support/world.ts'
+import { World } from '../support/world.ts'
 
 /** Of other programs below the same first level, and of another bridge under the same discovery prefix. */
 const FOREIGN = {
@@ -80,7 +80,11 @@ describe.skipIf(mosquittoPath === undefined)('with a broker that has rules', () 
     const acl = [...readFileSync('config/mosquitto/acl', 'utf8').split('\n'), 'user observer', 'topic readwrite #']
     const broker = await Mosquitto.start({ acl, users })
     const login = { username: 'observer', password: users.observer }
-    const world = await startWorld({ broker, login, env: { MQTT_USERNAME: 'hub2mqtt', MQTT_PASSWORD: users.hub2mqtt } })
+    const world = await World.start({
+      broker,
+      login,
+      env: { MQTT_USERNAME: 'hub2mqtt', MQTT_PASSWORD: users.hub2mqtt },
+    })
     await world.settle()
     await world.bridge.stop()
     return world
@@ -92,7 +96,7 @@ describe.skipIf(mosquittoPath === undefined)('with a broker that has rules', () 
   })
 
   test("the bridge's own user may clear what the bridge has left", async () => {
-    const world = await left()
+    await using world = await left()
     const access = as('hub2mqtt', world)
     const { found, left: refused } = await run(world.broker, access)
     expect(found.length).toBeGreaterThan(30)
@@ -101,7 +105,7 @@ describe.skipIf(mosquittoPath === undefined)('with a broker that has rules', () 
   })
 
   test('a user who may not is told so', async () => {
-    const world = await left()
+    await using world = await left()
     await expect(run(world.broker, as('homeassistant', world))).rejects.toThrow('neither publish nor read')
   })
 })

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import { BROKERS } from '../support/brokers.ts'
 import { until } from '../support/until.ts'
-import { startWorld, type World } from '../support/world.ts'
+import { World } from '../support/world.ts'
 
 const APP = 'the.app'
 const APPS = [{ id: APP, name: 'The app', version: '1.0.0' }, { id: 'another.app' }]
@@ -18,7 +18,7 @@ const types = (world: World) => world.events(APP).map((event) => event['event_ty
 const restarts = (world: World) => world.hub.requests.filter(({ operation }) => operation === 'restartApp').length
 
 test('nothing is watched and nothing of the guardian is published unless configuration names an app', async () => {
-  const world = await startWorld({ hub: { apps: [{ ...APPS[0], id: APP, crashed: 'Error: boom' }] } })
+  await using world = await World.start({ hub: { apps: [{ ...APPS[0], id: APP, crashed: 'Error: boom' }] } })
   await world.settle()
   expect(world.observer.seen.map(({ topic }) => topic).filter((topic) => /guard|history/.test(topic))).toEqual([])
   expect(await world.ask(`home/app/${APP}/cmd/guard`, 'ON')).toMatchObject({ error: { code: 'not_allowed' } })
@@ -28,7 +28,7 @@ test('nothing is watched and nothing of the guardian is published unless configu
 
 describe.each(BROKERS)('on %s', (broker) => {
   test('an app that crashes is restarted, and its state, events, history and the log tell why', async () => {
-    const world = await startWorld({ broker, hub: { apps: APPS }, env: ENV })
+    await using world = await World.start({ broker, hub: { apps: APPS }, env: ENV })
     await until('a guard', () => guardOf(world)?.['state'] === 'watching')
     world.hub.crash(APP, 'Error: boom\n    at index.js:1:1')
     await until('the restart', () => types(world).includes('restarted'))
@@ -60,7 +60,7 @@ describe.each(BROKERS)('on %s', (broker) => {
   })
 
   test('what was counted, given up and switched survives a restart of the bridge', async () => {
-    const world = await startWorld({ broker, hub: { apps: APPS }, env: { ...ENV, GUARD_MAX_RESTARTS: '1' } })
+    await using world = await World.start({ broker, hub: { apps: APPS }, env: { ...ENV, GUARD_MAX_RESTARTS: '1' } })
     await until('a guard', () => guardOf(world)?.['state'] === 'watching')
     world.hub.crash(APP, 'Error: boom')
     await until('the restart', () => types(world).includes('restarted'))
@@ -99,7 +99,7 @@ describe('an app that goes and comes back within a day', () => {
   test.each(Object.entries(goes))(
     'that %s leaves nothing on its topics, and is off as before, also after a restart',
     async (_, go) => {
-      const world = await startWorld({ hub: { apps: APPS }, env: ENV })
+      await using world = await World.start({ hub: { apps: APPS }, env: ENV })
       await until('a guard', () => guardOf(world)?.['state'] === 'watching')
       expect(await world.ask(`home/app/${APP}/cmd/guard`, 'OFF')).toMatchObject({ ok: true })
       await go(world)
@@ -119,7 +119,7 @@ describe('an app that goes and comes back within a day', () => {
   )
 
   test('that one list lacks stays as it is on all of its topics', async () => {
-    const world = await startWorld({ hub: { apps: APPS }, env: ENV })
+    await using world = await World.start({ hub: { apps: APPS }, env: ENV })
     await until('a guard', () => guardOf(world)?.['state'] === 'watching')
     world.hub.behave('half-list', { times: 1 })
     const before = world.observer.seen.length
@@ -139,7 +139,7 @@ test.each([
   async (flavour, isLeftOut) => {
     const UPDATES = { UPDATES_POLICY: 'window', UPDATES_WINDOW_START: '* * * * *', UPDATES_HOLD_DAYS: '1' }
     const apps = [{ id: APP, version: '1.0.0', update: '2.0.0' }]
-    const world = await startWorld({ hub: { flavour, apps }, env: { ...ENV, ...UPDATES } })
+    await using world = await World.start({ hub: { flavour, apps }, env: { ...ENV, ...UPDATES } })
     await until('the offer', () => parsed(world, 'guard-memory')?.offered?.seen_seconds === 0)
     await world.ask('home/cmd/refresh')
     await world.settle()
@@ -149,14 +149,14 @@ test.each([
 )
 
 test('an app that is found crashed at the first read is restarted', async () => {
-  const world = await startWorld({ hub: { apps: [{ id: APP, crashed: 'Error: boom' }] }, env: ENV })
+  await using world = await World.start({ hub: { apps: [{ id: APP, crashed: 'Error: boom' }] }, env: ENV })
   await until('the restart', () => types(world).includes('restarted'))
   expect(historyOf(world).at(-1)).toMatchObject({ what: 'crash', reason: 'exception' })
 })
 
 test('an app that a person has disabled on the hub since the last read is not restarted', async () => {
   const env = { ...ENV, GUARD_BACKOFF: '2s', HUB_POLL_INTERVAL: '1h' }
-  const world = await startWorld({ hub: { apps: APPS }, env })
+  await using world = await World.start({ hub: { apps: APPS }, env })
   await until('a guard', () => guardOf(world)?.['state'] === 'watching')
   world.hub.crash(APP, 'Error: boom')
   await until('a wait', () => guardOf(world)?.['state'] === 'waiting')
@@ -168,13 +168,13 @@ test('an app that a person has disabled on the hub since the last read is not re
 })
 
 test('a denied restart leaves the switch of the guardian, which restarts nothing, and a denied switch the restarts', async () => {
-  const world = await startWorld({ hub: { apps: APPS }, env: { ...ENV, COMMANDS_DENY: 'restart' } })
+  await using world = await World.start({ hub: { apps: APPS }, env: { ...ENV, COMMANDS_DENY: 'restart' } })
   world.hub.crash(APP)
   await until('the end of patience', () => guardOf(world)?.['state'] === 'given_up')
   expect(await world.ask(`home/app/${APP}/cmd/guard`, 'ON')).toMatchObject({ ok: true })
   await until('the same end', () => types(world).filter((type) => type === 'gave_up').length === 2)
   expect(restarts(world)).toBe(0)
-  const other = await startWorld({ hub: { apps: APPS }, env: { ...ENV, COMMANDS_DENY: 'guard' } })
+  await using other = await World.start({ hub: { apps: APPS }, env: { ...ENV, COMMANDS_DENY: 'guard' } })
   expect(await other.ask(`home/app/${APP}/cmd/guard`, 'OFF')).toMatchObject({ error: { code: 'not_allowed' } })
   other.hub.crash(APP)
   await until('the restart', () => types(other).includes('restarted'))
@@ -184,7 +184,7 @@ test.each([
   ['denies the restart', { COMMANDS_DENY: 'restart' }, 'not_allowed'],
   ['lets nothing be changed', { COMMANDS_READ_ONLY: 'true' }, 'not_allowed'],
 ])('configuration that %s holds for the guardian too: it gives up at once and says why', async (_, more, code) => {
-  const world = await startWorld({ hub: { apps: APPS }, env: { ...ENV, ...more } })
+  await using world = await World.start({ hub: { apps: APPS }, env: { ...ENV, ...more } })
   world.hub.crash(APP)
   await until('the end of patience', () => types(world).includes('gave_up'))
   expect(world.events(APP).find((event) => event['event_type'] === 'gave_up')).toMatchObject({ message: code })
@@ -195,7 +195,7 @@ test.each([
 
 test('a reload turns the guardian on, and off again with nothing of it left on the broker', async () => {
   const file = (watch: string) => `guard: { watch: [${watch}], backoff: 1s }`
-  const world = await startWorld({ hub: { apps: APPS }, file: file('') })
+  await using world = await World.start({ hub: { apps: APPS }, file: file('') })
   world.hub.crash(APP)
   world.bridge.reload(file('"*"'))
   await until('the restart', () => types(world).includes('restarted'))
@@ -206,7 +206,7 @@ test('a reload turns the guardian on, and off again with nothing of it left on t
 })
 
 test('of two bridges on one base topic only the active one restarts an app', async () => {
-  const world = await startWorld({ broker: 'mosquitto', hub: { apps: APPS }, env: ENV })
+  await using world = await World.start({ broker: 'mosquitto', hub: { apps: APPS }, env: ENV })
   await using other = await startSecond(world)
   world.hub.crash(APP)
   await until('the restart', () => types(world).includes('restarted'))

@@ -10,7 +10,7 @@ import { decodeApp, decodeApps, decodeEvent, decodeJson, decodeScopes, decodeSet
 import { HubError } from '../../src/hub/errors.ts'
 import { openRealtime } from '../../src/hub/realtime.ts'
 import { until } from '../support/until.ts'
-import { startWorld } from '../support/world.ts'
+import { World } from '../support/world.ts'
 
 /** What nobody caught during a test. */
 const uncaught: unknown[] = []
@@ -214,13 +214,11 @@ describe('a server that speaks the realtime protocol', () => {
   }, 60_000)
 })
 
-const start = startWorld
-
 describe('a running bridge', () => {
   test('bears settings of thousands of levels, and publishes the others', async () => {
     const file =
       'settings:\n  publish:\n    com.athom.hue: { deep: text }\n    net.lindqvist.heatpump: { unit: text }\n'
-    const world = await start({ file, env: { HUB_POLL_INTERVAL: '1s' } })
+    await using world = await World.start({ file, env: { HUB_POLL_INTERVAL: '1s' } })
     const { hub, observer } = world
     await until('the setting', () => observer.last('hub2mqtt/home/app/net.lindqvist.heatpump/setting/unit') === '"C"')
     hub.behave('deep-json', { operation: 'getAppSettings', times: 1 })
@@ -234,7 +232,7 @@ describe('a running bridge', () => {
   })
 
   test('bears whatever records and lists come', async () => {
-    const world = await start({ env: { HUB_POLL_INTERVAL: '1s' } })
+    await using world = await World.start({ env: { HUB_POLL_INTERVAL: '1s' } })
     const names = ['app.create', 'app.update', 'app.delete', 'app.other']
     for (const [i, [wanted, fields]] of fc.sample(fc.tuple(id, record), 1500).entries()) {
       world.hub.emit(names[i % 4] ?? '', { ...fields, id: wanted })

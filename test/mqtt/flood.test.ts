@@ -3,17 +3,16 @@ import { describe, expect, test } from 'vitest'
 import { BROKERS, Mosquitto, mosquittoPath, startBroker } from '../support/brokers.ts'
 import { Observer } from '../support/observer.ts'
 import { until } from '../support/until.ts'
-import { startWorld } from '../support/world.ts'
+import { World } from '../support/world.ts'
 import { settled, startLink } from './support.ts'
-
-const world = startWorld
 
 /** Mosquitto by default drops what waits for a subscriber beyond 1,000 messages. */
 const patient = () => Mosquitto.start({ config: ['max_queued_messages 0'] })
 
 describe.each(BROKERS)('with a broker that is there (%s)', (kind) => {
   test('every one of 3,000 pings is answered', { timeout: 60_000 }, async () => {
-    const { observer } = await world({ broker: kind === 'mosquitto' ? await patient() : kind })
+    await using world = await World.start({ broker: kind === 'mosquitto' ? await patient() : kind })
+    const { observer } = world
     const pings = Array.from({ length: 3_000 }, (_, i) =>
       observer.publish('hub2mqtt/bridge/cmd/ping', JSON.stringify({ transaction: i })),
     )

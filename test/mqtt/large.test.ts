@@ -10,10 +10,9 @@ import { freePort } from '../support/ports.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
 
 import { until } from '../support/until.ts'
-import { ALL_SCOPES, KEY, startWorld } from '../support/world.ts'
+import { ALL_SCOPES, KEY, World } from '../support/world.ts'
 import { portOf, settled, startAedes, startLink, withoutMosquitto } from './support.ts'
 
-const world = startWorld
 const app = { id: 'com.example.large', settings: { database: 'x'.repeat(300_000) } }
 
 const LIMITED = [
@@ -25,7 +24,9 @@ const LIMITED = [
 describe.skipIf(withoutMosquitto)('an answer that the broker does not take', () => {
   test.each(LIMITED)('becomes too_large under MQTT %s with %s', { timeout: 60_000 }, async (protocol, line) => {
     const broker = await Mosquitto.start({ config: [line] })
-    const { observer, ask } = await start(broker, protocol)
+    await using world = await World.start({ broker, hub: { apps: [app] }, env: { MQTT_PROTOCOL: protocol } })
+    const { observer } = world
+    const ask = patient(world)
     for (let time = 1; time <= 2; time += 1) {
       expect(await ask(`home/app/${app.id}/cmd/get-settings`)).toMatchObject({
         ok: false,
@@ -41,17 +42,14 @@ describe.skipIf(withoutMosquitto)('an answer that the broker does not take', () 
     expect(connections).toBeLessThanOrEqual(protocol === '5' ? 0 : 1)
   })
 
-  async function start(broker: Mosquitto, protocol: '5' | '3.1.1') {
-    const started = await world({ broker, hub: { apps: [app] }, env: { MQTT_PROTOCOL: protocol } })
-    const { observer } = started
-    /** Like `World.ask`, with more patience. */
-    const ask = async (topic: string): Promise<unknown> => {
+  /** Like `World.ask`, with more patience. */
+  function patient({ observer }: World) {
+    return async (topic: string): Promise<unknown> => {
       const result = `hub2mqtt/${topic.replace('cmd', 'result')}`
       const before = observer.texts(result).length
       await observer.publish(`hub2mqtt/${topic}`, '')
       return JSON.parse(await until(result, () => observer.texts(result)[before], 20_000))
     }
-    return { observer, ask }
   }
 })
 
@@ -80,19 +78,17 @@ test('an answer over the limit of the embedded broker becomes too_large, and a b
 
 describe.skipIf(withoutMosquitto)('a command far over every limit', () => {
   test.each(['5', '3.1.1'] as const)('of 20 MB is answered under MQTT %s, and the bridge stays', async (protocol) => {
-    const broker = await Mosquitto.start()
-    const { observer, ask } = await world({ broker, env: { MQTT_PROTOCOL: protocol } }).then((started) => ({
-      observer: started.observer,
-      ask: started.ask.bind(started),
-    }))
-    const answer = await ask('bridge/cmd/ping', Buffer.alloc(20_000_000, ' '))
+    await using broker = await Mosquitto.start()
+    await using world = await World.start({ broker, env: { MQTT_PROTOCOL: protocol } })
+    const answer = await world.ask('bridge/cmd/ping', Buffer.alloc(20_000_000, ' '))
     expect(answer).toMatchObject({ ok: false, error: { code: 'invalid_payload' } })
-    expect(await ask('bridge/cmd/ping')).toMatchObject({ ok: true })
-    expect(observer.texts('hub2mqtt/bridge/state')).toEqual(['online'])
+    expect(await world.ask('bridge/cmd/ping')).toMatchObject({ ok: true })
+    expect(world.observer.texts('hub2mqtt/bridge/state')).toEqual(['online'])
   })
 
   test('is answered on the response topic that it names', async () => {
-    const { observer } = await world({ broker: await Mosquitto.start() })
+    await using world = await World.start({ broker: 'mosquitto' })
+    const { observer } = world
     await observer.publish('hub2mqtt/bridge/cmd/ping', 'x'.repeat(3_000_000), {
       properties: { responseTopic: 'asker', correlationData: Buffer.from('7') },
     })

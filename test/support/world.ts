@@ -1,6 +1,6 @@
 /** A whole world for a test: an emulated hub, a real broker, the bridge as users run it, and a client that looks on. */
 import type { IClientPublishOptions } from 'mqtt'
-import { test as base, onTestFinished } from 'vitest'
+import { test as base } from 'vitest'
 import { EmulatedHub, type EmulatedHubOptions } from '../../src/emulator/hub.ts'
 import { AnyWorld, type Parts } from './any-world.ts'
 import { type RunningBridge, startBridge } from './bridge.ts'
@@ -188,10 +188,3 @@ export const test = base.extend<{ readonly options: WorldOptions; readonly world
     await use(world)
   },
 })
-
-/** A world that ends with the test that starts it. */
-export async function startWorld(options: WorldOptions = {}): Promise<World> {
-  const world = await World.start(options)
-  onTestFinished(() => world[Symbol.asyncDispose]())
-  return world
-}

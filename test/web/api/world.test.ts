@@ -4,7 +4,7 @@ import { WebSocket } from 'ws'
 import { DOCTOR_REPORT, type FeedEvent, STATE } from '../../../src/web/server/api/protocol.ts'
 import { until } from '../../support/until.ts'
 import type { World } from '../../support/world.ts'
-import { KEY, startWorld, World as Worlds } from '../../support/world.ts'
+import { KEY, World as Worlds } from '../../support/world.ts'
 
 const http = { HTTP_ENABLED: 'true', HTTP_PORT: '0' }
 
@@ -198,7 +198,7 @@ describe('over HTTP', () => {
 
 describe('with http.page: false', () => {
   it('there are health and metrics, and a word of why there is no page', async () => {
-    const other = await startWorld({ env: { ...http, HTTP_PAGE: 'false' } })
+    await using other = await Worlds.start({ env: { ...http, HTTP_PAGE: 'false' } })
     const at = await addressOf(other)
     expect((await fetch(`${at}/readyz`)).status).toBe(200)
     expect(await (await fetch(at)).text()).toContain('http.page')
