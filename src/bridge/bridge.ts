@@ -180,7 +180,10 @@ export class Bridge {
     logActivity(hub, state, () => live.value.commands, log.child({ part: 'apps', hub: name }))
     guardian.hubAdded(
       name,
-      guardedHub(hub, state, (order) => this.#dispatcher.send({ ...order, hub: name })),
+      guardedHub(hub, state, {
+        send: (order) => this.#dispatcher.send({ ...order, hub: name }),
+        memory: (app, since) => this.evidence.samples.memory(name, app, since),
+      }),
     )
     this.#state.follow(name, hub)
     homeAssistant?.hubAdded()

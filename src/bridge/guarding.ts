@@ -67,6 +67,8 @@ export interface GuardedHub {
    * that says nothing of the app.
    */
   readonly ask: (app: string, path: string) => Promise<number | null | undefined>
+  /** The memory of an app since a time in `clock.elapsed()` milliseconds, oldest first: the most of each minute. */
+  readonly memory: (app: string, since: number) => readonly (readonly [at: number, bytes: number])[]
   /** Makes a backup. Returns why there is none. */
   readonly backup: () => Promise<string | undefined>
   /** Carries out a command like one that came by MQTT. */
@@ -81,7 +83,7 @@ export interface GuardedHub {
 export function guardedHub(
   hub: Hub,
   state: Pick<HubState, 'sendEvent' | 'appChanged' | 'changed'>,
-  send: GuardedHub['send'],
+  { send, memory }: Pick<GuardedHub, 'send' | 'memory'>,
 ): GuardedHub {
   return {
     apps: () => hub.apps.all.values(),
@@ -113,6 +115,7 @@ export function guardedHub(
       }
     },
     send,
+    memory,
     onEvent: (event) => state.sendEvent(event),
     onFacts: (app) => state.appChanged(app),
     onAttention: () => state.changed(),

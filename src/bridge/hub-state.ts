@@ -95,9 +95,10 @@ export class HubState {
       },
       onSettled: () => options.upkeep.request(),
     })
-    hub.apps.subscribe((news) => this.#appsChanged(news))
     this.#evidence = options.evidence.of(name)
+    // The guardian reads in the samples what the list has just said.
     options.evidence.samples.follow(name, hub)
+    hub.apps.subscribe((news) => this.#appsChanged(news))
     hub.subscribe(() => this.#statusChanged())
   }
 

@@ -1,6 +1,6 @@
 /**
- * CPU and memory of all apps for a week, in little memory: a bucket a minute for six hours, and one of ten minutes for
- * seven days. Times are those of `clock.elapsed`, which no clock that is set moves.
+ * CPU and memory of all apps for a week, in little memory: a bucket a minute for six and a half hours, and one of ten
+ * minutes for seven days. Times are those of `clock.elapsed`, which no clock that is set moves.
  */
 import { type Clock, wallOffset } from '../base/clock.ts'
 import type { App, Apps } from '../hub/app.ts'
@@ -22,12 +22,12 @@ export interface Size {
 
 /** With more apps the buckets widen, and at last the week goes. */
 export const SIZES: readonly [Size, ...Size[]] = [
-  { minutes: 1, short: 360, long: 1008 },
-  { minutes: 2, short: 180, long: 504 },
-  { minutes: 4, short: 90, long: 252 },
-  { minutes: 8, short: 45, long: 126 },
-  { minutes: 16, short: 23, long: 63 },
-  { minutes: 16, short: 23, long: 0 },
+  { minutes: 1, short: 390, long: 1008 },
+  { minutes: 2, short: 195, long: 504 },
+  { minutes: 4, short: 98, long: 252 },
+  { minutes: 8, short: 49, long: 126 },
+  { minutes: 16, short: 25, long: 63 },
+  { minutes: 16, short: 25, long: 0 },
 ]
 
 /** The head of an app's record: the bucket being filled, its readings, and the latest reading. Then two numbers a bucket. */
@@ -76,6 +76,11 @@ export class Samples {
   /** What is known of an app since so long ago: in short buckets where those reach so far. */
   read(hub: string, app: string, ms: number): History {
     return this.#hubs.get(hub)?.read(app, ms) ?? { seconds: this.size.minutes * 60, samples: [] }
+  }
+
+  /** The memory of an app since a time of `clock.elapsed`, in short buckets: their starts, and the most of each. */
+  memory(hub: string, app: string, since: number): [at: number, bytes: number][] {
+    return this.#hubs.get(hub)?.memory(app, since) ?? []
   }
 
   forget(hub: string): void {
@@ -172,6 +177,21 @@ class HubSamples {
       samples.push([offset + bucket * step, shown, Number.isNaN(memory) ? null : memory])
     }
     return { seconds: step / 1000, samples }
+  }
+
+  memory(id: string, since: number): [at: number, bytes: number][] {
+    const { clock, size } = this.#all
+    const record = this.records.get(id)
+    if (record === undefined) return []
+    const width = size.minutes * MINUTE_MS
+    const last = Math.floor(clock.elapsed() / width)
+    advance(record, size, last)
+    const found: [at: number, bytes: number][] = []
+    for (let bucket = Math.max(0, last - size.short + 1, Math.ceil(since / width)); bucket <= last; bucket += 1) {
+      const bytes = record[placeOf(size, 'short', bucket) + 1] ?? Number.NaN
+      if (!Number.isNaN(bytes)) found.push([bucket * width, bytes])
+    }
+    return found
   }
 
   #add({ id, cpu_percent, memory_bytes }: App, now: number): void {

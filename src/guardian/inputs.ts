@@ -7,7 +7,7 @@ import { isOwnRestart, lasting, updatedFrom } from './history.ts'
 import { probe, UNPROBED } from './probes.ts'
 import * as watch from './restart-state.ts'
 import { countCrash, countsForStorm } from './storm.ts'
-import { noMemory, remember, shownTrend, trendOf } from './trend.ts'
+import { levelsAt, type MemorySample, noMemory, shownTrend, trendOf } from './trend.ts'
 import { BY, type Context, type GuardRun, type Links, mayAct, type Turn, tell, versions } from './turn.ts'
 import { offerOf } from './updates.ts'
 import { isOn, isStopped, note, settle, type WatchedApp } from './watched-app.ts'
@@ -84,7 +84,7 @@ export function changed(turn: Turn, watched: WatchedApp, before: App, after: App
   if (before.version !== after.version) versionChanged(turn, watched, before.version, after.version)
   seeOffer(turn, watched)
   if (before.state === 'running' && after.state !== 'running') {
-    watched.memory = noMemory(watched.id)
+    watched.memory = noMemory(watched.id, turn.now)
     watched.awaySince = undefined
   }
   if (decisions.hasCrashed(before, after, wasDown)) crashed(turn, watched, countsForStorm(turn, watched))
@@ -134,7 +134,7 @@ function versionChanged(turn: Turn, watched: WatchedApp, from: string | null, to
   watched.bad = null
   watched.offered = null
   watched.rising = false
-  watched.memory = noMemory(watched.id)
+  watched.memory = noMemory(watched.id, turn.now)
   watched.watch = watch.updated(watched.watch, from, to)
   note(turn, watched, 'update', null, watched.installedBy, updatedFrom(from))
   if (watched.installs === 0) watched.installedBy = null
@@ -150,12 +150,13 @@ function seeOffer({ now, wall, config }: Context, watched: WatchedApp): void {
 
 /** The whole list has been read. */
 export function wasListed(turn: Turn, watched: WatchedApp, tellsUsage: boolean): void {
-  const { now, patterns } = turn
+  const { now, patterns, hub } = turn
   const { memory_bytes, state } = watched.app
   const isRunning = state === 'running'
   watched.listsUp = watched.answered && isRunning ? watched.listsUp + 1 : 0
-  if (isRunning && memory_bytes !== null && remember(watched.memory, now, memory_bytes)) {
-    followMemory(turn, watched, memory_bytes)
+  if (isRunning && memory_bytes !== null) {
+    const levels = levelsAt(watched.memory, now, (since) => hub.port.memory(watched.id, since))
+    if (levels !== undefined) followMemory(turn, watched, levels, memory_bytes)
   }
   seeOffer(turn, watched)
   look(turn, watched, tellsUsage)
@@ -212,11 +213,11 @@ export function wasAsked(watched: WatchedApp, isGood: boolean | undefined): void
 }
 
 /** Whether its memory grows and does not come back. */
-function followMemory(turn: Turn, watched: WatchedApp, bytes: number): void {
+function followMemory(turn: Turn, watched: WatchedApp, levels: readonly MemorySample[], bytes: number): void {
   const { now, decisions, patterns } = turn
-  const trend = trendOf(watched.memory)
+  const trend = trendOf(levels)
   watched.trend = shownTrend(watched.trend, trend)
-  const rising = decisions.isRising(watched.memory, trend, patterns.memoryLimit(watched.id))
+  const rising = decisions.isRising(levels, trend, patterns.memoryLimit(watched.id), watched.memory.peak)
   if (rising && !watched.rising && now - watched.risingSaidAt >= RISING_AGAIN_MS) {
     watched.risingSaidAt = now
     const message = `${mebibytes(bytes)} MiB, and ${mebibytes(trend ?? 0)} MiB more each hour`

@@ -121,7 +121,7 @@ export function restartEnded(turn: Turn, order: Restart, outcome: Outcome): void
   const { watched, why, event } = order
   watched.answered = true
   if (outcome.ok) {
-    watched.memory = noMemory(watched.id)
+    watched.memory = noMemory(watched.id, turn.now)
     watched.rising = false
     tell(turn, watched.id, event, why)
   } else restartFailed(turn, order, outcome.error.code)

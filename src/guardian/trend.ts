@@ -1,9 +1,11 @@
 /**
- * Whether the memory of an app grows and does not come back. Reads of six hours are kept as the least of every twenty
- * minutes: what an app frees now and then does not count, what it never frees does.
+ * Whether the memory of an app grows and does not come back. Its samples of six hours count as the least of every
+ * twenty minutes: what an app frees now and then does not count, what it never frees does.
  */
 
-const BUCKET_MS = 20 * 60_000
+const MINUTE_MS = 60_000
+const MINUTES = 20
+const BUCKET_MS = MINUTES * MINUTE_MS
 /** Six hours. */
 const MAX_BUCKETS = 18
 /** Enough for a trend to be shown. */
@@ -27,17 +29,17 @@ const EARLY_BUCKETS = 6
 /** A trend is published again when it differs by so much, as a part of itself and in bytes an hour. */
 const SHOWN_STEP = { part: 0.25, bytes: 64 * 1024 }
 
-interface Bucket {
-  readonly at: number
-  /** Bytes. */
-  least: number
-}
+/** When, in `clock.elapsed()` milliseconds, and how many bytes. */
+export type MemorySample = readonly [at: number, bytes: number]
 
-/** What an app has used since its start. */
+/** What is remembered of the memory of an app beside its samples. */
 export interface Memory {
   /** How much later its buckets begin, in milliseconds. */
   readonly phase: number
-  readonly buckets: Bucket[]
+  /** Earlier samples do not count, in `clock.elapsed()` milliseconds. */
+  readonly since: number
+  /** The start of the bucket that is being filled. */
+  bucket: number
   /** The highest level from which it came down again by itself; 0: none so far. */
   peak: number
   /** The highest level since it came down the last time. */
@@ -45,26 +47,39 @@ export interface Memory {
 }
 
 /** @param id of the app: the buckets of different apps begin at different times, so that no read completes all of them */
-export function noMemory(id: string): Memory {
+export function noMemory(id: string, since = Number.NEGATIVE_INFINITY): Memory {
   let hash = 0x811c9dc5
   for (const char of id) hash = Math.imul(hash ^ (char.codePointAt(0) ?? 0), 0x01000193)
-  return { phase: (hash >>> 0) % BUCKET_MS, buckets: [], peak: 0, top: 0 }
+  const phase = ((hash >>> 0) % MINUTES) * MINUTE_MS
+  return { phase, since, bucket: Number.NEGATIVE_INFINITY, peak: 0, top: 0 }
 }
 
-/** Takes in a read. Returns whether a bucket is full, so that there is something new to compute. */
-export function remember(memory: Memory, at: number, bytes: number): boolean {
-  const { buckets, phase } = memory
-  const start = Math.floor((at - phase) / BUCKET_MS) * BUCKET_MS
-  const last = buckets.at(-1)
-  if (last?.at === start) {
-    last.least = Math.min(last.least, bytes)
-    return false
+const startOf = ({ phase }: Memory, at: number) => Math.floor((at - phase) / BUCKET_MS) * BUCKET_MS + phase
+
+/**
+ * Takes in that an app was read.
+ * @param samples returns its samples since a time, oldest first
+ * @returns the least of each full bucket, oldest first, if another one is full; `undefined`: there is nothing new
+ */
+export function levelsAt(
+  memory: Memory,
+  now: number,
+  samples: (since: number) => readonly MemorySample[],
+): readonly MemorySample[] | undefined {
+  const bucket = startOf(memory, now)
+  const before = memory.bucket
+  if (bucket === before) return undefined
+  memory.bucket = bucket
+  if (before === Number.NEGATIVE_INFINITY) return undefined
+  const levels = new Map<number, number>()
+  const found = samples(Math.max(memory.since, bucket - MAX_BUCKETS * BUCKET_MS))
+  const [[first] = [bucket]] = found
+  for (const [at, bytes] of found) {
+    const start = startOf(memory, at)
+    if (start >= first && start < bucket) levels.set(start, Math.min(levels.get(start) ?? bytes, bytes))
   }
-  if (last !== undefined) follow(memory, last.least)
-  buckets.push({ at: start, least: bytes })
-  // The newest one is not full.
-  if (buckets.length > MAX_BUCKETS + 1) buckets.shift()
-  return last !== undefined
+  for (const [start, level] of levels) if (start >= before) follow(memory, level)
+  return [...levels]
 }
 
 function follow(memory: Memory, level: number): void {
@@ -74,16 +89,13 @@ function follow(memory: Memory, level: number): void {
   memory.top = level
 }
 
-const full = ({ buckets }: Memory) => buckets.slice(0, -1)
-
 /** Bytes an hour, by Theil and Sen: the median of the slopes between any two. `null` until an hour is known. */
-export function trendOf(memory: Memory): number | null {
-  const points = full(memory)
+export function trendOf(points: readonly MemorySample[]): number | null {
   if (points.length < MIN_BUCKETS) return null
   const slopes = new Float64Array((points.length * (points.length - 1)) / 2)
   let next = 0
-  for (const [i, one] of points.entries()) {
-    for (const other of points.slice(i + 1)) slopes[next++] = (other.least - one.least) / (other.at - one.at)
+  for (const [i, [at, bytes]] of points.entries()) {
+    for (const [later, more] of points.slice(i + 1)) slopes[next++] = (more - bytes) / (later - at)
   }
   return median(slopes) * 3_600_000
 }
@@ -91,16 +103,23 @@ export function trendOf(memory: Memory): number | null {
 /**
  * Whether it grows towards the limit, or by much if there is none. Each hour's least must be above that of the hour
  * before, and what is reached must be more than the app has used before and freed again.
+ * @param levels as `levelsAt` returns them
  * @param trend as `trendOf` says
  * @param limit bytes; `undefined`: not known
+ * @param peak as in `Memory`
  */
-export function isRising(memory: Memory, trend: number | null, limit: number | undefined): boolean {
+export function isRising(
+  levels: readonly MemorySample[],
+  trend: number | null,
+  limit: number | undefined,
+  peak: number,
+): boolean {
   if (trend === null || trend <= 0) return false
-  const points = full(memory).map(({ least }) => least)
+  const points = levels.map(([, bytes]) => bytes)
   const level = median(points.slice(-3))
   const start = median(points.slice(0, 3))
   const rise = level - start
-  if (rise < MIN_RISE_BYTES || level <= SAME_LEVEL * memory.peak) return false
+  if (rise < MIN_RISE_BYTES || level <= SAME_LEVEL * peak) return false
   if (points.length < MAX_BUCKETS) {
     const soon = limit !== undefined && (points.at(-1) ?? 0) + trend * EARLY_HOURS >= limit
     return soon && points.length >= EARLY_BUCKETS && climbs(points, 2, rise)

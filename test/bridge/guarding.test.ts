@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { guardedHub } from '../../src/bridge/guarding.ts'
 import { emulate, hold, listed } from '../hub/support.ts'
 
-const never = () => Promise.reject(new Error('no order'))
+const never = { send: () => Promise.reject(new Error('no order')), memory: () => [] }
 const state = { sendEvent: () => {}, appChanged: () => {}, changed: () => {} }
 
 test('why there is no backup is said in the words of the hub, and nothing where there is one', async () => {

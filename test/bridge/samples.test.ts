@@ -198,11 +198,11 @@ describe('the samples of many apps', () => {
       if (samples.size !== before) seen.push([n, samples.size.minutes, samples.size.long > 0])
     }
     expect(seen).toEqual([
-      [1530, 2, true],
-      [3057, 4, true],
-      [6096, 8, true],
-      [12_122, 16, true],
-      [23_831, 16, false],
+      [1497, 2, true],
+      [2991, 4, true],
+      [5957, 8, true],
+      [11_848, 16, true],
+      [23_301, 16, false],
     ])
     // What was known is still there, as far as it has room.
     const { samples: left } = read(6 * HOUR)

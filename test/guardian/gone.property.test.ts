@@ -169,6 +169,7 @@ class House {
       backup: () => Promise.resolve(undefined),
       takesVersion: () => true,
       shows: () => true,
+      memory: () => [],
       send: (order) => this.#restartApp(order),
       apps: () => this.apps.all.values(),
       onEvent: () => {},

@@ -1,6 +1,7 @@
 /** Homes with apps of every vice, for as long as one likes: what the guardian does there is held against its promises. */
 import * as v from 'valibot'
 import type { GuardOrder } from '../../src/bridge/guarding.ts'
+import { Samples } from '../../src/bridge/samples.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import type { Outcome } from '../../src/contract/answer.ts'
 import { CommandError, type ErrorCode } from '../../src/contract/errors.ts'
@@ -10,6 +11,7 @@ import { GUARD, GUARD_MEMORY, HISTORY } from '../../src/contract/schemas.ts'
 import { DECISIONS as DEFAULTS, type Decisions } from '../../src/guardian/decisions.ts'
 import { Guard } from '../../src/guardian/guard.ts'
 import { type App, type AppPatch, patchApp } from '../../src/hub/app.ts'
+import type { AppsNews } from '../../src/hub/app-manager.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { Random } from '../support/random.ts'
 import { silentLog } from '../support/silent-log.ts'
@@ -142,6 +144,8 @@ class Home {
   backAt = Number.NEGATIVE_INFINITY
   /** What was told of the apps when the hub was last there. */
   readonly told = new Map<string, App>()
+  /** What the samples are told of the apps. */
+  take: (news: AppsNews) => void = () => {}
   /** Crashes that were told while their apps were watched, by app; emptied when a storm is over. */
   readonly crashes = new Map<string, { at: number; times: number }>()
   stormOn = false
@@ -412,7 +416,9 @@ class Simulation {
       if (!home.online || before === undefined || truth.upSince === null || truth.starting) continue
       home.missing.add(truth.id)
       home.told.delete(truth.id)
-      this.#guard.appsChanged(home.name, [{ id: truth.id, before, after: undefined }], true)
+      const changes = [{ id: truth.id, before, after: undefined }]
+      home.take({ changes, read: true, silent: false })
+      this.#guard.appsChanged(home.name, changes, true)
       this.clock.after(READ_MS, () => {
         home.missing.delete(truth.id)
         this.#read(home)
@@ -579,6 +585,7 @@ class Simulation {
       home.told.set(id, app)
       return before === app ? [] : [{ id, before, after: app }]
     })
+    home.take({ changes, read, silent: false })
     this.#guard.appsChanged(home.name, changes, read)
   }
 
@@ -639,8 +646,19 @@ class Simulation {
       isConnected: () => true,
       ...(decisions && { decisions: { ...DEFAULTS, ...decisions } }),
     })
+    const samples = new Samples(this.clock)
     for (const home of this.#homes) {
       const { name, apps, told } = home
+      samples.follow(name, {
+        apps: {
+          all: told,
+          subscribe: (take) => {
+            home.take = take
+            return () => {}
+          },
+        },
+        subscribe: () => () => {},
+      })
       guard.hubAdded(name, {
         read: (app) => {
           const truth = apps.get(app)
@@ -651,6 +669,7 @@ class Simulation {
         backup: () => Promise.resolve(undefined),
         takesVersion: () => true,
         shows: () => true,
+        memory: (app, since) => samples.memory(name, app, since),
         send: (order) => this.#order(home, order),
         apps: () => told.values(),
         onEvent: (event) => {
@@ -668,6 +687,7 @@ class Simulation {
     guard.begin(true)
     for (const home of this.#homes) {
       const changes = [...home.told.values()].map((after) => ({ id: after.id, before: undefined, after }))
+      home.take({ changes, read: true, silent: false })
       guard.appsChanged(home.name, changes, true)
       guard.hubChanged(home.name, home.online)
     }

@@ -92,6 +92,7 @@ export class Stand {
       shows: (app) => !this.hidden.has(app),
       apps: () => this.apps.values(),
       ask: (app, path) => Promise.resolve(this.ask(app, path)),
+      memory: () => [],
       send: (order) => {
         this.orders.push(order)
         return this.answer(order)

@@ -1,5 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { isRising, noMemory, remember, trendOf } from '../../src/guardian/trend.ts'
+import { Samples } from '../../src/bridge/samples.ts'
+import { isRising, levelsAt, noMemory, trendOf } from '../../src/guardian/trend.ts'
+import { patchApp } from '../../src/hub/app.ts'
+import type { AppsNews } from '../../src/hub/app-manager.ts'
 import { Random } from '../support/random.ts'
 
 const MIB = 1_048_576
@@ -62,18 +65,54 @@ const LEAKS: Readonly<Record<string, Series>> = {
   'only after ten hours': (hours, random) => 40 + Math.max(0, hours - 10) * 3 + noise(random, 1),
 }
 
+/** An app whose memory is read in a list now and then, and what follows from its samples. */
+class Follower {
+  readonly memory
+  /** Bytes an hour, as of the latest full bucket. */
+  trend: number | null = null
+  readonly #id: string
+  readonly #samples: Samples
+  #elapsed = 0
+  #take: (news: AppsNews) => void = () => {}
+  readonly #all = new Map<string, ReturnType<typeof patchApp>>()
+
+  constructor(id: string) {
+    this.#id = id
+    this.memory = noMemory(id)
+    this.#samples = new Samples({ now: () => this.#elapsed, elapsed: () => this.#elapsed, after: () => () => {} })
+    const apps = {
+      all: this.#all,
+      subscribe: (take: (news: AppsNews) => void) => {
+        this.#take = take
+        return () => {}
+      },
+    }
+    this.#samples.follow('home', { apps, subscribe: () => () => {} })
+  }
+
+  /** Returns whether its memory is found to rise. */
+  read(minute: number, bytes: number, limit?: number): boolean {
+    const id = this.#id
+    this.#elapsed = minute * MINUTE
+    this.#all.set(id, patchApp(undefined, id, { state: 'running', cpu_percent: 1, memory_bytes: bytes }))
+    this.#take({ changes: [], read: true, silent: false })
+    const levels = levelsAt(this.memory, this.#elapsed, (since) => this.#samples.memory('home', id, since))
+    if (levels === undefined) return false
+    this.trend = trendOf(levels)
+    return isRising(levels, this.trend, limit, this.memory.peak)
+  }
+}
+
 const HOURS = 72
 
 /** Hours until it is told, and until the limit is met. */
 function watch(series: Series, limit: number | undefined, everyMinutes: number, seed: number) {
   const random = new Random(seed)
-  const memory = noMemory(`app.${seed}`)
+  const app = new Follower(`app.${seed}`)
   for (let minute = 0; minute < HOURS * 60; minute += everyMinutes) {
     const bytes = Math.max(1, series(minute / 60, random)) * MIB
     if (bytes >= LIMIT) return { told: undefined, met: minute / 60 }
-    if (remember(memory, minute * MINUTE, bytes) && isRising(memory, trendOf(memory), limit)) {
-      return { told: minute / 60, met: undefined }
-    }
+    if (app.read(minute, bytes, limit)) return { told: minute / 60, met: undefined }
   }
   return { told: undefined, met: undefined }
 }
@@ -115,29 +154,27 @@ describe.each([
 test('a tooth that is longer than the window may be told of once, and never again once it has come down', () => {
   for (const period of [8, 12, 24]) {
     const random = new Random(3)
-    const memory = noMemory('x')
+    const app = new Follower('x')
     const told = new Set<number>()
     for (let minute = 0; minute < 10 * 24 * 60; minute += 5) {
       const bytes = saw(30, 90, period)(minute / 60, random) * MIB
-      if (remember(memory, minute * MINUTE, bytes) && isRising(memory, trendOf(memory), LIMIT)) {
-        // What is told is known of the buckets before.
-        told.add(Math.floor((minute - 20) / 60 / period))
-      }
+      // What is told is known of the buckets before.
+      if (app.read(minute, bytes, LIMIT)) told.add(Math.floor((minute - 20) / 60 / period))
     }
     expect([...told].filter((tooth) => tooth > 0)).toEqual([])
   }
 })
 
 test('the trend is the median of the slopes: a few wild reads change nothing', () => {
-  const memory = noMemory('x')
+  const app = new Follower('x')
   for (let minute = 0; minute <= 360; minute += 5) {
-    remember(memory, minute * MINUTE, (minute % 95 === 0 ? 500 : 40 + minute / 60) * MIB)
+    app.read(minute, (minute % 95 === 0 ? 500 : 40 + minute / 60) * MIB)
   }
-  expect((trendOf(memory) ?? 0) / MIB).toBeCloseTo(1, 1)
+  expect((app.trend ?? 0) / MIB).toBeCloseTo(1, 1)
 })
 
 test('no trend is shown before an hour is known', () => {
-  const memory = noMemory('x')
-  for (let minute = 0; minute < 60; minute += 5) remember(memory, minute * MINUTE, minute * MIB)
-  expect(trendOf(memory)).toBeNull()
+  const app = new Follower('x')
+  for (let minute = 0; minute < 60; minute += 5) app.read(minute, minute * MIB)
+  expect(app.trend).toBeNull()
 })
