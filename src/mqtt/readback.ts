@@ -49,9 +49,8 @@ export class ReadBack {
   readonly #options: ReadBackOptions
   /** Grows during the read-back: a message may name further filters. */
   readonly #filters: string[]
-  /** Filters without any message so far, with their levels; and the others. */
-  readonly #unseen = new Map<string, readonly string[]>()
-  readonly #seen = new Set<string>()
+  /** How many messages each filter has brought. */
+  readonly #counts: { readonly filter: string; readonly levels: readonly string[]; found: number }[] = []
   /** Marker → what to call when it comes back. */
   readonly #markers = new Map<string, () => void>()
   #found = 0
@@ -71,7 +70,7 @@ export class ReadBack {
 
   /** Whether a message was found that matches a filter. */
   hasFound(filter: string): boolean {
-    return this.#seen.has(filter)
+    return this.#countOf(filter) > 0
   }
 
   /** Call it with each message that is not a command. */
@@ -84,7 +83,7 @@ export class ReadBack {
       this.#found += 1
       this.foundAt = clock.elapsed()
       this.#grantTime()
-      this.#see(topic)
+      this.#count(topic)
       const text = payload.toString()
       for (const filter of furtherFilters?.(topic, text) ?? []) {
         if (!this.#filters.includes(filter)) this.#filters.push(filter)
@@ -102,12 +101,18 @@ export class ReadBack {
     return result
   }
 
-  #see(topic: string): void {
+  #countOf(filter: string): number {
+    return this.#counts.find((one) => one.filter === filter)?.found ?? 0
+  }
+
+  #count(topic: string): void {
     const levels = topic.split('/')
-    for (const [filter, wanted] of this.#unseen) {
-      if (!matches(wanted, levels)) continue
-      this.#unseen.delete(filter)
-      this.#seen.add(filter)
+    let isCounted = false
+    for (const one of this.#counts) {
+      // Filters hardly overlap. Where they do, it matters whether each has brought something.
+      if ((isCounted && one.found > 0) || !matches(one.levels, levels)) continue
+      one.found += 1
+      isCounted = true
     }
   }
 
@@ -118,22 +123,55 @@ export class ReadBack {
 
   async #read(): Promise<ReadBackResult> {
     const { subscribe, probeTopic } = this.#options
+    if (!(await subscribe(probeTopic, 1)) || (await this.#mark()) === 'lost') return { probe: 'denied', known: [] }
+    const known = await this.#readAll(this.#filters)
+    if (this.#found <= CERTAIN) return { probe: 'ok', known }
+    // Those that have brought little are certain when they are read again, with so few others that nothing is dropped.
+    const certain: string[] = []
+    for (const group of this.#groupsOf(known)) {
+      const before = this.#found
+      const again = await this.#readAll(group)
+      if (this.#found - before <= CERTAIN) certain.push(...again)
+    }
+    return { probe: 'ok', known: certain }
+  }
+
+  /** @param filters may grow. @returns those that the broker answered promptly */
+  async #readAll(filters: readonly string[]): Promise<string[]> {
     const known: string[] = []
-    if (!(await subscribe(probeTopic, 1)) || (await this.#mark()) === 'lost') return { probe: 'denied', known }
     const readOne = async (filter: string) => {
-      this.#unseen.set(filter, filter.split('/'))
+      if (!this.#counts.some((one) => one.filter === filter)) {
+        this.#counts.push({ filter, levels: filter.split('/'), found: 0 })
+      }
       // QoS 0: Mosquitto queues 1,000 messages of QoS 1 and drops the rest, but it writes QoS 0 as fast as the client reads.
-      if (!(await subscribe(filter, 0))) return
+      if (!(await this.#options.subscribe(filter, 0))) return
       if ((await this.#mark()) === 'prompt') known.push(filter)
     }
     // In parallel, as far as the broker accepts their markers: each takes two round trips.
-    for (let done = 0; done < this.#filters.length; ) {
-      const next = this.#filters.slice(done, done + this.#connection.receiveMaximum)
+    for (let done = 0; done < filters.length; ) {
+      const next = filters.slice(done, done + this.#connection.receiveMaximum)
       done += next.length
       await Promise.all(next.map(readOne))
     }
-    if (this.#filters.length > 0) await this.#quiet()
-    return { probe: 'ok', known: this.#found <= CERTAIN ? known : [] }
+    if (filters.length > 0) await this.#quiet()
+    return known
+  }
+
+  /** The filters that have brought little, put together as far as that stays so. */
+  #groupsOf(filters: readonly string[]): string[][] {
+    const groups: string[][] = []
+    let room = 0
+    for (const filter of filters) {
+      const found = this.#countOf(filter)
+      if (found > CERTAIN) continue
+      if (groups.length === 0 || found > room) {
+        groups.push([])
+        room = CERTAIN
+      }
+      room -= found
+      groups.at(-1)?.push(filter)
+    }
+    return groups
   }
 
   /** Sends a marker until one returns. `prompt`: the first one did, before it was repeated. */
