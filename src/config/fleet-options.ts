@@ -1,15 +1,25 @@
 /** The options of a fleet. */
+import * as v from 'valibot'
 import { MEMBER_NAME } from '../base/member-name.ts'
 import { natsUrls, password } from './addresses.ts'
 import { duration, integer, label, text } from './schemas.ts'
 import { defineOptions } from './table.ts'
 
-const shard = text({
-  name: 'shard',
-  quotable: true,
-  expected: 'the number of this bridge and that of all in quotes, such as "3/8"',
-  pattern: /^[1-9]\d{0,2}\/[1-9]\d{0,2}$/,
-})
+const shard = v.pipe(
+  text({
+    name: 'shard',
+    quotable: true,
+    expected: 'the number of this bridge and that of all in quotes, such as "3/8"',
+    pattern: /^[1-9]\d{0,2}\/[1-9]\d{0,2}$/,
+  }),
+  v.check(
+    (said) => {
+      const [number = 0, of = 0] = said.split('/').map(Number)
+      return number <= of
+    },
+    ({ input }) => `expected a number up to ${input.split('/')[1]}`,
+  ),
+)
 
 const member = text({
   name: 'member',

@@ -69,13 +69,6 @@ const rules: readonly Rule[] = [
       'fleet.shard: expected one of fleet.shard, fleet.index with fleet.count, and fleet.nats',
   },
   {
-    paths: ['fleet.shard'],
-    check: ({ fleet: { shard } }) => {
-      const [number = 0, of = 0] = shard?.split('/').map(Number) ?? []
-      return number > of && `fleet.shard: expected a number up to ${of}`
-    },
-  },
-  {
     paths: ['fleet.index', 'fleet.count'],
     check: ({ fleet: { index, count } }) => {
       if (index === null && count === null) return false

@@ -169,20 +169,30 @@ function frameOf(line: string): string | undefined {
 function placeIn(path: string, numbers: string): string {
   const parts = path.split(/[/\\]/)
   const module = parts.lastIndexOf('node_modules')
-  const shown = parts.slice(module !== -1 ? module : path.startsWith('/app/') ? 2 : -1).join('/')
-  const isPlain = shown.split('/').every((part) => /^@?[\w-][\w.-]{0,60}$/.test(part)) && FILE.test(shown)
-  return `${isPlain ? shown : UNKNOWN}:${/^[\d:]{1,16}$/.test(numbers) ? numbers : UNKNOWN}`
+  const shown = parts.slice(module !== -1 ? module : path.startsWith('/app/') ? 2 : -1)
+  // Packages have dots in their names, but hardly as many as the ids of apps, or as addresses.
+  const most = module === -1 ? 0 : 1
+  const plain = shown.map((part) => (isPlainPart(part.replace(FILE, ''), most) ? part : UNKNOWN)).join('/')
+  return `${FILE.test(path) ? plain : UNKNOWN}:${/^[\d:]{1,16}$/.test(numbers) ? numbers : UNKNOWN}`
 }
 
 const FILE = /\.(?:[cm]?[jt]sx?|py|json)$/
+
+function isPlainPart(part: string, dots: number): boolean {
+  return /^@?[\w-][\w.-]{0,60}$/.test(part) && part.split('.').length - 1 <= dots && hasFewDigits(part, 4)
+}
+
+/** What has more may be a number of somebody, or a part of a key. */
+const hasFewDigits = (text: string, most: number) => text.split(/\d/).length - 1 <= most
 
 function identifier(said: string): string {
   const [bare = ''] = said.split(' [as ')
   const names = bare.split(' ').filter((word) => !['', 'async', 'new', 'get', 'set'].includes(word))
   const [name = ''] = names
   if (name === '') return ''
-  // What has more digits may be a number of somebody, or a part of a key.
-  const isPlain = names.length === 1 && /^[A-Za-z_$<][\w$.<>#]{0,60}$/.test(name) && name.split(/\d/).length <= 3
+  // What has more dots may be the id of an app.
+  const isShort = name.split('.').length <= 2 && hasFewDigits(name, 2)
+  const isPlain = names.length === 1 && /^[A-Za-z_$<][\w$.<>#]{0,60}$/.test(name) && isShort
   return ` in ${isPlain ? name : UNKNOWN}`
 }
 

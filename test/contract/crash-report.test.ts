@@ -98,6 +98,24 @@ describe('the report for the developer', () => {
     '/home/erika/app/erika.txt',
   ]
 
+  test('has no ids of apps, addresses or keys from the places of a stack', () => {
+    const frames: readonly (readonly [string, string])[] = [
+      ['at Client.send (/app/lib/apps/com.fake.app1/client.js:10:3)', 'at lib/apps/…/client.js:10:3 in Client.send'],
+      ['at call (/app/lib/com.fake.app2.js:3:3)', 'at lib/…:3:3 in call'],
+      ['at com.fake.app1.send (/app/api.js:4:4)', 'at api.js:4:4 in …'],
+      ['at x (/app/devices/192.168.1.20.js:1:1)', 'at devices/…:1:1 in x'],
+      ['at x (/app/keys/sk_live_ABCDEF1234567890.js:1:1)', 'at keys/…:1:1 in x'],
+      ['at com.fake.app1 (/app/node_modules/com.fake.app1/lib/x.js:1:1)', 'at node_modules/…/lib/x.js:1:1 in …'],
+      [
+        'at Socket.emit (/app/node_modules/socket.io-client/lib/socket.js:1:1)',
+        'at node_modules/socket.io-client/lib/socket.js:1:1 in Socket.emit',
+      ],
+    ]
+    const stack_head = frames.map(([said]) => said).join('\n')
+    const report = reportOf('com.athom.hue', { ...CRASHED, stack_head })
+    expect(report.split('```')[1]?.trim().split('\n')).toEqual(frames.map(([, shown]) => shown))
+  })
+
   test.each(PRIVATE)('has nothing of %s, in whatever the hub may say it', (secret) => {
     const texts = [
       `Error: ${secret} is not there\n    at ${secret} (${secret}:1:2)\n    at f (/home/${secret}/index.js:1:2)`,
