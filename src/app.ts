@@ -13,6 +13,7 @@ import { applyChanges } from './config/reload.ts'
 import { createTopics } from './contract/topics.ts'
 import { Guard } from './guardian/guard.ts'
 import { HomeAssistant } from './home-assistant/home-assistant.ts'
+import { STORE_URL, Store } from './hub/store.ts'
 import { MqttLink } from './mqtt/link.ts'
 import { ApiKeys } from './observability/api-keys.ts'
 import { Health } from './observability/health.ts'
@@ -26,6 +27,8 @@ export interface RunOptions
   /** Reads the configuration again: at a reload, and when a hub or the broker refuses what it was given. */
   readonly load: Load
   readonly random: () => number
+  /** Address of the app store; default: the public one. */
+  readonly storeUrl?: string | undefined
   /** Called once, when the bridge does its work for the first time. */
   readonly onReady?: () => void
 }
@@ -58,6 +61,14 @@ export async function run(options: RunOptions): Promise<void> {
   const bridge = new Bridge({ ...common, log, startedAt, rollouts, fleet, guardian, homeAssistant }, link)
   const served = { version, live, topics, bridge, fleet }
   const health = new Health({ version, startedAt, link, bridge, hubs: hubs.all, mayBeIdle: fleet !== undefined, clock })
+  await using store = new Store({
+    url: options.storeUrl ?? STORE_URL,
+    isOn: () => live.value.updates.store,
+    mayAsk: () => bridge.role === 'active',
+    clock,
+    log: log.child({ part: 'store' }),
+    random,
+  })
   await using _cluster = cluster
 
   metrics?.add({ ...served, link, hubs: hubs.all, health })
@@ -85,7 +96,12 @@ export async function run(options: RunOptions): Promise<void> {
       feed?.happened(end.result, end.outcome === 'ok' ? summary : summary())
     },
     observer: feed,
-    onReadBack: (topic, payload) => cluster.readBack(topic, payload),
+    onReadBack: (topic, payload) => {
+      cluster.readBack(topic, payload)
+      const own = live.value.updates.store ? topics.parse(topic) : undefined
+      const tells = own?.name === 'app' || own?.name === 'appUpdate'
+      if (tells && own.owner.kind === 'app') store.recall(own.owner.hub, own.owner.app, payload)
+    },
     onTouched: (topic, payload) => fleet?.heard(topic, payload),
     onStatus: followRole,
   })
@@ -94,13 +110,15 @@ export async function run(options: RunOptions): Promise<void> {
     hub.subscribe(health.changed)
     const state = bridge.addHub(name, hub)
     metrics?.follow(name, state)
+    store.follow(name, hub.apps, (id) => state.appChanged(id))
     hub.start()
   }
+  store.reconfigured()
   cluster.start({ hubs, link, linked, bridge, feed, openHub, onChange: followRole }, config.hubs)
 
   live.start((reloaded) => {
     metrics?.reloaded(reloaded === undefined ? 'refused' : 'ok')
-    if (reloaded !== undefined) applyChanges(reloaded, { hubs, bridge, openHub, fleet })
+    if (reloaded !== undefined) applyChanges(reloaded, { hubs, bridge, openHub, fleet, store })
     health.changed()
   })
   options.onReload(live.reload)

@@ -284,6 +284,7 @@ export class HubState {
       guard: guardian.factsOf(this.#name, id),
       crash: this.#evidence.crashes.get(id),
       links: this.figures.links.get(id),
+      release: this.#hub.apps.releases.all.get(id)?.release,
     })
   }
 

@@ -4,6 +4,7 @@ import { createServer } from 'node:net'
 import { loadConfig } from '../config/load.ts'
 import type { Config } from '../config/options.ts'
 import { emulate } from '../emulator/command.ts'
+import { EmulatedStore } from '../emulator/public-store.ts'
 import type { Body } from './command.ts'
 import { newKey } from './emulate.ts'
 import { daemon } from './run.ts'
@@ -25,9 +26,14 @@ export const demo: Body<Given> = async (io, { config: file, broker }) => {
   const [app = ''] = hub.apps.keys()
   let page: string | undefined
   const onReady = () => io.print(invitation(config, app, page))
-  const code = await daemon({ file, env }, onReady, (address) => {
+  const onPage = (address: string) => {
     page = address
-  })
+  }
+  // The public store does not know the demo's apps.
+  await using store = await EmulatedStore.start(
+    [...hub.apps.values()].map(({ id, version }) => ({ id, live: version })),
+  )
+  const code = await daemon({ file, env }, onReady, onPage, store.url)
   if (broker === undefined) return code
   const { clean } = await import('./cleanup.ts')
   return await clean(config, io, { yes: true })

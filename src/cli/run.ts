@@ -15,11 +15,13 @@ export const run: Body<{ readonly config: string | undefined }> = ({ env }, { co
 /**
  * @param onReady - Called once, when the bridge is ready for the first time.
  * @param onPage - Called with the address that logs in a browser.
+ * @param storeUrl - Address of the app store; default: the public one.
  */
 export async function daemon(
   request: LoadOptions,
   onReady = () => {},
   onPage?: (address: string) => void,
+  storeUrl?: string,
 ): Promise<number> {
   // mqtt-packet keeps a few bytes for each packet length it has seen, and each keeps its pool alive: with pools of the
   // usual size, that memory would grow for weeks.
@@ -46,6 +48,7 @@ export async function daemon(
     load: () => loadConfig({ ...request, requireContent: !fileIsEmpty }),
     ...(sessions && { sessions }),
     ...shown,
+    storeUrl,
     onReady() {
       limitHeapAtRest(hubs)
       onReady()

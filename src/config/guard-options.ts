@@ -211,6 +211,11 @@ export const guardOptions = liveOptions({
     default: new Map(),
     example: { 'com.athom.hue': 'minor' },
   },
+  'updates.store': {
+    doc: 'Whether the public app store is asked for each installed app, once a day: it names newest versions that the hub does not name, and what is new in them.',
+    schema: boolean,
+    default: false,
+  },
   'updates.backup': {
     doc: 'Whether the hub makes a backup before an update; if that fails, the update is not made.',
     schema: boolean,

@@ -64,9 +64,10 @@ export interface Parts {
   readonly openHub: (name: string, config: HubConfig) => void
   /** Updates which member of a fleet serves a new hub. */
   readonly fleet?: { hubsChanged(): void } | undefined
+  readonly store: { reconfigured(): void }
 }
 
-export function applyChanges({ before, after }: Reloaded, { hubs, bridge, openHub, fleet }: Parts): void {
+export function applyChanges({ before, after }: Reloaded, { hubs, bridge, openHub, fleet, store }: Parts): void {
   // Keep a level that was set by a command, unless the configured level has changed.
   if (before.log.level !== after.log.level) bridge.setLogLevel(after.log.level)
   for (const name of Object.keys(before.hubs)) {
@@ -86,6 +87,7 @@ export function applyChanges({ before, after }: Reloaded, { hubs, bridge, openHu
     http.public_url,
   ]
   if (!isDeepStrictEqual(ofBridge(before), ofBridge(after))) bridge.reconfigured()
+  store.reconfigured()
   for (const [name, config] of Object.entries(after.hubs)) {
     const known = before.hubs[name]
     if (known === undefined) {

@@ -8,6 +8,7 @@
 import type * as v from 'valibot'
 import type { Json } from '../base/json.ts'
 import type { App, Apps, Change } from '../hub/app.ts'
+import type { Release } from '../hub/releases.ts'
 import { type HubStatus, reasonOf } from '../hub/status.ts'
 import type { Protocol } from '../mqtt/types.ts'
 import { CRASH, type Crash, HUB_HEALTH, type HubHealth } from './crash.ts'
@@ -73,6 +74,8 @@ export interface Facts {
     readonly crash?: Crash | null | undefined
     /** What uses the app; `null` where the key does not permit it, `undefined` before it was read. */
     readonly links?: schemas.AppLinks | null | undefined
+    /** What the public store says; `undefined`: nothing. */
+    readonly release?: Release | undefined
   }
   readonly setting: { readonly value: Json }
 }
@@ -289,15 +292,10 @@ export const PUBLICATIONS = {
     schema: schemas.APP_UPDATE,
     doc: "The app's version and the newest one; for Home Assistant.",
     render: updateOf,
-    dependsOn: ({ app: { name, version, latest_version, update_available, state, origin }, installing, foundAt }) => [
-      name,
-      origin,
-      version,
-      latest_version,
-      update_available,
-      foundAt,
-      installing && state,
-    ],
+    dependsOn: ({ app, installing, foundAt, release }) => {
+      const { name, version, latest_version, update_available, state, origin } = app
+      return [name, origin, version, latest_version, update_available, foundAt, release, installing && state]
+    },
   }),
   appLinks: app({
     topic: '{base}/{hub}/app/{app}/links',

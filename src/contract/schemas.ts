@@ -40,7 +40,7 @@ export const APP = v.strictObject({
   latest_version: v.nullable(text),
   update_severity: about(
     v.nullable(v.picklist(SEVERITIES)),
-    'The step from the version to the newest one; `null` if the hub does not name that.',
+    'The step from the version to the newest one; `null` if neither the hub nor the store names that.',
   ),
   cpu_percent: about(v.nullable(amount), 'Per cent of one core; `null` unless running.'),
   memory_bytes: about(v.nullable(integer), '`null` unless running.'),
@@ -289,6 +289,9 @@ export const APP_UPDATE = v.strictObject({
   title: v.exactOptional(text),
   installed_version: v.exactOptional(text),
   latest_version: v.exactOptional(text),
+  release_summary: v.exactOptional(
+    about(v.pipe(text, v.maxLength(255)), 'The changelog of the newest version, if `updates.store` is on.'),
+  ),
   release_url: v.exactOptional(about(text, 'The page of an app from the store.')),
   in_progress: flag,
   update_percentage: v.nullable(integer),

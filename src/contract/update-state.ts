@@ -14,15 +14,17 @@ const FOUND = ['newer version, found ', ' UTC'] as const
  * from the one before, which a person may have skipped, stay the same while it waits, and not look like a version, as
  * such would be compared and found no newer.
  */
-export function updateOf({ app, installing, foundAt = '' }: Facts['app']): AppUpdate {
+export function updateOf({ app, installing, foundAt = '', release }: Facts['app']): AppUpdate {
   const { version, latest_version, update_available } = app
   const title = tidy(app.name)
   const newer = latest_version ?? (version === null ? null : FOUND.join(foundAt))
   const latest = update_available === true ? newer : version
+  const summary = update_available === true && release?.version === latest ? release.changelog : null
   return {
     ...(title !== undefined && { title }),
     ...(version !== null && { installed_version: version }),
     ...(latest !== null && { latest_version: latest }),
+    ...(summary !== null && { release_summary: summary }),
     ...(app.origin === 'appstore' && { release_url: storePage(app.id) }),
     in_progress: installing,
     update_percentage: installing ? progressOf(app) : null,

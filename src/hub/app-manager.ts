@@ -14,6 +14,7 @@ import {
 import type { HubClient } from './client.ts'
 import { HubError } from './errors.ts'
 import type { ProvenHub } from './proven-hub.ts'
+import { type Release, Releases } from './releases.ts'
 
 /** How long to wait before a list that lacks a known app is read again. */
 const SECOND_LOOK_MS = 2000
@@ -66,6 +67,7 @@ export class AppManager {
   #eventsDuringRead: AppEvent[] | undefined
   /** Apps that a list no longer had, and when that was: what is still said of their arrival may be older. */
   readonly #unlisted = new Map<string, number>()
+  readonly releases = new Releases()
   /** Apps that the hub has confirmed to uninstall: the next list without one is believed. */
   readonly #uninstalled = new Set<string>()
   #reading: Promise<void> | undefined
@@ -161,9 +163,26 @@ export class AppManager {
     this.#uninstalled.add(id)
   }
 
+  /**
+   * Takes in what the public store says of an app; `undefined`: nothing. Returns whether that is new. What is learned for
+   * the first time has not happened just now: listeners are notified of it as `silent`.
+   */
+  learn(id: string, release: Release | undefined): boolean {
+    const silent = !this.releases.all.has(id)
+    const before = this.#apps.get(id)
+    const patch = this.releases.learn(id, release, before)
+    const after = before && patch && patchApp(before, id, patch)
+    if (after !== before && after !== undefined) {
+      this.#apply({ changes: [{ id, before, after }], silent, read: false })
+    }
+    return patch !== undefined
+  }
+
   /** Takes in one realtime event. */
-  receive(event: AppEvent): void {
-    const { type, id } = event
+  receive(said: AppEvent): void {
+    const { type, id } = said
+    const isFilled = said.type !== 'delete' && this.releases.all.size > 0
+    const event = isFilled ? { ...said, patch: this.releases.fill(id, said.patch, this.#apps.get(id)) } : said
     // What is known is shown.
     const isKnown = this.#apps.has(id)
     if (!isKnown && (this.ended.aborted || !this.shows(id))) return
@@ -240,6 +259,7 @@ export class AppManager {
     this.#unlisted.clear()
     this.#uninstalled.clear()
     this.#hidden.clear()
+    this.releases.clear()
     this.complete = false
     this.#live = false
   }
@@ -276,7 +296,8 @@ export class AppManager {
     this.#uninstalled.clear()
     for (;;) {
       const eventsDuringRead = this.#eventsDuringRead.filter(({ id }) => this.shows(id))
-      const changes = reduceList(this.#apps, records, eventsDuringRead)
+      const list = this.releases.all.size > 0 ? this.releases.fillAll(records, this.#apps) : records
+      const changes = reduceList(this.#apps, list, eventsDuringRead)
       const read = changes.length <= AT_ONCE
       this.complete ||= read
       const { shownAnew = [], others = [] } = Object.groupBy(changes.slice(0, AT_ONCE), ({ id, before }) =>
@@ -345,8 +366,11 @@ export class AppManager {
 
   #apply(news: AppsNews): void {
     for (const { id, after } of news.changes) {
-      if (after === undefined) this.#apps.delete(id)
-      else this.#apps.set(id, after)
+      if (after !== undefined) this.#apps.set(id, after)
+      else {
+        this.#apps.delete(id)
+        this.releases.delete(id)
+      }
     }
     for (const listener of this.#listeners) listener(news)
   }

@@ -107,11 +107,11 @@ function oneLine(said: unknown, clean: Clean): string {
 }
 
 /**
- * `Retry-After` in milliseconds, from seconds or an HTTP date (RFC 9110, 10.2.3); from one second to five minutes.
+ * `Retry-After` in milliseconds, from seconds or an HTTP date (RFC 9110, 10.2.3); from one second to `most`, by default five minutes.
  * `undefined` if the hub does not say.
  */
-export function retryAfter(answer: Answer, now: number): number | undefined {
+export function retryAfter(answer: Answer, now: number, most = MAX_RETRY_AFTER_MS): number | undefined {
   const value = header(answer, 'retry-after') ?? ''
   const ms = /^\d+$/.test(value) ? Number(value) * 1000 : Date.parse(value) - now
-  return Number.isFinite(ms) ? Math.min(Math.max(ms, 1000), MAX_RETRY_AFTER_MS) : undefined
+  return Number.isFinite(ms) ? Math.min(Math.max(ms, 1000), most) : undefined
 }

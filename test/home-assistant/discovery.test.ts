@@ -365,6 +365,28 @@ describe('the state of an update entity', () => {
     expect(JSON.parse(render(patch, true))).toMatchObject({ in_progress: true })
   })
 
+  test('has the changelog of the version that it shows as the newest, and of no other', () => {
+    const said = { name: 'X', version: '1.0', update_available: true, latest_version: '2.0' }
+    const shown = (patch: Parameters<typeof patchApp>[2], release: { version: string; changelog: string | null }) =>
+      JSON.stringify(
+        PUBLICATIONS.appUpdate.render({
+          app: patchApp(undefined, 'x', { ...said, ...patch }),
+          installing: false,
+          release,
+        }),
+      )
+    const release = { version: '2.0', changelog: 'Shines brighter' }
+    expect(faultsOfUpdate(shown({}, release))).toEqual([])
+    expect(JSON.parse(shown({}, release))).toMatchObject({ latest_version: '2.0', release_summary: 'Shines brighter' })
+    for (const without of [
+      shown({}, { ...release, version: '2.1' }),
+      shown({}, { ...release, changelog: null }),
+      shown({ version: '2.0', update_available: false, latest_version: null }, release),
+    ]) {
+      expect(JSON.parse(without)).not.toHaveProperty('release_summary')
+    }
+  })
+
   test('shows how far an install is by what the app does', () => {
     const steps = (
       [

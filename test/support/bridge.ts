@@ -34,7 +34,11 @@ export function startBridge(
   env: Readonly<Record<string, string>>,
   file?: string,
   clock: Clock = systemClock,
-  { version = '0.0.0-test', random = Math.random } = {},
+  {
+    version = '0.0.0-test',
+    random = Math.random,
+    storeUrl,
+  }: { version?: string; random?: () => number; storeUrl?: string | undefined } = {},
 ): RunningBridge {
   const variables = Object.fromEntries(Object.entries(env).map(([name, value]) => [`HUB2MQTT_${name}`, value]))
   let text = file
@@ -63,6 +67,7 @@ export function startBridge(
     version,
     clock,
     random,
+    storeUrl,
     log,
     onPage: page.resolve,
     signal: ending.signal,

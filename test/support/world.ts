@@ -33,6 +33,8 @@ export interface WorldOptions {
   readonly env?: Readonly<Record<string, string>>
   /** The same as a file. */
   readonly file?: string
+  /** Address of the app store, instead of the public one. */
+  readonly storeUrl?: string
   /** Of the client that looks on. */
   readonly login?: Login
 }
@@ -45,6 +47,7 @@ const UNASKED = /\/(cmd|result|presence|health)(\/|$)/
 export class World extends AnyWorld<EmulatedHub, RunningBridge> {
   readonly env: Readonly<Record<string, string>>
   readonly #file: string | undefined
+  readonly #storeUrl: string | undefined
   #base = 'hub2mqtt'
   /** The bridge's: the system's until it is moved. */
   readonly clock = new JumpClock()
@@ -60,6 +63,7 @@ export class World extends AnyWorld<EmulatedHub, RunningBridge> {
       ...options.env,
     }
     this.#file = options.file
+    this.#storeUrl = options.storeUrl
   }
 
   /** Resolves when the bridge says that it and its hub are online, and the realtime channel is up. */
@@ -155,7 +159,9 @@ export class World extends AnyWorld<EmulatedHub, RunningBridge> {
 
   #run(env: Readonly<Record<string, string>>): void {
     this.#base = env['MQTT_BASE_TOPIC'] ?? this.env['MQTT_BASE_TOPIC'] ?? 'hub2mqtt'
-    this.bridges.push(startBridge({ ...this.env, ...env }, this.#file, this.clock))
+    const { clock } = this
+    const storeUrl = this.#storeUrl
+    this.bridges.push(startBridge({ ...this.env, ...env }, this.#file, clock, { storeUrl }))
   }
 
   /** A bridge that has ended answers nothing any more. */

@@ -14,6 +14,7 @@ describe('doctor', () => {
     expect(problems).toEqual([])
     expect(findings.map(lineOf)).toEqual([
       expect.stringContaining('configuration: no mistakes; one hub'),
+      'ok       store: the public app store is not asked (updates.store)',
       expect.stringMatching(/^ok {6}broker: connected to mqtt:.* with MQTT 3\.1\.1$|^ok +broker: connected/),
       expect.stringContaining('its rules permit everything'),
       expect.stringContaining(`a hub answers at ${hub.url}, firmware ${hub.version}`),
@@ -27,6 +28,14 @@ describe('doctor', () => {
     ])
     // It only looks: nothing was asked of the hub that changes it.
     expect(hub.requests.filter(({ method }) => !['GET', 'HEAD', 'EMIT'].includes(method))).toEqual([])
+  })
+
+  test('says that the public store is asked, and does not ask it itself', async () => {
+    const hub = await emulate()
+    const { findings } = await say({ HUB_URL: hub.url, MQTT_URL: (await embedded()).url, UPDATES_STORE: 'true' })
+    expect(findings.map(lineOf)).toContain(
+      'ok       store: the public app store is asked for each installed app, once a day (updates.store)',
+    )
   })
 
   test('looks at each address of the broker, and names none in the report', async () => {

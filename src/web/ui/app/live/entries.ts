@@ -88,7 +88,7 @@ export function addSample(samples: Sample[], sample: Sample): void {
 }
 
 /** The payload of another topic of the app; `undefined` if there is none, or if its schema refuses it. */
-export function furtherOf<N extends 'guard' | 'history' | 'crash' | 'appLinks'>(
+export function furtherOf<N extends 'guard' | 'history' | 'crash' | 'appLinks' | 'appUpdate'>(
   { further }: AppEntry,
   name: N,
 ): Payload<N> | undefined {

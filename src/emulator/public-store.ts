@@ -1,0 +1,72 @@
+/** The public app store, emulated: newest versions and changelogs, over HTTP and without a key. */
+import { createServer, type IncomingMessage, type RequestListener } from 'node:http'
+import { Door } from './door.ts'
+import { JSON_TYPE } from './faults.ts'
+import { urlOf } from './options.ts'
+import { split } from './routes.ts'
+
+/** An app in the store. */
+export interface StoreApp {
+  readonly id: string
+  readonly live?: string | undefined
+  readonly test?: string | undefined
+  /** What is new in its newest live version, by language. */
+  readonly changelog?: Readonly<Record<string, string>> | undefined
+  /** The same for any version. */
+  readonly changelogs?: Readonly<Record<string, Readonly<Record<string, string>>>> | undefined
+}
+
+const HOST = '127.0.0.1'
+const BASE = '/api/v1'
+
+export class EmulatedStore implements AsyncDisposable {
+  readonly apps: Map<string, StoreApp>
+  readonly #requests: Pick<IncomingMessage, 'method' | 'url' | 'headers'>[] = []
+  readonly #door: Door
+  #port = 0
+  /** Answers instead of the store. */
+  fault: RequestListener | undefined
+
+  static async start(apps: Iterable<StoreApp> = []): Promise<EmulatedStore> {
+    const store = new EmulatedStore(apps)
+    store.#port = await store.#door.listen(0)
+    return store
+  }
+
+  private constructor(apps: Iterable<StoreApp>) {
+    this.apps = new Map([...apps].map((app) => [app.id, app]))
+    const server = createServer((request, response) => {
+      const { method, url, headers } = request
+      this.#requests.push({ method, url, headers })
+      if (this.fault !== undefined) return this.fault(request, response)
+      const answer = method === 'GET' ? this.#answer(split(url ?? '')) : undefined
+      response.writeHead(answer === undefined ? 404 : 200, JSON_TYPE)
+      response.end(JSON.stringify(answer ?? { error: 'Not Found' }))
+    })
+    this.#door = new Door(server, HOST)
+  }
+
+  get url(): string {
+    return `${urlOf(HOST, this.#port)}${BASE}`
+  }
+
+  /** The requests so far, oldest first. */
+  get requests(): readonly Pick<IncomingMessage, 'method' | 'url' | 'headers'>[] {
+    return [...this.#requests]
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#door.shut()
+  }
+
+  #answer(path: readonly string[]): unknown {
+    const [api, v1, kind, id = '', further, ...more] = path
+    const app = [api, v1, kind, ...more].join('/') === 'api/v1/app' ? this.apps.get(id) : undefined
+    if (app === undefined) return undefined
+    const { live = null, test = null, changelog, changelogs = {} } = app
+    if (further !== undefined) return further === 'changelog' ? changelogs : undefined
+    const build = (version: string | null, rest = {}) => version && { id: 1, version, ...rest }
+    const builds = { liveBuild: build(live, { changelog }), testBuild: build(test) }
+    return { id: app.id, liveVersion: live, testVersion: test, ...builds, rating: 4.5 }
+  }
+}

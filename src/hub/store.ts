@@ -1,0 +1,212 @@
+/**
+ * The public app store: asked for the newest version and the changelog of each installed app, once a day, if the
+ * configuration says so. Only the app's id leaves the house: no key, no hub, no version.
+ */
+import type { Logger } from 'pino'
+import { type Clock, sleep } from '../base/clock.ts'
+import { isRecord, parseJson } from '../base/json.ts'
+import { type Answer, parse } from './answer.ts'
+import type { App } from './app.ts'
+import type { AppManager } from './app-manager.ts'
+import { isInStore, type Offers, offersIn, releaseFor, releaseOf, withChangelog } from './decode-store.ts'
+import { asHubError } from './errors.ts'
+import { HttpClient } from './http-client.ts'
+import { retryAfter } from './refusal.ts'
+import { newerThan } from './releases.ts'
+
+export const STORE_URL = 'https://apps-api.athom.com/api/v1'
+
+interface Known {
+  /** `null`: it was not reached for days; `undefined`: not yet, and what an earlier run knew holds. */
+  readonly releases: Offers | null | undefined
+  /** In `clock.elapsed()` milliseconds. */
+  readonly answeredAt: number
+  readonly dueAt: number
+}
+
+interface Followed {
+  readonly apps: Pick<AppManager, 'all' | 'ended' | 'learn' | 'releases'>
+  /** Called after something new was learned of an app. */
+  readonly onRelease: (id: string) => void
+}
+
+const MINUTE_MS = 60_000
+const HOUR_MS = 60 * MINUTE_MS
+const DAY_MS = 24 * HOUR_MS
+/** How long an answer holds while the store cannot be asked. */
+const KEPT_MS = 2 * DAY_MS
+/** Between two requests. */
+const APART_MS = 2_000
+const TIMEOUT_MS = 15_000
+/** An answer has the app's whole manifest. */
+const MAX_BYTES = 1024 * 1024
+const MAX_APPS = 5_000
+
+interface Surroundings {
+  readonly url: string
+  readonly isOn: () => boolean
+  /** Whether this process is the one that acts at the moment. */
+  readonly mayAsk: () => boolean
+  readonly clock: Clock
+  readonly log: Logger
+  readonly random: () => number
+}
+
+export class Store implements AsyncDisposable {
+  readonly #options: Surroundings
+  readonly #client: HttpClient
+  /** By the name of the hub. */
+  readonly #followed = new Map<string, Followed>()
+  readonly #known = new Map<string, Known>()
+  /** Set while the store may be asked. */
+  #running: AbortController | undefined
+  #failing = false
+
+  constructor(options: Surroundings) {
+    this.#options = options
+    const { url, clock } = options
+    this.#client = new HttpClient({ url, apiKey: () => '', timeoutMs: TIMEOUT_MS, maxRequests: 1 }, clock)
+  }
+
+  follow(hub: string, apps: Followed['apps'], onRelease: Followed['onRelease']): void {
+    this.#followed.set(hub, { apps, onRelease })
+  }
+
+  /** Begins or ends to ask, as the configuration says. */
+  reconfigured(): void {
+    const { isOn, log } = this.#options
+    if (isOn() === (this.#running !== undefined)) return
+    this.#running?.abort()
+    this.#running = undefined
+    if (!isOn()) {
+      this.#forget()
+      return
+    }
+    log.info('the public store is asked for each installed app, once a day (updates.store)')
+    this.#running = new AbortController()
+    void this.#run(this.#running.signal)
+  }
+
+  /** Takes in what an earlier run has published of an app: it holds until the store has answered. */
+  recall(hub: string, id: string, payload: string): void {
+    const followed = this.#followed.get(hub)
+    if (this.#running === undefined || followed === undefined || this.#known.has(id)) return
+    const said = parseJson(payload)
+    const { latest_version, release_summary } = isRecord(said) ? said : {}
+    const release = releaseOf(latest_version, release_summary)
+    // Two topics tell the version, one of them the changelog.
+    const isLess = release?.changelog === null && followed.apps.releases.all.has(id)
+    if (release !== undefined && !isLess && followed.apps.learn(id, release)) followed.onRelease(id)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#running?.abort()
+    await this.#client.close()
+  }
+
+  async #run(signal: AbortSignal): Promise<void> {
+    const { clock, mayAsk, random } = this.#options
+    let pause = MINUTE_MS * (0.1 + 0.9 * random())
+    for (;;) {
+      await sleep(clock, pause, signal)
+      pause = MINUTE_MS
+      for (const id of signal.aborted || !mayAsk() ? [] : this.#due()) {
+        pause = Math.max(pause, await this.#look(id, signal))
+        if (pause > MINUTE_MS) break
+        await sleep(clock, APART_MS, signal)
+        if (signal.aborted || !mayAsk()) break
+      }
+      if (signal.aborted) return
+    }
+  }
+
+  /** The apps to ask for, those that wait longest first. Gives hubs what is known, and forgets what none has. */
+  #due(): string[] {
+    const wanted = new Set<string>()
+    for (const [hub, { apps }] of this.#followed) {
+      if (apps.ended.aborted) this.#followed.delete(hub)
+      for (const app of apps.all.values()) {
+        if (isInStore(app) && wanted.size < MAX_APPS) wanted.add(app.id)
+        this.#share(hub, app)
+      }
+    }
+    for (const id of this.#known.keys()) if (!wanted.has(id)) this.#known.delete(id)
+    const now = this.#options.clock.elapsed()
+    const dueAt = (id: string) => this.#known.get(id)?.dueAt ?? 0
+    return [...wanted].filter((id) => dueAt(id) <= now).sort((one, other) => dueAt(one) - dueAt(other))
+  }
+
+  #share(hub: string, app: App): void {
+    const { releases } = this.#known.get(app.id) ?? {}
+    if (releases === undefined && isInStore(app)) return
+    const release = releases && isInStore(app) ? releaseFor(app, releases) : undefined
+    const { apps, onRelease } = this.#followed.get(hub) ?? {}
+    if (apps?.learn(app.id, release)) onRelease?.(app.id)
+  }
+
+  /** Asks for one app. Resolves with the pause that the store wants, in milliseconds; 0 for none. */
+  async #look(id: string, signal: AbortSignal): Promise<number> {
+    const { clock, log, random } = this.#options
+    const { releases, ...failure } = await this.#ask(id, signal)
+    if (signal.aborted) return 0
+    const now = clock.elapsed()
+    const before = this.#known.get(id) ?? { releases: undefined, answeredAt: now }
+    const kept = { ...before, ...(now - before.answeredAt > KEPT_MS && { releases: null }) }
+    const { pause = 0 } = failure
+    const wait = releases === undefined ? Math.max(HOUR_MS, pause) : DAY_MS
+    const dueAt = now + wait * (1 + 0.1 * random())
+    this.#known.set(id, releases === undefined ? { ...kept, dueAt } : { releases, answeredAt: now, dueAt })
+    if (releases === undefined && !this.#failing)
+      log.warn({ app: id, ...failure }, 'a look-up in the public store failed')
+    this.#failing = releases === undefined
+    for (const [hub, { apps }] of this.#followed) {
+      const app = apps.all.get(id)
+      if (app !== undefined) this.#share(hub, app)
+    }
+    return pause
+  }
+
+  async #ask(id: string, signal: AbortSignal): Promise<{ releases?: Offers; code?: string | number; pause?: number }> {
+    const path = `/app/${encodeURIComponent(id)}`
+    try {
+      const answer = await this.#get(path)
+      if (answer.status === 404) return { releases: { live: undefined, test: undefined } }
+      const releases = answer.status === 200 ? offersIn(id, parse(answer)) : undefined
+      if (releases === undefined) return { code: answer.status, ...this.#pauseOf(answer) }
+      if (!this.#lacksChangelog(id, releases)) return { releases }
+      await sleep(this.#options.clock, APART_MS, signal)
+      const further = signal.aborted ? undefined : await this.#get(`${path}/changelog`)
+      const log = further?.status === 200 ? parse(further) : undefined
+      return { releases: { live: withChangelog(releases.live, log), test: withChangelog(releases.test, log) } }
+    } catch (error) {
+      const { code } = asHubError(error)
+      return { code, ...(code !== 'nonsense' && { pause: HOUR_MS }) }
+    }
+  }
+
+  #get(path: string): Promise<Answer> {
+    return this.#client.request('GET', path, { key: false, maxBytes: MAX_BYTES })
+  }
+
+  /** A store that is overloaded or fails gets no request for an hour, or for longer if it says so. */
+  #pauseOf(answer: Answer): { pause?: number } {
+    if (answer.status !== 429 && answer.status < 500) return {}
+    return { pause: Math.max(HOUR_MS, retryAfter(answer, this.#options.clock.now(), DAY_MS) ?? 0) }
+  }
+
+  #lacksChangelog(id: string, releases: Offers): boolean {
+    return this.#followed.values().some(({ apps }) => {
+      const app = apps.all.get(id)
+      if (app === undefined) return false
+      const release = releaseFor(app, releases)
+      return release?.changelog === null && newerThan(app, release) !== null
+    })
+  }
+
+  #forget(): void {
+    this.#known.clear()
+    for (const { apps, onRelease } of this.#followed.values()) {
+      for (const id of [...apps.releases.all.keys()]) if (apps.learn(id, undefined)) onRelease(id)
+    }
+  }
+}

@@ -1,0 +1,67 @@
+import { expect, onTestFinished, test } from 'vitest'
+import { EmulatedStore } from '../../src/emulator/public-store.ts'
+import { until } from '../support/until.ts'
+import { World } from '../support/world.ts'
+
+const ID = 'com.example.lamps'
+const UPDATE = `hub2mqtt/home/app/${ID}/update`
+
+/** A bridge to a hub that names no versions, and a store that has one and what is new in it. */
+async function open(file = '') {
+  const shop = await EmulatedStore.start([{ id: ID, live: '1.2.0', changelog: { en: 'Shines brighter' } }])
+  onTestFinished(() => shop[Symbol.asyncDispose]())
+  const apps = [{ id: ID, name: 'Lamps', version: '1.0.0', update: '1.2.0' }]
+  const world = await World.start({ hub: { flavour: 'newer', apps }, file, storeUrl: shop.url })
+  onTestFinished(() => world[Symbol.asyncDispose]())
+  await world.settle()
+  const update = () => JSON.parse(world.observer.last(UPDATE) ?? '{}')
+  return { shop, world, update }
+}
+
+/** The first look-up is due within one. The connection to the broker stays up. */
+async function twoMinutes(world: World) {
+  const end = world.clock.elapsed() + 120_000
+  while (world.clock.elapsed() < end) await world.settle()
+}
+
+test('without the option nothing is asked of the store', async () => {
+  const { shop, world, update } = await open()
+  await twoMinutes(world)
+  expect(shop.requests).toEqual([])
+  expect(world.state(ID)).toMatchObject({ update_available: true, latest_version: null, update_severity: null })
+  expect(update()).not.toHaveProperty('release_summary')
+})
+
+test('with it, state and update have the newest version and the changelog, also right after a restart', async () => {
+  const { shop, world, update } = await open('updates: { store: true }')
+  const { observer } = world
+  world.clock.jump(60_000)
+  await observer.until('the changelog', () => update().release_summary !== undefined)
+  expect(world.state(ID)).toMatchObject({ latest_version: '1.2.0', update_severity: 'minor' })
+  expect(update()).toMatchObject({ latest_version: '1.2.0', release_summary: 'Shines brighter' })
+  expect(shop.requests).toHaveLength(1)
+  // It became known, and did not happen just now.
+  expect(world.events(ID)).toEqual([])
+
+  const before = observer.seen.length
+  await world.restart()
+  await world.ready()
+  await world.settle()
+  const published = observer.seen.slice(before).filter(({ topic }) => topic.startsWith(`hub2mqtt/home/app/${ID}`))
+  expect(published).toEqual([])
+  expect(update()).toMatchObject({ latest_version: '1.2.0', release_summary: 'Shines brighter' })
+})
+
+test('a reload turns it on and off, and off clears what came from it', async () => {
+  const { shop, world, update } = await open('updates: { store: false }')
+  world.bridge.reload('updates: { store: true }')
+  await until('the line', () => world.bridge.lines.some((line) => line.includes('the public store is asked')))
+  world.clock.jump(60_000)
+  await world.observer.until('the version', () => world.state(ID)?.['latest_version'] === '1.2.0')
+  world.bridge.reload('updates: { store: false }')
+  await world.observer.until('the version to be unknown', () => world.state(ID)?.['latest_version'] === null)
+  await world.observer.until('no changelog', () => update().release_summary === undefined)
+  expect(update().latest_version).toContain('newer version')
+  await twoMinutes(world)
+  expect(shop.requests).toHaveLength(1)
+})
