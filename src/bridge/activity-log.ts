@@ -76,6 +76,7 @@ const HELPFUL = [
   ['getUpdates', "updates of the hub's firmware"],
   ['getDevices', 'the devices of each app'],
   ['getFlows', 'the flows of each app'],
+  ['getLogs', 'CPU and memory of each app from before the bridge ran'],
 ] as const
 
 /** Such as `hub.system.readonly would add the health of the hub`: one line for each permission that would help. */

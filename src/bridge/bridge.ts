@@ -71,8 +71,9 @@ export class Bridge {
     this.#link = link
     const { topics, live, fleet, clock, rollouts } = options
     const log = options.log.child({ part: 'bridge' })
-    const common = { ...options, link, log, isShared: fleet !== undefined, evidence: new Evidence(clock, log) }
-    this.evidence = common.evidence
+    const shared = { evidence: new Evidence(clock, log), largeReads: limitLargeReads(clock) }
+    const common = { ...options, ...shared, link, log, isShared: fleet !== undefined }
+    this.evidence = shared.evidence
     // Until it is known whether another bridge is there.
     link.setWriting(false)
     const { discovery } = live.value
@@ -109,7 +110,6 @@ export class Bridge {
       upkeep: this.#upkeep,
       updates: this.#updates,
       early: this.#early,
-      largeReads: limitLargeReads(clock),
     }
   }
 

@@ -20,6 +20,7 @@ import type { Hub } from '../hub/hub.ts'
 import { OPERATIONS } from '../hub/operations.ts'
 import type { Message } from '../mqtt/types.ts'
 import { Answers } from './answers.ts'
+import { usageHistory } from './hub-history.ts'
 import { Replay, replayKey } from './replay.ts'
 import type { CommandHandlers, DispatcherOptions, DispatchHub, OwnCommand, Request, Requester } from './requests.ts'
 
@@ -292,7 +293,7 @@ export class Dispatcher {
 
   #run(order: Order, isLate: () => boolean): Promise<unknown> {
     const { request, bridged, command, input, argument } = order
-    const { clock, evidence } = this.#options
+    const { clock, evidence, largeReads } = this.#options
     const { hub } = bridged
     const { signal } = this.#ending
     const [name, app] = [request.topic.hub ?? '', request.topic.app ?? '']
@@ -320,7 +321,10 @@ export class Dispatcher {
         again(() => hub.callEndpoint(endpoint, endpoint.method === 'GET' ? check : beginWrite)),
       send: (id, sent) => this.send({ hub: name, app: id, command: sent, payload: {}, by: 'update-all', isCurrent }),
       report: () => evidence.report(name, app),
-      history: (hours) => evidence.history(name, app, hours),
+      history: (hours) => {
+        const own = evidence.history(name, app, hours)
+        return usageHistory({ hub, app, hours, own, largeReads, clock, deadline: request.deadline })
+      },
       guard: (control) => this.#handlers.guard?.(name, app, control),
       repair: () => this.#handlers.repair?.(),
       clock,

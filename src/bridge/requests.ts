@@ -1,6 +1,7 @@
 /** Types for command requests: the sender, the request's state, and its dependencies. */
 import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
+import type { Limiter } from '../base/limiter.ts'
 import type { Outcome } from '../contract/answer.ts'
 import type { BridgeControl, Command, HubCommand } from '../contract/command.ts'
 import type { ErrorCode } from '../contract/errors.ts'
@@ -106,6 +107,8 @@ export interface DispatcherOptions {
   /** In a fleet: why a hub is not among `hubs`, for people; `undefined`: no such hub is configured. */
   readonly fleet?: { readonly isLeader: boolean; whyNotServed(hub: string): string | undefined } | undefined
   readonly evidence: Pick<Evidence, 'report' | 'history'>
+  /** Where large answers of all hubs pass. */
+  readonly largeReads: Limiter
   readonly clock: Clock
   readonly log: Logger
   /** Writes whatever the log's level is. */

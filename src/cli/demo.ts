@@ -9,13 +9,17 @@ import type { Body } from './command.ts'
 import { newKey } from './emulate.ts'
 import { daemon } from './run.ts'
 
+/** Everything that the bridge can use, so that the demo shows it. */
+const READS = ['system', 'updates', 'device', 'flow', 'insights']
+const SCOPES = ['hub.app', 'hub.speech', ...READS.map((name) => `hub.${name}.readonly`)]
+
 interface Given {
   readonly config: string | undefined
   readonly broker: string | undefined
 }
 
 export const demo: Body<Given> = async (io, { config: file, broker }) => {
-  const apiKey = newKey()
+  const apiKey = { ...newKey(), scopes: SCOPES }
   await using emulation = await emulate({ port: 0, flavour: 'older', apiKeys: [apiKey] })
   const { hub } = emulation
   const { HUB2MQTT_HUB_API_KEY_FILE: _, ...given } = io.env

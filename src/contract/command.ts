@@ -60,7 +60,7 @@ export interface Target {
   /** The evidence of the app's latest crash as a text; `null`: there is none. */
   readonly report: () => string | null
   /** What the app has used in the last hours. */
-  readonly history: (hours: number) => UsageHistory
+  readonly history: (hours: number) => Promise<UsageHistory>
   /** Passes a command for the guardian on. */
   readonly guard: (control: GuardControl) => void
   /** Puts right what others have changed on the broker. */

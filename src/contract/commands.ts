@@ -220,7 +220,7 @@ const ROWS = [
     payload: object({ hours: v.optional(v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(168)), 24) }),
     operation: 'getApp',
     doc: 'Answers with CPU and memory of the last hours, of which the newest value is not final.',
-    run: ({ history }, { hours }) => Promise.resolve(history(hours)),
+    run: ({ history }, { hours }) => history(hours),
   }),
   row('hub', 'get-apps', {
     payload: object({ filter: v.optional(APP_FILTER) }),

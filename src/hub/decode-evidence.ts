@@ -37,6 +37,8 @@ export interface InsightLog {
   /** What the figures are of, such as `homey:app:com.example`. */
   readonly owner: string
   readonly id: string
+  /** Such as `%`; missing if the hub does not say. */
+  readonly units?: string
 }
 
 /** Epoch milliseconds, and the figure then. */
@@ -158,11 +160,15 @@ export function decodeFlows(text: unknown): Promise<Tallies> {
 
 export async function decodeLogs(text: unknown, _: unknown = {}, clean = asItIs): Promise<readonly InsightLog[]> {
   const logs: InsightLog[] = []
-  await eachRecord(String(text), ({ id, uri, ownerUri }) => {
+  await eachRecord(String(text), ({ id, uri, ownerUri, units }) => {
     const owner = ownerUri ?? uri
     const isKnown = [owner, id].every((one) => typeof one === 'string' && one !== '' && one === clean(one))
     if (isKnown && logs.length < MAX_LOGS)
-      logs.push({ owner: String(owner).slice(0, 500), id: String(id).slice(0, 500) })
+      logs.push({
+        owner: String(owner).slice(0, 500),
+        id: String(id).slice(0, 500),
+        ...(typeof units === 'string' && { units: units.slice(0, 20) }),
+      })
   })
   return logs
 }

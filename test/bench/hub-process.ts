@@ -11,7 +11,11 @@ const BATCH = 50
 const hubs: EmulatedHub[] = []
 let ids: string[] = []
 
-async function open(count: number, apps: number): Promise<string[]> {
+const SCOPES = ['hub.app', 'hub.speech']
+const EVIDENCE = ['system', 'updates', 'device', 'flow', 'insights'].map((name) => `hub.${name}.readonly`)
+const STACK = `TypeError: Cannot read properties of undefined (reading 'lamp')${'\n    at Lamp.onInit (/app/drivers/lamp.js:12:5)'.repeat(9)}`
+
+async function open(count: number, apps: number, evidence: boolean): Promise<string[]> {
   const seeds = population(apps).map(({ crashed: _, update: __, ...seed }) => ({ ...seed, enabled: true }))
   ids = seeds.map(({ id }) => id)
   for (let i = 0; i < count; i += 1) {
@@ -19,7 +23,7 @@ async function open(count: number, apps: number): Promise<string[]> {
       // Of the length and the letters of real ones.
       id: `5f0c8a1b2d3e4f5061${i.toString(16).padStart(6, '0')}`,
       flavour: 'older',
-      keys: { [keyOf(i)]: ['hub.app', 'hub.speech'] },
+      keys: { [keyOf(i)]: evidence ? [...SCOPES, ...EVIDENCE] : SCOPES },
       apps: seeds,
       settleMs: 0,
     })
@@ -57,7 +61,12 @@ async function burst({ events, apps, from, tell, perSecond }: Extract<HubRequest
 function carryOut(request: HubRequest): unknown {
   switch (request.do) {
     case 'open':
-      return open(request.hubs, request.apps)
+      return open(request.hubs, request.apps, request.evidence)
+    case 'requests':
+      return hubs.reduce((sum, { requests }) => sum + requests.length, 0)
+    case 'crash':
+      hubs[0]?.crash(ids[0] ?? '', STACK)
+      return null
     case 'subscribers':
       return hubs.reduce((sum, { connections }) => sum + connections.subscribers, 0)
     case 'burst':

@@ -21,11 +21,11 @@ export class Hubs implements AsyncDisposable {
     this.apps = apps
   }
 
-  static async start(hubs: number, apps: number): Promise<Hubs> {
+  static async start(hubs: number, apps: number, evidence = false): Promise<Hubs> {
     await using open = new AsyncDisposableStack()
     const program = fileURLToPath(new URL('hub-process.ts', import.meta.url))
     const process = open.use(new Process(globalThis.process.execPath, [program], { output: 'drop', channel: true }))
-    const urls = v.parse(URLS, await ask(process, { do: 'open', hubs, apps }))
+    const urls = v.parse(URLS, await ask(process, { do: 'open', hubs, apps, evidence }))
     open.move()
     return new Hubs(process, urls, apps)
   }
@@ -53,6 +53,16 @@ export class Hubs implements AsyncDisposable {
       Array.from({ length: Math.min(events, apps * this.urls.length) }, (_, i) => from + events - 1 - i),
     )
     return { last, began: began.then((moment) => v.parse(v.number(), moment)) }
+  }
+
+  /** How many requests the hubs have had. */
+  async requests(): Promise<number> {
+    return v.parse(v.number(), await ask(this.#process, { do: 'requests' }))
+  }
+
+  /** Lets the first app of the first hub crash. */
+  async crash(): Promise<void> {
+    await ask(this.#process, { do: 'crash' })
   }
 
   [Symbol.asyncDispose](): Promise<void> {

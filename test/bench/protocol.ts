@@ -11,7 +11,12 @@ export const keyOf = (hub: number): string =>
 const count = v.pipe(v.number(), v.integer(), v.minValue(1))
 
 export const HUB_REQUEST = v.variant('do', [
-  v.object({ do: v.literal('open'), hubs: count, apps: count }),
+  /** `evidence`: the keys also permit what is read of the hub, its devices and its flows. */
+  v.object({ do: v.literal('open'), hubs: count, apps: count, evidence: v.boolean() }),
+  /** Answered with how many requests there were so far. */
+  v.object({ do: v.literal('requests') }),
+  /** Lets the first app of the first hub crash. */
+  v.object({ do: v.literal('crash') }),
   /** Answered with how many sessions hear of events. */
   v.object({ do: v.literal('subscribers') }),
   /**

@@ -15,6 +15,8 @@ export interface WorldOptions {
   /** Of each hub. */
   readonly apps: number
   readonly hubs?: number
+  /** Whether the keys permit what is read of the hub, its devices and its flows. Default false. */
+  readonly evidence?: boolean
   readonly nodeOptions?: readonly string[]
   /** Whether to wait for discovery, which takes its time. Default true. */
   readonly settled?: boolean
@@ -56,9 +58,9 @@ export class World extends AnyWorld<Hubs, Subject, Mosquitto> {
   /** Resolves when all is retained, and the program hears the events of all hubs. */
   static async start(options: WorldOptions): Promise<World> {
     await using open = new AsyncDisposableStack()
-    const { apps, hubs: count = 1, settled = true, patienceMs } = options
+    const { apps, hubs: count = 1, evidence, settled = true, patienceMs } = options
     const broker = open.use(await Mosquitto.start({ config: BROKER }))
-    const hub = open.use(await Hubs.start(count, apps))
+    const hub = open.use(await Hubs.start(count, apps, evidence))
     const arrivals = new Arrivals()
     const observer = open.use(await arrivals.at(broker.port))
     await Subject.prepare(options.subject)

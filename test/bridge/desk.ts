@@ -2,6 +2,7 @@
 import pino from 'pino'
 import { Dispatcher } from '../../src/bridge/dispatcher.ts'
 import { Evidence } from '../../src/bridge/evidence.ts'
+import { limitLargeReads } from '../../src/bridge/hub-state.ts'
 import type { CommandEnd, CommandRun, FailedWrite } from '../../src/bridge/requests.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import type { Config } from '../../src/config/options.ts'
@@ -102,6 +103,7 @@ export async function openDesk(
       },
     },
     evidence: new Evidence(clock, pino({ level: 'silent' })),
+    largeReads: limitLargeReads(clock),
     control: {
       setLogLevel: (level) => {
         if (level === 'trace') throw new TypeError('a mistake')

@@ -1,6 +1,10 @@
 import * as v from 'valibot'
 import { describe, expect, test } from 'vitest'
+import { usageHistory } from '../../src/bridge/hub-history.ts'
+import { limitLargeReads } from '../../src/bridge/hub-state.ts'
 import { CRASH, type Crash, MAX_CRASH_BYTES } from '../../src/contract/crash.ts'
+import type { Flavour } from '../../src/emulator/records.ts'
+import { FakeClock } from '../support/fake-clock.ts'
 import { retainedOn } from '../support/observer.ts'
 import { until } from '../support/until.ts'
 import { KEY, World } from '../support/world.ts'
@@ -176,4 +180,172 @@ describe('the reads of evidence', () => {
     expect((await world.ask(`home/app/${app}/cmd/get-history`, '{"hours":0}')).error?.code).toBe('invalid_payload')
     expect((await world.ask('home/app/not.there/cmd/get-crash')).error?.code).toBe('unknown_app')
   })
+})
+
+describe("the hub's logs", () => {
+  const USAGE = v.object({
+    resolution_seconds: v.number(),
+    cpu_percent: v.array(v.tuple([v.number(), v.number()])),
+    memory_bytes: v.array(v.tuple([v.number(), v.number()])),
+    source: v.string(),
+  })
+  const INSIGHTS = 'hub.insights.readonly'
+  const HOUR_MS = 3_600_000
+  const start = async (scopes: readonly string[] = [INSIGHTS], flavour: Flavour = 'older') => {
+    const world = await World.start({
+      broker: BROKER,
+      env: { COMMANDS_READ_ONLY: 'true' },
+      hub: { flavour, keys: { [KEY]: ['hub.app.readonly', ...scopes] } },
+    })
+    await until('its usage', () => world.state(world.app)?.['memory_bytes'])
+    world.hub.forgetRequests()
+    return world
+  }
+  const history = async (world: World, hours: number) =>
+    v.parse(USAGE, (await world.ask(`home/app/${world.app}/cmd/get-history`, JSON.stringify({ hours }))).data)
+  const asked = ({ hub }: World) =>
+    hub.requests.flatMap(({ operation }) => (operation?.startsWith('getLog') ? [operation] : []))
+
+  test.each([
+    ['older', 1, 60],
+    ['older', 2, 300],
+    ['newer', 24, 300],
+    ['self-hosted', 30, 3600],
+    ['older', 168, 3600],
+  ] as const)('of the %s kind give %d hours, by %d s, with three requests', async (flavour, hours, seconds) => {
+    await using world = await start([INSIGHTS], flavour)
+    const { cpu_percent, memory_bytes, ...rest } = await history(world, hours)
+    expect(rest).toEqual({ resolution_seconds: seconds, source: 'hub' })
+    for (const points of [cpu_percent, memory_bytes]) {
+      expect(points.length).toBeGreaterThanOrEqual((hours * 3600) / seconds - 1)
+      expect(points.length).toBeLessThanOrEqual((hours * 3600) / seconds + 1)
+      expect(points[0]?.[0]).toBeGreaterThanOrEqual(Math.floor(world.clock.now() / 1000) - hours * 3600 - 60)
+    }
+    expect(memory_bytes.at(-1)?.[1]).toBe(world.state(world.app)?.['memory_bytes'])
+    expect(cpu_percent.at(-1)?.[1]).toBe(world.state(world.app)?.['cpu_percent'])
+    expect(asked(world)).toEqual(['getLogs', 'getLogEntries', 'getLogEntries'])
+  })
+
+  test('are not asked for without the permission', async () => {
+    await using world = await start([])
+    expect((await history(world, 24)).source).toBe('bridge')
+    expect(asked(world)).toEqual([])
+  })
+
+  test.each([
+    [0, 0],
+    [2, 0],
+    [3, 1],
+    [59, 1],
+  ])(
+    'are asked for if the samples of the bridge do not cover the hours: %d minutes less, %d requests',
+    async (less, times) => {
+      const clock = new FakeClock()
+      let requests = 0
+      const read = () => {
+        requests += 1
+        return Promise.reject(new Error('it was asked'))
+      }
+      const from = clock.now() / 1000 - 2 * 3600 + less * 60
+      const points = [[from, 1]] as const
+      const own = { resolution_seconds: 60, cpu_percent: points, memory_bytes: points, source: 'bridge' } as const
+      const hub = { permits: () => 'yes' as const, read }
+      const largeReads = limitLargeReads(clock)
+      expect(await usageHistory({ hub, app: 'a', hours: 2, own, largeReads, clock, deadline: 9 })).toBe(own)
+      expect(requests).toBe(times)
+    },
+  )
+
+  test.each([
+    ['403', 'answer-status', { status: 403 }],
+    ['404', 'answer-status', { status: 404 }],
+    ['missing_api_method', 'missing-api-method', {}],
+    ['no JSON', 'not-json', {}],
+    ['JSON of another shape', 'wrong-shape', {}],
+    ['nothing', 'wrong-shape', { value: [] }],
+    ['an empty log', 'wrong-shape', { value: { values: [] } }],
+    ['one figure only', 'wrong-shape', { value: [[Date.now() - HOUR_MS, 1]] }],
+    [
+      'figures in the far future',
+      'wrong-shape',
+      {
+        value: [
+          [4e12, 1],
+          [4.1e12, 1],
+        ],
+      },
+    ],
+    ['figures that make no sense', 'wrong-shape', { value: [[1, -1], ['never', 2], [9e99, 3], null] }],
+    ['more than is read', 'big-body', { megabytes: 9 }],
+  ] as const)('give way to the samples of the bridge if the hub answers with %s', async (_, behaviour, options) => {
+    await using world = await start()
+    for (const operation of ['getLogEntries', 'getLogs'] as const) {
+      world.hub.behave(behaviour, { ...options, operation })
+      const { source, memory_bytes } = await history(world, 24)
+      expect(source).toBe('bridge')
+      expect(memory_bytes).toHaveLength(1)
+      expect(asked(world)).toContain(operation)
+    }
+    expect(world.state(world.app)?.['memory_bytes']).toBeGreaterThan(0)
+  })
+
+  test('give figures in the order of their times, the last one of each time, and none of the far future', async () => {
+    await using world = await start()
+    const now = Math.floor(world.clock.now() / 1000)
+    const [three, four, five] = [3, 4, 5].map((hours) => now - hours * 3600)
+    const value = [
+      [three, 1],
+      [five, 3],
+      [three, 6],
+      [now + 40_000_000, 9],
+      [four, 4.04],
+      [now - 100 * 3600, 2],
+    ]
+    world.hub.behave('wrong-shape', { operation: 'getLogEntries', value })
+    expect(await history(world, 24)).toEqual({
+      resolution_seconds: 3600,
+      cpu_percent: [
+        [five, 3],
+        [four, 4],
+        [three, 6],
+      ],
+      memory_bytes: [
+        [five, 3],
+        [four, 4],
+        [three, 6],
+      ],
+      source: 'hub',
+    })
+  })
+
+  test.each([
+    [
+      'another unit',
+      [
+        { id: 'cpu', units: '°C' },
+        { id: 'memory', units: 'B' },
+      ],
+    ],
+    ['another name', [{ id: 'cpu' }, { id: 'memory_of_the_camera' }]],
+  ])('of an app that have %s are not taken for what the app uses', async (_, logs) => {
+    await using world = await start()
+    const value = logs.map((log) => ({ ...log, uri: `homey:app:${world.app}` }))
+    world.hub.behave('wrong-shape', { operation: 'getLogs', value })
+    expect((await history(world, 24)).source).toBe('bridge')
+    expect(asked(world)).toEqual(['getLogs'])
+  })
+
+  test.each(['getLogs', 'getLogEntries'] as const)(
+    'give way to the samples of the bridge, before the command expires, if the hub is silent on %s',
+    async (operation) => {
+      await using world = await start()
+      world.hub.behave('never-answer', { operation })
+      const begun = world.clock.elapsed()
+      const answer = history(world, 24)
+      await until('the request', () => asked(world).includes(operation))
+      world.clock.jump(6_000)
+      expect((await answer).source).toBe('bridge')
+      expect(world.clock.elapsed() - begun).toBeLessThan(10_000)
+    },
+  )
 })

@@ -64,7 +64,7 @@ export function aimAt(hub: Hub): Omit<Aim, 'emulated'> {
       }
     },
     report: () => null,
-    history: () => ({ resolution_seconds: 60, cpu_percent: [], memory_bytes: [], source: 'bridge' }),
+    history: async () => ({ resolution_seconds: 60, cpu_percent: [], memory_bytes: [], source: 'bridge' }),
     guard: () => {},
     repair: () => {},
     clock,

@@ -1,9 +1,13 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
+import * as v from 'valibot'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { WebSocket } from 'ws'
 import { until } from '../support/until.ts'
 import { ask, HUE, hubOf, KEY, subscribed } from './support.ts'
+
+const LOG = v.object({ id: v.string(), ownerUri: v.string() })
+const ENTRIES = v.object({ values: v.array(v.object({ v: v.number() })) })
 
 /** A WebSocket without a client library: what was received, and a way to send. */
 async function raw(url: string, protocol: 3 | 4) {
@@ -35,6 +39,25 @@ describe('the wire', () => {
     send('2')
     await next('3')
   })
+
+  test.each(['newer', 'self-hosted'] as const)(
+    'has the figures of each log where the official client asks a hub of the %s kind for them',
+    async (flavour) => {
+      const hub = await hubOf({ flavour })
+      const logs = v.parse(v.array(LOG), (await ask(hub, 'GET /api/manager/insights/log')).json)
+      // It knows a log by its id alone, and the owner is what that begins with.
+      expect(new Set(logs.map(({ id }) => id)).size).toBe(2 * hub.apps.size)
+      for (const { id, ownerUri } of logs.filter(({ ownerUri }) => ownerUri.endsWith(HUE))) {
+        const owner = id.split(':', 3).join(':')
+        expect(owner).toBe(ownerUri)
+        const answer = await ask(hub, `GET /api/manager/insights/log/${owner}/${id}/entry?resolution=last24Hours`)
+        const { values } = v.parse(ENTRIES, answer.json)
+        expect(values).toHaveLength(288)
+        const { usage } = hub.apps.get(HUE) ?? {}
+        expect(values.at(-1)?.v).toBe(id.endsWith(':cpu') ? (usage?.cpu ?? Number.NaN) * 100 : usage?.mem)
+      }
+    },
+  )
 
   test('offers no transport but WebSocket', async () => {
     const hub = await hubOf()

@@ -92,14 +92,19 @@ const FIGURES = { cpu: '%', memory: 'B' } as const
 
 export const INSIGHTS = {
   getLogs: endpoint({
-    doc: 'The logs of figures: CPU and memory of each app.',
+    doc: 'The logs of figures: CPU and memory of each app. Newer hubs put the owner into the id.',
     request: 'GET /log',
     needs: 'homey.insights.readonly',
     only: WIRE,
-    run: ({ apps }) =>
-      [...apps.records.keys()].flatMap((app) =>
-        Object.entries(FIGURES).map(([id, units]) => ({ id, uri: `homey:app:${app}`, type: 'number', units })),
-      ),
+    run: ({ apps, flavour }) =>
+      [...apps.records.keys()].flatMap((app) => {
+        const uri = `homey:app:${app}`
+        return Object.entries(FIGURES).map(([name, units]) =>
+          flavour === 'older'
+            ? { id: name, uri, type: 'number', units }
+            : { id: `${uri}:${name}`, uri, ownerUri: uri, type: 'number', units },
+        )
+      }),
   }),
   getLogEntries: endpoint({
     doc: 'The figures of a log. The latest one is what the app uses now.',
@@ -109,9 +114,10 @@ export const INSIGHTS = {
     takes: { resolution: v.optional(v.picklist(['lastHour', 'last24Hours', 'last7Days'])) },
     run({ apps, now }, { owner, log, resolution = 'lastHour' }) {
       const usage = apps.records.get(owner.replace('homey:app:', ''))?.usage
-      if (usage === undefined || !Object.hasOwn(FIGURES, log)) throw new HubError(404, 'not_found', 'Log Not Found')
+      const name = log.replace(`${owner}:`, '')
+      if (usage === undefined || !Object.hasOwn(FIGURES, name)) throw new HubError(404, 'not_found', 'Log Not Found')
       const { span, step } = RESOLUTIONS[resolution]
-      const latest = log === 'cpu' ? usage.cpu * 100 : usage.mem
+      const latest = name === 'cpu' ? usage.cpu * 100 : usage.mem
       const count = span / step
       const end = Math.floor(now() / step) * step
       const values = Array.from({ length: count }, (_, at) => {

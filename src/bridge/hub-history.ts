@@ -1,0 +1,89 @@
+/** CPU and memory of an app for longer than the bridge has run: from the logs of the hub, if it has them. */
+import { type Clock, sleep } from '../base/clock.ts'
+import type { Limiter } from '../base/limiter.ts'
+import type { UsageHistory } from '../contract/crash.ts'
+import type { InsightEntry, InsightLog } from '../hub/decode-evidence.ts'
+import type { Hub } from '../hub/hub.ts'
+
+const HOUR_MS = 3_600_000
+/** The clock of a hub may be ahead by so much. */
+const AHEAD_MS = 60_000
+/** Of one log: a week by five minutes. */
+const MAX_POINTS = 2_016
+
+/** How a hub names its logs of an app, and which figures they can have. */
+interface Kind {
+  readonly id: string
+  readonly units: string
+  readonly max: number
+  readonly digits: number
+}
+const CPU: Kind = { id: 'cpu', units: '%', max: 10_000, digits: 1 }
+const MEMORY: Kind = { id: 'memory', units: 'B', max: Number.MAX_SAFE_INTEGER, digits: 0 }
+
+type Points = UsageHistory['cpu_percent']
+
+interface Question {
+  readonly hub: Pick<Hub, 'permits' | 'read'>
+  readonly app: string
+  readonly hours: number
+  /** The samples of the bridge. */
+  readonly own: UsageHistory
+  readonly largeReads: Limiter
+  readonly clock: Clock
+  /** When the command must be answered, in `clock.elapsed()` milliseconds. */
+  readonly deadline: number
+}
+
+/** The hub's figures if the bridge has not run for all of the hours and those of the hub reach further back. */
+export async function usageHistory(question: Question): Promise<UsageHistory> {
+  const { hub, hours, own, clock, deadline } = question
+  const covered = clock.now() - hours * HOUR_MS + 2 * own.resolution_seconds * 1000
+  if (startOf(own) * 1000 <= covered || hub.permits('getLogs') !== 'yes') return own
+  const done = new AbortController()
+  // A slow hub gets half of the time that is left, so that the bridge can still answer.
+  const late = sleep(clock, (deadline - clock.elapsed()) / 2, done.signal).then(() => undefined)
+  const found = await Promise.race([fromHub(question).catch(() => undefined), late])
+  done.abort()
+  return found !== undefined && startOf(found) < startOf(own) ? found : own
+}
+
+/** `undefined`: the hub has no such logs, or they have no usable figures. */
+async function fromHub({ hub, app, hours, largeReads, clock, deadline }: Question): Promise<UsageHistory | undefined> {
+  const owner = `homey:app:${app}`
+  const logs = await largeReads.run({ deadline }, () => hub.read('getLogs', {}))
+  const [cpu, memory] = [CPU, MEMORY].map((kind) => logs.find((log) => isOf(log, owner, kind)))
+  if (cpu === undefined || memory === undefined) return undefined
+  const resolution = hours === 1 ? 'lastHour' : hours <= 24 ? 'last24Hours' : 'last7Days'
+  const entriesOf = ({ id }: InsightLog) => hub.read('getLogEntries', { owner, log: id, resolution })
+  const [used, held] = await Promise.all([entriesOf(cpu), entriesOf(memory)])
+  const now = clock.now()
+  const points = (entries: readonly InsightEntry[], kind: Kind) =>
+    pointsOf(entries, kind, now - hours * HOUR_MS, now + AHEAD_MS)
+  const [cpu_percent, memory_bytes] = [points(used, CPU), points(held, MEMORY)]
+  const seconds = distance(cpu_percent)
+  const isUsable = seconds > 0 && memory_bytes.length > 0
+  return isUsable ? { resolution_seconds: seconds, cpu_percent, memory_bytes, source: 'hub' } : undefined
+}
+
+/** Older hubs name a log `cpu`, newer ones `homey:app:<id>:cpu`. */
+function isOf({ owner, id, units }: InsightLog, of: string, kind: Kind): boolean {
+  return owner === of && (id === kind.id || id === `${of}:${kind.id}`) && (units ?? kind.units) === kind.units
+}
+
+/** The newest of them, one a second. */
+function pointsOf(entries: readonly InsightEntry[], { max, digits }: Kind, from: number, until: number): Points {
+  const usable = entries.filter(([at, value]) => at >= from && at <= until && value >= 0 && value <= max)
+  const bySecond = new Map(usable.map(([at, value]) => [Math.floor(at / 1000), Number(value.toFixed(digits))]))
+  return [...bySecond].slice(-MAX_POINTS)
+}
+
+/** The usual number of seconds from one point to the next; 0: unknown. */
+function distance(points: Points): number {
+  const gaps = points.slice(1).map(([at], i) => at - (points[i]?.[0] ?? at))
+  return gaps.sort((one, other) => one - other)[Math.floor(gaps.length / 2)] ?? 0
+}
+
+/** In epoch seconds. */
+const startOf = ({ cpu_percent: [cpu], memory_bytes: [memory] }: UsageHistory) =>
+  Math.min(cpu?.[0] ?? Number.POSITIVE_INFINITY, memory?.[0] ?? Number.POSITIVE_INFINITY)
