@@ -1,4 +1,4 @@
-/** The evidence of a crash: what was known before it, in at most 16 KiB. */
+/** The evidence of a crash: what was known before it, at most 16 KiB. */
 import * as v from 'valibot'
 
 import { GUARD_STATES, REASONS } from './guard.ts'
@@ -14,7 +14,7 @@ const list = <S extends v.GenericSchema>(schema: S, most: number) =>
 
 const figure = v.nullable(amount)
 
-/** A hub as a machine; unknown is `null`. */
+/** The hub's hardware; `null` if unknown. */
 export const HUB_HEALTH = frozen({
   memory_total_bytes: figure,
   memory_free_bytes: figure,
@@ -37,7 +37,7 @@ export type HubHealth = v.InferOutput<typeof HUB_HEALTH>
 
 export const MAX_CRASH_BYTES = 16 * 1024
 export const MAX_CRASH_SAMPLES = 120
-/** What a hub remembers of what has happened. */
+/** Maximum number of events that a hub keeps. */
 export const MAX_BEFORE = 100
 export const MAX_OTHERS = 50
 const MAX_STACK_LINES = 10
@@ -89,13 +89,13 @@ export type Crash = v.InferOutput<typeof CRASH>
 /** The answer to `cmd/get-history`. */
 export interface UsageHistory {
   readonly resolution_seconds: number
-  /** Epoch seconds, and per cent of one core. */
+  /** Epoch seconds, and percent of one core. */
   readonly cpu_percent: readonly (readonly [at: number, value: number])[]
   readonly memory_bytes: readonly (readonly [at: number, value: number])[]
   readonly source: 'hub' | 'bridge'
 }
 
-/** A text of the hub's that is too long to be what it should be is left out whole: half of it may be half of a key. */
+/** Drops a text from the hub that is too long to be valid: cut in half, it could still show half of a key. */
 export const shortOrNull = (said: string | null) => (said === null || said.length > 256 ? null : said)
 
 /** The first lines of a stack; `null` if the message has none. */
@@ -105,8 +105,8 @@ export function stackHead(message: string | null): string | null {
 }
 
 /**
- * Fits it into the limit: first goes what happened longest ago, then the last of the other apps, then the oldest samples,
- * and at last the stack, of which the message has the beginning. No text is cut.
+ * Shrinks the evidence to the limit. Drops the oldest events first, then the last of the other apps, the oldest
+ * samples, and finally the stack, whose beginning is also in the message. Never cuts a text.
  */
 export function fitted(crash: Crash): Crash {
   let excess = bytesOf(crash) - MAX_CRASH_BYTES
@@ -123,7 +123,7 @@ export function fitted(crash: Crash): Crash {
 
 const bytesOf = (value: unknown) => Buffer.byteLength(JSON.stringify(value))
 
-/** How many apps crashed together, and what came before that; as a sentence without a full stop. */
+/** A sentence without a full stop: how many apps crashed together, and what preceded it. */
 export function together(crashedAt: readonly number[], before: readonly Happening[]): string | undefined {
   if (crashedAt.length < 2) return undefined
   const first = Math.min(...crashedAt)
@@ -139,7 +139,7 @@ export function together(crashedAt: readonly number[], before: readonly Happenin
 }
 
 const MINUTE_MS = 60_000
-/** What came longer before is not taken for the cause. */
+/** Anything earlier is not taken for the cause. */
 const CAUSE_MS = 60 * MINUTE_MS
 
 function minutes(ms: number): string {

@@ -1,4 +1,4 @@
-/** The payloads that the bridge publishes, as schemas: types, documentation and tests follow from them. */
+/** The schemas of the payloads that the bridge publishes. Types, documentation and tests derive from them. */
 import * as v from 'valibot'
 import { SEVERITIES } from '../base/versions.ts'
 import { APP_STATES, type App } from '../hub/app.ts'
@@ -13,7 +13,7 @@ import { CONTRACT_VERSION } from './version.ts'
 const text = v.string()
 const flag = v.boolean()
 const amount = v.number()
-/** Some of what is ISO 8601 is not what Date reads. */
+/** Date does not accept all of ISO 8601. */
 const isRead = v.check((time: string) => !Number.isNaN(Date.parse(time)))
 const time = v.pipe(text, v.isoTimestamp(), isRead)
 const about = <S extends v.GenericSchema>(schema: S, doc: string) => v.pipe(schema, v.description(doc))
@@ -23,7 +23,7 @@ const count = v.pipe(amount, v.integer(), v.minValue(0))
 const list = <S extends v.GenericSchema>(schema: S) => v.pipe(v.array(schema), v.readonly())
 const frozen = <E extends v.ObjectEntries>(entries: E) => v.pipe(v.strictObject(entries), v.readonly())
 
-/** Held to the type that is sent: that has no key that it lacks, and `publications.ts` wants each of its keys. */
+/** Must match the type `App`: a key too many or too few is a type error, here or in `publications.ts`. */
 export const APP = v.strictObject({
   id: text,
   name: v.nullable(text),
@@ -93,11 +93,11 @@ export const HUB_EVENT = v.strictObject({
   at: time,
 })
 
-/** On an app's topic, and on its hub's, which has further ones. */
+/** Events on an app's topic, and those on its hub's topic, which has more. */
 export const EVENT = v.union([APP_EVENT, COMMAND_FAILED, GUARD_EVENT])
 export const EVENT_OF_HUB = v.union([...EVENT.options, HUB_EVENT])
 
-/** An app's version on a topic that is read back: no real one is longer. */
+/** An app's version on a topic that is read back; real versions are shorter. */
 const versionText = v.nullable(v.pipe(text, v.maxLength(256)))
 
 export const GUARD = v.strictObject({
@@ -112,7 +112,7 @@ export const GUARD = v.strictObject({
   attention: about(list(reason), 'Why a person should look at the app.'),
 })
 
-/** As an earlier version may have left it. */
+/** The state as an earlier version may have left it. */
 export const SAVED_GUARD = v.strictObject({ ...GUARD.entries, retry_at: v.optional(GUARD.entries.retry_at, null) })
 
 export const HISTORY = v.pipe(
@@ -161,10 +161,10 @@ export const GONE_APPS = list(
   }),
 )
 
-/** A setting's value is whatever the app made of it. */
+/** A setting's value can be anything that the app stores. */
 export const ANYTHING = v.any()
 
-/** The payload of a state topic, which is no JSON. */
+/** The payload of a state topic; it is not JSON. */
 export const AVAILABILITY = v.picklist(['online', 'offline'])
 
 const api = about(v.nullable(v.picklist(['manager', 'managers'])), "First part of the API's paths.")
@@ -235,13 +235,13 @@ export type HealthReport = v.InferOutput<typeof HEALTH>
 
 export const LOG_LEVEL = v.picklist(LOG_LEVELS)
 
-/** What the bridge keeps on the broker for itself. */
+/** What the bridge stores on the broker for itself. */
 export const DISCOVERY_MEMORY = v.strictObject({ prefixes: v.array(text) })
 
 export const PROBE = text
 
 const role = v.picklist(['active', 'undecided', 'standby'])
-/** The role of a bridge: `undecided` until it is known whether another one is active on its base topic. */
+/** The role of a bridge: `undecided` until it knows whether another one is active on its base topic. */
 export type Role = v.InferOutput<typeof role>
 
 export const PRESENCE = v.strictObject({
@@ -260,10 +260,10 @@ export const PRESENCE = v.strictObject({
   leaves: v.exactOptional(about(v.literal(true), 'It ends.')),
 })
 
-/** Home Assistant documents it; the bridge's own messages are tested against that. */
+/** Home Assistant defines this format; the tests check the bridge's messages against it. */
 export const DISCOVERY = v.record(text, v.any())
 
-/** Counts over all apps of a hub. */
+/** Totals of all apps of a hub. */
 export const HUB_SUMMARY = v.strictObject({
   apps: integer,
   apps_crashed: integer,
@@ -284,7 +284,7 @@ export const APP_LINKS = v.strictObject({
 })
 export type AppLinks = v.InferOutput<typeof APP_LINKS>
 
-/** In the words of Home Assistant's update entity, which takes no `null`. */
+/** The keys of Home Assistant's update entity, which does not accept `null`. */
 export const APP_UPDATE = v.strictObject({
   title: v.exactOptional(text),
   installed_version: v.exactOptional(text),
@@ -304,7 +304,7 @@ export const ANSWER_HEAD = v.strictObject({
   replayed: v.exactOptional(about(v.literal(true), 'The same command was answered before; this is from memory.')),
 })
 
-/** The answer to a command that the hub confirmed. */
+/** The answer to a command that the hub has confirmed. */
 export const SUCCESS = v.strictObject({
   ok: v.literal(true),
   ...ANSWER_HEAD.entries,
@@ -315,7 +315,7 @@ const codes = Object.entries(ERROR_CODES)
   .map(([code, doc]) => `- \`${code}\`: ${doc}`)
   .join('\n')
 
-/** The answer to a command that was not done, or may not have been done. */
+/** The answer to a command that failed or whose outcome is unknown. */
 export const FAILURE = v.strictObject({
   ok: v.literal(false),
   ...ANSWER_HEAD.entries,
