@@ -1,30 +1,30 @@
 /**
- * Whether the memory of an app grows and does not come back. Reads of six hours are kept as the least of every twenty
- * minutes: what an app frees now and then does not count, what it never frees does.
+ * Detects whether an app's memory grows and is not freed. Keeps the minimum of every 20 minutes for six hours: memory
+ * that an app frees now and then does not count, memory that it never frees does.
  */
 
 const BUCKET_MS = 20 * 60_000
 /** Six hours. */
 const MAX_BUCKETS = 18
-/** Enough for a trend to be shown. */
+/** Minimum number of buckets for a trend. */
 const MIN_BUCKETS = 3
 const HOUR_BUCKETS = 3
-/** Less is noise. */
+/** A smaller rise is noise. */
 const MIN_RISE_BYTES = 4 * 1_048_576
-/** What comes down by this part of the level has been freed. */
+/** A fall by this fraction of the level means that memory was freed. */
 const MIN_FALL = 0.1
-/** What was reached before and freed again is reached again with some noise. */
+/** A level that was reached before and freed is reached again with some noise. */
 const SAME_LEVEL = 1.05
-/** Compared with an even climb: the least part in each step, and in the later half. A smaller one is levelling off. */
+/** Relative to a steady climb: the minimum for each step, and for the later half. Less means levelling off. */
 const MIN_STEP = 0.25
 const STEADY = 0.8
-/** Without a known limit, a rise is reported from here on. */
+/** Without a known limit, a rise is reported above this fraction. */
 const LARGE_RISE = 0.25
 const HORIZON_HOURS = 12
-/** An app that has run for less than six hours is reported only right before its limit. */
+/** An app that has run for less than six hours is reported only shortly before its limit. */
 const EARLY_HOURS = 1
 const EARLY_BUCKETS = 6
-/** A trend is published again when it differs by so much, as a part of itself and in bytes an hour. */
+/** The minimum difference to publish a new trend, as a fraction and in bytes per hour. */
 const SHOWN_STEP = { part: 0.25, bytes: 64 * 1024 }
 
 interface Bucket {
@@ -33,25 +33,25 @@ interface Bucket {
   least: number
 }
 
-/** What an app has used since its start. */
+/** The memory usage of an app since its start. */
 export interface Memory {
-  /** How much later its buckets begin, in milliseconds. */
+  /** Offset of its buckets, in milliseconds. */
   readonly phase: number
   readonly buckets: Bucket[]
-  /** The highest level from which it came down again by itself; 0: none so far. */
+  /** The highest level after which memory was freed; 0 if there is none. */
   peak: number
-  /** The highest level since it came down the last time. */
+  /** The highest level since memory was last freed. */
   top: number
 }
 
-/** @param id of the app: the buckets of different apps begin at different times, so that no read completes all of them */
+/** @param id of the app: buckets of different apps begin at different times, so that no read completes them all */
 export function noMemory(id: string): Memory {
   let hash = 0x811c9dc5
   for (const char of id) hash = Math.imul(hash ^ (char.codePointAt(0) ?? 0), 0x01000193)
   return { phase: (hash >>> 0) % BUCKET_MS, buckets: [], peak: 0, top: 0 }
 }
 
-/** Takes in a read. Returns whether a bucket is full, so that there is something new to compute. */
+/** Adds a reading. Returns whether a bucket is complete, so that the trend may change. */
 export function remember(memory: Memory, at: number, bytes: number): boolean {
   const { buckets, phase } = memory
   const start = Math.floor((at - phase) / BUCKET_MS) * BUCKET_MS
@@ -62,7 +62,7 @@ export function remember(memory: Memory, at: number, bytes: number): boolean {
   }
   if (last !== undefined) follow(memory, last.least)
   buckets.push({ at: start, least: bytes })
-  // The newest one is not full.
+  // The newest one is not complete.
   if (buckets.length > MAX_BUCKETS + 1) buckets.shift()
   return last !== undefined
 }
@@ -76,7 +76,7 @@ function follow(memory: Memory, level: number): void {
 
 const full = ({ buckets }: Memory) => buckets.slice(0, -1)
 
-/** Bytes an hour, by Theil and Sen: the median of the slopes between any two. `null` until an hour is known. */
+/** The trend in bytes per hour by the Theil–Sen estimator: the median of all slopes. `null` before the first hour. */
 export function trendOf(memory: Memory): number | null {
   const points = full(memory)
   if (points.length < MIN_BUCKETS) return null
@@ -89,10 +89,10 @@ export function trendOf(memory: Memory): number | null {
 }
 
 /**
- * Whether it grows towards the limit, or by much if there is none. Each hour's least must be above that of the hour
- * before, and what is reached must be more than the app has used before and freed again.
- * @param trend as `trendOf` says
- * @param limit bytes; `undefined`: not known
+ * Whether memory grows towards the limit, or by much if there is none. Each hour's minimum must be above that of the
+ * hour before, and the level must be higher than any that the app has freed before.
+ * @param trend result of `trendOf`
+ * @param limit bytes; `undefined` if unknown
  */
 export function isRising(memory: Memory, trend: number | null, limit: number | undefined): boolean {
   if (trend === null || trend <= 0) return false
@@ -109,7 +109,7 @@ export function isRising(memory: Memory, trend: number | null, limit: number | u
   return far && climbs(points, HOUR_BUCKETS, rise)
 }
 
-/** Whether the least of each group is above that of the one before, and the later half climbs like the earlier one. */
+/** Whether each group's minimum is above the previous one, and the later half climbs like the earlier one. */
 function climbs(points: readonly number[], size: number, rise: number): boolean {
   const least: number[] = []
   for (let at = points.length % size; at < points.length; at += size) {
@@ -128,7 +128,7 @@ function median(values: ArrayLike<number>): number {
   return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? upper) + upper) / 2
 }
 
-/** A trend with two digits, and the one before where it says nearly the same: each read would be news otherwise. */
+/** The trend to publish: two digits, and the previous value if nearly the same, so that not each read changes it. */
 export function shownTrend(before: number | null, now: number | null): number | null {
   if (now === null) return null
   const shown = Math.abs(now) < SHOWN_STEP.bytes ? 0 : Number(now.toPrecision(2))
