@@ -1,8 +1,7 @@
 /**
  * Every topic that the bridge writes, one row each: its topic, its owner, when it is published, its payload, and how to
  * render it from the facts. The engine that publishes, the read-back, the sweep, the entities and the documentation
- * derive from this table.
- * Answers to commands are not here: their topics derive from the command's.
+ * derive from this table. Answers to commands are not here: their topics derive from the command's.
  */
 import type * as v from 'valibot'
 import type { Json } from '../base/json.ts'
