@@ -32,7 +32,7 @@ export class Answers {
   stop(): void {
     this.#endMinute()
     const unlogged = this.#refused - REFUSALS_A_MINUTE
-    const text = 'more commands were refused within a minute than are told one by one'
+    const text = 'more commands were refused within a minute than are logged one by one'
     if (unlogged > 0) this.#options.audit.warn({ refused: unlogged }, text)
     this.#refused = 0
   }

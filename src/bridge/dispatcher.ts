@@ -261,7 +261,7 @@ export class Dispatcher {
   /** Runs outside of the queue, where it would block the commands that it sends. */
   async #fanOut(order: Order): Promise<unknown> {
     const { bridged } = order
-    if (this.#sending.has(bridged)) throw new CommandError('busy', 'The same is under way on this hub already.')
+    if (this.#sending.has(bridged)) throw new CommandError('busy', 'This command is already running on this hub.')
     this.#sending.add(bridged)
     try {
       return await this.#run(order, () => false)
@@ -332,8 +332,8 @@ export class Dispatcher {
   #failed(error: unknown, write: boolean): Outcome {
     if (error instanceof CommandError) return { ok: false, error }
     if (error instanceof HubError) return { ok: false, error: fromHubError(error, write) }
-    this.#options.log.error({ err: error }, 'a command failed by a mistake of the bridge')
-    return { ok: false, error: new CommandError('hub_failed', 'The bridge made a mistake; its log says which.') }
+    this.#options.log.error({ err: error }, 'a command failed because of a bug in the bridge')
+    return { ok: false, error: new CommandError('hub_failed', 'A bug in the bridge; see its log.') }
   }
 }
 
@@ -344,7 +344,7 @@ function settingOf({ argument, input }: Order): string {
 }
 
 const EMPTY = 'Under MQTT 3.1.1 an empty message is no value; send "" for an empty text.'
-const FULL = 'Too many writes within five minutes for another one to be remembered.'
+const FULL = 'Too many writes within five minutes to remember another one.'
 
 /**
  * The command that a generic call stands for, given its input; the row itself if the input is invalid. The audit log

@@ -111,7 +111,7 @@ export function guardedHub(
         await hub.call('createBackup', {})
         return undefined
       } catch (error) {
-        return error instanceof HubError ? error.message : 'the bridge made a mistake.'
+        return error instanceof HubError ? error.message : 'a bug in the bridge.'
       }
     },
     send,

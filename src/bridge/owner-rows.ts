@@ -94,7 +94,7 @@ export class OwnerRows<K extends OwnerKind> {
     } catch (err) {
       // Hub data must not crash the daemon, and one row must not block the others.
       const topic = this.#topic(place)
-      this.#table.log.error({ topic, err }, 'what a topic is to hold could not be rendered')
+      this.#table.log.error({ topic, err }, 'the payload of a topic could not be rendered')
       return undefined
     }
   }

@@ -158,7 +158,7 @@ export class Presence {
     const before = this.#role
     if (this.#stepsBack) this.#role = 'standby'
     else if (before === 'standby') {
-      log.warn('the other hub2mqtt has gone: this one takes over')
+      log.warn('the other hub2mqtt is gone: this one takes over')
       this.#role = 'undecided'
       // The retained messages have changed: they are read at the next connect, and then `connected` decides.
       this.#decideAt = Number.POSITIVE_INFINITY

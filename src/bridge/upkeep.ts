@@ -105,7 +105,7 @@ export class Upkeep {
     this.#state = { ...this.#state, byId: new Map(byId) }
     this.#lookTwice()
     const cleared = link.sweep((topic, payload) => this.#verdictOf(topic, payload) === 'clear')
-    if (cleared > 0) log.info({ topics: cleared }, 'cleared retained messages that belong to nothing any more')
+    if (cleared > 0) log.info({ topics: cleared }, 'cleared retained messages that are no longer in use')
     if (this.#unread.size > 0 || hubs.size === 0 || !knowsAll(hubs)) return
     prefixes.settle()
     onSettled()

@@ -109,7 +109,7 @@ const ROWS = [
   row('app', 'get-std', {
     payload: plain,
     operation: 'getAppStd',
-    doc: "Sends the app's output as a diagnostics report to its developer, and answers with the hub's answer.",
+    doc: "Sends the app's output as a diagnostics report to its developer, and answers with the hub's response.",
     run: ({ call, app }, { message }) => call('getAppStd', { id: app, message }),
   }),
   row('app', 'get-settings', {
@@ -219,7 +219,7 @@ const ROWS = [
   row('app', 'get-history', {
     payload: object({ hours: v.optional(v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(168)), 24) }),
     operation: 'getApp',
-    doc: 'Answers with CPU and memory of the last hours, of which the newest value is not final.',
+    doc: 'Answers with CPU and memory of the last hours; the newest value is not final.',
     run: ({ history }, { hours }) => Promise.resolve(history(hours)),
   }),
   row('hub', 'get-apps', {
@@ -267,7 +267,7 @@ const ROWS = [
     allowed: false,
     about: ({ app }) => app,
     reaches: (endpoint) => endpoint,
-    doc: 'Sends any request to the hub or an app, and answers with its answer; a write unless GET.',
+    doc: 'Sends any request to the hub or an app, and answers with its response; a write unless GET.',
     run: callEndpoint,
   }),
   row('hub', 'refresh', {
@@ -290,7 +290,7 @@ const ROWS = [
   }),
   row('bridge', 'ping', {
     payload: nothing,
-    doc: 'Only answers.',
+    doc: 'Only sends an answer.',
     act: () => {},
   }),
   row('bridge', 'rollout', {

@@ -14,7 +14,7 @@ const list = <S extends v.GenericSchema>(schema: S, most: number) =>
 
 const figure = v.nullable(amount)
 
-/** The hub's hardware; `null` if unknown. */
+/** The hub's health; `null` if unknown. */
 export const HUB_HEALTH = frozen({
   memory_total_bytes: figure,
   memory_free_bytes: figure,
@@ -25,13 +25,13 @@ export const HUB_HEALTH = frozen({
   temperature_celsius: figure,
   storage_total_bytes: figure,
   storage_free_bytes: figure,
-  apps_memory_bytes: about(figure, 'Of all apps together.'),
+  apps_memory_bytes: about(figure, 'Sum over all apps.'),
   undervoltage: about(v.nullable(v.boolean()), 'Whether the power supply is too weak.'),
   throttled: about(v.nullable(v.boolean()), 'Whether the hub runs slower to protect itself.'),
-  uptime_seconds: about(figure, 'Alone, it causes no message.'),
+  uptime_seconds: about(figure, 'A change of this alone is not published.'),
   booted_at: about(v.nullable(time), 'Stays the same until the hub restarts.'),
   last_backup_at: v.nullable(time),
-  firmware_update: about(v.nullable(v.string()), 'The version on offer.'),
+  firmware_update: about(v.nullable(v.string()), 'The available version.'),
 })
 export type HubHealth = v.InferOutput<typeof HUB_HEALTH>
 
@@ -54,30 +54,30 @@ const happening = frozen({
     'firmware_updated',
     'hub_restarted',
   ]),
-  app: about(v.nullable(text), '`null`: the hub as a whole.'),
-  from: about(v.nullable(text), 'Of a new version: the old one.'),
+  app: about(v.nullable(text), '`null` for the hub as a whole.'),
+  from: about(v.nullable(text), 'For a new version: the old one.'),
   to: about(v.nullable(text), 'The new version, the command, or the name of the setting.'),
-  by: about(v.nullable(text), 'Of a command that did not come by MQTT: who sent it, such as `guard`.'),
+  by: about(v.nullable(text), 'For a command that did not arrive over MQTT: its sender, such as `guard`.'),
 })
 export type Happening = v.InferOutput<typeof happening>
 
 export const CRASH = frozen({
-  at: about(time, 'An app that is found crashed at the start of the bridge counts as crashed then.'),
+  at: about(time, 'For an app found crashed when the bridge starts: that time.'),
   reason: v.picklist(REASONS),
   message: v.nullable(v.pipe(v.string(), v.maxLength(1024))),
   stack_head: about(v.nullable(v.pipe(v.string(), v.maxLength(1024))), 'Its first ten lines.'),
   version: v.nullable(text),
   firmware: v.nullable(text),
-  uptime_seconds: about(v.nullable(count), 'Of the hub.'),
+  uptime_seconds: about(v.nullable(count), 'Uptime of the hub.'),
   app_uptime_seconds: about(v.nullable(count), '`null` unless the bridge has seen the app start.'),
   exit_code: v.nullable(amount),
   exit_signal: v.nullable(text),
   samples: about(
     list(v.strictTuple([count, v.nullable(amount), v.nullable(amount)]), MAX_CRASH_SAMPLES),
-    'Of the six hours before, oldest first: seconds before the crash, per cent of one core, bytes.',
+    'The six hours before, oldest first: seconds before the crash, percent of one core, bytes.',
   ),
-  hub: about(v.nullable(HUB_HEALTH), 'The `health` of the hub then.'),
-  before: about(list(happening, MAX_BEFORE), 'Of the 24 hours before, newest first.'),
+  hub: about(v.nullable(HUB_HEALTH), 'The `health` of the hub at that time.'),
+  before: about(list(happening, MAX_BEFORE), 'Events of the 24 hours before, newest first.'),
   others_crashed: about(list(text, MAX_OTHERS), 'Apps that crashed within ten minutes of it.'),
   guard: about(
     v.nullable(frozen({ state: v.picklist(GUARD_STATES), restarts: count, next_restart_at: v.nullable(time) })),

@@ -21,7 +21,7 @@ type Before = AppPatch | null | undefined
 
 /** Installs an app from the store, or updates an installed one. */
 export async function install(target: Target, id: string, wanted: StoreVersion): Promise<null> {
-  if (!target.hub.apps.shows(id)) throw new CommandError('not_allowed', 'apps.include or apps.exclude leaves it out.')
+  if (!target.hub.apps.shows(id)) throw new CommandError('not_allowed', 'apps.include or apps.exclude hides the app.')
   return await installOver(await lookUp(target.hub, id), target, id, wanted)
 }
 
@@ -50,7 +50,7 @@ export async function updateAll({ hub, send, signal }: Target): Promise<{ update
   }
   const [first] = failed
   if (first === undefined) return { updated }
-  const message = `${failed.length} of ${waiting.length} updates failed; of ${first.id}: ${first.error.message}`
+  const message = `${failed.length} of ${waiting.length} updates failed; ${first.id}: ${first.error.message}`
   const { code, status } = first.error
   throw afterSteps(new CommandError(code, message, { status: status ?? undefined, cause: first.error }), updated)
 }
@@ -79,7 +79,7 @@ async function installOver(before: Before, target: Target, id: string, wanted: S
     throw undecided(error, done === false)
   }
   if (!asked || (await shows(target, id, (after) => has(after, wanted), true))) return null
-  throw new CommandError('hub_failed', 'The hub took the install, and does not show the version or channel asked for.')
+  throw new CommandError('hub_failed', 'The hub accepted the install, but not the requested version or channel.')
 }
 
 /** Whether the list shows the app as wanted, now or within a minute. `undefined` if no list could be read. */

@@ -54,7 +54,7 @@ export interface Facts {
     readonly needsAttention?: readonly string[] | undefined
     /** Apps that are gone; `null` while the guardian is off, `undefined` if not known yet. */
     readonly goneApps?: readonly GoneApp[] | null | undefined
-    /** The hub's hardware; `null` if the API key does not permit it, `undefined` before the first read. */
+    /** The hub's health; `null` if the API key does not permit it, `undefined` before the first read. */
     readonly health?: HubHealth | null | undefined
     /** The fleet member that serves the hub. */
     readonly owner?: { readonly member: string; readonly epoch: number } | undefined
@@ -257,7 +257,7 @@ export const PUBLICATIONS = {
   hubHealth: hub({
     topic: '{base}/{hub}/health',
     schema: HUB_HEALTH,
-    doc: 'The hub as a machine, if the key has `homey.system.readonly`. At most once a minute, if a figure has moved by a tenth; else every 15 minutes.',
+    doc: 'The health of the hub, if the key has `homey.system.readonly`. At most once a minute, if a figure has changed by a tenth; otherwise every 15 minutes.',
     render: ({ health }) => health,
   }),
   hubGuardMemory: hub({

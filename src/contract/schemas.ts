@@ -40,9 +40,9 @@ export const APP = v.strictObject({
   latest_version: v.nullable(text),
   update_severity: about(
     v.nullable(v.picklist(SEVERITIES)),
-    'The step from the version to the newest one; `null` if the hub does not name that.',
+    'The step from the version to the newest one; `null` if the hub does not report that.',
   ),
-  cpu_percent: about(v.nullable(amount), 'Per cent of one core; `null` unless running.'),
+  cpu_percent: about(v.nullable(amount), 'Percent of one core; `null` unless running.'),
   memory_bytes: about(v.nullable(integer), '`null` unless running.'),
   has_settings: v.nullable(flag),
   sdk: v.nullable(amount),
@@ -55,20 +55,20 @@ export const APP_EVENT = v.strictObject({
   app: text,
   changed: about(list(text), 'Keys of the app that changed, except usage.'),
   at: time,
-  message: v.exactOptional(about(v.nullable(text), "Of a crash: the app's message.")),
-  count: v.exactOptional(about(v.nullable(amount), 'Of a crash: how often the app has crashed.')),
-  from: v.exactOptional(about(text, 'Of a new version: the old one.')),
-  to: v.exactOptional(about(text, 'Of a new version: the new one.')),
+  message: v.exactOptional(about(v.nullable(text), "For a crash: the app's message.")),
+  count: v.exactOptional(about(v.nullable(amount), 'For a crash: how often the app has crashed.')),
+  from: v.exactOptional(about(text, 'For a new version: the old one.')),
+  to: v.exactOptional(about(text, 'For a new version: the new one.')),
 })
 
 const errorCode = v.picklist(Object.keys(ERROR_CODES).filter(isErrorCode))
 
 export const COMMAND_FAILED = v.strictObject({
   event_type: v.literal('command_failed'),
-  app: about(v.nullable(text), '`null` for a command that is for the whole hub.'),
+  app: about(v.nullable(text), '`null` for a command to the whole hub.'),
   command: text,
   code: about(errorCode, "As in the command's answer."),
-  transaction: about(v.nullable(v.union([text, amount])), "The command's own, else `null`."),
+  transaction: about(v.nullable(v.union([text, amount])), "The command's transaction, or `null`."),
   at: time,
 })
 
@@ -82,13 +82,13 @@ export const GUARD_EVENT = v.strictObject({
   at: time,
   reason: about(reason, 'The reason.'),
   message: v.exactOptional(guardMessage),
-  from: v.exactOptional(about(text, 'Of an update: the version before.')),
-  to: v.exactOptional(about(text, 'Of an update: the version after it, or the requested one.')),
+  from: v.exactOptional(about(text, 'For an update: the version before.')),
+  to: v.exactOptional(about(text, 'For an update: the version after it, or the requested one.')),
 })
 
 export const HUB_EVENT = v.strictObject({
   event_type: v.picklist(HUB_EVENT_TYPES),
-  app: about(v.null(), 'Always `null`: it is about the hub.'),
+  app: about(v.null(), 'Always `null`: the event is about the hub.'),
   apps: about(v.pipe(list(text), v.maxLength(MAX_APPS_NAMED)), 'The apps that have crashed.'),
   at: time,
 })
@@ -102,14 +102,14 @@ const versionText = v.nullable(v.pipe(text, v.maxLength(256)))
 
 export const GUARD = v.strictObject({
   state: v.picklist(GUARD_STATES),
-  restarts: about(count, 'By the guardian, ever.'),
+  restarts: about(count, 'Total number of restarts by the guardian.'),
   restarts_in_window: about(count, 'Restarts that count against `guard.max_restarts`.'),
   next_restart_at: v.nullable(time),
   retry_at: about(v.nullable(time), 'When the app is restarted again after the guardian gave up.'),
   snoozed_until: v.nullable(time),
   last_crash: v.nullable(frozen({ at: time, reason, message: guardMessage, version: versionText })),
   memory_trend_bytes_per_hour: about(v.nullable(amount), '`null` until there are enough readings.'),
-  attention: about(list(reason), 'Why a person should look at the app.'),
+  attention: about(list(reason), 'Why the app needs attention.'),
 })
 
 /** The state as an earlier version may have left it. */
@@ -133,7 +133,7 @@ export const HISTORY = v.pipe(
 )
 
 export const GUARD_MEMORY = v.strictObject({
-  enabled: about(v.nullable(flag), 'As set by a command; `null`: as configured.'),
+  enabled: about(v.nullable(flag), 'As set by a command; `null` if only configured.'),
   offered: about(
     v.nullable(
       frozen({
@@ -142,13 +142,13 @@ export const GUARD_MEMORY = v.strictObject({
         seen_seconds: about(v.optional(count, 0), 'How long the bridge has seen it, up to `updates.hold_days`.'),
       }),
     ),
-    'The newest version on offer.',
+    'The newest available version.',
   ),
   updated: about(
     v.nullable(frozen({ at: time, from: versionText, to: versionText, crashes: count })),
-    'The latest change of version, while crashes are counted against it.',
+    'The latest change of version, while crashes count against it.',
   ),
-  retries: v.exactOptional(about(count, 'How often it was tried again since the guardian gave up.')),
+  retries: v.exactOptional(about(count, 'Number of retries since the guardian gave up.')),
 })
 
 export const GONE_APPS = list(
@@ -186,7 +186,7 @@ export const HUB_INFO = v.strictObject({
   permissions: about(v.array(text), 'The permissions of the API key.'),
   commands: about(
     v.array(v.picklist([...new Set(COMMANDS.map(({ name }) => name))])),
-    'What configuration, API key and hub permit.',
+    'The commands that the configuration, the API key and the hub permit.',
   ),
   apps: about(integer, 'The number of published apps.'),
   owner: v.exactOptional(about(text, 'In a fleet: the member that serves the hub.')),
@@ -211,7 +211,7 @@ export type FleetPayload = v.InferOutput<typeof FLEET>
 export const HEALTH = v.strictObject({
   live: about(flag, 'Nothing needs a restart.'),
   ready: about(flag, 'The broker is connected, and at least one hub has been read and answers.'),
-  problems: about(list(text), 'What is not as it should be, one line each.'),
+  problems: about(list(text), 'One line for each problem.'),
   version: text,
   started_at: time,
   mqtt: v.strictObject({
@@ -245,7 +245,7 @@ const role = v.picklist(['active', 'undecided', 'standby'])
 export type Role = v.InferOutput<typeof role>
 
 export const PRESENCE = v.strictObject({
-  instance: about(text, 'Another one for each process.'),
+  instance: about(text, 'Unique to each process.'),
   started_at: time,
   role: v.exactOptional(
     about(
@@ -253,11 +253,9 @@ export const PRESENCE = v.strictObject({
       'Whether it publishes and executes: the bridge that started first does; `undecided` until that is known.',
     ),
   ),
-  asks: v.exactOptional(about(v.literal(true), 'Whoever is there answers at once.')),
-  hubs: v.exactOptional(
-    about(v.array(text), 'Of the active one: what it publishes, and another one clears if it steps back.'),
-  ),
-  leaves: v.exactOptional(about(v.literal(true), 'It ends.')),
+  asks: v.exactOptional(about(v.literal(true), 'Asks other bridges to answer at once.')),
+  hubs: v.exactOptional(about(v.array(text), 'For the active bridge: its hubs, whose topics the next one may clear.')),
+  leaves: v.exactOptional(about(v.literal(true), 'The bridge is stopping.')),
 })
 
 /** Home Assistant defines this format; the tests check the bridge's messages against it. */
@@ -268,9 +266,9 @@ export const HUB_SUMMARY = v.strictObject({
   apps: integer,
   apps_crashed: integer,
   updates_available: integer,
-  cpu_percent: about(v.nullable(amount), 'Of all apps together, in per cent of one core, as of the latest read.'),
-  memory_bytes: about(v.nullable(amount), 'Of all apps together, as of the latest read.'),
-  needs_attention: v.exactOptional(about(list(text), 'Apps that a person should look at, where the guardian is on.')),
+  cpu_percent: about(v.nullable(amount), 'Sum over all apps, in percent of one core, from the latest read.'),
+  memory_bytes: about(v.nullable(amount), 'Sum over all apps, from the latest read.'),
+  needs_attention: v.exactOptional(about(list(text), 'Apps that need attention, if the guardian is on.')),
 })
 
 export type HubSummary = v.InferOutput<typeof HUB_SUMMARY>
@@ -299,7 +297,7 @@ export const ANSWER_HEAD = v.strictObject({
   command: text,
   hub: v.nullable(text),
   app: v.nullable(text),
-  transaction: about(v.nullable(v.union([text, amount])), "The command's own, else `null`."),
+  transaction: about(v.nullable(v.union([text, amount])), "The command's transaction, or `null`."),
   duration_ms: integer,
   replayed: v.exactOptional(about(v.literal(true), 'The same command was answered before; this is from memory.')),
 })
@@ -308,7 +306,7 @@ export const ANSWER_HEAD = v.strictObject({
 export const SUCCESS = v.strictObject({
   ok: v.literal(true),
   ...ANSWER_HEAD.entries,
-  data: about(v.any(), 'What was asked for; `null` where there is nothing to tell.'),
+  data: about(v.any(), 'The result; `null` if there is none.'),
 })
 
 const codes = Object.entries(ERROR_CODES)
@@ -322,17 +320,17 @@ export const FAILURE = v.strictObject({
   error: v.strictObject({
     code: about(errorCode, codes),
     message: about(text, 'For people.'),
-    status: about(v.nullable(amount), "HTTP status of the hub's answer, where there was one."),
+    status: about(v.nullable(amount), "HTTP status of the hub's answer, if there was one."),
   }),
   data: v.exactOptional(
-    v.strictObject({ done: about(v.array(text), 'Steps of the command that were done before the one that failed.') }),
+    v.strictObject({ done: about(v.array(text), 'Steps of the command that succeeded before the one that failed.') }),
   ),
 })
 
 const rolloutStep = { hub: text, app: text }
 
 export const ROLLOUT = v.strictObject({
-  transaction: about(text, 'As in the command that began it.'),
+  transaction: about(text, 'The transaction of the command that started it.'),
   command: v.picklist(ROLLOUT_COMMANDS),
   app: text,
   hubs: text,
@@ -341,7 +339,10 @@ export const ROLLOUT = v.strictObject({
   pause: text,
   stop_after_failures: count,
   state: v.picklist(ROLLOUT_STATES),
-  reason: about(v.nullable(v.picklist(ROLLOUT_REASONS)), 'Why no further step begins; `null`: it goes on, or is done.'),
+  reason: about(
+    v.nullable(v.picklist(ROLLOUT_REASONS)),
+    'Why no further step starts; `null` while it continues or if done.',
+  ),
   started_at: time,
   updated_at: time,
   total: about(count, 'Steps: apps on hubs.'),
@@ -349,16 +350,13 @@ export const ROLLOUT = v.strictObject({
   failed: list(
     v.strictObject({
       ...rolloutStep,
-      code: about(text, 'As in an answer, or `crashed`, `not_running`.'),
+      code: about(text, 'An error code, or `crashed` or `not_running`.'),
       message: about(text, 'For people.'),
     }),
   ),
   current: about(
     list(v.strictObject({ ...rolloutStep, phase: v.picklist(['sent', 'answered']) })),
-    'Steps under way: not answered yet, or watched until the pause is over.',
+    'Running steps: not answered yet, or watched until the pause is over.',
   ),
-  targets: about(
-    list(v.strictObject({ app: text, hubs: list(text) })),
-    'All steps. They are taken by hub, and then by app.',
-  ),
+  targets: about(list(v.strictObject({ app: text, hubs: list(text) })), 'All steps, in order: by hub, then by app.'),
 })

@@ -230,7 +230,7 @@ export class Guard implements Guardian {
         const { watched } = effect
         const isRead = await port.read(watched.id)
         const details = { hub: name, app: watched.id }
-        if (!isRead) log.info(details, 'guardian: no restart yet, as the app could not be read')
+        if (!isRead) log.info(details, 'guardian: no restart yet, because the app could not be read')
         return this.#decide(hub, { kind: 'read', watched, isRead })
       }
       case 'ask': {

@@ -93,8 +93,8 @@ function isFree({ now, quietUntil }: Context, { installs, aloneUntil, watch: { p
 function nameUnheld(turn: Turn, watched: WatchedApp): void {
   if (watched.isNamedUnheld) return
   watched.isNamedUnheld = true
-  const why = 'the hub does not say which version it would install, or does not take one'
-  const text = `not updated in the window: updates.hold_days cannot hold as ${why}; install it by hand`
+  const why = 'the hub does not report which version it would install, or accepts none'
+  const text = `not updated in the window: updates.hold_days cannot hold it, because ${why}; install it by hand`
   turn.effects.push({ kind: 'log', level: 'warn', details: { app: watched.id }, text })
 }
 
@@ -123,7 +123,7 @@ export function followUpdate(turn: Turn, update: Update): void {
   const { version } = update.watched.app
   if (version !== null && version !== update.from) end(turn, update, undefined)
   else if (turn.now >= update.deadline) {
-    const still = `The hub took the install and still reports version ${version ?? 'unknown'}.`
+    const still = `The hub accepted the install but still reports version ${version ?? 'unknown'}.`
     end(turn, update, update.refusal ?? still)
   }
 }

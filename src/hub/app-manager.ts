@@ -200,7 +200,7 @@ export class AppManager {
   }
 
   #refuseIfDestroyed(): void {
-    if (this.ended.aborted) throw new HubError('unreachable', 'The apps of the hub are not followed any more.')
+    if (this.ended.aborted) throw new HubError('unreachable', 'The apps of the hub are no longer followed.')
   }
 
   /**

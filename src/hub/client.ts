@@ -142,7 +142,7 @@ export class HubClient {
   async askApp(id: string, path: string): Promise<number> {
     // Source: the official client's paths for app sections.
     const whole = `/api/app/${encodeSegment(id)}${path}`
-    if (!path.startsWith('/') || !isPath(whole)) throw new HubError('invalid_argument', 'That is no path.')
+    if (!path.startsWith('/') || !isPath(whole)) throw new HubError('invalid_argument', 'Expected a path.')
     return (await this.hub.ask('GET', whole, { once: true })).status
   }
 
@@ -193,7 +193,7 @@ function refusedEndpoint({ operation, parameters, section, item, method, path }:
 /** An app may respond with anything, but an HTML page does not come from the app. */
 function jsonOrText(answer: Answer): unknown {
   if (answer.body.length === 0) return null
-  if (isPage(answer)) throw new HubError('nonsense', 'A page was answered.', { status: answer.status, foreign: true })
+  if (isPage(answer)) throw new HubError('nonsense', 'Got an HTML page.', { status: answer.status, foreign: true })
   return parse(answer) ?? textOf(answer)
 }
 
@@ -212,7 +212,7 @@ function encodeSegment(value: unknown): string {
   if (typeof value === 'string' && value !== '' && value !== '.' && value !== '..' && value.isWellFormed()) {
     return encodeURIComponent(value)
   }
-  throw new HubError('invalid_argument', 'An id or name that is empty, a dot segment or not Unicode names nothing.')
+  throw new HubError('invalid_argument', 'An id or name must not be empty, a dot segment or invalid Unicode.')
 }
 
 /** The body if it is empty or JSON; anything else does not come from this API. */

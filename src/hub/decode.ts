@@ -96,10 +96,10 @@ function decodeOffer(said: unknown, clean: Clean): Pick<AppPatch, 'update_availa
  * becomes `undefined`. @throws HubError `nonsense` if most entries are not apps, or one has the key of another
  */
 export function decodeApps(value: unknown, _: unknown = {}, clean = asItIs): Map<string, AppPatch | undefined> {
-  const nonsense = () => new HubError('nonsense', 'The hub answered with something that is no list of apps.')
+  const nonsense = () => new HubError('nonsense', 'The hub answered with something that is not a list of apps.')
   if (!isRecord(value)) throw nonsense()
   const records = Object.entries(value)
-  if (records.length > MAX_APPS) throw new HubError('nonsense', `The hub named more than ${MAX_APPS} apps.`)
+  if (records.length > MAX_APPS) throw new HubError('nonsense', `The hub listed more than ${MAX_APPS} apps.`)
   const apps = new Map<string, AppPatch | undefined>()
   let unreadable = 0
   for (const [key, record] of records) {
@@ -167,7 +167,7 @@ export const JSON_LEVELS = 64
 
 /** Checks a response that only the caller interprets, and returns it unchanged. */
 export function decodeJson(value: unknown): Json {
-  if (!isJson(value)) throw new HubError('nonsense', 'The hub answered with something that is no JSON value.')
+  if (!isJson(value)) throw new HubError('nonsense', 'The hub answered with something that is not a JSON value.')
   if (!isShallow(value, JSON_LEVELS)) {
     throw new HubError('nonsense', `The hub answered with JSON of more than ${JSON_LEVELS} levels.`)
   }

@@ -79,7 +79,7 @@ function decoded(segment: string): string {
   try {
     return named(decodeURIComponent(segment))
   } catch {
-    throw invalid('path: a part of it is empty, or not what every hub reads in the same way.')
+    throw invalid('path: a segment is empty, or hubs might read it differently.')
   }
 }
 
@@ -90,7 +90,7 @@ const AMBIGUOUS = /[/\\;?#\u0000-\u001f\u007f-\u009f]|%[0-9a-f]{2}|^\.{0,2}$|^\s
 /** Accepts a name that every server reads as one and the same segment. */
 function named(name: string): string {
   if (!name.isWellFormed() || AMBIGUOUS.test(name.normalize('NFKC'))) {
-    throw invalid('item: that names nothing.')
+    throw invalid('item: it is empty, or hubs might read it differently.')
   }
   return name
 }

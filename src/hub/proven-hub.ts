@@ -153,7 +153,7 @@ export class ProvenHub {
         return this.#noteIdentity(method, await this.#send(method, path, { ...sending, key: true, mayLeave }))
       } catch (error) {
         if (error instanceof Unproven) {
-          if (tries === MAX_PROOFS) throw new HubError('unreachable', 'The connections to the hub do not last.')
+          if (tries === MAX_PROOFS) throw new HubError('unreachable', 'The hub closes every connection at once.')
           tries += 1
           continue
         }

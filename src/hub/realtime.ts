@@ -207,7 +207,7 @@ export async function keepRealtime({ open, onUp, onLost, backoff, clock, log, si
       const failure = asHubError(error)
       delay = retryDelay(failure, backoff)
       if (!signal.aborted && loggedCode !== failure.code)
-        log.warn({ reason: failure.code }, `polling, as there is no realtime channel: ${failure.message}`)
+        log.warn({ reason: failure.code }, `polling, because there is no realtime channel: ${failure.message}`)
       loggedCode = failure.code
     } finally {
       session?.close()

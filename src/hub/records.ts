@@ -51,7 +51,7 @@ function endOfText(text: string, start: number): number {
 
 /** The positions of the objects and arrays directly inside the outermost one. */
 function* recordsIn(text: string): Generator<Found> {
-  if (!['[', '{'].includes(text.trimStart().charAt(0))) throw nonsense('something that is no list.')
+  if (!['[', '{'].includes(text.trimStart().charAt(0))) throw nonsense('something that is not a list.')
   let [depth, start] = [0, 0]
   for (let at = 0; at < text.length; at += 1) {
     const char = text.charCodeAt(at)

@@ -58,7 +58,7 @@ export function refusal(
     return new HubError('unsupported', `This hub has no ${call.name}.`, { status, foreign: isUnsigned(answer, signs) })
   }
   if (status >= 500) return new HubError('failed', `The hub failed: ${status}${reason}.`, { status })
-  return new HubError('nonsense', `The hub answered with status ${status}, which no operation has.`, { status })
+  return new HubError('nonsense', `The hub answered with status ${status}, which is unexpected.`, { status })
 }
 
 /**

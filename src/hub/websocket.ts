@@ -5,7 +5,7 @@ import { holdsTooMany, isRecord, parseJson } from '../base/json.ts'
 export class GuardedWebSocket extends NodeWebSocket {
   protected override onData(data: unknown): void {
     if (typeof data === 'string' && isSound(data)) super.onData(data)
-    else this.onError('the server speaks no Socket.IO', new Error('malformed packet'))
+    else this.onError('the server does not speak Socket.IO', new Error('malformed packet'))
   }
 }
 

@@ -66,12 +66,12 @@ function judgeSaid(said: Json, { id, shows, value }: Asked): void {
   const layers = layersOf(said)
   const isNo = layers.some(isNegative)
   const isEcho = value !== undefined && sameJson(said, value)
-  if (isNo && !isEcho) throw new HubError('nonsense', 'The hub answered with an error and called it a success.')
+  if (isNo && !isEcho) throw new HubError('nonsense', 'The hub sent an error with a success status.')
   // `false`, 0 and an empty text may be the value or a refusal.
   const isOther = value !== undefined && (!isEcho || isNo || !said)
   const records = shows === undefined ? [] : layers.flatMap((layer) => (isRecord(layer) ? [layer] : []))
   if (isOther || records.some((record) => isOfAnother(record, id) || !agrees(decodePatch(record), shows ?? {}))) {
-    throw new HubError('no_answer', 'The hub answered, but not with what was asked for.')
+    throw new HubError('no_answer', 'The hub answered, but not with what was requested.')
   }
 }
 
