@@ -8,8 +8,7 @@ export interface Clock {
   elapsed(): number
   /**
    * Milliseconds since the machine started, including the time for which it was suspended, which `elapsed` may leave
-   * out.
-   * Default: `elapsed` includes it. Costs a system call.
+   * out. Default: `elapsed` includes it. Costs a system call.
    */
   uptime?(): number
   /** Runs `task` once after `ms`. The returned function cancels it, and may also be called after it ran. */
@@ -29,8 +28,7 @@ export const systemClock: Clock = {
 
 /**
  * Returns what to add to `elapsed` for timestamps that others read or write. Keeps the value while it is right to
- * within
- * a second, so that one moment has one timestamp; follows a clock that is set.
+ * within a second, so that one moment has one timestamp; follows a clock that is set.
  */
 export function wallOffset(clock: Clock): () => number {
   let kept = Number.NaN

@@ -24,9 +24,9 @@ export function isTimeZone(name: string): boolean {
   }
 }
 
-/** By expression and zone, what was asked last: to compute it takes long, and it stays true until it comes. */
+/** The latest result by expression and zone: computing it is expensive, and it stays valid until its time. */
 const known = new Map<string, { readonly cron: Cron; readonly from: number; readonly next: number | undefined }>()
-/** Configuration names fewer. */
+/** More than a configuration contains. */
 const MAX_KNOWN = 100
 
 /**

@@ -23,8 +23,8 @@ export const SEVERITIES = ['none', 'patch', 'minor', 'major'] as const
 export type Severity = (typeof SEVERITIES)[number]
 
 /**
- * The first number that an update raises; `none` where there is no newer version, `null` where one of the two is not
- * known or is no version. A step that raises no number, such as the end of a pre-release, is a patch.
+ * The first number that an update raises; `none` if there is no newer version, `null` if one of the two is unknown or
+ * not a version. A step that raises no number, such as the end of a pre-release, is a patch.
  */
 export function severityOf(from: string | null, to: string | null): Severity | null {
   if (from === null || to === null || !VERSION.test(from) || !VERSION.test(to)) return null

@@ -1,4 +1,4 @@
-/** Logs for people what happens to a hub's apps, and what its key does not permit. */
+/** Logs for people what happens to a hub's apps, and what its API key does not permit. */
 import type { Logger } from 'pino'
 import { COMMANDS } from '../contract/commands.ts'
 import type { AppEventPayload } from '../contract/events.ts'
@@ -8,7 +8,7 @@ import type { Hub } from '../hub/hub.ts'
 import { OPERATIONS } from '../hub/operations.ts'
 import type { HubState, NotableChange } from './hub-state.ts'
 
-/** A line with its time and fields fits a terminal. */
+/** Keeps a line with its time and fields within a terminal's width. */
 const MAX_NAME = 30
 const MAX_MESSAGE = 60
 
@@ -20,14 +20,14 @@ export function logActivity(hub: Hub, state: HubState, policy: () => CommandPoli
   })
   hub.subscribe(({ online }) => {
     const lines = online ? lackingRights(hub, policy()) : []
-    // Once for each key: a hub that was away permits what it did before.
+    // Once per API key: a hub that comes back online permits what it did before.
     if (!online || lines.join() === logged) return
     logged = lines.join()
     for (const line of lines) log.info(line)
   })
 }
 
-/** The lines for one change of an app: what its owner wants to know, and not each start and stop. */
+/** The lines for one change of an app: what its owner wants to know, without each start and stop. */
 export function activityOf({ before, after, events }: NotableChange): string[] {
   const name = nameOf(after ?? before)
   const lines = events.flatMap((event) => LINES[event.event_type]?.(name, event) ?? [])
@@ -49,14 +49,14 @@ const LINES: { readonly [T in AppEventPayload['event_type']]?: (name: string, ev
 
 const nameOf = (app: App | undefined) => short(app?.name?.trim() || (app?.id ?? 'An app'))
 
-/** On one line. */
+/** Puts a text on one line and shortens it. */
 function short(text: string, length = MAX_NAME): string {
   const line = text.replace(/[\s\p{Cc}]+/gu, ' ').trim()
   return line.length <= length ? line : `${line.slice(0, length - 1)}…`
 }
 
 /**
- * Such as `no enable, disable, restart: the API key lacks homey.app`: one line for each missing permission, for
+ * For example `no enable, disable, restart: the API key lacks homey.app`: one line for each missing permission, for
  * commands that the configuration allows.
  */
 export function lackingRights(hub: Pick<Hub, 'permits'>, policy: CommandPolicy): string[] {
@@ -70,7 +70,7 @@ export function lackingRights(hub: Pick<Hub, 'permits'>, policy: CommandPolicy):
   return [...lacking].map(([scope, names]) => `no ${[...new Set(names)].join(', ')}: the API key lacks ${scope}`)
 }
 
-/** What a key need not be permitted to read, and what it brings. */
+/** Optional permissions, and what each adds. */
 const HELPFUL = [
   ['getInfo', 'the health of the hub'],
   ['getUpdates', "updates of the hub's firmware"],
@@ -79,7 +79,7 @@ const HELPFUL = [
   ['getLogs', 'CPU and memory of each app from before the bridge ran'],
 ] as const
 
-/** Such as `hub.system.readonly would add the health of the hub`: one line for each permission that would help. */
+/** For example `hub.system.readonly would add the health of the hub`: one line for each permission that would help. */
 export function helpfulRights({ permits }: Pick<Hub, 'permits'>): string[] {
   const lacking = HELPFUL.filter(([name]) => permits(name) === 'forbidden')
   return lacking.map(([name, brings]) => `${OPERATIONS[name].scope} would add ${brings}`)

@@ -1,6 +1,6 @@
 /**
- * The last step of a command: sends its one answer to the requester, and logs each command that may change something. In
- * a flood of refusals, only their number is logged.
+ * The last step of a command: sends its one answer to the requester, and logs each command that may change something.
+ * In a flood of refusals, only their number is logged.
  */
 import { type AnswerHead, type Outcome, renderAnswer } from '../contract/answer.ts'
 import { isAudited } from '../contract/commands.ts'
@@ -10,7 +10,7 @@ import type { Endpoint } from '../hub/endpoints.ts'
 import type { Message, SendOptions } from '../mqtt/types.ts'
 import type { CommandHandlers, DispatcherOptions, Request } from './requests.ts'
 
-/** Bytes of correlation data that a short answer carries. */
+/** Maximum size of the correlation data in an answer that had to be shortened. */
 const MAX_SHORT_MARK = 256
 
 const REFUSALS_A_MINUTE = 60
@@ -20,7 +20,7 @@ const NOTHING: Outcome = { ok: true, json: 'null' }
 
 export class Answers {
   readonly #options: DispatcherOptions
-  /** Commands of the present minute that were refused before a request left. */
+  /** Number of commands in the current minute that were refused before a request was sent. */
   #refused = 0
   #endMinute: () => void = () => {}
 
@@ -28,11 +28,11 @@ export class Answers {
     this.#options = options
   }
 
-  /** Logs how many refusals were left out so far. */
+  /** Logs how many refusals were not logged one by one. */
   stop(): void {
     this.#endMinute()
     const unlogged = this.#refused - REFUSALS_A_MINUTE
-    const text = 'more commands were refused within a minute than are told one by one'
+    const text = 'more commands were refused within a minute than are logged one by one'
     if (unlogged > 0) this.#options.audit.warn({ refused: unlogged }, text)
     this.#refused = 0
   }
@@ -91,14 +91,14 @@ export class Answers {
       if (why !== 'too_large')
         return to === topic.result ? undefined : { ...as(outcome, correlationData), topic: topic.result }
       const error = new CommandError('too_large')
-      // What the requester has sent along may be what is too large.
+      // The correlation data itself may be what is too large.
       return as({ ok: false, error }, (correlationData?.length ?? 0) > MAX_SHORT_MARK ? undefined : correlationData)
     }
     link.send(to, payload, { ...options, ifRefused })
   }
 }
 
-/** Without its query and body. */
+/** The call's name, without its query and body. */
 function nameOf({ method, section, item, path }: Endpoint): string {
   return `${method} ${section}/${item}${path}`
 }

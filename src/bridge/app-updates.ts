@@ -1,18 +1,18 @@
 /**
- * What the hub does not say about an app's update: whether an install that the bridge asked for is under way, and, for an
- * update without a version, when it was found, which distinguishes it from the one before.
+ * What the hub does not report about an app's update: whether an install by the bridge is in progress and, for an
+ * update without a version, when it was found, which distinguishes it from an earlier one.
  */
 import type { Clock } from '../base/clock.ts'
 import type { Facts } from '../contract/publications.ts'
 import { type FoundUpdate, foundIn, shownTime } from '../contract/update-state.ts'
 import type { App } from '../hub/app.ts'
 
-/** How long an app may take to show another version after the hub has confirmed its install. */
+/** Maximum time for an app to show its new version after the hub has confirmed the install. */
 const SHOWN_WITHIN_MS = 60_000
 
-/** Under way until it fails, or until its app shows what came of it. */
+/** In progress until it fails, or until the app shows the result. */
 interface Install {
-  /** The version before; `undefined` for an app that was not there. */
+  /** The version before; `undefined` if the app was not installed. */
   readonly from: string | null | undefined
   /** Set once the hub has confirmed the install. */
   readonly cancel?: () => void
@@ -27,14 +27,14 @@ export class AppUpdates {
     this.#clock = clock
   }
 
-  /** An install is under way: a confirmed one until the app has another version, or no offer any more. */
+  /** Whether an install is in progress: once confirmed, until the version changes or no update is offered. */
   of(hub: string, app: App): Pick<Facts['app'], 'installing' | 'foundAt'> {
     const key = keyOf(hub, app.id)
     if (app.version !== this.#installs.get(key)?.from || app.update_available !== true) this.#settle(key)
     return { installing: this.#installs.has(key), foundAt: this.#foundAt(key, app) }
   }
 
-  /** When the update of an app was found, if that is to stand for its version. */
+  /** When the app's update was found, if that replaces an unknown version. */
   #foundAt(key: string, { version, update_available, latest_version }: App): string | undefined {
     const known = this.#found.get(key)
     if (update_available === false || (known !== undefined && known.version !== version)) this.#found.delete(key)
@@ -45,7 +45,7 @@ export class AppUpdates {
     return foundAt
   }
 
-  /** Takes in what the broker holds of an app's update: it may have been found by an earlier run. Returns whether. */
+  /** Learns from the broker when an earlier run found an app's update. Returns whether that is new. */
   learn(hub: string, app: string, payload: string): boolean {
     const key = keyOf(hub, app)
     const found = foundIn(payload)
@@ -56,7 +56,7 @@ export class AppUpdates {
     return true
   }
 
-  /** The hub is asked to install an app; `undefined`: one that is not there. */
+  /** An install begins. `app`: `undefined` if it is not installed yet. */
   begin(hub: string, id: string, app: App | undefined): void {
     this.end(hub, id)
     this.#installs.set(keyOf(hub, id), { from: app?.version })
@@ -74,7 +74,7 @@ export class AppUpdates {
     this.#installs.set(key, { ...install, cancel })
   }
 
-  /** An install is over, whatever came of it. */
+  /** An install has ended, with or without success. */
   end(hub: string, id: string): void {
     this.#end(keyOf(hub, id))
   }
@@ -89,7 +89,7 @@ export class AppUpdates {
     for (const key of this.#installs.keys()) if (key.startsWith(keyOf(hub, ''))) this.#end(key)
   }
 
-  /** Ends an install if the hub has confirmed it; one that the hub has not yet answered goes on. */
+  /** Ends an install that the hub has confirmed; an unanswered one continues. */
   #settle(key: string): void {
     if (this.#installs.get(key)?.cancel !== undefined) this.#end(key)
   }

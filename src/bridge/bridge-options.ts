@@ -1,4 +1,4 @@
-/** What the bridge is given. */
+/** The options of the bridge. */
 import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
 import type { RolloutControl } from '../contract/command.ts'
@@ -20,7 +20,7 @@ export interface BridgeSettings extends Rules {
     readonly prefix: string
     readonly birth_topic: string
   }
-  /** App id → names of the settings that are published. */
+  /** App id → names of its published settings. */
   readonly settings: { readonly publish: ReadonlyMap<string, ReadonlyMap<string, unknown>> }
   readonly hubs: Readonly<Record<string, unknown>>
   readonly log: { readonly level: LogLevel }
@@ -30,61 +30,61 @@ export interface BridgedHub extends DispatchHub {
   readonly url: string
 }
 
-/** What a member of a fleet has to know of it. */
+/** The fleet as one of its members sees it. */
 export interface FleetSide {
   readonly member: string
-  /** Whether this member publishes for all, and answers what is for no hub. */
+  /** Whether this member publishes for all, and answers commands that are for no hub. */
   readonly isLeader: boolean
   readonly epoch: number
-  /** For the broker. */
+  /** The fleet's state as published. */
   readonly payload: FleetPayload
-  /** Why this member does not serve a hub, for people; `undefined`: no member does. */
+  /** Why this member does not serve a hub, for people; `undefined` if no member does. */
   whyNotServed(hub: string): string | undefined
 }
 
 /** Publishes the devices of hubs and apps for Home Assistant. */
 export interface Discovery {
-  /** The broker is there and what it holds is known. */
+  /** The broker is connected, and the retained messages have been read. */
   connected(): void
-  /** Takes in Home Assistant's own message. */
+  /** Handles Home Assistant's birth message. */
   receive(message: Pick<Message, 'payload' | 'retain'>): void
-  /** Another client published on a discovery topic. */
+  /** Another client has published on a discovery topic. */
   touched(topic: string, payload: string): void
-  /** Whether a device is published under a prefix, in either form, or waits for that or for its end. */
+  /** Whether a device is published under a prefix in either form, or queued to be published or removed. */
   has(prefix: string, objectId: string): boolean
   appsChanged(hub: string, changes: readonly Change[]): void
-  /** The hub's status changed. Returns whether other messages may be left over now. */
+  /** The hub's status has changed. Returns whether other messages may be left over now. */
   hubChanged(hub: string): boolean
-  /** There is one more hub. */
+  /** A hub was added. */
   hubAdded(): void
-  /** Another member of the fleet has the hub from now on: its devices stay as the broker has them. */
+  /** Another member of the fleet serves the hub from now on: its devices stay on the broker. */
   hubReleased(hub: string): void
-  /** The hub is no longer among the hubs. */
+  /** The hub was removed from the configuration. */
   hubRemoved(hub: string): void
   /** The configuration has changed what commands may do, or which settings are published. */
   reconfigured(): void
   stop(): void
 }
 
-/** What the bridge knows of the others on its broker. */
+/** What the bridge knows of other bridges on its broker. */
 export interface ClusterPort {
   readonly rollouts: RolloutControl & OwnershipState['rollouts']
-  /** Where several bridges share the hubs of one configuration; `fleetChanged` follows each change. */
+  /** Set if several bridges share the hubs of one configuration; `fleetChanged` is called after each change. */
   readonly fleet?: FleetSide | undefined
 }
 
 export interface BridgeOptions extends ClusterPort {
   readonly topics: Topics
-  /** Changes as hubs are added and removed; `addHub` and `removeHub` follow each change. */
+  /** Changes as hubs are added and removed; `addHub` or `removeHub` is called after each change. */
   readonly hubs: ReadonlyMap<string, BridgedHub>
-  /** The configuration that holds now; `reconfigured` follows each change. */
+  /** The current configuration; `reconfigured` is called after each change. */
   readonly live: {
     readonly value: BridgeSettings
-    /** Whether hubs may be missing only because their folder is empty for the moment; default: they are not. */
+    /** Whether hubs may be missing only because their folder is temporarily empty. Default: false. */
     readonly awaitsHubs?: boolean
   }
   readonly guardian: Guardian
-  /** `undefined`: the configuration turns discovery off; then only what was left over is cleared. */
+  /** `undefined` if the configuration turns discovery off; then only leftover messages are cleared. */
   readonly homeAssistant: Discovery | undefined
   readonly version: string
   /** ISO 8601. */

@@ -1,4 +1,4 @@
-/** What is known of the bridge itself, and what the broker holds of that. */
+/** The facts about the bridge itself, and their retained topics. */
 import { Throttle } from '../base/throttle.ts'
 import type { Facts } from '../contract/publications.ts'
 import type { Hub } from '../hub/hub.ts'
@@ -8,7 +8,7 @@ import { OwnerRows, type RowTable } from './owner-rows.ts'
 export class BridgeState {
   readonly #hubs: BridgeOptions['hubs']
   readonly #rows: OwnerRows<'bridge'>
-  /** Many hubs that come at once are published once. */
+  /** Publishes once if many hubs are added at the same time. */
   readonly #publishingHubs: Throttle
   #facts: Facts['bridge']
 
@@ -25,7 +25,7 @@ export class BridgeState {
     this.#rows.set(this.#facts)
   }
 
-  /** Publishes which hubs there are. */
+  /** Publishes the list of hubs. */
   hubsChanged(): void {
     const entries = [...this.#hubs].map(
       ([name, { url, hub }]) => [name, { url_host: new URL(url).host, api: hub.status.api }] as const,
@@ -33,7 +33,7 @@ export class BridgeState {
     this.set({ hubs: Object.fromEntries(entries) })
   }
 
-  /** Follows a new hub, whose API is known later. */
+  /** Follows a new hub, whose API becomes known later. */
   follow(name: string, hub: Hub): void {
     hub.subscribe(({ api }) => {
       if (this.#facts.hubs[name]?.api !== api) this.#publishingHubs.request()

@@ -1,4 +1,4 @@
-/** The translation: what hubs say becomes retained state and events, what arrives as a command becomes a call. */
+/** Translates between hubs and the broker: hub data becomes retained state and events, commands become calls. */
 import type { LogLevel } from '../contract/log-levels.ts'
 import type { HealthReport, Role } from '../contract/schemas.ts'
 import type { OwnTopic } from '../contract/topics.ts'
@@ -20,20 +20,20 @@ import type { CommandEnd, Requester } from './requests.ts'
 import { StartupBuffer } from './startup-buffer.ts'
 import { Upkeep } from './upkeep.ts'
 
-/** What others subscribe to. */
+/** Events that other parts subscribe to. */
 interface BridgeHandlers extends Pick<LinkHandlers, 'observer' | 'onStatus'> {
-  /** Another bridge on the same base topic has come or gone, or this one is active or stands by since. */
+  /** Another bridge on the same base topic has come or gone, or this bridge's role has changed. */
   readonly onPresence?: () => void
   readonly onAnswer?: (end: CommandEnd) => void
-  /** A retained message that is read back when a connection begins. */
+  /** A retained message that is read back after connecting. */
   readonly onReadBack?: (topic: string, payload: string) => void
   /** Another client has published on a topic that is read back. */
   readonly onTouched?: (topic: string, payload: string) => void
 }
 
-/** Another bridge that ends or steps back may still send what had waited. */
+/** A bridge that ends or steps back may still send queued messages for this long. */
 const FAREWELL_MS = 2_000
-/** The first time at once: all others believe that the bridge is gone. */
+/** Minimum time between corrections of a wrong `offline`, which clients rely on. The first one is immediate. */
 const TAKE_BACK_MS = 1_000
 
 export class Bridge {
@@ -42,25 +42,25 @@ export class Bridge {
   readonly #link: MqttLink
   readonly #state: BridgeState
   readonly #dispatcher: Dispatcher
-  /** Keyed by the name of the hub. */
+  /** By the name of the hub. */
   readonly #states = new Map<string, HubState>()
-  /** What they share. */
+  /** The options that all hub states share. */
   readonly #stateOptions: HubStateOptions
   readonly #updates: AppUpdates
   readonly evidence: Evidence
-  /** Whether the guardian has taken up what the broker holds of it. */
+  /** Whether the guardian has taken over its state from the broker. */
   #hasBegun = false
   readonly #presence: Presence
   readonly #early: StartupBuffer
   #saidStandby = false
-  /** Whether another bridge was active since this one was: it may have known more about the hubs. */
+  /** Whether another bridge was active since this one was: it may have newer data about the hubs. */
   #wasReplaced = false
   #protocol: LinkStatus['protocol'] = null
-  /** Whether the next connection follows on one that this bridge has ended itself, without saying that it is gone. */
+  /** Whether the next connection follows one that this bridge closed itself, without going `offline`. */
   #startingOver = false
-  /** What the broker holds as the bridge's state when a connection begins. */
+  /** The bridge's state that the broker held when the connection began. */
   #foundState: string | undefined
-  /** Discovery prefixes under which something of ours may be. */
+  /** Discovery prefixes under which the broker may hold our messages. */
   readonly #prefixes: Prefixes
   readonly #upkeep: Upkeep
   #tookBackAt = Number.NEGATIVE_INFINITY
@@ -113,7 +113,7 @@ export class Bridge {
     }
   }
 
-  /** Takes commands, and connects the link. */
+  /** Accepts commands, and connects the link. */
   start(handlers: BridgeHandlers): void {
     this.#handlers = handlers
     this.#dispatcher.start({
@@ -147,11 +147,11 @@ export class Bridge {
         else if (message.topic === birth_topic) this.#early.run(() => homeAssistant?.receive(message))
         else this.#early.run(() => this.#dispatcher.receive(message))
       },
-      // The link goes to another address, without saying that this bridge is gone.
+      // The link moves to another address, without publishing `offline`.
       onMove: () => {
         this.#startingOver = true
       },
-      // A lost connection would make commands under way stale.
+      // A lost connection would expire running commands.
       isBusy: () => this.#dispatcher.isBusy,
     })
   }
@@ -167,11 +167,11 @@ export class Bridge {
     this.#state.set({ health })
     if (this.role !== 'standby' || this.#saidStandby) return
     this.#saidStandby = true
-    // Not retained: the topic is the active bridge's.
+    // Not retained: the topic belongs to the active bridge.
     this.#link.send(this.#options.topics.of('bridgeHealth', {}), JSON.stringify(health))
   }
 
-  /** Listens to a hub that is new in `hubs`. Its topics are left as the broker has them until something is known of it. */
+  /** Adds a hub that is new in `hubs`. Its topics stay as they are until its state is known. */
   addHub(name: string, hub: Hub): HubState {
     const { live, guardian, homeAssistant, log } = this.#options
     this.#upkeep.hubAdded(name)
@@ -203,12 +203,12 @@ export class Bridge {
     this.#upkeep.sweep()
   }
 
-  /** Which hubs there are is certain. */
+  /** Call it when the list of hubs is complete. */
   hubsKnown(): void {
     this.#upkeep.request()
   }
 
-  /** Leaves a hub that is no longer in `hubs` to another member of the fleet, with all of its topics. */
+  /** Hands a hub that is no longer in `hubs` over to another member of the fleet, with all its topics. */
   releaseHub(name: string): void {
     const { topics, guardian, homeAssistant } = this.#options
     this.#upkeep.hubGone(name)
@@ -223,7 +223,7 @@ export class Bridge {
     })
   }
 
-  /** Members, epoch, or who speaks for them, have changed. */
+  /** The members, the epoch or the leader of the fleet has changed. */
   fleetChanged(): void {
     const { fleet, topics } = this.#options
     if (fleet === undefined) return
@@ -232,7 +232,7 @@ export class Bridge {
     for (const state of this.#states.values()) state.changed()
   }
 
-  /** Configuration has changed what commands may do, which settings are published, or what the guardian does. */
+  /** The configuration has changed what commands may do, which settings are published, or what the guardian does. */
   reconfigured(): void {
     const { guardian, homeAssistant } = this.#options
     guardian.reconfigured()
@@ -240,7 +240,7 @@ export class Bridge {
     homeAssistant?.reconfigured()
   }
 
-  /** The broker is there and what it holds is known. */
+  /** The broker is connected, and the retained messages have been read. */
   #onConnected({ protocol, probe }: LinkStatus): void {
     this.#protocol = protocol
     const keepsRole = this.#early.role === 'active' && this.#startingOver
@@ -252,7 +252,7 @@ export class Bridge {
     this.#followRole()
   }
 
-  /** Publishes and executes, or not, as this bridge's role is. */
+  /** Starts or stops publishing and executing, according to this bridge's role. */
   #followRole(): void {
     const { role } = this
     if (role === 'active' && this.#early.role !== 'active') this.#begin()
@@ -264,33 +264,33 @@ export class Bridge {
     this.#wasReplaced = true
   }
 
-  /** This bridge is the active one from now on, and what the broker holds has just been read. */
+  /** This bridge has become the active one, and has just read the retained messages. */
   #begin(): void {
     const { hubs, guardian, homeAssistant } = this.#options
     this.#early.role = 'active'
     this.#saidStandby = false
     homeAssistant?.connected()
     this.#state.set({ prefixes: this.#prefixes.all })
-    // Before the sweep, which clears what is not held.
+    // Before the sweep, which clears topics without an owner.
     guardian.begin(!this.#hasBegun || this.#wasReplaced)
     this.#hasBegun = true
     for (const name of hubs.keys()) this.#upkeep.hubAdded(name)
     if (this.#wasReplaced) this.#upkeep.readAgain(hubs.keys())
     this.#wasReplaced = false
     this.#upkeep.sweep()
-    // After the sweep: it takes the place of what names the former hubs, and the next run must know of those until then.
+    // After the sweep: this replaces the list of former hubs on the broker, which the next run needs until then.
     this.#state.set({ protocol: this.#protocol })
     this.#early.flush()
   }
 
   #onPresence(before: Role): void {
     this.#followRole()
-    // What the broker holds has changed since it was read.
+    // The broker's retained messages have changed since they were read.
     if (before === 'standby' && this.role === 'undecided') this.#startOver()
     this.#handlers.onPresence?.()
   }
 
-  /** Another bridge was active too. It has executed what came in so far; what it has published may be wrong. */
+  /** Another bridge was active too. It has executed the commands so far; what it has published may be wrong. */
   #onOtherActive(): void {
     this.#early.drop()
     this.#wasReplaced = true
@@ -307,7 +307,7 @@ export class Bridge {
     this.#link.startOver()
   }
 
-  /** Further filters to read back, for what an earlier configuration may have left. */
+  /** More filters to read back, for topics that an earlier configuration may have left. */
   #furtherFilters(topic: string, payload: string): string[] {
     const own = this.#options.topics.parse(topic)
     if (own?.name === 'bridgeState') this.#foundState = payload
@@ -315,11 +315,11 @@ export class Bridge {
     return this.#prefixes.learn(topic, payload)
   }
 
-  /** Another client published on a topic of the bridge. */
+  /** Another client has published on one of the bridge's topics. */
   #onTouched(topic: string, payload: string): void {
     const { topics, hubs, fleet } = this.#options
     const own = topics.parse(topic)
-    // What another bridge leaves behind is this one's to clear; what another member's guardian writes down, to go on from.
+    // This bridge must clear what another bridge leaves behind, and continue from the guardian state of other members.
     const isOfMember = fleet !== undefined && own !== undefined && 'hub' in own.owner && !hubs.has(own.owner.hub)
     if (own?.name === 'bridgeInfo' || isOfMember) this.#learn(own, payload)
     const saidOffline = own?.name === 'bridgeState' && payload === 'offline'
@@ -331,7 +331,7 @@ export class Bridge {
     else this.#upkeep.touched(topic, payload)
   }
 
-  /** What an earlier run, or another bridge, has written down. */
+  /** Learns what an earlier run or another bridge has stored. */
   #learn({ name, owner }: OwnTopic, payload: string): void {
     if (name === 'bridgeInfo') this.#upkeep.former.learn(payload)
     if (owner.kind !== 'hub' && owner.kind !== 'app') return
@@ -342,7 +342,7 @@ export class Bridge {
     else if (learner.learn(hub, app, payload)) this.#states.get(hub)?.appChanged(app)
   }
 
-  /** Another bridge on this base topic, or an earlier run, has said `offline`: that is wrong while this one runs. */
+  /** Another bridge on this base topic, or an earlier run, has published `offline` although this bridge is running. */
   #takeBack(bridgeState: string): void {
     const { clock } = this.#options
     const due = clock.elapsed() - this.#tookBackAt >= TAKE_BACK_MS
@@ -350,7 +350,7 @@ export class Bridge {
       this.#tookBackAt = clock.elapsed()
       this.#link.refresh([bridgeState])
     } else this.#upkeep.touched(bridgeState, 'offline')
-    // What the other one has published or left behind may be wrong too.
+    // Other topics of that bridge may be wrong too.
     if (this.contested) this.#startOverLater()
   }
 
@@ -364,13 +364,13 @@ export class Bridge {
     return this.#presence.role
   }
 
-  /** How many settings are not published as their hubs have them. */
+  /** Number of settings whose published value is not the hub's. */
   get failedSettings(): number {
     return this.#states.values().reduce((sum, { settings }) => sum + settings.failures, 0)
   }
 
   /**
-   * Takes in a command that does not come over MQTT; `false`: this bridge is not the active one, and there is no answer.
+   * Handles a command that did not arrive over MQTT. Returns `false`, without an answer, if this bridge is not active.
    */
   command(message: Message, requester: Requester): boolean {
     if (this.#early.role !== 'active' || this.#early.hasLeft) return false
@@ -378,7 +378,7 @@ export class Bridge {
     return true
   }
 
-  /** Lets commands under way end, and begins nothing more on a hub. */
+  /** Lets running commands finish, and starts nothing more on a hub. */
   async stop(): Promise<void> {
     this.#options.guardian.standBy()
     await this.#dispatcher.stop()
@@ -388,7 +388,7 @@ export class Bridge {
     for (const state of this.#states.values()) state.stop()
     this.#early.hasLeft = this.contested
     this.#presence.stop()
-    // No other bridge says that this one is offline.
+    // No other bridge will publish that this one is offline.
     if (this.role === 'undecided') this.#link.setWriting(true)
     this.#options.homeAssistant?.stop()
   }

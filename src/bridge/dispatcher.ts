@@ -1,6 +1,6 @@
 /**
- * The steps of a command, from a message on its topic to its one answer: find it, read its payload, refuse what is too
- * late, answer a repetition from memory, read its input, check it, wait for its turn, check again, run it, answer.
+ * The steps of a command, from a message on its topic to its one answer: find it, read its payload, refuse it if late,
+ * answer a repetition from memory, read its input, check it, wait in the queue, check again, run it, answer.
  */
 import { sleep } from '../base/clock.ts'
 import { isRecord } from '../base/json.ts'
@@ -24,18 +24,18 @@ import { usageHistory } from './hub-history.ts'
 import { Replay, replayKey } from './replay.ts'
 import type { CommandHandlers, DispatcherOptions, DispatchHub, OwnCommand, Request, Requester } from './requests.ts'
 
-/** How long a command may wait inside the bridge. */
+/** Maximum time that a command may wait inside the bridge. */
 const MAX_WAIT_MS = 10_000
-/** Commands of one app that may wait. */
+/** Maximum number of waiting commands per app. */
 const MAX_WAITING = 32
-/** How long commands under way may take at the end: with what the link needs, less than a supervisor waits. */
+/** How long `stop` waits for running commands; with the link's own time, less than a supervisor waits. */
 const ANSWER_MS = 1500
-/** How long what is cut off may take to be answered. */
+/** How long `stop` then waits for the answers of aborted commands. */
 const CUT_MS = 300
-/** No connection has brought what the bridge sends to itself. */
+/** For messages of the bridge itself, which came over no connection. */
 const NO_CONNECTION = -1
 
-/** A command for a hub, with its input read. */
+/** A command for a hub whose input has been read. */
 interface Order {
   readonly request: Request
   readonly bridged: DispatchHub
@@ -48,12 +48,12 @@ export class Dispatcher {
   readonly #options: DispatcherOptions
   readonly #replay: Replay
   readonly #answers: Answers
-  /** Keyed by the hub itself: one that is configured again under the same name starts with an empty queue. */
+  /** Keyed by the hub object: a hub that is configured again under the same name gets an empty queue. */
   readonly #queues = new WeakMap<DispatchHub, Limiter>()
-  /** Hubs on which a command that sends others is under way. */
+  /** Hubs on which a command that sends other commands is running. */
   readonly #sending = new WeakSet<DispatchHub>()
   readonly #ending = new AbortController()
-  /** Resolved when the dispatcher has stopped and the last command has its answer. */
+  /** Resolved when the dispatcher has stopped and the last command is answered. */
   readonly #answered = Promise.withResolvers<void>()
   #underWay = 0
   #handlers: CommandHandlers = {}
@@ -68,14 +68,14 @@ export class Dispatcher {
     this.#handlers = handlers
   }
 
-  /** Whether a command waits for its turn or for its hub. */
+  /** Whether a command is waiting or running. */
   get isBusy(): boolean {
     return this.#underWay > 0
   }
 
   /**
-   * Ends what only waits; what comes from now on is `expired`. Commands under way may end; those that take too long are cut
-   * off, and answered too.
+   * Expires waiting and new commands. Running commands may finish; those that take too long are aborted, and answered
+   * too.
    */
   async stop(): Promise<void> {
     const { clock, hubs } = this.#options
@@ -90,7 +90,7 @@ export class Dispatcher {
     await Promise.race([answered, sleep(clock, CUT_MS, done.signal)])
   }
 
-  /** Takes in one message of the command filters, or one like it; it never throws, and always answers a command. */
+  /** Handles a message on a command topic, or a command from elsewhere. Never throws, and always answers a command. */
   receive(message: Message, requester?: Requester): void {
     const { topics, fleet } = this.#options
     const topic = topics.parseCommand(message.topic)
@@ -102,14 +102,14 @@ export class Dispatcher {
     void this.#handle({ message, requester, topic, command, ...unread, replayed: false, asked: false })
   }
 
-  /** One member answers each command: the one that has the hub, or the leader if there is no such hub. */
+  /** One member of a fleet answers each command: the one that serves the hub, or the leader if no such hub exists. */
   #isOurs({ hub }: CommandTopic, isLeader: boolean): boolean {
     const { hubs, live } = this.#options
     if (hub !== null && hubs.has(hub)) return true
     return isLeader && (hub === null || !Object.hasOwn(live.value.hubs, hub))
   }
 
-  /** Sends a command of the bridge's own to an app, as any other client would. Resolves to what became of it. */
+  /** Sends one of the bridge's own commands to an app, as any client would. Resolves to its outcome. */
   send({ hub, app, command, payload, by, isCurrent }: OwnCommand): Promise<Outcome> {
     const { topics, clock } = this.#options
     const sent = {
@@ -123,7 +123,7 @@ export class Dispatcher {
     })
   }
 
-  /** The steps, in their order. */
+  /** Runs the steps in order. */
   async #handle(request: Request): Promise<void> {
     let outcome: Outcome
     this.#underWay += 1
@@ -143,7 +143,7 @@ export class Dispatcher {
     if (this.#underWay === 0 && this.#ending.signal.aborted) this.#answered.resolve()
   }
 
-  /** The command, if there is one and configuration permits it. */
+  /** The command, if it exists and the configuration permits it. */
   #find({ message, topic, command }: Request): Command {
     const { hubs, link, fleet } = this.#options
     if (message.retain) {
@@ -157,7 +157,7 @@ export class Dispatcher {
     return command
   }
 
-  /** Asks configuration; without an input, whether it permits the command with any. */
+  /** Checks the configuration; without an input, whether it permits the command with any input. */
   #authorize(command: Command, input?: unknown): void {
     const refusal = refusedBy(policyOf(this.#options.live.value), command, input)
     if (refusal !== undefined) throw new CommandError('not_allowed', refusal)
@@ -173,7 +173,7 @@ export class Dispatcher {
     if (request.deadline <= now) throw new CommandError('expired')
   }
 
-  /** Runs a command, unless it is the same as one that is remembered. */
+  /** Runs a command, or answers it from memory if it is a repetition. */
   #deduplicate(request: Request, command: Command, run: () => Promise<Outcome>): Promise<Outcome> {
     const { message, requester, transaction } = request
     const isWrite = isAudited(command)
@@ -193,12 +193,12 @@ export class Dispatcher {
     return running
   }
 
-  /** Never rejects: what failed is an outcome too, and one to remember. */
+  /** Never rejects: a failure is an outcome too, and is remembered. */
   async #execute(request: Request, command: Command, reading: Reading<unknown>): Promise<Outcome> {
     const { message, requester, topic, transaction } = request
     const { hubs, link, control } = this.#options
     try {
-      // In MQTT 3.1.1 an empty value looks like a message that clears a retained one.
+      // In MQTT 3.1.1, an empty value looks like a message that clears a retained one.
       const isEmpty = command.payload.emptyIsValue && requester === undefined && message.payload.length === 0
       if (isEmpty && link.status().protocol === '3.1.1') throw new CommandError('invalid_payload', EMPTY)
       const argument = topic.argument === undefined ? '' : readArgument(topic.argument)
@@ -218,16 +218,16 @@ export class Dispatcher {
     }
   }
 
-  /** In its turn. Resolves to the data of the answer. @throws CommandError or HubError */
+  /** Waits in the queue and runs. Resolves to the data of the answer. @throws CommandError or HubError */
   async #carryOut(order: Order): Promise<unknown> {
     const { request, bridged, command } = order
     this.#check(order)
     if (command.fansOut) return await this.#fanOut(order)
-    // A call to an app waits with the commands of the app.
+    // A call to an app waits in line with the app's commands.
     const lane = request.topic.app ?? request.endpoint?.app ?? ''
     return await this.#queueOf(bridged).run({ lane, deadline: request.deadline }, async ({ isLate }) => {
       this.#check(order)
-      // A read changes nothing, and has no subscribers.
+      // A read changes nothing, so no one needs to be notified.
       return command.write || command.reaches ? await this.#runNotifying(order, isLate) : await this.#run(order, isLate)
     })
   }
@@ -241,7 +241,7 @@ export class Dispatcher {
     return queue
   }
 
-  /** What must hold when a command comes in, when its turn comes, and as each of its requests leaves. */
+  /** What must hold when a command arrives, when its turn comes, and before each of its requests. */
   #check({ request, bridged: { hub }, command, input }: Order): void {
     const { topic, endpoint } = request
     if (this.#ending.signal.aborted || !this.#isCurrent(request)) throw new CommandError('expired')
@@ -254,15 +254,15 @@ export class Dispatcher {
     if (permitted === 'forbidden') throw new CommandError('forbidden', lackOf(command))
   }
 
-  /** Whether it is still wanted. */
+  /** Whether the requester still wants the command. */
   #isCurrent({ message, requester }: Request): boolean {
     return requester === undefined ? this.#options.link.isCurrent(message) : requester.isCurrent?.() !== false
   }
 
-  /** Outside of the queue: in it, it would block the commands that it sends. */
+  /** Runs outside of the queue, where it would block the commands that it sends. */
   async #fanOut(order: Order): Promise<unknown> {
     const { bridged } = order
-    if (this.#sending.has(bridged)) throw new CommandError('busy', 'The same is under way on this hub already.')
+    if (this.#sending.has(bridged)) throw new CommandError('busy', 'This command is already running on this hub.')
     this.#sending.add(bridged)
     try {
       return await this.#run(order, () => false)
@@ -271,7 +271,7 @@ export class Dispatcher {
     }
   }
 
-  /** Notifies others when it begins and when it ends. */
+  /** Notifies the handlers when the command begins and when it ends. */
   async #runNotifying(order: Order, isLate: () => boolean): Promise<unknown> {
     const { request, command, input } = order
     const { hub, app = null } = request.topic
@@ -298,9 +298,9 @@ export class Dispatcher {
     const { signal } = this.#ending
     const [name, app] = [request.topic.hub ?? '', request.topic.app ?? '']
     const check = () => this.#check(order)
-    // Asked when the request leaves: until then it may wait for a connection, and for the hub to show who it is.
+    // Called when the request is sent: until then it may wait for a connection, and for the hub to identify itself.
     const beginWrite = () => {
-      // A read that went before may have taken its time, and rights.
+      // An earlier read may have taken long, and permissions may have changed.
       if ((!request.asked && isLate()) || clock.elapsed() >= request.expiresAt) throw new CommandError('expired')
       check()
       request.asked = true
@@ -336,23 +336,23 @@ export class Dispatcher {
   #failed(error: unknown, write: boolean): Outcome {
     if (error instanceof CommandError) return { ok: false, error }
     if (error instanceof HubError) return { ok: false, error: fromHubError(error, write) }
-    this.#options.log.error({ err: error }, 'a command failed by a mistake of the bridge')
-    return { ok: false, error: new CommandError('hub_failed', 'The bridge made a mistake; its log says which.') }
+    this.#options.log.error({ err: error }, 'a command failed because of a bug in the bridge')
+    return { ok: false, error: new CommandError('hub_failed', 'A bug in the bridge; see its log.') }
   }
 }
 
-/** The setting that a command changes, in its topic or its payload. */
+/** The name of the setting that a command changes, from its topic or payload. */
 function settingOf({ argument, input }: Order): string {
   const name = isRecord(input) && argument === '' ? input['name'] : argument
   return typeof name === 'string' ? name : ''
 }
 
 const EMPTY = 'Under MQTT 3.1.1 an empty message is no value; send "" for an empty text.'
-const FULL = 'Too many writes within five minutes for another one to be remembered.'
+const FULL = 'Too many writes within five minutes to remember another one.'
 
 /**
- * A generic call as the command that its input makes of it; itself if the input is invalid. Known before the input is
- * checked, and also if the answer comes from memory, as the audit log needs it.
+ * The command that a generic call stands for, given its input; the row itself if the input is invalid. The audit log
+ * needs it, so it is determined before the checks, and also if the answer comes from memory.
  */
 function effective(request: Request, row: HubCommand, reading: Reading<unknown>): HubCommand {
   try {
@@ -376,8 +376,8 @@ function readArgument(level: string): string {
 }
 
 /**
- * Whether there may be the app: while the list could not be read, the hub itself must say which it has. One that is to be
- * installed need only be shown. `undefined`: the topic's level stands for no id.
+ * Whether an app may exist. Before the list is read, only the hub can say. An app to install must only be visible.
+ * @param id `undefined` if the topic's level is not a valid id
  */
 function mayReach({ apps }: Hub, id: string | undefined, { target, operation }: HubCommand): boolean {
   if (id === undefined) return false

@@ -1,4 +1,4 @@
-/** What is known of each app before it crashes, and the evidence that is made of it. */
+/** Collects data about each app before it crashes, and makes the evidence of a crash from it. */
 import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
 import { readJson } from '../base/read-json.ts'
@@ -29,25 +29,25 @@ import { type Sample, Samples } from './samples.ts'
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 const SAMPLES_MS = 6 * HOUR_MS
-/** Crashes within this time are told together. */
+/** Crashes within this time are reported together. */
 const TOGETHER_MS = 10 * 60_000
-/** How long further crashes are waited for before the log says how many there were. */
+/** How long to wait for further crashes before logging how many there were. */
 const QUIET_MS = 60_000
-/** The events that stand in the evidence. */
+/** The events that appear in the evidence. */
 const TOLD: { readonly [T in AppEventPayload['event_type']]?: Happening['what'] } = {
   installed: 'installed',
   updated: 'updated',
   removed: 'removed',
   crashed: 'crashed',
 }
-/** Characters of what the broker holds, all together. */
+/** Maximum total length of the evidence read from the broker, in characters. */
 const MAX_LEARNED = 16 * 1024 * 1024
 
-/** What the evidence says of the hub. */
+/** The hub's data for the evidence. */
 export interface HubThen {
   readonly firmware: string | null
   readonly health: HubHealth | null
-  /** Epoch milliseconds; `null`: the hub does not say. */
+  /** Epoch milliseconds; `null` if the hub does not report it. */
   readonly bootedAt: number | null
   readonly guardOf: (app: string) => GuardFacts | null | undefined
 }
@@ -57,15 +57,15 @@ interface Noted extends Happening {
   readonly elapsed: number
 }
 
-/** What is known of one hub and its apps. */
+/** The data about one hub and its apps. */
 class HubEvidence {
-  /** By app; `null`: there is none any more, none: the broker keeps what it has. */
+  /** By app; `null` if its evidence was deleted; if missing, the broker keeps what it has. */
   readonly crashes = new Map<string, Crash | null>()
   readonly #name: string
   readonly #samples: Samples
   readonly #clock: Clock
   readonly #log: Logger
-  /** When apps were seen to start, in `clock.elapsed()` milliseconds. */
+  /** When apps started, in `clock.elapsed()` milliseconds. */
   readonly #startedAt = new Map<string, number>()
   /** Newest first. */
   #happened: readonly Noted[] = []
@@ -79,7 +79,7 @@ class HubEvidence {
     this.#log = log
   }
 
-  /** The hub says which firmware it has. */
+  /** The hub reports its firmware. */
   hasFirmware(firmware: string | null): void {
     const before = this.#firmware
     this.#firmware = firmware ?? before
@@ -92,15 +92,15 @@ class HubEvidence {
     this.#note('hub_restarted')
   }
 
-  /** A command was carried out. */
+  /** A command has run. */
   commanded({ about, command, by, setting, phase, ok }: CommandRun): void {
     if (phase === 'begun' || !ok || !command.write) return
     this.#note(setting === null ? 'command' : 'setting', { app: about, to: setting ?? command.name, by })
   }
 
   /**
-   * Apps have changed by more than their usage. Returns the apps whose evidence has changed.
-   * @param silent nothing happened to them, they became known
+   * Apps have changed, and not only in their usage. Returns the apps whose evidence has changed.
+   * @param silent nothing happened to the apps, they only became known
    */
   appsChanged(changes: readonly NotableChange[], then: HubThen, silent: boolean): Set<string> {
     const changed = new Set<string>()
@@ -125,7 +125,7 @@ class HubEvidence {
     this.#startedAt.delete(app)
   }
 
-  /** Follows the hub no longer. The evidence stays: another bridge may take over, and give it back. */
+  /** Stops following the hub. The evidence stays, because another bridge may take over and hand it back. */
   stop(): void {
     this.#cancelTelling?.()
     this.#cancelTelling = undefined
@@ -137,7 +137,7 @@ class HubEvidence {
   #note(what: Happening['what'], more: Partial<Happening> = {}): void {
     const elapsed = this.#clock.elapsed()
     const at = new Date(this.#clock.now()).toISOString()
-    // In the order of the schema, as what the broker has is compared as text.
+    // In the order of the schema, because payloads are compared as text.
     const noted = { at, what, app: null, from: null, to: null, by: null, ...more, elapsed }
     this.#happened = [noted, ...this.#happened.slice(0, MAX_BEFORE - 1)]
   }
@@ -159,7 +159,7 @@ class HubEvidence {
     if (others.length > 0) this.#tellLater()
   }
 
-  /** At its first sight an app has crashed already; or its hub says later why it crashed. */
+  /** An app was already crashed when first seen, or the hub reports the reason of a known crash later. */
   #foundOrExplained(before: App | undefined, app: App, then: HubThen, changed: Set<string>): void {
     const { id, crash_message: message, version } = app
     const known = this.crashes.get(id)
@@ -213,7 +213,7 @@ class HubEvidence {
     return this.#happened.filter(({ what, elapsed }) => what === 'crashed' && now - elapsed <= TOGETHER_MS)
   }
 
-  /** One line of the log for all crashes that come together. */
+  /** Logs one line for all crashes that occur together. */
   #tellLater(): void {
     this.#cancelTelling ??= this.#clock.after(QUIET_MS, () => {
       this.#cancelTelling = undefined
@@ -227,7 +227,7 @@ class HubEvidence {
 const isCrashOf = ({ what, app }: Happening, id: string) => what === 'crashed' && app === id
 
 export class Evidence {
-  /** What the apps of all hubs use. */
+  /** CPU and memory samples of the apps of all hubs. */
   readonly samples: Samples
   readonly #clock: Clock
   readonly #log: Logger
@@ -246,14 +246,14 @@ export class Evidence {
     return known
   }
 
-  /** Takes in what the broker holds, from an earlier run or another bridge. Returns whether it is news. */
+  /** Learns evidence from the broker, left by an earlier run or another bridge. Returns whether it is new. */
   learn(hub: string, app: string, payload: string): boolean {
     const { crashes } = this.of(hub)
     if (payload.length > MAX_CRASH_BYTES || this.#learned + payload.length > MAX_LEARNED) return false
     const crash = readJson(CRASH, payload)
     const own = crashes.get(app)
     if (crash === undefined || own === null) return false
-    // An app that was found crashed has no samples: the broker may have some.
+    // An app that was already crashed when first seen has no samples; the broker may have some.
     const knowsMore = own?.samples.length === 0 && own.message === crash.message && own.version === crash.version
     if (own !== undefined && !knowsMore && Date.parse(own.at) >= Date.parse(crash.at)) return false
     this.#learned += payload.length
@@ -266,7 +266,7 @@ export class Evidence {
     this.#hubs.delete(hub)
   }
 
-  /** For the developer of an app; `null`: there is no evidence. */
+  /** The crash report for the app's developer; `null` if there is no evidence. */
   report(hub: string, app: string): string | null {
     const crash = this.of(hub).crashes.get(app)
     return crash ? reportOf(app, crash) : null
@@ -282,7 +282,7 @@ export class Evidence {
   }
 }
 
-/** As many as evidence may have: the highest of some that follow each other, at the newest of them. */
+/** Reduces samples to the maximum number: each group becomes its highest values, at the time of its newest sample. */
 function thinned(samples: readonly Sample[]): Sample[] {
   const step = Math.ceil(samples.length / MAX_CRASH_SAMPLES)
   return samples.flatMap(([at], i): Sample[] => {

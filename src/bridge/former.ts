@@ -1,12 +1,12 @@
 /**
- * What earlier runs may have left on the broker: topics of hubs that this base topic had before, and discovery messages
- * under other prefixes. The bridge may clear both; everything else belongs to others.
+ * What earlier runs may have left on the broker: topics of former hubs on this base topic, and discovery messages under
+ * other prefixes. The bridge may clear both; everything else belongs to other clients.
  */
 import * as v from 'valibot'
 import { readJson } from '../base/read-json.ts'
 import { discoveryFilters } from '../contract/discovery.ts'
 
-/** What is read from the broker is not trusted with more. */
+/** Limits for data from the broker, which is not trusted. */
 const MAX_HUBS = 1_000
 const MAX_NAME = 32
 const MAX_PREFIXES = 8
@@ -24,7 +24,7 @@ export class FormerHubs {
     if (this.#names.size < MAX_HUBS && name.length <= MAX_NAME) this.#names.add(name)
   }
 
-  /** Takes in a payload of `bridge/info`. */
+  /** Learns the hubs from a payload of `bridge/info`. */
   learn(payload: string): this {
     for (const name of Object.keys(readJson(INFO, payload)?.hubs ?? {})) this.add(name)
     return this
@@ -34,23 +34,23 @@ export class FormerHubs {
 const PREFIX = /^[^$/+#\p{Cc}][^+#\p{Cc}]{0,127}$/u
 const MEMORY = v.object({ prefixes: v.array(v.unknown()) })
 
-/** The discovery prefixes under which something of ours may still be: the present one and those before it. */
+/** The discovery prefixes under which the broker may hold our messages: the current one and earlier ones. */
 export class Prefixes {
   readonly #present: string
   readonly #topic: string
   readonly #former = new Set<string>()
-  /** Whether the broker says that something was published, and that has not been looked through yet. */
+  /** Whether the broker says that something was published, and the sweep has not checked it yet. */
   #doubtful = false
   readonly #isPublishing: boolean
 
-  /** `topic` remembers them. `isPublishing`: something is to be under the present one. */
+  /** `topic` stores the prefixes. `isPublishing`: discovery is published under the current one. */
   constructor(present: string, topic: string, isPublishing = false) {
     this.#present = present
     this.#topic = topic
     this.#isPublishing = isPublishing
   }
 
-  /** Takes in what the broker holds; filters to read what is under prefixes that were not known of. */
+  /** Learns the stored prefixes. Returns the filters to read for newly learned ones. */
   learn(topic: string, payload: string): string[] {
     if (topic !== this.#topic) return []
     this.#doubtful = true
@@ -65,13 +65,13 @@ export class Prefixes {
     return prefix === this.#present || this.#former.has(prefix)
   }
 
-  /** Everything has been looked through: nothing unwanted is left. */
+  /** The sweep has checked everything: no unwanted message is left. */
   settle(): void {
     this.#former.clear()
     this.#doubtful = false
   }
 
-  /** The prefixes to remember; `null` if nothing is published and nothing is left. */
+  /** The prefixes to store; `null` if nothing is published and nothing is left. */
   get all(): readonly string[] | null {
     return this.#isPublishing || this.#doubtful ? [this.#present, ...this.#former] : null
   }

@@ -1,4 +1,6 @@
-/** The guardian as the bridge knows it: what it publishes about apps, what it is notified of, and what it may do on a hub. */
+/**
+ * The guardian's interface to the bridge: what it publishes about apps, what it learns, and what it can do on a hub.
+ */
 import type { Outcome } from '../contract/answer.ts'
 import type { GuardEventPayload, HubEventPayload } from '../contract/events.ts'
 import type { GoneApp, GuardControl } from '../contract/guard.ts'
@@ -11,72 +13,72 @@ import type { HubState } from './hub-state.ts'
 import type { CommandRun, OwnCommand } from './requests.ts'
 
 export interface Guardian {
-  /** What is published of an app; `null` once the guardian is turned off, `undefined` while nothing is known. */
+  /** The published facts about an app; `null` once the guardian is turned off, `undefined` if not known yet. */
   factsOf(hub: string, app: string): GuardFacts | null | undefined
   /** Apps that need attention; `undefined` while the guardian is off. */
   attentionOf(hub: string): readonly string[] | undefined
-  /** Apps of a hub that are gone and remembered; as with `factsOf`. */
+  /** The hub's apps that are gone and remembered; `null` and `undefined` as for `factsOf`. */
   goneAppsOf(hub: string): readonly GoneApp[] | null | undefined
-  /** Takes in what the broker holds of the guardian's topics, before `begin`. `app`: empty for a topic of the hub. */
+  /** Learns a retained message on the guardian's topics, before `begin`. `app` is empty for a topic of the hub. */
   learn(name: string, hub: string, app: string, text: string): void
-  /** This bridge is the one that acts from now on. `anew`: what the broker holds is newer than what is known here. */
+  /** This bridge has become active. `anew`: the broker's data is newer than this process's. */
   begin(anew: boolean): void
-  /** Begins nothing more, as another bridge acts, or none. What becomes of commands under way is still written down. */
+  /** Starts nothing more, because another bridge or none is active. Still records the outcome of running commands. */
   standBy(): void
   reconfigured(): void
   hubAdded(name: string, port: GuardedHub): void
   hubChanged(name: string, online: boolean): void
   hubRemoved(name: string): void
-  /** The hub says when it has started, in epoch milliseconds. */
+  /** The hub's start time, in epoch milliseconds. */
   booted(name: string, at: number): void
-  /** How many devices of an app are unavailable; `null`: not known. */
+  /** Number of an app's devices, and how many are unavailable; `null` if not known. */
   linked(
     name: string,
     app: string,
     links: { readonly devices: number | null; readonly devices_unavailable: number | null } | null,
   ): void
   /**
-   * Apps have changed; `read`: the whole list has just been read. `silent`: nothing happened to them, but the
-   * configuration or the hub is another one. What was known of apps that are gone thereby is forgotten.
+   * Apps have changed. `read`: the whole list has just been read. `silent`: nothing happened to them, but the
+   * configuration or the hub is a different one; apps that are gone because of that are forgotten.
    */
   appsChanged(name: string, changes: readonly Change[], read: boolean, silent: boolean): void
   /** A command to an app begins or ends. */
   ran(run: CommandRun): void
-  /** What a command wants of it. */
+  /** Handles a command for the guardian. */
   control(hub: string, app: string, control: GuardControl): void
 }
 
-/** A command of the guardian's own. `isCurrent` is asked when its turn comes: whether it is still wanted. */
+/** A command of the guardian. `isCurrent` says whether it is still wanted, and is called when its turn comes. */
 export type GuardOrder = Omit<OwnCommand, 'hub'> & { readonly isCurrent: () => boolean }
 
-/** A hub as the guardian sees it: what it reads, requests and publishes there. */
+/** A hub as the guardian uses it: what it reads, sends and publishes there. */
 export interface GuardedHub {
-  /** The apps as far as they are known. */
+  /** The known apps. */
   readonly apps: () => Iterable<App>
-  /** Whether configuration shows an app. */
+  /** Whether the configuration shows an app. */
   readonly shows: (app: string) => boolean
-  /** Whether the hub installs a version that is named, as far as is known. */
+  /** Whether the hub can install a given version, as far as known. */
   readonly takesVersion: () => boolean
   /**
-   * Reads an app anew; what that changes is known before the answer. Returns whether it could be read, which it cannot
-   * if the hub no longer has it.
+   * Reads an app again, and applies changes before it resolves. Returns whether it could be read; it cannot be if the
+   * hub no longer has the app.
    */
   readonly read: (app: string) => Promise<boolean>
   /**
-   * Asks an app's own web API with GET. Returns the HTTP status; `null` if the app does not answer, and `undefined` if
-   * that says nothing of the app.
+   * Sends a GET request to an app's own web API. Returns the HTTP status, `null` if the app does not respond, or
+   * `undefined` if the failure is not the app's.
    */
   readonly ask: (app: string, path: string) => Promise<number | null | undefined>
   /** The memory of an app since a time in `clock.elapsed()` milliseconds, oldest first: the most of each minute. */
   readonly memory: (app: string, since: number) => readonly (readonly [at: number, bytes: number])[]
   /** Makes a backup. Returns why there is none. */
   readonly backup: () => Promise<string | undefined>
-  /** Carries out a command like one that came by MQTT. */
+  /** Runs a command as if it had arrived over MQTT. */
   readonly send: (order: GuardOrder) => Promise<Outcome>
   readonly onEvent: (event: GuardEventPayload | HubEventPayload) => void
-  /** What is published of an app has changed. */
+  /** The published facts about an app have changed. */
   readonly onFacts: (app: string) => void
-  /** Which apps need attention, or are remembered, has changed. */
+  /** The list of apps that need attention, or of remembered apps, has changed. */
   readonly onAttention: () => void
 }
 
@@ -102,7 +104,7 @@ export function guardedHub(
       try {
         return await hub.askApp(app, path)
       } catch (error) {
-        // Without an answer in time the app hangs; anything else is about the hub.
+        // If there is no answer in time, the app hangs; any other error is about the hub.
         return asHubError(error).code === 'no_answer' ? null : undefined
       }
     },
@@ -111,7 +113,7 @@ export function guardedHub(
         await hub.call('createBackup', {})
         return undefined
       } catch (error) {
-        return error instanceof HubError ? error.message : 'the bridge made a mistake.'
+        return error instanceof HubError ? error.message : 'a bug in the bridge.'
       }
     },
     send,

@@ -1,6 +1,6 @@
 /**
- * Reads in the background how a hub is, and which devices and flows use its apps: one request at a time, apart from each
- * other, only what the key permits, and only while the hub has nothing else to do.
+ * Reads a hub's health, and the devices and flows of its apps, in the background: one request at a time, with pauses,
+ * only what the API key permits, and only while the hub is idle.
  */
 import { isDeepStrictEqual } from 'node:util'
 import type { Clock } from '../base/clock.ts'
@@ -30,24 +30,24 @@ const namesOf = <N extends Name>(table: Readonly<Record<N, number>>) =>
   Object.keys(table).filter((name): name is N => Object.hasOwn(table, name))
 const [NAMES, LINKS, HEALTH] = [namesOf(EVERY), namesOf(LINKS_EVERY), namesOf(HEALTH_EVERY)]
 
-/** Between two requests, and before the next look whether the hub is idle. Some hubs refuse four in half a second. */
+/** Pause between requests, and between checks whether the hub is idle. Some hubs refuse four in half a second. */
 const APART_MS = 1_000
-/** What is published is repeated after so long, although little has changed. */
+/** Health is published again after this time even if little has changed. */
 const REPEAT_MS = 15 * MINUTE_MS
-/** So many failures in a row make a figure unknown; a hub may fail once. */
+/** A figure becomes unknown after this many failures in a row; a hub may fail once. */
 const MAX_FAILURES = 3
 
 interface FigureHandlers {
   readonly clock: Clock
-  /** Where large answers of all hubs pass. */
+  /** Limits the large reads of all hubs. */
   readonly largeReads: Limiter
-  /** What is published of the hub has changed. */
+  /** The published health has changed. */
   readonly onHealth: () => void
   /** The links of these apps have changed. */
   readonly onLinks: (apps: readonly string[]) => void
-  /** When the hub started is known, in epoch milliseconds. `again`: it has restarted. */
+  /** The hub's start time is known, in epoch milliseconds. `again`: it has restarted. */
   readonly onBoot: (at: number, again: boolean) => void
-  /** What is left over on the broker is known from now on. */
+  /** From now on it is known which retained messages are left over. */
   readonly onSettled: () => void
 }
 
@@ -55,22 +55,22 @@ export class HubFigures {
   readonly #hub: Hub
   readonly #options: FigureHandlers
   #figures: Figures = {}
-  /** In `clock.elapsed()` milliseconds; what is missing is due. */
+  /** When each figure is due, in `clock.elapsed()` milliseconds; a missing one is due now. */
   readonly #dueAt = new Map<Name, number>()
   readonly #failures = new Map<Name, number>()
-  /** What the hub has refused to this key, although it is not known to lack the scope. */
+  /** Figures that the hub has refused to this API key, although the key seems to have the scope. */
   readonly #forbidden = new Set<Name>()
-  /** When the hub started, as far as its uptime says so. */
+  /** When the hub started, as computed from its uptime. */
   boot: Boot | undefined
   #status: Pick<HubStatus, 'online' | 'id' | 'firmware' | 'scopes'> | undefined
-  /** As published: `null` without the permission, `undefined` before everything was read. */
+  /** As published: `null` without the permission, `undefined` until everything has been read. */
   health: HubHealth | null | undefined
   #publishedAt = Number.NEGATIVE_INFINITY
-  /** What uses each app; `null` where the key does not permit it any more. Without those that were not read yet. */
+  /** What uses each app; `null` if the API key no longer permits it. Apps that have not been read yet are missing. */
   readonly links = new Map<string, AppLinks | null>()
-  /** What the links were made from; `undefined` before devices and flows were read, where they can be. */
+  /** The figures from which the links were made; `undefined` until devices and flows have been read, if they can be. */
   #linksFrom: readonly unknown[] | undefined
-  /** When another firmware came, in epoch milliseconds; `undefined`: not since the start of the bridge. */
+  /** When the firmware changed, in epoch milliseconds; `undefined` if it has not since the bridge started. */
   firmwareChangedAt: number | undefined
   #cancel: (() => void) | undefined
   #stopped = false
@@ -80,7 +80,7 @@ export class HubFigures {
     this.#options = options
   }
 
-  /** Whether it is not known yet what is published there: the broker keeps what it has. */
+  /** Whether the payload of a row is not known yet: the broker then keeps what it has. */
   isPending(row: PublicationName): boolean {
     return (row === 'hubHealth' && this.health === undefined) || (row === 'appLinks' && this.#linksFrom === undefined)
   }
@@ -89,7 +89,7 @@ export class HubFigures {
     this.links.delete(app)
   }
 
-  /** The status of the hub has changed, or its list was read. */
+  /** Call it when the hub's status has changed, or its list was read. */
   changed(): void {
     const { online, id, firmware, scopes } = this.#hub.status
     const before = this.#status
@@ -100,7 +100,7 @@ export class HubFigures {
     else if (before?.firmware && firmware && firmware !== before.firmware) {
       this.firmwareChangedAt = this.#options.clock.now()
     }
-    // It may have started again.
+    // The hub may have restarted.
     if (online && before?.online === false) this.#dueAt.delete('getInfo')
     if (!isDeepStrictEqual({ ...before, online }, after)) this.#permissionsChanged()
     if (online && this.#hub.apps.complete) {
@@ -110,7 +110,7 @@ export class HubFigures {
     }
   }
 
-  /** What was refused may be permitted now, and the other way round. */
+  /** Permissions have changed: forget the refusals, and drop the figures that are no longer permitted. */
   #permissionsChanged(): void {
     this.#dueAt.clear()
     this.#forbidden.clear()
@@ -122,7 +122,7 @@ export class HubFigures {
     this.#cancel?.()
   }
 
-  /** Another hub answers at the address. */
+  /** Another hub answers at this address. */
   #forget(): void {
     this.#figures = {}
     this.boot = undefined
@@ -140,7 +140,7 @@ export class HubFigures {
     return needed.every((one) => this.#hub.permits(one) === 'yes') && !(isHealth && this.#forbidden.has('getInfo'))
   }
 
-  /** Whether each of them was read, or cannot be. */
+  /** Whether each figure has been read or is not permitted. */
   #areMade(names: readonly Name[]): boolean {
     return names.every((name) => this.#figures[name] !== undefined || !this.#permits(name))
   }
@@ -165,7 +165,7 @@ export class HubFigures {
       if (wanted.every((name) => dueAt(name) > clock.elapsed())) this.#settleHealth()
     }
     this.#cancel = undefined
-    // It is scheduled again when the hub comes back, or another key.
+    // It is scheduled again when the hub is back, or when the API key has changed.
     if (!hub.status.online || wanted.length === 0) return
     const next = Math.min(...wanted.map(dueAt)) - clock.elapsed()
     this.#schedule(Math.max(APART_MS, next))
@@ -192,7 +192,7 @@ export class HubFigures {
 
   #failed(name: Name, code: string): void {
     const { clock } = this.#options
-    // It was not carried out, and the hub is not idle for a while.
+    // The request was not executed, and the hub will be busy for a while.
     if (code === 'rate_limited') return void this.#dueAt.delete(name)
     const isRefused = code === 'forbidden' || code === 'unsupported'
     if (code === 'forbidden') this.#forbidden.add(name)
@@ -212,7 +212,7 @@ export class HubFigures {
     if (before === undefined) this.#options.onSettled()
   }
 
-  /** What is to be published now; `undefined`: nothing. */
+  /** The health to publish now; `undefined` if there is nothing to publish. */
   #newHealth(before: HubHealth | null | undefined): HubHealth | undefined {
     const now = this.#options.clock.elapsed()
     const age = now - this.#publishedAt

@@ -1,26 +1,26 @@
-/** What is published of a hub as a machine: made from what was read, and published again once enough has changed. */
+/** The published health of a hub: computed from its figures, and published again once enough has changed. */
 import type { Clock } from '../base/clock.ts'
 import type { HubHealth } from '../contract/crash.ts'
 import type { OperationName, Result } from '../hub/operations.ts'
 
-/** What was read; `null`: the hub or the key does not permit it, or the answer is not usable. `undefined`: not read yet. */
+/** The figures that were read; `null` if not permitted or not usable, `undefined` if not read yet. */
 export type Figures = { [N in OperationName]?: Result<N> | null }
 
-/** When a hub started. Kept while it runs: each reading of its uptime would give another time. */
+/** When a hub started. Kept while it runs, because each reading of its uptime gives a slightly different time. */
 export interface Boot {
   /** Epoch milliseconds. */
   readonly at: number
-  /** The same in `clock.elapsed()` milliseconds, as of the latest reading. */
+  /** The start in `clock.elapsed()` milliseconds, as of the latest reading. */
   readonly elapsed: number
   readonly uptimeSeconds: number
 }
 
-/** By how much the times of one start may differ: clocks drift, and answers are late. */
+/** How much the computed times of one start may differ: clocks drift, and answers arrive late. */
 const SAME_BOOT_MS = 60_000
-/** How much an uptime may fall by rounding alone. */
+/** How much an uptime may decrease by rounding. */
 const ROUNDING_SECONDS = 1
 
-/** A hub that was only out of reach goes on counting; one that has started again counts from 0. */
+/** Detects a restart: the uptime of a hub that was only unreachable continues, that of a restarted one begins at 0. */
 export function bootOf(before: Boot | undefined, uptimeSeconds: number, clock: Clock): Boot {
   const elapsed = clock.elapsed() - uptimeSeconds * 1000
   const isSame =
@@ -54,14 +54,14 @@ export function healthOf(figures: Figures, appsMemory: number | null, boot: Boot
   }
 }
 
-/** Whether a figure has moved by a tenth, or anything else but the uptime has changed. */
+/** Whether a figure has moved by at least a tenth, or anything but the uptime has changed otherwise. */
 export function hasMoved(before: HubHealth, after: HubHealth): boolean {
   const former = new Map<string, unknown>(Object.entries(before))
   return Object.entries(after).some(([key, value]) => {
     const was = former.get(key)
     if (key === 'uptime_seconds' || value === was) return false
     if (typeof value !== 'number' || typeof was !== 'number') return true
-    // A tenth of many figures has no exact form.
+    // Many numbers have no exact tenth in binary.
     return Math.abs(value - was) >= 0.1 * Math.abs(was) - 1e-9 * Math.abs(was)
   })
 }

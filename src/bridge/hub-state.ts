@@ -31,10 +31,10 @@ import type { CommandRun, FailedWrite } from './requests.ts'
 import type { StartupBuffer } from './startup-buffer.ts'
 import type { Upkeep } from './upkeep.ts'
 
-/** Where large answers of all hubs pass: each takes megabytes for a moment. One that is slow does not keep out others. */
+/** Limits the large reads of all hubs; each takes megabytes for a moment. A slow one does not block the others. */
 export const limitLargeReads = (clock: Clock) => new Limiter({ clock, slots: 4, patienceMs: 1_000 })
 
-/** What the states of all hubs share. */
+/** The options that the states of all hubs share. */
 export interface HubStateOptions extends Pick<BridgeOptions, 'topics' | 'live' | 'fleet' | 'clock'> {
   readonly log: Logger
   readonly table: RowTable
@@ -51,7 +51,7 @@ export interface HubStateOptions extends Pick<BridgeOptions, 'topics' | 'live' |
   readonly largeReads: Limiter
 }
 
-/** A change of an app by which more has changed than usage figures. */
+/** A change of an app that is not only a change of usage figures. */
 export interface NotableChange extends Change {
   readonly events: readonly AppEventPayload[]
 }
@@ -65,12 +65,12 @@ export class HubState {
   readonly #rows: OwnerRows<'hub'>
   readonly #evidence: ReturnType<Evidence['of']>
   readonly #apps = new Map<string, OwnerRows<'app'>>()
-  /** What is permitted, with all that it follows from: that changes by far less often than apps do. */
+  /** The permitted commands, with the inputs they were computed from, which change far less often than apps. */
   #permitted: { readonly from: readonly unknown[]; readonly commands: readonly string[] } | undefined
   readonly #eventListeners = new Set<(event: EventPayload) => void>()
   readonly #listeners = new Set<(changes: readonly NotableChange[]) => void>()
 
-  /** Listens to a hub that is new. Its topics are left as the broker has them until something is known of it. */
+  /** Subscribes to a new hub. Its topics stay as they are until its state is known. */
   constructor(name: string, hub: Hub, options: HubStateOptions) {
     const { table } = options
     this.#name = name
@@ -102,7 +102,7 @@ export class HubState {
     hub.subscribe(() => this.#statusChanged())
   }
 
-  /** Calls `listener` with what has happened to apps, after all parts that act upon it. */
+  /** Calls `listener` with changes of apps, after all parts that act on them. */
   subscribe(listener: (changes: readonly NotableChange[]) => void): void {
     this.#listeners.add(listener)
   }
@@ -121,7 +121,7 @@ export class HubState {
     this.#rows.clear()
   }
 
-  /** Leaves all topics to another bridge, as the broker has them. */
+  /** Leaves all topics as they are, for another bridge. */
   release(): void {
     this.stop()
     this.settings.release()
@@ -133,7 +133,7 @@ export class HubState {
     this.#evidence.stop()
   }
 
-  /** Configuration has changed what commands may do, or which settings are published. */
+  /** The configuration has changed what commands may do, or which settings are published. */
   reconfigured(): void {
     this.settings.reconfigured()
     this.changed()
@@ -152,11 +152,11 @@ export class HubState {
       else updates.end(this.#name, id)
       this.appChanged(id)
     }
-    // A write of ours may have changed a setting, and the hub has no event for that.
+    // Our write may have changed a setting, and the hub sends no event for that.
     if (phase === 'ended' && command.write) this.settings.refreshApp(id)
   }
 
-  /** A command for the guardian. */
+  /** Handles a command for the guardian. */
   control(app: string, control: GuardControl): void {
     if (control.forget) this.#evidence.forget(app)
     this.#options.guardian.control(this.#name, app, control)
@@ -170,18 +170,18 @@ export class HubState {
     this.#send(isShown ? app : null, event)
   }
 
-  /** Something has happened to an app, or the guardian has done or found it. */
+  /** Sends an event of an app, of the guardian or of the hub. */
   sendEvent(event: AppEventPayload | GuardEventPayload | HubEventPayload): void {
     this.#options.early.run(() => this.#send(event.app, event))
   }
 
-  /** Something that does not come from the hub has changed about an app. */
+  /** Call it when something about an app has changed that the hub does not report. */
   appChanged(id: string): void {
     const app = this.#hub.apps.all.get(id)
     if (app !== undefined) this.#setApp(app)
   }
 
-  /** Something has changed about the hub as a whole, or about all of its apps together. */
+  /** Call it when something about the hub, or about all its apps together, has changed. */
   changed(): void {
     const { guardian, fleet } = this.#options
     const { status, apps } = this.#hub
@@ -218,7 +218,7 @@ export class HubState {
       if (!silent) for (const event of events) this.sendEvent(event)
     }
     if (silent || read || notable.some(concernsHub)) this.changed()
-    // After the events of what it acts upon.
+    // After the events to which the guardian reacts.
     guardian.appsChanged(this.#name, changes, read, silent)
     if (read) this.#refresh()
     if (notable.length > 0) this.#muchChanged(notable, silent)
@@ -237,7 +237,7 @@ export class HubState {
     homeAssistant?.appsChanged(this.#name, changes)
   }
 
-  /** Reads what the list of apps does not have. */
+  /** Reads what the list of apps does not contain. */
   #refresh(): void {
     this.settings.refresh()
     this.figures.changed()
@@ -257,13 +257,13 @@ export class HubState {
     const { guardian, homeAssistant, upkeep } = this.#options
     this.#evidence.hasFirmware(this.#hub.status.firmware)
     this.changed()
-    // The hub's id comes after its apps, and only then it is known which devices are its own.
+    // The hub's id arrives after its apps; only then it is known which devices belong to it.
     if (homeAssistant?.hubChanged(this.#name) ?? true) upkeep.request()
     guardian.hubChanged(this.#name, this.#hub.status.online)
     this.figures.changed()
   }
 
-  /** To the hub's event topic, and to that of an app. */
+  /** Sends an event to the hub's event topic, and to the app's. */
   #send(app: string | null, event: EventPayload): void {
     const { topics, link } = this.#options
     const hub = this.#name

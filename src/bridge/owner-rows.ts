@@ -1,4 +1,4 @@
-/** The retained topics of one owner: rendered when something is known of it, cleared when it is gone. */
+/** The retained topics of one owner: rendered when its facts are known, cleared when it is gone. */
 import type { Logger } from 'pino'
 import type { Facts, Held, OwnerKind, OwnerOf, PublicationName } from '../contract/publications.ts'
 import { rowsOf, type Topics } from '../contract/topics.ts'
@@ -9,7 +9,7 @@ export type Condition = NonNullable<Held<OwnerKind>['when']>
 interface Place<K extends OwnerKind> {
   readonly name: PublicationName
   readonly row: Held<K>
-  /** Among those of its owner. */
+  /** Index among its owner's rows. */
   readonly at: number
 }
 
@@ -17,8 +17,8 @@ type Places = { readonly [K in OwnerKind]: readonly Place<K>[] }
 export type RowTable = ReturnType<typeof rowTable>
 
 /**
- * The rows that configuration asks for, and their target: what all owners have in common.
- * @param applies whether configuration asks for the rows with this condition
+ * The enabled rows and the link: what all owners share.
+ * @param applies whether the configuration enables the rows with this condition
  */
 export function rowTable(
   topics: Topics,
@@ -38,7 +38,7 @@ export class OwnerRows<K extends OwnerKind> {
   readonly #owner: OwnerOf<K>
   readonly #table: RowTable
   readonly #rows: readonly Place<K>[]
-  /** Made when needed, in the order of the rows. */
+  /** Created on demand, in the order of the rows. */
   readonly #topics: string[] = []
   #facts: Facts[K] | undefined
 
@@ -49,7 +49,7 @@ export class OwnerRows<K extends OwnerKind> {
     this.#rows = rows
   }
 
-  /** Takes in what is known of the owner; of its rows, those are rendered that follow from something that changed. */
+  /** Sets the owner's facts, and renders the rows that depend on changed ones. */
   set(facts: Facts[K]): void {
     const before = this.#facts
     this.#facts = facts
@@ -63,7 +63,7 @@ export class OwnerRows<K extends OwnerKind> {
     for (const place of this.#rows) if (place.row.hasUsage) this.#hold(place, this.#facts)
   }
 
-  /** Clears everything, even unknown topics: the broker may hold more. */
+  /** Clears all topics, even those not rendered in this run: the broker may hold them. */
   clear(): void {
     this.#facts = undefined
     for (const place of this.#rows) this.#table.link.hold(this.#topic(place), null)
@@ -83,7 +83,7 @@ export class OwnerRows<K extends OwnerKind> {
     if (payload !== undefined) this.#table.link.hold(this.#topic(place), payload)
   }
 
-  /** `undefined`: the broker keeps what it has. */
+  /** `undefined`: keep what the broker has. */
   #render(place: Place<K>, facts: Facts[K], before?: Facts[K]): string | null | undefined {
     const { row } = place
     try {
@@ -92,9 +92,9 @@ export class OwnerRows<K extends OwnerKind> {
       if (value === undefined || value === null) return value
       return row.text ? String(value) : JSON.stringify(value)
     } catch (err) {
-      // What comes from a hub must not end the daemon, and one row must not keep the others back.
+      // Hub data must not crash the daemon, and one row must not block the others.
       const topic = this.#topic(place)
-      this.#table.log.error({ topic, err }, 'what a topic is to hold could not be rendered')
+      this.#table.log.error({ topic, err }, 'the payload of a topic could not be rendered')
       return undefined
     }
   }
@@ -108,7 +108,7 @@ export class OwnerRows<K extends OwnerKind> {
   }
 }
 
-/** Whether what a row follows from is the same before and after. */
+/** Whether the inputs of a row are unchanged. */
 function sameBase<K extends OwnerKind>({ dependsOn, render }: Held<K>, before: Facts[K], after: Facts[K]): boolean {
   if (dependsOn === undefined) return render(before) === render(after)
   const now = dependsOn(after)

@@ -1,6 +1,6 @@
 /**
- * Decides who owns a retained topic, and what happens to it if nothing is held there: for the sweep, for repairs and for
- * `hub2mqtt cleanup`.
+ * Decides who owns a retained topic, and what to do with a message that this bridge does not publish: for the sweep,
+ * for repairs and for `hub2mqtt cleanup`.
  */
 
 import { type DiscoveryTopic, hubIdOf, isOfBridge, nameIn, parseDiscoveryTopic } from '../contract/discovery.ts'
@@ -13,11 +13,11 @@ import type { HubFigures } from './hub-figures.ts'
 import type { PublishedSettings } from './published-settings.ts'
 
 export interface Ownership {
-  /** `peer`: of another bridge with the same base topic. */
+  /** `peer`: another bridge with the same base topic. */
   readonly whose: 'ours' | 'peer' | 'foreign'
-  /** `wait`: it is not known yet whether to keep or to clear it. Only what is ours is ever cleared. */
+  /** `wait`: not known yet whether to keep or clear it. Only our own topics are ever cleared. */
   readonly verdict: 'keep' | 'clear' | 'wait'
-  /** The part of this bridge that publishes there; only of what is ours. */
+  /** The part of this bridge that publishes there; set only for our own topics. */
   readonly writer?: 'table' | HeldElsewhere<unknown>['by']
 }
 
@@ -28,30 +28,30 @@ export interface ServedHub {
   readonly apps: { readonly complete: boolean }
 }
 
-/** Everything that the answer depends on. */
+/** Everything that the decision depends on. */
 export interface OwnershipState {
   readonly topics: Topics
   /** The hubs that this bridge serves, by name. */
   readonly hubs: ReadonlyMap<string, { readonly hub: ServedHub }>
-  /** The same by their ids, or what stands for them. */
+  /** The same hubs by id, or by the substitute for it. */
   readonly byId: ReadonlyMap<string | null, ServedHub>
   readonly states: ReadonlyMap<
     string,
     { readonly settings: Pick<PublishedSettings, 'publishes'>; readonly figures?: Pick<HubFigures, 'isPending'> }
   >
-  /** With the hubs of the configuration, whoever serves them. */
+  /** Includes all configured hubs, whichever bridge serves them. */
   readonly live: { readonly value: { readonly hubs: Readonly<Record<string, unknown>> } }
   /** Whether several bridges share the hubs. */
   readonly isShared: boolean
-  /** Hubs that this base topic had before. */
+  /** Hubs that were on this base topic before. */
   readonly former: Names
-  /** Hubs whose topics are not swept before they were read again. */
+  /** Hubs whose topics are not swept until they have been read again. */
   readonly unread: Pick<ReadonlySet<string>, 'has' | 'size'>
   /** Hubs whose first list may lack apps: no app counts as gone before a second read. */
   readonly fresh: Names
-  /** `held`: topics of the records that this process answers for. */
+  /** `held`: topics of the records for which this process is responsible. */
   readonly rollouts: { readonly held: Names }
-  /** Discovery prefixes under which something of ours may be. */
+  /** Discovery prefixes under which the broker may hold our messages. */
   readonly prefixes: Pick<Prefixes, 'includes'>
   readonly homeAssistant: Pick<Discovery, 'has'> | undefined
 }
@@ -59,7 +59,7 @@ export interface OwnershipState {
 const FOREIGN: Ownership = { whose: 'foreign', verdict: 'keep' }
 const PEER: Ownership = { whose: 'peer', verdict: 'keep' }
 
-/** @param payload `undefined`: it was too large to be kept */
+/** @param payload `undefined` if it was too large to keep */
 export function ownership(topic: string, payload: string | undefined, state: OwnershipState): Ownership {
   const { topics, prefixes } = state
   const own = topics.parse(topic)
@@ -69,12 +69,12 @@ export function ownership(topic: string, payload: string | undefined, state: Own
   return topic === topics.availability || topics.parseMember(topic) !== undefined ? PEER : FOREIGN
 }
 
-/** Whether the apps of all hubs are known, and their ids, as far as they show one. */
+/** Whether the apps of all hubs are known, and the ids of all hubs that send one. */
 export function knowsAll(hubs: OwnershipState['hubs']): boolean {
   return hubs.entries().every(([name, { hub }]) => hub.apps.complete && hubIdOf(name, hub.status) !== null)
 }
 
-/** A hub that shows no id may be one whose id only the broker knows. */
+/** Whether all hubs send an id. One without an id may be a hub whose id only the broker knows. */
 function showIds(hubs: OwnershipState['hubs']): boolean {
   return hubs.values().every(({ hub }) => hub.status.id !== null)
 }
@@ -85,7 +85,7 @@ function ofRow(topic: string, own: OwnTopic, state: OwnershipState): Ownership {
   if (name === 'rollout' && !rollouts.held.has(topic)) return PEER
   if (owner.kind !== 'bridge' && !hubs.has(owner.hub)) {
     if (Object.hasOwn(live.value.hubs, owner.hub)) return PEER
-    // Other programs may share the first level.
+    // Other programs may use the same first level.
     if (!former.has(owner.hub)) return FOREIGN
   }
   if ('by' in row) return { whose: 'ours', verdict: 'keep', writer: row.by }
@@ -94,13 +94,13 @@ function ofRow(topic: string, own: OwnTopic, state: OwnershipState): Ownership {
 
 function verdictOf({ name, owner }: OwnTopic, state: OwnershipState): Ownership['verdict'] {
   const { hubs, states, unread, fresh, isShared } = state
-  // Until this run writes it, `bridge/info` is all that names the former hubs; another member may speak for the fleet.
+  // Until this run writes it, only `bridge/info` names the former hubs. Another member may publish the fleet.
   if (owner.kind === 'bridge') return name === 'bridgeInfo' || (name === 'fleet' && isShared) ? 'keep' : 'clear'
   if (owner.kind === 'setting' && states.get(owner.hub)?.settings.publishes(owner)) return 'keep'
   const hub = hubs.get(owner.hub)?.hub
   if (hub === undefined) return 'clear'
   if (states.get(owner.hub)?.figures?.isPending(name)) return 'wait'
-  // Before the list was read everything would look gone, and a hub's own rows follow from a status that comes after it.
+  // Before the list is read, every app would look gone. A hub's own rows need its status, which comes later.
   const isEarly = { hub: hub.status.reason === 'connecting', app: fresh.has(owner.hub), setting: false }
   return !hub.apps.complete || unread.has(owner.hub) || isEarly[owner.kind] ? 'wait' : 'clear'
 }
@@ -108,14 +108,14 @@ function verdictOf({ name, owner }: OwnTopic, state: OwnershipState): Ownership[
 function ofDevice(device: DiscoveryTopic, payload: string | undefined, state: OwnershipState): Ownership {
   const { topics, hubs, byId, unread, isShared, homeAssistant } = state
   const waits = { whose: 'ours', verdict: 'wait', writer: 'discovery' } as const
-  // In another form, not at its turn yet, or about to go: the publisher takes over from it.
+  // In another form, queued, or about to be removed: the publisher handles it.
   if (homeAssistant?.has(device.prefix, device.objectId)) return waits
   const hub = byId.get(device.owner.hubId)
-  // Another bridge may have published the devices of a hub that is not ours; only the message says so.
+  // Another bridge may have published the devices of an unknown hub; only the payload shows that.
   if (hub === undefined && !payload?.includes(topics.mark)) return FOREIGN
   if (payload !== undefined && !isOfBridge(payload)) return FOREIGN
   const name = nameIn(device.owner.hubId)
-  // The devices of a hub by its name go once it shows an id.
+  // The devices under a hub's name are removed once the hub sends an id.
   const served = name === undefined ? undefined : hubs.get(name)?.hub
   const owner = hub ?? (served?.status.id ? served : undefined)
   if (owner === undefined && isShared) return PEER

@@ -1,6 +1,6 @@
 /**
- * How bridges on one base topic notice each other. The one that started first is active: it alone publishes and executes.
- * The others stand by until it has gone.
+ * How bridges on one base topic detect each other. The one that started first is active: it alone publishes and
+ * executes. The others stand by until it is gone.
  */
 import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
@@ -12,18 +12,18 @@ import type { MqttLink } from '../mqtt/link.ts'
 import type { Message } from '../mqtt/types.ts'
 import type { FormerHubs } from './former.ts'
 
-/** How often a bridge says that it is there. */
+/** How often a bridge announces itself. */
 const INTERVAL_MS = 60_000
-/** A bridge that is silent for so long counts as gone, and as new when it comes back. */
+/** A bridge that is silent for this long counts as gone, and as new if it comes back. */
 const GONE_MS = 3 * INTERVAL_MS
 /** How long another bridge may take to answer. */
 const ANSWER_MS = 1_000
-/** Few are remembered: any client can make them up. */
+/** Only a few are remembered, because any client can invent them. */
 const MAX_OTHERS = 8
-/** The names of a thousand hubs fit. */
+/** Enough for the names of a thousand hubs. */
 const MAX_BYTES = 64 * 1024
 
-/** A later version may say more. */
+/** Not strict: later versions may send more keys. */
 const HELLO = v.object(PRESENCE.entries)
 type Hello = v.InferOutput<typeof HELLO>
 
@@ -31,16 +31,16 @@ interface PresenceOptions {
   readonly topic: string
   /** ISO 8601. */
   readonly startedAt: string
-  /** Default: a random one. */
+  /** Default: a random id. */
   readonly instance?: string
   readonly link: Pick<MqttLink, 'send'>
-  /** The role has changed, or whether others are there. */
+  /** The role has changed, or other bridges have come or gone. */
   readonly onChange: (before: Role) => void
   /** By name. */
   readonly hubs: ReadonlyMap<string, unknown>
   /** Learns the names of hubs that another active bridge publishes. */
   readonly upkeep: { readonly former: Pick<FormerHubs, 'add'> }
-  /** A bridge that started later was active until now, as it did not know of this one. */
+  /** A bridge that started later was active until now, because it did not know of this one. */
   readonly onOtherActive: () => void
   readonly clock: Clock
   readonly log: Logger
@@ -50,9 +50,9 @@ interface Other {
   readonly instance: string
   /** Epoch milliseconds. */
   readonly startedAt: number
-  /** Whether it publishes and executes; one that does not say so does. */
+  /** Whether it publishes and executes; true if it does not say. */
   readonly active: boolean
-  /** When it counts as gone unless it sends another message, in `clock.elapsed()` milliseconds. */
+  /** When it counts as gone without another message, in `clock.elapsed()` milliseconds. */
   until: number
 }
 
@@ -78,14 +78,14 @@ export class Presence {
     return this.#role
   }
 
-  /** Whether another bridge has sent a message lately. */
+  /** Whether another bridge has sent a message recently. */
   get contested(): boolean {
     return this.#others.size > 0
   }
 
   /**
-   * The broker is connected. `occupied`: it says that a bridge is online, or it is not known; then an older one gets a
-   * moment to answer.
+   * The broker is connected. `occupied`: it says that a bridge is online, or its state is unknown; an older bridge then
+   * has a moment to answer.
    */
   connected(occupied: boolean): void {
     const waits = occupied ? ANSWER_MS : 0
@@ -95,7 +95,7 @@ export class Presence {
     this.#sayHello(true)
   }
 
-  /** The topic of the active bridge says that it has gone: an older bridge gets a moment to answer. */
+  /** The active bridge's topic says `offline`: gives an older bridge a moment to answer. */
   doubt(): void {
     const { clock } = this.#options
     for (const other of this.#others.values()) {
@@ -115,7 +115,7 @@ export class Presence {
     if (hello.asks) this.#send({ role: wasActive ? 'active' : this.#role })
   }
 
-  /** Says goodbye, if there are other bridges. */
+  /** Announces the end to other bridges, if there are any. */
   stop(): void {
     this.#cancelHello()
     this.#cancelCheck()
@@ -140,7 +140,7 @@ export class Presence {
     )
   }
 
-  /** The same order on both sides, whatever their clocks say. */
+  /** Both sides get the same order, whatever their clocks say. */
   #isOlder({ startedAt, instance }: Other): boolean {
     const self = this.#self
     return startedAt < self.startedAt || (startedAt === self.startedAt && instance < self.instance)
@@ -158,9 +158,9 @@ export class Presence {
     const before = this.#role
     if (this.#stepsBack) this.#role = 'standby'
     else if (before === 'standby') {
-      log.warn('the other hub2mqtt has gone: this one takes over')
+      log.warn('the other hub2mqtt is gone: this one takes over')
       this.#role = 'undecided'
-      // What the broker holds has changed meanwhile: it is read at the next connect, and `connected` decides.
+      // The retained messages have changed: they are read at the next connect, and then `connected` decides.
       this.#decideAt = Number.POSITIVE_INFINITY
     } else if (before === 'undecided' && this.#decideAt <= now) this.#role = 'active'
     this.#checkLater(now)

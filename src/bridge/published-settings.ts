@@ -1,4 +1,4 @@
-/** The settings that configuration publishes by name: read with each list, and after our own writes. */
+/** The settings that the configuration publishes by name: read after each list, and after our own writes. */
 import type { Json } from '../base/json.ts'
 import type { OwnerOf } from '../contract/publications.ts'
 import { asHubError, type HubErrorCode } from '../hub/errors.ts'
@@ -10,7 +10,7 @@ import { OwnerRows } from './owner-rows.ts'
 
 type Published = BridgeSettings['settings']['publish']
 
-/** A state is read by people and automations; a larger value is a database and is not published. */
+/** People and automations read states; a larger value is a database and is not published. */
 const MAX_LENGTH = 64 * 1024
 
 /** Failures that do not concern a single setting: the next one would fail in the same way. */
@@ -32,13 +32,13 @@ export class PublishedSettings {
   readonly #name: string
   readonly #hub: Hub
   readonly #options: Pick<HubStateOptions, 'live' | 'table' | 'log'>
-  /** App id → name of the setting → what it holds; as configuration said when it was last looked at. */
+  /** App id → setting name → its description, from the last configuration. */
   #published: Published
-  /** The settings that the hub has, or had. */
+  /** The settings that the hub has or had. */
   readonly #rows = new Map<string, OwnerRows<'setting'>>()
-  /** Apps to read; the hub is asked for one at a time. */
+  /** Apps to read, one request at a time. */
   readonly #due = new Set<string>()
-  /** Settings that are not published as the hub has them → why, as the log has said. */
+  /** Settings whose published value is not the hub's → the reason, as logged. */
   readonly #failures = new Map<string, string>()
   #reading = false
 
@@ -49,17 +49,17 @@ export class PublishedSettings {
     this.#published = options.live.value.settings.publish
   }
 
-  /** Whether a setting is published: what the broker holds of it is not to be swept unread. */
+  /** Whether a setting is published: if so, the sweep must not clear it before it was read. */
   publishes({ app, name }: Pick<OwnerOf<'setting'>, 'app' | 'name'>): boolean {
     return this.#published.get(app)?.has(name) === true
   }
 
-  /** How many settings are not published as the hub has them. */
+  /** Number of settings whose published value is not the hub's. */
   get failures(): number {
     return this.#failures.size
   }
 
-  /** Configuration has changed: clears what is published no longer, and reads the others. */
+  /** The configuration has changed: clears what is no longer published, and reads the rest. */
   reconfigured(): void {
     const before = this.#published
     this.#published = this.#options.live.value.settings.publish
@@ -68,14 +68,14 @@ export class PublishedSettings {
     this.refresh()
   }
 
-  /** Clears what is published, and publishes nothing any more. */
+  /** Clears all published settings, and stops publishing. */
   clear(): void {
     const before = this.#published
     this.release()
     this.#clearUnpublished(before)
   }
 
-  /** Publishes nothing any more, and leaves what is published. */
+  /** Stops publishing, and leaves the topics as they are. */
   release(): void {
     this.#published = new Map()
   }
@@ -90,12 +90,12 @@ export class PublishedSettings {
     for (const rows of this.#rows.values()) yield* rows.rendered()
   }
 
-  /** Reads all of them: call after each read of the list, as hubs send no events for settings. */
+  /** Reads all of them. Call it after each read of the list, because hubs send no events for settings. */
   refresh(): void {
     for (const app of this.#published.keys()) this.refreshApp(app)
   }
 
-  /** Reads those of one app, if any of its settings is published. */
+  /** Reads the settings of one app, if any is published. */
   refreshApp(app: string): void {
     if (!this.#published.has(app)) return
     this.#due.add(app)
@@ -132,20 +132,20 @@ export class PublishedSettings {
       const values = new Map(Object.entries(await hub.call('getAppSettings', { id: app })))
       for (const name of names) this.#hold(app, name, values.get(name))
     } catch (error) {
-      // What is published stays until it is known better; the next read of the list comes back to it.
+      // Published values stay until a read succeeds; the next read of the list tries again.
       const { code, foreign, message } = asHubError(error)
       log.debug({ app, reason: code }, 'the settings of an app could not be read')
-      // One setting, which need not be published, can make the whole answer unreadable.
+      // A single setting, even an unpublished one, can make the whole answer unreadable.
       if (LASTING.has(code) && !foreign) this.#noteAll(app, names, code, message)
       if (foreign || OF_ALL.has(code)) return
       for (const name of names) if (!(await this.#readOne(app, name))) return
     }
   }
 
-  /** @returns whether the next one is worth a request */
+  /** @returns whether the next setting is worth a request */
   async #readOne(app: string, name: string): Promise<boolean> {
     try {
-      // A hub may answer `null` for a setting that is not there.
+      // Some hubs answer `null` for a setting that does not exist.
       this.#hold(app, name, (await this.#hub.call('getAppSetting', { id: app, name })) ?? undefined)
       return true
     } catch (error) {
@@ -158,7 +158,7 @@ export class PublishedSettings {
   }
 
   #hold(app: string, name: string, value: Json | undefined): void {
-    // Configuration may have changed since the hub was asked.
+    // The configuration may have changed since the request.
     if (!this.publishes({ app, name })) return
     try {
       const tooLong = value !== undefined && JSON.stringify(value).length > MAX_LENGTH
@@ -168,18 +168,18 @@ export class PublishedSettings {
       if (value === undefined || tooLong) rows.clear()
       else rows.set({ value })
     } catch (err) {
-      // What comes from a hub must not end the daemon, and one setting must not keep the others back.
+      // Hub data must not crash the daemon, and one setting must not block the others.
       this.#options.log.error({ app, setting: name, err }, 'a setting could not be published')
     }
   }
 
-  /** These cannot be read. */
+  /** Notes the same failure for several settings. */
   #noteAll(app: string, names: readonly string[], reason: HubErrorCode, why: string): void {
     const message = `a published setting cannot be read, and stays as it was: ${why}`
     for (const name of names) this.#noteFailure(app, name, reason, message)
   }
 
-  /** Logs a failure unless the latest one of that setting had the same reason: the hub's words may differ each time. */
+  /** Logs a failure unless the setting's last one had the same reason: the hub's wording may differ each time. */
   #noteFailure(app: string, name: string, reason: string, message: string): void {
     const hub = this.#name
     const { log } = this.#options

@@ -1,4 +1,4 @@
-/** Remembers the outcome of commands, so that a repeated one is answered and not executed again. */
+/** Remembers the outcome of commands, so that a repeated command is answered and not executed again. */
 import { hash } from 'node:crypto'
 import type { Clock } from '../base/clock.ts'
 import type { Outcome } from '../contract/answer.ts'
@@ -6,31 +6,31 @@ import type { ErrorCode } from '../contract/errors.ts'
 import type { Message } from '../mqtt/types.ts'
 
 const MEMORY_MS = 5 * 60_000
-/** Beyond it the oldest reads are forgotten: they may run again. */
+/** Above this, the oldest reads are forgotten: they may run again. */
 const MAX_READS = 20_000
-/** Beyond it no write is begun, as none may be forgotten: 50 MB, or 100 MB if all have failed. */
+/** Above this, no new write starts, because writes must not be forgotten: 50 MB, or 100 MB if all have failed. */
 const MAX_WRITES = 100_000
-/** For the data of all reads together, and for that of all writes. A character may take two bytes. */
+/** Maximum length of the data of all reads together, and of all writes. A character may take two bytes. */
 const MAX_DATA_LENGTH = (8 * 1024 * 1024) / 2
 
-/** These say that nothing was done and that trying again is right, so trying again must be possible. */
+/** After these errors nothing was done and the client should try again, so they are not remembered. */
 const TRY_AGAIN: ReadonlySet<ErrorCode> = new Set(['busy', 'expired', 'hub_unreachable', 'rate_limited', 'retained'])
 
 interface Entry {
   readonly key: string
   outcome: Promise<Outcome>
   readonly at: number
-  /** Length of the data in the answer. */
+  /** Length of the answer's data. */
   length: number
 }
 
-/** Entries in the order in which they came. */
+/** Entries in order of arrival. */
 class Line {
   readonly entries = new Map<string, Entry>()
-  /** The length of the data in all answers. */
+  /** Length of the data in all answers. */
   length = 0
   #oldest: Entry | undefined
-  /** Stands behind `#oldest`: from the start of the map, each look would step over all that was deleted since it grew. */
+  /** Positioned after `#oldest`. A new iterator would skip every deleted entry since the map last grew, each time. */
   #inOrder = this.entries.values()
 
   delete(key: string): void {
@@ -43,7 +43,7 @@ class Line {
       while (this.#oldest === undefined || this.entries.get(this.#oldest.key) !== this.#oldest) {
         this.#oldest = this.#inOrder.next().value
         if (this.#oldest !== undefined) continue
-        // All are deleted, and this iterator has come to its end.
+        // All entries are deleted, and this iterator is at its end.
         this.#inOrder = this.entries.values()
         return
       }
@@ -56,26 +56,26 @@ class Line {
 export class Replay {
   readonly #clock: Clock
   readonly #writes = new Line()
-  /** Also writes that have failed before anything was asked of the hub: there is nothing that they could do twice. */
+  /** Also holds writes that failed before a request was sent: repeating them does no harm. */
   readonly #reads = new Line()
 
   constructor(clock: Clock) {
     this.#clock = clock
   }
 
-  /** Whether one more write can be remembered. */
+  /** Whether another write can be remembered. */
   get hasRoom(): boolean {
     this.#trim()
     return this.#writes.entries.size < MAX_WRITES
   }
 
-  /** The outcome of the same command, also while it is still under way. */
+  /** The outcome of the same command, even if it is still running. */
   recall(key: string): Promise<Outcome> | undefined {
     const entry = this.#writes.entries.get(key) ?? this.#reads.entries.get(key)
     return entry === undefined || this.#isOld(entry) ? undefined : entry.outcome
   }
 
-  /** @param hasAsked of a write: whether the hub was asked to change something */
+  /** @param hasAsked for a write: whether a request to change something was sent to the hub */
   remember(key: string, outcome: Promise<Outcome>, hasAsked?: () => boolean): void {
     const entry: Entry = { key, outcome, at: this.#clock.elapsed(), length: 0 }
     const line = hasAsked === undefined ? this.#reads : this.#writes
@@ -122,13 +122,13 @@ export class Replay {
 
 const NO_DATA: Promise<Outcome> = Promise.resolve({ ok: true, json: 'null' })
 
-/** Longer texts are kept as their hash, which contains no NUL and so differs from all others. */
+/** Longer texts are stored as their hash, which contains no NUL and so cannot equal a plain key. */
 const LONGEST_TEXT = 128
 
 /**
- * What makes two messages the same command: the requester's own mark, or, without one, a message that the broker sends
- * again (`dup`), with the same bytes. Short, whatever was sent: thousands of these are kept. A topic holds no NUL, so
- * no two run into each other.
+ * The key that identifies a command: the requester's transaction or correlation data or, without them, the bytes of a
+ * message that the broker redelivers (`dup`). It is short, because thousands are kept. A topic contains no NUL, so keys
+ * are unambiguous.
  */
 export function replayKey(
   { topic, payload, dup, correlationData }: Message,

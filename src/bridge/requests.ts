@@ -1,4 +1,4 @@
-/** Types for command requests: the sender, the request's state, and its dependencies. */
+/** Types of command requests: the requester, the state of a request, and the dependencies of the dispatcher. */
 import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
 import type { Limiter } from '../base/limiter.ts'
@@ -15,23 +15,23 @@ import type { LinkStatus, Message } from '../mqtt/types.ts'
 import type { BridgeSettings } from './bridge-options.ts'
 import type { Evidence } from './evidence.ts'
 
-/** Who sent a command another way than over MQTT. */
+/** The sender of a command that did not arrive over MQTT. */
 export interface Requester {
-  /** For the log. */
+  /** The name for the log. */
   readonly by: string
-  /** Called when the command's turn comes and before each write: whether it is still wanted. Default: it always is. */
+  /** Whether the command is still wanted: called when its turn comes and before each write. Default: always true. */
   readonly isCurrent?: (() => boolean) | undefined
-  /** Called once, with what would be published otherwise; secrets are still in it. */
+  /** Called once with the answer; secrets are not removed from it. */
   readonly reply: (answer: Reply) => void
 }
 
 export interface Reply {
   readonly outcome: Outcome
-  /** What would be published. */
+  /** The payload that would be published. */
   readonly payload: string
 }
 
-/** A command of the bridge's own. */
+/** A command of the bridge itself. */
 export interface OwnCommand extends Pick<Requester, 'by' | 'isCurrent'> {
   readonly hub: string
   readonly app: string
@@ -39,62 +39,62 @@ export interface OwnCommand extends Pick<Requester, 'by' | 'isCurrent'> {
   readonly payload: object
 }
 
-/** One message on a command topic, and what is found out about it on its way to the answer. */
+/** One message on a command topic, and what the steps find out about it. */
 export interface Request {
   readonly message: Message
   readonly requester: Requester | undefined
   readonly topic: CommandTopic
-  /** `undefined`: there is no such command. A generic call becomes the command that its input names. */
+  /** `undefined` if there is no such command. A generic call becomes the command that its input names. */
   command: Command | undefined
-  /** What a generic call names. */
+  /** The endpoint that a generic call names. */
   endpoint?: Endpoint
   transaction: string | number | null
-  /** In `clock.elapsed()` milliseconds: not begun by then, it never is. */
+  /** Time limit for starting the command, in `clock.elapsed()` milliseconds. */
   deadline: number
-  /** The same for each of its writes, as its requester wants it; `Infinity` if he does not say. */
+  /** Time limit for each of its writes, in `clock.elapsed()` milliseconds; `Infinity` if the requester sets none. */
   expiresAt: number
-  /** Whether the answer is from memory. */
+  /** Whether the answer comes from memory. */
   replayed: boolean
-  /** Whether the hub was asked to change something. */
+  /** Whether a request to change something was sent to the hub. */
   asked: boolean
 }
 
-/** A write, or a generic call, being carried out on a hub, as others may want to know. */
+/** A write or generic call that runs on a hub, for other parts. */
 export interface CommandRun {
   readonly hub: string
-  /** `null` for a command that is for the whole hub. */
+  /** `null` for a command to the whole hub. */
   readonly app: string | null
-  /** The app that it is about, whatever it is for. */
+  /** The app that the command concerns, even if it is addressed to the hub. */
   readonly about: string | null
   readonly command: HubCommand
   readonly by: string | null
   /** The name of the setting that it changes. */
   readonly setting: string | null
   readonly phase: 'begun' | 'ended'
-  /** Whether it has ended, and well. */
+  /** Whether it has ended successfully. */
   readonly ok: boolean
 }
 
-/** A command that was answered: how it went, for those who count. */
+/** The outcome of an answered command, for statistics. */
 export interface CommandEnd {
-  /** As configuration names it, or `unknown`: a label of its own for each made-up name would have no bound. */
+  /** Its name in the configuration, or `unknown`: made-up names would create an unlimited number of labels. */
   readonly command: string
   readonly outcome: 'ok' | ErrorCode
-  /** From its arrival to its answer. */
+  /** Time from its arrival to its answer. */
   readonly ms: number
-  /** The topic of its result, wherever the answer went. */
+  /** The command's result topic, wherever the answer was sent. */
   readonly result: string
-  /** The answer as on that topic, without its `data`, which may be for the requester only and is not kept. */
+  /** The answer without its `data`, which may be meant for the requester only and is not kept. */
   readonly summary: () => string
 }
 
-/** A write that was refused or failed. */
+/** A write that was refused or that failed. */
 export type FailedWrite = Omit<CommandFailedPayload, 'event_type' | 'at'> & { readonly hub: string }
 
-/** One configured hub, as commands see it. */
+/** A configured hub, as the dispatcher uses it. */
 export interface DispatchHub {
   readonly hub: Hub
-  /** Commands under way at once. */
+  /** Maximum number of concurrent commands. */
   readonly concurrency: number
 }
 
@@ -104,26 +104,26 @@ export interface DispatcherOptions {
   readonly live: { readonly value: BridgeSettings }
   readonly link: Pick<MqttLink, 'isCurrent' | 'send' | 'hold'> & { status(): Pick<LinkStatus, 'protocol'> }
   readonly control: BridgeControl
-  /** In a fleet: why a hub is not among `hubs`, for people; `undefined`: no such hub is configured. */
+  /** In a fleet: why a hub is not in `hubs`, for people; `undefined` if no such hub is configured. */
   readonly fleet?: { readonly isLeader: boolean; whyNotServed(hub: string): string | undefined } | undefined
   readonly evidence: Pick<Evidence, 'report' | 'history'>
   /** Where large answers of all hubs pass. */
   readonly largeReads: Limiter
   readonly clock: Clock
   readonly log: Logger
-  /** Writes whatever the log's level is. */
+  /** Writes regardless of the log level. */
   readonly audit: Logger
 }
 
-/** Other parts that act on commands, or are notified of them. */
+/** Other parts that act on commands or are notified of them. */
 export interface CommandHandlers {
-  /** A write, or a generic call, begins on a hub, or ends. */
+  /** A write or generic call begins or ends on a hub. */
   readonly onRun?: (run: CommandRun) => void
-  /** Passes a command for the guardian on. */
+  /** Passes a command to the guardian. */
   readonly guard?: (hub: string, app: string, control: GuardControl) => void
-  /** Puts right what others have changed on the broker. */
+  /** Restores what other clients have changed on the broker. */
   readonly repair?: () => void
-  /** Not called for each of a flood of refusals. */
+  /** Not called for every refusal in a flood. */
   readonly onFailedWrite?: (failed: FailedWrite) => void
   readonly onAnswer?: ((end: CommandEnd) => void) | undefined
 }

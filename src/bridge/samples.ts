@@ -8,19 +8,19 @@ import type { AppManager, AppsNews } from '../hub/app-manager.ts'
 import type { Hub } from '../hub/hub.ts'
 
 const MINUTE_MS = 60_000
-/** What all samples may take, in bytes. */
+/** Maximum memory for all samples, in bytes. */
 const MOST_BYTES = 16 * 1024 * 1024
-/** Short buckets in a long one. */
+/** Number of short buckets in a long one. */
 const LONG = 10
 
-/** How long a short bucket is, and how many there are of both. */
+/** The length of a short bucket, and the number of short and long ones. */
 export interface Size {
   readonly minutes: number
   readonly short: number
   readonly long: number
 }
 
-/** With more apps the buckets widen, and at last the week goes. */
+/** With more apps the buckets get longer; in the end the week is dropped. */
 export const SIZES: readonly [Size, ...Size[]] = [
   { minutes: 1, short: 390, long: 1008 },
   { minutes: 2, short: 195, long: 504 },
@@ -30,7 +30,7 @@ export const SIZES: readonly [Size, ...Size[]] = [
   { minutes: 16, short: 25, long: 0 },
 ]
 
-/** The head of an app's record: the bucket being filled, its readings, and the latest reading. Then two numbers a bucket. */
+/** The header of an app's record: current bucket, its number of readings, latest reading. Two numbers per bucket. */
 const BUCKET = 0
 const READINGS = 1
 const CPU = 2
@@ -40,21 +40,21 @@ const HEAD = 4
 const lengthOf = ({ short, long }: Size) => HEAD + 2 * (short + long)
 export const bytesOf = (size: Size) => lengthOf(size) * Float32Array.BYTES_PER_ELEMENT
 
-/** Start in epoch milliseconds, per cent of one core, bytes; `null`: the app did not run, or it is not known. */
+/** Start in epoch milliseconds, percent of one core, bytes; `null` if unknown or the app was not running. */
 export type Sample = [at: number, cpu: number | null, memory: number | null]
 
 export interface History {
   readonly seconds: number
-  /** Oldest first; the last one is being filled. */
+  /** Oldest first; the last one is still being filled. */
   readonly samples: Sample[]
 }
 
 export class Samples {
   readonly clock: Clock
   size = SIZES[0]
-  /** Apps that have a record. */
+  /** Number of apps with a record. */
   count = 0
-  /** What makes a time of `clock.elapsed` one for others. */
+  /** Added to a time of `clock.elapsed`, it gives epoch milliseconds. */
   readonly offset: () => number
   readonly #hubs = new Map<string, HubSamples>()
 
@@ -63,7 +63,7 @@ export class Samples {
     this.offset = wallOffset(clock)
   }
 
-  /** Takes samples of the apps of a hub until it is forgotten. */
+  /** Samples the apps of a hub until the hub is forgotten. */
   follow(name: string, hub: Pick<Hub, 'subscribe'> & { readonly apps: Pick<AppManager, 'all' | 'subscribe'> }): void {
     const samples = new HubSamples(this, hub.apps.all)
     this.#hubs.set(name, samples)
@@ -73,7 +73,7 @@ export class Samples {
     })
   }
 
-  /** What is known of an app since so long ago: in short buckets where those reach so far. */
+  /** The samples of an app for the last `ms` milliseconds, in short buckets if they reach back that far. */
   read(hub: string, app: string, ms: number): History {
     return this.#hubs.get(hub)?.read(app, ms) ?? { seconds: this.size.minutes * 60, samples: [] }
   }
@@ -88,7 +88,7 @@ export class Samples {
     this.#hubs.delete(hub)
   }
 
-  /** Makes room for one app more; `undefined`: there is none. */
+  /** Makes room for one more app; `undefined` if there is none. */
   newRecord(): Float32Array | undefined {
     const mayBe = (size: Size) => (this.count + 1) * bytesOf(size) <= MOST_BYTES
     while (!mayBe(this.size)) {
@@ -103,7 +103,7 @@ export class Samples {
     return emptyRecord(this.size)
   }
 
-  /** Of all apps, since so long ago. */
+  /** The samples of all apps for the last `ms` milliseconds. */
   *all(ms: number): Generator<readonly [of: { readonly hub: string; readonly app: string }, samples: Sample[]]> {
     for (const [hub, of] of this.#hubs) {
       for (const app of of.records.keys()) {
@@ -126,7 +126,7 @@ class HubSamples {
     this.#apps = apps
   }
 
-  /** Takes in what has changed. Most often that is the usage of one app, so that nothing is made here. */
+  /** Records changes. Usually that is the usage of one app, so this allocates nothing. */
   readonly take = ({ changes, read }: AppsNews): void => {
     if (this.#hasEnded) return
     const now = this.#all.clock.elapsed()
@@ -134,7 +134,7 @@ class HubSamples {
       if (after === undefined) this.#all.count -= Number(this.records.delete(id))
       else if (!read) this.#add(after, now)
     }
-    // A list is a reading of all apps, also of those that use what they did before.
+    // A list is a reading of all apps, including those whose usage has not changed.
     if (read) for (const app of this.#apps.values()) this.#add(app, now)
   }
 
@@ -144,7 +144,7 @@ class HubSamples {
     this.records.clear()
   }
 
-  /** The hub is away: what its apps use is not known from now on. */
+  /** The hub is offline: the usage of its apps is unknown from now on. */
   pause(): void {
     const { clock, size } = this.#all
     const bucket = Math.floor(clock.elapsed() / (size.minutes * MINUTE_MS))
@@ -204,13 +204,13 @@ class HubSamples {
     const memory = memory_bytes ?? Number.NaN
     record[CPU] = cpu
     record[MEMORY] = memory
-    // An app that has stopped used what it did before.
+    // A stopped app: keep what the bucket has of it.
     if (cpu_percent === null && memory_bytes === null) return
     const at = HEAD + 2 * (bucket % size.short)
     const mean = record[at] ?? Number.NaN
     const most = record[at + 1] ?? Number.NaN
     const readings = record[READINGS] ?? 0
-    // The first reading takes the place of what was known before.
+    // The first reading replaces the value carried over.
     if (readings === 0 || Number.isNaN(mean)) record[at] = cpu
     else if (cpu_percent !== null) record[at] = mean + (cpu - mean) / (readings + 1)
     if (readings === 0 || Number.isNaN(most) || memory > most) record[at + 1] = memory
@@ -228,16 +228,16 @@ const emptyRecord = (size: Size) => new Float32Array(lengthOf(size)).fill(Number
 
 type Kind = 'short' | 'long'
 
-/** Where a bucket is in a record: they follow each other in a circle. */
+/** The index of a bucket in a record, which is a ring buffer. */
 function placeOf({ short, long }: Size, kind: Kind, bucket: number): number {
   return kind === 'short' ? HEAD + 2 * (bucket % short) : HEAD + 2 * (short + (bucket % long))
 }
 
-/** Goes on to a bucket: an app of which the hub reports nothing new uses what it did. */
+/** Advances to a bucket. Hubs report only changes, so the buckets between get the latest reading. */
 function advance(record: Float32Array, size: Size, to: number): void {
   const { [BUCKET]: at = Number.NaN, [CPU]: cpu = Number.NaN, [MEMORY]: memory = Number.NaN } = record
   record[READINGS] = 0
-  // Of a longer time all buckets are the same.
+  // After a longer gap, all buckets have the same value.
   const first = Number.isNaN(at) ? to : Math.max(at + 1, to - LONG * Math.max(size.long, size.short))
   for (let bucket = first; bucket <= to; bucket += 1) {
     if (bucket % LONG === 0) close(record, size)
@@ -248,7 +248,7 @@ function advance(record: Float32Array, size: Size, to: number): void {
   }
 }
 
-/** Gives the long bucket the value that it has so far. */
+/** Sets a long bucket from its short buckets so far. */
 function close(record: Float32Array, size: Size): void {
   const last = record[BUCKET] ?? Number.NaN
   if (size.long === 0 || Number.isNaN(last)) return
@@ -267,7 +267,7 @@ function close(record: Float32Array, size: Size): void {
   record[at + 1] = most
 }
 
-/** Puts buckets together that become one. */
+/** Merges buckets into longer ones. */
 function widened(old: Float32Array, from: Size, to: Size): Float32Array {
   const record = emptyRecord(to)
   const ratio = to.minutes / from.minutes

@@ -1,16 +1,16 @@
 /**
- * Tasks that only the active bridge runs: at once, or once it is known that no other one is active. Until then they wait,
- * for a limited time and up to a limit.
+ * Tasks that only the active bridge runs. Until it is known whether another bridge is active they wait, for a limited
+ * time and up to a limited number.
  */
 import type { Clock } from '../base/clock.ts'
 import type { Role } from '../contract/schemas.ts'
 
 const MAX_TASKS = 1_000
-/** As long as events and answers wait for the broker. */
+/** The same time that events and answers wait for the broker. */
 const MAX_MS = 60_000
 
 export class StartupBuffer {
-  /** `active` only from the moment on when this bridge publishes and executes. */
+  /** `active` only once this bridge publishes and executes. */
   role: Role = 'undecided'
   /** Whether this bridge has said goodbye to another one, which executes all later commands. */
   hasLeft = false
@@ -21,7 +21,7 @@ export class StartupBuffer {
     this.#clock = clock
   }
 
-  /** Runs a task now, when this bridge becomes active, or never. */
+  /** Runs a task now, once this bridge becomes active, or never. */
   run(task: () => void): void {
     if (this.hasLeft || this.role === 'standby') return
     if (this.role === 'active') task()
@@ -29,7 +29,7 @@ export class StartupBuffer {
     if (this.#tasks.length > MAX_TASKS) this.#tasks.shift()
   }
 
-  /** Runs what has not waited for too long. */
+  /** Runs the tasks that have not waited too long. */
   flush(): void {
     const oldest = this.#clock.elapsed() - MAX_MS
     for (const { at, run } of this.#tasks.splice(0)) if (at >= oldest) run()

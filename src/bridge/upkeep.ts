@@ -1,6 +1,6 @@
 /**
- * Keeps the broker as it should be: clears what earlier runs and configurations left behind, as soon as that is safe, and
- * puts right what others change on the bridge's topics: soon, all at once, and never in a race with another writer.
+ * Keeps the broker's retained messages correct: clears leftovers of earlier runs and configurations as soon as that is
+ * safe, and restores topics that other clients change: soon, together, and never racing another writer.
  */
 import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
@@ -18,40 +18,40 @@ interface UpkeepOptions extends Omit<OwnershipState, 'byId' | 'former' | 'unread
   readonly hubs: ReadonlyMap<string, { readonly hub: ServedHub & Pick<Hub, 'refresh'> }>
   readonly live: OwnershipState['live'] & Pick<BridgeOptions['live'], 'awaitsHubs'>
   readonly link: Pick<MqttLink, 'sweep' | 'refresh'>
-  /** Nothing is cleared while this bridge is not the active one. */
+  /** Nothing is cleared unless this bridge is the active one. */
   readonly early: Pick<StartupBuffer, 'role'>
   readonly prefixes: Pick<Prefixes, 'includes' | 'settle'>
   readonly homeAssistant: Pick<Discovery, 'has' | 'touched'> | undefined
-  /** Nothing can be left under a former discovery prefix. */
+  /** Nothing can be left under a former discovery prefix any more. */
   readonly onSettled: () => void
-  /** More was changed than is remembered: reads everything that the broker holds. */
+  /** More topics were changed than fit in memory: reads all retained messages again. */
   readonly readEverything: () => void
   readonly clock: Clock
   readonly log: Logger
 }
 
-/** Before a first list that lacks apps is read again. */
+/** Pause before a first list that lacks apps is read again. */
 const SECOND_LOOK_MS = 2_000
-/** What others change in a row is put right together. */
+/** Changes within this time are restored together. */
 const SOON_MS = 500
-/** A client that writes the same again and again is corrected this often. */
+/** Minimum time between two repairs, if a client keeps writing the same topics. */
 const INTERVAL_MS = 4_000
 const MAX_TOPICS = 10_000
 
 export class Upkeep {
-  /** Learns the names of hubs that this base topic had before, or that another bridge publishes. */
+  /** The hubs that were on this base topic before, or that another bridge publishes. */
   readonly former = new FormerHubs()
   readonly #options: UpkeepOptions
-  /** Hubs whose topics are not swept before they were read again; `next`: by the next read, whatever its reason. */
+  /** Hubs whose topics are not swept until they are read again; `next`: by the next read, whatever triggers it. */
   readonly #unread = new Map<string, 'asked' | 'next'>()
-  /** Hubs whose first list was not compared with the broker's topics yet. */
+  /** Hubs whose first list has not been compared with the broker's topics yet. */
   readonly #fresh = new Set<string>()
-  /** The ids of the hubs are those of the last sweep; a hub whose id becomes known requests one. */
+  /** The hub ids are those of the last sweep; a hub whose id becomes known requests a new sweep. */
   #state: OwnershipState
   readonly #secondLooks = new Set<() => void>()
-  /** With many hubs there is much to look through, and each hub that comes asks for it. */
+  /** A sweep over many hubs is expensive, and each new hub requests one. */
   readonly #sweeping: Throttle
-  /** Topics of ours that others have changed. */
+  /** Our topics that other clients have changed. */
   #touched = new Set<string>()
   #repairedAt = Number.NEGATIVE_INFINITY
   #cancelRepair: (() => void) | undefined
@@ -62,17 +62,17 @@ export class Upkeep {
     this.#sweeping = new Throttle(options.clock, () => this.sweep())
   }
 
-  /** Clears what is left over: at once, or soon. */
+  /** Requests a sweep, now or soon. */
   request(): void {
     this.#sweeping.request()
   }
 
-  /** A hub is new, or it is not known any more what the broker holds of it. */
+  /** A hub is new, or it is unknown again what the broker holds about it. */
   hubAdded(name: string): void {
     this.#fresh.add(name)
   }
 
-  /** A hub is served no longer by this bridge. */
+  /** This bridge no longer serves a hub. */
   hubGone(name: string): void {
     this.#unread.delete(name)
     this.#fresh.delete(name)
@@ -83,7 +83,7 @@ export class Upkeep {
     if (this.#unread.get(name) === 'next') this.#wasRead(name)
   }
 
-  /** What the broker holds of these hubs may be newer than what is known here: another bridge may have published it. */
+  /** Reads these hubs again: another bridge may have published newer data about them. */
   readAgain(names: Iterable<string>): void {
     for (const name of names) {
       const hub = this.#options.hubs.get(name)?.hub
@@ -97,7 +97,7 @@ export class Upkeep {
     }
   }
 
-  /** Clears what belongs to apps and hubs that are gone, and to rows that are not asked for. */
+  /** Clears the topics of apps and hubs that are gone, and those of rows that are not enabled. */
   sweep(): void {
     const { hubs, link, prefixes, live, early, onSettled, log } = this.#options
     if (early.role !== 'active' || live.awaitsHubs) return
@@ -105,19 +105,19 @@ export class Upkeep {
     this.#state = { ...this.#state, byId: new Map(byId) }
     this.#lookTwice()
     const cleared = link.sweep((topic, payload) => this.#verdictOf(topic, payload) === 'clear')
-    if (cleared > 0) log.info({ topics: cleared }, 'cleared retained messages that belong to nothing any more')
+    if (cleared > 0) log.info({ topics: cleared }, 'cleared retained messages that are no longer in use')
     if (this.#unread.size > 0 || hubs.size === 0 || !knowsAll(hubs)) return
     prefixes.settle()
     onSettled()
   }
 
-  /** Another client has published on a topic: if it is ours, it is put right soon. */
+  /** Another client has published on a topic: if it is ours, it is restored soon. */
   touched(topic: string, payload: string): void {
     const { homeAssistant, clock } = this.#options
     const { whose, writer } = ownership(topic, payload, this.#state)
     if (whose !== 'ours') return
     if (writer === 'discovery' && payload === '') {
-      // A user has deleted an entity, and Home Assistant takes down the rest of the device first.
+      // A user has deleted an entity, and Home Assistant removes the rest of the device first.
       homeAssistant?.touched(topic, payload)
       return
     }
@@ -126,7 +126,7 @@ export class Upkeep {
     this.#cancelRepair ??= clock.after(wait, () => this.repair())
   }
 
-  /** Repairs wrong topics at once. */
+  /** Restores changed topics at once. */
   repair(): void {
     const { link, readEverything, clock } = this.#options
     const touched = this.#touched
@@ -140,7 +140,7 @@ export class Upkeep {
     }
   }
 
-  /** What the broker holds is read: what others have changed before is put right without them. */
+  /** All retained messages are about to be read, so earlier changes need no repair. */
   forget(): void {
     this.#cancelRepair?.()
     this.#cancelRepair = undefined
@@ -182,7 +182,7 @@ export class Upkeep {
     this.#secondLooks.add(cancel)
   }
 
-  /** @param payload '' if it was too large to be kept */
+  /** @param payload '' if it was too large to keep */
   #verdictOf(topic: string, payload: string): Ownership['verdict'] {
     return ownership(topic, payload === '' ? undefined : payload, this.#state).verdict
   }

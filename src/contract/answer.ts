@@ -3,19 +3,19 @@ import type * as v from 'valibot'
 import type { CommandError } from './errors.ts'
 import type { ANSWER_HEAD } from './schemas.ts'
 
-/** What became of a command. */
+/** The outcome of a command. */
 export type Outcome =
   | {
       readonly ok: true
-      /** What was asked for, as JSON text: written once, and its size is known. */
+      /** The result as JSON text: serialized once, so its size is known. */
       readonly json: string
     }
   | { readonly ok: false; readonly error: CommandError }
 
-/** What every answer has. */
+/** The keys that every answer has. */
 export type AnswerHead = Readonly<v.InferOutput<typeof ANSWER_HEAD>>
 
-/** The answer's payload. Every key is always present; an error has `data` only if there is any. */
+/** Renders the answer's payload. Every key is always present; an error has `data` only if there is any. */
 export function renderAnswer(
   { command, hub, app, transaction, duration_ms, replayed }: AnswerHead,
   outcome: Outcome,

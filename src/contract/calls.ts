@@ -1,4 +1,4 @@
-/** The generic call: what its payload may be, what it reaches, and what it does by the names of other commands. */
+/** The generic call: its payload, the endpoint it reaches, and which other commands do the same. */
 import * as v from 'valibot'
 import { isRecord, type Json } from '../base/json.ts'
 import { type Endpoint, readEndpoint, SECTIONS } from '../hub/endpoints.ts'
@@ -33,7 +33,7 @@ export const called = enveloped(
   },
 )
 
-/** What an operation does that commands of other operations do too; in doubt, more than it does. */
+/** What an operation can do that other commands also do. If in doubt, it lists too much. */
 const CAPABILITIES: Partial<Record<OperationName, readonly Capability[]>> = {
   getApps: ['list-apps', 'read-app'],
   getApp: ['read-app'],
@@ -45,18 +45,18 @@ const CAPABILITIES: Partial<Record<OperationName, readonly Capability[]>> = {
   installFromAppStore: ['add-app', 'update-app', 'channel'],
 }
 
-/** What hubs are known to take of an app's record is its automatic updates; the rest of it is not to be relied on. */
+/** Hubs are known to accept only `autoupdate` in an app's record. Any other key may do all of this. */
 const WHOLE_APP: readonly Capability[] = ['enable', 'disable', 'autoupdate', 'channel', 'update-app']
 
 export function capabilitiesOfCall({ operation, query, body }: Endpoint): readonly Capability[] {
   if (operation === null) return []
   if (operation !== 'updateApp') return CAPABILITIES[operation] ?? []
-  // A hub may take its keys from the query too.
+  // A hub may read the keys from the query too.
   const keys = isRecord(body) ? Object.keys({ ...query, ...body }) : ['?']
   return keys.every((key) => key === 'autoupdate' || key === 'id') ? ['autoupdate'] : WHOLE_APP
 }
 
-/** Apps that configuration hides are not in the list. */
+/** Leaves apps that the configuration hides out of the list. */
 export async function callEndpoint({ hub, callEndpoint: send }: Target, endpoint: Endpoint): Promise<Json> {
   const answer = await confirmed(send(endpoint), lookFor(hub, askedBy(endpoint)))
   if (endpoint.operation !== 'getApps' || typeof answer !== 'object' || answer === null) return answer

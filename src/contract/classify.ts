@@ -1,9 +1,9 @@
-/** Whether a change is a crash, and why the app died, as far as the hub says so. */
+/** Decides whether a change is a crash, and reads from the hub's message why the app died. */
 
 import type { App } from '../hub/app.ts'
 import { MAX_GUARD_MESSAGE, type Reason } from './guard.ts'
 
-/** From the surest text to the least: a stack may quote any of the others. */
+/** The most reliable text first: a stack may quote any of the others. */
 const TEXTS: readonly (readonly [RegExp, Reason])[] = [
   [/cpu warning limit|cpu limit/i, 'cpu_limit'],
   [/too many memwarns|memory (?:warning )?limit|heap out of memory|out of memory/i, 'memory_limit'],
@@ -18,26 +18,26 @@ export function reasonOf(message: string | null): Reason {
   return TEXTS.find(([text]) => text.test(message ?? ''))?.[1] ?? 'unknown'
 }
 
-/** On one line, short enough to be kept many times over. */
+/** The message on one line, short enough to be stored many times. */
 export function headOf(message: string | null): string | null {
   if (message === null) return null
   const line = message.replace(/[\s\p{Cc}]+/gu, ' ').trim()
-  // No half of a character at the end.
+  // Do not end in half a surrogate pair.
   return line.slice(0, MAX_GUARD_MESSAGE).replace(/[\ud800-\udbff]$/, '')
 }
 
-/** Whether the hub says that the app has crashed and does not run. */
+/** Whether the hub reports that the app has crashed and is not running. */
 export function isCrashed(app: App): boolean {
   return app.crashed === true || app.state === 'crashed'
 }
 
-/** Whether the hub says that it runs or is on its way to; some leave the flag of a crash on it. */
+/** Whether the app is running or starting; some hubs leave the crash flag set on such an app. */
 export const isUp = ({ state }: App) => state === 'running' || state === 'starting'
 
 /**
- * Whether an app has crashed between two looks, or was stopped by the hub. A stop counts only with a sign of that: a new
- * message, or one crash more. Without one, a person or an automation has stopped it. A flag that stays is no new crash.
- * @param isDown whether it is down since a known crash: the message and the state may come later than the flag
+ * Whether an app has crashed between two reads, or was stopped by the hub. A stop counts only with a new message or a
+ * higher crash count; otherwise a person or an automation stopped the app. A flag that stays set is no new crash.
+ * @param isDown whether the app is down since a known crash: the message and the state may arrive after the flag
  */
 export function hasCrashed(before: App | undefined, after: App, isDown = true): boolean {
   const isStopped = after.enabled !== false && after.state === 'stopped'

@@ -1,4 +1,4 @@
-/** What a command is, a row of the table in `commands.ts`, and what it works with. */
+/** The type of a command (a row of the table in `commands.ts`) and of what it works with. */
 import type { Clock } from '../base/clock.ts'
 import type { Json } from '../base/json.ts'
 import type { Endpoint } from '../hub/endpoints.ts'
@@ -12,9 +12,9 @@ import type { PayloadKind } from './payload.ts'
 import type { RolloutCommand, RolloutOrder } from './rollout.ts'
 
 export interface RolloutControl {
-  /** Begins a rollout. Resolves when the broker has its record. @throws CommandError */
+  /** Starts a rollout. Resolves when the broker has its record. @throws CommandError */
   rollOut(transaction: string, order: RolloutOrder): Promise<Json>
-  /** Ends a rollout after the steps that are under way. @throws CommandError */
+  /** Ends a rollout after the steps in progress. @throws CommandError */
   cancelRollout(transaction: string): Promise<Json>
 }
 
@@ -25,8 +25,8 @@ export interface BridgeControl {
 }
 
 /**
- * What commands do, for their rights: a configuration that denies a command denies what it does, by whichever command. A
- * command that is not in this list does what its name says, and no other command does the same.
+ * The effects that several commands share. Denying a command also denies its effects through any other command. A
+ * command with an effect that is not listed here does what its name says, and no other command does the same.
  */
 export type Capability =
   | 'enable'
@@ -39,31 +39,31 @@ export type Capability =
   | 'list-apps'
   | 'read-settings'
 
-/** What a command on a hub works with. */
+/** The context of a command on a hub. */
 export interface Target {
   readonly hub: Hub
-  /** The app's id; empty for a command that is for the whole hub. */
+  /** The app's id; empty for a command to the whole hub. */
   readonly app: string
-  /** The decoded argument of the topic; empty if the row has none. */
+  /** The decoded argument from the topic; empty if the row has none. */
   readonly argument: string
   /**
-   * Runs an operation of the hub, and again if the hub puts it off (429), as long as the command may begin. As
-   * each request leaves it is asked again whether the command is permitted.
+   * Runs an operation of the hub, and repeats it if the hub is rate-limiting (429), until the command expires. Checks
+   * before each request that the command is still permitted.
    */
   readonly call: Hub['call']
-  /** The same for what is named by its path. */
+  /** Like `call`, for an endpoint named by its path. */
   readonly callEndpoint: (endpoint: Endpoint) => Promise<Json>
-  /** The same for a read that is more than one operation. */
+  /** Like `call`, for a read of several operations. */
   readonly again: <T>(read: () => Promise<T>) => Promise<T>
-  /** Sends a command of its own to an app of the hub, as any other client would. */
+  /** Sends another command to an app of the hub, as any client would. */
   readonly send: (app: string, command: string) => Promise<Outcome>
-  /** The evidence of the app's latest crash as a text; `null`: there is none. */
+  /** The crash report of the app's latest crash as text; `null` if there is none. */
   readonly report: () => string | null
   /** What the app has used in the last hours. */
   readonly history: (hours: number) => Promise<UsageHistory>
   /** Passes a command for the guardian on. */
   readonly guard: (control: GuardControl) => void
-  /** Puts right what others have changed on the broker. */
+  /** Restores what other clients have changed on the broker. */
   readonly repair: () => void
   readonly clock: Clock
   /** Aborted when the bridge ends. */
@@ -73,55 +73,55 @@ export interface Target {
 interface Common<T> {
   readonly name: string
   readonly payload: PayloadKind<T>
-  /** Whether the topic ends in one more level, the name of a setting. */
+  /** Whether the topic has one more level: the name of a setting. */
   readonly argument?: 'setting'
-  /** For people: one sentence. */
+  /** One sentence for the documentation. */
   readonly doc: string
 }
 
 export interface HubCommand<T = unknown> extends Common<T> {
   readonly target: 'app' | 'hub'
-  /** `null`: its input says which, or it is unknown. */
+  /** `null` if the input names the operation, or if it is unknown. */
   readonly operation: OperationName | null
-  /** Changes something on the hub: never repeated, audited, refused if only reading is allowed. By its operation. */
+  /** Whether it changes something on the hub: never repeated, audited, refused if `read_only`. */
   readonly write: boolean
-  /** Whether it may be used unless configuration says otherwise (default true). */
+  /** Whether it may be used unless the configuration says otherwise (default true). */
   readonly allowed?: false
-  /** What no command may do if this one is denied. */
+  /** The effects that no other command may have if this one is denied. */
   readonly capabilities?: readonly Capability[]
-  /** What it does, if not its `capabilities`; without an input, what it does with any. */
+  /** The effects of an input, if they differ from `capabilities`; without an input, those of any input. */
   readonly capabilitiesOf?: (input: T | undefined) => readonly Capability[]
-  /** It waits for no turn: it sends other commands, which do. One at a time on a hub. */
+  /** It does not queue: the commands that it sends do. Only one runs at a time on a hub. */
   readonly fansOut?: true
   /** The part of the bridge that the command requires. */
   readonly needs?: 'guard'
-  /** The app that it is about, of a command that is for the whole hub. */
+  /** For a command to the whole hub: the app that the input concerns. */
   readonly about?: (input: T) => string | null
-  /** What an input names by its path: that decides about operation, write, app and rights. */
+  /** The endpoint that an input names by its path. It decides about operation, write, app and permission. */
   readonly reaches?: (input: T) => Endpoint
   readonly run: (target: Target, input: T) => Promise<unknown>
 }
 
 interface BridgeCommand<T = unknown> extends Common<T> {
   readonly target: 'bridge'
-  /** Whether it is logged, as every write is. */
+  /** Whether it is logged, like every write. */
   readonly audited?: true
-  /** Changes something on hubs: refused if only reading is allowed. */
+  /** Whether it changes something on hubs: refused if `read_only`. */
   readonly write?: true
-  /** Whether it may be used unless configuration says otherwise (default true). */
+  /** Whether it may be used unless the configuration says otherwise (default true). */
   readonly allowed?: false
-  /** The app's command that it sends: denying that one denies this one. */
+  /** The app command that it sends: denying that command denies this one. */
   readonly sends?: (input: T) => RolloutCommand
-  /** Harmless a second time: a repetition is executed, not answered from memory. */
+  /** Harmless if executed twice: a repeated transaction is executed again instead of answered from memory. */
   readonly repeatable?: true
-  /** Returns the data of the answer; nothing: `null`. @throws CommandError */
+  /** Returns the data of the answer; `undefined` becomes `null`. @throws CommandError */
   // biome-ignore lint/suspicious/noConfusingVoidType: an act that ends at once returns nothing.
   readonly act: (bridge: BridgeControl, input: T, transaction: string | number | null) => Promise<Json> | void
 }
 
 export type Command<T = unknown> = HubCommand<T> | BridgeCommand<T>
 
-/** A row with its literals kept for the types that follow from the table. The type of its input stays inside of it. */
+/** A row that keeps its literal types. The type of its input stays inside. */
 type Row<K extends Command['target'], N extends string> = (K extends 'bridge' ? BridgeCommand : HubCommand) & {
   readonly target: K
   readonly name: N

@@ -1,6 +1,6 @@
 /**
- * Every command, one row each: its address, what it takes, which operation of the hub it needs, and what it
- * does. Dispatch, checks, the hub's list of commands and the documentation follow from this table.
+ * Every command, one row each: its address, its payload, the operation of the hub it needs, and what it does. The
+ * dispatcher, the checks, the hub's list of commands and the documentation derive from this table.
  */
 import * as v from 'valibot'
 import { APP_KEYS, APP_STATES } from '../hub/app.ts'
@@ -13,13 +13,13 @@ import { anyValue, duration, durationMs, either, inner, object, someOf, spoken, 
 import { rolloutOrder } from './rollout.ts'
 import { write } from './writes.ts'
 
-/** Longest name of a setting, in a payload or in the topic. */
+/** Maximum length of a setting's name, in the payload or in the topic. */
 export const MAX_NAME_LENGTH = 256
 const settingName = v.pipe(v.string(), v.nonEmpty(), v.maxLength(MAX_NAME_LENGTH))
 const channel = v.pipe(v.string(), v.nonEmpty(), v.maxLength(64))
 const version = v.pipe(v.string(), v.nonEmpty(), v.maxLength(64))
 const nothing = object({})
-/** The plain commands share a payload; the message is for those that pass one on. */
+/** The payload of commands without input. `message` is for clients that always send one. */
 const message = v.optional(v.pipe(v.string(), v.maxLength(1024)))
 const plain = object({ message })
 
@@ -29,7 +29,7 @@ const APP_FILTER = inner({
   state: nullable(v.picklist(APP_STATES)),
 })
 
-/** The commands that are an operation on an app and leave nothing to look at. */
+/** A command that only runs an operation on an app, with nothing to verify. */
 function plainWrite<const N extends string>(name: N, operation: 'restartApp' | 'garbageCollectApp', doc: string) {
   return row('app', name, {
     payload: plain,
@@ -41,7 +41,7 @@ function plainWrite<const N extends string>(name: N, operation: 'restartApp' | '
   })
 }
 
-/** A command whose only input is the name of a setting: in the topic, or in the payload. */
+/** A command whose only input is the name of a setting, given in the topic or in the payload. */
 function bySettingName<const N extends string>(
   name: N,
   rest: Pick<HubCommand, 'operation' | 'capabilities' | 'doc'>,
@@ -57,18 +57,18 @@ function bySettingName<const N extends string>(
   ] as const
 }
 
-/** Capabilities that are used only if a key of the payload is present. */
+/** Capabilities that are needed only if a key is present in the payload. */
 function some(value: unknown, ...capabilities: Capability[]): Capability[] {
   return value === undefined ? [] : capabilities
 }
 
-/** @throws CommandError without one */
+/** @throws CommandError if there is no transaction */
 function rolloutName(transaction: string | number | null): string {
   if (transaction !== null && transaction !== '') return String(transaction)
   throw new CommandError('invalid_payload', 'transaction: expected the name of the rollout.')
 }
 
-/** On and off in turn. */
+/** Alternately on and off. */
 const SWITCH_WORDS = ['ON', 'OFF', 'on', 'off', 'true', 'false', '1', '0']
 const switched = word(SWITCH_WORDS.map((text, i) => [text, i % 2 === 0] as const))
 
@@ -109,7 +109,7 @@ const ROWS = [
   row('app', 'get-std', {
     payload: plain,
     operation: 'getAppStd',
-    doc: "Sends the app's output as a diagnostics report to its developer, and answers with the hub's answer.",
+    doc: "Sends the app's output as a diagnostics report to its developer, and answers with the hub's response.",
     run: ({ call, app }, { message }) => call('getAppStd', { id: app, message }),
   }),
   row('app', 'get-settings', {
@@ -219,7 +219,7 @@ const ROWS = [
   row('app', 'get-history', {
     payload: object({ hours: v.optional(v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(168)), 24) }),
     operation: 'getApp',
-    doc: 'Answers with CPU and memory of the last hours, of which the newest value is not final.',
+    doc: 'Answers with CPU and memory of the last hours; the newest value is not final.',
     run: ({ history }, { hours }) => history(hours),
   }),
   row('hub', 'get-apps', {
@@ -267,7 +267,7 @@ const ROWS = [
     allowed: false,
     about: ({ app }) => app,
     reaches: (endpoint) => endpoint,
-    doc: 'Sends any request to the hub or an app, and answers with its answer; a write unless GET.',
+    doc: 'Sends any request to the hub or an app, and answers with its response; a write unless GET.',
     run: callEndpoint,
   }),
   row('hub', 'refresh', {
@@ -290,7 +290,7 @@ const ROWS = [
   }),
   row('bridge', 'ping', {
     payload: nothing,
-    doc: 'Only answers.',
+    doc: 'Only sends an answer.',
     act: () => {},
   }),
   row('bridge', 'rollout', {
@@ -316,14 +316,14 @@ export const COMMANDS: readonly Command[] = ROWS
 /** Names of the commands for one kind of target. */
 export type CommandName<D extends Command['target']> = Extract<(typeof ROWS)[number], { readonly target: D }>['name']
 
-/** The row for one input; most commands are the same for all inputs. */
+/** The row as it applies to one input; most commands are the same for all inputs. */
 export function effectiveCommand(command: HubCommand, input: unknown): HubCommand {
   const endpoint = input === undefined ? undefined : command.reaches?.(input)
   if (endpoint === undefined) return command
   return { ...command, operation: endpoint.operation, write: endpoint.method !== 'GET' }
 }
 
-/** Whether a command is logged: it may change something, or does not exist. */
+/** Whether a command is logged: it may change something, or it is unknown. */
 export function isAudited(command: Command | undefined): boolean {
   if (command === undefined) return true
   return command.target === 'bridge' ? command.audited === true : command.write

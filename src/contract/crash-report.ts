@@ -1,6 +1,6 @@
 /**
- * The evidence of a crash as a text for the developer of the app. Nothing of the people there is in it: figures, versions
- * and places in the code are shown if they look like that, and of the message only the words that such messages have.
+ * The evidence of a crash as text for the app's developer. It contains no personal data: figures, versions and code
+ * locations appear only if they have that form, and of the message only words that are usual in such messages.
  */
 import { constants } from 'node:os'
 import { type Crash, type Happening, together } from './crash.ts'
@@ -28,7 +28,7 @@ export function reportOf(app: string, crash: Crash): string {
   return `${parts.filter((part) => part !== undefined).join('\n\n')}\n`
 }
 
-/** Crashes of others that came later are known by number only. */
+/** Other apps that crashed later are known only by their count. */
 function sentenceOf(app: string, { at, before, others_crashed }: Crash): string | undefined {
   const own = Date.parse(at)
   const since = own - 10 * 60_000
@@ -109,14 +109,14 @@ const COMMAND = /^[a-z-]{1,32}$/
 const VERSION = /^\d{1,5}(?:\.\d{1,5}){0,2}(?:-(?:alpha|beta|rc)(?:\.\d{1,5})?)?$/
 const versionOf = (said: string | null) => (said !== null && VERSION.test(said) ? said : '(unknown version)')
 
-/** `com.athom.hue`, and no address. */
+/** `com.athom.hue`, but not an email or IP address. */
 function isAppId(id: string): boolean {
   const [first = '', ...others] = id.split('.')
   const isPlain = (part: string) => /^[a-z0-9_-]{1,64}$/i.test(part)
   return /^[a-z]{2,24}$/.test(first) && others.length > 0 && others.length < 6 && others.every(isPlain)
 }
 
-/** Words of the messages of Node.js, Python and the hub. */
+/** Words in the messages of Node.js, Python and the hub. */
 const WORDS = new Set(
   `a after already an and any are argument arguments array as assertion async at attribute available await be because been
 before body boolean buffer by bytes call called callback can cannot can't circular class closed code connect connection
@@ -135,7 +135,7 @@ const CODES = new Set([...Object.keys(constants.errno), 'ENOTFOUND', 'EAI_AGAIN'
 const ERROR_CLASS = /^(?:[A-Z][A-Za-z]{1,40})?(?:Error|Exception)$/
 const MARKS = /[^\p{L}\p{N}_.'@-]+/u
 
-/** The lines above the stack, without words that could be anybody's. */
+/** The lines above the stack, without words that could be personal. */
 function messageOf(message: string | null): string {
   const lines = message?.split('\n') ?? []
   const end = lines.findIndex((line) => frameOf(line) !== undefined)
@@ -150,7 +150,9 @@ function isPlainWord(word: string): boolean {
   return WORDS.has(bare.toLowerCase()) || CODES.has(bare) || SIGNAL.test(bare) || ERROR_CLASS.test(bare)
 }
 
-/** `at Device.onInit (drivers/lamp/device.js:12:5)`, with the place in the app's code only; `undefined`: it is none. */
+/**
+ * `at Device.onInit (drivers/lamp/device.js:12:5)`, with the location in the app only; `undefined` if no stack frame.
+ */
 function frameOf(line: string): string | undefined {
   const bare = line.trim()
   if (bare.startsWith('File "')) {
@@ -204,7 +206,7 @@ function table(head: readonly string[], rows: readonly (readonly string[])[]): s
 
 const mebibytes = (bytes: number) => `${(bytes / 1024 ** 2).toFixed(1)} MiB`
 
-/** `2 d 3 h`, `4 min`. */
+/** Formats a duration: `2 d 3 h`, `4 min`. */
 function lasting(seconds: number): string {
   const units = [
     ['d', 86_400],

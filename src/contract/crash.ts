@@ -1,4 +1,4 @@
-/** The evidence of a crash: what was known before it, in at most 16 KiB. */
+/** The evidence of a crash: what was known before it, at most 16 KiB. */
 import * as v from 'valibot'
 
 import { GUARD_STATES, REASONS } from './guard.ts'
@@ -14,7 +14,7 @@ const list = <S extends v.GenericSchema>(schema: S, most: number) =>
 
 const figure = v.nullable(amount)
 
-/** A hub as a machine; unknown is `null`. */
+/** The hub's health; `null` if unknown. */
 export const HUB_HEALTH = frozen({
   memory_total_bytes: figure,
   memory_free_bytes: figure,
@@ -25,19 +25,19 @@ export const HUB_HEALTH = frozen({
   temperature_celsius: figure,
   storage_total_bytes: figure,
   storage_free_bytes: figure,
-  apps_memory_bytes: about(figure, 'Of all apps together.'),
+  apps_memory_bytes: about(figure, 'Sum over all apps.'),
   undervoltage: about(v.nullable(v.boolean()), 'Whether the power supply is too weak.'),
   throttled: about(v.nullable(v.boolean()), 'Whether the hub runs slower to protect itself.'),
-  uptime_seconds: about(figure, 'Alone, it causes no message.'),
+  uptime_seconds: about(figure, 'A change of this alone is not published.'),
   booted_at: about(v.nullable(time), 'Stays the same until the hub restarts.'),
   last_backup_at: v.nullable(time),
-  firmware_update: about(v.nullable(v.string()), 'The version on offer.'),
+  firmware_update: about(v.nullable(v.string()), 'The available version.'),
 })
 export type HubHealth = v.InferOutput<typeof HUB_HEALTH>
 
 export const MAX_CRASH_BYTES = 16 * 1024
 export const MAX_CRASH_SAMPLES = 120
-/** What a hub remembers of what has happened. */
+/** Maximum number of events that a hub keeps. */
 export const MAX_BEFORE = 100
 export const MAX_OTHERS = 50
 const MAX_STACK_LINES = 10
@@ -54,30 +54,30 @@ const happening = frozen({
     'firmware_updated',
     'hub_restarted',
   ]),
-  app: about(v.nullable(text), '`null`: the hub as a whole.'),
-  from: about(v.nullable(text), 'Of a new version: the old one.'),
+  app: about(v.nullable(text), '`null` for the hub as a whole.'),
+  from: about(v.nullable(text), 'For a new version: the old one.'),
   to: about(v.nullable(text), 'The new version, the command, or the name of the setting.'),
-  by: about(v.nullable(text), 'Of a command that did not come by MQTT: who sent it, such as `guard`.'),
+  by: about(v.nullable(text), 'For a command that did not arrive over MQTT: its sender, such as `guard`.'),
 })
 export type Happening = v.InferOutput<typeof happening>
 
 export const CRASH = frozen({
-  at: about(time, 'An app that is found crashed at the start of the bridge counts as crashed then.'),
+  at: about(time, 'For an app found crashed when the bridge starts: that time.'),
   reason: v.picklist(REASONS),
   message: v.nullable(v.pipe(v.string(), v.maxLength(1024))),
   stack_head: about(v.nullable(v.pipe(v.string(), v.maxLength(1024))), 'Its first ten lines.'),
   version: v.nullable(text),
   firmware: v.nullable(text),
-  uptime_seconds: about(v.nullable(count), 'Of the hub.'),
+  uptime_seconds: about(v.nullable(count), 'Uptime of the hub.'),
   app_uptime_seconds: about(v.nullable(count), '`null` unless the bridge has seen the app start.'),
   exit_code: v.nullable(amount),
   exit_signal: v.nullable(text),
   samples: about(
     list(v.strictTuple([count, v.nullable(amount), v.nullable(amount)]), MAX_CRASH_SAMPLES),
-    'Of the six hours before, oldest first: seconds before the crash, per cent of one core, bytes.',
+    'The six hours before, oldest first: seconds before the crash, percent of one core, bytes.',
   ),
-  hub: about(v.nullable(HUB_HEALTH), 'The `health` of the hub then.'),
-  before: about(list(happening, MAX_BEFORE), 'Of the 24 hours before, newest first.'),
+  hub: about(v.nullable(HUB_HEALTH), 'The `health` of the hub at that time.'),
+  before: about(list(happening, MAX_BEFORE), 'Events of the 24 hours before, newest first.'),
   others_crashed: about(list(text, MAX_OTHERS), 'Apps that crashed within ten minutes of it.'),
   guard: about(
     v.nullable(frozen({ state: v.picklist(GUARD_STATES), restarts: count, next_restart_at: v.nullable(time) })),
@@ -89,13 +89,13 @@ export type Crash = v.InferOutput<typeof CRASH>
 /** The answer to `cmd/get-history`. */
 export interface UsageHistory {
   readonly resolution_seconds: number
-  /** Epoch seconds, and per cent of one core. */
+  /** Epoch seconds, and percent of one core. */
   readonly cpu_percent: readonly (readonly [at: number, value: number])[]
   readonly memory_bytes: readonly (readonly [at: number, value: number])[]
   readonly source: 'hub' | 'bridge'
 }
 
-/** A text of the hub's that is too long to be what it should be is left out whole: half of it may be half of a key. */
+/** Drops a text from the hub that is too long to be valid: cut in half, it could still show half of a key. */
 export const shortOrNull = (said: string | null) => (said === null || said.length > 256 ? null : said)
 
 /** The first lines of a stack; `null` if the message has none. */
@@ -105,8 +105,8 @@ export function stackHead(message: string | null): string | null {
 }
 
 /**
- * Fits it into the limit: first goes what happened longest ago, then the last of the other apps, then the oldest samples,
- * and at last the stack, of which the message has the beginning. No text is cut.
+ * Shrinks the evidence to the limit. Drops the oldest events first, then the last of the other apps, the oldest
+ * samples, and finally the stack, whose beginning is also in the message. Never cuts a text.
  */
 export function fitted(crash: Crash): Crash {
   let excess = bytesOf(crash) - MAX_CRASH_BYTES
@@ -123,7 +123,7 @@ export function fitted(crash: Crash): Crash {
 
 const bytesOf = (value: unknown) => Buffer.byteLength(JSON.stringify(value))
 
-/** How many apps crashed together, and what came before that; as a sentence without a full stop. */
+/** A sentence without a full stop: how many apps crashed together, and what preceded it. */
 export function together(crashedAt: readonly number[], before: readonly Happening[]): string | undefined {
   if (crashedAt.length < 2) return undefined
   const first = Math.min(...crashedAt)
@@ -139,7 +139,7 @@ export function together(crashedAt: readonly number[], before: readonly Happenin
 }
 
 const MINUTE_MS = 60_000
-/** What came longer before is not taken for the cause. */
+/** Anything earlier is not taken for the cause. */
 const CAUSE_MS = 60 * MINUTE_MS
 
 function minutes(ms: number): string {

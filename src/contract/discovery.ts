@@ -1,11 +1,11 @@
-/** Where Home Assistant looks for devices, and the names of things there: reversible, and the same whatever a hub is called. */
+/** Home Assistant's discovery topics and object ids: reversible, and independent of a hub's name. */
 import * as v from 'valibot'
 import { readJson } from '../base/read-json.ts'
 import type { HubStatus } from '../hub/status.ts'
 import { PUBLICATIONS } from './publications.ts'
 import { Template } from './templates.ts'
 
-/** What a discovery topic or a unique id is about. */
+/** What a discovery topic or a unique id belongs to. */
 export type Owner =
   | { readonly kind: 'app'; readonly hubId: string; readonly app: string }
   | { readonly kind: 'hub'; readonly hubId: string }
@@ -13,7 +13,7 @@ export type Owner =
 
 export type Form = 'device' | 'component'
 
-/** A discovery topic of ours, read back. */
+/** A parsed discovery topic of ours. */
 export interface DiscoveryTopic {
   readonly prefix: string
   readonly form: Form
@@ -28,12 +28,12 @@ const encoder = new TextEncoder()
 const decoder = new TextDecoder('utf-8', { fatal: true })
 
 /**
- * An id in the few characters that Home Assistant takes in a topic: `.` becomes `_`, any other byte but letters and
- * digits `-XX`, nothing at all `-0`. No two ids look the same, and none contains the separator or ends in half of it.
+ * Encodes an id for Home Assistant's topics, which allow few characters: `.` becomes `_`, any byte but letters and
+ * digits `-XX`, an empty id `-0`. No two ids look the same, and none contains the separator or ends in half of it.
  */
 export function encodeId(id: string): string {
   if (id === '') return '-0'
-  // Nearly all ids; of many hubs there are many.
+  // Fast path for nearly all ids.
   if (/^[A-Za-z0-9.]+$/.test(id)) return id.replaceAll('.', '_')
   let encoded = ''
   for (const byte of encoder.encode(id)) {
@@ -44,7 +44,7 @@ export function encodeId(id: string): string {
   return encoded
 }
 
-/** The id that was encoded; `undefined` if none is encoded like that. */
+/** The id that was encoded; `undefined` if no id has that encoding. */
 export function decodeId(encoded: string): string | undefined {
   if (encoded === '-0') return ''
   if (/^[A-Za-z0-9_]+$/.test(encoded)) return encoded.replaceAll('_', '.')
@@ -62,24 +62,24 @@ export function decodeId(encoded: string): string | undefined {
 }
 
 /**
- * What stands for the id of a hub: its own, or its name in the configuration if it shows none. An id comes from an
- * HTTP header, which never begins with a space. `null`: it has not answered yet, and may well have one. Never change it.
+ * The hub's id or, if it sends none, a space and its name in the configuration. Ids come from an HTTP header, which
+ * never begins with a space. `null` if the hub has not answered yet and may still send an id. Never change this.
  */
 export function hubIdOf(name: string, { id, api }: Pick<HubStatus, 'id' | 'api'>): string | null {
   return id ?? (api === null ? null : ` ${name}`)
 }
 
-/** The name of the hub for which `hubId` stands because it showed no id; `undefined` for an id. */
+/** The hub's name, if `hubId` was made from it; `undefined` for the hub's own id. */
 export const nameIn = (hubId: string): string | undefined => (hubId.startsWith(' ') ? hubId.slice(1) : undefined)
 
-/** The name under which a device is discovered, and the beginning of its entities' unique ids: never change it. */
+/** The object id of a device, which also begins its entities' unique ids. Never change it. */
 export function objectIdOf(owner: Owner): string {
   if (owner.kind === 'bridge') return [`${NODE}-bridge`, encodeId(owner.hubId)].join(SEPARATOR)
   const parts = [NODE, encodeId(owner.hubId), ...(owner.kind === 'app' ? [encodeId(owner.app)] : [])]
   return parts.join(SEPARATOR)
 }
 
-/** Whether an object id is `other` itself or that of one of its apps. */
+/** Whether an object id is `other`, or belongs to one of its apps. */
 export function belongsTo(objectId: string, other: string): boolean {
   return objectId === other || objectId.startsWith(`${other}${SEPARATOR}`)
 }
@@ -98,7 +98,7 @@ function ownerOf(objectId: string): Owner | undefined {
   return app === undefined ? undefined : { kind: 'app', hubId, app }
 }
 
-/** Everything of ours below one discovery prefix: in the filters, other people's devices come along. */
+/** The filters of all our topics under one discovery prefix; they also match other clients' devices. */
 export function discoveryFilters(prefix: string): string[] {
   return FORMS.map((topic) => new Template(topic, prefix).fill())
 }
@@ -116,14 +116,14 @@ export function createDiscoveryTopics(prefix: string) {
   }
 }
 
-/** Name of the origin in the messages of every hub2mqtt. */
+/** The origin name in the messages of every hub2mqtt instance. */
 export const ORIGIN = 'hub2mqtt'
 const MESSAGE = v.object({ origin: v.object({ name: v.literal(ORIGIN) }) })
 
 /** Whether a discovery message was published by hub2mqtt (any instance). */
 export const isOfBridge = (payload: string): boolean => readJson(MESSAGE, payload) !== undefined
 
-/** Reads a topic under any prefix; `undefined` if it is not one of ours. */
+/** Parses a topic under any prefix; `undefined` if it is not one of ours. */
 export function parseDiscoveryTopic(topic: string): DiscoveryTopic | undefined {
   const device = /^(.+)\/device\/([A-Za-z0-9_-]+)\/config$/.exec(topic)
   const component = device === null ? /^(.+)\/[a-z_]+\/hub2mqtt\/([A-Za-z0-9_-]+)\/config$/.exec(topic) : null

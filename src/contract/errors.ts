@@ -1,8 +1,8 @@
-/** Why a command was not done, in the codes of the MQTT contract. */
+/** Why a command failed, in the error codes of the MQTT contract. */
 import type { Json } from '../base/json.ts'
 import { HubError, type HubErrorCode } from '../hub/errors.ts'
 
-/** Code → when it is answered. */
+/** Each code, and when it is returned. */
 export const ERROR_CODES = {
   invalid_payload: 'The payload is not what the command takes.',
   unknown_command: 'There is no such command.',
@@ -34,9 +34,9 @@ export function isErrorCode(text: string): text is ErrorCode {
 export class CommandError extends Error {
   override readonly name = 'CommandError'
   readonly code: ErrorCode
-  /** HTTP status of the hub's answer, if there was one. */
+  /** HTTP status of the hub's response, if there was one. */
   readonly status: number | null
-  /** Further data of the answer; `undefined`: none. */
+  /** Additional data for the answer, if any. */
   readonly data: Json | undefined
 
   constructor(
@@ -51,7 +51,7 @@ export class CommandError extends Error {
   }
 }
 
-/** Codes that have another name in the contract. */
+/** Hub error codes that have another name in the contract. */
 const FROM_HUB: Readonly<Record<Exclude<HubErrorCode, ErrorCode>, ErrorCode>> = {
   subscription: 'hub_rejected',
   invalid_argument: 'invalid_payload',
@@ -62,7 +62,7 @@ const FROM_HUB: Readonly<Record<Exclude<HubErrorCode, ErrorCode>, ErrorCode>> = 
   no_answer: 'outcome_unknown',
 }
 
-/** A failed call in the contract's words. A read that was not answered has no outcome that could be unknown. */
+/** Converts a hub error. An unanswered read is `hub_unreachable`: it cannot have an unknown outcome. */
 export function fromHubError(error: HubError, write: boolean): CommandError {
   const answered = isErrorCode(error.code) ? error.code : FROM_HUB[error.code]
   const code = error.code === 'no_answer' && !write ? 'hub_unreachable' : answered
@@ -70,7 +70,7 @@ export function fromHubError(error: HubError, write: boolean): CommandError {
   return new CommandError(code, message, { status: error.status, cause: error })
 }
 
-/** The failure of a later step, with the names of those before it that were done. */
+/** The failure of a later step, with the names of the steps that succeeded before it. */
 export function afterSteps(error: unknown, done: readonly string[]): unknown {
   const failure = error instanceof HubError ? fromHubError(error, true) : error
   if (!(failure instanceof CommandError) || done.length === 0) return failure

@@ -3,7 +3,7 @@ import type * as v from 'valibot'
 import { APP_KEYS, type App, type Change } from '../hub/app.ts'
 import type { APP_EVENT, COMMAND_FAILED, GUARD_EVENT, HUB_EVENT } from './schemas.ts'
 
-/** What happens to an app. */
+/** Events of an app. */
 export const APP_EVENT_TYPES = [
   'installed',
   'updated',
@@ -18,7 +18,7 @@ export const APP_EVENT_TYPES = [
 ] as const
 type AppEventType = (typeof APP_EVENT_TYPES)[number]
 export const EVENT_TYPES = [...APP_EVENT_TYPES, 'command_failed'] as const
-/** What the guardian does or finds. */
+/** Events of the guardian. */
 export const GUARD_EVENT_TYPES = [
   'restarted',
   'retried',
@@ -29,11 +29,11 @@ export const GUARD_EVENT_TYPES = [
   'bad_update',
 ] as const
 export type GuardEventType = (typeof GUARD_EVENT_TYPES)[number]
-/** What happens to a hub; sent while the guardian is off, too. */
+/** Events of a hub, sent even while the guardian is off. */
 export const HUB_EVENT_TYPES = ['storm', 'storm_over'] as const
 export type EventType = (typeof EVENT_TYPES)[number] | GuardEventType | (typeof HUB_EVENT_TYPES)[number]
 
-/** A write that was refused or failed. */
+/** A write that was refused or that failed. */
 export type CommandFailedPayload = Readonly<v.InferOutput<typeof COMMAND_FAILED>>
 export type GuardEventPayload = Readonly<v.InferOutput<typeof GUARD_EVENT>>
 export type AppEventPayload = Readonly<v.InferOutput<typeof APP_EVENT>>
@@ -43,7 +43,7 @@ export type EventPayload = AppEventPayload | GuardEventPayload | HubEventPayload
 const USAGE: ReadonlySet<keyof App> = new Set(['cpu_percent', 'memory_bytes'])
 
 /**
- * The events of one change, in the order of their cause; none for usage figures alone, and for those only.
+ * The events of one change, in causal order; empty if, and only if, nothing but usage figures has changed.
  * @param at epoch milliseconds
  */
 export function eventsOf({ id, before, after }: Change, at: number): AppEventPayload[] {
@@ -74,7 +74,7 @@ export function eventsOf({ id, before, after }: Change, at: number): AppEventPay
   return events
 }
 
-/** Crashed since, or counted once more between two reads. */
+/** Whether the app has crashed, or its crash count rose between two reads. */
 function crashedAgain(before: App, after: App): boolean {
   if (after.crashed !== true) return false
   return before.crashed !== true || (after.crash_count ?? 0) > (before.crash_count ?? 0)

@@ -1,8 +1,8 @@
-/** The guardian's part of the contract: what it publishes about each app, and what its command takes. */
+/** The guardian's part of the contract: what it publishes about each app, and the input of its command. */
 import type * as v from 'valibot'
 import type { GONE_APPS, GUARD, GUARD_MEMORY, HISTORY } from './schemas.ts'
 
-/** Why an app was or should be restarted. */
+/** Why an app was restarted or needs a restart. */
 export const REASONS = [
   'exception',
   'cpu_limit',
@@ -21,22 +21,22 @@ export const GUARD_STATES = ['off', 'watching', 'waiting', 'restarting', 'given_
 
 export const HISTORY_KINDS = ['crash', 'restart', 'gave_up', 'update', 'bad_update', 'memory_rising'] as const
 
-/** What the guardian does about an app. */
+/** The guardian's state for an app. */
 export type GuardPayload = Readonly<v.InferOutput<typeof GUARD>>
 export type Crash = NonNullable<GuardPayload['last_crash']>
 export type HistoryEntry = v.InferOutput<typeof HISTORY>[number]
-/** What neither the state nor the history contains. */
+/** What the guardian remembers beyond its state and history. */
 export type GuardMemory = Readonly<v.InferOutput<typeof GUARD_MEMORY>>
 /** The newest version that the hub offers. */
 export type Offer = NonNullable<GuardMemory['offered']>
-/** An app that is gone, as it was. */
+/** An app that is gone, as it was last seen. */
 export type GoneApp = v.InferOutput<typeof GONE_APPS>[number]
 
-/** Most entries that a history may have. */
+/** Maximum number of entries in a history. */
 export const MAX_HISTORY = 100
-/** Most apps that an event or a list names: an entity's attributes have no room for more. */
+/** Maximum number of apps in an event or a list, so that they fit an entity's attributes. */
 export const MAX_APPS_NAMED = 50
-/** Characters of a message; the app's own topic has more. */
+/** Maximum characters of a message here; the app's own topic has more. */
 export const MAX_GUARD_MESSAGE = 200
 
 /** The input of `cmd/guard`. */

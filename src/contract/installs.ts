@@ -1,4 +1,4 @@
-/** Installs from the store. They take long, change nothing that a caller could foresee, and may be no news at all. */
+/** Installs from the app store. They take long, have no predictable result, and may change nothing at all. */
 import { sleep } from '../base/clock.ts'
 import type { AppPatch } from '../hub/app.ts'
 import { isNewer } from '../hub/greeting.ts'
@@ -8,7 +8,7 @@ import type { Target } from './command.ts'
 import { afterSteps, CommandError } from './errors.ts'
 import { isUndecided, tried, undecided } from './writes.ts'
 
-/** Pauses between checks of an install: a busy hub takes its time, and each check reads the whole list. */
+/** Pauses between checks of an install: a busy hub is slow, and each check reads the whole list of apps. */
 const PAUSES_MS = [1000, 2000, 4000, 8000, 15_000, 15_000, 15_000]
 
 interface StoreVersion {
@@ -16,16 +16,16 @@ interface StoreVersion {
   readonly version?: string | undefined
 }
 
-/** Before an install: the app as the hub's list shows it, `null` if surely not there, `undefined` if that is not known. */
+/** The app in the list before an install; `null` if it is not there, `undefined` if the list could not be read. */
 type Before = AppPatch | null | undefined
 
-/** Installs an app from the store, or the update of one that is there. */
+/** Installs an app from the store, or updates an installed one. */
 export async function install(target: Target, id: string, wanted: StoreVersion): Promise<null> {
-  if (!target.hub.apps.shows(id)) throw new CommandError('not_allowed', 'apps.include or apps.exclude leaves it out.')
+  if (!target.hub.apps.shows(id)) throw new CommandError('not_allowed', 'apps.include or apps.exclude hides the app.')
   return await installOver(await lookUp(target.hub, id), target, id, wanted)
 }
 
-/** Installs the update of an app that is there, and of no other. */
+/** Updates an installed app; never installs a new one. */
 export async function installUpdate(target: Target, wanted: StoreVersion): Promise<null> {
   const { hub, app } = target
   const before = await lookUp(hub, app)
@@ -33,7 +33,7 @@ export async function installUpdate(target: Target, wanted: StoreVersion): Promi
   return await installOver(before, target, app, wanted)
 }
 
-/** Installs the update of each app that has one: those of the others too, when one fails. */
+/** Updates each app that has an update; continues with the others if one fails. */
 export async function updateAll({ hub, send, signal }: Target): Promise<{ updated: string[] }> {
   const isWaiting = (id: string) => hub.apps.all.get(id)?.update_available === true
   const waiting = [...hub.apps.all.keys()].filter(isWaiting)
@@ -41,7 +41,7 @@ export async function updateAll({ hub, send, signal }: Target): Promise<{ update
   const failed: { readonly id: string; readonly error: CommandError }[] = []
   for (const id of waiting) {
     if (signal.aborted || hub.apps.ended.aborted) failed.push({ id, error: new CommandError('expired') })
-    // An update may have been installed, or an app removed, by hand meanwhile.
+    // Meanwhile someone may have installed the update or removed the app.
     else if (isWaiting(id)) {
       const outcome = await send(id, 'install')
       if (outcome.ok) updated.push(id)
@@ -50,12 +50,12 @@ export async function updateAll({ hub, send, signal }: Target): Promise<{ update
   }
   const [first] = failed
   if (first === undefined) return { updated }
-  const message = `${failed.length} of ${waiting.length} updates failed; of ${first.id}: ${first.error.message}`
+  const message = `${failed.length} of ${waiting.length} updates failed; ${first.id}: ${first.error.message}`
   const { code, status } = first.error
   throw afterSteps(new CommandError(code, message, { status: status ?? undefined, cause: first.error }), updated)
 }
 
-/** Hubs do not take the channel as a value: changing it is an install with that channel. */
+/** Hubs do not accept the channel as a value: changing it means installing from that channel. */
 export async function changeChannel(target: Target, channel: string): Promise<null> {
   const before = await lookUp(target.hub, target.app)
   if (before?.channel === channel) return null
@@ -79,10 +79,10 @@ async function installOver(before: Before, target: Target, id: string, wanted: S
     throw undecided(error, done === false)
   }
   if (!asked || (await shows(target, id, (after) => has(after, wanted), true))) return null
-  throw new CommandError('hub_failed', 'The hub took the install, and does not show the version or channel asked for.')
+  throw new CommandError('hub_failed', 'The hub accepted the install, but not the requested version or channel.')
 }
 
-/** Whether the list shows the app so: now, or within a minute. `undefined`: no list was read that shows it or not. */
+/** Whether the list shows the app as wanted, now or within a minute. `undefined` if no list could be read. */
 async function shows(
   { hub, clock, signal }: Target,
   id: string,
@@ -105,7 +105,7 @@ function has(app: AppPatch, { channel, version }: StoreVersion): boolean {
   return (channel === undefined || app.channel === channel) && (version === undefined || app.version === version)
 }
 
-/** Whether an app that is there was not, or had another version or channel. */
+/** Whether the app is new, or its version or channel changed. */
 function isNews(before: Before, after: AppPatch): boolean {
   if (before === null) return true
   if (before === undefined) return false

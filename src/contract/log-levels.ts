@@ -1,4 +1,4 @@
-/** The levels of the log, the most important first, and its formats. */
+/** The log levels, most severe first, and the log formats. */
 export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace'] as const
 export type LogLevel = (typeof LOG_LEVELS)[number]
 

@@ -1,4 +1,4 @@
-/** Bytes of a command → checked input. Each kind of payload that the contract knows is one function here. */
+/** Turns the bytes of a command into checked input. Each kind of payload in the contract is one function here. */
 import * as v from 'valibot'
 import { DURATION_UNITS } from '../base/durations.ts'
 import { endOfString, type Json } from '../base/json.ts'
@@ -7,13 +7,13 @@ import { CommandError } from './errors.ts'
 export const MAX_PAYLOAD_BYTES = 64 * 1024
 export const MAX_JSON_DEPTH = 32
 
-/** A time of ISO 8601 with its offset; `timeOf` checks whether the day exists. */
+/** An ISO 8601 time with an offset; `timeOf` checks whether the day exists. */
 const TIME =
   /^\d{4}-\d{2}-\d{2}T(?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d{1,9})?)?(?:Z|[+-](?:[01]\d|2[0-3]):?[0-5]\d)$/
 
-/** Keys that any JSON-object payload may have, apart from its own. */
+/** Keys that any JSON object payload may have besides its own. */
 export const ENVELOPE = v.object({
-  // Beyond the range of numbers JSON reads Infinity, which no answer could echo.
+  // JSON parses a number out of range as Infinity, which an answer cannot echo.
   transaction: v.optional(v.union([v.pipe(v.string(), v.maxLength(256)), v.pipe(v.number(), v.finite())])),
   expires_at: v.optional(
     v.union([
@@ -24,32 +24,32 @@ export const ENVELOPE = v.object({
 })
 
 interface Envelope {
-  /** Echoed in the answer; `null` without one. */
+  /** Echoed in the answer; `null` if the payload has none. */
   readonly transaction: string | number | null
-  /** Epoch milliseconds, after which the command must not be executed. */
+  /** Epoch milliseconds after which the command must not be executed. */
   readonly expiresAt: number | null
 }
 
 const BARE: Envelope = { transaction: null, expiresAt: null }
 const NOTHING = { envelope: BARE, rest: {} }
 
-/** A payload read as far as its envelope; `input()` checks the rest and throws CommandError `invalid_payload`. */
+/** A payload whose envelope has been read; `input()` checks the rest and throws CommandError `invalid_payload`. */
 export interface Reading<T> extends Envelope {
   readonly input: () => T
 }
 
-/** One kind of payload: how it is read, and what the documentation says of it. */
+/** One kind of payload: how to read it, and its schema for the documentation. */
 export interface PayloadKind<T> {
   readonly read: (text: string) => Reading<T>
-  /** What may be sent, the envelope left out. */
+  /** The payload without the envelope. */
   readonly schema: v.GenericSchema
-  /** Whether a JSON object with an envelope may be sent. */
+  /** Whether the payload may be a JSON object with an envelope. */
   readonly enveloped: boolean
-  /** Whether no payload is a value too: the empty text. */
+  /** Whether an empty payload is a value: the empty string. */
   readonly emptyIsValue?: true
 }
 
-/** A JSON object that may have an envelope, and what its value stands for; no payload at all is the empty object. */
+/** A JSON object that may have an envelope, mapped by `meaning`. An empty payload is read as `{}`. */
 export function enveloped<S extends v.GenericSchema, T>(
   schema: S,
   meaning: (value: v.InferOutput<S>) => T,
@@ -58,7 +58,7 @@ export function enveloped<S extends v.GenericSchema, T>(
     schema,
     enveloped: true,
     read(text) {
-      // A button of Home Assistant cannot send nothing; `PRESS` is its word for it.
+      // A Home Assistant button cannot send an empty payload; it sends `PRESS`.
       const plain = withoutMark(text)
       const { envelope, rest } = plain === '' || plain === 'PRESS' ? NOTHING : openEnvelope(parseJson(plain))
       return { ...envelope, input: () => meaning(check(schema, rest)) }
@@ -69,25 +69,25 @@ export function enveloped<S extends v.GenericSchema, T>(
 /** A JSON object with these keys and the envelope's, nothing else. */
 export const object = <E extends v.ObjectEntries>(entries: E) => enveloped(v.strictObject(entries), (value) => value)
 
-/** Like `object`, with no key required but one of them. */
+/** Like `object`, with all keys optional but at least one present. */
 export const someOf = <E extends v.ObjectEntries>(entries: E) =>
   enveloped(
     v.pipe(v.strictObject(entries), v.minEntries(1, `Expected ${Object.keys(entries).join(' or ')}.`)),
     (value) => value,
   )
 
-/** A JSON object inside of one; valibot by itself takes an array for an object. */
+/** A nested JSON object; valibot alone would accept an array. */
 export function inner<E extends v.ObjectEntries>(entries: E) {
   const noArray = v.check((value: unknown) => !Array.isArray(value), 'expected Object.')
   return v.pipe(v.unknown(), noArray, v.strictObject(entries))
 }
 
-/** A text by itself, without an envelope, and what it stands for. */
+/** Plain text without an envelope, mapped by `meaning`. */
 function bare<T>(schema: v.GenericSchema, meaning: (text: string) => T): PayloadKind<T> {
   return { schema, enveloped: false, read: (text) => ({ ...BARE, input: () => meaning(text) }) }
 }
 
-/** One of a few words, as a switch or a select sends them, and what each stands for. */
+/** One of a few words, as a switch or a select sends them, with the value of each. */
 export function word<const T>(words: readonly (readonly [string, T])[]): PayloadKind<T> {
   const known = new Map(words)
   return bare(v.picklist([...known.keys()]), (text) => {
@@ -97,7 +97,7 @@ export function word<const T>(words: readonly (readonly [string, T])[]): Payload
   })
 }
 
-/** A word or a text, or an object: whichever is sent. */
+/** A plain payload (a word or a text), or an object. */
 export function either<T, U>(plain: PayloadKind<T>, other: PayloadKind<U>): PayloadKind<T | U> {
   return {
     schema: v.union([plain.schema, other.schema]),
@@ -108,13 +108,13 @@ export function either<T, U>(plain: PayloadKind<T>, other: PayloadKind<U>): Payl
 
 const YEAR_MS = 365 * 24 * DURATION_UNITS.h
 
-/** `30s`, `15m`, `2h`; `durationMs` says how long that is. */
+/** `30s`, `15m`, `2h`; `durationMs` converts it. */
 export const duration = v.pipe(
   v.string(),
   v.regex(/^\d{1,9}(?:h|m|s|ms)$/, 'expected a duration such as 30s, 15m or 2h.'),
 )
 
-/** A duration in milliseconds. @throws CommandError `invalid_payload` for one under a second or over a year */
+/** Converts a duration to milliseconds. @throws CommandError `invalid_payload` if under a second or over a year */
 export function durationMs(key: string, written: string): number {
   const [, digits, unit = ''] = /^(\d+)(\D+)$/.exec(written) ?? []
   const [, factor = 0] = Object.entries(DURATION_UNITS).find(([suffix]) => suffix === unit) ?? []
@@ -123,7 +123,7 @@ export function durationMs(key: string, written: string): number {
   return ms
 }
 
-/** Any JSON value; text that is not JSON is a string, kept exactly. It has no envelope, as the value may be anything. */
+/** Any JSON value; other text is kept exactly, as a string. It has no envelope, because any key may be data. */
 export const anyValue: PayloadKind<Json> = {
   ...bare(v.any(), (text) => {
     const value = parseExact(withoutMark(text))
@@ -134,7 +134,7 @@ export const anyValue: PayloadKind<Json> = {
 
 const SPOKEN = { text: v.pipe(v.string(), v.nonEmpty()) }
 
-/** A text, or an object with it under `text`. */
+/** A text, or an object with a `text` key. */
 export const spoken: PayloadKind<{ text: string }> = either(
   bare(SPOKEN.text, (text) => check(v.strictObject(SPOKEN), { text: text.trim() })),
   object(SPOKEN),
@@ -143,12 +143,12 @@ export const spoken: PayloadKind<{ text: string }> = either(
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 const BYTE_ORDER_MARK = '\uFEFF'
 
-/** JSON and words may begin with a byte order mark; of a raw text it is a part. */
+/** JSON and words may begin with a byte order mark; in raw text it is content. */
 function withoutMark(text: string): string {
   return text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text
 }
 
-/** A leading byte order mark is kept. @throws CommandError `invalid_payload` for bytes that are too many or no UTF-8 */
+/** Decodes UTF-8, keeps a leading byte order mark. @throws CommandError `invalid_payload` if too long or not UTF-8 */
 export function decodeText(payload: Uint8Array): string {
   if (payload.length > MAX_PAYLOAD_BYTES) throw invalid(`Expected at most ${MAX_PAYLOAD_BYTES} bytes.`)
   try {
@@ -158,7 +158,7 @@ export function decodeText(payload: Uint8Array): string {
   }
 }
 
-/** The transaction of a payload that may be nonsense otherwise, so that the refusal finds its requester. */
+/** Reads the transaction of an otherwise invalid payload, so that the requester can match the refusal. */
 export function peekTransaction(payload: Uint8Array): string | number | null {
   try {
     return openEnvelope(parseJson(withoutMark(decodeText(payload)))).envelope.transaction
@@ -175,7 +175,7 @@ function openEnvelope(value: Json): { envelope: Envelope; rest: Json } {
   return { envelope: { transaction: read.transaction ?? null, expiresAt: expiresAt ?? null }, rest }
 }
 
-/** Date reads the 30th of February as a day in March. */
+/** Rejects days such as February 30, which Date reads as a day in March. */
 function timeOf(text: string): number {
   const day = text.slice(0, text.indexOf('T'))
   if (new Date(day).toJSON()?.startsWith(day)) return Date.parse(text)
@@ -188,7 +188,7 @@ function check<S extends v.GenericSchema>(schema: S, value: unknown): v.InferOut
   throw invalid(explain(result.issues[0]))
 }
 
-/** Names the field and what was expected, never the value: it may be a secret. */
+/** Names the field and the expected type, never the value: it may be a secret. */
 function explain(issue: v.BaseIssue<unknown>): string {
   const path = v.getDotPath(issue)
   const field = path === null ? '' : `${path.slice(0, 64)}: `
@@ -209,13 +209,13 @@ function parseJson(text: string): Json {
   return value
 }
 
-/** Digits or an exponent that may be more than a number holds. */
+/** Digits or an exponent that may exceed what a number can hold. */
 const LARGE_NUMBER = /\d{16}|\de/i
 const DIGITS = /^-?\d+$/
 
 /**
- * JSON whose integers arrive as they were sent: one that would be rounded, or be infinite, is refused, and so is what
- * nests too deep. Fractions are rounded to the nearest double. `undefined`: it is no JSON.
+ * Parses JSON without changing integers: refuses one that would be rounded or infinite, and JSON nested too deep.
+ * Rounds fractions to the nearest double. `undefined` if the text is not JSON.
  */
 function parseExact(text: string): Json | undefined {
   if (depth(text) > MAX_JSON_DEPTH) throw invalid(`Expected JSON of at most ${MAX_JSON_DEPTH} levels.`)
@@ -235,7 +235,7 @@ function asSent(key: string, value: unknown, { source = '' }: { source?: string 
   throw invalid(`${field}expected a number that JSON readers do not change; send a text.`)
 }
 
-/** How deep brackets nest outside of strings: counted before parsing, as the parser would recurse. */
+/** How deep brackets nest outside of strings. Counted before parsing, because the parser recurses. */
 function depth(text: string): number {
   let open = 0
   let deepest = 0

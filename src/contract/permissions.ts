@@ -1,4 +1,4 @@
-/** What configuration allows: which commands, and which apps. */
+/** What the configuration allows: which commands, and which apps. */
 
 import type { Endpoint, Section } from '../hub/endpoints.ts'
 import type { Hub } from '../hub/hub.ts'
@@ -9,21 +9,21 @@ import { COMMANDS, findCommand } from './commands.ts'
 import { ERROR_CODES } from './errors.ts'
 import type { RolloutCommand } from './rollout.ts'
 
-/** How configuration names a command: an app's by its name alone, others with what they are for (`hub/install`). */
+/** A command's name in the configuration: app commands by name alone, others with their target (`hub/install`). */
 export function commandKey({ target, name }: Command): string {
   return target === 'app' ? name : `${target}/${name}`
 }
 
-/** Everything that `commands.allow` and `commands.deny` may hold besides `*`; a bare name means all commands of that name. */
+/** All values of `commands.allow` and `commands.deny` besides `*`; a bare name selects all commands of that name. */
 export const COMMAND_SELECTORS: readonly string[] = [
   ...new Set(COMMANDS.flatMap((command) => [commandKey(command), command.name])),
 ]
 
-/** What `hub/call` may reach. */
+/** A rule about what `hub/call` may reach. */
 interface CallRule {
-  /** Default: any. */
+  /** Default: any section. */
   readonly section?: Section | undefined
-  /** A pattern, in which `*` stands for any characters and `?` for one. */
+  /** A pattern: `*` matches any characters, `?` one. */
   readonly item: string
   readonly methods: readonly Method[]
 }
@@ -32,28 +32,28 @@ export interface CommandPolicy {
   readonly allow: readonly string[]
   readonly deny: readonly string[]
   readonly read_only: boolean
-  /** What `hub/call` may reach; default nothing. */
+  /** What `hub/call` may reach. Default: nothing. */
   readonly call?: readonly CallRule[]
   /** Whether the guardian is on. Default false. */
   readonly guarded?: boolean
 }
 
-/** The options that decide which commands may be used. */
+/** The options that decide which commands are permitted. */
 export interface Rules {
   readonly commands: Omit<CommandPolicy, 'guarded'>
   readonly guard: { readonly watch: readonly string[] }
   readonly updates: { readonly policy: string }
 }
 
-/** Whether the guardian is on: it watches apps, or updates them. */
+/** Whether the guardian is on: it watches or updates apps. */
 export function isGuarded({ guard, updates }: Pick<Rules, 'guard' | 'updates'>): boolean {
   return guard.watch.length > 0 || updates.policy !== 'manual'
 }
 
-/** Cached by the configuration, which is replaced as a whole. */
+/** Cached per configuration object; a reload replaces that object. */
 const policies = new WeakMap<Rules, CommandPolicy>()
 
-/** What the configuration allows, the guardian's command included if it is on. */
+/** The configuration's command policy, including whether the guardian is on. */
 export function policyOf(rules: Rules): CommandPolicy {
   const known = policies.get(rules)
   if (known !== undefined) return known
@@ -63,17 +63,17 @@ export function policyOf(rules: Rules): CommandPolicy {
 }
 
 /**
- * Whether a command may be used: refusals first, then what is off by default unless it is allowed by name. Denying a
- * command denies what it does to all others. Without an input, whether it may be used with any.
+ * Whether a command is permitted. `deny` and `read_only` come first; a command that is off by default must be allowed
+ * by name. Denying a command also denies its effects through others. Without an input: whether any input is permitted.
  */
 export function mayUse(policy: CommandPolicy, command: Command, input?: unknown): boolean {
   return refusedBy(policy, command, input) === undefined
 }
 
-/** What is refused whatever the input is. Cached by the policy, which is replaced as a whole. */
+/** Refusals that hold for every input, cached per policy object; a reload replaces that object. */
 const refusals = new WeakMap<CommandPolicy, Map<Command, string | undefined>>()
 
-/** The option that refuses a command, as a sentence for the requester; `undefined` if none does. */
+/** Names the option that refuses a command, as a sentence for the requester; `undefined` if none does. */
 export function refusedBy(policy: CommandPolicy, command: Command, input?: unknown): string | undefined {
   const decides = command.target === 'bridge' ? command.sends : (command.reaches ?? command.capabilitiesOf)
   if (input !== undefined && decides !== undefined) return findRefusal(policy, command, input)
@@ -89,7 +89,7 @@ function findRefusal(policy: CommandPolicy, command: Command, input: unknown): s
   const key = commandKey(command)
   if (names(deny, command)) return `commands.deny names ${key}.`
   const endpoint = isOfBridge || input === undefined ? undefined : command.reaches?.(input)
-  // Without an input it is not known whether it only reads.
+  // Without an input, it is unknown whether the call only reads.
   const isWrite = isOfBridge || command.reaches === undefined ? command.write : endpoint && endpoint.method !== 'GET'
   if (read_only && isWrite) return 'commands.read_only is set.'
   if (command.allowed === false && !names(allow, command)) return `It is off until commands.allow names ${key}.`
@@ -103,19 +103,19 @@ function findRefusal(policy: CommandPolicy, command: Command, input: unknown): s
   return 'commands.deny names a command that does the same.'
 }
 
-/** A command of the bridge that sends another one needs the right to that one too. */
+/** A bridge command that sends another command needs permission for both. */
 function refusalOfSent(policy: CommandPolicy, name = ''): string | undefined {
   const sent = findCommand('app', name, false)
   return sent && refusedBy(policy, sent, {})
 }
 
-/** The same for rollouts: of a command, or of any. */
+/** Like `refusedBy`, for rollouts of one command, or of any. */
 export function rolloutRefusal(policy: CommandPolicy, command?: RolloutCommand): string | undefined {
   const row = findCommand('bridge', 'rollout', false)
   return row && refusedBy(policy, row, command && { command })
 }
 
-/** Why a call must not reach what it names: it gets no further than the commands that do the same. */
+/** Why a call must not reach an endpoint: it can do no more than the commands that do the same. */
 function unreachable({ allow, deny, call = [] }: CommandPolicy, endpoint: Endpoint): string | undefined {
   const { section, item, method, operation } = endpoint
   const isNamed = (rule: CallRule) =>
@@ -135,12 +135,12 @@ function unreachable({ allow, deny, call = [] }: CommandPolicy, endpoint: Endpoi
     : undefined
 }
 
-/** Whether key and hub permit a command; without an input, whether with any. */
+/** Whether the API key and the hub permit a command; without an operation, `yes`. */
 export function permission(hub: Pick<Hub, 'permits'>, { operation }: HubCommand): ReturnType<Hub['permits']> {
   return operation === null ? 'yes' : hub.permits(operation)
 }
 
-/** What the key lacks for it, for people. */
+/** Names the permission that the API key lacks, for people. */
 export function lackOf({ operation }: HubCommand): string {
   return `The API key lacks ${operation === null ? 'a permission' : OPERATIONS[operation].scope}.`
 }
@@ -153,7 +153,7 @@ function deniedCapabilities(deny: readonly string[]): ReadonlySet<Capability> {
   return new Set(HUB_COMMANDS.flatMap((command) => (names(deny, command) ? (command.capabilities ?? []) : [])))
 }
 
-/** Why a command is not possible on a hub, whatever its input; `undefined` if it is. */
+/** Why a hub cannot run a command, whatever the input; `undefined` if it can. */
 function refusedOn(hub: Pick<Hub, 'permits'>, policy: CommandPolicy, command: HubCommand): string | undefined {
   const permitted = permission(hub, command)
   if (permitted === 'yes') return refusedBy(policy, command)
@@ -162,13 +162,13 @@ function refusedOn(hub: Pick<Hub, 'permits'>, policy: CommandPolicy, command: Hu
 
 const HUB_COMMANDS = COMMANDS.filter((command) => command.target !== 'bridge')
 
-/** Names of the commands that configuration, key and hub permit. */
+/** Names of the commands that the configuration, the API key and the hub permit. */
 export function availableCommands(hub: Pick<Hub, 'permits'>, policy: CommandPolicy): string[] {
   const permitted = HUB_COMMANDS.filter((command) => refusedOn(hub, policy, command) === undefined)
   return [...new Set(permitted.map(({ name }) => name))]
 }
 
-/** Why commands on a hub are not possible, whatever their input: by the command's name in configuration. */
+/** Why commands cannot run on a hub, whatever the input, by the command's name in the configuration. */
 export function refusalsOf(hub: Pick<Hub, 'permits'>, policy: CommandPolicy): Record<string, string> {
   const refusals: Record<string, string> = {}
   for (const command of HUB_COMMANDS) {
@@ -178,12 +178,12 @@ export function refusalsOf(hub: Pick<Hub, 'permits'>, policy: CommandPolicy): Re
   return refusals
 }
 
-/** Whether an app is to be seen, by patterns in which `*` stands for any characters and `?` for one. */
+/** Whether an app is visible, by patterns: `*` matches any characters, `?` one. */
 export function appFilter(include: readonly string[], exclude: readonly string[]): (id: string) => boolean {
   return (id) => include.some((one) => fits(one, id)) && !exclude.some((one) => fits(one, id))
 }
 
-/** By an index each, as an expression may backtrack without end. After a miss, the last `*` takes one character more. */
+/** Uses two indexes; a regular expression might backtrack. On a mismatch, the last `*` takes one more character. */
 function fits(pattern: string, text: string): boolean {
   const [wanted, given] = [[...pattern], [...text]]
   let [next, at, star, taken] = [0, 0, -1, 0]

@@ -1,9 +1,7 @@
 /**
- * Every topic that the bridge writes, one row each: its topic, its owner, when it is published, its payload, and how
- * that follows from the facts. The engine that publishes, the read-back, the sweep, the entities and the documents
- * follow from this table.
- *
- * The answers to commands are not here: each has its topic from the command's.
+ * Every topic that the bridge writes, one row each: its topic, its owner, when it is published, its payload, and how to
+ * render it from the facts. The engine that publishes, the read-back, the sweep, the entities and the documentation
+ * derive from this table. Answers to commands are not here: their topics derive from the command's.
  */
 import type * as v from 'valibot'
 import type { Json } from '../base/json.ts'
@@ -19,7 +17,7 @@ import type { TemplateParameter } from './templates.ts'
 import { updateOf } from './update-state.ts'
 import { CONTRACT_VERSION } from './version.ts'
 
-/** What a retained topic is of, with the parameters of its template. */
+/** The owner of a retained topic, with the parameters of the topic's template. */
 export type Owner =
   | { readonly kind: 'bridge' }
   | { readonly kind: 'hub'; readonly hub: string }
@@ -28,7 +26,7 @@ export type Owner =
 export type OwnerKind = Owner['kind']
 export type OwnerOf<K extends OwnerKind> = Extract<Owner, { readonly kind: K }>
 
-/** What is known of an owner: all that its rows render. */
+/** The facts about each kind of owner, from which its rows are rendered. */
 export interface Facts {
   readonly bridge: {
     readonly version: string
@@ -40,39 +38,39 @@ export interface Facts {
     readonly logLevel: LogLevel
     /** `undefined` before the first report. */
     readonly health: schemas.HealthReport | undefined
-    /** Under which the broker may hold discovery messages of ours; `null`: under none; `undefined`: not known yet. */
+    /** Discovery prefixes under which the broker may hold our messages; `null`: none; `undefined`: not known yet. */
     readonly prefixes: readonly string[] | null | undefined
-    /** What this member says of the fleet; `undefined`: another one does. */
+    /** The state of the fleet; `undefined` if another member publishes it. */
     readonly fleet: schemas.FleetPayload | undefined
   }
   readonly hub: {
     readonly status: HubStatus
-    /** Names of the commands that configuration, key and hub permit. */
+    /** Names of the commands that the configuration, the API key and the hub permit. */
     readonly commands: readonly string[]
     /** Sums over all apps. */
     readonly counts: Omit<schemas.HubSummary, 'needs_attention'>
     /** Whether the list of apps has been read. */
     readonly complete: boolean
-    /** Apps that a person should look at; `undefined` while the guardian is off. */
+    /** Apps that need attention; `undefined` while the guardian is off. */
     readonly needsAttention?: readonly string[] | undefined
-    /** Apps that are gone; `null` while the guardian is off, `undefined` while nothing is known. */
+    /** Apps that are gone; `null` while the guardian is off, `undefined` if not known yet. */
     readonly goneApps?: readonly GoneApp[] | null | undefined
-    /** The hub as a machine; `null` where the key does not permit it, `undefined` before it was read. */
+    /** The hub's health; `null` if the API key does not permit it, `undefined` before the first read. */
     readonly health?: HubHealth | null | undefined
-    /** The member of a fleet that talks to it. */
+    /** The fleet member that serves the hub. */
     readonly owner?: { readonly member: string; readonly epoch: number } | undefined
   }
   readonly app: {
     readonly app: App
-    /** Whether an install that the bridge asked for is under way. */
+    /** Whether an install by the bridge is in progress. */
     readonly installing: boolean
-    /** When an update without a version was found: `2026-11-23 13:05`, in UTC. */
+    /** When an update without a version was found, in UTC: `2026-11-23 13:05`. */
     readonly foundAt?: string | undefined
-    /** What the guardian knows; `null` while it is off, `undefined` before it knows the app. */
+    /** The guardian's facts; `null` while it is off, `undefined` before it knows the app. */
     readonly guard?: GuardFacts | null | undefined
-    /** The evidence of its latest crash; `null`: there is none, `undefined`: the broker keeps what it has. */
+    /** The evidence of the latest crash; `null` if there is none, `undefined` to keep what the broker has. */
     readonly crash?: Crash | null | undefined
-    /** What uses the app; `null` where the key does not permit it, `undefined` before it was read. */
+    /** What uses the app; `null` if the API key does not permit it, `undefined` before the first read. */
     readonly links?: schemas.AppLinks | null | undefined
     /** What the public store says; `undefined`: nothing. */
     readonly release?: Release | undefined
@@ -80,47 +78,47 @@ export interface Facts {
   readonly setting: { readonly value: Json }
 }
 
-/** What the guardian publishes about an app: its state, its history, and what else it has to remember. */
+/** What the guardian publishes about an app: its state, its history, and its other memory. */
 export interface GuardFacts {
   readonly state: GuardPayload
   readonly history: readonly HistoryEntry[]
-  /** `null`: nothing. */
+  /** `null` if there is nothing to remember. */
   readonly memory: GuardMemory | null
 }
 
 interface Row<S> {
   readonly topic: string
   readonly schema: S
-  /** The payload is the text itself instead of JSON. */
+  /** Whether the payload is plain text instead of JSON. */
   readonly text?: true
-  /** Name of the payload in the AsyncAPI document, for rows that share one; default: the row's name. */
+  /** The payload's name in the AsyncAPI document, for rows that share one; default: the row's name. */
   readonly message?: string
-  /** For people: one or two sentences. */
+  /** One or two sentences for the documentation. */
   readonly doc: string
 }
 
-/** Held by the broker for an owner, rendered from what is known of it. */
+/** A retained row, rendered from its owner's facts. */
 export interface Held<K extends OwnerKind, S extends v.GenericSchema = v.GenericSchema> extends Row<S> {
   readonly retained: true
   readonly of: K
-  /** Only if configuration asks for it; default always. */
+  /** Published only if the configuration enables this; default: always. */
   readonly when?: 'discovery' | 'settings.publish' | 'guard' | 'fleet'
-  /** `null`: nothing is to be held. `undefined`: not known yet, the broker keeps what it has. */
+  /** `null` clears the topic. `undefined`: not known yet, keep what the broker has. */
   readonly render: (facts: Facts[K]) => v.InferOutput<S> | null | undefined
-  /** Whether it has the usage figures of an app. They change by far most often, and no other row follows from them. */
+  /** Whether it contains an app's usage figures. They change most often, and no other row depends on them. */
   readonly hasUsage?: true
-  /** What the payload follows from, compared by identity; default: what is rendered. */
+  /** The inputs of the payload, compared by identity; default: the rendered payload itself. */
   readonly dependsOn?: (facts: Facts[K]) => readonly unknown[]
 }
 
-/** Retained, and written by a part of its own: the connection with its will, the paced discovery, or a rollout. */
+/** Retained, but written elsewhere: by the connection with its will, by the paced discovery, or by a rollout. */
 export interface HeldElsewhere<S> extends Row<S> {
   readonly retained: true
   readonly of: 'bridge' | 'device'
   readonly by: 'connection' | 'discovery' | 'rollout'
 }
 
-/** Sent once and not kept. */
+/** A message that is sent once and not retained. */
 export interface Sent<S> extends Row<S> {
   readonly retained: false
   readonly of: 'bridge' | 'hub' | 'app'
@@ -262,7 +260,7 @@ export const PUBLICATIONS = {
   hubHealth: hub({
     topic: '{base}/{hub}/health',
     schema: HUB_HEALTH,
-    doc: 'The hub as a machine, if the key has `homey.system.readonly`. At most once a minute, if a figure has moved by a tenth; else every 15 minutes.',
+    doc: 'The health of the hub, if the key has `homey.system.readonly`. At most once a minute, if a figure has changed by a tenth; otherwise every 15 minutes.',
     render: ({ health }) => health,
   }),
   hubGuardMemory: hub({
@@ -353,29 +351,29 @@ export const PUBLICATIONS = {
 
 export type Publications = typeof PUBLICATIONS
 export type PublicationName = keyof Publications
-/** Parameters of a row's topic, apart from the base topic or the discovery prefix. */
+/** Parameters of a row's topic, without the base topic or the discovery prefix. */
 export type PublicationParameters<N extends PublicationName> = {
   readonly [P in Exclude<TemplateParameter<Publications[N]['topic']>, 'base' | 'prefix'>]: string
 }
 export type Payload<N extends PublicationName> = v.InferOutput<Publications[N]['schema']>
 
-/** Any row, for code to which its types do not matter. */
+/** Any row, for code that does not depend on its types. */
 export type Publication =
   | { readonly [K in OwnerKind]: Held<K> }[OwnerKind]
   | HeldElsewhere<v.GenericSchema>
   | Sent<v.GenericSchema>
 
-/** Nothing while the guardian is off; before it knows the app, the broker keeps what it has. */
+/** `null` while the guardian is off; `undefined` before it knows the app, which keeps what the broker has. */
 function ofGuard<K extends keyof GuardFacts>(guard: Facts['app']['guard'], key: K) {
   return guard === null || guard === undefined ? guard : guard[key]
 }
 
-/** Until a hub has answered or failed for the first time, the broker keeps what it has. */
+/** Whether the hub has neither answered nor failed yet; until then the broker keeps what it has. */
 function isUnknown({ reason }: HubStatus): boolean {
   return reason === 'connecting'
 }
 
-/** Counted at once, as the map of apps changes in place. */
+/** Computes the counts right away, because the map of apps changes in place. */
 export function countsOf(apps: Apps): Facts['hub']['counts'] {
   let apps_crashed = 0
   let updates_available = 0
@@ -391,7 +389,7 @@ export function countsOf(apps: Apps): Facts['hub']['counts'] {
   return { apps: apps.size, apps_crashed, updates_available, cpu_percent, memory_bytes }
 }
 
-/** Whether a change may alter what a hub's rows say. */
+/** Whether a change may affect a hub's rows. */
 export function concernsHub({ before, after }: Change): boolean {
   return before?.crashed !== after?.crashed || before?.update_available !== after?.update_available || !before || !after
 }

@@ -1,19 +1,19 @@
-/** A rollout: one command to an app on many hubs, in waves. What is ordered, and what is kept of it on the broker. */
+/** A rollout: one command to an app on many hubs, in waves. The order, and the record on the broker. */
 import * as v from 'valibot'
 import { duration, object } from './payload.ts'
 import type { ROLLOUT } from './schemas.ts'
 
-/** The commands that may be rolled out: of an app, with an empty payload. */
+/** The commands that can be rolled out: app commands with an empty payload. */
 export const ROLLOUT_COMMANDS = ['restart', 'install'] as const
 export type RolloutCommand = (typeof ROLLOUT_COMMANDS)[number]
 
 export const ROLLOUT_STATES = ['running', 'done', 'stopped', 'cancelled'] as const
-/** Why it does not go on, or did not. */
+/** Why a rollout paused or ended early. */
 export const ROLLOUT_REASONS = ['canary_failed', 'failures', 'cancelled', 'not_allowed'] as const
 
-/** Largest number of a batch, of canaries and of failures. */
+/** Maximum for the batch, the canaries and the failures. */
 const MAX_AT_ONCE = 100
-/** It names a topic, and begins the transaction of each step. */
+/** The name is a level of a topic, and the prefix of each step's transaction. */
 export const MAX_ROLLOUT_NAME = 64
 
 const few = v.optional(v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(MAX_AT_ONCE)))
@@ -21,15 +21,15 @@ const pattern = v.pipe(v.string(), v.nonEmpty(), v.maxLength(256))
 
 export const rolloutOrder = object({
   command: v.picklist(ROLLOUT_COMMANDS),
-  /** Of app ids: `*` stands for any characters and `?` for one. */
+  /** Pattern for app ids: `*` matches any characters, `?` one. */
   app: pattern,
-  /** Of hub names. Default `*`. */
+  /** Pattern for hub names. Default `*`. */
   hubs: v.optional(pattern),
-  /** Steps of the first wave. Default 1. */
+  /** Number of steps in the first wave. Default 1. */
   canary: few,
-  /** Steps of each further wave. Default 10. */
+  /** Number of steps in each further wave. Default 10. */
   batch: few,
-  /** For how long the apps of a wave must run well. Default `30s`. */
+  /** How long the apps of a wave must run well before the next wave. Default `30s`. */
   pause: v.optional(duration),
   /** Default 1. */
   stop_after_failures: few,
@@ -43,8 +43,8 @@ export interface RolloutStep {
   readonly app: string
 }
 
-/** With an error code of an answer; or `crashed`, `not_running`: the hub carried it out, and the app does not run well. */
+/** An error code, or `crashed` or `not_running` if the command succeeded but the app does not run well. */
 export type RolloutFailure = Omit<Rollout['failed'][number], keyof RolloutStep>
 
-/** What the broker keeps of a rollout: all that a successor needs to continue it. */
+/** The record of a rollout on the broker: everything that a successor needs to continue it. */
 export type Rollout = Readonly<v.InferOutput<typeof ROLLOUT>>

@@ -1,4 +1,4 @@
-/** The payloads that the bridge publishes, as schemas: types, documentation and tests follow from them. */
+/** The schemas of the payloads that the bridge publishes. Types, documentation and tests derive from them. */
 import * as v from 'valibot'
 import { SEVERITIES } from '../base/versions.ts'
 import { APP_STATES, type App } from '../hub/app.ts'
@@ -13,7 +13,7 @@ import { CONTRACT_VERSION } from './version.ts'
 const text = v.string()
 const flag = v.boolean()
 const amount = v.number()
-/** Some of what is ISO 8601 is not what Date reads. */
+/** Date does not accept all of ISO 8601. */
 const isRead = v.check((time: string) => !Number.isNaN(Date.parse(time)))
 const time = v.pipe(text, v.isoTimestamp(), isRead)
 const about = <S extends v.GenericSchema>(schema: S, doc: string) => v.pipe(schema, v.description(doc))
@@ -23,7 +23,7 @@ const count = v.pipe(amount, v.integer(), v.minValue(0))
 const list = <S extends v.GenericSchema>(schema: S) => v.pipe(v.array(schema), v.readonly())
 const frozen = <E extends v.ObjectEntries>(entries: E) => v.pipe(v.strictObject(entries), v.readonly())
 
-/** Held to the type that is sent: that has no key that it lacks, and `publications.ts` wants each of its keys. */
+/** Must match the type `App`: a key too many or too few is a type error, here or in `publications.ts`. */
 export const APP = v.strictObject({
   id: text,
   name: v.nullable(text),
@@ -42,7 +42,7 @@ export const APP = v.strictObject({
     v.nullable(v.picklist(SEVERITIES)),
     'The step from the version to the newest one; `null` if neither the hub nor the store names that.',
   ),
-  cpu_percent: about(v.nullable(amount), 'Per cent of one core; `null` unless running.'),
+  cpu_percent: about(v.nullable(amount), 'Percent of one core; `null` unless running.'),
   memory_bytes: about(v.nullable(integer), '`null` unless running.'),
   has_settings: v.nullable(flag),
   sdk: v.nullable(amount),
@@ -55,20 +55,20 @@ export const APP_EVENT = v.strictObject({
   app: text,
   changed: about(list(text), 'Keys of the app that changed, except usage.'),
   at: time,
-  message: v.exactOptional(about(v.nullable(text), "Of a crash: the app's message.")),
-  count: v.exactOptional(about(v.nullable(amount), 'Of a crash: how often the app has crashed.')),
-  from: v.exactOptional(about(text, 'Of a new version: the old one.')),
-  to: v.exactOptional(about(text, 'Of a new version: the new one.')),
+  message: v.exactOptional(about(v.nullable(text), "For a crash: the app's message.")),
+  count: v.exactOptional(about(v.nullable(amount), 'For a crash: how often the app has crashed.')),
+  from: v.exactOptional(about(text, 'For a new version: the old one.')),
+  to: v.exactOptional(about(text, 'For a new version: the new one.')),
 })
 
 const errorCode = v.picklist(Object.keys(ERROR_CODES).filter(isErrorCode))
 
 export const COMMAND_FAILED = v.strictObject({
   event_type: v.literal('command_failed'),
-  app: about(v.nullable(text), '`null` for a command that is for the whole hub.'),
+  app: about(v.nullable(text), '`null` for a command to the whole hub.'),
   command: text,
   code: about(errorCode, "As in the command's answer."),
-  transaction: about(v.nullable(v.union([text, amount])), "The command's own, else `null`."),
+  transaction: about(v.nullable(v.union([text, amount])), "The command's transaction, or `null`."),
   at: time,
 })
 
@@ -82,37 +82,37 @@ export const GUARD_EVENT = v.strictObject({
   at: time,
   reason: about(reason, 'The reason.'),
   message: v.exactOptional(guardMessage),
-  from: v.exactOptional(about(text, 'Of an update: the version before.')),
-  to: v.exactOptional(about(text, 'Of an update: the version after it, or the requested one.')),
+  from: v.exactOptional(about(text, 'For an update: the version before.')),
+  to: v.exactOptional(about(text, 'For an update: the version after it, or the requested one.')),
 })
 
 export const HUB_EVENT = v.strictObject({
   event_type: v.picklist(HUB_EVENT_TYPES),
-  app: about(v.null(), 'Always `null`: it is about the hub.'),
+  app: about(v.null(), 'Always `null`: the event is about the hub.'),
   apps: about(v.pipe(list(text), v.maxLength(MAX_APPS_NAMED)), 'The apps that have crashed.'),
   at: time,
 })
 
-/** On an app's topic, and on its hub's, which has further ones. */
+/** Events on an app's topic, and those on its hub's topic, which has more. */
 export const EVENT = v.union([APP_EVENT, COMMAND_FAILED, GUARD_EVENT])
 export const EVENT_OF_HUB = v.union([...EVENT.options, HUB_EVENT])
 
-/** An app's version on a topic that is read back: no real one is longer. */
+/** An app's version on a topic that is read back; real versions are shorter. */
 const versionText = v.nullable(v.pipe(text, v.maxLength(256)))
 
 export const GUARD = v.strictObject({
   state: v.picklist(GUARD_STATES),
-  restarts: about(count, 'By the guardian, ever.'),
+  restarts: about(count, 'Total number of restarts by the guardian.'),
   restarts_in_window: about(count, 'Restarts that count against `guard.max_restarts`.'),
   next_restart_at: v.nullable(time),
   retry_at: about(v.nullable(time), 'When the app is restarted again after the guardian gave up.'),
   snoozed_until: v.nullable(time),
   last_crash: v.nullable(frozen({ at: time, reason, message: guardMessage, version: versionText })),
   memory_trend_bytes_per_hour: about(v.nullable(amount), '`null` until there are enough readings.'),
-  attention: about(list(reason), 'Why a person should look at the app.'),
+  attention: about(list(reason), 'Why the app needs attention.'),
 })
 
-/** As an earlier version may have left it. */
+/** The state as an earlier version may have left it. */
 export const SAVED_GUARD = v.strictObject({ ...GUARD.entries, retry_at: v.optional(GUARD.entries.retry_at, null) })
 
 export const HISTORY = v.pipe(
@@ -133,7 +133,7 @@ export const HISTORY = v.pipe(
 )
 
 export const GUARD_MEMORY = v.strictObject({
-  enabled: about(v.nullable(flag), 'As set by a command; `null`: as configured.'),
+  enabled: about(v.nullable(flag), 'As set by a command; `null` if only configured.'),
   offered: about(
     v.nullable(
       frozen({
@@ -142,13 +142,13 @@ export const GUARD_MEMORY = v.strictObject({
         seen_seconds: about(v.optional(count, 0), 'How long the bridge has seen it, up to `updates.hold_days`.'),
       }),
     ),
-    'The newest version on offer.',
+    'The newest available version.',
   ),
   updated: about(
     v.nullable(frozen({ at: time, from: versionText, to: versionText, crashes: count })),
-    'The latest change of version, while crashes are counted against it.',
+    'The latest change of version, while crashes count against it.',
   ),
-  retries: v.exactOptional(about(count, 'How often it was tried again since the guardian gave up.')),
+  retries: v.exactOptional(about(count, 'Number of retries since the guardian gave up.')),
 })
 
 export const GONE_APPS = list(
@@ -161,10 +161,10 @@ export const GONE_APPS = list(
   }),
 )
 
-/** A setting's value is whatever the app made of it. */
+/** A setting's value can be anything that the app stores. */
 export const ANYTHING = v.any()
 
-/** The payload of a state topic, which is no JSON. */
+/** The payload of a state topic; it is not JSON. */
 export const AVAILABILITY = v.picklist(['online', 'offline'])
 
 const api = about(v.nullable(v.picklist(['manager', 'managers'])), "First part of the API's paths.")
@@ -186,7 +186,7 @@ export const HUB_INFO = v.strictObject({
   permissions: about(v.array(text), 'The permissions of the API key.'),
   commands: about(
     v.array(v.picklist([...new Set(COMMANDS.map(({ name }) => name))])),
-    'What configuration, API key and hub permit.',
+    'The commands that the configuration, the API key and the hub permit.',
   ),
   apps: about(integer, 'The number of published apps.'),
   owner: v.exactOptional(about(text, 'In a fleet: the member that serves the hub.')),
@@ -211,7 +211,7 @@ export type FleetPayload = v.InferOutput<typeof FLEET>
 export const HEALTH = v.strictObject({
   live: about(flag, 'Nothing needs a restart.'),
   ready: about(flag, 'The broker is connected, and at least one hub has been read and answers.'),
-  problems: about(list(text), 'What is not as it should be, one line each.'),
+  problems: about(list(text), 'One line for each problem.'),
   version: text,
   started_at: time,
   mqtt: v.strictObject({
@@ -235,17 +235,17 @@ export type HealthReport = v.InferOutput<typeof HEALTH>
 
 export const LOG_LEVEL = v.picklist(LOG_LEVELS)
 
-/** What the bridge keeps on the broker for itself. */
+/** What the bridge stores on the broker for itself. */
 export const DISCOVERY_MEMORY = v.strictObject({ prefixes: v.array(text) })
 
 export const PROBE = text
 
 const role = v.picklist(['active', 'undecided', 'standby'])
-/** The role of a bridge: `undecided` until it is known whether another one is active on its base topic. */
+/** The role of a bridge: `undecided` until it knows whether another one is active on its base topic. */
 export type Role = v.InferOutput<typeof role>
 
 export const PRESENCE = v.strictObject({
-  instance: about(text, 'Another one for each process.'),
+  instance: about(text, 'Unique to each process.'),
   started_at: time,
   role: v.exactOptional(
     about(
@@ -253,24 +253,22 @@ export const PRESENCE = v.strictObject({
       'Whether it publishes and executes: the bridge that started first does; `undecided` until that is known.',
     ),
   ),
-  asks: v.exactOptional(about(v.literal(true), 'Whoever is there answers at once.')),
-  hubs: v.exactOptional(
-    about(v.array(text), 'Of the active one: what it publishes, and another one clears if it steps back.'),
-  ),
-  leaves: v.exactOptional(about(v.literal(true), 'It ends.')),
+  asks: v.exactOptional(about(v.literal(true), 'Asks other bridges to answer at once.')),
+  hubs: v.exactOptional(about(v.array(text), 'For the active bridge: its hubs, whose topics the next one may clear.')),
+  leaves: v.exactOptional(about(v.literal(true), 'The bridge is stopping.')),
 })
 
-/** Home Assistant documents it; the bridge's own messages are tested against that. */
+/** Home Assistant defines this format; the tests check the bridge's messages against it. */
 export const DISCOVERY = v.record(text, v.any())
 
-/** Counts over all apps of a hub. */
+/** Totals of all apps of a hub. */
 export const HUB_SUMMARY = v.strictObject({
   apps: integer,
   apps_crashed: integer,
   updates_available: integer,
-  cpu_percent: about(v.nullable(amount), 'Of all apps together, in per cent of one core, as of the latest read.'),
-  memory_bytes: about(v.nullable(amount), 'Of all apps together, as of the latest read.'),
-  needs_attention: v.exactOptional(about(list(text), 'Apps that a person should look at, where the guardian is on.')),
+  cpu_percent: about(v.nullable(amount), 'Sum over all apps, in percent of one core, from the latest read.'),
+  memory_bytes: about(v.nullable(amount), 'Sum over all apps, from the latest read.'),
+  needs_attention: v.exactOptional(about(list(text), 'Apps that need attention, if the guardian is on.')),
 })
 
 export type HubSummary = v.InferOutput<typeof HUB_SUMMARY>
@@ -284,7 +282,7 @@ export const APP_LINKS = v.strictObject({
 })
 export type AppLinks = v.InferOutput<typeof APP_LINKS>
 
-/** In the words of Home Assistant's update entity, which takes no `null`. */
+/** The keys of Home Assistant's update entity, which does not accept `null`. */
 export const APP_UPDATE = v.strictObject({
   title: v.exactOptional(text),
   installed_version: v.exactOptional(text),
@@ -302,40 +300,40 @@ export const ANSWER_HEAD = v.strictObject({
   command: text,
   hub: v.nullable(text),
   app: v.nullable(text),
-  transaction: about(v.nullable(v.union([text, amount])), "The command's own, else `null`."),
+  transaction: about(v.nullable(v.union([text, amount])), "The command's transaction, or `null`."),
   duration_ms: integer,
   replayed: v.exactOptional(about(v.literal(true), 'The same command was answered before; this is from memory.')),
 })
 
-/** The answer to a command that the hub confirmed. */
+/** The answer to a command that the hub has confirmed. */
 export const SUCCESS = v.strictObject({
   ok: v.literal(true),
   ...ANSWER_HEAD.entries,
-  data: about(v.any(), 'What was asked for; `null` where there is nothing to tell.'),
+  data: about(v.any(), 'The result; `null` if there is none.'),
 })
 
 const codes = Object.entries(ERROR_CODES)
   .map(([code, doc]) => `- \`${code}\`: ${doc}`)
   .join('\n')
 
-/** The answer to a command that was not done, or may not have been done. */
+/** The answer to a command that failed or whose outcome is unknown. */
 export const FAILURE = v.strictObject({
   ok: v.literal(false),
   ...ANSWER_HEAD.entries,
   error: v.strictObject({
     code: about(errorCode, codes),
     message: about(text, 'For people.'),
-    status: about(v.nullable(amount), "HTTP status of the hub's answer, where there was one."),
+    status: about(v.nullable(amount), "HTTP status of the hub's answer, if there was one."),
   }),
   data: v.exactOptional(
-    v.strictObject({ done: about(v.array(text), 'Steps of the command that were done before the one that failed.') }),
+    v.strictObject({ done: about(v.array(text), 'Steps of the command that succeeded before the one that failed.') }),
   ),
 })
 
 const rolloutStep = { hub: text, app: text }
 
 export const ROLLOUT = v.strictObject({
-  transaction: about(text, 'As in the command that began it.'),
+  transaction: about(text, 'The transaction of the command that started it.'),
   command: v.picklist(ROLLOUT_COMMANDS),
   app: text,
   hubs: text,
@@ -344,7 +342,10 @@ export const ROLLOUT = v.strictObject({
   pause: text,
   stop_after_failures: count,
   state: v.picklist(ROLLOUT_STATES),
-  reason: about(v.nullable(v.picklist(ROLLOUT_REASONS)), 'Why no further step begins; `null`: it goes on, or is done.'),
+  reason: about(
+    v.nullable(v.picklist(ROLLOUT_REASONS)),
+    'Why no further step starts; `null` while it continues or if done.',
+  ),
   started_at: time,
   updated_at: time,
   total: about(count, 'Steps: apps on hubs.'),
@@ -352,16 +353,13 @@ export const ROLLOUT = v.strictObject({
   failed: list(
     v.strictObject({
       ...rolloutStep,
-      code: about(text, 'As in an answer, or `crashed`, `not_running`.'),
+      code: about(text, 'An error code, or `crashed` or `not_running`.'),
       message: about(text, 'For people.'),
     }),
   ),
   current: about(
     list(v.strictObject({ ...rolloutStep, phase: v.picklist(['sent', 'answered']) })),
-    'Steps under way: not answered yet, or watched until the pause is over.',
+    'Running steps: not answered yet, or watched until the pause is over.',
   ),
-  targets: about(
-    list(v.strictObject({ app: text, hubs: list(text) })),
-    'All steps. They are taken by hub, and then by app.',
-  ),
+  targets: about(list(v.strictObject({ app: text, hubs: list(text) })), 'All steps, in order: by hub, then by app.'),
 })

@@ -1,14 +1,14 @@
 /**
- * Topics as templates: `{base}/{hub}/app/{app}`. A template gives a topic for its parameters, the filter of all of its
- * topics, and the parameters of a topic.
+ * Topics as templates: `{base}/{hub}/app/{app}`. A template builds a topic from parameters, gives the filter for all
+ * its topics, and parses a topic into parameters.
  */
 
-/** Written as it is; a level that is one or two dots is part of a path to some. */
+/** Characters that need no encoding. A level of one or two dots does: some tools read it as a path. */
 const PLAIN = /^(?!\.\.?$)[A-Za-z0-9._-]+$/
 /** What `encodeURIComponent` leaves unencoded. */
 const UNCODED = /[!'()*~]/g
 
-/** Names of the `{parameters}` in a template. */
+/** The names of the `{parameters}` in a template. */
 export type TemplateParameter<T extends string> = T extends `${string}{${infer Name}}${infer Rest}`
   ? Name | TemplateParameter<Rest>
   : never
@@ -16,8 +16,8 @@ export type TemplateParameter<T extends string> = T extends `${string}{${infer N
 export type Parameters = Readonly<Record<string, string>>
 
 /**
- * An id or name as one topic level: reversible, and free of `/ + # $` and NUL. A level that would be empty is a lone
- * `%`, which no other text is written as.
+ * Encodes an id or name as one topic level: reversible, and free of `/ + # $` and NUL. An empty text becomes a lone
+ * `%`, which no other text encodes to.
  */
 export function encodeLevel(text: string): string {
   if (PLAIN.test(text)) return text
@@ -28,8 +28,8 @@ export function encodeLevel(text: string): string {
 }
 
 /**
- * The id or name that a level stands for; `undefined` if it stands for none. Only the spelling of `encodeLevel` counts:
- * by another one a command would pass a broker's rules for the topic, and be another command than itself.
+ * Decodes a topic level; `undefined` if it is not exactly what `encodeLevel` writes. Another spelling of the same
+ * command could bypass the broker's access rules for the topic.
  */
 export function decodeLevel(level: string): string | undefined {
   if (PLAIN.test(level)) return level
@@ -42,10 +42,10 @@ export function decodeLevel(level: string): string | undefined {
   }
 }
 
-/** A template below one root: the first parameter stands for the root's levels, every other for one level. */
+/** A template below a root: the first parameter stands for the root's levels, each other one for one level. */
 export class Template {
   readonly #root: string
-  /** Each is a parameter or a text. */
+  /** Each level is a parameter or fixed text. */
   readonly #levels: readonly { readonly name?: string; readonly text?: string }[]
 
   constructor(template: string, root: string) {
@@ -54,7 +54,7 @@ export class Template {
     this.#levels = levels.map((level) => (level.startsWith('{') ? { name: level.slice(1, -1) } : { text: level }))
   }
 
-  /** The topic for these parameters; if some are missing, the filter that matches all topics with the others. */
+  /** The topic for these parameters. A missing parameter becomes `+`, so the result is a filter. */
   fill(parameters: Parameters = {}): string {
     let topic = this.#root
     for (const { text, name = '' } of this.#levels) {
@@ -64,15 +64,15 @@ export class Template {
     return topic
   }
 
-  /** The levels that stand for the parameters of a topic, still encoded; `undefined` for a topic of another template. */
+  /** The parameters of a topic, still encoded; `undefined` if the topic does not match. */
   match(topic: string): Parameters | undefined {
     const levels = levelsBelow(this.#root, topic)
     return levels && this.matchLevels(levels)
   }
 
-  /** The same for the levels below the root. */
+  /** Like `match`, for the levels below the root. */
   matchLevels(levels: readonly string[]): Parameters | undefined {
-    // Most topics are of another template: those make nothing.
+    // Most topics do not match: allocate nothing for them.
     if (levels.length !== this.#levels.length) return undefined
     if (!this.#levels.every(({ text }, i) => text === undefined || text === levels[i])) return undefined
     const found: Record<string, string> = {}
@@ -81,12 +81,12 @@ export class Template {
   }
 }
 
-/** The levels of a topic below a root; `undefined` for a topic that is not there. */
+/** The levels of a topic below a root; `undefined` if the topic is not below it. */
 export function levelsBelow(root: string, topic: string): string[] | undefined {
   return topic.startsWith(`${root}/`) ? topic.slice(root.length + 1).split('/') : undefined
 }
 
-/** Filters without those that another one of them includes. */
+/** Removes filters that another filter includes. */
 export function widest(filters: readonly string[]): string[] {
   const includes = (wide: string, narrow: string) => {
     const [one, other] = [wide.split('/'), narrow.split('/')]

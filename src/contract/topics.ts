@@ -1,4 +1,4 @@
-/** The topics below one base topic: those of the table, and those of commands. No other module builds one. */
+/** The topics below one base topic: those of the table, and the command topics. No other module builds one. */
 import { MEMBER_NAME } from '../base/member-name.ts'
 import {
   type Held,
@@ -11,7 +11,7 @@ import {
 } from './publications.ts'
 import { decodeLevel, encodeLevel, levelsBelow, type Parameters, Template, widest } from './templates.ts'
 
-/** A topic of ours, on which something retained was found. */
+/** A parsed topic of ours that holds a retained message. */
 export interface OwnTopic {
   readonly name: PublicationName
   readonly row: Publication
@@ -31,17 +31,17 @@ export function rowsOf<K extends OwnerKind>(
 }
 
 export type Topics = ReturnType<typeof createTopics>
-/** Where a command came in: what it is for, its name, and its argument if the topic has one. */
+/** A parsed command topic: its target, the command's name, and the argument if the topic has one. */
 export type CommandTopic = NonNullable<ReturnType<Topics['parseCommand']>>
 
 const OF_BRIDGE = '{base}/bridge/'
 
-/** A topic of the bridge, as a member of a fleet has it. */
+/** The form of a bridge topic for a member of a fleet. */
 const formOf = (topic: string, member: string) => topic.replace(OF_BRIDGE, `${OF_BRIDGE}${member}/`)
 
 /**
- * The topics below one base topic. Those of the bridge of a fleet's `member` have its name after `bridge`. `alone`: no
- * other member takes over its hubs.
+ * The topics below one base topic. If the bridge is a fleet's `member`, its own topics have that name after `bridge`.
+ * `alone`: no other member takes over its hubs.
  */
 export function createTopics(base: string, member?: string, alone = false) {
   const below = ROWS.filter(([, { topic }]) => topic.startsWith('{base}'))
@@ -57,37 +57,37 @@ export function createTopics(base: string, member?: string, alone = false) {
   const availability = new Template(PUBLICATIONS.bridgeState.topic, base).fill()
   return {
     base,
-    /** The member of a fleet that has these topics; `null`: there is no fleet. */
+    /** The name of the fleet member; `null` outside a fleet. */
     member: member ?? null,
-    /** Says whether the hubs are served at all: for a single bridge, its own state. */
+    /** Whether any bridge serves the hubs: for a single bridge, its own state. */
     availability,
-    /** Says whether the hubs of this bridge are served. */
+    /** Whether the hubs of this bridge are served. */
     hubsAvailability: alone ? fill('bridgeState', {}) : availability,
-    /** What only payloads of bridges with this base topic hold: the beginning of a bridge's state topic in JSON. */
+    /** Only payloads of bridges on this base topic contain this: the beginning of a bridge's state topic in JSON. */
     mark: JSON.stringify(`${base}/bridge/`).slice(0, -1),
-    /** The state topic of any member of a fleet. */
+    /** The state topic of a fleet member. */
     memberState: (name: string) => new Template(formOf(PUBLICATIONS.bridgeState.topic, name), base).fill(),
     /** The topic of a row. */
     of: <N extends PublicationName>(name: N, parameters: PublicationParameters<N>) => fill(name, parameters),
-    /** The same for any row; an owner carries the parameters that its rows take. */
+    /** Like `of`, for any row; an owner has the parameters of its rows. */
     fill,
-    /** The filter of all topics of a row for which the given parameters are so. */
+    /** The filter for all topics of a row that have the given parameters. */
     filterOf: fill,
     bridgeCommand: (command: string) => `${base}/bridge/cmd/${command}`,
     hubCommand: (hub: string, command: string) => `${base}/${hub}/cmd/${command}`,
-    /** With a setting's name for the commands that have one in their topic. */
+    /** Adds the setting's name for commands that have it in their topic. */
     appCommand: (hub: string, app: string, command: string, setting?: string) =>
       `${base}/${hub}/app/${encodeLevel(app)}/cmd/${command}${setting === undefined ? '' : `/${encodeLevel(setting)}`}`,
-    /** Command topics, those of hubs that are not there included: they are answered too. */
+    /** Command topics, including those of unknown hubs: such commands are answered too. */
     commandFilters: [`${base}/+/cmd/#`, `${base}/+/app/+/cmd/#`],
-    /** Everything retained that the bridge owns below the base topic. */
+    /** All retained topics of the bridge below the base topic. */
     retainedFilters: filtersOf(true),
-    /** Everything that the bridge writes below the base topic and that the broker must not keep. */
+    /** All topics of the bridge below the base topic that must not be retained. */
     transientFilters: filtersOf(false),
-    /** Everything that members of a fleet, whoever they are, write as bridges. */
+    /** All bridge topics of all fleet members. */
     memberFilters: ofMembers.map(({ template }) => template.fill()),
 
-    /** Reads a topic of ours; `undefined` for any other. */
+    /** Parses a topic of ours; `undefined` for any other. */
     parse(topic: string): OwnTopic | undefined {
       const levels = levelsBelow(base, topic)
       if (levels === undefined) return undefined
@@ -99,7 +99,7 @@ export function createTopics(base: string, member?: string, alone = false) {
       return undefined
     },
 
-    /** Reads a topic of a member of a fleet as a bridge, whoever that is; `undefined` for any other. */
+    /** Parses a bridge topic of any fleet member; `undefined` for any other. */
     parseMember(topic: string): { readonly name: PublicationName; readonly member: string } | undefined {
       for (const { name, template } of ofMembers) {
         const member = template.match(topic)?.['member']
@@ -108,7 +108,7 @@ export function createTopics(base: string, member?: string, alone = false) {
       return undefined
     },
 
-    /** Reads a command topic; `undefined` for any other. */
+    /** Parses a command topic; `undefined` for any other. */
     parseCommand(topic: string) {
       const levels = levelsBelow(base, topic)
       const [owner, ...rest] = levels ?? []
@@ -120,19 +120,19 @@ export function createTopics(base: string, member?: string, alone = false) {
       return {
         target,
         hub: owner === 'bridge' ? null : owner,
-        /** `undefined`: the level stands for no id. */
+        /** `undefined` if the level is not a valid id. */
         app: at === 2 ? decodeLevel(rest[1] ?? '') : null,
         command,
         argument: more.length === 0 ? undefined : more.join('/'),
-        /** Where the answer goes if the request names no topic of its own. */
+        /** Where the answer goes if the request has no response topic. */
         result: [base, owner, ...rest.with(at, 'result')].join('/'),
       }
     },
 
     /**
-     * Whether an answer may be sent there: below a result topic, or on a plain topic that is none of the bridge's or of
-     * Home Assistant's discovery, and below one of those that configuration names, if it names any.
-     * @param only first levels of the topics that configuration names
+     * Whether an answer may be sent to a topic: below a result topic, or on a plain topic outside the bridge's own and
+     * Home Assistant's discovery topics, limited to those that the configuration names, if it names any.
+     * @param only first levels of the topics that the configuration names
      */
     mayAnswerOn(topic: string, discoveryPrefix: string, only: readonly string[]): boolean {
       // biome-ignore lint/suspicious/noControlCharactersInRegex: NUL is what a topic must not hold.
@@ -145,7 +145,7 @@ export function createTopics(base: string, member?: string, alone = false) {
   }
 }
 
-/** First levels that are no hub's. */
+/** First levels that cannot be a hub's name. */
 const NO_HUBS: ReadonlySet<string> = new Set(['bridge', 'fleet', 'rollout'])
 
 /** `undefined` if a level cannot be a name. */
@@ -153,7 +153,7 @@ function ownerOf(kind: Publication['of'], { hub, app, name }: Parameters): Owner
   if (kind === 'bridge') return { kind }
   if (hub === undefined || NO_HUBS.has(hub) || kind === 'device') return undefined
   if (kind === 'hub') return { kind, hub }
-  // A level that stands for no id is a topic of the table all the same, but of no app.
+  // A level that is not a valid id still belongs to the table, but to no app.
   const id = decodeLevel(app ?? '') ?? ''
   return kind === 'app' ? { kind, hub, app: id } : { kind, hub, app: id, name: decodeLevel(name ?? '') ?? '' }
 }

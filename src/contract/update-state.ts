@@ -1,18 +1,18 @@
-/** The state of an update entity, and reading it back. */
+/** The state of an update entity: writing it and reading it back. */
 import { readJson } from '../base/read-json.ts'
 import { tidy } from '../base/text.ts'
 import type { App } from '../hub/app.ts'
 import type { Facts } from './publications.ts'
 import { APP_UPDATE, type AppUpdate } from './schemas.ts'
 
-/** What is shown in place of an unknown version, around the time when the update was found. */
+/** Shown around the discovery time instead of an unknown version. */
 const FOUND = ['newer version, found ', ' UTC'] as const
 
 /**
- * State of an update entity: only keys that Home Assistant knows, and none that is unknown, else it drops the message.
- * Where the hub says only that there is an update, the newest version is shown by when it was found: it must differ
- * from the one before, which a person may have skipped, stay the same while it waits, and not look like a version, as
- * such would be compared and found no newer.
+ * The state of an update entity. Home Assistant drops the message if it has a key that it does not know or a value that
+ * is `null`. If the hub reports an update without its version, the latest version is the time when it was found: it
+ * must differ from an earlier update that a person may have skipped, stay the same while the update waits, and not look
+ * like a version, which Home Assistant would compare and might find older.
  */
 export function updateOf({ app, installing, foundAt = '', release }: Facts['app']): AppUpdate {
   const { version, latest_version, update_available } = app
@@ -31,17 +31,17 @@ export function updateOf({ app, installing, foundAt = '', release }: Facts['app'
   }
 }
 
-/** Of an app in the public store. */
+/** The page of an app in the public store. */
 const storePage = (id: string) => `https://homey.app/a/${encodeURIComponent(id)}`
 
-/** How far an install is, as the app shows it: asked for, stopped for it, there in its new version, and running. */
+/** The progress of an install, judged by the app: requested, app stopped, new version present, app running. */
 function progressOf({ update_available, state }: App): number {
   const isReplaced = update_available !== true
   if (isReplaced) return state === 'running' ? 90 : 70
   return state === 'running' || state === 'starting' || state === null ? 10 : 40
 }
 
-/** Reads from the state of an update entity when an update without a version was found; `undefined` if it does not say. */
+/** Reads back when an update without a version was found; `undefined` if the payload does not contain that. */
 export function foundIn(payload: string): FoundUpdate | undefined {
   if (!payload.includes(FOUND[0])) return undefined
   const { installed_version, latest_version: latest = '' } = readJson(APP_UPDATE, payload) ?? {}
@@ -50,16 +50,16 @@ export function foundIn(payload: string): FoundUpdate | undefined {
   return installed_version === undefined || !isTime ? undefined : { version: installed_version, foundAt }
 }
 
-/** An update without a version. */
+/** An update whose version is unknown. */
 export interface FoundUpdate {
-  /** The one that is installed. */
+  /** The installed version. */
   readonly version: string
   readonly foundAt: string
 }
 
 const TIME_LENGTH = '2026-11-23 13:05'.length
 
-/** A time as it stands in the state of an update entity. */
+/** Formats a time for the state of an update entity. */
 export function shownTime(epochMs: number): string {
   return new Date(epochMs).toISOString().slice(0, TIME_LENGTH).replace('T', ' ')
 }

@@ -1,2 +1,2 @@
-/** Version of the MQTT contract; a change that could break an automation needs a new one. */
+/** Version of the MQTT contract. A change that could break an automation requires a new version. */
 export const CONTRACT_VERSION = 1 as const

@@ -1,4 +1,4 @@
-/** Writes that are `ok` only if the hub confirms them: by its answer, or else by what a look at it shows. */
+/** Writes that succeed only if the hub confirms them: by its response, or else by a check of its state. */
 import { asHubError, HubError } from '../hub/errors.ts'
 import { OPERATIONS, type OperationName, type Parameters } from '../hub/operations.ts'
 import { lookFor } from '../hub/verify.ts'
@@ -7,7 +7,7 @@ import type { Target } from './command.ts'
 import { CommandError } from './errors.ts'
 
 /**
- * Resolves to what the hub said, or to `null` if only a look shows that the write is done.
+ * Resolves to the hub's response, or to `null` if only a check shows that the write was done.
  * @throws CommandError `outcome_unknown`, or the HubError of the write
  */
 export async function confirmed<T>(write: Promise<T>, look: ReturnType<typeof lookFor>): Promise<T | null> {
@@ -21,7 +21,7 @@ export async function confirmed<T>(write: Promise<T>, look: ReturnType<typeof lo
   }
 }
 
-/** Carries out a write whose answer has no data. */
+/** Runs a write whose response has no data. */
 export async function write<N extends OperationName>(
   { hub, call }: Target,
   name: N,
@@ -32,7 +32,7 @@ export async function write<N extends OperationName>(
   return null
 }
 
-/** What a look finds; `undefined` if it fails. */
+/** The result of a check; `undefined` if it fails. */
 export async function tried<T>(look: () => Promise<T>): Promise<T | undefined> {
   try {
     return await look()
@@ -42,7 +42,7 @@ export async function tried<T>(look: () => Promise<T>): Promise<T | undefined> {
   }
 }
 
-/** Whether a write may have been carried out although it failed. */
+/** Whether a failed write may have been carried out. */
 export function isUndecided(error: unknown): error is HubError {
   return error instanceof HubError && (error.code === 'no_answer' || error.code === 'nonsense')
 }

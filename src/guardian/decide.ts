@@ -1,4 +1,4 @@
-/** What the guardian decides about a hub: from what is known of it and what happens to what is to be done. */
+/** The guardian's decisions about a hub: from its state and an input to the effects. */
 
 import { MAX_APPS_NAMED } from '../contract/guard.ts'
 import type { App } from '../hub/app.ts'
@@ -24,14 +24,14 @@ import { dueAfter, isDue, isOn, isRestarting, needsAttention, settle, WatchedApp
 export function decide(hub: WatchedHub, input: Input, context: Context): Decision {
   const turn: Turn = { ...context, hub, events: [], facts: new Set(), attention: false, effects: [], hasMoved: false }
   take(turn, input)
-  // Usage figures come by far more often than anything else, and nothing follows from them alone.
+  // Usage figures come far more often than anything else, and alone they change nothing.
   const isUsage = input.kind === 'asked' || (input.kind === 'apps' && !input.read && hub.update === null)
   if (!isUsage || turn.hasMoved) goOn(turn)
   if (turn.isActing && !isUsage) beginUpdate(turn)
   return turn
 }
 
-/** What each input does first. */
+/** The first step for each input. */
 const TAKE: { readonly [K in Input['kind']]: (turn: Turn, input: InputOf<K>) => void } = {
   apps: appsChanged,
   begin,
@@ -59,7 +59,7 @@ function take<K extends Input['kind']>(turn: Turn, input: InputOf<K>): void {
   TAKE[input.kind](turn, input)
 }
 
-/** Whether an order is wanted still when its turn comes. */
+/** Whether an order is still wanted when its turn comes. */
 export function isCurrent(hub: WatchedHub, order: Order, context: Context): boolean {
   if (order.command === 'restart') return isWanted(context, hub, order)
   return mayAct(context) && (order.command === 'update' || order.watched.app.version === order.update.from)
@@ -103,7 +103,7 @@ function appsChanged(turn: Turn, { changes, read, silent }: InputOf<'apps'>): vo
     if (after === undefined) appGone(turn, id, silent)
     else appChanged(turn, before, after)
   }
-  // What was known of apps that are gone is forgotten where configuration or the hub is another one.
+  // Forget apps that are gone only because the configuration or the hub is a different one.
   if (silent && hub.apps.size === 0) hub.gone.clear()
   hub.isRead ||= read
   if (read) recall(turn)
@@ -122,13 +122,13 @@ function appChanged(turn: Turn, before: App | undefined, after: App): void {
   else see(watched, after)
 }
 
-/** Only observes: another bridge is responsible for the app. */
+/** Only observes the app: another bridge is responsible for it. */
 function see(watched: WatchedApp, app: App): void {
   watched.app = app
   watched.seenAt = undefined
 }
 
-/** An app that is new, or was gone for less than a day. */
+/** An app is new, or was gone for less than a day. */
 function appCame(turn: Turn, app: App): void {
   const { hub } = turn
   const known = hub.gone.take(turn.now, app.id)
@@ -147,7 +147,7 @@ function appGone(turn: Turn, id: string, silent: boolean): void {
   const { hub } = turn
   const watched = hub.apps.get(id)
   if (watched === undefined) return
-  // The time for which it is away does not count as one in which an offer was seen.
+  // The time while it is gone does not count for the offer.
   watched.seenAt = undefined
   if (!silent) hub.gone.add(turn.now, id, watched)
   hub.apps.delete(id)
@@ -155,7 +155,7 @@ function appGone(turn: Turn, id: string, silent: boolean): void {
   turn.hasMoved = true
 }
 
-/** What an earlier run has left of apps that the hub does not list. */
+/** Restores what an earlier run has saved about apps that the hub does not list. */
 function recall(turn: Turn): void {
   const { hub } = turn
   if (!turn.isActing) return
@@ -181,7 +181,7 @@ function begin(turn: Turn, { anew }: InputOf<'begin'>): void {
     hub.storm = CALM
     hub.restarts = []
   }
-  // What is known here is newer.
+  // This process has newer data.
   else if (hub.isRead) turn.saved.takeAll(hub.name)
   for (const watched of hub.apps.values()) {
     const left = turn.saved.take(hub.name, watched.id)
@@ -212,7 +212,7 @@ function setOnline({ hub, now }: Turn, { online }: InputOf<'online'>): void {
   else for (const watched of hub.apps.values()) watched.seenAt = undefined
 }
 
-/** A start of the hub, and not only its return, is followed by the restarts that configuration names. */
+/** After the hub itself has started, not only come back, plans the configured restarts. */
 function booted(turn: Turn, { at: said }: InputOf<'booted'>): void {
   const { hub } = turn
   const before = hub.boot
@@ -224,7 +224,7 @@ function booted(turn: Turn, { at: said }: InputOf<'booted'>): void {
   if (turn.isActing) for (const watched of hub.apps.values()) inputs.awaitBoot(turn, watched, hasBooted)
 }
 
-/** Restarts at a time that configuration names. */
+/** Plans restarts at a configured time. */
 function schedule(turn: Turn, { fits }: InputOf<'schedule'>): void {
   const { hub } = turn
   if (!mayAct(turn)) return

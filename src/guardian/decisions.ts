@@ -1,4 +1,4 @@
-/** What the guardian decides, one function each: tests replace one by a wrong one and check that it is noticed. */
+/** The guardian's decisions, one function each: tests replace one by a wrong one and check that this is noticed. */
 
 import { nextAfter } from '../base/cron.ts'
 import { severityOf } from '../base/versions.ts'
@@ -9,12 +9,12 @@ import type { Situation } from './restarts.ts'
 import { isRising } from './trend.ts'
 import type { Boot, Links } from './turn.ts'
 
-/** After a hub has come back, its apps are still starting. */
+/** After a hub comes back, its apps are still starting for this long. */
 const SETTLING_MS = 120_000
 const BAD_CRASHES = 3
 export const BAD_WITHIN_MS = 30 * 60_000
 
-/** What prevents a restart: a time until which to wait, a condition that ends by itself, or a reason not to restart. */
+/** What prevents a restart: a time to wait for, a condition that ends by itself, or a reason not to restart at all. */
 type Obstacle = number | 'hold' | 'cancel' | 'give_up' | undefined
 
 export function obstacle(it: Situation): Obstacle {
@@ -36,34 +36,34 @@ export function obstacle(it: Situation): Obstacle {
   return it.hubBusy ? 'hold' : undefined
 }
 
-/** Whether an app is down after a crash. The flag alone does not count for one that runs. */
+/** Whether an app is down after a crash. The crash flag does not count while the app runs. */
 export function isFallen({ down }: RestartState, app: App): boolean {
   return down || (isCrashed(app) && !isUp(app))
 }
 
-/** Whether there may be no further restart within the window. */
+/** Whether the window allows no further restart. */
 export function hasUsedUp(watch: RestartState, now: number, limits: RestartLimits): boolean {
   return !watch.isSpared && countRecent(watch.recent, now, limits) >= limits.max_restarts
 }
 
-/** Until when all apps of a hub have to wait, after so many restarts; `undefined`: there may be one. */
+/** Until when all apps of a hub must wait after too many restarts; `undefined` if a restart is allowed. */
 export function budgetUntil(times: readonly number[], now: number, limits: RestartLimits): number | undefined {
   const oldest = times.filter((at) => at > now - limits.window).at(-limits.hub_max_restarts)
   return oldest === undefined ? undefined : oldest + limits.window
 }
 
-/** Whether so many apps that have crashed make a storm. */
+/** Whether this many crashed apps are a storm. */
 export const isStorm = (crashed: number, least: number) => crashed >= least
 
-/** Differences by which a clock that is set, or read late, is told apart from a start of the hub. */
+/** Larger differences mean that the hub restarted, not that a clock was set or read late. */
 const BOOT_MS = 120_000
 
-/** Whether the hub has started anew, and was not only unreachable: by its own words and by the time gone by. */
+/** Whether the hub restarted, and was not only unreachable. Both its own time and the elapsed time must show it. */
 export function hasBooted(before: Boot, after: Boot): boolean {
   return after.at - before.at > BOOT_MS && after.said - before.said > BOOT_MS
 }
 
-/** Whether so many devices of an app are unavailable that it should be restarted; unknown never is. */
+/** Whether enough of an app's devices are unavailable to restart it; never if the numbers are unknown. */
 export function isUnavailable(least: number | 'all' | undefined, links: Links | null): boolean {
   const { devices = null, devices_unavailable: away = null } = links ?? {}
   if (least === undefined || devices === null || away === null) return false
@@ -72,25 +72,25 @@ export function isUnavailable(least: number | 'all' | undefined, links: Links | 
 
 const STEPS = ['patch', 'minor', 'major'] as const
 
-/** Whether a step between two versions may be installed; one that is not known counts as a major one. */
+/** Whether a version step may be installed; an unknown one counts as major. */
 export function mayInstall(app: App, largest: (typeof STEPS)[number] = 'major'): boolean {
   const severity = severityOf(app.version, app.latest_version) ?? 'major'
   return severity === 'none' ? largest === 'major' : STEPS.indexOf(severity) <= STEPS.indexOf(largest)
 }
 
-/** Whether crashes since an update make it a bad one. */
+/** Whether crashes after an update make it a bad update. */
 export function isBad(crashes: number, sinceUpdateMs: number): boolean {
   return crashes >= BAD_CRASHES && sinceUpdateMs <= BAD_WITHIN_MS
 }
 
 /**
- * The end of the current quiet hours, in epoch milliseconds; `undefined` outside of them.
- * @param hours such as `23:00-07:00`; `null`: there are none
+ * The end of the current quiet hours in epoch milliseconds; `undefined` outside of them.
+ * @param hours for example `23:00-07:00`; `null` if there are none
  */
 export function quietUntil(hours: string | null, timeZone: string | null, now: number): number | undefined {
   if (hours === null) return undefined
   const [begin, end] = hours.split('-').map((time) => nextAfter(daily(time), timeZone ?? undefined, now))
-  // Within them, their end comes first. The same time twice means never.
+  // During quiet hours, their end comes before their next start. Equal times mean never.
   return end !== undefined && end < (begin ?? 0) ? end : undefined
 }
 

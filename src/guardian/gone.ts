@@ -1,29 +1,29 @@
-/** What is known of the apps that are gone from a hub: kept for a day, as a list can be wrong, and an app can come back. */
+/** Remembers the apps that are gone from a hub for a day, because a list can be wrong, and an app can come back. */
 import type { GoneApp } from '../contract/guard.ts'
 import type { SavedState } from './restart-state.ts'
 import type { WatchedApp } from './watched-app.ts'
 
 const HOUR_MS = 3_600_000
 const KEPT_MS = 24 * HOUR_MS
-/** Apps of one hub; the newest are kept. */
+/** Maximum number of apps per hub; the newest are kept. */
 const MAX_APPS = 50
-/** Entries of a history, and characters of all apps together, that the broker holds. */
+/** Maximum number of history entries per app, and of characters for all apps, on the broker. */
 const MAX_ENTRIES = 5
 const MAX_LENGTH = 32 * 1024
 
 interface Gone {
-  /** The app as it was, or what an earlier run has left of it. */
+  /** The app as last seen, or what an earlier run has saved about it. */
   readonly known: WatchedApp | SavedState
-  /** In `elapsed` milliseconds, the hours before this run included. */
+  /** In `elapsed` milliseconds, including the hours before this run. */
   readonly since: number
 }
 
 export class GoneApps {
   readonly #shows: (app: string) => boolean
-  /** In the order in which they went. */
+  /** In the order in which they disappeared. */
   readonly #apps = new Map<string, Gone>()
 
-  /** @param shows whether configuration shows an app; what it hides is not remembered */
+  /** @param shows whether the configuration shows an app; hidden apps are not remembered */
   constructor(shows: (app: string) => boolean) {
     this.#shows = shows
   }
@@ -39,7 +39,7 @@ export class GoneApps {
     this.#forget(now)
   }
 
-  /** What is known of an app that is back; `undefined`: nothing. */
+  /** The state of an app that is back; `undefined` if there is none. */
   take(now: number, app: string): WatchedApp | SavedState | undefined {
     this.#forget(now)
     const known = this.#apps.get(app)?.known
@@ -51,7 +51,7 @@ export class GoneApps {
     this.#apps.clear()
   }
 
-  /** For the broker: as many of the newest as have room. */
+  /** The payload for the broker: as many of the newest apps as fit. */
   payload(now: number): readonly GoneApp[] {
     this.#forget(now)
     let room = MAX_LENGTH
@@ -80,7 +80,7 @@ function leftOf(known: WatchedApp | SavedState): SavedState {
   return { guard, history, memory }
 }
 
-/** Whether the guardian knows nothing of an app that it would not learn anew. */
+/** Whether there is nothing to remember about an app. */
 function isNothing({ guard, history, memory }: SavedState): boolean {
   return memory === null && history.length === 0 && !guard?.restarts && (guard?.snoozed_until ?? null) === null
 }

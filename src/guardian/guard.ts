@@ -1,6 +1,6 @@
 /**
- * The guardian: watches the apps of all hubs, restarts those that died, and updates them in their window. `decide.ts`
- * decides; this drives it: it takes in what happens to hubs, and carries out what follows.
+ * The guardian: watches the apps of all hubs, restarts those that have died, and updates them in the update window.
+ * `decide.ts` decides; this class passes events to it, and carries out the effects.
  */
 import type { Logger } from 'pino'
 import { type Clock, wallOffset } from '../base/clock.ts'
@@ -23,7 +23,7 @@ import { WatchedApp } from './watched-app.ts'
 interface GuardOptions extends Pick<Context, 'isConnected'> {
   readonly clock: Clock
   readonly log: Logger
-  /** The configuration that holds now. */
+  /** The current configuration. */
   readonly live: { readonly value: GuardConfig }
   readonly decisions?: Decisions
 }
@@ -37,11 +37,11 @@ export class Guard implements Guardian {
   readonly #schedules: Schedules
   readonly #offset: () => number
   #patterns: Patterns
-  /** Whether configuration asks for it. */
+  /** Whether the configuration turns the guardian on. */
   #on: boolean
-  /** Whether it ever did; until then no app is watched, which saves memory where there are many hubs. */
+  /** Whether it was ever on; until then no app is tracked, which saves memory with many hubs. */
   #wasOn: boolean
-  /** Whether this bridge is the one that acts. */
+  /** Whether this bridge is the active one. */
   #active = false
 
   constructor(options: GuardOptions) {
@@ -117,7 +117,7 @@ export class Guard implements Guardian {
     if (this.#wasOn) this.#decide(hub, { kind: 'apps', changes, read, silent })
     else if (hub !== undefined) hub.isRead ||= read
     if (this.#on || !this.#active || silent) return
-    // Storms are reported while the guardian is off, too. Nearly all changes are about something else.
+    // Storms are reported even while the guardian is off. Nearly all changes are about something else.
     for (const { before, after } of changes) {
       if (before === undefined || after === undefined) continue
       const isSame = after.crash_count === before.crash_count && after.crash_message === before.crash_message
@@ -186,7 +186,7 @@ export class Guard implements Guardian {
   }
 
   #decide(hub: WatchedHub | undefined, input: Input): void {
-    // The end of an effect may come when its hub is gone.
+    // An effect may end after its hub was removed.
     if (hub === undefined || this.#hubs.get(hub.name) !== hub) return
     const wasUpdating = hub.update !== null
     const { events, facts, attention, effects } = decide(hub, input, this.#context())
@@ -195,7 +195,7 @@ export class Guard implements Guardian {
     if (attention) hub.port.onAttention()
     this.#arm(hub)
     for (const effect of effects) void this.#perform(hub, effect)
-    // The next one may be on another hub.
+    // The next update may be on another hub.
     if (wasUpdating && hub.update === null) this.#decideAll({ kind: 'wake' })
   }
 
@@ -205,7 +205,7 @@ export class Guard implements Guardian {
     this.#options.log.info({ hub, ...details }, `guardian: ${event_type.replaceAll('_', ' ')}`)
   }
 
-  /** One timer for what is due next on a hub. */
+  /** Sets one timer for the next due time of a hub. */
   #arm(hub: WatchedHub): void {
     const at = this.#active ? hub.wakeAt : Number.POSITIVE_INFINITY
     if (at === (hub.alarm?.at ?? Number.POSITIVE_INFINITY)) return
@@ -230,7 +230,7 @@ export class Guard implements Guardian {
         const { watched } = effect
         const isRead = await port.read(watched.id)
         const details = { hub: name, app: watched.id }
-        if (!isRead) log.info(details, 'guardian: no restart yet, as the app could not be read')
+        if (!isRead) log.info(details, 'guardian: no restart yet, because the app could not be read')
         return this.#decide(hub, { kind: 'read', watched, isRead })
       }
       case 'ask': {

@@ -1,11 +1,11 @@
-/** What has happened to an app, newest first, and what follows from it. */
+/** The history of an app, newest first, and what derives from it. */
 import type { HistoryEntry, Reason } from '../contract/guard.ts'
 
 export type History = readonly HistoryEntry[]
 
 /**
- * What counts since the app last ran for `calmMs`: times of the guardian's restarts, oldest first, since it had a version
- * for the first time, and all versions that it has had.
+ * What counts since the app last ran for `calmMs`: times of the guardian's restarts since the app first had its
+ * version, oldest first, and all its versions.
  */
 export function sinceCalm(history: History, calmMs: number): { times: number[]; versions: string[] } {
   const entries: HistoryEntry[] = []
@@ -30,18 +30,18 @@ export function sinceCalm(history: History, calmMs: number): { times: number[]; 
   return { times: counted.map(({ at }) => Date.parse(at)).reverse(), versions: [...new Set(versions)] }
 }
 
-/** What the message of a restart says that does not count against the limit. */
+/** The messages of restarts that do not count against the limit. */
 export const AFTER_STORM = 'after a storm'
 export const RETRY = 'tried again after giving up'
 
 export const isOwnRestart = ({ what, by }: HistoryEntry) => what === 'restart' && by === 'guard'
 
 const FROM = 'from '
-/** What the message of an update says, and which version that names. */
+/** The message of an update, and reading the earlier version back from it. */
 export const updatedFrom = (version: string) => FROM + version
 const formerOf = ({ message }: HistoryEntry) => message?.slice(FROM.length) ?? null
 
-/** Why the newest entry of a kind was made, if nothing newer makes it void. */
+/** The reason in the newest entry of a kind, unless a newer entry invalidates it. */
 export function lasting(history: History, what: HistoryEntry['what'], version: string | null): Reason | undefined {
   for (const entry of history) {
     if (entry.what === what) return entry.version === version ? (entry.reason ?? 'unknown') : undefined

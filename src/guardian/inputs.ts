@@ -1,4 +1,4 @@
-/** What happens to one app, and what the guardian makes of it. */
+/** Events of one app, and how the guardian reacts. */
 
 import { headOf, isCrashed, isUp, reasonOf } from '../contract/classify.ts'
 import type { GuardControl } from '../contract/guard.ts'
@@ -12,9 +12,9 @@ import { BY, type Context, type GuardRun, type Links, mayAct, type Turn, tell, v
 import { offerOf } from './updates.ts'
 import { isOn, isStopped, note, settle, type WatchedApp } from './watched-app.ts'
 
-/** After a command that writes, the app is left alone for so long. */
+/** After a write command, the app is left alone for this long. */
 export const ALONE_MS = 60_000
-/** The least time between two reports of growing memory of one app. */
+/** Minimum time between two reports of growing memory of one app. */
 const RISING_AGAIN_MS = 24 * 3_600_000
 
 /** This bridge is responsible for the app from now on, and restores what the broker holds about it. */
@@ -34,12 +34,12 @@ export function begin(turn: Turn, watched: WatchedApp, left: watch.SavedState | 
   settle(turn, watched)
 }
 
-/** Whether an app that was given up was stopped on purpose while no bridge looked. */
+/** Whether a person has stopped an app that was given up, while no bridge was active. */
 function wasStopped({ app, watch: { phase, lastCrash } }: WatchedApp): boolean {
   return phase === 'given_up' && isStopped(app) && headOf(app.crash_message) !== lastCrash?.message
 }
 
-/** Plans the restart that follows a start of its hub, if one is configured. `isNow`: the hub has just started. */
+/** Plans the restart after a start of the hub, if configured. `isNow`: the hub has just started. */
 export function awaitBoot({ hub, now, patterns }: Turn, watched: WatchedApp, isNow: boolean): void {
   const after = patterns.afterBoot(watched.id)
   if (hub.boot === undefined || after === undefined) return
@@ -61,7 +61,7 @@ function restore({ hub, now, offset, config }: Turn, watched: WatchedApp, left: 
   if (said !== undefined) watched.risingSaidAt = Math.min(Date.parse(said.at) - offset, now)
 }
 
-/** At the first sight of an app: whether it has crashed, and not already when it was seen before. */
+/** Whether an app that is new to this process has crashed since an earlier run saw it. */
 function isNewCrash({ decisions }: Context, { app, watch }: WatchedApp, left: watch.SavedState | undefined): boolean {
   if (!decisions.hasCrashed(undefined, app) || watch.phase !== 'idle') return false
   const [newest] = left?.history ?? []
@@ -69,7 +69,7 @@ function isNewCrash({ decisions }: Context, { app, watch }: WatchedApp, left: wa
   return known?.message !== headOf(app.crash_message) || known.version !== app.version
 }
 
-/** Whether it has not been restarted since it crashed, and still may be. */
+/** Whether it has not been restarted since its crash, and still may be. */
 function isDown({ watch: { down, phase } }: WatchedApp): boolean {
   return down && (phase === 'idle' || phase === 'waiting')
 }
@@ -140,7 +140,7 @@ function versionChanged(turn: Turn, watched: WatchedApp, from: string | null, to
   if (watched.installs === 0) watched.installedBy = null
 }
 
-/** Which version is on offer, and for how long that was seen. */
+/** Updates the offered version, and for how long it was seen. */
 function seeOffer({ now, wall, config }: Context, watched: WatchedApp): void {
   const gap = now - (watched.seenAt ?? now)
   watched.seenAt = now
@@ -161,13 +161,13 @@ export function wasListed(turn: Turn, watched: WatchedApp, tellsUsage: boolean):
   seeOffer(turn, watched)
   look(turn, watched, tellsUsage)
   const web = isRunning && isOn(turn, watched) ? patterns.webProbe(watched.id) : undefined
-  // At most one question to an app at a time.
+  // Send at most one request to an app at a time.
   if (web === undefined || watched.isAsked) return
   watched.isAsked = true
   turn.effects.push({ kind: 'ask', watched, web })
 }
 
-/** Whether an app is to be restarted though it runs. `tellsUsage`: as `Look` has it. */
+/** Decides whether to restart an app although it is running. `tellsUsage`: see `Look`. */
 function look(turn: Turn, watched: WatchedApp, tellsUsage: boolean | undefined): void {
   const { now, config, patterns, decisions } = turn
   const { app, awaySince, changedAt } = watched
@@ -177,7 +177,7 @@ function look(turn: Turn, watched: WatchedApp, tellsUsage: boolean | undefined):
   const given = { limits, reads: config.guard.for_reads, tellsUsage, quietMs: now - changedAt, awayMs }
   const wasFound = watched.probed.found !== undefined
   const probed = isRunning ? probe(watched.probed, app, given) : UNPROBED
-  // Found is only what is watched.
+  // Only watched apps are restarted or need attention.
   const isWatched = isRunning && app.enabled !== false && isOn(turn, watched)
   watched.probed = isWatched ? probed : { ...probed, found: undefined, noticed: undefined }
   const { found } = watched.probed
@@ -197,7 +197,7 @@ export function timePassed(turn: Turn, watched: WatchedApp): void {
   else look(turn, watched, undefined)
 }
 
-/** It is known anew how many devices it has, and how many of them are unavailable. */
+/** The number of its devices, and of the unavailable ones, was read again. */
 export function linked(turn: Turn, watched: WatchedApp, links: Links | null): void {
   const rule = turn.patterns.unavailable(watched.id)
   const isAway = watched.app.state === 'running' && turn.decisions.isUnavailable(rule?.devices, links)
@@ -206,7 +206,7 @@ export function linked(turn: Turn, watched: WatchedApp, links: Links | null): vo
   if (turn.isActing) look(turn, watched, undefined)
 }
 
-/** Whether its web API has answered as expected, which counts with the next read; `undefined`: that says nothing. */
+/** Whether its web API has responded as expected, for the next read; `undefined` if that says nothing about the app. */
 export function wasAsked(watched: WatchedApp, isGood: boolean | undefined): void {
   watched.isAsked = false
   if (watched.app.state === 'running') watched.probed = { ...watched.probed, isAnswered: isGood }
@@ -252,11 +252,11 @@ export function control(turn: Turn, watched: WatchedApp, { enabled, snooze, forg
 
 const STARTS: ReadonlySet<string> = new Set(['restartApp', 'enableApp'])
 
-/** A command begins or ends. After one that writes, and is not the guardian's or about it, the app is left alone. */
+/** A command begins or ends. After a write by others that is not for the guardian, the app is left alone. */
 export function commanded(turn: Turn, watched: WatchedApp, { command, phase, by }: GuardRun): void {
   const isInstall = command.operation === 'installFromAppStore'
   if (isInstall) {
-    // For an app that its install adds, only the end is known.
+    // If the install adds the app, only its end is seen here.
     watched.installs = Math.max(0, watched.installs + (phase === 'begun' ? 1 : -1))
     watched.installedBy = by === BY ? BY : 'command'
   } else if (by === BY || !command.write || command.needs === 'guard') return

@@ -1,35 +1,35 @@
-/** Whether a running app should be restarted: it uses too much, or shows no sign of life. */
+/** Probes: whether a running app should be restarted because it uses too much or seems dead. */
 import type { Reason } from '../contract/guard.ts'
 import type { App } from '../hub/app.ts'
 import type { GuardConfig, Patterns } from './settings.ts'
 
-/** What a read of the list says of an app. */
+/** The data about an app from one read of the list. */
 interface Read {
   readonly app: App
-  /** Whether the hub no longer says what it uses, but does so for others. */
+  /** Whether the hub no longer reports its usage, although it does for other apps. */
   readonly isSilent: boolean
-  /** Whether its web API has answered as expected since the read before; `undefined`: there was no answer. */
+  /** Whether its web API has responded as expected since the read before; `undefined` if there was no response. */
   readonly isAnswered: boolean | undefined
-  /** For how long nothing of it has changed, and too many of its devices have been unavailable, in milliseconds. */
+  /** Since when nothing has changed, and since when too many devices are unavailable, as durations in milliseconds. */
   readonly quietMs: number
   readonly awayMs: number
 }
 
 interface Probe {
   readonly reason: Reason
-  /** By app: what it must not exceed. An app without is not restarted. */
+  /** The limits by app pattern. An app without a limit is not restarted. */
   readonly option: (guard: GuardConfig['guard']) => ReadonlyMap<string, number>
-  /** Whether a read is a bad one; `undefined`: unknown. */
+  /** Whether a read is bad; `undefined` if unknown. */
   readonly judge: (read: Read, limit: number) => boolean | undefined
-  /** Follows from time: one bad read is enough, and not only as many in a row as configuration says. */
+  /** Depends on time: one bad read is enough, instead of the configured number in a row. */
   readonly timed?: true
-  /** An app without a limit needs attention instead. */
+  /** Also probes apps without a limit: they only need attention. */
   readonly always?: true
 }
 
 const named = (patterns: Iterable<string>) => new Map([...patterns].map((pattern) => [pattern, 0]))
 
-/** From the reason that says the most to the one that says the least. */
+/** The most specific reason first. */
 export const PROBES: readonly Probe[] = [
   {
     reason: 'memory_limit',
@@ -61,30 +61,30 @@ export const PROBES: readonly Probe[] = [
   },
 ]
 
-/** What reads in a row have found. */
+/** The result of consecutive reads. */
 export class Probed {
-  /** Bad reads in a row, by probe. */
+  /** Number of consecutive bad reads, by probe. */
   readonly failures: readonly number[] = []
-  /** Whether the hub has said what the app uses since it runs: where it never does, its silence means nothing. */
+  /** Whether the hub has reported usage since the app started: if it never does, missing figures mean nothing. */
   readonly hadUsage: boolean = false
   readonly isAnswered: boolean | undefined
-  /** Why the app should be restarted, and why it needs attention, if it does. */
+  /** Why the app should be restarted, or why it needs attention, if it does. */
   readonly found: Reason | undefined
   readonly noticed: Reason | undefined
 }
 
 export const UNPROBED: Probed = { ...new Probed() }
 
-/** What else a look at an app goes by. */
+/** Additional inputs of a probe. */
 export interface Look extends Pick<Read, 'quietMs' | 'awayMs'> {
   readonly limits: Patterns['limits']
-  /** Reads in a row that have to be bad. */
+  /** Number of consecutive bad reads that are needed. */
   readonly reads: number
-  /** Whether the hub says what other apps use; `undefined`: this is no read of the list. */
+  /** Whether the hub reports the usage of other apps; `undefined` if this is not a read of the list. */
   readonly tellsUsage: boolean | undefined
 }
 
-/** What a read of the list, or time alone, adds to what was found. */
+/** The result after another read of the list, or after time alone. */
 export function probe({ failures: before, hadUsage, isAnswered }: Probed, app: App, look: Look): Probed {
   const { limits, reads, tellsUsage } = look
   const isMissing = app.memory_bytes === null && app.cpu_percent === null
@@ -105,7 +105,7 @@ export function probe({ failures: before, hadUsage, isAnswered }: Probed, app: A
   return { isAnswered: undefined, ...rest, failures, found, noticed }
 }
 
-/** The bad reads in a row so far. */
+/** The number of consecutive bad reads so far. */
 function badReads({ judge, always }: Probe, before: number, read: Read, limit: number | undefined): number {
   const isBad = limit === undefined && !always ? false : judge(read, limit ?? 0)
   return isBad === undefined ? before : isBad ? before + 1 : 0

@@ -1,39 +1,39 @@
-/** What the guardian holds of one app, and how that follows from what happens: values in, values out. */
+/** The guardian's state for one app and its transitions: pure functions. */
 import type { Crash, GoneApp, Reason } from '../contract/guard.ts'
 import { sinceCalm } from './history.ts'
 
-/** An app that has run for so long starts afresh: nothing counts against it any more. */
+/** After running for this long, nothing counts against an app any more. */
 export const CALM_MS = 3_600_000
-/** How many times of restarts, and how many versions, are kept. */
+/** Maximum number of restart times, and of versions, that are kept. */
 const MAX_TIMES = 100
 
 export class RestartState {
-  /** As a command has switched it; `null`: as configuration says. */
+  /** Set by a command; `null` to follow the configuration. */
   readonly switched: boolean | null = null
   readonly phase: 'idle' | 'waiting' | 'restarting' | 'given_up' = 'idle'
-  /** What it waits, restarts or has given up for. */
+  /** The reason for waiting, restarting or giving up. */
   readonly why: Reason = 'unknown'
-  /** Whether the app is to be restarted although it runs. */
+  /** Whether to restart the app although it is running. */
   readonly forced: boolean = false
-  /** Whether the app has crashed or was stopped by the hub, and does not run since. */
+  /** Whether the app has crashed or was stopped by the hub, and has not run since. */
   readonly down: boolean = false
-  /** When the next restart is due, in `elapsed` milliseconds like all times here: no clock that is set moves them. */
+  /** When the next restart is due. All times are `elapsed` milliseconds, which setting the clock does not change. */
   readonly dueAt: number | null = null
-  /** When the restart under way was sent. */
+  /** When the current restart was sent. */
   readonly sentAt: number | null = null
-  /** Restarts since the guardian gave up. */
+  /** Number of restarts since the guardian gave up. */
   readonly retries: number = 0
   /** Whether the app crashed in a storm: its next restart does not count against the limit. */
   readonly isSpared: boolean = false
-  /** Restarts that did not count since the app last started afresh. */
+  /** Number of uncounted restarts since the count was last reset. */
   readonly spared: number = 0
-  /** Restarts by the guardian, ever. */
+  /** Total number of restarts by the guardian. */
   readonly restarts: number = 0
-  /** Times of those since the app last started afresh. */
+  /** Times of the restarts since the count was last reset. */
   readonly recent: readonly number[] = []
-  /** Versions that it has had since the count began; none until one comes. */
+  /** The app's versions since the count was last reset; empty until one changes. */
   readonly versions: readonly string[] = []
-  /** Since when it runs. */
+  /** Since when the app is running. */
   readonly upSince: number | null = null
   readonly snoozedUntil: number | null = null
   readonly lastCrash: Crash | null = null
@@ -41,11 +41,11 @@ export class RestartState {
 
 export const UNTOUCHED: RestartState = { ...new RestartState() }
 
-/** The longest wait that another run can have planned. */
+/** Limit for waits that were planned by another run. */
 const MAX_WAIT_MS = 24 * 3_600_000
 const MAX_RETRY_MS = 7 * MAX_WAIT_MS
 
-/** How the watchdog waits and when it gives up; durations in milliseconds. */
+/** How the guardian waits and when it gives up; durations in milliseconds. */
 export interface RestartLimits {
   readonly backoff: number
   readonly backoff_max: number
@@ -55,28 +55,28 @@ export interface RestartLimits {
   readonly retry: readonly number[]
 }
 
-/** How long to wait before a restart: twice as long after each one before. */
+/** How long to wait before a restart: doubled after each one. */
 export function delayAfter(restarts: number, { backoff, backoff_max }: RestartLimits): number {
   return Math.min(backoff_max, backoff * 2 ** Math.min(restarts, 30))
 }
 
-/** Restarts that count against the limit now. */
+/** Number of restarts that currently count against the limit. */
 export function countRecent(recent: readonly number[], now: number, { window }: RestartLimits): number {
   return recent.filter((at) => at > now - window).length
 }
 
-/** How long to wait before the next try after the guardian gave up; `undefined`: there is none. */
+/** How long to wait before the next retry after giving up; `undefined` if there is none. */
 export function retryDelay(retries: number, { retry }: RestartLimits): number | undefined {
   return retry[Math.min(retries, retry.length - 1)]
 }
 
-/** No longer waiting, and not given up. */
+/** Ends waiting, restarting and having given up. */
 export const idle = (watch: RestartState): RestartState =>
   watch.phase === 'idle' && !watch.forced
     ? watch
     : { ...watch, phase: 'idle', forced: false, dueAt: null, sentAt: null }
 
-/** Nothing counts against the app any more, and one that was given up is watched again. */
+/** Resets the count, and watches an app that was given up again. */
 export function afresh(watch: RestartState): RestartState {
   const { recent, versions, phase, sentAt } = watch
   if (phase === 'given_up') {
@@ -87,7 +87,7 @@ export function afresh(watch: RestartState): RestartState {
   return isFresh ? watch : { ...watch, spared: 0, recent: [], versions: [] }
 }
 
-/** A version that the app has not had since the count began is a fresh start; returning to an earlier one is not. */
+/** A new version resets the count, unless the app has already had that version since the last reset. */
 export function updated(watch: RestartState, from: string, to: string): RestartState {
   const versions = watch.versions.includes(from) ? watch.versions : [...watch.versions, from]
   if (versions.includes(to) || versions.length >= MAX_TIMES) return { ...watch, versions }
@@ -100,7 +100,7 @@ export function crashed(watch: RestartState, crash: Crash): RestartState {
   return { ...watch, phase, forced: false, sentAt: null, down: true, upSince: null, lastCrash: crash, why }
 }
 
-/** The app runs or is on its way to. A restart is under way until it runs. */
+/** The app is running or starting. A restart is in progress until it is running. */
 export function up(watch: RestartState, running: boolean, now: number): RestartState {
   if (watch.sentAt !== null && !running) return watch.upSince === null ? watch : { ...watch, upSince: null }
   const waits = watch.forced && watch.phase === 'waiting'
@@ -117,7 +117,7 @@ export function stopped(watch: RestartState): RestartState {
   return { ...calm, down: false, upSince: null, isSpared: false }
 }
 
-/** A restart is due at a time; `forced`: of an app that runs. */
+/** Plans a restart; `forced`: of an app that is running. */
 export function planned(watch: RestartState, why: Reason, dueAt: number, forced = false): RestartState {
   return { ...watch, phase: 'waiting', why, forced, dueAt }
 }
@@ -147,28 +147,28 @@ export function restarting(watch: RestartState, now: number): RestartState {
   }
 }
 
-/** The restart that was begun last did not come about. */
+/** Undoes the last restart, which was not carried out. */
 export function withdrawn(watch: RestartState, sentAt: number): RestartState {
   const { phase, recent } = watch
   const ended = phase === 'given_up' ? { ...watch, sentAt: null } : idle(watch)
   return { ...ended, restarts: watch.restarts - 1, recent: recent.filter((at) => at !== sentAt) }
 }
 
-/** Has run long enough for nothing to count against it any more. */
+/** Whether the app has run long enough that nothing counts against it any more. */
 export function isCalm({ upSince }: RestartState, now: number): boolean {
   return upSince !== null && now - upSince >= CALM_MS
 }
 
-/** What an earlier run has left on the broker. */
+/** The state that an earlier run has saved on the broker. */
 export type SavedState = Pick<GoneApp, 'guard' | 'history' | 'memory'>
 
-/** Takes up what an earlier run has left, by the clock that it had in common with this one; `offset` is added to a time for that of others. */
+/** Restores the state of an earlier run. The wall clock relates its times to this run: `elapsed` time plus `offset`. */
 export function restored({ guard: state, history, memory }: SavedState, now: number, offset: number): RestartState {
   const switched = memory?.enabled ?? null
   if (state === null) return { ...UNTOUCHED, switched }
   const at = (time: string) => Date.parse(time) - offset
   const { times, versions } = sinceCalm(history, CALM_MS)
-  // Restarts that the history has lost count as of the latest possible time.
+  // Restarts that are missing in the history count as of the latest possible time.
   const lost = Math.min(MAX_TIMES, state.restarts_in_window) - times.length
   const known = times.map((time) => Math.min(time - offset, now))
   const recent = lost > 0 ? [...known, ...Array<number>(lost).fill(known.at(-1) ?? now)] : known
@@ -182,7 +182,7 @@ export function restored({ guard: state, history, memory }: SavedState, now: num
     switched,
     phase,
     why: state.last_crash?.reason ?? 'unknown',
-    // One that was given up and is not tried again was stopped on purpose, or runs.
+    // An app that was given up and is not retried was stopped on purpose, or is running.
     down: phase === 'given_up' ? state.retry_at !== null : phase !== 'idle',
     dueAt:
       phase === 'waiting' ? dueAt : state.retry_at === null ? null : Math.min(at(state.retry_at), now + MAX_RETRY_MS),

@@ -1,4 +1,4 @@
-/** One restart at a time on a hub: what stands against it, how it is sent, and what becomes of it. */
+/** One restart at a time on a hub: what prevents it, how it is sent, and its outcome. */
 import type { Outcome } from '../contract/answer.ts'
 import type { ErrorCode } from '../contract/errors.ts'
 import { AFTER_STORM, RETRY } from './history.ts'
@@ -10,10 +10,10 @@ import { endRestart, giveUp, isDue, isOn, note, settle, unlessStopped, type Watc
 
 const NOTHING_DONE: ReadonlySet<ErrorCode> = new Set(['busy', 'expired', 'hub_unreachable', 'rate_limited'])
 const HOPELESS: ReadonlySet<ErrorCode> = new Set(['not_allowed', 'forbidden', 'unsupported', 'unauthorized'])
-/** So old may be what was read of an app when its restart leaves. */
+/** Maximum age of the app's record when its restart is sent. */
 const FRESH_MS = 5_000
 
-/** Everything that may stand against a restart that is due. Times are `elapsed` milliseconds. */
+/** Everything that may prevent a due restart. Times are `elapsed` milliseconds. */
 export type Situation = ReturnType<typeof situationOf>
 
 function situationOf(context: Context, hub: WatchedHub, watched: WatchedApp) {
@@ -35,7 +35,7 @@ function situationOf(context: Context, hub: WatchedHub, watched: WatchedApp) {
   }
 }
 
-/** Looks at everything that is due on a hub, the longest due first. */
+/** Checks all due restarts of a hub, the longest due first. */
 export function tryRestarts(turn: Turn, due: WatchedApp[]): void {
   const { hub } = turn
   due.sort((a, b) => (a.watch.dueAt ?? 0) - (b.watch.dueAt ?? 0))
@@ -47,7 +47,7 @@ export function tryRestarts(turn: Turn, due: WatchedApp[]): void {
   }
 }
 
-/** Whether a due restart may run. If not, it stays due, or this postpones it, cancels it or gives up. */
+/** Whether a due restart may run. If not, this leaves it due, postpones it, cancels it or gives up. */
 function mayRestart(turn: Turn, watched: WatchedApp, situation: Situation): boolean {
   const found = turn.decisions.obstacle(situation)
   if (found === undefined || found === 'hold') return found === undefined
@@ -59,7 +59,7 @@ function mayRestart(turn: Turn, watched: WatchedApp, situation: Situation): bool
   return false
 }
 
-/** Says once within the window that apps wait as the hub has had so many restarts. */
+/** Logs once per window that apps must wait because the hub had too many restarts. */
 function sayBudget({ hub, now, config: { guard }, effects }: Turn): void {
   if (now < hub.saidUntil) return
   hub.saidUntil = now + guard.window
@@ -73,7 +73,7 @@ function postpone(context: Context, watched: WatchedApp, until: number): void {
   watched.quietDue = context.quietUntil() === undefined ? undefined : until
 }
 
-/** What is known of an app may be an hour old: it has been read anew, and that decides. */
+/** The data about the app may be an hour old, so it was read again; the result decides. */
 export function wasRead(turn: Turn, watched: WatchedApp, isRead: boolean): void {
   const { hub } = turn
   const situation = { ...situationOf(turn, hub, watched), hubBusy: false }
@@ -108,7 +108,7 @@ function sendRestart(turn: Turn, watched: WatchedApp): void {
 
 type Restart = Extract<Order, { command: 'restart' }>
 
-/** Whether a restart is wanted still when its turn comes. */
+/** Whether a restart is still wanted when its turn comes. */
 export function isWanted(context: Context, hub: WatchedHub, { watched, readAt }: Restart): boolean {
   const situation = situationOf(context, hub, watched)
   const sent = { ...watched.watch, dueAt: null, recent: [] }
@@ -128,13 +128,13 @@ export function restartEnded(turn: Turn, order: Restart, outcome: Outcome): void
   settle(turn, watched)
 }
 
-/** It came to nothing, as far as is known: it is tried again after a while, or never. */
+/** The restart has failed, as far as known: it is tried again later, or never. */
 function restartFailed(turn: Turn, { watched, entry, event, readAt }: Restart, code: ErrorCode): void {
   const { hub, now } = turn
   const wasRestarting = watched.watch.sentAt !== null
   if (!NOTHING_DONE.has(code) && !HOPELESS.has(code)) {
     watched.history = watched.history.map((one) => (one === entry ? { ...entry, message: code } : one))
-    // Otherwise it has perhaps been done.
+    // Otherwise it may have been done.
     if (code !== 'outcome_unknown' && wasRestarting) endRestart(turn, watched)
     return
   }
@@ -144,7 +144,7 @@ function restartFailed(turn: Turn, { watched, entry, event, readAt }: Restart, c
   if (HOPELESS.has(code)) giveUp(turn, watched, code)
   else if (wasRestarting) watched.aloneUntil = Math.max(watched.aloneUntil, now + ALONE_MS)
   const { retries, dueAt } = watched.watch
-  // What was not tried is tried as soon as may be.
+  // A retry that was not attempted is repeated as soon as possible.
   if (event === 'retried' && dueAt !== null && NOTHING_DONE.has(code)) {
     watched.watch = { ...watched.watch, dueAt: now, retries: Math.max(0, retries - 1) }
   }

@@ -1,12 +1,12 @@
-/** What an earlier run, or another bridge, has left on the broker of the guardian's topics. Nothing of it is trusted. */
+/** What an earlier run or another bridge has saved on the guardian's topics. None of it is trusted. */
 import { readJson } from '../base/read-json.ts'
 import type { GoneApp } from '../contract/guard.ts'
 import { GONE_APPS, GUARD_MEMORY, HISTORY, SAVED_GUARD } from '../contract/schemas.ts'
 import type { SavedState } from './restart-state.ts'
 
-/** The longest history there may be. */
+/** Maximum length of a history. */
 const MAX_LENGTH = 64 * 1024
-/** Characters, all together. */
+/** Maximum total number of characters. */
 const MAX_TOTAL = 16 * 1024 * 1024
 
 const NAMES = ['guard', 'history', 'guardMemory', 'hubGuardMemory'] as const
@@ -14,7 +14,7 @@ type SavedName = (typeof NAMES)[number]
 export const isSavedName = (name: string): name is SavedName => NAMES.some((one) => one === name)
 
 export class SavedStates {
-  /** Keyed by hub and app; the entry of the hub itself has an empty name. */
+  /** By hub and app; the hub's own entry has an empty app. */
   readonly #hubs = new Map<string, Map<string, Partial<Record<SavedName, string>>>>()
   /** Apps that were gone, by hub and app. */
   readonly #gone = new Map<string, Map<string, GoneApp>>()
@@ -30,7 +30,7 @@ export class SavedStates {
     this.#hubs.set(hub, apps.set(app, isKept ? { ...others, [name]: text } : others))
   }
 
-  /** What was left of an app; it is given once. `undefined`: nothing. */
+  /** The saved state of an app, returned only once; `undefined` if there is none. */
   take(hub: string, app: string): SavedState | undefined {
     const gone = this.#goneFrom(hub)
     const before = gone.get(app)
@@ -44,11 +44,11 @@ export class SavedStates {
     }
   }
 
-  /** All that was left of a hub, with the hours for which each app has been gone: of what the hub does not list. */
+  /** All saved states of a hub, for apps that it does not list, with the number of hours that each has been gone. */
   takeAll(hub: string): readonly { readonly app: string; readonly left: SavedState; readonly hours: number }[] {
     const gone = [...this.#goneFrom(hub).values()].reverse()
     const hours = new Map(gone.map(({ app, gone_hours }) => [app, gone_hours]))
-    // An app that may be gone.
+    // This app may be gone.
     for (const app of this.#hubs.get(hub)?.keys() ?? []) hours.set(app, hours.get(app) ?? 0)
     return [...hours].flatMap(([app, hours]) => {
       const left = this.take(hub, app)

@@ -1,11 +1,11 @@
-/** Calls tasks at times that configuration names, by the system clock. */
+/** Calls tasks at configured times, by the system clock. */
 import type { Clock } from '../base/clock.ts'
 import { nextAfter } from '../base/cron.ts'
 
 export interface Schedule {
   readonly cron: string
   readonly timeZone: string | null
-  /** After so many milliseconds the clock is checked again: it may have been set. */
+  /** Milliseconds after which the clock is checked again, because it may have been set. */
   readonly checkMs: number
   readonly task: () => void
 }
@@ -18,7 +18,7 @@ export class Schedules {
     this.#clock = clock
   }
 
-  /** Replaces what is scheduled. */
+  /** Replaces all schedules. */
   set(schedules: readonly Schedule[]): void {
     for (const cancel of this.#cancel.values()) cancel()
     this.#cancel.clear()
@@ -30,7 +30,7 @@ export class Schedules {
     const at = nextAfter(schedule.cron, schedule.timeZone ?? undefined, from)
     if (at === undefined) return
     const cancel = clock.after(Math.min(at - clock.now(), schedule.checkMs), () => {
-      // One look at the clock: what is not due by then is awaited again, and not passed over.
+      // Read the clock only once: a task that is not due by then is scheduled again, not skipped.
       const now = clock.now()
       const isDue = now >= at
       this.#await(schedule, isDue ? at : now)

@@ -1,18 +1,18 @@
-/** What configuration says of the guardian, and of one app. */
+/** The guardian's configuration, in general and for one app. */
 import type { Config } from '../config/options.ts'
 import { appFilter } from '../contract/permissions.ts'
 import { PROBES } from './probes.ts'
 
 export type GuardConfig = Pick<Config, 'guard' | 'updates'>
 
-/** Says of an app what a list of patterns says of it. */
+/** What the configuration's lists of patterns say about an app. */
 export type Patterns = ReturnType<typeof patternsOf>
 
 export function patternsOf({ guard, updates }: GuardConfig) {
   return {
     watches: remembered(appFilter(guard.watch, guard.ignore)),
     ignores: remembered(appFilter(guard.ignore, [])),
-    /** The limits of the probes, in their order. */
+    /** The limits of the probes, in the same order. */
     limits: PROBES.map(({ option }) => firstFit(option(guard))),
     /** Bytes. */
     memoryLimit: firstFit(guard.memory_limit),
@@ -23,11 +23,11 @@ export function patternsOf({ guard, updates }: GuardConfig) {
   }
 }
 
-/** A question to an app's own web API. */
+/** A request to an app's own web API. */
 export interface WebProbe {
-  /** With a slash in front. */
+  /** With a leading slash. */
   readonly path: string
-  /** Whether an HTTP status is one of an app that is well. */
+  /** Whether an HTTP status means that the app works. */
   readonly expects: (status: number) => boolean
 }
 
@@ -40,16 +40,16 @@ function webProbes(values: ReadonlyMap<string, string>) {
   return firstFit(new Map([...values].map(([pattern, value]) => [pattern, parse(value)])))
 }
 
-/** The value of the first pattern that fits an app. */
+/** The value of the first pattern that matches an app. */
 function firstFit<T>(values: ReadonlyMap<string, T>): (id: string) => T | undefined {
   const rows = [...values].map(([pattern, value]) => [appFilter([pattern], []), value] as const)
   return rows.length === 0 ? () => undefined : remembered((id) => rows.find(([fits]) => fits(id))?.[1])
 }
 
-/** More apps than are asked for at a time. */
+/** Maximum size of the cache: more apps than are queried at a time. */
 const MAX_REMEMBERED = 10_000
 
-/** Each read of the list asks again, and patterns take longer than a look into a map. */
+/** Caches the result by app: it is needed for each read of the list, and matching patterns is slower than a map. */
 function remembered<T>(answer: (id: string) => T): (id: string) => T {
   const known = new Map<string, { readonly value: T }>()
   return (id) => {

@@ -1,4 +1,4 @@
-/** Storms: in which crashes make one, when it ends, and what it means for the apps. */
+/** Storms: which crashes make one, when it ends, and what it means for the apps. */
 import { MAX_APPS_NAMED } from '../contract/guard.ts'
 import type { Decisions } from './decisions.ts'
 import { postponed } from './restart-state.ts'
@@ -6,7 +6,7 @@ import type { GuardConfig } from './settings.ts'
 import { CALM, type Context, type Storm, stormUntil, type Turn } from './turn.ts'
 import { isOn, settle, type WatchedApp } from './watched-app.ts'
 
-/** Whether a crash of an app counts. While no app is named as watched, those of all apps do. */
+/** Whether a crash of an app counts. If the configuration watches no apps, crashes of all apps do. */
 export function countsForStorm(context: Context, watched: WatchedApp): boolean {
   const { config, patterns } = context
   const { id, enabled } = watched.app
@@ -14,7 +14,7 @@ export function countsForStorm(context: Context, watched: WatchedApp): boolean {
   return isWatched && enabled !== false && watched.watch.phase !== 'given_up'
 }
 
-/** The crashes with one more, and whether they make a storm. */
+/** Adds a crash, and decides whether the crashes are a storm. */
 export function afterCrash(
   { isOn, crashes: before }: Storm,
   app: string,
@@ -25,7 +25,7 @@ export function afterCrash(
   const crashes = new Map(before)
   if (!isOn) for (const [id, { at }] of crashes) if (at <= now - storm.within) crashes.delete(id)
   const times = (crashes.get(app)?.times ?? 0) + 1
-  // The hub may start an app that crashes over and over again: the others do not wait for that one.
+  // The hub may start an app that keeps crashing: the others must not wait for that one.
   if (times > max_restarts) return { isOn, crashes }
   crashes.set(app, { at: now, times })
   return { isOn: isOn || isStorm(crashes.size, storm.apps), crashes }
@@ -43,14 +43,14 @@ export function countCrash(turn: Turn, app: string): void {
     const watched = hub.apps.get(id)
     spare(watched, max_restarts)
     if (watched === undefined || id === app || !turn.isActing) continue
-    // A bridge that starts in the storm finds that on the broker.
+    // A bridge that starts during the storm reads this from the broker.
     if (watched.watch.phase === 'waiting') watched.watch = postponed(watched.watch, now + storm.within)
     settle(turn, watched)
   }
   if (!before.isOn) tellStorm(turn, 'storm')
 }
 
-/** The next restart of an app does not count; not without end, as an app that always crashes may be what makes storms. */
+/** The app's next restart does not count; limited, because an app that always crashes may cause the storms. */
 function spare(watched: WatchedApp | undefined, most: number): void {
   if (watched?.watch.down && watched.watch.spared < most) watched.watch = { ...watched.watch, isSpared: true }
 }

@@ -8,25 +8,25 @@ const MINUTES = 20
 const BUCKET_MS = MINUTES * MINUTE_MS
 /** Six hours. */
 const MAX_BUCKETS = 18
-/** Enough for a trend to be shown. */
+/** Minimum number of buckets for a trend. */
 const MIN_BUCKETS = 3
 const HOUR_BUCKETS = 3
-/** Less is noise. */
+/** A smaller rise is noise. */
 const MIN_RISE_BYTES = 4 * 1_048_576
-/** What comes down by this part of the level has been freed. */
+/** A fall by this fraction of the level means that memory was freed. */
 const MIN_FALL = 0.1
-/** What was reached before and freed again is reached again with some noise. */
+/** A level that was reached before and freed is reached again with some noise. */
 const SAME_LEVEL = 1.05
-/** Compared with an even climb: the least part in each step, and in the later half. A smaller one is levelling off. */
+/** Relative to a steady climb: the minimum for each step, and for the later half. Less means levelling off. */
 const MIN_STEP = 0.25
 const STEADY = 0.8
-/** Without a known limit, a rise is reported from here on. */
+/** Without a known limit, a rise is reported above this fraction. */
 const LARGE_RISE = 0.25
 const HORIZON_HOURS = 12
-/** An app that has run for less than six hours is reported only right before its limit. */
+/** An app that has run for less than six hours is reported only shortly before its limit. */
 const EARLY_HOURS = 1
 const EARLY_BUCKETS = 6
-/** A trend is published again when it differs by so much, as a part of itself and in bytes an hour. */
+/** The minimum difference to publish a new trend, as a fraction and in bytes per hour. */
 const SHOWN_STEP = { part: 0.25, bytes: 64 * 1024 }
 
 /** When, in `clock.elapsed()` milliseconds, and how many bytes. */
@@ -34,7 +34,7 @@ export type MemorySample = readonly [at: number, bytes: number]
 
 /** What is remembered of the memory of an app beside its samples. */
 export interface Memory {
-  /** How much later its buckets begin, in milliseconds. */
+  /** Offset of its buckets, in milliseconds. */
   readonly phase: number
   /** Earlier samples do not count, in `clock.elapsed()` milliseconds. */
   readonly since: number
@@ -42,7 +42,7 @@ export interface Memory {
   bucket: number
   /** The highest level from which it came down again by itself; 0: none so far. */
   peak: number
-  /** The highest level since it came down the last time. */
+  /** The highest level since memory was last freed. */
   top: number
 }
 
@@ -128,7 +128,7 @@ export function isRising(
   return far && climbs(points, HOUR_BUCKETS, rise)
 }
 
-/** Whether the least of each group is above that of the one before, and the later half climbs like the earlier one. */
+/** Whether each group's minimum is above the previous one, and the later half climbs like the earlier one. */
 function climbs(points: readonly number[], size: number, rise: number): boolean {
   const least: number[] = []
   for (let at = points.length % size; at < points.length; at += size) {
@@ -147,7 +147,7 @@ function median(values: ArrayLike<number>): number {
   return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? upper) + upper) / 2
 }
 
-/** A trend with two digits, and the one before where it says nearly the same: each read would be news otherwise. */
+/** The trend to publish: two digits, and the previous value if nearly the same, so that not each read changes it. */
 export function shownTrend(before: number | null, now: number | null): number | null {
   if (now === null) return null
   const shown = Math.abs(now) < SHOWN_STEP.bytes ? 0 : Number(now.toPrecision(2))

@@ -1,4 +1,4 @@
-/** Updates in a window: which app is next, one at a time over all hubs, and whether each has come about. */
+/** Updates in the update window: selects the next app, one at a time over all hubs, and checks each result. */
 import { nextAfter } from '../base/cron.ts'
 import type { Outcome } from '../contract/answer.ts'
 import type { Offer } from '../contract/guard.ts'
@@ -8,16 +8,16 @@ import { type Context, isBusy, type Turn, tell, type Update, versions } from './
 import type { WatchedApp } from './watched-app.ts'
 
 const DAY_SECONDS = 24 * 3600
-/** The published time for which an offer was seen grows in such steps. */
+/** The published age of an update grows in steps of this size. */
 const STEP_SECONDS = 15 * 60
-/** An update that failed is tried again in a later window. */
+/** A failed update is tried again in a later window. */
 const RETRY_MS = 20 * 3_600_000
-/** How long a hub may take to report the new version after it has taken the install. */
+/** How long a hub may take to report the new version after it has accepted the install. */
 const VERIFY_MS = 10 * 60_000
-/** The same where it took the install, and not the version that was named. */
+/** The same if it accepted the install but not the requested version. */
 const OTHER_MS = 60_000
 
-/** Whether the window of updates is open at a moment, in epoch milliseconds. */
+/** Whether the update window is open at a time, in epoch milliseconds. */
 export function isOpen({ updates: { window, time_zone } }: GuardConfig, now: number): boolean {
   if (window.start === null) return false
   const opened = nextAfter(window.start, time_zone ?? undefined, now - window.length)
@@ -25,7 +25,7 @@ export function isOpen({ updates: { window, time_zone } }: GuardConfig, now: num
 }
 
 /**
- * The offer of an app that was seen again after `gapMs`. Each version counts for itself.
+ * The update offered for an app that was seen again after `gapMs`. Each version counts separately.
  * @param at epoch milliseconds
  */
 export function offerOf(app: App, before: Offer | null, gapMs: number, at: number): Offer | null {
@@ -36,14 +36,14 @@ export function offerOf(app: App, before: Offer | null, gapMs: number, at: numbe
   return { ...before, seen_seconds: before.seen_seconds + gapMs / 1000 }
 }
 
-/** An offer as the broker holds it: it changes seldom, and no more once it has been held. */
+/** An offer as published: changes rarely, and not at all after the hold time. */
 export function shownOffer(offer: Offer | null, holdDays: number): Offer | null {
   if (offer === null) return null
   const steps = Math.floor(Math.min(offer.seen_seconds, holdDays * DAY_SECONDS) / STEP_SECONDS)
   return { ...offer, seen_seconds: steps * STEP_SECONDS }
 }
 
-/** Begins the next update of a hub, if one is due. */
+/** Starts the next update of a hub, if one is due. */
 export function beginUpdate(turn: Turn): void {
   const { hub } = turn
   const { policy, hold_days, backup } = turn.config.updates
@@ -55,7 +55,7 @@ export function beginUpdate(turn: Turn): void {
     if (verdict !== 'due' || !isFree(turn, watched)) continue
     if (!turn.mayUpdate()) return
     const { version: from, latest_version: to } = watched.app
-    // A newer version could come meanwhile that was not held, or is too large a step.
+    // Otherwise a newer version could come meanwhile that was not held, or is too large a step.
     const isNamed = hold_days > 0 || (takesVersion && turn.patterns.severity(watched.id) !== undefined)
     const update = { watched, from, to, named: isNamed ? to : null, deadline: null, refusal: null }
     hub.update = update
@@ -66,8 +66,8 @@ export function beginUpdate(turn: Turn): void {
 }
 
 /**
- * Whether an app is to be updated now, while the window is open. `unheld`: it never is, as a version is to be held first
- * and the hub does not say or does not take which one it installs.
+ * Whether to update an app now, while the window is open. `unheld`: never, because versions must be held first and the
+ * hub does not report or does not accept which version it installs.
  */
 function verdictOn(context: Context, watched: WatchedApp, takesVersion: boolean): 'due' | 'later' | 'unheld' {
   const { app, offered, updateFailedAt } = watched
@@ -79,7 +79,7 @@ function verdictOn(context: Context, watched: WatchedApp, takesVersion: boolean)
   return offered.version === app.latest_version && offered.seen_seconds >= hold_days * DAY_SECONDS ? 'due' : 'later'
 }
 
-/** Switched off by command, snoozed, or ignored by the configuration. */
+/** Whether the app is switched off by command, snoozed, or ignored by the configuration. */
 function isLeftOut({ patterns }: Context, { id, watch }: WatchedApp): boolean {
   if (watch.snoozedUntil !== null) return true
   return watch.switched === null ? patterns.ignores(id) : !watch.switched
@@ -93,8 +93,8 @@ function isFree({ now, quietUntil }: Context, { installs, aloneUntil, watch: { p
 function nameUnheld(turn: Turn, watched: WatchedApp): void {
   if (watched.isNamedUnheld) return
   watched.isNamedUnheld = true
-  const why = 'the hub does not say which version it would install, or does not take one'
-  const text = `not updated in the window: updates.hold_days cannot hold as ${why}; install it by hand`
+  const why = 'the hub does not report which version it would install, or accepts none'
+  const text = `not updated in the window: updates.hold_days cannot hold it, because ${why}; install it by hand`
   turn.effects.push({ kind: 'log', level: 'warn', details: { app: watched.id }, text })
 }
 
@@ -109,7 +109,7 @@ export function backedUp(turn: Turn, update: Update, failure: string | undefined
   else end(turn, update, `No backup, so no update: ${failure}`)
 }
 
-/** The hub has answered to an install: the version that it reports from now on says what became of it. */
+/** The hub has answered an install; the versions that it reports from now on show the result. */
 export function installAnswered({ now }: Turn, update: Update, outcome: Outcome): void {
   const code = outcome.ok ? 'outcome_unknown' : outcome.error.code
   if (code === 'outcome_unknown') update.deadline = now + VERIFY_MS
@@ -123,7 +123,7 @@ export function followUpdate(turn: Turn, update: Update): void {
   const { version } = update.watched.app
   if (version !== null && version !== update.from) end(turn, update, undefined)
   else if (turn.now >= update.deadline) {
-    const still = `The hub took the install and still reports version ${version ?? 'unknown'}.`
+    const still = `The hub accepted the install but still reports version ${version ?? 'unknown'}.`
     end(turn, update, update.refusal ?? still)
   }
 }

@@ -1,4 +1,4 @@
-/** What the guardian knows of one app, what follows from that by time alone, and what is published of it. */
+/** The guardian's state for one app, what changes it with time alone, and what is published about it. */
 
 import { headOf, isCrashed } from '../contract/classify.ts'
 import type { GuardMemory, GuardPayload, HistoryEntry, Reason } from '../contract/guard.ts'
@@ -12,26 +12,26 @@ import { type Memory, noMemory } from './trend.ts'
 import { type Context, stormUntil, type Turn, tell } from './turn.ts'
 import { shownOffer } from './updates.ts'
 
-/** How long an app may take to come up after a restart. */
+/** Maximum time for an app to start after a restart. */
 const START_MS = 60_000
 
-/** Changed in place, while its hub is decided about. Numbers are `elapsed` milliseconds where nothing else is said. */
+/** Mutated while the guardian decides about the hub. Numbers are `elapsed` milliseconds unless stated otherwise. */
 export class WatchedApp {
   readonly id: string
   app: App
   watch: watch.RestartState = watch.UNTOUCHED
   history: History = []
-  /** The latest change of version. */
+  /** The latest change of the version. */
   updated: (Omit<NonNullable<GuardMemory['updated']>, 'at'> & { readonly at: number }) | null = null
   offered: GuardMemory['offered'] = null
-  /** When the app was last seen; `undefined`: not since it or its hub came back. */
+  /** When the app was last seen; `undefined` if not since it or its hub came back. */
   seenAt: number | undefined
   facts: GuardFacts | undefined
-  /** The facts as text, and what they follow from, as it was when they were made. */
+  /** The published facts as text, and the values they were made from. */
   text = ''
   basis: readonly unknown[] = []
   memory: Memory
-  /** Bytes an hour. */
+  /** Bytes per hour. */
   trend: number | null = null
   rising = false
   risingSaidAt = Number.NEGATIVE_INFINITY
@@ -39,29 +39,29 @@ export class WatchedApp {
   changedAt: number
   /** Since when too many of its devices have been unavailable. */
   awaySince: number | undefined
-  /** When it is to be restarted since its hub has started. */
+  /** When the restart after the hub's start is due. */
   bootDue: number | undefined
-  /** Whether its web API is being asked. */
+  /** Whether a request to its web API is in progress. */
   isAsked = false
-  /** Reason of the crashes after an update that was a bad one. */
+  /** Reason of the crashes after a bad update. */
   bad: Reason | null = null
-  /** Whether it has been seen to stop, or to start, since its restart began. */
+  /** Whether it was seen to stop or start since its restart began. */
   hasStopped = false
-  /** Whether the hub has answered to the restart under way, and to the read before it. */
+  /** Whether the hub has answered the current restart, and the read before it. */
   answered = true
-  /** Lists in a row, since the hub took its restart, in which it runs. */
+  /** Number of consecutive lists, since the hub accepted its restart, in which it runs. */
   listsUp = 0
-  /** Reads before a restart that have failed since the last good one. */
+  /** Number of failed reads before a restart since the last successful one. */
   failedReads = 0
-  /** The time until which quiet hours have put a restart off. */
+  /** The time to which quiet hours have postponed a restart. */
   quietDue: number | undefined
   aloneUntil = 0
-  /** Installs of it under way, and who does them. */
+  /** Number of installs in progress, and who requested them. */
   installs = 0
   installedBy: string | null = null
-  /** When an update of it failed. */
+  /** When an update of it last failed. */
   updateFailedAt = Number.NEGATIVE_INFINITY
-  /** Whether the log has named it as left out of updates. */
+  /** Whether the log has reported that it is excluded from updates. */
   isNamedUnheld = false
 
   constructor(app: App, now: number) {
@@ -72,7 +72,7 @@ export class WatchedApp {
   }
 }
 
-/** Whether it is watched: as a command says, else as configuration does. */
+/** Whether the app is watched: by command, otherwise by configuration. */
 export function isOn({ patterns }: Context, { id, watch }: WatchedApp): boolean {
   return watch.switched ?? patterns.watches(id)
 }
@@ -80,19 +80,19 @@ export function isOn({ patterns }: Context, { id, watch }: WatchedApp): boolean 
 export const needsAttention = ({ facts }: WatchedApp) => (facts?.state.attention.length ?? 0) > 0
 
 /**
- * Whether a restart is being prepared or has been sent, and the app has neither come up nor had the time for it. Polling
- * may not see it stop and start. The first list may have been asked for before the restart, so that the second one counts.
+ * Whether a restart is being prepared or was sent, and the app has not come up or timed out. Polling may miss that it
+ * stops and starts. The first list may have been requested before the restart, so the second one counts.
  */
 export function isRestarting({ answered, watch, listsUp }: WatchedApp): boolean {
   return !answered || (watch.sentAt !== null && listsUp < 2)
 }
 
-/** Whether its restart is due. */
+/** Whether a restart is due. */
 export function isDue({ now }: Context, { watch: { phase, dueAt, sentAt } }: WatchedApp): boolean {
   return (phase === 'waiting' || phase === 'given_up') && sentAt === null && dueAt !== null && dueAt <= now
 }
 
-/** When something is due next after a moment, without anything happening. */
+/** When something is next due after a time, without further input. */
 export function dueAfter({ config: { guard }, patterns }: Context, watched: WatchedApp, after: number): number {
   const { updated, awaySince, bootDue } = watched
   const { phase, dueAt, sentAt, upSince, recent, snoozedUntil, spared } = watched.watch
@@ -109,14 +109,14 @@ export function dueAfter({ config: { guard }, patterns }: Context, watched: Watc
   return Math.min(...times.filter((at) => at > after))
 }
 
-/** Follows from time alone, and plans what is to be done. */
+/** Applies what changes with time alone, and plans the next restart. */
 export function settle(turn: Turn, watched: WatchedApp): void {
   const { now } = turn
   if (watch.isCalm(watched.watch, now)) watched.watch = watch.afresh(watched.watch)
   const { sentAt, snoozedUntil } = watched.watch
   if (sentAt !== null && now - sentAt >= START_MS) endRestart(turn, watched)
   const { quietDue } = watched
-  // A clock that is set may end quiet hours early.
+  // If the clock is set, quiet hours may end early.
   if (quietDue !== undefined && turn.quietUntil() === undefined) {
     if (watched.watch.dueAt === quietDue) watched.watch = { ...watched.watch, dueAt: Math.min(quietDue, now) }
     watched.quietDue = undefined
@@ -148,7 +148,7 @@ function needsRestart(context: Context, watched: WatchedApp): boolean {
   return isOn(context, watched) && isFallen(watched.watch, watched.app) && watched.app.enabled !== false
 }
 
-/** One that was given up is tried again, while it does not run. */
+/** Plans a retry for an app that was given up, as long as it is down. */
 function planRetry(turn: Turn, watched: WatchedApp): void {
   const { now, decisions, config } = turn
   const { dueAt, retries } = watched.watch
@@ -159,7 +159,7 @@ function planRetry(turn: Turn, watched: WatchedApp): void {
   if (next !== dueAt) watched.watch = { ...watched.watch, dueAt: next }
 }
 
-/** An app that is still starting is waited for; one that does not run then is left to what else is decided. */
+/** Waits until the app has started. If it is not running then, other rules decide. */
 function restartAfterBoot(turn: Turn, watched: WatchedApp): void {
   const { app, watch: held } = watched
   if (app.state === 'starting') return
@@ -170,7 +170,7 @@ function restartAfterBoot(turn: Turn, watched: WatchedApp): void {
 }
 
 export function giveUp(turn: Turn, watched: WatchedApp, message: string): void {
-  // It is said once, however often it is tried again.
+  // Reported only once, however often it is tried again.
   if (watched.watch.phase === 'given_up') return
   watched.watch = watch.givenUp(watched.watch)
   planRetry(turn, watched)
@@ -179,22 +179,22 @@ export function giveUp(turn: Turn, watched: WatchedApp, message: string): void {
   tell(turn, watched.id, 'gave_up', why, { message })
 }
 
-/** It has had its time, or the hub has refused it. */
+/** The restart has timed out, or the hub has refused it. */
 export function endRestart({ now }: Turn, watched: WatchedApp): void {
   const phase = watched.watch.phase === 'given_up' ? 'given_up' : 'idle'
   const rested = unlessStopped(watched, { ...watched.watch, phase, forced: false, sentAt: null })
-  // Some hubs say nothing new of an app that runs again.
+  // Some hubs send no update for an app that runs again.
   watched.watch = watched.app.state === 'running' ? watch.up(rested, true, now) : rested
 }
 
-/** Since its restart began, a person may have stopped it: it is left as it is then. */
+/** A person may have stopped the app since its restart began; then it is left stopped. */
 export function unlessStopped({ hasStopped, app }: WatchedApp, rested: watch.RestartState): watch.RestartState {
   return hasStopped && isStopped(app) && !isCrashed(app) ? watch.stopped(rested) : rested
 }
 
 export const isStopped = ({ state }: App) => state === 'stopped' || state === 'stopping'
 
-/** An entry more in its history. */
+/** Adds an entry to the app's history. */
 export function note(
   { wall, config }: Context,
   watched: WatchedApp,
@@ -217,7 +217,7 @@ function publish(turn: Turn, watched: WatchedApp): void {
   const count = watch.countRecent(watched.watch.recent, now, config.guard)
   const basis = [watched.watch, on, trend, bad, rising, found, noticed, count, history, offered, updated, offset]
   if (basis.every((value, i) => value === watched.basis[i])) return
-  // What is not published counts too: a restart of an app that was switched off since has its end.
+  // Even if nothing published changes: the restart of an app that was switched off meanwhile must still end.
   if (watched.watch !== watched.basis[0]) turn.hasMoved = true
   watched.basis = basis
   const state = payloadOf(turn, watched, on, count)

@@ -156,7 +156,7 @@ export const APP_ENTITIES: readonly Entity[] = [
     platform: 'sensor',
     name: 'Crashes',
     category: 'diagnostic',
-    // An attribute of Problem has it.
+    // Problem has it as an attribute.
     enabled: false,
     icon: 'mdi:counter',
     reads: 'app',
@@ -254,7 +254,7 @@ export const APP_ENTITIES: readonly Entity[] = [
     when: 'guard',
     reads: 'guard',
     template: crashReasonOf('last_crash'),
-    // Home Assistant has its own meaning for the word that MQTT has for any other reason.
+    // Home Assistant reserves `unknown`, the contract's word for any other reason.
     shows: {
       options: ['none', ...REASONS.filter((one) => one !== 'unknown' && one !== 'devices_unavailable'), 'other'],
     },

@@ -40,9 +40,9 @@ interface Common<D extends DeviceKind> {
   readonly needs?: 'bridge' | 'nothing'
   /** Only if the guardian is on. */
   readonly when?: 'guard'
-  /** Only where the key and the hub permit this read. */
+  /** Only if the API key and the hub permit this read. */
   readonly from?: OperationName
-  /** The setting that it is about. */
+  /** The setting that it shows. */
   readonly setting?: string
 }
 

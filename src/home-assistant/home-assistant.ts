@@ -145,8 +145,7 @@ export class HomeAssistant implements Discovery {
 
   /**
    * Forgets the hub that answered under this name before another one did, or before the same one showed its id. The
-   * former
-   * id may now belong to another name.
+   * former id may now belong to another name.
    */
   #forgetFormer(name: string, id: string): boolean {
     const former = this.#known.get(name)?.facts.id

@@ -33,8 +33,8 @@ function asComponents({ objectId, info, origin, components }: Device, topics: Di
 
 /**
  * Component → platform, for the components that can be removed: not those that are disabled by default. If a stub names
- * a component that was never enabled, Home Assistant 2026.4 to 2026.10 clears the whole device.
- * Equal values share one object, because thousands of apps have the same.
+ * a component that was never enabled, Home Assistant 2026.4 to 2026.10 clears the whole device. Equal values share one
+ * object, because thousands of apps have the same.
  */
 export type Platforms = ReadonlyMap<string, string>
 
@@ -81,8 +81,7 @@ export function withFormerDefaults(device: Device, before: Platforms): Device {
 
 /**
  * The payload that removes the components that are gone, or `undefined` if there are none. Leaving a component out does
- * not
- * remove it; it must first be named with nothing but its platform.
+ * not remove it; it must first be named with nothing but its platform.
  */
 export function withStubs(before: Platforms, now: Platforms, payload: string): string | undefined {
   if (before === now) return undefined

@@ -70,7 +70,7 @@ export class Publisher {
   readonly #timers = new Set<() => void>()
   /** Devices that wait for the first connection: before, it is unknown which topics they take over from. */
   #waiting: Set<string> | undefined = new Set()
-  /** The present message of a device. */
+  /** The current message of a device. */
   readonly #source: PayloadSource = (topic) => {
     const { form, topics } = this.#options
     const device = this.#made(parseDiscoveryTopic(topic)?.objectId ?? '')

@@ -1,4 +1,4 @@
-/** An entity for each published setting, of the kind in its declaration. */
+/** One entity for each published setting, of the declared kind. */
 import { tidy } from '../base/text.ts'
 import type { PublishedSetting } from '../config/settings.ts'
 import { encodeId } from '../contract/discovery.ts'

@@ -1,7 +1,6 @@
 /**
  * The Jinja templates for our topics. A cleared topic reaches Home Assistant as an empty text, in which nothing is
- * defined:
- * each template must handle that, because an error would add a line to the user's log.
+ * defined: each template must handle that, because an error would add a line to the user's log.
  */
 
 /** A template, and the payload fields that it reads: those of the topic must include them all. */

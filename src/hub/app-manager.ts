@@ -1,4 +1,4 @@
-/** The apps of one hub as they are known: read over REST, kept true by the realtime events. */
+/** The known apps of one hub: read over REST, kept current by realtime events. */
 import { setImmediate as turn } from 'node:timers/promises'
 import { type Clock, sleep } from '../base/clock.ts'
 import {
@@ -16,19 +16,19 @@ import { HubError } from './errors.ts'
 import type { ProvenHub } from './proven-hub.ts'
 import { type Release, Releases } from './releases.ts'
 
-/** How long to wait before a list that lacks a known app is read again. */
+/** Pause before a list that lacks a known app is read again. */
 const SECOND_LOOK_MS = 2000
-/** After so many looks the last two such lists are believed, although they differ. */
+/** After this many reads, the last two such lists are accepted although they differ. */
 const MAX_LOOKS = 5
-/** After so many changes the event loop turns: with thousands of apps, everything else would wait. */
+/** After this many changes, yields to the event loop, which thousands of apps would block. */
 const AT_ONCE = 500
-/** How long an event may be under way behind others: on a slow channel, lists overtake it. */
+/** How long an event may be delayed: on a slow channel, a later list overtakes it. */
 const OVERTAKEN_MS = 60_000
 
 export interface AppsNews {
   /** May be empty after a read. */
   readonly changes: readonly Change[]
-  /** No events follow: nothing happened to the apps, they became known or configuration shows others. */
+  /** Sends no events: nothing happened to the apps, they only became known or the filter changed. */
   readonly silent: boolean
   /** The whole list has just been read. */
   readonly read: boolean
@@ -36,7 +36,7 @@ export interface AppsNews {
 
 export type AppsListener = (news: AppsNews) => void
 
-/** What the list is read by. */
+/** The client that reads the list. */
 interface ListClient extends Pick<HubClient, 'call'> {
   readonly hub: Pick<ProvenHub, 'confirm' | 'listSigned'>
 }
@@ -45,9 +45,9 @@ export class AppManager {
   readonly #client: ListClient
   readonly #onUnknownApp: () => void
   readonly #clock: Clock
-  /** Whether configuration shows an app; what it hides is never known here. Changed by `setFilter` alone. */
+  /** Whether the configuration shows an app; hidden apps are ignored here. Changed only by `setFilter`. */
   shows: (id: string) => boolean
-  /** The filter before `setFilter`, until the list has been read with the new one. */
+  /** The previous filter, until the list has been read with the new one. */
   #formerlyShown: ((id: string) => boolean) | undefined
   /** Apps that were known until a filter hid them. */
   readonly #hidden = new Set<string>()
@@ -55,33 +55,31 @@ export class AppManager {
   readonly all: Apps = this.#apps
   readonly #listeners = new Set<AppsListener>()
   readonly #destroyed = new AbortController()
-  /** Aborted by `destroy`: whoever does something for the apps ends that. */
+  /** Aborted by `destroy`: work for these apps must end then. */
   readonly ended = this.#destroyed.signal
-  /**
-   * Whether the list has been read: before that, an app that is missing in `all` may exist all the same. Changed here only.
-   */
+  /** Whether the list has been read: before that, an app missing from `all` may exist. Changed only here. */
   complete = false
-  /** Whether the realtime channel keeps the list true. */
+  /** Whether the realtime channel keeps the list current. */
   #live = false
-  /** Events that arrive during a read; they are laid over its list. */
+  /** Events that arrive during a read; they are applied to its list. */
   #eventsDuringRead: AppEvent[] | undefined
-  /** Apps that a list no longer had, and when that was: what is still said of their arrival may be older. */
+  /** Apps missing from the latest list, and since when: an event about their arrival may be older than the list. */
   readonly #unlisted = new Map<string, number>()
   readonly releases = new Releases()
-  /** Apps that the hub has confirmed to uninstall: the next list without one is believed. */
+  /** Apps whose uninstallation the hub has confirmed: the next list without one is accepted. */
   readonly #uninstalled = new Set<string>()
   #reading: Promise<void> | undefined
-  /** The read that begins when the present one has ended. */
+  /** The read that starts after the current one. */
   #nextRead: Promise<void> | undefined
 
-  /** Set while what is known is another hub's; called when that is gone and before the new hub's apps come. */
+  /** Set while the known apps are the previous hub's; called after their removal, before the new apps come. */
   #onReplaced: (() => void) | undefined
-  /** Counts the hubs that have answered at the address. */
+  /** Counts the hubs that have answered at this address. */
   generation = 0
 
   /**
-   * @param shows whether configuration shows an app
-   * @param onUnknownApp the hub spoke of an app that its list did not have: there is reason to read it again
+   * @param shows whether the configuration shows an app
+   * @param onUnknownApp the hub sent an event of an app that is not in its list: the list should be read again
    */
   constructor(client: ListClient, clock: Clock, shows: (id: string) => boolean, onUnknownApp: () => void) {
     this.#client = client
@@ -91,8 +89,8 @@ export class AppManager {
   }
 
   /**
-   * Shows other apps from now on. Those left out are gone at once; those that come in arrive with the next read of the
-   * list. Listeners are notified of both as `silent`.
+   * Changes which apps are shown. Newly hidden ones are removed at once; newly shown ones appear with the next read of
+   * the list. Both are reported to listeners as `silent`.
    */
   setFilter(shows: (id: string) => boolean): void {
     this.#formerlyShown ??= this.shows
@@ -100,7 +98,7 @@ export class AppManager {
     this.hideUnshown()
   }
 
-  /** Apps that are known and shown no more are gone at once: the filter may judge by what changes without it. */
+  /** Removes known apps that the filter hides: its result may change without a call of `setFilter`. */
   hideUnshown(): void {
     const hidden = [...this.#apps.values()].filter(({ id }) => !this.shows(id))
     for (const { id } of hidden) this.#hidden.add(id)
@@ -108,19 +106,19 @@ export class AppManager {
     if (changes.length > 0) this.#apply({ changes, silent: true, read: false })
   }
 
-  /** Calls `listener` after each change and each read of the list; the returned function ends that. */
+  /** Calls `listener` after each change and each read of the list; the returned function unsubscribes. */
   subscribe(listener: AppsListener): () => void {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
   }
 
-  /** While live, `getApps` and `getApp` answer from memory. Call with `true` only after a `refresh`. */
+  /** While live, `getApps` and `getApp` return from memory. Call it with `true` only after a `refresh`. */
   setLive(live: boolean): void {
     this.#live = live
   }
 
   /**
-   * All apps by id: from memory while live, else read anew. A `filter` (the keys that must be equal) always reads anew.
+   * All apps by id: from memory while live, otherwise read. A `filter` (keys that must be equal) always reads.
    * @throws HubError `unreachable` after `destroy`
    */
   async getApps(filter: Readonly<Record<string, unknown>> = {}): Promise<Readonly<Record<string, App>>> {
@@ -131,21 +129,21 @@ export class AppManager {
     return Object.fromEntries([...this.#apps].filter(([, app]) => isWanted(app)))
   }
 
-  /** One app: from memory while live, else read anew. @throws HubError `unknown_app`, `unreachable` after `destroy` */
+  /** One app: from memory while live, otherwise read. @throws HubError `unknown_app`, `unreachable` after `destroy` */
   async getApp(id: string): Promise<App> {
     this.#refuseIfDestroyed()
     const known = this.#apps.get(id)
     return this.#live && known !== undefined ? known : await this.readApp(id)
   }
 
-  /** One app, read anew also while live. @throws as `getApp` */
+  /** Reads one app, even while live. @throws as `getApp` */
   async readApp(id: string): Promise<App> {
     for (let looks = 1; ; looks += 1) {
       this.#refuseIfDestroyed()
       if (!this.shows(id)) throw new HubError('unknown_app', 'The hub knows no such app.')
       const known = this.#apps.get(id)
       const patch = await this.#client.call('getApp', { id })
-      // What happened meanwhile is newer than the answer, and may be a part of it only.
+      // Events that arrived meanwhile are newer than the response, and may be partial.
       const isOvertaken = this.complete && this.#apps.get(id) !== known
       if (isOvertaken && looks < MAX_LOOKS) continue
       if (this.complete && !isOvertaken) this.receive({ type: 'update', id, patch })
@@ -153,7 +151,7 @@ export class AppManager {
     }
   }
 
-  /** The hub is asked to install the app: what is said of its arrival from now on is news, whatever was before. */
+  /** The hub is asked to install the app: from now on, events of its arrival are current. */
   expect(id: string): void {
     this.#unlisted.delete(id)
   }
@@ -189,7 +187,7 @@ export class AppManager {
     if (type === 'delete') this.#unlisted.delete(id)
     if (type === 'create' && this.#mayBeOvertaken(id)) return void this.#onUnknownApp()
     this.#eventsDuringRead?.push(event)
-    // Before the first list an event is about one app only; it is applied to the list when that comes.
+    // Before the first list, an event is only about one app; it is applied to the list later.
     if (!this.complete || (!isKnown && this.#newlyShown(id))) return
     if (type === 'update' && !isKnown) return void this.#onUnknownApp()
     const change = reduceEvent(this.#apps, event)
@@ -197,8 +195,8 @@ export class AppManager {
   }
 
   /**
-   * Reads the list anew. A call during a read waits for another one that begins after it: the list then holds what the
-   * caller knows of, such as the effect of a command or all events before a session. @throws HubError
+   * Reads the list. A call during a read waits for another read, so that the list contains what the caller knows of,
+   * such as the effect of a command or all events before a session. @throws HubError
    */
   refresh(): Promise<void> {
     if (this.ended.aborted) return Promise.resolve()
@@ -208,8 +206,8 @@ export class AppManager {
   }
 
   /**
-   * Ends the subscription to the hub's events, clears every cache, and removes every listener, without notifying them.
-   * Nothing is read any more; safe to call twice.
+   * Unsubscribes from the hub's events, clears all caches, and removes all listeners without notifying them. Reads
+   * nothing more; safe to call twice.
    */
   destroy(): void {
     this.#destroyed.abort()
@@ -221,29 +219,29 @@ export class AppManager {
   }
 
   #refuseIfDestroyed(): void {
-    if (this.ended.aborted) throw new HubError('unreachable', 'The apps of the hub are not followed any more.')
+    if (this.ended.aborted) throw new HubError('unreachable', 'The apps of the hub are no longer followed.')
   }
 
   /**
-   * Another hub answers at the address. When its list has been read well, what is known is forgotten, `onReplaced` is
-   * called, and its apps come. Listeners are notified of all that as `silent`.
+   * Another hub answers at this address. After its list has been read, the known apps are removed, `onReplaced` is
+   * called, and the new apps appear. All this is reported to listeners as `silent`.
    */
   expectOther(onReplaced: () => void): void {
     this.#onReplaced = onReplaced
     this.#live = false
     this.generation += 1
-    // The events came from the former hub.
+    // These events came from the previous hub.
     if (this.#eventsDuringRead !== undefined) this.#eventsDuringRead = []
   }
 
-  /** The known hub answers after all. */
+  /** The known hub answers again. */
   expectSame(): void {
     if (this.#onReplaced === undefined) return
     this.#onReplaced = undefined
     this.generation += 1
   }
 
-  /** Forgets the apps of the former hub at once, as the list of the new one cannot be had. */
+  /** Removes the previous hub's apps at once, because the new hub's list is not available. */
   replaceNow(): void {
     const onReplaced = this.#onReplaced
     if (onReplaced === undefined) return
@@ -273,12 +271,12 @@ export class AppManager {
     return this.#reading
   }
 
-  /** Whether an app comes in only because configuration has shown it since. */
+  /** Whether an app appears only because the filter has changed. */
   #newlyShown(id: string): boolean {
     return this.#hidden.has(id) || this.#formerlyShown?.(id) === false
   }
 
-  /** What the filter shows has been read. */
+  /** The list has been read with the current filter. */
   #filterTaken(): void {
     this.#formerlyShown = undefined
     for (const id of this.#hidden) if (this.shows(id)) this.#hidden.delete(id)
@@ -309,7 +307,7 @@ export class AppManager {
       if (read) return
       await turn()
       if (this.ended.aborted) return
-      // What is left is another hub's, or was chosen by another filter.
+      // The rest belongs to another hub, or was selected by another filter.
       if (generation !== this.generation || shows !== this.shows) return await this.#read()
     }
   }
@@ -328,8 +326,8 @@ export class AppManager {
   }
 
   /**
-   * A hub can answer a list without some of its apps, as while it is starting; believed at once it would erase them. Such
-   * a list is read again until the next one has the same apps. An app is gone when the last two lists lack it.
+   * A hub may return a list without some of its apps, for example while starting; accepting it would remove them. So
+   * such a list is read again until two in a row have the same apps. An app is gone if the last two lists lack it.
    */
   async #readBelievable(): Promise<AppList> {
     let before: AppList = new Map()
@@ -349,7 +347,7 @@ export class AppManager {
     return [...this.#apps.keys()].some((id) => !list.has(id) && !this.#uninstalled.has(id))
   }
 
-  /** A list that is certainly from the identified hub: it says so, has the known apps, or a ping confirms it. */
+  /** A list that is certainly from the identified hub: it says so, it has the known apps, or a ping confirms it. */
   async #readSurely(): Promise<AppList> {
     for (;;) {
       const generation = this.generation

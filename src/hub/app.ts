@@ -1,13 +1,13 @@
 /**
- * What an app is, in the words of the MQTT contract: a value of this type is published as it stands. And what the words
- * of a hub change of it: pure functions, which neither keep nor publish anything.
+ * An app, with the keys of the MQTT contract: values of this type are published unchanged. And what the hub's messages
+ * change about it: pure functions, which store and publish nothing.
  */
 import { type Severity, severityOf } from '../base/versions.ts'
 
 export const APP_STATES = ['starting', 'running', 'stopping', 'stopped', 'crashed'] as const
 export type AppState = (typeof APP_STATES)[number]
 
-/** One app of a hub. Every key is always present; what the hub did not send, or sent with a wrong type, is `null`. */
+/** One app of a hub. Every key is always present; `null` if the hub did not send it, or with a wrong type. */
 export interface App {
   readonly id: string
   readonly name: string | null
@@ -22,13 +22,13 @@ export interface App {
   readonly channel: string | null
   readonly origin: string | null
   readonly update_available: boolean | null
-  /** The version an update would bring; newer hubs say only that there is one, then this is `null`. */
+  /** The version of the available update; `null` if the hub only reports that there is one, as newer hubs do. */
   readonly latest_version: string | null
-  /** How large a step the update is; `null` if that is not known. */
+  /** The size of the update step; `null` if unknown. */
   readonly update_severity: Severity | null
-  /** Per cent of one core, one decimal; `null` unless running. */
+  /** Percent of one core, one decimal; `null` unless running. */
   readonly cpu_percent: number | null
-  /** Whole bytes; `null` unless running. */
+  /** Bytes, an integer; `null` unless running. */
   readonly memory_bytes: number | null
   readonly has_settings: boolean | null
   readonly sdk: number | null
@@ -36,14 +36,14 @@ export interface App {
   readonly compatibility: string | null
 }
 
-/** Key of how the process ended the last time, as older hubs say. It goes with the app and is no part of what is published. */
+/** How the process last ended, as older hubs report it. A symbol key, because it is not published. */
 export const EXIT = Symbol('exit')
 interface WithExit {
   readonly [EXIT]?: { readonly code: number | null; readonly signal: string | null } | undefined
 }
 export const exitOf = (app: App & WithExit) => app[EXIT] ?? { code: null, signal: null }
 
-/** What a hub said of an app: only the keys it spoke of. */
+/** What a hub sent about an app: only the keys that it sent. */
 export type AppPatch = Partial<Omit<App, 'id' | 'update_severity'>> & WithExit
 
 const UNKNOWN: Omit<App, 'id'> = {
@@ -68,16 +68,16 @@ const UNKNOWN: Omit<App, 'id'> = {
   compatibility: null,
 }
 
-/** The keys of an app in the order in which they are published. */
+/** The keys of an app, in published order. */
 export const APP_KEYS = ['id', ...Object.keys(UNKNOWN)] as readonly (keyof App)[]
 
 /**
- * The app after a patch: over `before` if the hub sent a part of it, over nothing if it sent all.
- * The same reference as `before` if the patch changes nothing.
+ * Applies a patch: to `before` if it is partial, to an empty app if it is complete. Returns `before` itself if nothing
+ * changes.
  */
 export function patchApp(before: App | undefined, id: string, patch: AppPatch): App {
   const after = before === undefined ? { id, ...UNKNOWN, ...patch } : { ...before, ...patch }
-  // Usage figures of an app that does not run are leftovers of the time when it did.
+  // Usage figures of an app that is not running are leftovers.
   if (after.state !== null && after.state !== 'running') {
     after.cpu_percent = null
     after.memory_bytes = null
@@ -95,7 +95,7 @@ function stepOf({ update_available, version, latest_version }: App): Severity | 
   return update_available === false ? 'none' : severityOf(version, latest_version)
 }
 
-/** One key after the other, without what follows from others: a loop over the keys takes as long as all else that an event of usage needs here. */
+/** Compares key by key, without derived keys: a loop would take as long as everything else for a usage event. */
 function sameApp(one: App, other: App): boolean {
   return (
     one.id === other.id &&
@@ -120,17 +120,17 @@ function sameApp(one: App, other: App): boolean {
   )
 }
 
-/** One message of the hub's realtime channel, decoded. */
+/** A decoded message of the hub's realtime channel. */
 export type AppEvent =
   | { readonly type: 'create' | 'update'; readonly id: string; readonly patch: AppPatch }
   | { readonly type: 'delete'; readonly id: string }
 
-/** A whole list as read over REST: `undefined` for an app that is there but cannot be read: what is known of it stays. */
+/** A whole list read over REST; `undefined` for an app whose record cannot be read: its known state stays. */
 export type AppList = ReadonlyMap<string, AppPatch | undefined>
 
 export type Apps = ReadonlyMap<string, App>
 
-/** One app before and after; `undefined` on the side that lacks it. Never equal on both sides. */
+/** One app before and after; `undefined` if it does not exist on that side. The two are never equal. */
 export interface Change {
   readonly id: string
   readonly before: App | undefined
@@ -138,8 +138,8 @@ export interface Change {
 }
 
 /**
- * What an event changes in `apps`; `undefined` if nothing. An update of an app that is not known changes nothing: it may
- * be late news of one that is gone.
+ * What an event changes in `apps`; `undefined` if nothing. An update of an unknown app changes nothing, because it may
+ * be late and the app gone.
  */
 export function reduceEvent(apps: Apps, event: AppEvent): Change | undefined {
   const { id } = event
@@ -150,9 +150,9 @@ export function reduceEvent(apps: Apps, event: AppEvent): Change | undefined {
 }
 
 /**
- * What a fresh list changes in `apps`; empty if nothing, so that a reconnect costs no message. A list may be older than
- * an event that overtook it, so events received during the read are laid over the list before the comparison: otherwise
- * a subscriber would see the app jump back and forth.
+ * What a fresh list changes in `apps`; empty if nothing, so a reconnect publishes nothing. The list may be older than
+ * events received during the read, so these are applied to it before comparing. Otherwise subscribers would see the app
+ * change back and forth.
  */
 export function reduceList(apps: Apps, list: AppList, eventsDuringRead: readonly AppEvent[]): Change[] {
   const wanted = new Map<string, App>()
@@ -177,7 +177,7 @@ export function reduceList(apps: Apps, list: AppList, eventsDuringRead: readonly
   return changes
 }
 
-/** Keeps the reference of an app that is equal to what is known. */
+/** Keeps the reference of an unchanged app. */
 function sameOr(known: App | undefined, read: App): App {
   return known === undefined ? read : patchApp(known, read.id, read)
 }

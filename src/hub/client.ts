@@ -1,4 +1,4 @@
-/** The typed client: a row of the table over REST, by the hub that has proven itself, decoded or one HubError. */
+/** The typed client: sends a row of the table to the identified hub; returns the decoded result or one HubError. */
 import { type Clock, sleep } from '../base/clock.ts'
 import { holdsTooMany, type Json, MAX_VALUES } from '../base/json.ts'
 import { type Answer, header, isHubs, isPage, isSuccess, parse, textOf } from './answer.ts'
@@ -12,17 +12,17 @@ import { type RefusedCall, refusal, STAND_IN } from './refusal.ts'
 import { type Asked, askedBy, askedOf, judgeWritten } from './written.ts'
 
 export interface HubClientOptions extends RestOptions {
-  /** `auto` asks the hub which one it answers. */
+  /** `auto` finds out which one the hub supports. */
   readonly pathPrefix: ApiPrefix | 'auto'
   readonly onCall?: (call: HubCall) => void
-  /** Takes the API key out of the hub's texts; default: they stay as they are. */
+  /** Removes the API key from the hub's texts; default: leaves them unchanged. */
   readonly clean?: Clean | undefined
-  /** Whether an app is known to exist: decides what a 404 means. */
+  /** Whether an app is known to exist, which decides what a 404 means. */
   readonly knows: (appId: string) => boolean
 }
 
 export class HubClient {
-  /** What the calls go to. */
+  /** Sends the requests. */
   readonly hub: ProvenHub
   readonly #options: HubClientOptions
   readonly #clock: Clock
@@ -35,14 +35,14 @@ export class HubClient {
 
   /**
    * Runs one operation.
-   * @param mayLeave called right before its request goes out; what it throws ends the call, and nothing was sent
+   * @param mayLeave called just before its request is sent; if it throws, the call fails and nothing is sent
    * @throws HubError
    */
   call<N extends OperationName>(name: N, parameters: Parameters<N>, mayLeave?: () => void): Promise<Result<N>> {
     return this.hub.observed(name, this.#call(name, parameters, mayLeave, false))
   }
 
-  /** Reads to prove something: only the hub's own answer counts. @throws HubError */
+  /** Reads to verify something: only the hub's own response counts. @throws HubError */
   look<N extends OperationName>(name: N, parameters: Parameters<N>): Promise<Result<N>> {
     return this.hub.observed(name, this.#call(name, parameters, undefined, true))
   }
@@ -96,9 +96,9 @@ export class HubClient {
   }
 
   /**
-   * Calls anything that the hub offers.
-   * @param mayLeave as with `call`
-   * @returns the hub's answer; of an app that answers with something else than JSON, its text
+   * Calls any endpoint of the hub.
+   * @param mayLeave as for `call`
+   * @returns the hub's response; text if an app responds with something other than JSON
    * @throws HubError
    */
   callEndpoint(endpoint: Endpoint, mayLeave?: () => void): Promise<Json> {
@@ -122,10 +122,10 @@ export class HubClient {
   }
 
   /**
-   * Reads a file of the hub, such as an icon, as it gives it to everybody: the key is not shown.
-   * @param path as a record of the hub has it
+   * Reads a file of the hub, such as an icon, without sending the API key.
+   * @param path as found in a record of the hub
    * @returns `undefined` if the path is not on the hub, or nothing is there
-   * @throws HubError also for more than `maxBytes`
+   * @throws HubError also if it is larger than `maxBytes`
    */
   async file(path: string, maxBytes: number): Promise<Buffer | undefined> {
     if (!isPath(path)) return undefined
@@ -134,24 +134,24 @@ export class HubClient {
   }
 
   /**
-   * Asks an app's own web API with GET.
-   * @param path below the app's, with a slash in front
+   * Sends a GET request to an app's own web API.
+   * @param path below the app's, with a leading slash
    * @returns the HTTP status
    * @throws HubError
    */
   async askApp(id: string, path: string): Promise<number> {
-    // Source: the official client's paths of app sections.
+    // Source: the official client's paths for app sections.
     const whole = `/api/app/${encodeSegment(id)}${path}`
-    if (!path.startsWith('/') || !isPath(whole)) throw new HubError('invalid_argument', 'That is no path.')
+    if (!path.startsWith('/') || !isPath(whole)) throw new HubError('invalid_argument', 'Expected a path.')
     return (await this.hub.ask('GET', whole, { once: true })).status
   }
 
-  /** Ends calls under way as `unreachable` or `no_answer`; safe to call twice. */
+  /** Fails running calls with `unreachable` or `no_answer`; safe to call twice. */
   close(): Promise<void> {
     return this.hub.close()
   }
 
-  /** A read counts if it is a success that the hub itself has answered. @throws HubError */
+  /** A read counts only if it succeeded and the hub itself responded. @throws HubError */
   #checkRead(answer: Answer, refused: () => HubError): void {
     const { status } = answer
     if (!isSuccess('GET', status)) throw refused()
@@ -176,10 +176,10 @@ export class HubClient {
   }
 }
 
-/** Largest answer to a call by its path. */
+/** Maximum size of the response to a generic call. */
 const MAX_ENDPOINT_BYTES = 1024 * 1024
 
-/** An operation of the table keeps its name, so that a refusal is as precise as that of its own call. */
+/** A call to an operation of the table is refused as precisely as the operation itself. */
 function refusedEndpoint({ operation, parameters, section, item, method, path }: Endpoint): RefusedCall {
   if (operation !== null) return { name: operation, operation: OPERATIONS[operation], parameters }
   const ofApp = section === 'app' ? { id: item } : {}
@@ -190,16 +190,16 @@ function refusedEndpoint({ operation, parameters, section, item, method, path }:
   }
 }
 
-/** An app may answer what it likes, but a page does not come from it. */
+/** An app may respond with anything, but an HTML page does not come from the app. */
 function jsonOrText(answer: Answer): unknown {
   if (answer.body.length === 0) return null
-  if (isPage(answer)) throw new HubError('nonsense', 'A page was answered.', { status: answer.status, foreign: true })
+  if (isPage(answer)) throw new HubError('nonsense', 'Got an HTML page.', { status: answer.status, foreign: true })
   return parse(answer) ?? textOf(answer)
 }
 
 const MAX_PATH = 512
 
-/** Whether a text is a path on the hub itself, written as it is sent. */
+/** Whether a text is a path on the hub itself, in normalized form. */
 function isPath(text: string): boolean {
   const base = 'http://hub.invalid'
   if (!text.startsWith('/') || text.length > MAX_PATH || !URL.canParse(text, base)) return false
@@ -208,14 +208,14 @@ function isPath(text: string): boolean {
 }
 
 function encodeSegment(value: unknown): string {
-  // A dot segment would be resolved away and name another resource.
+  // A dot segment would be resolved and name another resource.
   if (typeof value === 'string' && value !== '' && value !== '.' && value !== '..' && value.isWellFormed()) {
     return encodeURIComponent(value)
   }
-  throw new HubError('invalid_argument', 'An id or name that is empty, a dot segment or not Unicode names nothing.')
+  throw new HubError('invalid_argument', 'An id or name must not be empty, a dot segment or invalid Unicode.')
 }
 
-/** A body that is empty or JSON; anything else is not this API speaking. */
+/** The body if it is empty or JSON; anything else does not come from this API. */
 function json(answer: Answer): unknown {
   const { status, body } = answer
   if (body.length === 0) return null
@@ -229,16 +229,16 @@ const PAUSES_MS = [1000, 2000, 4000]
 
 interface RateLimitRetry {
   readonly clock: Clock
-  /** In `clock.elapsed()` milliseconds; nothing is sent again after it. */
+  /** In `clock.elapsed()` milliseconds; no request is sent after it. */
   readonly deadline: number
   readonly signal: AbortSignal
-  /** Throws if the request must not be sent any more. */
+  /** Throws if the request must no longer be sent. */
   readonly check: () => void
 }
 
 /**
- * A request that the hub puts off (429) was not carried out: it is sent again, a write too, while there is time.
- * @throws HubError `rate_limited` if the hub puts it off to beyond the deadline
+ * Repeats a rate-limited request (429) until the deadline; writes too, because it was not carried out.
+ * @throws HubError `rate_limited` if the hub asks to wait until after the deadline
  */
 export async function retryRateLimited<T>(request: () => Promise<T>, retry: RateLimitRetry): Promise<T> {
   const { clock, deadline, signal, check } = retry

@@ -1,13 +1,13 @@
 /**
- * Decodes what a hub says of itself as a machine, and what depends on its apps. All of it may be missing or wrong:
- * what cannot be read is `null`.
+ * Decodes what a hub reports about itself, its devices, flows and logs. All of it may be missing or wrong: what cannot
+ * be read becomes `null`.
  */
 import { isRecord } from '../base/json.ts'
 import { asItIs, shortText } from './decode.ts'
 import { eachRecord } from './records.ts'
 
 export interface SystemInfo {
-  /** Of the last minute, five and fifteen minutes. */
+  /** Over the last one, five and fifteen minutes. */
   readonly load: readonly [number | null, number | null, number | null]
   readonly cpus: number | null
   readonly memory: Space
@@ -23,7 +23,7 @@ export interface Space {
   readonly free: number | null
 }
 
-/** How many devices or flows an app has, and how many of them are of no use; `null`: the hub does not say. */
+/** How many devices or flows use an app, and how many of them do not work; `null` if the hub does not report that. */
 export interface Tally {
   readonly count: number
   readonly bad: number | null
@@ -32,22 +32,22 @@ export interface Tally {
 /** By app id. */
 export type Tallies = ReadonlyMap<string, Tally>
 
-/** A log of figures that the hub keeps. */
+/** A log of measurements that the hub keeps. */
 export interface InsightLog {
-  /** What the figures are of, such as `homey:app:com.example`. */
+  /** The source of the values, such as `homey:app:com.example`. */
   readonly owner: string
   readonly id: string
   /** Such as `%`; missing if the hub does not say. */
   readonly units?: string
 }
 
-/** Epoch milliseconds, and the figure then. */
+/** Epoch milliseconds, and the value at that time. */
 export type InsightEntry = readonly [at: number, value: number]
 
 const MAX_APPS = 5_000
 const MAX_LOGS = 20_000
 const MAX_ENTRIES = 20_000
-/** Of one flow. */
+/** Maximum number of cards in one flow. */
 const MAX_CARDS = 2_000
 const ID_LENGTH = 200
 const VERSION_LENGTH = 100
@@ -62,7 +62,7 @@ const numberIn = (value: unknown, min: number, max: number, digits = 0) =>
 
 const bytes = (value: unknown) => numberIn(value, 0, Number.MAX_SAFE_INTEGER)
 
-/** Whether any of the flags is set whose names begin like that; `null` if the hub has none. */
+/** Whether any flag whose name starts with `prefix` is set; `null` if there is no such flag. */
 function flagged(info: Record<string, unknown>, prefix: string): boolean | null {
   const flags = Object.entries(info).filter(([name, flag]) => name.startsWith(prefix) && typeof flag === 'boolean')
   return flags.length === 0 ? null : flags.some(([, flag]) => flag)
@@ -88,7 +88,7 @@ export function decodeSpace(value: unknown): Space {
   return { total: bytes(total), free: bytes(free) }
 }
 
-/** A time as ISO 8601, from a text, from seconds or milliseconds, or from an object that has it. */
+/** A time in ISO 8601, from a string, from seconds or milliseconds, or from an object that contains it. */
 export function decodeTime(value: unknown): string | null {
   if (isRecord(value)) return decodeTime(['value', 'date', 'createdAt'].map((key) => value[key]).find(isTime))
   const at = isTime(value) ? timeOf(value) : Number.NaN
@@ -97,20 +97,20 @@ export function decodeTime(value: unknown): string | null {
 
 const isTime = (value: unknown) => (typeof value === 'string' && value.length < 64) || typeof value === 'number'
 
-/** In epoch milliseconds; seconds are far below those of any hub. */
+/** In epoch milliseconds. Small numbers are seconds. */
 function timeOf(value: unknown): number {
   const at = typeof value === 'string' ? Date.parse(value) : Number(value)
   return Math.abs(at) < 1e11 ? at * 1000 : at
 }
 
-/** The version of the first update of the hub's own firmware; `null` if there is none. */
+/** The version of the hub's next firmware update; `null` if there is none. */
 export function decodeUpdates(value: unknown, _: unknown = {}, clean = asItIs): string | null {
   const versions = [value, ...list(value)].map((update) => record(update)['version'])
   const version = versions.find((one): one is string => typeof one === 'string' && one !== '')
   return version === undefined ? null : shortText(version, VERSION_LENGTH, clean)
 }
 
-/** The app that a device, a card or a log is of: `homey:app:<id>`, or longer. */
+/** The app to which a device, card or log belongs: `homey:app:<id>`, possibly with more parts. */
 function appIn(uri: unknown): string | undefined {
   if (typeof uri !== 'string' || !uri.startsWith('homey:app:')) return undefined
   const id = uri.slice('homey:app:'.length).split(':', 1)[0] ?? ''
@@ -119,8 +119,8 @@ function appIn(uri: unknown): string | undefined {
 
 /**
  * Counts records by app.
- * @param appsOf the apps that a record is of
- * @param isBad whether it is of no use; `undefined`: the hub does not say
+ * @param appsOf the apps to which a record belongs
+ * @param isBad whether it does not work; `undefined` if the hub does not report that
  */
 async function tally(
   text: unknown,
@@ -148,7 +148,7 @@ export function decodeDevices(text: unknown): Promise<Tallies> {
   return tally(text, appsOf, ({ available }) => (typeof available === 'boolean' ? !available : undefined))
 }
 
-/** Flows and advanced flows: each counts once for each app whose cards it has. */
+/** Counts flows and advanced flows, each once for every app whose cards it has. */
 export function decodeFlows(text: unknown): Promise<Tallies> {
   const appsOf = ({ trigger, conditions, actions, cards }: Record<string, unknown>) => {
     const all = [trigger, ...[conditions, actions, cards].flatMap((some) => list(some).slice(0, MAX_CARDS))]
@@ -173,7 +173,7 @@ export async function decodeLogs(text: unknown, _: unknown = {}, clean = asItIs)
   return logs
 }
 
-/** Oldest first; what has no time or no figure is left out. */
+/** Oldest first, without entries that lack a time or value. */
 export function decodeEntries(value: unknown): readonly InsightEntry[] {
   const { values, entries } = record(value)
   const found = list(Array.isArray(value) ? value : (values ?? entries)).slice(-MAX_ENTRIES)

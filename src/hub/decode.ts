@@ -1,32 +1,32 @@
-/** The border to the hub: `unknown` in, the model's types out. Hub data is hostile input and firmware changes. */
+/** The border to the hub: turns `unknown` into the model's types. Hub data is hostile input, and firmware changes. */
 import { isRecord, isShallow, type Json } from '../base/json.ts'
 import { APP_STATES, type AppEvent, type AppPatch, type AppState, EXIT } from './app.ts'
 import { HubError } from './errors.ts'
 
-/** Takes the API key out of a text. */
+/** Removes the API key from a text. */
 export type Clean = (text: string) => string
 
 export const asItIs: Clean = (text) => text
 
-/** A text cut to a length, in UTF-16 code units. The key goes before the cut: a part of it would not be recognised. */
+/** Cuts a text to a length in UTF-16 code units. Removes the key first: a partial key would not be recognised. */
 export function shortText(text: string, length: number, clean: Clean): string {
   const whole = clean(text)
   if (whole.length <= length) return whole
   const short = whole.slice(0, length)
-  // Half of a surrogate pair is no character.
+  // Do not end in half a surrogate pair.
   return /[\uD800-\uDBFF]$/.test(short) ? short.slice(0, -1) : short
 }
 
-/** Far above what any hub runs. */
+/** Far more apps than any hub runs. */
 const MAX_APPS = 5_000
 const CRASH_MESSAGE_LENGTH = 1024
-/** Far above any real name, version or author; limits what a hub can make the broker keep. */
+/** Far longer than any real name, version or author; limits what a hub can make the broker store. */
 const TEXT_LENGTH = 1024
 
 const boolean = (value: unknown) => (typeof value === 'boolean' ? value : null)
 const finite = (value: unknown) => (typeof value === 'number' && Number.isFinite(value) ? value : null)
 const count = (value: unknown) => (typeof value === 'number' && Number.isInteger(value) && value >= 0 ? value : null)
-/** Rounded, in a unit that is the hub's divided by `units`. */
+/** Rounds and converts an amount: one of the hub's units is `units` of the result's. */
 const amount = (value: unknown, units = 1) =>
   typeof value === 'number' && value >= 0 && Number.isFinite(value) ? Math.round(value * units) : null
 const text = (value: unknown, clean: Clean, length = TEXT_LENGTH) =>
@@ -37,8 +37,8 @@ const STATES: ReadonlyMap<unknown, AppState> = new Map(APP_STATES.map((state) =>
 type Writable<T> = { -readonly [Key in keyof T]: T[Key] }
 
 /**
- * What a record says of an app. Unknown fields are ignored; a value of a wrong type becomes `null`.
- * The fields are those of both API versions: `exitCount` is the older name of `crashedCount`.
+ * Decodes an app's record from either API version. Unknown fields are ignored; a value of a wrong type becomes `null`.
+ * `exitCount` is the older name of `crashedCount`.
  */
 export function decodePatch(record: Record<string, unknown>, clean = asItIs): AppPatch {
   const { name, version, channel, origin, author, compatibility, sdk, autoupdate, settings } = record
@@ -55,7 +55,7 @@ export function decodePatch(record: Record<string, unknown>, clean = asItIs): Ap
   return patch
 }
 
-/** The part of a record that changes while an app lives. */
+/** Decodes the fields that change while an app runs. */
 function decodeLife(record: Record<string, unknown>, clean: Clean): Writable<AppPatch> {
   const { enabled, state, crashed, crashedMessage, crashedCount, exitCount, updateAvailable, usage } = record
   const { exitCode, exitSignal } = record
@@ -63,7 +63,7 @@ function decodeLife(record: Record<string, unknown>, clean: Clean): Writable<App
   if (enabled !== undefined) patch.enabled = boolean(enabled)
   if (state !== undefined) patch.state = STATES.get(state) ?? null
   if (crashed !== undefined) patch.crashed = boolean(crashed)
-  // Only newer hubs have the state; if it comes without the flag, the two must agree.
+  // Only newer hubs send the state; if it comes without the flag, derive the flag.
   else if (patch.state === 'crashed') patch.crashed = true
   if (crashedMessage !== undefined) patch.crash_message = text(crashedMessage, clean, CRASH_MESSAGE_LENGTH)
   if ((crashedCount ?? exitCount) !== undefined) patch.crash_count = count(crashedCount ?? exitCount)
@@ -83,7 +83,7 @@ function decodeLife(record: Record<string, unknown>, clean: Clean): Writable<App
 
 const signalOf = (value: unknown) => (typeof value === 'string' && /^SIG[A-Z0-9]{2,8}$/.test(value) ? value : null)
 
-/** Older hubs: an object or null. Newer hubs: a boolean, without a version; some send the version alone. */
+/** Older hubs send an object or null, newer hubs a boolean without a version, some the version alone. */
 function decodeOffer(said: unknown, clean: Clean): Pick<AppPatch, 'update_available' | 'latest_version'> {
   const isVersion = typeof said === 'string' && /^\d+(\.\d+)+([-+][\w.+-]*)?$/.test(said)
   const offer = isVersion ? { version: said } : said
@@ -92,14 +92,14 @@ function decodeOffer(said: unknown, clean: Clean): Pick<AppPatch, 'update_availa
 }
 
 /**
- * Answer of getApps: an object keyed by app id. An entry that is no app must not hide the others and stands as
- * `undefined`. @throws HubError `nonsense` if most entries are not apps, or one has the key of another
+ * Decodes the response of getApps, an object keyed by app id. An unreadable entry must not hide the others, so it
+ * becomes `undefined`. @throws HubError `nonsense` if most entries are not apps, or one has the key of another
  */
 export function decodeApps(value: unknown, _: unknown = {}, clean = asItIs): Map<string, AppPatch | undefined> {
-  const nonsense = () => new HubError('nonsense', 'The hub answered with something that is no list of apps.')
+  const nonsense = () => new HubError('nonsense', 'The hub answered with something that is not a list of apps.')
   if (!isRecord(value)) throw nonsense()
   const records = Object.entries(value)
-  if (records.length > MAX_APPS) throw new HubError('nonsense', `The hub named more than ${MAX_APPS} apps.`)
+  if (records.length > MAX_APPS) throw new HubError('nonsense', `The hub listed more than ${MAX_APPS} apps.`)
   const apps = new Map<string, AppPatch | undefined>()
   let unreadable = 0
   for (const [key, record] of records) {
@@ -112,19 +112,19 @@ export function decodeApps(value: unknown, _: unknown = {}, clean = asItIs): Map
   return apps
 }
 
-/** In a topic, an id that is not Unicode could not be distinguished from another one. */
+/** Ids that are not well-formed Unicode could not be distinguished in a topic. */
 function idOf(record: Record<string, unknown>): string | undefined {
   const id = record['id']
   return typeof id === 'string' && id !== '' && id.isWellFormed() ? id : undefined
 }
 
-/** Answer of getApp for the app with this id. */
+/** Decodes the response of getApp for the app with this id. */
 export function decodeApp(value: unknown, { id }: { readonly id: string }, clean = asItIs): AppPatch {
   checkApp(value, id)
   return decodePatch(value, clean)
 }
 
-/** The record of the app with this id as it came. */
+/** The unmodified record of the app with this id. */
 export function decodeRecord(value: unknown, { id }: { readonly id: string }): { [key: string]: Json } {
   const record = decodeJson(value)
   checkApp(record, id)
@@ -152,8 +152,8 @@ export function decodeEvent(name: unknown, payload: unknown, clean = asItIs): Ap
 }
 
 /**
- * Scopes that count for this key, in the form in which they are compared and shown: `homey.app.control` of the wire is
- * `hub.app.control`. `undefined` if the hub does not say.
+ * The effective scopes of the API key, in the form used for comparing and display: `homey.app.control` becomes
+ * `hub.app.control`. `undefined` if the hub does not report them.
  */
 export function decodeScopes(value: unknown): readonly string[] | undefined {
   if (!isRecord(value)) return undefined
@@ -162,12 +162,12 @@ export function decodeScopes(value: unknown): readonly string[] | undefined {
   return list.filter((scope) => typeof scope === 'string').map((scope) => scope.replace(/^homey(?=\.|$)/, 'hub'))
 }
 
-/** Far above what any setting or translation needs. */
+/** Far deeper than any setting or translation. */
 export const JSON_LEVELS = 64
 
-/** An answer that only the caller understands: passed on as it came out of `JSON.parse`. */
+/** Checks a response that only the caller interprets, and returns it unchanged. */
 export function decodeJson(value: unknown): Json {
-  if (!isJson(value)) throw new HubError('nonsense', 'The hub answered with something that is no JSON value.')
+  if (!isJson(value)) throw new HubError('nonsense', 'The hub answered with something that is not a JSON value.')
   if (!isShallow(value, JSON_LEVELS)) {
     throw new HubError('nonsense', `The hub answered with JSON of more than ${JSON_LEVELS} levels.`)
   }
@@ -184,7 +184,7 @@ function isJson(value: unknown): value is Json {
   return value === null || ['boolean', 'number', 'string', 'object'].includes(typeof value)
 }
 
-/** The answer of an operation that returns nothing, in any of the forms in which hubs say so. */
+/** For an operation that returns nothing: hubs answer that in different forms. */
 export function decodeNothing(): null {
   return null
 }

@@ -1,6 +1,6 @@
 /**
- * A call of anything that a hub offers, named by section, item and path. It is read so strictly that it is certain
- * which operation of the table it is: a spelling that a hub may understand in another way is refused.
+ * A call of any endpoint of a hub, given by section, item and path. It is validated so strictly that its operation in
+ * the table is certain: spellings that a hub might interpret differently are refused.
  */
 import { isRecord, type Json } from '../base/json.ts'
 import { HubError } from './errors.ts'
@@ -11,25 +11,25 @@ export type Section = (typeof SECTIONS)[number]
 
 export interface EndpointCall {
   readonly section: Section
-  /** A manager's id, or an app's. */
+  /** The id of a manager or an app. */
   readonly item: string
   readonly method: Method
-  /** Below the item, with a slash in front; none for the item itself. */
+  /** Below the item, with a leading slash; omitted for the item itself. */
   readonly path?: string | undefined
   readonly query?: Readonly<Record<string, string>> | undefined
   readonly body?: Json | undefined
 }
 
-/** A call that was read. */
+/** A validated call. */
 export interface Endpoint extends EndpointCall {
-  /** Below the item, as it is sent; empty for the item itself. */
+  /** Below the item, as sent; empty for the item itself. */
   readonly path: string
   readonly query: Readonly<Record<string, string>>
-  /** What the table calls it; `null` for what it does not know. */
+  /** The operation's name; `null` if it is not in the table. */
   readonly operation: OperationName | null
-  /** The operation's parameters, as the path has them. */
+  /** The operation's parameters in the path. */
   readonly parameters: Readonly<Record<string, string>>
-  /** The app that it is about, as far as its path or body says. */
+  /** The app that it concerns, if its path or body names one. */
   readonly app: string | null
 }
 
@@ -60,14 +60,14 @@ export function readEndpoint(call: EndpointCall): Endpoint {
   }
 }
 
-/** The path on a hub that spells the managers' root as `prefix`. */
+/** The path on a hub whose managers' root is `prefix`. */
 export function pathOf({ section, item, path, query }: Endpoint, prefix: string): string {
   const root = section === 'manager' ? prefix : 'app'
   const search = new URLSearchParams(query).toString()
   return `/api/${root}/${encodeURIComponent(item)}${path}${search === '' ? '' : `?${search}`}`
 }
 
-/** Each segment decoded once. */
+/** Splits a path, and decodes each segment once. */
 function segmentsOf(path: string): string[] {
   if (path === '' || path === '/') return []
   if (!path.startsWith('/') || path.length > MAX_PATH)
@@ -79,23 +79,23 @@ function decoded(segment: string): string {
   try {
     return named(decodeURIComponent(segment))
   } catch {
-    throw invalid('path: a part of it is empty, or not what every hub reads in the same way.')
+    throw invalid('path: a segment is empty, or hubs might read it differently.')
   }
 }
 
-/** What ends a part of a path for some servers: slashes, parameters, the query, and what is decoded a second time. */
+/** What ends a path segment on some servers: slashes, parameters, the query, and double encoding. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what must not be there.
 const AMBIGUOUS = /[/\\;?#\u0000-\u001f\u007f-\u009f]|%[0-9a-f]{2}|^\.{0,2}$|^\s|\s$/i
 
-/** A name that no server takes for another one, nor for several. */
+/** Accepts a name that every server reads as one and the same segment. */
 function named(name: string): string {
   if (!name.isWellFormed() || AMBIGUOUS.test(name.normalize('NFKC'))) {
-    throw invalid('item: that names nothing.')
+    throw invalid('item: it is empty, or hubs might read it differently.')
   }
   return name
 }
 
-/** A leading underscore may change what a request is: `_method=DELETE`. */
+/** A leading underscore may change the request: `_method=DELETE`. */
 function checkQuery(query: Readonly<Record<string, string>>): void {
   if (Object.keys(query).some((key) => !/^[A-Za-z][\w.-]{0,63}$/.test(key))) {
     throw invalid('query: expected keys of letters, digits, _, . and -, the first one a letter.')
@@ -106,13 +106,13 @@ function checkQuery(query: Readonly<Record<string, string>>): void {
   }
 }
 
-/** Hubs may take `/App/x/RESTART` for `/app/x/restart`. */
+/** Hubs may read `/App/x/RESTART` as `/app/x/restart`. */
 const fold = (text: string) => text.normalize('NFKC').toUpperCase().toLowerCase()
 
 interface Known {
   readonly name: OperationName
   readonly parameters: Readonly<Record<string, string>>
-  /** As the table spells them. */
+  /** As spelled in the table. */
   readonly segments: readonly string[]
 }
 
@@ -138,7 +138,7 @@ function match(template: string, segments: readonly string[]): Omit<Known, 'name
   return { parameters, segments: parts.map((part, index) => (part.startsWith(':') ? (segments[index] ?? '') : part)) }
 }
 
-/** The app that stands in a path of the app manager, whether or not the table knows the path. */
+/** The app in a path of the app manager, even if the table does not contain the path. */
 function appInPath(item: string, [first = '', id]: readonly string[]): string | undefined {
   return item === 'apps' && fold(first) === 'app' ? id : undefined
 }
@@ -150,7 +150,7 @@ function appOf(item: string, segments: readonly string[], given: readonly unknow
   return inPath ?? (typeof elsewhere === 'string' ? elsewhere : null)
 }
 
-/** A hub may read a parameter from path, query or body: wherever it stands it must be the same one. */
+/** A hub may read a parameter from the path, query or body: its values must all be the same. */
 function agree(segments: readonly string[], name: string | undefined, given: readonly unknown[]): void {
   const records = given.filter(isRecord)
   const found = (key: string, inPath: string | undefined) =>

@@ -1,10 +1,10 @@
-/** Every way in which a call to the hub can fail, as one type with a code that says what the caller may do next. */
+/** All failures of a call to the hub as one type, with a code that says what the caller can do next. */
 import type { Backoff } from '../base/backoff.ts'
 
 export type HubErrorCode =
-  /** 401: the hub does not know the key. Retry slowly, a person must act. */
+  /** 401: the hub does not accept the API key. Retry slowly, a person must act. */
   | 'unauthorized'
-  /** 403: the key lacks a permission (`scope`). */
+  /** 403: the API key lacks a permission (`scope`). */
   | 'forbidden'
   /** 403: the hub has no valid licence. Retry slowly, a person must act. */
   | 'subscription'
@@ -12,28 +12,28 @@ export type HubErrorCode =
   | 'unknown_setting'
   /** This hub has no such operation. */
   | 'unsupported'
-  /** An argument cannot be written into a URL; nothing was sent. */
+  /** An argument cannot be part of a URL; nothing was sent. */
   | 'invalid_argument'
-  /** 429: surely not carried out. To be sent again after `retryAfterMs`, if the hub named one. */
+  /** 429: certainly not carried out. Send it again after `retryAfterMs`, if given. */
   | 'rate_limited'
   /** Any other 4xx. */
   | 'rejected'
   /** 5xx. */
   | 'failed'
-  /** An answer that is not what the operation promises: not JSON, wrong shape, too big, a redirect. */
+  /** The response does not fit the operation: not JSON, wrong shape, too large, a redirect. */
   | 'nonsense'
-  /** Nothing was sent: refused, no route, name not resolved, no connection in time, client closed. */
+  /** Nothing was sent: connection refused, no route, unknown host name, no connection in time, client closed. */
   | 'unreachable'
-  /** The request went out, and no whole answer came back or none that says whether it is done: a write may have happened. */
+  /** The request was sent, but no conclusive response arrived: a write may have been carried out. */
   | 'no_answer'
 
 interface HubErrorDetails {
   /** HTTP status, if there was one. */
   readonly status?: number
-  /** The permission that the operation wants, as the hub's documentation writes it: `hub.app`. */
+  /** The required permission, as written in the hub's documentation: `hub.app`. */
   readonly scope?: string
   readonly retryAfterMs?: number | undefined
-  /** The answer may be of something on the way: a page, or without the identity that the hub shows with each answer. */
+  /** Whether the response may come from something in between: it is a page, or lacks the hub's id. */
   readonly foreign?: boolean
   readonly cause?: unknown
 }
@@ -56,13 +56,13 @@ export class HubError extends Error {
   }
 }
 
-/** @throws anything that is no HubError: a bug in hub2mqtt; retrying does not help */
+/** @throws any error that is not a HubError: it is a bug in hub2mqtt, and retrying does not help */
 export function asHubError(error: unknown): HubError {
   if (error instanceof HubError) return error
   throw error
 }
 
-/** What is read; `undefined` if that fails in one of these ways. */
+/** The result of a read; `undefined` if it fails with one of these codes. */
 export async function unless<T>(codes: readonly HubErrorCode[], read: Promise<T>): Promise<T | undefined> {
   try {
     return await read
@@ -75,7 +75,7 @@ export async function unless<T>(codes: readonly HubErrorCode[], read: Promise<T>
 /** Errors that only a person can fix are retried slowly. */
 const PERSON_RETRY_MS = 60_000
 
-/** How long to wait before trying again what failed, in milliseconds. */
+/** How long to wait before the next attempt, in milliseconds. */
 export function retryDelay({ code, retryAfterMs }: HubError, backoff: Backoff): number {
   if (code === 'unauthorized' || code === 'forbidden' || code === 'subscription') return PERSON_RETRY_MS
   return retryAfterMs ?? backoff.next()

@@ -1,13 +1,13 @@
-/** Explains a hub failure to the user: what was found at its address, and how to fix it. */
+/** Explains a hub failure to the user: what answers at its address, and how to fix it. */
 import { type Advice, advice, namesOfCertificate, OUTDATED, systemCode, WRONG_NAME } from '../base/failures.ts'
 import type { HubError, HubErrorCode } from './errors.ts'
 
 const KEYS = 'make a key where the hub makes them: https://my.homey.app, Settings, API Keys'
 
-/** Where a hub listens. */
+/** The ports on which hubs listen. */
 export const HUB_PORTS = 'check the port: 80 for a Homey Pro, 4859 for a Self-Hosted Server'
 
-/** Advice by Node's and OpenSSL's codes for a failed connection. */
+/** Advice for the error codes of Node.js and OpenSSL for a failed connection. */
 const CONNECTIONS: readonly (readonly [RegExp, (at: URL, code: string, error: unknown) => Advice])[] = [
   [/^ECONNREFUSED$/, ({ host }) => advice(`${host} refuses the connection`, HUB_PORTS)],
   [
@@ -39,13 +39,13 @@ const CONNECTIONS: readonly (readonly [RegExp, (at: URL, code: string, error: un
   ],
 ]
 
-/** How what is no hub, or not its API, fails. */
+/** How calls to something that is not a hub, or not its API, fail. */
 const ELSEWHERE: ReadonlySet<HubErrorCode> = new Set(['nonsense', 'unsupported', 'failed', 'rejected'])
 
 /** @param url the configured address of the hub */
 export function explain(error: HubError, url: string): Advice {
   const at = new URL(url)
-  // The log and reports show its host, never a login in it.
+  // Keep a login in the URL out of the log and reports.
   at.username = ''
   at.password = ''
   if (at.pathname.split('/').includes('api') && ELSEWHERE.has(error.code)) {
@@ -89,7 +89,7 @@ export function explain(error: HubError, url: string): Advice {
 
 const NOTHING_THERE = /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|ETIMEDOUT)$/
 
-/** Whether something may listen at the address although no hub answers. */
+/** Whether something may be listening at the address although no hub answers. */
 export function isTaken({ code, cause }: HubError): boolean {
   return (code === 'unreachable' || code === 'no_answer') && !NOTHING_THERE.test(systemCode(cause))
 }
@@ -118,7 +118,7 @@ function wrongName({ host }: URL, _code: string, error: unknown): Advice {
   }
 }
 
-/** Part of a sentence. */
+/** A message as part of a sentence. */
 function plain(message: string): string {
   return message.replace(/\.$/, '')
 }

@@ -1,4 +1,4 @@
-/** One HTTP request to the hub: a deadline, a bounded body, no redirect, no retry, and one typed error. */
+/** One HTTP request to the hub: a deadline, a bounded body, no redirects, no retries, and one error type. */
 import { type Dispatcher, Pool } from 'undici'
 import type { Clock } from '../base/clock.ts'
 import { systemCode } from '../base/failures.ts'
@@ -10,28 +10,28 @@ import type { Method } from './operations.ts'
 const MAX_RESPONSE_BYTES = 5 * 1024 * 1024
 
 export interface RestOptions {
-  /** Base URL of the hub; a path in it is kept in front of `/api`. */
+  /** Base URL of the hub; its path is put before `/api`. */
   readonly url: string
-  /** Asked before each request, so that a rotated key is used at once. */
+  /** Called before each request, so that a rotated key takes effect at once. */
   readonly apiKey: () => string
-  /** Deadline of a call in milliseconds, waiting for a connection and the last byte included. */
+  /** Time limit of a call in milliseconds, from waiting for a connection to the last byte. */
   readonly timeoutMs: number
-  /** Requests under way at once. */
+  /** Maximum number of concurrent requests. */
   readonly maxRequests: number
   /** Called right before each request. If it throws, the request is not sent and the call fails. */
   readonly mayAsk?: (() => void) | undefined
-  /** The last connection has ended: the next one may lead to something else. */
+  /** The last connection has closed: the next one may lead to another server. */
   readonly onDisconnected?: (() => void) | undefined
 }
 
-/** What a request may have apart from its path. */
+/** The options of a request besides its path. */
 export interface Sending {
   readonly body?: string | undefined
-  /** Largest answer in bytes; default: far above the list of a hub with 2,000 apps. */
+  /** Maximum size of the response in bytes; default: far above the list of a hub with 2,000 apps. */
   readonly maxBytes?: number | undefined
-  /** Whether to show the API key. */
+  /** Whether to send the API key. */
   readonly key: boolean
-  /** Called when a connection is there, right before the request goes out; what it throws ends the request unsent. */
+  /** Called once connected, just before the request is sent; if it throws, the request is not sent. */
   readonly mayLeave?: (() => void) | undefined
 }
 
@@ -40,7 +40,7 @@ export class HttpClient {
   readonly #clock: Clock
   readonly #origin: string
   readonly #prefix: string
-  /** Only while it has connections or requests: with a thousand hubs, nearly all of them are idle. */
+  /** Exists only while there are connections or requests: of a thousand hubs, nearly all are idle. */
   #pool: Pool | undefined
   #closed = false
 
@@ -58,7 +58,7 @@ export class HttpClient {
     const pool = new Pool(this.#origin, {
       connections: maxRequests,
       pipelining: 1,
-      // The hub closes idle connections early, and a write sent into a closing one has an unknown outcome.
+      // The hub closes idle connections early, and a write sent on a closing connection has an unknown outcome.
       keepAliveTimeout: 1000,
       keepAliveMaxTimeout: 1000,
       allowH2: false,
@@ -81,8 +81,8 @@ export class HttpClient {
   }
 
   /**
-   * `path` is on the hub. Rejects with a HubError `unreachable`, `no_answer` or `nonsense`, or with what `mayLeave`
-   * throws; never by status.
+   * Sends a request to `path` on the hub. Rejects with HubError `unreachable`, `no_answer` or `nonsense`, or with what
+   * `mayLeave` throws; never because of the status.
    */
   request(method: Method, path: string, { key, body, mayLeave, maxBytes }: Sending): Promise<Answer> {
     const { apiKey, mayAsk, timeoutMs } = this.#options
@@ -94,7 +94,7 @@ export class HttpClient {
     return exchange.answer.finally(cancel)
   }
 
-  /** Ends what is under way; safe to call twice. */
+  /** Aborts running requests; safe to call twice. */
   async close(): Promise<void> {
     this.#closed = true
     await this.#connections().destroy()
@@ -102,14 +102,14 @@ export class HttpClient {
 }
 
 /**
- * One request, which knows whether it was sent. undici calls `onRequestStart` right before it writes to a live
- * connection: what fails before that has surely not reached the hub, what fails later may have.
+ * One request, which knows whether it was sent. undici calls `onRequestStart` just before it writes to an open
+ * connection: a failure before that cannot have reached the hub, a later one may have.
  */
 class Exchange implements Dispatcher.DispatchHandler {
   readonly #answer = Promise.withResolvers<Answer>()
   readonly answer = this.#answer.promise
   readonly #maxBytes: number
-  /** Whether a longer answer loses its body; otherwise it is an error. */
+  /** Whether to drop the body of a response that is too long; otherwise that is an error. */
   readonly #cuts: boolean
   readonly #guards: readonly Sending['mayLeave'][]
   #controller: Dispatcher.DispatchController | undefined
@@ -119,7 +119,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   #chunks: Buffer[] = []
   #size = 0
 
-  /** @param guards called right before the request goes out; what one throws ends it unsent */
+  /** @param guards called just before the request is sent; if one throws, the request is not sent */
   constructor(maxBytes: number, cuts: boolean, guards: readonly Sending['mayLeave'][]) {
     this.#maxBytes = maxBytes
     this.#cuts = cuts
@@ -127,7 +127,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
-    // Its deadline passed while it waited for a connection, and the caller knows that it was not sent.
+    // It timed out while waiting for a connection, and the caller knows that it was not sent.
     if (this.#settled) {
       controller.abort(new Error('too late to be sent'))
       return
@@ -184,7 +184,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.#controller?.abort(error instanceof Error ? error : new Error('given up'))
   }
 
-  /** What answers a write says by its head whether it was done. */
+  /** The head of a response to a write is enough to know whether it was done. */
   #cut(): void {
     if (this.#settled) return
     this.#settled = true
@@ -193,7 +193,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 }
 
-/** The system's short code (`ECONNREFUSED`), which is all that a log or an answer needs of a network error. */
+/** The error code of a network error (`ECONNREFUSED`), which is enough for a log or an answer. */
 function reason(cause: unknown): string {
   const code = systemCode(cause)
   return code === '' ? '' : ` (${code})`

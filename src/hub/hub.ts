@@ -1,4 +1,4 @@
-/** One hub: what others read and call. Its session keeps that current. */
+/** One hub: its data and its operations. Its session keeps the data current. */
 import type { Json } from '../base/json.ts'
 import { AppManager } from './app-manager.ts'
 import { HubClient, type HubClientOptions } from './client.ts'
@@ -11,20 +11,20 @@ import { grants, type HubStatus, StatusTracker } from './status.ts'
 export interface HubOptions extends Omit<HubClientOptions, 'knows'> {
   /** Whether to use the realtime channel in addition to polling. */
   readonly realtime: boolean
-  /** Time between two reads of the list, in milliseconds. */
+  /** Interval between two reads of the list, in milliseconds. */
   readonly pollInterval: number
-  /** The same while the realtime channel is down. */
+  /** The same interval while the realtime channel is down. */
   readonly pollIntervalFallback: number
-  /** Called when the hub refuses the key: whether `apiKey` has another one since. */
+  /** Called when the hub refuses the API key. Returns whether `apiKey` now returns another one. */
   readonly renewKey?: () => boolean
-  /** Whether configuration shows an app; what it hides is never known here. */
+  /** Whether the configuration shows an app; hidden apps are ignored here. */
   readonly shows: (appId: string) => boolean
 }
 
-/** Failures that concern the hub or the key, not just the call. */
+/** Failures that concern the hub or the API key, not just the call. */
 const CONCERNING: ReadonlySet<HubErrorCode> = new Set(['unauthorized', 'forbidden', 'subscription', 'unreachable'])
 
-/** Whether a failure shows that the hub lacks the operation: it says so, or it has no such path. */
+/** Whether a failure indicates that the hub lacks the operation: it says so, or has no such path. */
 function isEvidence(name: OperationName, { code, status, foreign }: HubError): boolean {
   return code === 'unsupported' && !foreign && (status === 500 || OPERATIONS[name].optional === true)
 }
@@ -34,14 +34,14 @@ export class Hub {
   readonly #client: HubClient
   readonly #session: Session
   readonly #status: StatusTracker
-  /** Operations whose latest answer was a 404 for an app that exists. */
+  /** Operations whose latest response was a 404 for an app that exists. */
   readonly #doubted = new Set<OperationName>()
 
   constructor(options: HubOptions, dependencies: HubDependencies) {
     const { clock } = dependencies
     this.#status = new StatusTracker(dependencies)
     const onDisconnected = () => {
-      // While no requests are under way, the realtime channel shows that the hub is still there.
+      // While no requests are made, the realtime channel shows that the hub is still the same.
       if (this.status.realtime !== 'connected') this.#client.hub.doubt()
     }
     const knows = (id: string) => this.apps.all.has(id)
@@ -55,12 +55,12 @@ export class Hub {
     return this.#status.current
   }
 
-  /** Whether the first list and the first realtime session are still to come, and nothing has gone wrong so far. */
+  /** Whether the first list or the first realtime session is still pending, and nothing has failed so far. */
   get isStarting(): boolean {
     return this.#session.isStarting
   }
 
-  /** Calls `listener` after each change of the status; the returned function ends that. */
+  /** Calls `listener` after each change of the status; the returned function unsubscribes. */
   subscribe(listener: (status: HubStatus) => void): () => void {
     return this.#status.subscribe(listener)
   }
@@ -69,14 +69,14 @@ export class Hub {
     this.#session.start()
   }
 
-  /** Ends the calls under way, and makes no others. What is known of the hub stays. */
+  /** Aborts running calls and makes no more. Keeps the data about the hub. */
   async endCalls(): Promise<void> {
     this.#session.stop()
     this.#status.end()
     await this.#client.close()
   }
 
-  /** Ends the subscription, clears the caches and removes all listeners; safe to call twice. */
+  /** Unsubscribes from the hub, clears the caches and removes all listeners; safe to call twice. */
   async destroy(): Promise<void> {
     const ended = this.endCalls()
     this.apps.destroy()
@@ -84,7 +84,7 @@ export class Hub {
     await this.#session.ended
   }
 
-  /** Whether the key and the hub allow an operation, as far as is known beforehand. */
+  /** Whether the API key and the hub allow an operation, as far as known in advance. */
   permits(name: OperationName): 'yes' | 'forbidden' | 'unsupported' {
     const { missing, scopes } = this.status
     if (missing.has(name)) return 'unsupported'
@@ -92,8 +92,8 @@ export class Hub {
   }
 
   /**
-   * Runs an operation, and learns from how it ends.
-   * @param mayLeave called right before the request goes out; what it throws ends the call, and nothing was sent
+   * Runs an operation, and updates the status from its outcome.
+   * @param mayLeave called just before the request is sent; if it throws, the call fails and nothing is sent
    * @throws HubError
    */
   async call<N extends OperationName>(name: N, parameters: Parameters<N>, mayLeave?: () => void): Promise<Result<N>> {
@@ -101,7 +101,7 @@ export class Hub {
     try {
       const result = await this.#client.call(name, parameters, mayLeave)
       this.#doubted.delete(name)
-      // Without realtime there is no event for what a write has changed.
+      // Without realtime, no event reports what a write has changed.
       if (OPERATIONS[name].method !== 'GET' && this.status.realtime === 'polling') this.#session.wake()
       return result
     } catch (error) {
@@ -112,24 +112,24 @@ export class Hub {
     }
   }
 
-  /** Reads what nothing else depends on: how it ends says nothing of the hub or the key. @throws HubError */
+  /** Reads data that nothing else depends on: a failure says nothing about the hub or the API key. @throws HubError */
   read<N extends OperationName>(name: N, parameters: Parameters<N>): Promise<Result<N>> {
     return this.#client.call(name, parameters)
   }
 
-  /** Whether the hub has nothing else to do: it is online, asks for no pause, and no request waits or is under way. */
+  /** Whether the hub is idle: it is online, does not limit requests, and no request is waiting or running. */
   get isIdle(): boolean {
     return this.status.online && !this.isStarting && this.#client.hub.isIdle
   }
 
-  /** Reads to prove something: only the hub's own answer counts. @throws HubError */
+  /** Reads to verify something: only the hub's own response counts. @throws HubError */
   look<N extends OperationName>(name: N, parameters: Parameters<N>): Promise<Result<N>> {
     return this.#client.look(name, parameters)
   }
 
   /**
-   * Calls anything that the hub offers, and learns from how it ends.
-   * @param mayLeave as with `call`
+   * Calls any endpoint of the hub, and updates the status from the outcome.
+   * @param mayLeave as for `call`
    * @throws HubError
    */
   async callEndpoint(endpoint: Endpoint, mayLeave?: () => void): Promise<Json> {
@@ -141,14 +141,14 @@ export class Hub {
       return answer
     } catch (error) {
       const { code } = asHubError(error)
-      // A refusal by an app or an unknown operation says nothing about the hub or the key as a whole.
+      // A refusal by an app or an unknown operation says nothing about the hub or the API key as a whole.
       if (endpoint.operation !== null || code === 'unreachable' || code === 'subscription') this.#noteFailure(code)
       throw error
     }
   }
 
   /**
-   * Reads a file of the hub, which it gives to everybody.
+   * Reads a file of the hub that needs no API key.
    * @returns `undefined` if there is none
    * @throws HubError
    */
@@ -157,8 +157,8 @@ export class Hub {
   }
 
   /**
-   * Asks an app's own web API with GET.
-   * @param path below the app's, with a slash in front
+   * Sends a GET request to an app's own web API.
+   * @param path below the app's, with a leading slash
    * @returns the HTTP status
    * @throws HubError
    */
@@ -166,30 +166,30 @@ export class Hub {
     return this.#client.askApp(id, path)
   }
 
-  /** Shows other apps from now on; the list is read at once for those that come in. */
+  /** Changes which apps are shown; reads the list at once to get those that were hidden. */
   setFilter(shows: (appId: string) => boolean): void {
     this.apps.setFilter(shows)
     this.#session.wake()
   }
 
-  /** There is another key: what it permits is read at once. */
+  /** The API key has changed: reads at once what it permits. */
   renewed(): void {
     this.#session.startOver()
   }
 
-  /** Reads identity, permissions and the list again. @throws HubError */
+  /** Reads the identity, the permissions and the list again. @throws HubError */
   refresh(): Promise<void> {
     return this.#session.refresh()
   }
 
-  /** If a failed call may concern the hub as a whole, that is checked at once. */
+  /** Checks the hub at once if a failed call may concern it as a whole. */
   #noteFailure(code: HubErrorCode): void {
     if (CONCERNING.has(code)) this.#session.startOver()
   }
 
   /**
-   * The hub lacks an operation, if it is well otherwise. A 404 can also be meant for the app: it counts if the app
-   * exists, and from the second in a row on.
+   * Decides whether the hub lacks an operation. It does, if it works otherwise. A 404 can also mean the app: it counts
+   * if the app exists, and only the second time in a row.
    */
   async #checkSupport(name: OperationName, parameters: object, { status }: HubError): Promise<void> {
     const id: unknown = Reflect.get(parameters, 'id')

@@ -1,6 +1,6 @@
 /**
- * What a hub can be asked, one row each. Method, path and scope are those of the hub's API. The types of a call's
- * parameters follow from the path's text and the row's body or query: a call that does not fit does not compile.
+ * The hub's operations, one row each. Method, path and scope are those of the hub's API. The parameter types of a call
+ * derive from the path and from the row's body or query, so a wrong call does not compile.
  */
 import { isRecord, type Json } from '../base/json.ts'
 import type { AppPatch } from './app.ts'
@@ -32,32 +32,32 @@ type Query = { readonly [key: string]: string }
 
 type Manager = 'apps' | 'system' | 'sessions' | 'backup' | 'speech-output' | 'devices' | 'flow' | 'insights' | 'updates'
 
-/** What a row says of a call that must be given `I`. */
+/** A row for a call with input `I`. */
 interface Definition<I extends object> {
   /** Default: `apps`. */
   readonly manager?: Manager
   readonly method: Method
-  /** Below `/api/<prefix>/<manager>`; `:name` is a parameter, percent-encoded. */
+  /** Below `/api/<prefix>/<manager>`; `:name` is a parameter, which is percent-encoded. */
   readonly path: string
-  /** Where a hub of the other API version has the operation; tried if `path` answers 404. */
+  /** The path on hubs of the other API version; tried if `path` returns 404. */
   readonly otherPath?: string
-  /** Permission, written as the hub's documentation does; none for what every key may ask. */
+  /** The required scope, as written in the hub's documentation; `undefined` if every API key may call it. */
   readonly scope?: string
-  /** Not every hub has it: 404 for an app that exists means `unsupported`. */
+  /** Not every hub has it: a 404 for an app that exists means `unsupported`. */
   readonly optional?: true
-  /** Largest answer in bytes; default: far above the list of a hub with 2,000 apps. */
+  /** Maximum size of the response in bytes; default: far above the list of a hub with 2,000 apps. */
   readonly maxBytes?: number
-  /** `decode` gets the text of the answer, which may be too large to be parsed at once. */
+  /** `decode` gets the response as text, which may be too large to parse at once. */
   readonly asText?: true
   readonly body?: (input: I) => Body
   readonly query?: (input: I) => Query
-  /** For a write whose answer may be the app's record: what of its body the record should show. */
+  /** For a write that may return the app's record: which values of its body the record should show. */
   readonly shows?: (body: Body | Json | undefined) => AppPatch
 }
 
 type Decode<I extends object, R> = (value: unknown, input: I, clean: Clean) => R | Promise<R>
 
-/** A row of the table: `I` is what a call must be given, `R` what it resolves to. */
+/** A row of the table: `I` is the input of a call, `R` what it resolves to. */
 export interface Operation<I extends object, R> extends Definition<I> {
   readonly manager: Manager
   readonly decode: Decode<I, R>
@@ -74,7 +74,7 @@ type PathInput<P extends string> = { readonly [K in PathParameter<P>]: string }
 
 type Row<P extends string, I extends object> = Definition<I> & { readonly path: P; readonly otherPath?: P }
 
-/** `B` is what the row's body or query needs in addition to the path's parameters. Default of `decode`: the answer as it is. */
+/** `B` is what the body or query needs besides the path's parameters. Default of `decode`: returns the response. */
 // biome-ignore lint/complexity/noBannedTypes: `{}` is what a row without body and query adds to the parameters.
 function row<const P extends string, R, B extends object = {}>(
   definition: Row<P, PathInput<P> & B> & { readonly decode: Decode<PathInput<P> & B, R> },
@@ -89,20 +89,20 @@ function row(definition: Definition<object>): Operation<object, unknown> {
 
 interface StoreInstall {
   readonly appId: string
-  /** Stable, beta or alpha; on newer hubs live or test. Default: the app's own. */
+  /** Stable, beta or alpha; on newer hubs live or test. Default: the app's current channel. */
   readonly channel?: string | undefined
   /** Newer hubs only. Default: the newest of the channel. */
   readonly version?: string | undefined
-  /** Newer hubs only: answer when the app is installed, instead of when its installation has begun. */
+  /** Newer hubs only: respond when the app is installed, not when its installation has begun. */
   readonly waitForInstall?: boolean | undefined
 }
 
-/** Of one thing that the hub says of itself, however many apps it has. */
+/** For responses about the hub itself, whose size does not depend on the number of apps. */
 const SMALL = { method: 'GET', optional: true, maxBytes: 512 * 1024 } as const
-/** Of all devices or flows of a home. */
+/** For responses with all devices or flows of a home. */
 const LARGE = { method: 'GET', optional: true, maxBytes: 8 * 1024 * 1024, asText: true } as const
 
-/** For a write that the app's record does not show. */
+/** For a write that does not show in the app's record. */
 const nothing = () => ({})
 
 const ROWS = {
@@ -119,7 +119,7 @@ const ROWS = {
     method: 'PUT',
     path: '/app/:id',
     scope: 'hub.app',
-    // Hubs let only this part of a record be changed, and ignore the rest.
+    // Hubs accept only this field of a record, and ignore the rest.
     body: ({ update }: { update: { readonly autoupdate: boolean } }) => update,
     shows: (body) => (isRecord(body) ? decodePatch(body) : {}),
   }),
@@ -135,7 +135,7 @@ const ROWS = {
     method: 'POST',
     path: '/app/:id/crashlog',
     scope: 'hub.app.readonly',
-    // Optional in the reference, required by newer hubs, who take an empty one.
+    // Optional in the reference; newer hubs require it, but accept an empty one.
     body: ({ message = '' }: { message?: string | undefined }) => ({ message }),
   }),
   getAppSettings: row({ method: 'GET', path: '/app/:id/setting', scope: 'hub.app.control', decode: decodeSettings }),
@@ -224,7 +224,7 @@ const ROWS = {
     decode: decodeFlows,
   }),
   getLogs: row({ ...LARGE, manager: 'insights', path: '/log', scope: 'hub.insights.readonly', decode: decodeLogs }),
-  // No `:id`, which would be that of an app.
+  // Not `:id`, which always stands for an app.
   getLogEntries: row({
     ...SMALL,
     manager: 'insights',
@@ -237,7 +237,7 @@ const ROWS = {
 
 export type OperationName = keyof typeof ROWS
 
-/** What `call(name, …)` must be given. */
+/** The input of `call(name, …)`. */
 export type Parameters<N extends OperationName> =
   (typeof ROWS)[N] extends Operation<infer I extends object, unknown> ? I : never
 

@@ -1,4 +1,4 @@
-/** What answers at the address: it is shown the key only while it has proven to be the hub that calls are for. */
+/** Sends requests to the hub's address, with the API key only while the server there is known to be the right hub. */
 import type { Clock } from '../base/clock.ts'
 import { Limiter } from '../base/limiter.ts'
 import { type Answer, header, isGreeting, isPage } from './answer.ts'
@@ -10,72 +10,72 @@ import { type Method, OPERATIONS, type OperationName } from './operations.ts'
 import { refusal, retryAfter } from './refusal.ts'
 
 export const API_PREFIXES = ['manager', 'managers'] as const
-/** The two ways in which hubs spell their API's root: `/api/manager/…` and `/api/managers/…`. */
+/** The two spellings of the API root: `/api/manager/…` and `/api/managers/…`. */
 export type ApiPrefix = (typeof API_PREFIXES)[number]
 
-/** Who answers at the hub's address. */
+/** The identity of the server at the hub's address. */
 export interface Identity {
   readonly id: string | null
   readonly firmware: string | null
   readonly api: ApiPrefix
 }
 
-/** A call that has ended, for those who count. */
+/** A finished call, for statistics. */
 export interface HubCall {
-  /** `callEndpoint` for what was named by its path. */
+  /** `callEndpoint` for a generic call. */
   readonly operation: OperationName | 'callEndpoint'
   readonly outcome: 'ok' | HubErrorCode
   readonly ms: number
 }
 
 export interface Asking extends Omit<Sending, 'key'> {
-  /** Whether a read is not repeated either. */
+  /** Whether to never repeat the request, even if it is a read. */
   readonly once?: boolean
 }
 
-/** How often to ask a hub who it is if its connections end as fast as they are made. */
+/** How often to check the hub's identity if connections close as soon as they open. */
 const MAX_PROOFS = 3
 
-/** What a hub that limits requests takes: from its first complaint on, and for so long after the latest one. */
+/** Limits for a hub that limits requests: from its first 429 on, and for this time after the latest. */
 const SPACED = { slots: 2, apartMs: 150 }
 const SPACED_MS = 10 * 60_000
-/** For how long at least nothing is read that can wait, once a hub has asked for fewer requests. */
+/** Minimum time without background reads after a hub has limited requests. */
 const CALM_MS = 60_000
 
 const NO_HUB = 'What answers at the address is no hub.'
 
-/** Nothing was sent, as who is at the other end is not known any more. */
+/** Nothing was sent, because the server's identity is no longer certain. */
 class Unproven extends Error {}
 
 export class ProvenHub {
-  /** How it spells its API's root. */
+  /** The spelling of its API root. */
   prefix: ApiPrefix
   /**
-   * Whether the hub has ever shown its identity with an answer to a request with the key. Pings do not count: a hub may
-   * show it there alone.
+   * Whether the hub has ever sent its id in a response to a request with the API key. Pings do not count: a hub may
+   * send it only there.
    */
   signs = false
-  /** Whether the hub has ever shown its identity with a list: what it answers to other reads shows it, too. */
+  /** Whether the hub has ever sent its id with a list: then it also does so for other reads. */
   signsLists = false
-  /** Whether the latest list of apps said itself which hub it is of. */
+  /** Whether the latest list of apps contained the hub's id. */
   listSigned = false
   readonly #options: Omit<HubClientOptions, 'knows'>
   readonly #clock: Clock
   readonly #http: HttpClient
   readonly #limiter: Limiter
   readonly #closing = new AbortController()
-  /** At the end what waits goes on, and fails by itself. */
+  /** At the end, waiting requests proceed and fail. */
   readonly #turn = { signal: this.#closing.signal }
-  /** The hub that calls are for; none before the first ping was answered. */
+  /** The hub that calls are meant for; `undefined` before the first ping is answered. */
   #identity: Identity | undefined
-  /** Whether the hub has shown who it is, and nothing has spoken against it since. Changed here only. */
+  /** Whether the hub has identified itself, and nothing has put that in doubt since. Changed only here. */
   isProven = false
-  /** Whether the next connection may lead to another one. */
+  /** Whether the next connection may lead to another server. */
   #isUnsure = false
   #proving: Promise<void> | undefined
-  /** Requests that wait or are under way. */
+  /** Number of waiting and running requests. */
   #pending = 0
-  /** Until when the hub wants fewer requests, in `clock.elapsed()` milliseconds. */
+  /** Until when the hub limits requests, in `clock.elapsed()` milliseconds. */
   #limitedUntil = Number.NEGATIVE_INFINITY
 
   constructor(options: Omit<HubClientOptions, 'knows'>, clock: Clock) {
@@ -86,27 +86,27 @@ export class ProvenHub {
     this.prefix = options.pathPrefix === 'auto' ? 'manager' : options.pathPrefix
   }
 
-  /** Whether it asks for no pause, and no request waits or is under way. */
+  /** Whether the hub does not limit requests, and no request is waiting or running. */
   get isIdle(): boolean {
     return this.#pending === 0 && this.#clock.elapsed() >= this.#limitedUntil
   }
 
-  /** The connections to the hub have ended: who is there has to show it before the next one is given the key. */
+  /** The connections to the hub have closed: the server must identify itself before it gets the API key again. */
   doubt(): void {
     this.#isUnsure = true
   }
 
-  /** Something speaks against what answers: it has to show again that it is the hub before the next call. */
+  /** A response casts doubt on the server: it must identify itself again before the next call. */
   distrust(): void {
     this.isProven = false
   }
 
-  /** Before the key goes another way than with a call: asks who is there, unless that is known. @throws HubError */
+  /** Call it before sending the API key outside of a call: checks the identity if in doubt. @throws HubError */
   async assure(): Promise<void> {
     if (!this.isProven || this.#isUnsure) await this.#prove()
   }
 
-  /** Asks who is there and which path prefix it answers; later calls are for that hub. @throws HubError */
+  /** Reads the server's identity and API prefix; later calls are meant for that hub. @throws HubError */
   async identify(): Promise<Identity> {
     const found = await this.#ping()
     const before = this.#identity
@@ -120,7 +120,7 @@ export class ProvenHub {
     return found
   }
 
-  /** Asks whether the hub that calls are for still answers. @throws HubError `nonsense` if another one does */
+  /** Checks whether the same hub still answers. @throws HubError `nonsense` if another one does */
   async confirm(): Promise<void> {
     if (this.#identity === undefined) return void (await this.identify())
     const { id } = await this.#ping()
@@ -129,17 +129,17 @@ export class ProvenHub {
   }
 
   /**
-   * Asks with the key: only a hub, and only the one that calls are for. The hub closes idle connections, and a request
-   * that meets such an end gets no answer, well before the deadline: a read is sent once more. A write may have been
-   * carried out, so it never is.
+   * Sends a request with the API key, only to the hub that calls are meant for. A request on an idle connection that
+   * the hub is closing fails early; a read is then sent once more. A write is never repeated, because it may have been
+   * carried out.
    * @throws HubError
    */
   async ask(method: Method, path: string, { once, ...sending }: Asking): Promise<Answer> {
     const early = this.#clock.elapsed() + this.#options.timeoutMs / 2
     let mayRepeat = method === 'GET' && !once
-    // A hub may well end the connection with the answer that has shown who it is.
+    // A hub may close the connection after the response that has identified it.
     let hasShown = false
-    // What was true when the call was made may have changed by the time that its connection is there.
+    // Conditions may have changed since the call, because it had to wait for a connection.
     const mayLeave = () => {
       if (!this.isProven || (this.#isUnsure && !hasShown)) throw new Unproven()
       sending.mayLeave?.()
@@ -153,7 +153,7 @@ export class ProvenHub {
         return this.#noteIdentity(method, await this.#send(method, path, { ...sending, key: true, mayLeave }))
       } catch (error) {
         if (error instanceof Unproven) {
-          if (tries === MAX_PROOFS) throw new HubError('unreachable', 'The connections to the hub do not last.')
+          if (tries === MAX_PROOFS) throw new HubError('unreachable', 'The hub closes every connection at once.')
           tries += 1
           continue
         }
@@ -165,19 +165,19 @@ export class ProvenHub {
     }
   }
 
-  /** Reads what the hub gives to everybody: the key is not shown. @throws HubError */
+  /** Reads something public, without sending the API key. @throws HubError */
   read(path: string, maxBytes: number): Promise<Answer> {
     return this.#limiter.run(this.#turn, () => this.#http.request('GET', path, { key: false, maxBytes }))
   }
 
-  /** Reports how a call ended and how long it took. */
+  /** Reports the outcome and duration of a call. */
   async observed<T>(operation: HubCall['operation'], call: Promise<T>): Promise<T> {
     const started = this.#clock.elapsed()
     let outcome: HubCall['outcome'] | undefined = 'ok'
     try {
       return await call
     } catch (error) {
-      // Anything else is the caller's own word that it must not be sent.
+      // Anything else was thrown by the caller: the request was not sent.
       outcome = error instanceof HubError ? error.code : undefined
       throw error
     } finally {
@@ -185,21 +185,21 @@ export class ProvenHub {
     }
   }
 
-  /** Ends calls under way as `unreachable` or `no_answer`; safe to call twice. */
+  /** Fails running calls with `unreachable` or `no_answer`; safe to call twice. */
   close(): Promise<void> {
     this.#closing.abort()
     return this.#http.close()
   }
 
-  /** What an answer to a request with the key says of who is there. @throws HubError if it is another hub's */
+  /** Learns the identity from a response to a request with the API key. @throws HubError if it is another hub's */
   #noteIdentity(method: Method, answer: Answer): Answer {
     const { status } = answer
     const firmware = header(answer, 'x-homey-version')
-    // Even if it was not said before: a gateway may have left it out.
+    // Even if it was unknown before: a gateway may have removed it.
     const isNews = firmware !== null && this.#identity !== undefined && firmware !== this.#identity.firmware
     if (isNews || isPage(answer) || (status >= 300 && status < 400)) this.isProven = false
     const id = header(answer, 'x-homey-id')
-    // Another hub may have carried out what was meant for this one.
+    // Another hub may have carried out the request.
     this.#expect(id, method === 'GET' ? 'nonsense' : 'no_answer')
     this.signs ||= id !== null
     return answer
@@ -217,7 +217,7 @@ export class ProvenHub {
     this.#isUnsure = false
   }
 
-  /** One question serves all calls that wait for its answer. */
+  /** All waiting calls share one check. */
   #prove(): Promise<void> {
     this.#proving ??= this.confirm().finally(() => {
       this.#proving = undefined
@@ -225,7 +225,7 @@ export class ProvenHub {
     return this.#proving
   }
 
-  /** The question that needs no key; what does not answer it as the hub is not shown the key after it. */
+  /** The request that needs no API key; a server that does not answer it as the right hub never gets the key. */
   async #ping(): Promise<Identity> {
     try {
       return await this.observed('ping', this.#greeted())
@@ -242,16 +242,16 @@ export class ProvenHub {
     for (const prefix of candidates) {
       const answer = await this.#send('GET', `/api/${prefix}/system/ping`, { key: false })
       const said = header(answer, 'x-homey-id')
-      // An id that holds the API key counts as none: it would become part of topics.
+      // Ignore an id that contains the API key: it would become part of topics.
       const id = said !== null && clean(said) === said ? said : null
-      // Anything can answer like a hub that does not say which one it is: not in place of one that has said it.
+      // Any server can answer like a hub without an id, so it cannot replace a hub that has sent one.
       const isNameless = id === null && (this.#identity?.id ?? null) !== null
       if (isGreeting(answer) && !isNameless) {
         return { id, firmware: header(answer, 'x-homey-version'), api: prefix }
       }
       const context = { knows: () => false, signs: this.signsLists, now: this.#clock.now(), clean }
       const refused = refusal({ name: 'ping', operation: OPERATIONS.ping, parameters: {} }, answer, context)
-      // The other one may still be a hub's if something else answers this one, or the answer is "no such path".
+      // The other prefix may be right if another server answered this one, or the response is "no such path".
       const isElsewhere = answer.status < 500 && answer.status !== 429
       if (!isElsewhere || refused.code === 'subscription') throw refused
       if (answer.status !== 404) {

@@ -1,10 +1,10 @@
-/** Whether a hub's task is alive: when it last called the hub, well or not, and when it last read the list of apps. */
+/** Whether a hub's task is alive: when it last called the hub, successfully or not, and when it last read the list. */
 import type { Clock } from '../base/clock.ts'
 
-/** The longest pause between two calls, apart from the configured intervals: a hub's `Retry-After`. */
+/** The longest pause between two calls, besides the configured intervals: a hub's `Retry-After`. */
 const LONGEST_PAUSE_MS = 5 * 60_000
 const GRACE_MS = 60_000
-/** Calls in a row that one turn of the task may make, each up to the time limit of a call. */
+/** Maximum number of consecutive calls in one round of the task, each up to its timeout. */
 const CALLS_IN_A_TURN = 8
 
 interface Intervals {
@@ -26,18 +26,18 @@ export class Pulse {
     this.#callAt = clock.elapsed()
   }
 
-  /** A call to the hub has ended, however. */
+  /** A call to the hub has ended, successfully or not. */
   called({ operation, outcome }: { readonly operation: string; readonly outcome: string }): void {
     this.#callAt = this.#clock.elapsed()
     if (operation === 'getApps' && outcome === 'ok') this.#readAt = this.#callAt
   }
 
-  /** Longer without a call than any pause and time limit explain. */
+  /** Whether there was no call for longer than any pause and timeout explain. */
   get stuck(): boolean {
     return this.#clock.elapsed() - this.#callAt > this.#limit
   }
 
-  /** Wall time of the last good read of the list, in epoch milliseconds. */
+  /** Wall time of the last successful read of the list, in epoch milliseconds. */
   get readAt(): number | undefined {
     return this.#readAt === undefined ? undefined : this.#clock.now() - (this.#clock.elapsed() - this.#readAt)
   }

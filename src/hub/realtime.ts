@@ -1,6 +1,6 @@
 /**
- * The hub's realtime channel (Socket.IO 4): one session from the connection to its end, and one session after another.
- * The client library retries neither a refused login nor a disconnect by the server.
+ * The hub's realtime channel (Socket.IO 4): one session from connecting to its end, and one session after another. The
+ * client library does not retry after a refused login or a disconnect by the server.
  */
 import type { Logger } from 'pino'
 import { Manager, type Socket } from 'socket.io-client'
@@ -15,24 +15,24 @@ import { lacksLicence } from './refusal.ts'
 import { GuardedWebSocket } from './websocket.ts'
 
 const APPS_URI = 'homey:manager:apps'
-/** Far above any app record. */
+/** Far larger than any app record. */
 const MAX_MESSAGE_BYTES = 1024 * 1024
 
 interface RealtimeOptions {
   readonly url: string
   readonly apiKey: string
   readonly hubId: string | null
-  /** Deadline of each step until the session is up, in milliseconds. */
+  /** Time limit of each step until the session is up, in milliseconds. */
   readonly timeoutMs: number
-  /** How long a session must have stayed up to count: a hub can accept one and drop it at once. */
+  /** How long a session must stay up to count: a hub may accept one and drop it at once. */
   readonly settleMs: number
-  /** Called when the connection is there, before it is shown the key; a HubError ends the session. */
+  /** Called once connected, before the API key is sent; a HubError ends the session. */
   readonly prove: () => Promise<void>
   /** Called right before each request message. If it throws, the session ends. */
   readonly mayAsk?: (() => void) | undefined
-  /** Only the time until it has settled is left. */
+  /** Called once subscribed; only the settling time remains. */
   readonly onSubscribed?: () => void
-  /** Takes in the hub's events. */
+  /** Receives the hub's events. */
   readonly apps: { receive(event: AppEvent): void }
   readonly clean?: Clean | undefined
   readonly clock: Clock
@@ -40,25 +40,25 @@ interface RealtimeOptions {
 }
 
 interface RealtimeSession {
-  /** Resolves with the reason when the session has ended, however it did. */
+  /** Resolves with the reason when the session has ended for any reason. */
   readonly ended: Promise<string>
   close(): void
 }
 
 /**
- * Connects, logs in, opens the namespace, subscribes, and waits for the session to settle.
+ * Connects, logs in, opens the namespace, subscribes, and waits until the session has settled.
  * @throws HubError `unauthorized`, `forbidden`, `unreachable`, `rejected`, `no_answer` or `nonsense`
  */
 export async function openRealtime(options: RealtimeOptions): Promise<RealtimeSession> {
   const { origin, pathname } = new URL(options.url)
   const manager = new Manager(origin, {
-    // Below the path that was found to be the hub's: at the root of the host may be another server.
+    // Below the hub's configured path: another server may be at the root of the host.
     path: `${withoutSlashes(pathname)}/socket.io`,
     transports: [GuardedWebSocket],
     reconnection: false,
     autoConnect: false,
     timeout: options.timeoutMs,
-    // Passed on to the WebSocket; the library's types lack it.
+    // Passed to the WebSocket; missing in the library's types.
     ...{ maxPayload: MAX_MESSAGE_BYTES },
   })
   const { promise: ended, resolve: end } = Promise.withResolvers<string>()
@@ -120,7 +120,7 @@ async function connected(socket: Socket, options: RealtimeOptions, ended: Promis
   await inTime(up, options, ended)
 }
 
-/** Emits with an acknowledgement `(error, …result)`. */
+/** Emits a message and waits for its acknowledgement `(error, …result)`. */
 async function ask(
   socket: Socket,
   options: RealtimeOptions,
@@ -137,7 +137,7 @@ async function ask(
   return answer
 }
 
-/** The step's result, unless the session ends or the step's time is up before. */
+/** The result of a step. Rejects if the session ends or the step times out. */
 async function inTime<T>(step: Promise<T>, { clock, timeoutMs }: RealtimeOptions, ended: Promise<string>): Promise<T> {
   const { promise: late, reject } = Promise.withResolvers<never>()
   const cancel = clock.after(timeoutMs, () => reject(new HubError('no_answer', 'The realtime channel did not answer.')))
@@ -159,7 +159,7 @@ const worded = (value: unknown) => (typeof value === 'string' ? value : '')
 
 const CODES: Readonly<Record<number, HubErrorCode>> = { 401: 'unauthorized', 403: 'forbidden' }
 
-/** An acknowledgement's error: `{statusCode | code, error, error_description}`, or a mere string. */
+/** Converts an acknowledgement's error: `{statusCode | code, error, error_description}`, or a plain string. */
 function refused(refusal: unknown): HubError {
   const { statusCode, code, error, error_description }: Record<string, unknown> = isRecord(refusal) ? refusal : {}
   const status = statusCode ?? code
@@ -170,13 +170,13 @@ function refused(refusal: unknown): HubError {
   return new HubError(CODES[status] ?? 'rejected', `The hub refused the realtime channel (${status}).`, { status })
 }
 
-/** A session that ends sooner was unsteady, and the next one has to wait longer. */
+/** A session shorter than this was unstable, and the back-off continues. */
 const STEADY_MS = 30_000
 
 interface Keeping {
   /** @throws HubError */
   readonly open: () => Promise<RealtimeSession>
-  /** A session is up; if this fails with a HubError, the session counts for nothing. */
+  /** A session is up; if this rejects with a HubError, the session does not count. */
   readonly onUp: () => Promise<void>
   /** A session that was up has ended. */
   readonly onLost: () => void
@@ -186,7 +186,7 @@ interface Keeping {
   readonly signal: AbortSignal
 }
 
-/** Opens one session after another, with the back-off between them, until the signal aborts. */
+/** Opens one session after another, with back-off between them, until the signal aborts. */
 export async function keepRealtime({ open, onUp, onLost, backoff, clock, log, signal }: Keeping): Promise<void> {
   let loggedCode: string | undefined
   while (!signal.aborted) {
@@ -207,7 +207,7 @@ export async function keepRealtime({ open, onUp, onLost, backoff, clock, log, si
       const failure = asHubError(error)
       delay = retryDelay(failure, backoff)
       if (!signal.aborted && loggedCode !== failure.code)
-        log.warn({ reason: failure.code }, `polling, as there is no realtime channel: ${failure.message}`)
+        log.warn({ reason: failure.code }, `polling, because there is no realtime channel: ${failure.message}`)
       loggedCode = failure.code
     } finally {
       session?.close()

@@ -1,4 +1,4 @@
-/** Reads an answer of many records one record at a time, so that no answer keeps everything else waiting. */
+/** Parses a response of many records one record at a time, so that it does not block the event loop. */
 import { setImmediate as turn } from 'node:timers/promises'
 import { endOfString, isRecord } from '../base/json.ts'
 import { JSON_LEVELS } from './decode.ts'
@@ -6,14 +6,14 @@ import { HubError } from './errors.ts'
 
 /** Far more than any home has. */
 const MAX_RECORDS = 20_000
-/** The event loop waits for one record at a time; larger than any device or flow. */
+/** The event loop is blocked for one record at a time; this is larger than any device or flow. */
 const MAX_RECORD_LENGTH = 512 * 1024
-/** After so many characters the event loop turns. */
+/** Yields to the event loop after this many characters. */
 const AT_ONCE = 128 * 1024
 
 /**
- * Calls `take` with each record of a JSON text: an object of records, or a list of them. What is no record is left out.
- * @throws HubError `nonsense` for any other text, and beyond the limits
+ * Calls `take` with each record in a JSON text: an object or array of records. Skips values that are not records.
+ * @throws HubError `nonsense` for any other text, and if a limit is exceeded
  */
 export async function eachRecord(text: string, take: (record: Record<string, unknown>) => void): Promise<void> {
   let [records, turnedAt] = [0, 0]
@@ -28,30 +28,30 @@ export async function eachRecord(text: string, take: (record: Record<string, unk
     turnedAt = end
     await turn()
   }
-  // An error that was answered as a success is no empty list.
+  // An error sent with a success status is not an empty list.
   if (records === 0 && !EMPTY.has(text.slice(0, 100).trim())) throw nonsense('a list without records.')
 }
 
 const EMPTY: ReadonlySet<string> = new Set(['{}', '[]'])
 
 interface Found {
-  /** `undefined`: no record ends here, but much was looked through. */
+  /** `undefined`: no record ends here, but it is time to yield. */
   readonly start?: number
   readonly end: number
 }
 
 const [QUOTE, COMMA] = ['"', ','].map((char) => char.charCodeAt(0))
 
-/** The end of a JSON string; it takes no longer than a record may be. */
+/** The end of a JSON string; looks no further than the maximum length of a record. */
 function endOfText(text: string, start: number): number {
   const end = endOfString(text, start, Math.min(text.length, start + MAX_RECORD_LENGTH))
   if (end < text.length && text.charCodeAt(end) !== QUOTE) throw nonsense('more than any home has.')
   return end
 }
 
-/** Where the objects and lists are that stand directly in the outermost one. */
+/** The positions of the objects and arrays directly inside the outermost one. */
 function* recordsIn(text: string): Generator<Found> {
-  if (!['[', '{'].includes(text.trimStart().charAt(0))) throw nonsense('something that is no list.')
+  if (!['[', '{'].includes(text.trimStart().charAt(0))) throw nonsense('something that is not a list.')
   let [depth, start] = [0, 0]
   for (let at = 0; at < text.length; at += 1) {
     const char = text.charCodeAt(at)
@@ -68,7 +68,7 @@ function* recordsIn(text: string): Generator<Found> {
   if (depth !== 0) throw nonsense('a part of a list.')
 }
 
-/** The code of `{` and `[`, and that of `}` and `]`, differ by this bit. */
+/** The codes of `{` and `[`, and of `}` and `]`, differ by this bit. */
 const CURLY = 0x20
 const isOpening = (char: number) => (char & ~CURLY) === 0x5b
 const isClosing = (char: number) => (char & ~CURLY) === 0x5d

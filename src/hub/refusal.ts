@@ -1,4 +1,4 @@
-/** What the hub means by an answer that is no success: one HubError for each. */
+/** Converts a response that is not a success into a HubError. */
 import { isRecord } from '../base/json.ts'
 import { type Answer, header, isUnsigned, parse } from './answer.ts'
 import type { HubClientOptions } from './client.ts'
@@ -9,18 +9,18 @@ import type { Operation } from './operations.ts'
 const HUB_TEXT_LENGTH = 200
 const MAX_RETRY_AFTER_MS = 5 * 60_000
 
-/** Begins a message that ends with the status. */
+/** Starts a message that ends with the status. */
 export const STAND_IN = 'Something on the way to the hub answered in its place:'
 
 /** The call that was refused. */
 export interface RefusedCall {
-  /** An operation, or what stands for one. */
+  /** The name of an operation, or a description. */
   readonly name: string
   readonly operation: Pick<Operation<never, unknown>, 'method' | 'path' | 'scope' | 'optional'>
   readonly parameters: object
 }
 
-/** The error for an answer that is no success. */
+/** The error for a response that is not a success. */
 export function refusal(
   call: RefusedCall,
   answer: Answer,
@@ -30,7 +30,7 @@ export function refusal(
     now,
     clean = asItIs,
   }: Pick<HubClientOptions, 'knows' | 'clean'> & {
-    /** Whether the hub shows its identity with its answers to reads. */
+    /** Whether the hub sends its id with its responses to reads. */
     readonly signs: boolean
     /** Wall time in epoch milliseconds. */
     readonly now: number
@@ -58,12 +58,12 @@ export function refusal(
     return new HubError('unsupported', `This hub has no ${call.name}.`, { status, foreign: isUnsigned(answer, signs) })
   }
   if (status >= 500) return new HubError('failed', `The hub failed: ${status}${reason}.`, { status })
-  return new HubError('nonsense', `The hub answered with status ${status}, which no operation has.`, { status })
+  return new HubError('nonsense', `The hub answered with status ${status}, which is unexpected.`, { status })
 }
 
 /**
- * A 404 does not say what is missing: the app, its setting or the operation. The path and what is known decide. What
- * a gateway answers says nothing about an app.
+ * A 404 does not say what is missing: the app, its setting or the operation. The path and the known apps decide. A
+ * gateway's response says nothing about an app.
  */
 function notFound({ name, operation, parameters }: RefusedCall, foreign: boolean, knows: HubClientOptions['knows']) {
   const details = { status: 404, foreign }
@@ -81,18 +81,18 @@ function notFound({ name, operation, parameters }: RefusedCall, foreign: boolean
   return new HubError('unknown_app', 'The hub knows no such app.', details)
 }
 
-/** Whether a refusal speaks of the hub's licence and not of the key. */
+/** Whether a refusal is about the hub's licence and not about the API key. */
 export function lacksLicence(words: string): boolean {
   return /subscription inactive|invalid serial number/i.test(words)
 }
 
-/** The hub's own words on a failure: hostile text, so short and on one line; empty if there are none. */
+/** The hub's own text about a failure. It is hostile, so shortened and on one line; empty if there is none. */
 function hubWords(answer: Answer, clean: Clean): string {
   const body = bodyOf(answer)
   return oneLine(body['error_description'], clean) || oneLine(body['error'], clean)
 }
 
-/** The body of a refusal, parsed again for each question about it. */
+/** A refusal's body is parsed each time it is used, so its size is limited. */
 const MAX_BODY_BYTES = 64 * 1024
 
 function bodyOf(answer: Answer): Readonly<Record<string, unknown>> {

@@ -16,9 +16,9 @@ import type { HubStatus, StatusTracker } from './status.ts'
 
 const BACKOFF = { min: 1000, max: 30_000 }
 const SECOND_TRY_MS = 1000
-/** While a hub answers 429 without a `Retry-After`: twice as long each time. */
+/** Pauses while a hub answers 429 without `Retry-After`: doubled each time. */
 const LIMITED_MS = { min: 1000, max: 30_000 }
-/** Least time between two early reads of the list for the same reason: an unknown app, or a lost realtime channel. */
+/** Minimum time between two early reads of the list for the same reason: an unknown app, or a lost realtime channel. */
 const EARLY_READ_MS = { unknownApp: 10_000, loss: 30_000 }
 const REALTIME_SETTLE_MS = 500
 
@@ -26,13 +26,13 @@ export interface HubDependencies {
   readonly clock: Clock
   readonly log: Logger
   readonly random: () => number
-  /** Where hubs connect a few at a time; default: one of its own. */
+  /** Limits how many hubs connect at once; default: a limiter for this hub only. */
   readonly gate?: Limiter
 }
 
 /**
- * Where hubs that connect pass: a thousand that log in at once keep each other waiting until their time limits have
- * passed. One that does not answer within a second goes on without a slot, so that the dead do not keep out the others.
+ * Limits how many hubs connect at once: a thousand logins would delay each other until all time out. A hub that does
+ * not respond within a second continues without a slot, so that unreachable hubs do not block the others.
  */
 export const connectGate = (clock: Clock) => new Limiter({ clock, slots: 48, patienceMs: 1000 })
 
@@ -44,29 +44,29 @@ export class Session {
   readonly #status: StatusTracker
   readonly #gate: Limiter
   readonly #stop = new AbortController()
-  /** Whether the first list and the first realtime session are still to come, and nothing has gone wrong so far. */
+  /** Whether the first list or the first realtime session is still pending, and nothing has failed so far. */
   isStarting = true
-  /** Whether identity and permissions are to be read again before the list. */
+  /** Whether to read the identity and permissions again before the list. */
   #stale = true
   #greeted: Greeting | undefined
   #greeting: Promise<void> | undefined
-  /** Operations that have shown themselves that this hub lacks them. */
+  /** Operations whose calls have shown that this hub lacks them. */
   #lacking: ReadonlySet<OperationName> = new Set()
   #waking = new AbortController()
-  /** Aborted when the realtime channel comes up or falls: the pause until the next read is another one then. */
+  /** Aborted when the realtime channel comes up or goes down, because that changes the interval until the next read. */
   #turning = new AbortController()
-  /** Aborted when another hub answers: the session with the former one counts no longer. */
+  /** Aborted when another hub answers: the realtime session with the previous one is no longer valid. */
   #sessions = new AbortController()
-  /** The part of the interval after which the list is due again. */
+  /** The fraction of the interval after which the next read is due. */
   #part = 1
-  /** When the list was last asked for, and when before its time; in `clock.elapsed()` milliseconds. */
+  /** Times of the latest read and of the latest early reads, in `clock.elapsed()` milliseconds. */
   #readAt = Number.NEGATIVE_INFINITY
   #earlyReadAt = { unknownApp: Number.NEGATIVE_INFINITY, loss: Number.NEGATIVE_INFINITY }
   #cancelUnknownApp: (() => void) | undefined
-  /** Once started; resolves when all has ended that was under way at `stop`. */
+  /** Set once started; resolves when everything that was running at `stop` has ended. */
   ended: Promise<void> | undefined
 
-  /** Keeps `apps` and `status` true. */
+  /** Keeps `apps` and `status` current. */
   constructor(
     options: HubOptions,
     dependencies: HubDependencies,
@@ -87,29 +87,29 @@ export class Session {
     this.ended ??= this.#run()
   }
 
-  /** Begins nothing more. */
+  /** Starts nothing more. */
   stop(): void {
     this.#stop.abort()
   }
 
-  /** Ends a pause between two reads: there is reason to read now. */
+  /** Ends the pause before the next read. */
   wake(): void {
     this.#waking.abort()
   }
 
-  /** Identity and permissions may have changed: they are read at once, and then the list. */
+  /** The identity or permissions may have changed: reads them at once, and then the list. */
   startOver(): void {
     this.#stale = true
     this.wake()
   }
 
-  /** Reads identity, permissions and the list again. @throws HubError */
+  /** Reads the identity, the permissions and the list again. @throws HubError */
   async refresh(): Promise<void> {
     this.#stale = true
     await this.#read()
   }
 
-  /** The hub has shown itself that it lacks an operation. */
+  /** Records that the hub lacks an operation. */
   lacks(name: OperationName): void {
     this.#lacking = new Set([...this.#lacking, name])
     this.#status.update({ missing: new Set([...this.#status.current.missing, name]) })
@@ -127,12 +127,12 @@ export class Session {
         this.isStarting = false
         this.#stale = true
         const refused = failure.code === 'unauthorized'
-        // As in `#readPatiently`: a new key is read with a request more than usual, and a busy hub is well.
+        // As in `#readPatiently`: a new key needs one request more, and a hub that is rate-limiting is not offline.
         if (failure.code === 'rate_limited' && this.#status.current.online) {
           await this.#pause(retryDelay(failure, backoff), failure.code)
           continue
         }
-        // The configuration has a new key: there is no outage to report.
+        // The configuration has a new API key: there is no outage to report.
         if (refused && this.#options.renewKey?.()) continue
         const why = explain(failure, this.#options.url)
         this.#status.update({ online: false, reason: failure.code, realtime: 'polling' }, why)
@@ -142,7 +142,7 @@ export class Session {
     }
   }
 
-  /** Reads who is there, what the key may do and which apps there are: each explains why the next one fails. */
+  /** Reads the identity, the permissions and the apps, in this order: each explains why the next one fails. */
   async #read(slot?: Slot): Promise<void> {
     await this.#makeSure()
     slot?.keep()
@@ -151,7 +151,7 @@ export class Session {
     try {
       await this.#apps.refresh()
     } catch (error) {
-      // A key that may only speak is of use, although it may not see the apps.
+      // An API key that may only speak is useful, although it may not read the apps.
       if (asHubError(error).code !== 'forbidden') throw error
       reason = 'forbidden'
       this.#apps.replaceNow()
@@ -159,9 +159,9 @@ export class Session {
     this.#status.update({ ...this.#greetedStatus(), online: true, reason })
   }
 
-  /** Asks who is there, unless that is known and nothing speaks against it. @throws HubError */
+  /** Checks the hub's identity, unless it is known and nothing has put it in doubt. @throws HubError */
   async #makeSure(): Promise<void> {
-    // Again if there was a reason for another greeting during this one, such as a new key.
+    // Again if something, such as a new API key, requires another check during this one.
     for (let rounds = 0; rounds < 2 && (this.#stale || !this.#client.hub.isProven); rounds += 1) {
       this.#greeting ??= this.#greet().finally(() => {
         this.#greeting = undefined
@@ -194,7 +194,7 @@ export class Session {
     return { ...this.#greeted, missing: new Set([...this.#greeted.missing, ...this.#lacking]) }
   }
 
-  /** Polls until two reads in a row fail; the realtime channel comes and goes meanwhile. */
+  /** Polls until two reads in a row fail. Meanwhile the realtime channel may go up and down. */
   async #stayConnected(): Promise<void> {
     const ending = new AbortController()
     if (!this.#options.realtime) {
@@ -230,7 +230,7 @@ export class Session {
     }
   }
 
-  /** A hub that asks for fewer requests is well: it is asked again when it likes. */
+  /** A hub that limits requests is not offline: reads again when it permits. */
   async #readPatiently(): Promise<void> {
     for (let wait = LIMITED_MS.min; !this.#stop.signal.aborted; wait = Math.min(2 * wait, LIMITED_MS.max)) {
       try {
@@ -279,7 +279,7 @@ export class Session {
     })
   }
 
-  /** Nothing that happened before a session is sent again, so the list is read anew when one comes up. */
+  /** The hub does not resend events from before a session, so the list is read when a session begins. */
   async #onRealtime(): Promise<void> {
     await this.#read()
     this.#spread()
@@ -288,7 +288,7 @@ export class Session {
     this.#turning.abort()
   }
 
-  /** The session may have ended because the hub goes down: everything is read at once, its identity too. */
+  /** The session may have ended because the hub is shutting down: reads everything at once, including its identity. */
   #onRealtimeLost(): void {
     this.#apps.setLive(false)
     this.#stale = true
@@ -298,7 +298,7 @@ export class Session {
     if (this.#earlyReadDelay('loss') === 0) this.wake()
   }
 
-  /** An event of an app that is gone, or whose installation event was missed: the list shows which. */
+  /** The hub sent an event of an app that is gone, or whose installation event was missed: reads the list. */
   onUnknownApp(): void {
     if (this.#cancelUnknownApp !== undefined) return
     this.#cancelUnknownApp = this.#dependencies.clock.after(this.#earlyReadDelay('unknownApp'), () => {
@@ -308,7 +308,7 @@ export class Session {
     })
   }
 
-  /** How long the list may not be read again for this reason, in milliseconds; at 0 it now is. */
+  /** How long the list must not be read again for this reason, in milliseconds; 0 also records an early read now. */
   #earlyReadDelay(reason: keyof typeof EARLY_READ_MS): number {
     const now = this.#dependencies.clock.elapsed()
     const left = Math.max(0, this.#earlyReadAt[reason] + EARLY_READ_MS[reason] - now)
@@ -317,14 +317,14 @@ export class Session {
   }
 
   /**
-   * The next read comes at any time of the interval. What makes one hub be read often makes many, such as a start or a
-   * switch that fails, and they are not to be read together ever after.
+   * Sets the next read to a random time in the interval. A start or a failing network switch makes many hubs read at
+   * once; without this, they would stay synchronised.
    */
   #spread(): void {
     this.#part = 1 - this.#dependencies.random()
   }
 
-  /** Sleeps until the list is due, or `wake` is called. Returns whether it was. */
+  /** Sleeps until the list is due or `wake` is called. Returns whether it was called. */
   async #untilNextRead(): Promise<boolean> {
     const { pollInterval, pollIntervalFallback } = this.#options
     const { clock } = this.#dependencies
@@ -342,8 +342,8 @@ export class Session {
   }
 
   /**
-   * Sleeps until `wake` is called; not at all if it was called since the last pause. For as long as the hub has asked for, it
-   * sleeps in any case: what there was reason to read is read then.
+   * Sleeps until `wake` is called, or not at all if it was called since the last pause. A pause that the hub asked for
+   * (429) cannot be cut short.
    */
   async #pause(ms: number, code?: HubErrorCode): Promise<void> {
     const signals = [this.#stop.signal, ...(code === 'rate_limited' ? [] : [this.#waking.signal])]

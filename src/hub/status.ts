@@ -1,4 +1,4 @@
-/** The status of a hub, apart from its apps, and its listeners. */
+/** The status of a hub, without its apps, and its listeners. */
 import { isDeepStrictEqual } from 'node:util'
 import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
@@ -7,16 +7,16 @@ import type { HubErrorCode } from './errors.ts'
 import type { OperationName } from './operations.ts'
 import type { ApiPrefix, Identity } from './proven-hub.ts'
 
-/** The status of a hub. Replaced as a whole, never changed in place. */
+/** The status of a hub. Replaced as a whole, never mutated. */
 export interface HubStatus extends Omit<Identity, 'api'> {
   readonly api: ApiPrefix | null
   readonly online: boolean
-  /** Why it is not (wholly) usable: an error's code, or `connecting` before the first answer. */
+  /** Why it is not or only partly usable: an error code, or `connecting` before the first response. */
   readonly reason: HubErrorCode | 'connecting' | null
   readonly realtime: 'connected' | 'polling'
-  /** The key's scopes as `hub.…`; `undefined` if the hub does not say. */
+  /** The API key's scopes as `hub.…`; `undefined` if the hub does not report them. */
   readonly scopes: readonly string[] | undefined
-  /** Operations that this hub has been found not to have. */
+  /** Operations that this hub is known to lack. */
   readonly missing: ReadonlySet<OperationName>
 }
 
@@ -31,14 +31,14 @@ export const UNKNOWN_STATUS: HubStatus = {
   missing: new Set(),
 }
 
-/** Holds the present status, notifies listeners of each change, and logs when the hub is lost or regained. */
+/** Holds the current status, notifies listeners of each change, and logs when the hub goes offline or online. */
 export class StatusTracker {
-  /** Changed by `update` alone. */
+  /** Changed only by `update`. */
   current = UNKNOWN_STATUS
   readonly #clock: Clock
   readonly #log: Logger
   readonly #listeners = new Set<(status: HubStatus) => void>()
-  /** When the hub was last lost or regained, in `clock.elapsed()` milliseconds. */
+  /** When the hub last went offline or online, in `clock.elapsed()` milliseconds. */
   #turnedAt: number
   #ended = false
 
@@ -48,13 +48,13 @@ export class StatusTracker {
     this.#turnedAt = clock.elapsed()
   }
 
-  /** Calls `listener` after each change; the returned function ends that. */
+  /** Calls `listener` after each change; the returned function unsubscribes. */
   subscribe(listener: (status: HubStatus) => void): () => void {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
   }
 
-  /** @param why for people, if the hub is lost */
+  /** @param why explains to people why the hub is offline */
   update(change: Partial<HubStatus>, why?: Advice): void {
     const before = this.current
     const after = { ...before, ...change }
@@ -64,13 +64,13 @@ export class StatusTracker {
     for (const listener of this.#listeners) listener(after)
   }
 
-  /** From now on the status stays as it is, and no listener is called. */
+  /** From now on the status does not change, and no listener is called. */
   end(): void {
     this.#ended = true
     this.#listeners.clear()
   }
 
-  /** Once when the hub is regained; when it is lost, and again when it stays offline for another reason. */
+  /** Logs when the hub comes online, when it goes offline, and when the reason for being offline changes. */
   #logChange(before: HubStatus, after: HubStatus, why: Advice | undefined): void {
     if (before.online === after.online && (after.online || before.reason === after.reason)) return
     const seconds = Math.round((this.#clock.elapsed() - this.#turnedAt) / 1000)
@@ -84,26 +84,26 @@ export class StatusTracker {
   }
 }
 
-/** The same scopes in another order are no change. */
+/** A different order of scopes is not a change. */
 const comparable = ({ scopes, ...others }: HubStatus) => ({ ...others, scopes: scopes && new Set(scopes) })
 
 /**
- * Whether a key with `granted` scopes has `needed`: a scope grants what it prefixes, part by part.
- * `undefined` (the hub did not say) grants everything: the hub itself will refuse.
+ * Whether a key with `granted` scopes has `needed`: a scope includes all scopes below it, such as `hub.app` those of
+ * `hub.app.control`. `undefined` (not reported by the hub) grants everything: the hub itself will refuse.
  */
 export function grants(granted: readonly string[] | undefined, needed: string | undefined): boolean {
   if (granted === undefined || needed === undefined) return true
   return granted.some((scope) => needed === scope || needed.startsWith(`${scope}.`))
 }
 
-/** Codes of a hub's failure in the words of the MQTT contract: the commands' `hub_` prefix would say nothing here. */
+/** Hub error codes that have another name in the MQTT contract. */
 const REASONS: Readonly<Record<string, string>> = {
   no_answer: 'unreachable',
   nonsense: 'failed',
   unsupported: 'failed',
 }
 
-/** Why a hub is not (wholly) usable, in the words of the MQTT contract; `null` if it is. */
+/** Why a hub is not or only partly usable, as a code of the MQTT contract; `null` if it is usable. */
 export function reasonOf({ reason }: HubStatus): string | null {
   return reason === null ? null : (REASONS[reason] ?? reason)
 }

@@ -1,6 +1,6 @@
 /**
- * Looks at the hub, to see whether a write was carried out. Only a good answer that shows the wanted state proves it:
- * a 404 may be the page of a gateway, and a list may be short because the hub is starting. Each may throw a HubError.
+ * Checks on the hub whether a write was done. Only a good response that shows the requested state proves it: a 404 may
+ * come from a gateway, and a list may be short because the hub is starting. Each check may throw a HubError.
  */
 import { isRecord, type Json, sameJson } from '../base/json.ts'
 import type { AppPatch } from './app.ts'
@@ -10,12 +10,12 @@ import type { Asked } from './written.ts'
 
 const ERROR_KEYS: ReadonlySet<string> = new Set(['error', 'error_description', 'stack', 'code', 'statusCode'])
 
-/** Whether a value is the body of a refusal and nothing else: a gateway may send it under status 200. */
+/** Whether a value is nothing but the body of a refusal: a gateway may send it with status 200. */
 export function isErrorBody(value: unknown): boolean {
   return isRecord(value) && value['error'] !== undefined && Object.keys(value).every((key) => ERROR_KEYS.has(key))
 }
 
-/** The look that shows whether a write did what it asked for; `undefined` if none can. */
+/** The check whether a write was done; `undefined` if none is possible. */
 export function lookFor(hub: Hub, { operation, id, name, shows = {}, value }: Asked) {
   if (id === undefined) return undefined
   if (operation === 'uninstallApp') return () => appIsGone(hub, id)
@@ -24,13 +24,13 @@ export function lookFor(hub: Hub, { operation, id, name, shows = {}, value }: As
   return Object.keys(shows).length > 0 ? () => appIs(hub, id, shows) : undefined
 }
 
-/** Whether the hub shows the app with all the `wanted` values. Reads the hub, not the memory. */
+/** Whether the hub's record of the app has all `wanted` values. Reads from the hub, not from memory. */
 async function appIs(hub: Hub, id: string, wanted: AppPatch): Promise<boolean> {
   const found = new Map<string, unknown>(Object.entries(await hub.look('getApp', { id })))
   return Object.entries(wanted).every(([key, value]) => found.get(key) === value)
 }
 
-/** An app in a list that was just read; `null`: surely not there. `undefined`: the list proves nothing. */
+/** An app in a fresh list; `null` if it is certainly gone. `undefined`: the list proves nothing. */
 export async function listedApp(hub: Hub, id: string): Promise<AppPatch | null | undefined> {
   const list = await hub.look('getApps', {})
   if (list.has(id)) return list.get(id)
@@ -38,19 +38,19 @@ export async function listedApp(hub: Hub, id: string): Promise<AppPatch | null |
   return list.size > 0 && others.every((other) => list.has(other)) ? null : undefined
 }
 
-/** Whether a list of all other apps lacks this one, and the app itself is not to be had. */
+/** Whether the list has all other apps but not this one, and reading the app fails too. */
 async function appIsGone(hub: Hub, id: string): Promise<boolean> {
   if ((await listedApp(hub, id)) !== null) return false
   return (await unless(['unknown_app'], hub.look('getApp', { id }))) === undefined
 }
 
-/** Checks the settings as a whole: a single one is `null` in an empty answer too. */
+/** Reads all settings: in an empty response, a single one would be `null` too. */
 async function settingIs(hub: Hub, id: string, name: string, value: Json): Promise<boolean> {
   const found = new Map(Object.entries(await hub.look('getAppSettings', { id }))).get(name)
   return found !== undefined && sameJson(found, value)
 }
 
-/** Whether the settings as a whole lack this one, and it is not to be had by its name. */
+/** Whether the settings do not contain this one, and reading it by name fails too. */
 async function settingIsGone(hub: Hub, id: string, name: string): Promise<boolean> {
   const all = await hub.look('getAppSettings', { id })
   if (isErrorBody(all) || Object.hasOwn(all, name)) return false

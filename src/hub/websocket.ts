@@ -1,22 +1,22 @@
-/** The client library's WebSocket, with a check of packets: some make the library throw an error that nothing catches. */
+/** The client library's WebSocket, with validation of packets: some make the library throw an uncaught error. */
 import { NodeWebSocket } from 'socket.io-client'
 import { holdsTooMany, isRecord, parseJson } from '../base/json.ts'
 
 export class GuardedWebSocket extends NodeWebSocket {
   protected override onData(data: unknown): void {
     if (typeof data === 'string' && isSound(data)) super.onData(data)
-    else this.onError('the server speaks no Socket.IO', new Error('malformed packet'))
+    else this.onError('the server does not speak Socket.IO', new Error('malformed packet'))
   }
 }
 
-/** Whether a packet has the content that the library relies on. Hubs send no binary ones. */
+/** Whether a packet has the content that the library relies on. Hubs send no binary packets. */
 function isSound(packet: string): boolean {
   // Engine.IO: open.
   if (packet.startsWith('0')) {
     const opening = parseJson(packet.slice(1))
     return isRecord(opening) && typeof opening['sid'] === 'string' && Array.isArray(opening['upgrades'])
   }
-  // Engine.IO: everything else that is no message.
+  // Engine.IO: everything else except messages.
   if (!packet.startsWith('4')) return packet !== ''
   // Socket.IO: connect and disconnect.
   if (/^4[01]/.test(packet)) return true

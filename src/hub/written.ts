@@ -1,4 +1,4 @@
-/** Judges answers to writes: the hub did it, the hub refuses, or it is not known. */
+/** Judges responses to writes: done, refused, or unknown. */
 import { isRecord, isShallow, type Json, sameJson } from '../base/json.ts'
 import { type Answer, isSuccess, parse, textOf } from './answer.ts'
 import type { AppPatch } from './app.ts'
@@ -8,19 +8,19 @@ import { HubError } from './errors.ts'
 import { type Body, OPERATIONS, type OperationName } from './operations.ts'
 import { STAND_IN } from './refusal.ts'
 
-/** What a write asked for: what its answer may contradict, and a look can find. */
+/** What a write requested, for comparing with its response and with a later check. */
 export interface Asked {
-  /** `null` for what the table does not know. */
+  /** `null` if it is not in the table. */
   readonly operation: OperationName | null
   readonly id?: string | undefined
-  /** What the app's record shows afterwards; `undefined` if no record of an app answers. */
+  /** What the app's record should show afterwards; `undefined` if the response is no app record. */
   readonly shows?: AppPatch | undefined
   /** A setting's name and value. */
   readonly name?: string | undefined
   readonly value?: Json | undefined
 }
 
-/** What an operation asks for by its parameters and its body. */
+/** What an operation requests with its parameters and body. */
 export function askedOf(operation: OperationName, parameters: object, body: Body | Json | undefined): Asked {
   const given = new Map<string, unknown>(Object.entries(parameters))
   const text = (value: unknown) => (typeof value === 'string' ? value : undefined)
@@ -40,11 +40,11 @@ export function askedBy({ operation, parameters, app, body }: Endpoint): Asked {
 }
 
 /**
- * The data in the answer to a write; `null` for none, and for what is too large or too deep to pass on.
- * @param asked `null` for what an app answers
- * @param isHubs whether the answer is the hub's own; a 4xx is a refusal, also of a gateway
- * @throws HubError `no_answer` if it is not known whether it is done, `nonsense` for a refusal with a success status, or
- * what `refused` makes of a refusal
+ * The data in the response to a write; `null` if there is none, or if it is too large or too deep to pass on.
+ * @param asked `null` for a response of an app
+ * @param isHubs whether the response is the hub's own; a 4xx is a refusal even if a gateway sent it
+ * @throws HubError `no_answer` if the outcome is unknown, `nonsense` for a refusal with a success status, or the result
+ * of `refused` for a refusal
  */
 export function judgeWritten(answer: Answer, asked: Asked | null, isHubs: boolean, refused: () => HubError): Json {
   const { status } = answer
@@ -66,16 +66,16 @@ function judgeSaid(said: Json, { id, shows, value }: Asked): void {
   const layers = layersOf(said)
   const isNo = layers.some(isNegative)
   const isEcho = value !== undefined && sameJson(said, value)
-  if (isNo && !isEcho) throw new HubError('nonsense', 'The hub answered with an error and called it a success.')
-  // `false`, 0 and an empty text may be the value or a no.
+  if (isNo && !isEcho) throw new HubError('nonsense', 'The hub sent an error with a success status.')
+  // `false`, 0 and an empty text may be the value or a refusal.
   const isOther = value !== undefined && (!isEcho || isNo || !said)
   const records = shows === undefined ? [] : layers.flatMap((layer) => (isRecord(layer) ? [layer] : []))
   if (isOther || records.some((record) => isOfAnother(record, id) || !agrees(decodePatch(record), shows ?? {}))) {
-    throw new HubError('no_answer', 'The hub answered, but not with what was asked for.')
+    throw new HubError('no_answer', 'The hub answered, but not with what was requested.')
   }
 }
 
-/** An answer and what it wraps: `[record]`, `{"result": record}`. */
+/** A response and the values it wraps: `[record]`, `{"result": record}`. */
 function layersOf(said: Json): Json[] {
   const layers = [said]
   for (const layer of layers) {
@@ -85,7 +85,7 @@ function layersOf(said: Json): Json[] {
   return layers
 }
 
-/** Whether an answer under a success is a no. */
+/** Whether a response with a success status is a refusal. */
 export const saysNo = (said: Json | undefined): boolean => said !== undefined && layersOf(said).some(isNegative)
 
 function isNegative(layer: Json): boolean {
@@ -98,7 +98,7 @@ function isOfAnother({ id }: Record<string, unknown>, wanted: string | undefined
   return typeof id === 'string' && wanted !== undefined && id !== wanted
 }
 
-/** Whether the keys that a hub spoke of have the values wanted. */
+/** Whether the keys that a hub sent have the requested values. */
 export function agrees(said: AppPatch, wanted: AppPatch): boolean {
   const found = new Map<string, unknown>(Object.entries(said))
   return Object.entries(wanted).every(([key, value]) => (found.get(key) ?? value) === value)

@@ -34,12 +34,12 @@ export class Addresses {
     this.current = first
   }
 
-  /** The name of the present address in the log; undefined if there is only one. */
+  /** The name of the current address in the log; undefined if there is only one. */
   get name(): string | undefined {
     return this.#all.length > 1 ? shownUrl(this.current.url) : undefined
   }
 
-  /** The first address; undefined while it is the present one. */
+  /** The first address; undefined while it is the current one. */
   get preferred(): Address | undefined {
     const [first] = this.#all
     return first === this.current ? undefined : first
@@ -54,9 +54,8 @@ export class Addresses {
   }
 
   /**
-   * Chooses the next address after a failure of the present one: the first that may be tried now, otherwise the one
-   * that
-   * may be tried soonest. Returns how long to wait, in milliseconds.
+   * Chooses the next address after a failure of the current one: the first that may be tried now, otherwise the one
+   * that may be tried soonest. Returns how long to wait, in milliseconds.
    */
   next(failure: Failure, ended: Ended | undefined): number {
     const now = this.#clock.elapsed()

@@ -34,12 +34,12 @@ export interface ConnectionLoopOptions {
   readonly onLost?: (failure: Failure) => boolean
   /** Whether ending the connection now would repeat or refuse something. */
   readonly isBusy?: () => boolean
-  /** Called before the present connection is ended in favour of the preferred address. */
+  /** Called before the current connection is ended in favour of the preferred address. */
   readonly onMove?: () => void
 }
 
 export class ConnectionLoop {
-  /** The present connection, accepted or not; undefined while there is none. */
+  /** The current connection, accepted or not; undefined while there is none. */
   connection: Connection | undefined
   /** Counts connections from 1. Callbacks of a connection are valid while its number is the latest. */
   number = 0
@@ -47,7 +47,7 @@ export class ConnectionLoop {
   readonly #addresses: Addresses
   readonly #failbackProbe: FailbackProbe
   readonly #stop = new AbortController()
-  /** Whether the present connection is being replaced. */
+  /** Whether the current connection is being replaced. */
   #startingOver = false
   /** Why the last connection failed, until the next one is set up. */
   #reason: FailureCode | undefined
@@ -95,13 +95,13 @@ export class ConnectionLoop {
     }
   }
 
-  /** Opens no further connection. The caller ends the present one. */
+  /** Opens no further connection. The caller ends the current one. */
   stop(): void {
     this.#stop.abort()
     this.#failbackProbe.stop()
   }
 
-  /** Ends the present connection cleanly and connects again at once. */
+  /** Ends the current connection cleanly and connects again at once. */
   startOver(): void {
     const { connection } = this
     if (!connection?.isAccepted) return
@@ -111,9 +111,8 @@ export class ConnectionLoop {
   }
 
   /**
-   * Runs `task` on another connection to the present address, without a will. Resolves to the reason why that
-   * connection
-   * ended before the task, or could not be made.
+   * Runs `task` on another connection to the current address, without a will. Resolves to the reason why that
+   * connection ended before the task, or could not be made.
    */
   async aside(task: (connection: Connection) => Promise<void>, signal: AbortSignal): Promise<Failure | undefined> {
     const { link, clock } = this.#options

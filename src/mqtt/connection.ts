@@ -146,8 +146,8 @@ export class Connection {
 
   /**
    * Sends DISCONNECT, so that the broker discards the will, and waits for the broker to close its side. A new
-   * connection
-   * that is opened earlier may overtake it: then the broker ends this one for its client id, and publishes the will.
+   * connection that is opened earlier may overtake it: then the broker ends this one for its client id, and publishes
+   * the will.
    */
   async end(): Promise<void> {
     if (this.isDown) return

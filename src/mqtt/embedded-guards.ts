@@ -3,8 +3,8 @@ import type { Duplex } from 'node:stream'
 import { bodyLength, headerSize, MALFORMED } from './packet-filter.ts'
 
 /**
- * Destroys `stream` as soon as a packet announces more than `limit` bytes: aedes would collect all of it in memory.
- * It checks what aedes reads, chunk by chunk, and does not read ahead.
+ * Destroys `stream` as soon as a packet announces more than `limit` bytes: aedes would collect all of it in memory. It
+ * checks what aedes reads, chunk by chunk, and does not read ahead.
  */
 export function limitPackets(stream: Duplex, limit: number): void {
   const read = stream.read.bind(stream)

@@ -56,7 +56,7 @@ export class FailbackProbe {
   async #takesConnections(url: string, signal: AbortSignal): Promise<boolean> {
     const { clock, link } = this.#options
     const broker = { ...link, urls: [url] }
-    // With the bridge's own client id, a cluster would end the present connection.
+    // With the bridge's own client id, a cluster would end the current connection.
     const session = { broker, clientId: `${link.clientId}-look`, timeoutMs: TIMEOUT_MS, signal }
     return await withSession(session, clock, async ({ lack }) => lack === undefined).catch(() => false)
   }

@@ -42,8 +42,7 @@ const AT_ONCE = 64
 
 /**
  * Passes on commands as fast as the broker accepts their answers, and keeps the others: an answer may be a thousand
- * times
- * as long as its command. If too many wait, further ones are not acknowledged, so that the broker waits.
+ * times as long as its command. If too many wait, further ones are not acknowledged, so that the broker waits.
  */
 export class InboundQueue {
   /** Whether too many wait, so that the broker should pause. */
@@ -130,8 +129,7 @@ const ECHO_MS = 5_000
 
 /**
  * Distinguishes publishes of other clients from echoes of own ones. Under MQTT 3.1.1 all come back, and under MQTT 5
- * those
- * from brokers that ignore `nl`.
+ * those from brokers that ignore `nl`.
  */
 export class EchoFilter {
   readonly #clock: Clock

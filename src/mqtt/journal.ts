@@ -40,8 +40,7 @@ export class Journal {
 
   /**
    * Warns once per outage, address and failure code. `livedMs`: undefined for a connection that was never accepted;
-   * `at`:
-   * the address, if there are several.
+   * `at`: the address, if there are several.
    */
   failed(failure: Failure, livedMs: number | undefined, at?: string): void {
     const { code, detail } = failure

@@ -36,7 +36,7 @@ export class MqttLink implements AsyncDisposable {
   readonly #isTransient: (topic: string) => boolean
   /** Set by `start`. */
   #handlers: LinkHandlers | undefined
-  /** The present connection, from its acceptance until its loss is known. */
+  /** The current connection, from its acceptance until its loss is known. */
   #connection: Connection | undefined
   /** Runs at the start of a connection. */
   #setup: SessionSetup | undefined
@@ -112,8 +112,7 @@ export class MqttLink implements AsyncDisposable {
 
   /**
    * Sets the payload that the broker should retain under `topic`; null: none. Only the newest payload counts. Sends
-   * nothing
-   * that the broker already has.
+   * nothing that the broker already has.
    * @param source returns the payload again if it must be resent, so that it need not be kept once the broker has it
    */
   hold(topic: string, payload: string | null, source?: PayloadSource): void {
@@ -125,8 +124,7 @@ export class MqttLink implements AsyncDisposable {
 
   /**
    * The same for a payload that another connection of this process is about to publish: it is sent here only if the
-   * broker
-   * turns out to lack it. Call the returned function when the broker has it.
+   * broker turns out to lack it. Call the returned function when the broker has it.
    */
   expect(topic: string, payload: string | null): () => void {
     return this.#retained.expect(topic, payload)
@@ -163,8 +161,7 @@ export class MqttLink implements AsyncDisposable {
 
   /**
    * Reads the retained messages on the topics of `transientFilters` again, and calls `onTouched`. Under MQTT 5 that
-   * happens
-   * continuously.
+   * happens continuously.
    */
   readTransient(): void {
     if (this.#connection?.protocol === '5') return
@@ -194,8 +191,8 @@ export class MqttLink implements AsyncDisposable {
   }
 
   /**
-   * Clears retained messages that were read back and are not held, if `owned` returns true for them. The payload
-   * is '' if the broker held too much to keep. Returns how many; 0 before `onConnected` and while disconnected.
+   * Clears retained messages that were read back and are not held, if `owned` returns true for them. The payload is ''
+   * if the broker held too much to keep. Returns how many; 0 before `onConnected` and while disconnected.
    */
   sweep(owned: (topic: string, payload: string) => boolean): number {
     const count = this.#retained.sweep(owned)
@@ -231,8 +228,7 @@ export class MqttLink implements AsyncDisposable {
 
   /**
    * Publishes the waiting answers, `offline`, then the rest, and disconnects. Resolves within `deadlineMs` whatever the
-   * broker does
-   * (default 3,000 ms: a supervisor kills after ten seconds). A second call waits for the first.
+   * broker does (default 3,000 ms: a supervisor kills after ten seconds). A second call waits for the first.
    */
   close({ deadlineMs = 3000 }: { readonly deadlineMs?: number } = {}): Promise<void> {
     this.#closing ??= this.#close(deadlineMs)

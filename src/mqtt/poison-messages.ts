@@ -24,7 +24,7 @@ const SUSPECT_AFTER = 2
 export const GIVE_UP_AFTER = 3
 /** A loss this soon after a refusal is attributed to it. */
 const REFUSAL_MS = 500
-/** Fixed header, lengths and packet id. */
+/** Fixed header, length fields and packet id. */
 const PACKET_OVERHEAD_BYTES = 16
 /** How long until a size is tried again, because the broker's limit may have changed; doubles with each failed try. */
 const RELEARN_MS = 5 * 60_000

@@ -1,6 +1,6 @@
 /**
- * The wanted retained messages, those the broker is known to hold, and the updates in flight.
- * Sends nothing and reads no clock: its state depends only on the order of the calls.
+ * The wanted retained messages, those the broker is known to hold, and the updates in flight. Sends nothing and reads
+ * no clock: its state depends only on the order of the calls.
  */
 import { Fifo } from './fifo.ts'
 import type { Redact } from './types.ts'
@@ -12,15 +12,14 @@ export interface Order {
 }
 
 /**
- * Why a topic is not sent. Each ends with another payload, except `invalid`, which never ends.
- * `denied` and `too_large` also end with the next connection, `quarantined` with `retryQuarantined`.
+ * Why a topic is not sent. Each ends with another payload, except `invalid`, which never ends. `denied` and `too_large`
+ * also end with the next connection, `quarantined` with `retryQuarantined`.
  */
 export type Block = 'invalid' | 'too_large' | 'denied' | 'quarantined'
 
 /**
  * Returns the payload of a topic again; `undefined`: nothing is held there any more. Share one source among many
- * topics:
- * a source for each would take more memory than it saves.
+ * topics: a source for each would take more memory than it saves.
  */
 export type PayloadSource = (topic: string) => string | undefined
 
@@ -77,7 +76,7 @@ export class Retained {
   readonly #unowned = new Unowned()
   /** Whether everything that the broker holds on a topic has been read back. */
   #known: (topic: string) => boolean = () => false
-  /** Topics outside of what was read back that were cleared on this connection: once is enough. */
+  /** Topics that were not read back but cleared on this connection: once is enough. */
   readonly #cleared = new Set<string>()
 
   /**
@@ -206,8 +205,7 @@ export class Retained {
 
   /**
    * Takes the entry that `peek` returned, or one that was taken and not sent. Returns the payload to send, which its
-   * source
-   * may have changed; null: a zero-length publish.
+   * source may have changed; null: a zero-length publish.
    */
   take(entry: Entry): string | null {
     if (entry.queued) this.#queue.shift()

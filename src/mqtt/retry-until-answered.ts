@@ -16,8 +16,7 @@ interface RetryUntilAnswered {
   readonly deadline: () => number
   /**
    * When the latest retained message arrived, on the same clock. Retained messages precede the answer: while they
-   * arrive it
-   * is not overdue, and another SUBSCRIBE would make the broker send all of them again.
+   * arrive it is not overdue, and another SUBSCRIBE would make the broker send all of them again.
    */
   readonly foundAt: () => number
   /** Whether something else proves that there was an answer; checked before each repetition. Default: never. */

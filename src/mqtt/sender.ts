@@ -29,8 +29,7 @@ export interface SenderOptions
   readonly journal: Journal
   /**
    * Runs `task` on another connection to the broker, without a will, so that its loss is not visible. Resolves to the
-   * reason
-   * why it ended before the task or could not be made.
+   * reason why it ended before the task or could not be made.
    */
   readonly onTrial: (task: (wire: TrialWire) => Promise<void>, signal: AbortSignal) => Promise<Failure | undefined>
   /** Gets the publishes that may come back. */

@@ -1,7 +1,6 @@
 /**
  * The start of each connection: subscribes to the commands, reads back what the broker holds, and checks access. Parts
- * of
- * it can be repeated later.
+ * of it can be repeated later.
  */
 import type { IClientSubscribeOptions, IPublishPacket } from 'mqtt'
 import { Backoff } from '../base/backoff.ts'
@@ -85,8 +84,7 @@ export class SessionSetup {
 
   /**
    * Drops the connection if no SUBACK comes in time, and stays pending. Mosquitto drops the SUBACK, each time, if it
-   * has
-   * more to send for the filter than it queues: then the received messages prove the grant.
+   * has more to send for the filter than it queues: then the received messages prove the grant.
    */
   async #subscribe(filter: string, options: IClientSubscribeOptions, repeats: boolean): Promise<boolean> {
     const { clock, link } = this.#options

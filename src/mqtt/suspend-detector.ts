@@ -1,7 +1,6 @@
 /**
  * Detects that this process was suspended: a sleeping machine, a paused container, SIGSTOP. Messages that arrive then
- * may
- * have waited in the socket or at the broker all that time, until the answer to something sent since has arrived.
+ * may have waited in the socket or at the broker all that time, until the answer to something sent since has arrived.
  */
 import type { Clock } from '../base/clock.ts'
 

@@ -62,8 +62,7 @@ export interface LinkOptions extends BrokerOptions {
   readonly transientFilters?: readonly string[] | undefined
   /**
    * Called before each publish except the state topic and answers (default: all may be published). If it returns false,
-   * an
-   * event is lost, and a retained topic waits until `release` or the next `hold`.
+   * an event is lost, and a retained topic waits until `release` or the next `hold`.
    */
   readonly mayPublish?: ((topic: string) => boolean) | undefined
   /** Applied to a payload before it is compared, digested or sent (default: none). */
@@ -183,8 +182,7 @@ export interface LinkHandlers {
   readonly isBusy?: () => boolean
   /**
    * Another client published something on one of `watchedFilters`, retained or not, that differs from this link's own
-   * publish
-   * there. '' for a cleared topic. `refresh` restores what is held; `sweep` offers what is not held.
+   * publish there. '' for a cleared topic. `refresh` restores what is held; `sweep` offers what is not held.
    */
   readonly onTouched?: (topic: string, payload: string) => void
 }

@@ -1,7 +1,6 @@
 /**
  * Retained messages on the broker that this link neither holds nor has cleared yet: from an earlier run of this
- * program,
- * or from other clients.
+ * program, or from other clients.
  */
 import { hash } from 'node:crypto'
 

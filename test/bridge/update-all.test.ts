@@ -33,7 +33,7 @@ describe.concurrent('update-all', () => {
     world.hub.behave('answer-status', { status: 500, operation: 'installFromAppStore', times: 1 })
     const answer = await world.ask('home/cmd/update-all')
     expect(answer).toMatchObject({ ok: false, error: { code: 'hub_failed' }, data: { done: ['b.two', 'd.three'] } })
-    expect(answer.error?.message).toMatch(/^1 of 3 updates failed; of a\.one: /)
+    expect(answer.error?.message).toMatch(/^1 of 3 updates failed; a\.one: /)
     expect(await world.ask('home/cmd/update-all')).toMatchObject({ ok: true, data: { updated: ['a.one'] } })
   })
 
@@ -47,7 +47,7 @@ describe.concurrent('update-all', () => {
     expect(observer.texts('hub2mqtt/home/result/update-all').map((text) => JSON.parse(text))).toMatchObject([
       {
         ok: false,
-        error: { code: 'expired', message: expect.stringMatching(/^2 of 3 updates failed; of b\.two: /) },
+        error: { code: 'expired', message: expect.stringMatching(/^2 of 3 updates failed; b\.two: /) },
         data: { done: ['a.one'] },
       },
     ])

@@ -34,7 +34,7 @@ describe('an install that the hub answered', () => {
     aimed.emulated.behave('pretend', { operation: 'installFromAppStore', value: null })
     expect(await failure(carryOut(aimed, 'app install', JSON.stringify({ [key]: value })))).toMatchObject({
       code: 'hub_failed',
-      message: 'The hub took the install, and does not show the version or channel asked for.',
+      message: 'The hub accepted the install, but not the requested version or channel.',
     })
     expect(pauses(aimed)).toEqual(MINUTE)
   })

@@ -61,7 +61,7 @@ describe.each(WRITES)('%s %s', (words, payload, operation, look) => {
     aimed.emulated.behave('pretend', { operation, value: { error: 'starting up' } })
     expect(await failure(carryOut(aimed, words, payload))).toMatchObject({
       code: 'nonsense',
-      message: 'The hub answered with an error and called it a success.',
+      message: 'The hub sent an error with a success status.',
     })
     expect(aimed.emulated.requests).toContainEqual(expect.objectContaining({ operation: look }))
   })
@@ -88,7 +88,7 @@ describe('an answer that contradicts what was asked', () => {
     aimed.emulated.behave('pretend', { operation, value })
     expect(await failure(carryOut(aimed, words, payload))).toMatchObject({
       code: 'outcome_unknown',
-      message: `The hub answered, but not with what was asked for. ${LOOKED}`,
+      message: `The hub answered, but not with what was requested. ${LOOKED}`,
     })
   })
 

@@ -149,7 +149,7 @@ describe('an answer', () => {
   test('of which only the asker knows what it means is any JSON, up to 64 levels of it', () => {
     const nested = (levels: number) => JSON.parse(`${'['.repeat(levels)}1${']'.repeat(levels)}`)
     for (const value of [null, true, 7, 'text', {}, nested(64)]) expect(decodeJson(value)).toBe(value)
-    expect(nonsense(() => decodeJson(undefined))).toContain('no JSON')
+    expect(nonsense(() => decodeJson(undefined))).toContain('not a JSON value')
     expect(nonsense(() => decodeJson(nested(65)))).toContain('more than 64 levels')
   })
 })
@@ -165,7 +165,7 @@ describe('a list of apps', () => {
   test('that is none is nonsense', () => {
     const lists = [{ error: 'starting up' }, { error: {} }, { a: { id: 'b' } }, { a: { id: 'a' }, b: 1, c: null }]
     for (const none of [null, [], 'apps', 3, ...lists])
-      expect(nonsense(() => decodeApps(none))).toContain('no list of apps')
+      expect(nonsense(() => decodeApps(none))).toContain('not a list of apps')
   })
 })
 

@@ -43,7 +43,7 @@ describe('a hub that refuses', () => {
       { code: 'unsupported', status: 500, message: 'This hub has no restartApp.' },
     ],
     [502, { error: 'missing_api_method' }, { code: 'failed', status: 502 }],
-    [302, '', { code: 'nonsense', status: 302, message: 'The hub answered with status 302, which no operation has.' }],
+    [302, '', { code: 'nonsense', status: 302, message: 'The hub answered with status 302, which is unexpected.' }],
     [399, '', { code: 'nonsense', status: 399 }],
   ])('with %i %j is told so', (status, body, expected) => {
     expect(refused('restartApp', { id: APP }, answer(status, body))).toMatchObject(expected)
