@@ -260,7 +260,7 @@ export const PUBLICATIONS = {
   hubHealth: hub({
     topic: '{base}/{hub}/health',
     schema: HUB_HEALTH,
-    doc: 'The health of the hub, if the key has `homey.system.readonly`. At most once a minute, if a figure has changed by a tenth; otherwise every 15 minutes.',
+    doc: 'The health of the hub, if the key has `homey.system.readonly`. At the start of the bridge, then each minute if a figure has changed by a tenth, otherwise every 15.',
     render: ({ health }) => health,
   }),
   hubGuardMemory: hub({
