@@ -6,6 +6,7 @@ import * as v from 'valibot'
 import { APP_KEYS, APP_STATES } from '../hub/app.ts'
 import { callEndpoint, called } from './calls.ts'
 import { type Capability, type Command, type HubCommand, row, type Target } from './command.ts'
+import { HISTORY_HOURS } from './crash.ts'
 import { afterSteps, CommandError } from './errors.ts'
 import { changeChannel, install, installUpdate, updateAll } from './installs.ts'
 import { LOG_LEVELS } from './log-levels.ts'
@@ -217,7 +218,7 @@ const ROWS = [
     run: ({ report }) => Promise.resolve({ markdown: report() }),
   }),
   row('app', 'get-history', {
-    payload: object({ hours: v.optional(v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(168)), 24) }),
+    payload: object({ hours: v.optional(HISTORY_HOURS, 24) }),
     operation: 'getApp',
     doc: 'Answers with CPU and memory of the last hours; the newest value is not final.',
     run: ({ history }, { hours }) => history(hours),

@@ -86,14 +86,22 @@ export const CRASH = frozen({
 })
 export type Crash = v.InferOutput<typeof CRASH>
 
+/** How far back `cmd/get-history` may look. */
+export const HISTORY_HOURS = v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(168))
+
+const points = v.pipe(v.array(v.pipe(v.tuple([count, amount]), v.readonly())), v.readonly())
+
 /** The answer to `cmd/get-history`. */
-export interface UsageHistory {
-  readonly resolution_seconds: number
-  /** Epoch seconds, and percent of one core. */
-  readonly cpu_percent: readonly (readonly [at: number, value: number])[]
-  readonly memory_bytes: readonly (readonly [at: number, value: number])[]
-  readonly source: 'hub' | 'bridge'
-}
+export const USAGE_HISTORY = frozen({
+  resolution_seconds: about(v.pipe(count, v.minValue(1)), 'The length of a period.'),
+  cpu_percent: about(
+    points,
+    'The start of each known period in seconds since 1970, and its mean per cent of one core.',
+  ),
+  memory_bytes: about(points, 'The same with the highest memory.'),
+  source: v.picklist(['hub', 'bridge']),
+})
+export type UsageHistory = v.InferOutput<typeof USAGE_HISTORY>
 
 /** Drops a text from the hub that is too long to be valid: cut in half, it could still show half of a key. */
 export const shortOrNull = (said: string | null) => (said === null || said.length > 256 ? null : said)

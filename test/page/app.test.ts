@@ -29,7 +29,7 @@ describe.runIf(canBrowse)('the page of an app', () => {
     const { house, page } = await start()
     await page.getByRole('heading', { name: 'Lumen Lights' }).waitFor()
     await page.getByText('Ottilie Brandt').waitFor()
-    await page.getByRole('img', { name: /CPU of the last 15 minutes/ }).waitFor()
+    await page.getByRole('slider', { name: 'CPU, last 24 hours' }).waitFor()
     house.hub().crash(HUE, 'Error: the lamp is dark')
     const events = page.getByRole('region', { name: 'Events and commands' })
     await events.getByText('Error: the lamp is dark', { exact: true }).waitFor()
@@ -133,7 +133,7 @@ describe.runIf(canBrowse)('the page of an app', () => {
     expect(said.length).toBeGreaterThan(300)
     house.hub().crash(HUE, said)
     const shown = (within: Locator) => within.locator('.said', { hasText: 'lamp is dark' })
-    const notice = page.locator('.app-head')
+    const notice = page.getByRole('region', { name: 'Latest crash' })
     const seen = page.getByRole('region', { name: 'Crashes and restarts' })
     const events = page.getByRole('region', { name: 'Events and commands' })
     for (const within of [notice, seen, events]) {

@@ -73,7 +73,15 @@ export async function firstRun(
     live: { value: config },
     log,
     topics: createTopics(config.mqtt.base_topic),
-    bridge: { role: 'undecided', command: () => false, retained: () => [], evidence: { samples: { all: () => [] } } },
+    bridge: {
+      role: 'undecided',
+      command: () => false,
+      retained: () => [],
+      evidence: {
+        samples: { all: () => [] },
+        history: () => ({ resolution_seconds: 60, cpu_percent: [], memory_bytes: [], source: 'bridge' }),
+      },
+    },
     version,
     clean: (payload) => payload,
     hubs: { all: new Map(), refusals: () => ({}) },

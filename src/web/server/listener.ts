@@ -21,7 +21,7 @@ export interface ListenerOptions extends Pick<AppContext, 'live' | 'topics' | 'v
   readonly bridge: AppContext['bridge'] & {
     /** Renders the bridge's own retained messages. */
     retained(): Iterable<Readonly<LiveMessage>>
-    readonly evidence: { readonly samples: { readonly all: FeedOptions['usage'] } }
+    readonly evidence: AppContext['bridge']['evidence'] & { readonly samples: { readonly all: FeedOptions['usage'] } }
   }
   readonly hubs: { readonly all: Hubs; refusals(): Refusals }
   readonly fleet?: { status(): FleetStatus } | undefined

@@ -25,6 +25,12 @@ export interface View {
   readonly theme?: Theme
   readonly width?: number
   readonly height?: number
+  /** Of the viewer; default: that of the machine. */
+  readonly timezone?: string
+  /** The time at the viewer, in epoch milliseconds. */
+  readonly now?: number
+  /** How long what the page repeats each minute takes instead. */
+  readonly minuteMs?: number
 }
 
 let browser: Promise<Browser> | undefined
@@ -56,13 +62,23 @@ export async function visit(url: string, view: View = {}, context?: BrowserConte
   return page
 }
 
-export async function profile({ theme = 'light', width = 1280, height = 900 }: View = {}): Promise<BrowserContext> {
-  return await (await launch()).newContext({
+export async function profile(view: View = {}): Promise<BrowserContext> {
+  const { theme = 'light', width = 1280, height = 900, timezone, now, minuteMs } = view
+  const context = await (await launch()).newContext({
     viewport: { width, height },
     colorScheme: theme,
     locale: 'en-GB',
     reducedMotion: 'reduce',
+    ...(timezone !== undefined && { timezoneId: timezone }),
   })
+  if (now !== undefined) await context.clock.setFixedTime(now)
+  if (minuteMs !== undefined) {
+    await context.addInitScript(`{
+      const real = setInterval
+      globalThis.setInterval = (act, ms, ...more) => real(act, ms === 60_000 ? ${minuteMs} : ms, ...more)
+    }`)
+  }
+  return context
 }
 
 /** What a daemon that is away, a wrong password or an app without a picture makes Chromium write. */

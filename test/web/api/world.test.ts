@@ -1,6 +1,7 @@
 import * as v from 'valibot'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { WebSocket } from 'ws'
+import { USAGE_HISTORY } from '../../../src/contract/crash.ts'
 import { DOCTOR_REPORT, type FeedEvent, STATE } from '../../../src/web/server/api/protocol.ts'
 import { until } from '../../support/until.ts'
 import type { World } from '../../support/world.ts'
@@ -182,6 +183,17 @@ describe('over HTTP', () => {
     for (const path of ['home/apps/none', 'nowhere/apps/x']) {
       expect((await fetch(`${url}/api/hubs/${path}/icon`)).status).toBe(404)
     }
+  })
+
+  it('has the usage of an app, as the command get-history answers it', async () => {
+    const { app } = world
+    const usage = async (hours: string) => await fetch(`${url}/api/hubs/home/apps/${app}/history/${hours}`)
+    const history = v.parse(USAGE_HISTORY, await (await usage('6')).json())
+    expect(history).toMatchObject({ resolution_seconds: 60, source: 'bridge' })
+    expect(history.memory_bytes.length).toBeGreaterThan(0)
+    const unknown = await fetch(`${url}/api/hubs/home/apps/none/history/24`)
+    expect(await unknown.json()).toMatchObject({ cpu_percent: [], memory_bytes: [] })
+    for (const hours of ['0', '169', '1.5', 'x', '%20']) expect((await usage(hours)).status, hours).toBe(400)
   })
 
   it("has the doctor's report, once for all who ask meanwhile", async () => {

@@ -135,6 +135,9 @@ export async function openDoor({
   const told: Told[] = []
   const bridge = {
     role,
+    evidence: {
+      history: () => ({ resolution_seconds: 60, cpu_percent: [], memory_bytes: [], source: 'bridge' as const }),
+    },
     command({ topic, payload }: Message, { by, reply }: Requester) {
       if (role !== 'active') return false
       told.push({ topic, payload: payload.toString(), by })

@@ -28,6 +28,7 @@ const NEEDS: Readonly<Record<string, Route['access']>> = {
   'GET api/live': 'local',
   'GET api/state': 'local',
   'GET api/hubs/{hub}/apps/{app}/icon': 'local',
+  'GET api/hubs/{hub}/apps/{app}/history/{hours}': 'local',
   'GET api/config': 'read',
   'GET api/doctor': 'full',
   'POST api/commands/{topic…}': 'full',
@@ -149,7 +150,7 @@ describe.each(Object.entries(WAYS))('%s', (_, { env = {}, port, headers = {}, ma
     for (const route of inOrder) {
       // Wrong tokens may be tried now and then.
       await clock.advance(30_000)
-      const path = `/${route.path.replace('{hub}', 'home').replace('{app}', 'x').replace('{topic…}', 'home/app/x/restart')}`
+      const path = `/${route.path.replace('{hub}', 'home').replace('{app}', 'x').replace('{hours}', '24').replace('{topic…}', 'home/app/x/restart')}`
       const body = route.method === 'POST' ? { method: 'POST', body: '{}' } : {}
       const type = { 'content-type': 'application/json', host: `127.0.0.1:${door.port}` }
       const { status } = await door.ask(path, { ...body, port: through, headers: { ...type, ...brought } })

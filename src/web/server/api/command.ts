@@ -3,6 +3,7 @@ import type * as v from 'valibot'
 import type { Clock } from '../../../base/clock.ts'
 import type { Reply as CommandReply, Requester } from '../../../bridge/requests.ts'
 import { findCommand } from '../../../contract/commands.ts'
+import type { UsageHistory } from '../../../contract/crash.ts'
 import { ERROR_CODES, type ErrorCode } from '../../../contract/errors.ts'
 import { FAILURE, type Role, SUCCESS } from '../../../contract/schemas.ts'
 import { decodeLevel, encodeLevel } from '../../../contract/templates.ts'
@@ -50,7 +51,11 @@ export const COMMAND_ANSWERS = {
 
 export interface CommandContext {
   readonly topics: Topics
-  readonly bridge: { command(message: Message, requester: Requester): boolean; readonly role: Role }
+  readonly bridge: {
+    command(message: Message, requester: Requester): boolean
+    readonly role: Role
+    readonly evidence: { history(hub: string, app: string, hours: number): UsageHistory }
+  }
   /** Masks secrets in an answer. */
   readonly clean: (payload: string) => string
   readonly clock: Clock

@@ -10,6 +10,7 @@ import { ROOT } from '../../../base/root.ts'
 import type { Finding } from '../../../cli/doctor/finding.ts'
 import { describeConfig, secretsOf } from '../../../config/describe.ts'
 import type { Live } from '../../../config/options.ts'
+import { HISTORY_HOURS, USAGE_HISTORY } from '../../../contract/crash.ts'
 import { HubError } from '../../../hub/errors.ts'
 import { type AccessControl, type Caller, type Needed, tooMany } from '../access.ts'
 import type { Page } from '../page.ts'
@@ -218,6 +219,21 @@ export const ROUTES: readonly Route[] = [
     async run({ icons }, { parameters: { hub = '', app = '' } }) {
       const icon = await icons.get(hub, app).catch(noneIfHubFailed)
       return icon === undefined ? refuse(404, 'no_icon', 'There is no icon.') : { status: 200, ...icon, headers: ICON }
+    },
+  },
+  {
+    method: 'GET',
+    path: 'api/hubs/{hub}/apps/{app}/history/{hours}',
+    access: 'local',
+    doc: 'CPU and memory of an app in the last 1 to 168 hours, as `get-history` answers; empty for an unknown app.',
+    answers: {
+      200: { doc: 'The history.', schema: USAGE_HISTORY },
+      400: { doc: 'It is not that many hours.', schema: protocol.API_ERROR },
+    },
+    run({ bridge }, { parameters: { hub = '', app = '', hours = '' } }) {
+      const wanted = v.safeParse(HISTORY_HOURS, Number(hours))
+      if (!wanted.success) return refuse(400, 'invalid', 'Expected 1 to 168 hours.')
+      return json(200, bridge.evidence.history(hub, app, wanted.output))
     },
   },
   {

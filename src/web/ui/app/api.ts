@@ -1,5 +1,6 @@
 /** The HTTP API, below the address that the page was loaded from. */
 import * as v from 'valibot'
+import { USAGE_HISTORY } from '../../../contract/crash.ts'
 import { encodeLevel } from '../../../contract/templates.ts'
 import {
   API_ERROR,
@@ -66,6 +67,8 @@ export const api = {
   session: () => get(SESSION, 'session'),
   login: (password: string) => post(v.unknown(), 'login', { password }),
   logout: () => post(v.unknown(), 'logout', {}),
+  history: (hub: string, app: string, hours: number) =>
+    get(USAGE_HISTORY, `hubs/${encodeURIComponent(hub)}/apps/${encodeURIComponent(app)}/history/${hours}`),
   config: () => get(CONFIG_REPORT, 'config'),
   doctor: () => get(DOCTOR_REPORT, 'doctor'),
   setup: () => get(SETUP, 'setup'),

@@ -10,6 +10,8 @@ const sizes = (['kilobyte', 'megabyte', 'gigabyte'] as const).map(
 )
 const clock = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium' })
 const moment = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' })
+const minute = new Intl.DateTimeFormat(undefined, { timeStyle: 'short' })
+const day = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short' })
 const relative = new Intl.RelativeTimeFormat(undefined, { numeric: 'auto', style: 'long' })
 const UNITS = [
   ['day', 86_400_000],
@@ -32,12 +34,31 @@ export function formatDuration(ms: number): string {
   return ms < 1000 ? milliseconds.format(ms) : seconds.format(ms / 1000)
 }
 
+/** A mark on an axis of time, in epoch seconds: midnight, and each mark of a day or more, as the date. */
+export function formatTick(at: number, step: number): string {
+  const date = new Date(at * 1000)
+  const isDay = step >= 86_400 || (date.getHours() === 0 && date.getMinutes() === 0)
+  return (isDay ? day : minute).format(date)
+}
+
 /** For times of today, only the time. */
 export function formatTime(at: number): string {
   return new Date(at).toDateString() === new Date().toDateString() ? clock.format(at) : moment.format(at)
 }
 
 export const formatMoment = (at: number): string => moment.format(at)
+
+/** How long something lasted, in its largest unit. */
+export function formatSpan(seconds: number): string {
+  const [unit, length] = UNITS.find(([, ms]) => seconds * 1000 >= ms) ?? ['second', 1000]
+  const format = new Intl.NumberFormat(undefined, {
+    style: 'unit',
+    unit,
+    unitDisplay: 'long',
+    maximumFractionDigits: 0,
+  })
+  return format.format(Math.floor((seconds * 1000) / length))
+}
 
 export function formatAgo(at: number, now = Date.now()): string {
   const ago = now - at

@@ -3,7 +3,7 @@ import { type Signal, signal } from '@preact/signals'
 import { iconUrl } from '../api.ts'
 import type { AppEntry } from '../live/entries.ts'
 
-const PATHS = {
+export const PATHS = {
   apps: 'M4 4h6v6H4zM14 4h6v6h-6zM4 14h6v6H4zM14 14h6v6h-6z',
   activity: 'M3 12h4l3-8 4 16 3-8h4',
   bridge: 'M3 18h18M5 18v-5a7 7 0 0 1 14 0v5M9 18v-4M15 18v-4',

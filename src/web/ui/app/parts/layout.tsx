@@ -112,9 +112,11 @@ interface ReportProps {
   readonly title: string
   readonly hint: string
   readonly requests: readonly Request[]
+  /** What comes before the answers. */
+  readonly children?: ComponentChildren
 }
 
-export function Report({ title, hint, requests }: ReportProps) {
+export function Report({ title, hint, requests, children }: ReportProps) {
   const { busy, result, ask } = useAsked<{ readonly label: string; readonly answer: Answer | undefined }>()
   const asked = useSignal('')
   const { label: shown, answer } = result.value ?? { label: '', answer: undefined }
@@ -142,6 +144,7 @@ export function Report({ title, hint, requests }: ReportProps) {
         </div>
       }
     >
+      {children}
       <div aria-live="polite">
         {answer === undefined ? (
           <p class="empty small">{hint}</p>

@@ -1,8 +1,7 @@
 /** The last 15 minutes as a line. */
 import type { Sample } from '../../../server/api/protocol.ts'
 import { KEPT_USAGE_MS } from '../live/entries.ts'
-
-export type Figure = 'cpu' | 'memory'
+import type { Figure } from './chart.tsx'
 
 const COLUMN = { cpu: 1, memory: 2 } as const
 /** Points of a line; more would not be visible. */
@@ -13,11 +12,10 @@ interface SparkProps {
   readonly figure: Figure
   readonly width: number
   readonly height: number
-  /** The label for screen readers; without it, the line is hidden from them. */
-  readonly label?: string
 }
 
-export function Spark({ samples, figure, width, height, label }: SparkProps) {
+/** Hidden from screen readers: the figure is beside it. */
+export function Spark({ samples, figure, width, height }: SparkProps) {
   const { line, area } = pathOf(samples, figure, width, height)
   return (
     <svg
@@ -26,9 +24,7 @@ export function Spark({ samples, figure, width, height, label }: SparkProps) {
       height={height}
       viewBox={`0 0 ${width} ${height}`}
       preserveAspectRatio="none"
-      role="img"
-      aria-label={label ?? ''}
-      aria-hidden={label === undefined}
+      aria-hidden="true"
     >
       <path class="area" d={area} />
       <path class="line" d={line} />

@@ -1,18 +1,15 @@
 /** Everything about one app. */
-
-import * as v from 'valibot'
 import { isCrashed } from '../../../../../contract/classify.ts'
 import { COMMANDS } from '../../../../../contract/commands.ts'
 import { actionsOf, runAction } from '../../actions.ts'
 import { sendCommand } from '../../api.ts'
 import { type AppCommand, commandName, refusal } from '../../commands.ts'
-import { formatBytes, formatCount, formatPercent } from '../../format.ts'
-import { type AppEntry, furtherOf } from '../../live/entries.ts'
-import { Action, Badge, Copy, copyText } from '../../parts/controls.tsx'
+import { formatCount } from '../../format.ts'
+import { furtherOf } from '../../live/entries.ts'
+import { Action, Badge, Copy } from '../../parts/controls.tsx'
 import { AppIcon, Glyph } from '../../parts/icons.tsx'
 import { Alert, type Answer, Card, Facts, Report } from '../../parts/layout.tsx'
 import { confirm } from '../../parts/overlays.tsx'
-import { Spark } from '../../parts/spark.tsx'
 import {
   type AppProps,
   CommandSwitch,
@@ -26,9 +23,11 @@ import {
 import { hrefOf } from '../../route.ts'
 import { usePage } from '../../session.ts'
 import { defineStrings, textFor } from '../../strings.ts'
-import { NONE, terms } from '../../terms.ts'
+import { terms } from '../../terms.ts'
+import { CrashCard } from './crash.tsx'
 import { Crashes, Guardian, History } from './history.tsx'
 import { Settings } from './settings.tsx'
+import { Usage } from './usage.tsx'
 
 const text = defineStrings('app', {
   gone: 'There is no app {id}.',
@@ -50,13 +49,6 @@ const text = defineStrings('app', {
   unavailable: '{total}, {bad} unavailable',
   flows: 'Flows',
   broken: '{total}, {bad} broken',
-  usage: 'Usage',
-  last15: 'last 15 minutes',
-  cpu: 'CPU',
-  memory: 'Memory',
-  chart: '{name} of the last 15 minutes, now {now}',
-  notRunning: 'The app is not running.',
-  noUsage: 'The hub has not reported it yet.',
   diagnostics: {
     title: 'Diagnostics',
     hint: 'Read from the hub on demand.',
@@ -64,11 +56,6 @@ const text = defineStrings('app', {
     locales: 'Translations',
     send: 'Send report to developer',
     question: { title: 'Send a diagnostics report?', text: 'The hub sends the app’s output to its developer.' },
-  },
-  crash: {
-    title: 'Latest crash',
-    hint: 'What was known before it, as a text without personal data.',
-    copy: 'Copy for the developer',
   },
   topics: 'Topics',
   published: 'Published',
@@ -100,20 +87,23 @@ export function AppPage({ hub, id }: { readonly hub: string; readonly id: string
 
 function Found({ entry }: AppProps) {
   const page = usePage()
+  // While it lasts, it comes first.
+  const crashed = isCrashed(entry.app.value)
   return (
     <>
       <Head entry={entry} />
       <div class={page.store.isAway(entry.hub) ? 'cards away' : 'cards'}>
+        {crashed && <CrashCard key="crash" entry={entry} />}
         <div class="column">
           <Details entry={entry} />
           <Guardian entry={entry} />
         </div>
         <div class="column">
           <Usage entry={entry} />
-          <Crashes entry={entry} />
-          <History entry={entry} />
         </div>
-        <CrashReport entry={entry} />
+        {!crashed && <CrashCard key="crash" entry={entry} />}
+        <Crashes entry={entry} />
+        <History entry={entry} />
         <Settings entry={entry} />
         <Diagnostics entry={entry} />
         <TopicList entry={entry} />
@@ -158,7 +148,7 @@ function Head({ entry }: AppProps) {
           />
         ))}
       </div>
-      {isCrashed(app) && <Alert>{crashMessage(app)}</Alert>}
+      {isCrashed(app) && furtherOf(entry, 'crash') === undefined && <Alert>{crashMessage(app)}</Alert>}
       {outcome?.ok === false && <Alert>{outcome.text}</Alert>}
     </header>
   )
@@ -204,52 +194,7 @@ function Details({ entry }: AppProps) {
   )
 }
 
-function Usage({ entry: { app, samples } }: { readonly entry: AppEntry }) {
-  const { cpu_percent, memory_bytes, state } = app.value
-  if (samples.every(([, percent, bytes]) => percent === null && bytes === null)) {
-    return (
-      <Card title={text.usage}>
-        <p class="empty small">{state === 'running' ? text.noUsage : text.notRunning}</p>
-      </Card>
-    )
-  }
-  const figures = [
-    { figure: 'cpu', name: text.cpu, now: cpu_percent === null ? NONE : formatPercent(cpu_percent) },
-    { figure: 'memory', name: text.memory, now: memory_bytes === null ? NONE : formatBytes(memory_bytes) },
-  ] as const
-  return (
-    <Card title={text.usage} aside={<small>{text.last15}</small>}>
-      {figures.map(({ figure, name, now }) => (
-        <div key={figure} class="usage">
-          <h3>
-            {name} <strong>{now}</strong>
-          </h3>
-          <Spark samples={samples} figure={figure} width={420} height={72} label={text.chart({ name, now })} />
-        </div>
-      ))}
-    </Card>
-  )
-}
-
 /** What else an app can be asked, on demand. */
-/** The evidence of the latest crash, as a text. */
-function CrashReport({ entry }: AppProps) {
-  const page = usePage()
-  if (furtherOf(entry, 'crash') === undefined) return null
-  const { title, hint, copy } = text.crash
-  const target = { hub: entry.hub, app: entry.id }
-  const ask = async (): Promise<Answer> => {
-    const ended = await sendCommand(target, 'get-crash')
-    if (!ended.ok) return { ok: false, message: ended.error.message }
-    const { markdown } = v.parse(v.object({ markdown: v.nullable(v.string()) }), ended.data)
-    if (markdown !== null) await copyText(markdown)
-    return { ok: true, value: markdown }
-  }
-  return (
-    <Report title={title} hint={hint} requests={[{ label: copy, refused: refusal(page, target, 'get-crash'), ask }]} />
-  )
-}
-
 function Diagnostics({ entry }: AppProps) {
   const page = usePage()
   const target = { hub: entry.hub, app: entry.id }

@@ -4,7 +4,7 @@
  */
 
 import { useComputed } from '@preact/signals'
-import { headOf } from '../../../../../contract/classify.ts'
+import { headOf, isCrashed } from '../../../../../contract/classify.ts'
 import { MAX_GUARD_MESSAGE } from '../../../../../contract/guard.ts'
 import { actOn, refusal } from '../../commands.ts'
 import { formatBytes } from '../../format.ts'
@@ -104,8 +104,10 @@ export function History({ entry }: AppProps) {
       .slice(-MOST_SHOWN)
       .toReversed(),
   ).value
+  // After a restart of the daemon, only the evidence knows of a crash.
+  if (own.length === 0 && (isCrashed(entry.app.value) || furtherOf(entry, 'crash') !== undefined)) return null
   return (
-    <Card title={text.events}>
+    <Card title={text.events} wide>
       {own.length === 0 ? (
         <p class="empty small">{text.none}</p>
       ) : (
@@ -127,7 +129,7 @@ export function Crashes({ entry }: AppProps) {
   if (history === undefined || history.length === 0) return null
   const known = [entry.app.value.crash_message, ...texts]
   return (
-    <Card title={text.crashes}>
+    <Card title={text.crashes} wide>
       <Table label={text.crashes}>
         {history.map(({ at, what, reason, version, by, message }, i) => (
           <tr key={`${at} ${history.length - i}`}>

@@ -1,5 +1,6 @@
 /** A hub as a machine. */
-import { formatBytes, formatCelsius, formatCount } from '../../format.ts'
+import type { HubHealth } from '../../../../../contract/crash.ts'
+import { formatBytes, formatCelsius, formatCount, formatTime } from '../../format.ts'
 import type { HubEntry } from '../../live/entries.ts'
 import { Badge } from '../../parts/controls.tsx'
 import { Facts, Time } from '../../parts/layout.tsx'
@@ -7,6 +8,7 @@ import { defineStrings } from '../../strings.ts'
 
 const text = defineStrings('health', {
   title: 'Health',
+  asOf: 'Health, as of {time}',
   memory: 'Memory',
   free: '{free} free of {total}',
   load: 'Load',
@@ -33,24 +35,31 @@ export function Health({ hub }: { readonly hub: HubEntry }) {
     // The figures come a few seconds after the hub.
     return hub.state.value !== 'online' || isPermitted ? null : <p class="quiet">{text.lacking}</p>
   }
-  const { load_1m: load, temperature_celsius: temperature, booted_at: booted, last_backup_at: backup } = health
+  const away = hub.state.value === 'online' ? undefined : hub.since.value
   return (
     <>
-      <h3>{text.title}</h3>
-      <Facts
-        rows={[
-          [text.power, health.undervoltage ? <Badge tone="warn">{text.weak}</Badge> : undefined],
-          [text.speed, health.throttled ? <Badge tone="warn">{text.throttled}</Badge> : undefined],
-          [text.memory, free(health.memory_free_bytes, health.memory_total_bytes)],
-          [text.load, load === null ? undefined : formatCount(load)],
-          [text.temperature, temperature === null ? undefined : formatCelsius(temperature)],
-          [text.storage, free(health.storage_free_bytes, health.storage_total_bytes)],
-          [text.booted, booted && <Time at={booted} />],
-          [text.backup, backup && <Time at={backup} ago />],
-          [text.update, health.firmware_update],
-        ]}
-      />
+      <h3>{away === undefined ? text.title : text.asOf({ time: formatTime(away) })}</h3>
+      <HealthFacts health={health} />
     </>
+  )
+}
+
+export function HealthFacts({ health }: { readonly health: HubHealth }) {
+  const { load_1m: load, temperature_celsius: temperature, booted_at: booted, last_backup_at: backup } = health
+  return (
+    <Facts
+      rows={[
+        [text.power, health.undervoltage ? <Badge tone="warn">{text.weak}</Badge> : undefined],
+        [text.speed, health.throttled ? <Badge tone="warn">{text.throttled}</Badge> : undefined],
+        [text.memory, free(health.memory_free_bytes, health.memory_total_bytes)],
+        [text.load, load === null ? undefined : formatCount(load)],
+        [text.temperature, temperature === null ? undefined : formatCelsius(temperature)],
+        [text.storage, free(health.storage_free_bytes, health.storage_total_bytes)],
+        [text.booted, booted && <Time at={booted} />],
+        [text.backup, backup && <Time at={backup} ago />],
+        [text.update, health.firmware_update],
+      ]}
+    />
   )
 }
 

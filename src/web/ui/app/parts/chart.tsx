@@ -1,0 +1,273 @@
+/** A figure of an app over time. The pointer and the arrow keys move along it. */
+import { type Signal, signal, useSignalEffect } from '@preact/signals'
+import { useEffect, useRef } from 'preact/hooks'
+import type Plot from 'uplot'
+import { formatBytes, formatMoment, formatPercent, formatTick } from '../format.ts'
+import { theme } from '../preferences.ts'
+import { defineStrings } from '../strings.ts'
+import { PATHS } from './icons.tsx'
+
+export type Figure = 'cpu' | 'memory'
+export type MarkKind = 'crash' | 'restart' | 'update'
+
+/** Something that happened, in epoch seconds. */
+export interface Mark {
+  readonly at: number
+  readonly kind: MarkKind
+}
+
+/** Times in epoch seconds, oldest first, with the figures then; `null`: the app did not run, or it is not known. */
+export interface Points {
+  readonly times: readonly number[]
+  readonly cpu: readonly (number | null)[]
+  readonly memory: readonly (number | null)[]
+}
+
+/** What one or more charts show. */
+export interface Charted {
+  readonly points: Points
+  readonly marks: readonly Mark[]
+  /** The ends of the axis of time. */
+  readonly from: number
+  readonly to: number
+}
+
+const text = defineStrings('chart', {
+  noFigure: 'no figure',
+  failed: 'The chart could not be loaded.',
+  at: '{time}: {value}',
+  marks: { crash: 'crash', restart: 'restart', update: 'update' },
+})
+
+export const FORMAT = { cpu: formatPercent, memory: formatBytes } as const
+export const GLYPHS = { crash: 'alert', restart: 'restart', update: 'update' } as const
+const COLOURS = { cpu: '--accent', memory: '--memory', crash: '--bad', restart: '--accent', update: '--ok' } as const
+
+const HEIGHT = 168
+/** Room for the marks above the lines, in pixels. */
+const TOP = 20
+const AXIS_WIDTH = 68
+/** How many points a key moves on. */
+const STEPS: Readonly<Record<string, number>> = {
+  ArrowLeft: -1,
+  ArrowRight: 1,
+  PageDown: -10,
+  PageUp: 10,
+  Home: Number.NEGATIVE_INFINITY,
+  End: Number.POSITIVE_INFINITY,
+}
+
+/** `undefined`: not loaded yet; `null`: that failed. */
+const library = signal<typeof Plot | undefined | null>(undefined)
+
+async function load(): Promise<void> {
+  if (library.peek()) return
+  const loaded = await import('uplot').catch(() => null)
+  library.value = loaded === null ? null : loaded.default
+}
+
+interface ChartProps {
+  readonly figure: Figure
+  readonly label: string
+  /** The figures in words, until a point is chosen. */
+  readonly summary: string
+  readonly charted: Charted
+  /** The chosen point of time, which other charts can share. */
+  readonly hovered: Signal<number | undefined>
+}
+
+export function Chart({ figure, label, summary, charted, hovered }: ChartProps) {
+  const holder = useRef<HTMLDivElement>(null)
+  const plot = useRef<Plot | undefined>(undefined)
+  const shown = useRef(charted)
+  shown.current = charted
+  const { times } = charted.points
+  const chosen = hovered.value === undefined ? -1 : times.indexOf(hovered.value)
+  const last = times.length - 1
+  useEffect(() => void load(), [charted])
+  useEffect(() => {
+    if (!library.value || holder.current === null) return
+    return draw(library.value, holder.current, { figure, shown, hovered, plot })
+  }, [library.value])
+  useEffect(() => {
+    const { current } = plot
+    const kept = hovered.peek()
+    if (current === undefined) return
+    current.batch(() => current.setData(dataOf(charted, figure)))
+    hovered.value = kept !== undefined && times.includes(kept) ? kept : undefined
+    point(current, hovered.peek())
+  }, [charted])
+  useSignalEffect(() => {
+    if (plot.current !== undefined) point(plot.current, hovered.value)
+  })
+  return (
+    <>
+      <div
+        ref={holder}
+        class="chart"
+        role="slider"
+        tabIndex={0}
+        aria-label={label}
+        aria-valuemin={0}
+        aria-valuemax={last}
+        aria-valuenow={chosen === -1 ? last : chosen}
+        aria-valuetext={chosen === -1 ? summary : described(charted, figure, chosen)}
+        aria-readonly
+        onKeyDown={(event) => {
+          const step = STEPS[event.key]
+          if (step === undefined) return
+          event.preventDefault()
+          hovered.value = times[Math.max(0, Math.min(last, (chosen === -1 ? times.length : chosen) + step))]
+        }}
+        onBlur={() => {
+          hovered.value = undefined
+        }}
+      />
+      {library.value === null && <p class="bad-text">{text.failed}</p>}
+    </>
+  )
+}
+
+/** A point in words: its time, its figure, and what happened then. */
+export function described({ points, marks }: Charted, figure: Figure, index: number): string {
+  const { times } = points
+  const [at = 0, value = null] = [times[index], points[figure][index]]
+  const said = value === null ? text.noFigure : FORMAT[figure](value)
+  const here = marks.filter((mark) => nearest(times, mark.at) === index).map(({ kind }) => text.marks[kind])
+  return [text.at({ time: formatMoment(at * 1000), value: said }), ...new Set(here)].join(', ')
+}
+
+/** The last of the times that is not after another; the first if all are. */
+function nearest(times: readonly number[], at: number): number {
+  return Math.max(
+    0,
+    times.findLastIndex((time) => time <= at),
+  )
+}
+
+const dataOf = ({ points }: Charted, figure: Figure): Plot.AlignedData => [[...points.times], [...points[figure]]]
+
+/** Moves the line of the pointer there. */
+function point(plot: Plot, at: number | undefined): void {
+  const { idx, left = -1 } = plot.cursor
+  const [times] = plot.data
+  if (at === undefined) {
+    if (left >= 0) plot.setCursor({ left: -10, top: -10 }, false)
+  } else if (idx == null || times[idx] !== at) plot.setCursor({ left: plot.valToPos(at, 'x'), top: 0 }, false)
+}
+
+interface Drawn {
+  readonly figure: Figure
+  readonly shown: { readonly current: Charted }
+  readonly hovered: Signal<number | undefined>
+  readonly plot: { current: Plot | undefined }
+}
+
+/** Draws it in its holder; returns what ends that. */
+function draw(library: typeof Plot, holder: HTMLDivElement, { figure, shown, hovered, plot }: Drawn): () => void {
+  const made = new library(
+    {
+      width: Math.max(1, holder.clientWidth),
+      height: HEIGHT,
+      padding: [TOP, 8, 0, 0],
+      legend: { show: false },
+      cursor: { y: false, drag: { x: false, y: false }, points: { size: 8 } },
+      scales: { x: { range: () => [shown.current.from, shown.current.to] }, y: { range: RANGES[figure] } },
+      axes: [
+        axis({ values: (_, ticks, __, ___, step) => ticks.map((at) => formatTick(at, step)), size: 32, space: 72 }),
+        axis({
+          size: AXIS_WIDTH,
+          space: 44,
+          values: (_, ticks) => ticks.map(FORMAT[figure]),
+        }),
+      ],
+      series: [{}, line(COLOURS[figure])],
+      hooks: {
+        setCursor: [
+          ({ cursor: { idx }, data: [times] }) => {
+            hovered.value = idx == null ? undefined : times[idx]
+          },
+        ],
+        draw: [(drawn) => drawMarks(drawn, shown.current.marks)],
+      },
+    },
+    dataOf(shown.current, figure),
+    holder,
+  )
+  plot.current = made
+  const observer = new ResizeObserver(() => {
+    const kept = hovered.peek()
+    made.batch(() => made.setSize({ width: Math.max(1, holder.clientWidth), height: HEIGHT }))
+    hovered.value = kept
+    point(made, kept)
+  })
+  observer.observe(holder)
+  const redraw = () => made.redraw()
+  const scheme = matchMedia('(prefers-color-scheme: dark)')
+  scheme.addEventListener('change', redraw)
+  const unsubscribe = theme.subscribe(redraw)
+  return () => {
+    observer.disconnect()
+    scheme.removeEventListener('change', redraw)
+    unsubscribe()
+    made.destroy()
+    plot.current = undefined
+  }
+}
+
+/** The ends of the axes: CPU from zero. Memory changes little, so its lines are shown in the middle. */
+const RANGES: Readonly<Record<Figure, (plot: Plot, low: number, high: number) => [number, number]>> = {
+  cpu: (_, __, high) => [0, Math.max(1, (high ?? 0) * 1.1)],
+  memory: (_, low, high) => {
+    const room = Math.max(((high ?? 0) - (low ?? 0)) * 0.15, (high ?? 0) * 0.1, 1e6)
+    return [Math.max(0, (low ?? 0) - room), (high ?? 0) + room]
+  },
+}
+
+/** A variable of the style sheet as a colour that a canvas understands. */
+function colour({ root }: Plot, name: string): string {
+  root.style.color = `var(${name})`
+  return getComputedStyle(root).color
+}
+
+function axis(more: Plot.Axis): Plot.Axis {
+  const stroke = (plot: Plot) => colour(plot, '--quiet')
+  const grid = { stroke: (plot: Plot) => colour(plot, '--line'), width: 1 }
+  return { stroke, grid, ticks: { ...grid, size: 4 }, font: '12px system-ui, sans-serif', ...more }
+}
+
+function line(name: string): Plot.Series {
+  const stroke = (plot: Plot) => colour(plot, name)
+  /** Points without neighbours, of which no line is drawn. */
+  const alone = ({ data }: Plot, series: number) =>
+    [...(data[series] ?? []).keys()].filter((i) => {
+      const [before, value, after] = [data[series]?.[i - 1], data[series]?.[i], data[series]?.[i + 1]]
+      return value != null && before == null && after == null
+    })
+  return { stroke, width: 1.5, points: { show: false, filter: alone, size: 6, stroke, fill: stroke } }
+}
+
+/** Lines from top to bottom with a glyph each, so that they do not differ by colour only. */
+function drawMarks(plot: Plot, marks: readonly Mark[]): void {
+  const { ctx, bbox } = plot
+  const { min = 0, max = 0 } = plot.scales['x'] ?? {}
+  const ratio = devicePixelRatio
+  for (const { at, kind } of marks) {
+    if (at < min || at > max) continue
+    const x = plot.valToPos(at, 'x', true)
+    ctx.save()
+    ctx.strokeStyle = colour(plot, COLOURS[kind])
+    ctx.lineWidth = ratio
+    ctx.setLineDash([3 * ratio, 3 * ratio])
+    ctx.beginPath()
+    ctx.moveTo(x, bbox.top)
+    ctx.lineTo(x, bbox.top + bbox.height)
+    ctx.stroke()
+    ctx.setLineDash([])
+    ctx.translate(x - 7 * ratio, bbox.top - 18 * ratio)
+    ctx.scale((14 * ratio) / 24, (14 * ratio) / 24)
+    ctx.lineWidth = 2
+    ctx.stroke(new Path2D(PATHS[GLYPHS[kind]]))
+    ctx.restore()
+  }
+}

@@ -1,0 +1,277 @@
+/** CPU and memory of an app over time: charts, and what they show in words. */
+import { useComputed, useSignal } from '@preact/signals'
+import { useEffect, useMemo } from 'preact/hooks'
+import type { UsageHistory } from '../../../../../contract/crash.ts'
+import { api } from '../../api.ts'
+import { formatTime } from '../../format.ts'
+import type { Entry } from '../../live/activity.ts'
+import { type AppEntry, furtherOf } from '../../live/entries.ts'
+import {
+  Chart,
+  type Charted,
+  described,
+  type Figure,
+  FORMAT,
+  GLYPHS,
+  type Mark,
+  type MarkKind,
+  type Points,
+} from '../../parts/chart.tsx'
+import { Chips } from '../../parts/controls.tsx'
+import { Glyph } from '../../parts/icons.tsx'
+import { Card } from '../../parts/layout.tsx'
+import type { AppProps } from '../../parts/state.tsx'
+import { usePage } from '../../session.ts'
+import { defineStrings } from '../../strings.ts'
+import { NONE, terms } from '../../terms.ts'
+
+const text = defineStrings('usage', {
+  title: 'Usage',
+  cpu: 'CPU',
+  memory: 'Memory',
+  range: 'Period',
+  ranges: { 1: '1 h', 24: '24 h', 168: '7 d' },
+  over: { 1: 'last hour', 24: 'last 24 hours', 168: 'last 7 days' },
+  label: '{name}, {over}',
+  summary: 'Lowest {low}, mean {mean}, highest {high}, latest {last}',
+  none: 'No figures yet.',
+  notRunning: 'The app is not running.',
+  recorded: 'Recorded by {source}.',
+  recordedSince: 'Recorded by {source} since {time}.',
+  sources: { bridge: 'hub2mqtt', hub: 'the hub' },
+  step: {
+    one: 'One point a minute: mean CPU, highest memory.',
+    other: 'One point every {count} minutes: mean CPU, highest memory.',
+  },
+  marks: {
+    crash: { one: '{count} crash', other: '{count} crashes' },
+    restart: { one: '{count} restart', other: '{count} restarts' },
+    update: { one: '{count} update', other: '{count} updates' },
+  },
+})
+
+const FIGURES = ['cpu', 'memory'] as const
+const KINDS = ['crash', 'restart', 'update'] as const
+const TONES = { crash: 'bad', restart: 'info', update: 'ok' } as const
+const RANGES = ['1', '24', '168'] as const
+const REFRESH_MS = 60_000
+/** Charts of less time would show noise. */
+export const SHORTEST_SECONDS = 15 * 60
+
+/** An answer, and when it came in epoch seconds. */
+interface Answered {
+  readonly hours: (typeof RANGES)[number]
+  readonly at: number
+  readonly history: UsageHistory
+  readonly points: Points
+}
+
+export function Usage({ entry }: AppProps) {
+  const { store } = usePage()
+  const range = useSignal<(typeof RANGES)[number]>('24')
+  const { answered, failure } = useHistory(entry, range.value)
+  // Most events are about other apps: draw again only if a mark is new.
+  const marked = useComputed(() =>
+    marksOf(entry, store.recent.value)
+      .map(({ at }) => at)
+      .join(),
+  ).value
+  const charted = useMemo(
+    () => answered && chartedOf(answered, marksOf(entry, store.recent.peek())),
+    [answered, marked],
+  )
+  const chips = (
+    <Chips label={text.range} options={RANGES} chosen={range}>
+      {(one) => text.ranges[one]}
+    </Chips>
+  )
+  const { cpu_percent: cpu, memory_bytes: memory, state } = entry.app.value
+  return (
+    <Card title={text.title} aside={chips}>
+      {failure !== undefined && (
+        <p class="bad-text" role="status">
+          {failure}
+        </p>
+      )}
+      {answered === undefined || charted === undefined ? (
+        failure === undefined && <p class="empty small">{terms.loading}</p>
+      ) : charted.points.times.length === 0 ? (
+        <p class="empty small">
+          {text.none} {state !== 'running' && text.notRunning}
+        </p>
+      ) : (
+        <>
+          <Figures charted={charted} over={text.over[answered.hours]} now={{ cpu, memory }} />
+          <p class="quiet">
+            <small>{noteOn(answered)}</small>
+          </p>
+        </>
+      )}
+    </Card>
+  )
+}
+
+/** The history of the last hours, read again each minute while the page is visible and connected. */
+function useHistory({ hub, id }: AppEntry, hours: Answered['hours']) {
+  const { channel } = usePage()
+  const answered = useSignal<Answered | undefined>(undefined)
+  const failure = useSignal<string | undefined>(undefined)
+  const isLive = channel.liveness.value === 'live'
+  useEffect(() => {
+    if (!isLive) return
+    let isOver = false
+    const read = async () => {
+      if (document.hidden) return
+      const asked = await api.history(hub, id, Number(hours))
+      if (isOver) return
+      failure.value = asked.ok ? undefined : asked.message
+      if (!asked.ok) return
+      const { value: history } = asked
+      answered.value = { hours, at: Date.now() / 1000, history, points: pointsOf(history) }
+    }
+    void read()
+    const timer = setInterval(() => void read(), REFRESH_MS)
+    const wake = () => void read()
+    document.addEventListener('visibilitychange', wake)
+    return () => {
+      isOver = true
+      clearInterval(timer)
+      document.removeEventListener('visibilitychange', wake)
+    }
+  }, [hub, id, hours, isLive])
+  return { answered: answered.value, failure: failure.value }
+}
+
+/** Every period from the first known one to the last, so that unknown ones are gaps. */
+export function pointsOf({ resolution_seconds: step, cpu_percent, memory_bytes }: UsageHistory): Points {
+  const [cpu, memory] = [new Map(cpu_percent), new Map(memory_bytes)]
+  const known = [...cpu.keys(), ...memory.keys()]
+  const first = Math.min(...known)
+  const length = known.length === 0 ? 0 : Math.round((Math.max(...known) - first) / step) + 1
+  const times = Array.from({ length }, (_, i) => first + i * step)
+  const along = (figures: ReadonlyMap<number, number>) => times.map((at) => figures.get(at) ?? null)
+  return { times, cpu: along(cpu), memory: along(memory) }
+}
+
+/** Shows the whole period, or as much of it as is known. */
+function chartedOf({ hours, at, points }: Answered, marks: readonly Mark[]): Charted {
+  const news = marks.flatMap((mark) => (mark.at < at + REFRESH_MS / 1000 ? mark.at : []))
+  const to = Math.max(at, points.times.at(-1) ?? 0, ...news)
+  const from = Math.max(to - Number(hours) * 3600, Math.min(points.times[0] ?? to, to - SHORTEST_SECONDS))
+  return { points, marks: marks.filter((mark) => mark.at >= from), from, to }
+}
+
+function noteOn({ hours, at, history, points }: Answered): string {
+  const source = text.sources[history.source]
+  const [first = 0] = points.times
+  const isWhole = at - first >= Number(hours) * 3600 - 2 * history.resolution_seconds
+  const recorded = isWhole ? text.recorded({ source }) : text.recordedSince({ source, time: formatTime(first * 1000) })
+  return `${recorded} ${text.step({ count: history.resolution_seconds / 60 })}`
+}
+
+/** Two reports of the same, in seconds. */
+const SAME_SECONDS = 30
+/** Kinds of events, and of what the guardian keeps. */
+const KIND_OF: ReadonlyMap<string, MarkKind> = new Map([
+  ['crash', 'crash'],
+  ['crashed', 'crash'],
+  ['restart', 'restart'],
+  ['restarted', 'restart'],
+  ['update', 'update'],
+  ['updated', 'update'],
+])
+
+/** What the guardian, the latest crash and the latest events say of an app. */
+function marksOf(entry: AppEntry, recent: readonly Entry[]): Mark[] {
+  const crash = furtherOf(entry, 'crash')
+  const isOwn = ({ app }: { readonly app: string | null }) => app === entry.id
+  const ofCommand = (name: string | null) => (name === 'restart' ? name : '')
+  const reports = [
+    ...(furtherOf(entry, 'history') ?? []),
+    ...(crash === undefined ? [] : [{ at: crash.at, what: 'crash' }]),
+    ...(crash?.before.filter(isOwn) ?? []).map(({ at, what, to }) => ({
+      at,
+      what: what === 'command' ? ofCommand(to) : what,
+    })),
+    ...recent
+      .filter((one) => isOwn(one) && one.hub === entry.hub)
+      .map((one) => ({
+        at: one.at,
+        what: one.kind === 'event' ? one.event.event_type : ofCommand(one.answer.ok ? one.answer.command : null),
+      })),
+  ]
+  const marks: Mark[] = []
+  for (const { at: when, what } of reports) {
+    const at = Math.round(new Date(when).getTime() / 1000)
+    const kind = KIND_OF.get(what)
+    const isKnown = marks.some((mark) => mark.kind === kind && Math.abs(mark.at - at) < SAME_SECONDS)
+    if (kind !== undefined && !isKnown) marks.push({ at, kind })
+  }
+  return marks
+}
+
+interface FiguresProps {
+  readonly charted: Charted
+  /** The time that they cover, in words. */
+  readonly over: string
+  /** The present figures; default: the latest of those shown. */
+  readonly now?: Readonly<Record<Figure, number | null>>
+}
+
+/** The charts of both figures with one pointer, and their marks. */
+export function Figures({ charted, over, now }: FiguresProps) {
+  const hovered = useSignal<number | undefined>(undefined)
+  const { points, marks } = charted
+  const at = hovered.value === undefined ? -1 : points.times.indexOf(hovered.value)
+  return (
+    <>
+      <div class="figures">
+        {FIGURES.map((figure) => {
+          const known = points[figure].filter((value) => value !== null)
+          const summary = summaryOf(figure, known)
+          const value = now?.[figure] ?? (now === undefined ? known.at(-1) : undefined)
+          return (
+            <div key={figure} class="usage">
+              <h3>
+                {text[figure]} <strong>{value == null ? NONE : FORMAT[figure](value)}</strong>
+                <span class="reading">{at === -1 ? '' : described(charted, figure, at)}</span>
+              </h3>
+              <Chart
+                figure={figure}
+                label={text.label({ name: text[figure], over })}
+                summary={summary}
+                charted={charted}
+                hovered={hovered}
+              />
+              <small>{summary}</small>
+            </div>
+          )
+        })}
+      </div>
+      <p class="marks">
+        {KINDS.map((kind) => {
+          const count = marks.filter((mark) => mark.kind === kind).length
+          return (
+            count > 0 && (
+              <span key={kind} class={TONES[kind]}>
+                <Glyph name={GLYPHS[kind]} size={14} /> {text.marks[kind]({ count })}
+              </span>
+            )
+          )
+        })}
+      </p>
+    </>
+  )
+}
+
+function summaryOf(figure: Figure, known: readonly number[]): string {
+  if (known.length === 0) return text.none
+  const format = FORMAT[figure]
+  const mean = known.reduce((sum, value) => sum + value, 0) / known.length
+  return text.summary({
+    low: format(Math.min(...known)),
+    mean: format(mean),
+    high: format(Math.max(...known)),
+    last: format(known.at(-1) ?? 0),
+  })
+}
