@@ -1,5 +1,4 @@
 /** Translates between hubs and the broker: hub data becomes retained state and events, commands become calls. */
-import type { LogLevel } from '../contract/log-levels.ts'
 import type { HealthReport, Role } from '../contract/schemas.ts'
 import type { OwnTopic } from '../contract/topics.ts'
 import type { Hub } from '../hub/hub.ts'
@@ -14,6 +13,7 @@ import { Evidence } from './evidence.ts'
 import { Prefixes } from './former.ts'
 import { guardedHub } from './guarding.ts'
 import { HubState, type HubStateOptions, limitLargeReads } from './hub-state.ts'
+import { LogLevels } from './log-level.ts'
 import { rowTable } from './owner-rows.ts'
 import { Presence } from './presence.ts'
 import type { CommandEnd, Requester } from './requests.ts'
@@ -48,6 +48,7 @@ export class Bridge {
   readonly #stateOptions: HubStateOptions
   readonly #updates: AppUpdates
   readonly evidence: Evidence
+  readonly logLevels: LogLevels
   /** Whether the guardian has taken over its state from the broker. */
   #hasBegun = false
   readonly #presence: Presence
@@ -83,9 +84,10 @@ export class Bridge {
       when === 'fleet' ? fleet !== undefined : when !== 'discovery' || discovery.format !== 'off',
     )
     this.#state = new BridgeState(options, table)
+    this.logLevels = new LogLevels(live.value.log.level, options, (logLevel) => this.#state.set({ logLevel }))
     this.#dispatcher = new Dispatcher({
       ...common,
-      control: { setLogLevel: (level) => this.setLogLevel(level), rollouts },
+      control: { setLogLevel: (level, forMs) => this.logLevels.set(level, forMs), rollouts },
       audit: options.log.audit,
     })
     this.#prefixes = new Prefixes(discovery.prefix, topics.of('bridgeDiscovery', {}), discovery.format !== 'off')
@@ -154,13 +156,6 @@ export class Bridge {
       // A lost connection would expire running commands.
       isBusy: () => this.#dispatcher.isBusy,
     })
-  }
-
-  setLogLevel(logLevel: LogLevel): void {
-    const { log } = this.#options
-    log.setLevel(logLevel)
-    log.audit.info({ log_level: logLevel }, 'log level changed')
-    this.#state.set({ logLevel })
   }
 
   healthChanged(health: HealthReport): void {
@@ -383,6 +378,7 @@ export class Bridge {
     this.#options.guardian.standBy()
     await this.#dispatcher.stop()
     this.#cancelStartOver()
+    this.logLevels.stop()
     this.#upkeep.stop()
     this.#state.stop()
     for (const state of this.#states.values()) state.stop()

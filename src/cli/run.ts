@@ -27,7 +27,9 @@ export async function daemon(
   // usual size, that memory would grow for weeks.
   Buffer.poolSize = BUFFER_POOL_BYTES
   const begun = await begin(request)
-  const log = createLog({ ...begun.loaded.config.log, secrets: begun.loaded.secrets })
+  const { log: wanted, http } = begun.loaded.config
+  // Only the page shows them.
+  const log = createLog({ ...wanted, secrets: begun.loaded.secrets, keep: http.enabled && http.page })
   exitOnMistake(log)
   const { signal, onReload } = daemonSignals()
   const world = { version: VERSION, clock: systemClock, random: Math.random, log, signal, onReload }

@@ -58,7 +58,7 @@ export interface Parts {
     removeHub(name: string): void
     hubsKnown(): void
     reconfigured(): void
-    setLogLevel(level: Config['log']['level']): void
+    readonly logLevels: { set(level: Config['log']['level']): void }
   }
   /** Opens and starts a hub, and announces it to the other parts. */
   readonly openHub: (name: string, config: HubConfig) => void
@@ -69,7 +69,7 @@ export interface Parts {
 
 export function applyChanges({ before, after }: Reloaded, { hubs, bridge, openHub, fleet, store }: Parts): void {
   // Keep a level that was set by a command, unless the configured level has changed.
-  if (before.log.level !== after.log.level) bridge.setLogLevel(after.log.level)
+  if (before.log.level !== after.log.level) bridge.logLevels.set(after.log.level)
   for (const name of Object.keys(before.hubs)) {
     if (!Object.hasOwn(after.hubs, name)) {
       hubs.close(name)

@@ -20,7 +20,8 @@ export interface RolloutControl {
 
 /** What a command may do to the bridge itself. */
 export interface BridgeControl {
-  setLogLevel(level: LogLevel): void
+  /** With a time, the level before follows after it. */
+  setLogLevel(level: LogLevel, forMs?: number): void
   readonly rollouts: RolloutControl
 }
 

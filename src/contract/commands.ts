@@ -284,10 +284,15 @@ const ROWS = [
     },
   }),
   row('bridge', 'log-level', {
-    payload: word(LOG_LEVELS.map((level) => [level, level] as const)),
+    payload: either(
+      word(LOG_LEVELS.map((level) => [level, { level }] as const)),
+      object({ level: v.picklist(LOG_LEVELS), for: duration }),
+    ),
     audited: true,
-    doc: 'Changes the log level until the next start.',
-    act: (bridge, level) => bridge.setLogLevel(level),
+    doc: 'Changes the log level until the next start, or for a time such as `10m`.',
+    act(bridge, input) {
+      bridge.setLogLevel(input.level, 'for' in input ? durationMs('for', input.for) : undefined)
+    },
   }),
   row('bridge', 'ping', {
     payload: nothing,

@@ -4,6 +4,7 @@ import pino from 'pino'
 import type { LogFormat, LogLevel } from '../contract/log-levels.ts'
 import { shownJson, shownLine } from './controls.ts'
 import { createOutput, type Destination } from './output.ts'
+import { RecentLines } from './recent-lines.ts'
 import { Scrubber } from './scrub.ts'
 
 export interface LogOptions {
@@ -15,6 +16,8 @@ export interface LogOptions {
   readonly secrets: Iterable<string>
   /** Default: standard output. It may throw; a lost line does no harm. */
   readonly destination?: Destination
+  /** Whether the latest lines are kept in memory (default: no). */
+  readonly keep?: boolean
   /** Whether a person is watching; default: whether standard output is a terminal. */
   readonly isTTY?: boolean
 }
@@ -22,6 +25,8 @@ export interface LogOptions {
 export interface Log extends pino.Logger {
   /** For lines that are written at any level, such as an audit of commands. */
   readonly audit: pino.Logger
+  /** The latest lines, if they are kept. */
+  readonly recent: RecentLines
   /** Masks one more value from now on, in this logger and all its children, such as a changed key. */
   addSecret(secret: string): void
   /** Writes a line as it is, for the reader of the output rather than the log. */
@@ -63,10 +68,18 @@ function harmless(output: Destination): Destination {
   }
 }
 
-export function createLog({ level, format, secrets, destination, isTTY = process.stdout.isTTY }: LogOptions): Log {
+export function createLog(options: LogOptions): Log {
+  const { level, format, secrets, destination, keep = false, isTTY = process.stdout.isTTY } = options
   const scrubber = new Scrubber(secrets)
   const output = harmless(destination ?? standardOutput())
   const isPretty = format === 'pretty' || (format === 'auto' && isTTY)
+  const recent = new RecentLines()
+  const written = (line: string) => {
+    // The last step before the destination: pino's output is plain JSON text by now.
+    const clean = shownJson(scrubber.line(line))
+    if (keep) recent.add(clean)
+    return clean
+  }
   const children = new Set<WeakRef<pino.Logger>>()
   const logger = pino(
     {
@@ -75,8 +88,7 @@ export function createLog({ level, format, secrets, destination, isTTY = process
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
       serializers: { err: pino.stdSerializers.err, error: pino.stdSerializers.err },
-      // The last step before the destination: pino's output is plain JSON text by now.
-      hooks: { streamWrite: (line) => shownJson(scrubber.line(line)) },
+      hooks: { streamWrite: written },
       onChild: (child: pino.Logger) => {
         children.add(new WeakRef(child))
       },
@@ -90,6 +102,7 @@ export function createLog({ level, format, secrets, destination, isTTY = process
   children.clear()
   return Object.assign(logger, {
     audit,
+    recent,
     addSecret: (secret: string) => scrubber.add(secret),
     print: (line: string) => output.write(`${line}\n`),
     setLevel(wanted: LogLevel) {

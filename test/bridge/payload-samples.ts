@@ -30,6 +30,7 @@ export const OBJECTS: readonly Right[] = [
   ['home/cmd/speak', '{"text":"Hello"}'],
   ['home/cmd/call', '{"item":"system","path":"/ping"}'],
   ['home/cmd/refresh', '{}'],
+  ['bridge/cmd/log-level', '{"level":"debug","for":"10m"}'],
   ['bridge/cmd/ping', '{}'],
 ]
 export const WORDS: readonly Right[] = [

@@ -21,6 +21,7 @@ const NAMED: Readonly<Record<string, v.GenericSchema>> = {
   Session: protocol.SESSION,
   LiveFrame: protocol.LIVE_FRAME,
   Error: protocol.API_ERROR,
+  LogLines: protocol.LOG_LINES,
   DoctorReport: protocol.DOCTOR_REPORT,
   ConfigReport: protocol.CONFIG_REPORT,
   State: protocol.STATE,
@@ -69,6 +70,9 @@ const LOGIN: readonly object[] = [{ cookie: [] }, { token: [] }, {}]
 const parametersOf = (path: string) =>
   [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => ({ $ref: `#/components/parameters/${name}` }))
 
+const queryOf = ({ query = {} }: Route) =>
+  Object.entries(query).map(([name, description]) => ({ name, in: 'query', description, schema: { type: 'string' } }))
+
 /** @param head - The beginning of its description, with `id` as words. */
 function operation(
   route: Route,
@@ -76,11 +80,12 @@ function operation(
   { id, ...head }: { readonly id: string; readonly tags?: readonly string[]; readonly summary: string },
   body?: { readonly required: boolean; readonly schema: object },
 ): [string, object] {
+  const parameters = [...parametersOf(path), ...queryOf(route)]
   const described = {
     operationId: camelCase(id),
     ...head,
     security: route.access === 'open' ? [] : LOGIN,
-    ...(path.includes('{') && { parameters: parametersOf(path) }),
+    ...(parameters.length > 0 && { parameters }),
     ...(body && { requestBody: { required: body.required, content: { 'application/json': { schema: body.schema } } } }),
     responses: responsesOf(route),
   }

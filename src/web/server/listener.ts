@@ -1,6 +1,7 @@
 /** Opens the listener for the page, its API, health and metrics. The bridge also works without it. */
 import * as v from 'valibot'
 import { fromHere } from '../../base/hosts.ts'
+import type { LogLevels } from '../../bridge/log-level.ts'
 import { addressWith, startToken, tokenFileOf } from '../../config/start-token.ts'
 import { type HealthReport, LOG_LEVEL } from '../../contract/schemas.ts'
 import type { Log } from '../../observability/log.ts'
@@ -8,7 +9,7 @@ import type { Metrics } from '../../observability/metrics.ts'
 import { AccessControl } from './access.ts'
 import { Feed, type FeedOptions } from './api/feed.ts'
 import { type Hubs, Icons } from './api/icons.ts'
-import type { FleetStatus, LiveMessage, Refusals } from './api/protocol.ts'
+import type { FleetStatus, LiveMessage, LogLines, Refusals } from './api/protocol.ts'
 import type { AppContext } from './api/routes.ts'
 import { LiveChannel } from './live.ts'
 import { Page } from './page.ts'
@@ -21,6 +22,7 @@ export interface ListenerOptions extends Pick<AppContext, 'live' | 'topics' | 'v
   readonly bridge: AppContext['bridge'] & {
     /** Renders the bridge's own retained messages. */
     retained(): Iterable<Readonly<LiveMessage>>
+    readonly logLevels?: Pick<LogLevels, 'fallback'>
     readonly evidence: AppContext['bridge']['evidence'] & { readonly samples: { readonly all: FeedOptions['usage'] } }
   }
   readonly hubs: { readonly all: Hubs; refusals(): Refusals }
@@ -85,12 +87,13 @@ function fixedRoutes({ health, metrics }: Pick<ListenerOptions, 'health' | 'metr
 
 async function openPage(options: ListenerOptions, httpLog: AppContext['log']) {
   const { live, topics, bridge, hubs, fleet, path = null, clean, sessions, clock, log, onPage } = options
+  const level = () => v.parse(LOG_LEVEL, log.level)
   const feed = new Feed({
     topics,
     discoveryPrefix: live.value.discovery.prefix,
     retained: () => [...bridge.retained()].map(([topic, payload]) => [topic, clean(payload)]),
     refusals: () => hubs.refusals(),
-    logLevel: () => v.parse(LOG_LEVEL, log.level),
+    logLevel: level,
     usage: (ms) => bridge.evidence.samples.all(ms),
     fleet: fleet && (() => fleet.status()),
     clock,
@@ -112,7 +115,13 @@ async function openPage(options: ListenerOptions, httpLog: AppContext['log']) {
     return token
   }
   const access = new AccessControl(config, shown, clock, sessions)
-  const context = { ...options, path, access, feed, icons: new Icons(hubs.all, clock), page: new Page(), log: httpLog }
+  const logLines = (after: string): LogLines => {
+    const { fallback } = bridge.logLevels ?? {}
+    const then = fallback && { level: fallback.level, remaining_ms: Math.round(fallback.remainingMs) }
+    return { ...log.recent.after(after), level: level(), fallback: then ?? null }
+  }
+  const icons = new Icons(hubs.all, clock)
+  const context = { ...options, path, access, feed, icons, logLines, page: new Page(), log: httpLog }
   return {
     site: siteOf(context, new LiveChannel(feed, clock)),
     feed,

@@ -14,9 +14,11 @@ import { addressWith } from '../../../src/config/start-token.ts'
 import type { Role } from '../../../src/contract/schemas.ts'
 import { createTopics } from '../../../src/contract/topics.ts'
 import type { Message } from '../../../src/mqtt/types.ts'
+import { RecentLines } from '../../../src/observability/recent-lines.ts'
 import { AccessControl } from '../../../src/web/server/access.ts'
 import { Feed } from '../../../src/web/server/api/feed.ts'
 import { Icons } from '../../../src/web/server/api/icons.ts'
+import type { LogLines } from '../../../src/web/server/api/protocol.ts'
 import { siteOf } from '../../../src/web/server/listener.ts'
 import { LiveChannel } from '../../../src/web/server/live.ts'
 import { Page } from '../../../src/web/server/page.ts'
@@ -153,6 +155,7 @@ export async function openDoor({
   const channel = new LiveChannel(feed, clock)
   const warnings: string[] = []
   const log = { warn: (_: object, message: string) => void warnings.push(message) }
+  const recent = new RecentLines()
   const context = {
     topics,
     feed,
@@ -160,6 +163,7 @@ export async function openDoor({
     live,
     access,
     icons: new Icons(new Map(), clock),
+    logLines: (after: string): LogLines => ({ ...recent.after(after), level: 'info', fallback: null }),
     path: null,
     clean,
     page: reply === undefined ? new Page(() => Promise.resolve(folder)) : { answer: async () => reply },
@@ -201,6 +205,7 @@ export async function openDoor({
       feed.held(topic, payload)
     },
     told,
+    recent,
     /** What the log was warned of. */
     warnings,
     channel,

@@ -30,6 +30,7 @@ const NEEDS: Readonly<Record<string, Route['access']>> = {
   'GET api/hubs/{hub}/apps/{app}/icon': 'local',
   'GET api/hubs/{hub}/apps/{app}/history/{hours}': 'local',
   'GET api/config': 'read',
+  'GET api/log': 'full',
   'GET api/doctor': 'full',
   'POST api/commands/{topic…}': 'full',
   'GET api/setup': 'full',

@@ -113,6 +113,19 @@ export const API_ERROR = v.strictObject({
 })
 export type ApiError = v.InferOutput<typeof API_ERROR>
 
+/** The latest lines of the log. */
+export const LOG_LINES = v.strictObject({
+  lines: about(v.array(text), 'Each a JSON object, oldest first. Long ones are shortened.'),
+  missed: about(v.number(), 'How many lines between those of the former answer and these are no longer kept.'),
+  next: about(text, 'The value of `after` that returns the lines that follow.'),
+  level: LOG_LEVEL,
+  fallback: about(
+    v.nullable(v.strictObject({ level: LOG_LEVEL, remaining_ms: v.number() })),
+    'The level that follows, if this one was set for a time.',
+  ),
+})
+export type LogLines = v.InferOutput<typeof LOG_LINES>
+
 /** A finding of `hub2mqtt doctor`. */
 export const DOCTOR_REPORT = v.strictObject({ text: about(text, 'The report as `hub2mqtt doctor` prints it.') })
 export type DoctorReport = v.InferOutput<typeof DOCTOR_REPORT>

@@ -28,6 +28,8 @@ export interface AppContext extends CommandContext {
   readonly access: AccessControl
   readonly feed: Feed
   readonly icons: Icons
+  /** The latest lines of the log; see `LOG_LINES`. */
+  readonly logLines: (after: string) => protocol.LogLines
   readonly page: Pick<Page, 'answer'>
   readonly log: HttpOptions['log']
   readonly live: Live
@@ -68,6 +70,8 @@ export interface Route {
   /** Open to all, and to pages of other origins, if `http.public_url` is set. */
   readonly shown?: true
   readonly doc: string
+  /** Names of optional parameters after the path, with what they do. */
+  readonly query?: Readonly<Record<string, string>>
   /** Schema of the body, which is JSON. */
   readonly request?: v.GenericSchema
   /** Status → its meaning; statuses that every route may return are left out. */
@@ -245,6 +249,17 @@ export const ROUTES: readonly Route[] = [
     run({ live, path }) {
       const config: protocol.ConfigReport = { text: describeConfig(live.value), path }
       return json(200, config)
+    },
+  },
+  {
+    method: 'GET',
+    path: 'api/log',
+    access: 'full',
+    doc: 'The latest 2,000 lines of the log; with `?after=` and the `next` of an answer, those that follow it.',
+    query: { after: '`next` of the previous answer.' },
+    answers: { 200: { doc: 'The lines, and the level of the log.', schema: protocol.LOG_LINES } },
+    run({ logLines }, { incoming }) {
+      return json(200, logLines(new URLSearchParams(incoming.url?.split('?')[1]).get('after') ?? ''))
     },
   },
   {

@@ -6,6 +6,7 @@ import {
   API_ERROR,
   CONFIG_REPORT,
   DOCTOR_REPORT,
+  LOG_LINES,
   SESSION,
   SETUP,
   SETUP_DONE,
@@ -57,11 +58,15 @@ function resultOf<S extends v.GenericSchema>(schema: S, asked: Asked | undefined
   return { ok: false, status, message: read(API_ERROR, body)?.error.message ?? text.status({ status }) }
 }
 
-const get = async <S extends v.GenericSchema>(schema: S, path: string) => resultOf(schema, await ask(path))
+const get = async <S extends v.GenericSchema>(schema: S, path: string, init?: RequestInit) =>
+  resultOf(schema, await ask(path, init))
 const post = async <S extends v.GenericSchema>(schema: S, path: string, body: unknown) => {
   const headers = { 'content-type': 'application/json' }
   return resultOf(schema, await ask(path, { method: 'POST', headers, body: JSON.stringify(body) }))
 }
+
+/** An answer comes at once, unless the connection is lost. */
+const LOG_MS = 10_000
 
 export const api = {
   session: () => get(SESSION, 'session'),
@@ -70,6 +75,9 @@ export const api = {
   history: (hub: string, app: string, hours: number) =>
     get(USAGE_HISTORY, `hubs/${encodeURIComponent(hub)}/apps/${encodeURIComponent(app)}/history/${hours}`),
   config: () => get(CONFIG_REPORT, 'config'),
+  /** The lines that follow an earlier answer, by its `next`. */
+  log: (after: string) =>
+    get(LOG_LINES, `log?after=${encodeURIComponent(after)}`, { signal: AbortSignal.timeout(LOG_MS) }),
   doctor: () => get(DOCTOR_REPORT, 'doctor'),
   setup: () => get(SETUP, 'setup'),
   testHub: (hub: SetupHub) => post(SETUP_TEST, 'setup/test-hub', hub),

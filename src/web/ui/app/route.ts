@@ -6,6 +6,7 @@ export type Route =
   | { readonly at: 'app'; readonly hub: string; readonly app: string }
   | { readonly at: 'activity' }
   | { readonly at: 'bridge' }
+  | { readonly at: 'log' }
 
 export const route = signal<Route>(read())
 
@@ -21,7 +22,7 @@ export function hrefOf(to: Route): string {
 
 function read(): Route {
   const [, at, hub, app] = location.hash.split('/')
-  if (at === 'activity' || at === 'bridge') return { at }
+  if (at === 'activity' || at === 'bridge' || at === 'log') return { at }
   try {
     if (at === 'app' && hub && app) return { at, hub: decodeURIComponent(hub), app: decodeURIComponent(app) }
   } catch {

@@ -18,11 +18,12 @@ import { Activity } from './activity.tsx'
 import { AppPage } from './app/app.tsx'
 import { Apps } from './apps/apps.tsx'
 import { BridgePage } from './bridge/bridge.tsx'
+import { LogPage } from './bridge/log.tsx'
 import { SetupPage } from './setup.tsx'
 
 const text = defineStrings('shell', {
   skip: 'Skip to content',
-  nav: { label: 'Main', apps: 'Apps', activity: 'Activity', bridge: 'Bridge' },
+  nav: { label: 'Main', apps: 'Apps', activity: 'Activity', bridge: 'Bridge', log: 'Log' },
   problems: { one: '{count} problem', other: '{count} problems' },
   live: { connecting: 'Connecting', live: 'Live', stale: 'Not live', away: 'Hub offline' },
   theme: 'Theme: {name}',
@@ -92,7 +93,7 @@ function moveFocus(before: Route): void {
 }
 
 interface View {
-  readonly at: Exclude<Route['at'], 'app'>
+  readonly at: Exclude<Route['at'], 'app' | 'log'>
   readonly glyph: GlyphName
   readonly view: ComponentType
 }
@@ -135,6 +136,7 @@ function Routed() {
     before.current = now
   }, [now])
   if (now.at === 'app') return <AppPage hub={now.hub} id={now.app} />
+  if (now.at === 'log') return <LogPage />
   const View = VIEWS.find(({ at }) => at === now.at)?.view ?? Apps
   return <View />
 }
@@ -142,7 +144,7 @@ function Routed() {
 function Header() {
   const { session, store, channel } = usePage()
   const { at } = route.value
-  const current = at === 'app' ? 'apps' : at
+  const current = at === 'app' ? 'apps' : at === 'log' ? 'bridge' : at
   const problems = store.health.value?.problems.length ?? 0
   const live = channel.liveness.value === 'live' && store.away.value.length > 0 ? 'away' : channel.liveness.value
   return (

@@ -7,6 +7,7 @@ import { api } from '../../api.ts'
 import { act, commandName, refusal } from '../../commands.ts'
 import { Badge } from '../../parts/controls.tsx'
 import { Alert, Card, Facts, Report, Time } from '../../parts/layout.tsx'
+import { hrefOf } from '../../route.ts'
 import { usePage } from '../../session.ts'
 import { defineStrings, textFor } from '../../strings.ts'
 import { terms } from '../../terms.ts'
@@ -25,6 +26,8 @@ const text = defineStrings('bridge', {
   extensions: 'Extensions',
   apps: '{apps}, {crashed} crashed, {updates}',
   updates: { one: '{count} update available', other: '{count} updates available' },
+  log: 'Log',
+  showLog: 'Show the log',
   discovery: 'Home Assistant discovery',
   discoveryOff: 'off, or nothing published yet',
   discoveryOn: 'published under {prefixes}',
@@ -98,6 +101,7 @@ function BridgeCard() {
           [text.extensions, info?.extensions.join(', ')],
           [text.discovery, prefixes === undefined ? text.discoveryOff : text.discoveryOn({ prefixes })],
           [commandName('log-level'), <LogLevel />],
+          [text.log, <a href={hrefOf({ at: 'log' })}>{text.showLog}</a>],
         ]}
       />
     </Card>

@@ -1,0 +1,62 @@
+/** The log level: changed for good, or for a time, after which the level before holds again. */
+import type { LogLevel } from '../contract/log-levels.ts'
+import type { BridgeOptions } from './bridge-options.ts'
+
+/** The level that follows one that was set for a time. */
+export interface LevelFallback {
+  readonly level: LogLevel
+  readonly remainingMs: number
+}
+
+/** Timers of Node.js that are longer than 24.8 days run at once. */
+const LONGEST_TIMER_MS = 24 * 60 * 60_000
+
+export class LogLevels {
+  readonly #options: Pick<BridgeOptions, 'log' | 'clock'>
+  readonly #onChange: (logLevel: LogLevel) => void
+  #level: LogLevel
+  /** `at` is in `clock.elapsed()` milliseconds. */
+  #fallback: { readonly level: LogLevel; readonly at: number } | undefined
+  #cancel = () => {}
+
+  /** @param level which is set already */
+  constructor(level: LogLevel, options: Pick<BridgeOptions, 'log' | 'clock'>, onChange: (level: LogLevel) => void) {
+    this.#level = level
+    this.#options = options
+    this.#onChange = onChange
+  }
+
+  /** `undefined`: the level holds until it is changed. */
+  get fallback(): LevelFallback | undefined {
+    if (this.#fallback === undefined) return undefined
+    const { level, at } = this.#fallback
+    return { level, remainingMs: Math.max(0, at - this.#options.clock.elapsed()) }
+  }
+
+  /** Without a time, the level holds until it is changed, and ends a time that another one was set for. */
+  set(level: LogLevel, forMs?: number): void {
+    const { clock, log } = this.#options
+    this.stop()
+    // Another level for a time does not change the level that follows.
+    const next = this.#fallback?.level ?? this.#level
+    this.#fallback = forMs === undefined ? undefined : { level: next, at: clock.elapsed() + forMs }
+    this.#level = level
+    log.setLevel(level)
+    const limit = forMs === undefined ? {} : { for_ms: forMs, falls_back_to: next }
+    log.audit.info({ log_level: level, ...limit }, 'log level changed')
+    this.#onChange(level)
+    this.#watch()
+  }
+
+  #watch(): void {
+    const { fallback } = this
+    if (fallback === undefined) return
+    const { level, remainingMs } = fallback
+    if (remainingMs === 0) this.set(level)
+    else this.#cancel = this.#options.clock.after(Math.min(remainingMs, LONGEST_TIMER_MS), () => this.#watch())
+  }
+
+  stop(): void {
+    this.#cancel()
+  }
+}

@@ -1,0 +1,104 @@
+/** The log of hub2mqtt, read on once a second while its view is open and visible. */
+import { batch, signal } from '@preact/signals'
+import * as v from 'valibot'
+import { shownLine } from '../../../../observability/controls.ts'
+import type { LogLines } from '../../../server/api/protocol.ts'
+import { api } from '../api.ts'
+import { read } from './payload.ts'
+
+export interface LogLine {
+  /** Counts up; the key in lists. */
+  readonly number: number
+  /** How many lines are missing here; such an entry has no other content. */
+  readonly missed: number
+  readonly level: string | undefined
+  readonly time: string | undefined
+  readonly part: string | undefined
+  readonly hub: string | undefined
+  readonly app: string | undefined
+  readonly message: string
+  /** The other fields. */
+  readonly further: string
+  /** The stack of an error, of several lines. */
+  readonly stack: string
+  /** The line as it was logged, as JSON. */
+  readonly json: string
+}
+
+/** As many as the daemon keeps. */
+const MOST = 2_000
+const INTERVAL_MS = 1_000
+
+const optional = v.nullish(v.string())
+const FIELDS = v.looseObject({
+  ...{ level: optional, time: v.nullish(v.pipe(v.string(), v.isoTimestamp())), part: optional },
+  ...{ hub: optional, app: optional, msg: optional },
+})
+const ERROR = v.object({ stack: v.string() })
+
+export class LogReader {
+  readonly lines = signal<readonly LogLine[]>([])
+  /** The level of the log, and what follows it. */
+  readonly level = signal<Pick<LogLines, 'level' | 'fallback'> | undefined>(undefined)
+  /** Why the last attempt to read failed. */
+  readonly failure = signal<string | undefined>(undefined)
+  #count = 0
+  #next = ''
+  #isReading = false
+  #hasEnded = false
+  #timer: ReturnType<typeof setTimeout> | undefined
+
+  start(): void {
+    document.addEventListener('visibilitychange', this.readOn)
+    this.readOn()
+  }
+
+  readonly end = (): void => {
+    this.#hasEnded = true
+    document.removeEventListener('visibilitychange', this.readOn)
+    clearTimeout(this.#timer)
+  }
+
+  /** Reads at once what is new, and again after a while. */
+  readonly readOn = (): void => {
+    if (this.#isReading || this.#hasEnded || document.hidden) return
+    clearTimeout(this.#timer)
+    void this.#read()
+  }
+
+  async #read(): Promise<void> {
+    this.#isReading = true
+    const answer = await api.log(this.#next)
+    this.#isReading = false
+    if (this.#hasEnded) return
+    batch(() => {
+      this.failure.value = answer.ok ? undefined : answer.message
+      if (answer.ok) this.#add(answer.value)
+    })
+    this.#timer = setTimeout(this.readOn, INTERVAL_MS)
+  }
+
+  #add({ lines, missed, next, level, fallback }: LogLines): void {
+    this.#next = next
+    this.level.value = { level, fallback }
+    if (lines.length === 0 && missed === 0) return
+    const gap = missed > 0 ? [{ ...this.#line(JSON.stringify({ missed })), missed }] : []
+    this.lines.value = [...this.lines.value, ...gap, ...lines.map((line) => this.#line(line))].slice(-MOST)
+  }
+
+  #line(json: string): LogLine {
+    this.#count += 1
+    const shown = shownLine(json)
+    const { level, time, part, hub, app, msg, ...rest } = read(FIELDS, shown) ?? { msg: json }
+    const stack = read(ERROR, rest['err'] ?? rest['error'])?.stack ?? ''
+    const further = Object.entries(rest).filter(([name]) => stack === '' || (name !== 'err' && name !== 'error'))
+    return {
+      ...{ number: this.#count, missed: 0, json, message: msg ?? '', stack },
+      ...{ level: level ?? undefined, time: time ?? undefined, part: part ?? undefined },
+      ...{ hub: hub ?? undefined, app: app ?? undefined },
+      further: further.map(([name, value]) => `${name}=${textOf(value)}`).join(' '),
+    }
+  }
+}
+
+const textOf = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value))

@@ -1,0 +1,273 @@
+/** The log of hub2mqtt, live, with its level. */
+import { type Signal, useSignal } from '@preact/signals'
+import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks'
+import { LOG_LEVELS, type LogLevel } from '../../../../../contract/log-levels.ts'
+import { act, refusal } from '../../commands.ts'
+import { collator } from '../../format.ts'
+import { type LogLine, LogReader } from '../../live/log.ts'
+import type { Store } from '../../live/store.ts'
+import { Action, Badge, Search, set, type Tone } from '../../parts/controls.tsx'
+import { Glyph } from '../../parts/icons.tsx'
+import { Alert, Time } from '../../parts/layout.tsx'
+import { hrefOf } from '../../route.ts'
+import { usePage } from '../../session.ts'
+import { defineStrings } from '../../strings.ts'
+import { terms } from '../../terms.ts'
+
+const text = defineStrings('log', {
+  title: 'Log',
+  back: 'Bridge',
+  hint: 'The latest 2,000 lines of hub2mqtt’s own log, without secrets. A hub does not provide the output of an app from the store.',
+  access: 'The log needs full access.',
+  search: 'Search the log',
+  filters: { level: 'Show levels', hub: 'Show hub', app: 'Show app' },
+  all: { level: 'All levels', hub: 'All hubs', app: 'All apps' },
+  above: '{level} and above',
+  pause: 'Pause',
+  follow: 'Follow',
+  followNew: 'Follow ({count} new)',
+  download: 'Download',
+  columns: { time: 'Time', level: 'Level', where: 'Where', message: 'Message' },
+  missed: { one: '{count} line is missing here.', other: '{count} lines are missing here.' },
+  empty: 'Nothing has been logged yet.',
+  noMatch: 'No lines match.',
+  now: 'Level: {level}',
+  limited: {
+    one: 'Level: {level} for {count} more minute, then {next}',
+    other: 'Level: {level} for {count} more minutes, then {next}',
+  },
+  wanted: 'Level for 10 minutes',
+  setLevel: 'Set for 10 minutes',
+  endNow: 'Back to {next} now',
+})
+
+export function LogPage() {
+  const { session } = usePage()
+  return (
+    <div class="view">
+      <a class="back" href={hrefOf({ at: 'bridge' })}>
+        <Glyph name="back" size={16} /> {text.back}
+      </a>
+      <h1>{text.title}</h1>
+      {session.access === 'full' ? (
+        <Log />
+      ) : (
+        <p class="empty">
+          {text.access} {session.login === 'token' && terms.howToWrite}
+        </p>
+      )}
+    </div>
+  )
+}
+
+const MINUTE_MS = 60_000
+
+function Level({ reader }: { readonly reader: LogReader }) {
+  const page = usePage()
+  const wanted = useSignal<LogLevel>('debug')
+  const now = reader.level.value
+  if (now === undefined) return null
+  const { level, fallback } = now
+  const refused = refusal(page, {}, 'log-level')
+  const send = async (payload: object | string) => {
+    await act({}, 'log-level', payload)
+    reader.readOn()
+  }
+  return (
+    <div class="toolbar">
+      <strong>
+        {fallback === null
+          ? text.now({ level })
+          : text.limited({ level, next: fallback.level, count: Math.ceil(fallback.remaining_ms / MINUTE_MS) })}
+      </strong>
+      <select
+        aria-label={text.wanted}
+        value={wanted.value}
+        onChange={({ currentTarget }) =>
+          set(wanted, LOG_LEVELS.find((one) => one === currentTarget.value) ?? wanted.value)
+        }
+      >
+        {LOG_LEVELS.map((one) => (
+          <option key={one} value={one}>
+            {one}
+          </option>
+        ))}
+      </select>
+      <Action label={text.setLevel} refused={refused} act={() => void send({ level: wanted.value, for: '10m' })} />
+      {fallback !== null && (
+        <Action label={text.endNow({ next: fallback.level })} refused={refused} act={() => void send(fallback.level)} />
+      )}
+    </div>
+  )
+}
+
+/** Lines from the end of the log within which it counts as its end, in pixels. */
+const NEAR_END = 24
+
+function Log() {
+  const { store } = usePage()
+  const reader = useMemo(() => new LogReader(), [])
+  useEffect(() => {
+    reader.start()
+    return reader.end
+  }, [reader])
+  const filters = { level: useSignal(''), hub: useSignal(''), app: useSignal(''), search: useSignal('') }
+  /** The lines at the time when the reader scrolled up. */
+  const held = useSignal<readonly LogLine[] | undefined>(undefined)
+  const box = useRef<HTMLDivElement>(null)
+  useLayoutEffect(() => {
+    if (held.value === undefined) box.current?.scrollTo(0, box.current.scrollHeight)
+  })
+  const onScroll = ({ currentTarget: { scrollHeight, scrollTop, clientHeight } }: { currentTarget: HTMLElement }) => {
+    const isAtEnd = scrollHeight - scrollTop - clientHeight < NEAR_END
+    if (isAtEnd !== (held.value === undefined)) held.value = isAtEnd ? undefined : reader.lines.value
+  }
+  const passes = filterOf(filters)
+  const all = held.value ?? reader.lines.value
+  const shown = all.filter(passes)
+  const last = all.at(-1)?.number ?? 0
+  const news =
+    held.value === undefined ? 0 : reader.lines.value.filter((line) => line.number > last && passes(line)).length
+  const hubs = store.own.value.map(({ name }) => name)
+  return (
+    <>
+      <p class="quiet hint">{text.hint}</p>
+      <Level reader={reader} />
+      <div class="toolbar">
+        <Search label={text.search} value={filters.search} />
+        <Choice name="level" chosen={filters.level} options={LOG_LEVELS} labelOf={(level) => text.above({ level })} />
+        {hubs.length > 1 && <Choice name="hub" chosen={filters.hub} options={hubs} />}
+        <Choice
+          name="app"
+          chosen={filters.app}
+          options={[...new Set(reader.lines.value.flatMap(({ app }) => app ?? []))].toSorted(collator.compare)}
+          labelOf={(app) => nameOf(store, undefined, app)}
+        />
+        <Action
+          label={held.value === undefined ? text.pause : news === 0 ? text.follow : text.followNew({ count: news })}
+          glyph={held.value === undefined ? 'pause' : 'play'}
+          act={() => set(held, held.value === undefined ? reader.lines.value : undefined)}
+        />
+        <Action label={text.download} glyph="update" act={() => download(shown)} />
+      </div>
+      {reader.failure.value !== undefined && <Alert>{reader.failure.value}</Alert>}
+      {shown.length === 0 && <p class="empty">{all.length === 0 ? text.empty : text.noMatch}</p>}
+      <div class="card flush" hidden={shown.length === 0}>
+        {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and must be reachable by keyboard. */}
+        <div class="scroll log" ref={box} tabIndex={0} onScroll={onScroll}>
+          <table class="list" aria-label={text.title}>
+            <thead class="hidden">
+              <tr>
+                {Object.values(text.columns).map((column) => (
+                  <th key={column}>{column}</th>
+                ))}
+              </tr>
+            </thead>
+            <tbody>
+              {shown.map((line) => (
+                <Line key={line.number} line={line} store={store} />
+              ))}
+            </tbody>
+          </table>
+        </div>
+      </div>
+    </>
+  )
+}
+
+const LOG_LEVEL_NAMES: readonly string[] = LOG_LEVELS
+
+type Filters = Readonly<Record<'level' | 'hub' | 'app' | 'search', Signal<string>>>
+
+/** Missing lines pass all filters: some of them may have matched. */
+function filterOf({ level, hub, app, search }: Filters): (line: LogLine) => boolean {
+  const levels: readonly (string | undefined)[] = LOG_LEVELS.slice(0, LOG_LEVEL_NAMES.indexOf(level.value) + 1)
+  const wanted = search.value.trim().toLowerCase()
+  return (line) => {
+    if (line.missed > 0) return true
+    if (levels.length > 0 && !levels.includes(line.level)) return false
+    if (hub.value !== '' && line.hub !== hub.value) return false
+    if (app.value !== '' && line.app !== app.value) return false
+    return wanted === '' || searchable(line).includes(wanted)
+  }
+}
+
+function searchable({ level, part, hub, app, message, further, stack }: LogLine): string {
+  return [level, part, hub, app, message, further, stack].join(' ').toLowerCase()
+}
+
+interface ChoiceProps {
+  readonly name: 'level' | 'hub' | 'app'
+  readonly chosen: Signal<string>
+  readonly options: readonly string[]
+  readonly labelOf?: (option: string) => string
+}
+
+function Choice({ name, chosen, options, labelOf = (option) => option }: ChoiceProps) {
+  const { value } = chosen
+  const all = value === '' || options.includes(value) ? options : [value, ...options]
+  return (
+    <select
+      class="choice"
+      aria-label={text.filters[name]}
+      value={value}
+      onChange={({ currentTarget }) => set(chosen, currentTarget.value)}
+    >
+      <option value="">{text.all[name]}</option>
+      {all.map((option) => (
+        <option key={option} value={option}>
+          {labelOf(option)}
+        </option>
+      ))}
+    </select>
+  )
+}
+
+const TONES: Readonly<Record<string, Tone>> = { fatal: 'bad', error: 'bad', warn: 'warn', info: 'info' }
+
+function Line({ line, store }: { readonly line: LogLine; readonly store: Store }) {
+  const { missed, level = '', time, part, hub, app, message, further, stack } = line
+  if (missed > 0) {
+    return (
+      <tr>
+        <td colSpan={4} class="quiet">
+          {text.missed({ count: missed })}
+        </td>
+      </tr>
+    )
+  }
+  return (
+    <tr>
+      <td class="c-time">{time !== undefined && <Time at={time} />}</td>
+      <td>{level !== '' && <Badge tone={TONES[level] ?? 'quiet'}>{level}</Badge>}</td>
+      <td class="c-app">
+        {hub !== undefined && app !== undefined ? (
+          <a href={hrefOf({ at: 'app', hub, app })} title={app}>
+            {nameOf(store, hub, app)}
+          </a>
+        ) : (
+          (app ?? hub ?? part)
+        )}
+      </td>
+      <td>
+        {message} {further !== '' && <small>{further}</small>}
+        {stack !== '' && <div class="said">{stack}</div>}
+      </td>
+    </tr>
+  )
+}
+
+/** Not followed: a name that changes is shown with the next line. */
+function nameOf(store: Store, hub: string | undefined, app: string): string {
+  const hubs = store.hubs.peek().filter(({ name }) => hub === undefined || hub === name)
+  return hubs.map(({ apps }) => apps.peek().get(app)?.name.peek()).find((name) => name !== undefined) ?? app
+}
+
+function download(lines: readonly LogLine[]): void {
+  const url = URL.createObjectURL(new Blob([lines.map(({ json }) => `${json}\n`).join('')]))
+  const link = document.createElement('a')
+  link.href = url
+  link.download = `hub2mqtt-log-${new Date().toISOString().slice(0, 19).replaceAll(':', '-')}.jsonl`
+  link.click()
+  setTimeout(() => URL.revokeObjectURL(url))
+}

@@ -1,0 +1,123 @@
+import { describe, expect, test } from 'vitest'
+import { LogLevels } from '../../src/bridge/log-level.ts'
+import type { LogLevel } from '../../src/contract/log-levels.ts'
+import { createLog } from '../../src/observability/log.ts'
+import { FakeClock } from '../support/fake-clock.ts'
+import { until } from '../support/until.ts'
+import { World } from '../support/world.ts'
+
+const MINUTE = 60_000
+
+function start(level: LogLevel = 'info') {
+  const clock = new FakeClock()
+  const lines: string[] = []
+  const destination = { write: (line: string) => void lines.push(line) }
+  const log = createLog({ level, format: 'json', secrets: [], destination })
+  const told: LogLevel[] = []
+  const levels = new LogLevels(level, { log, clock }, (one) => told.push(one))
+  return { clock, log, levels, told, audits: () => lines.map((line) => JSON.parse(line)) }
+}
+
+describe('a log level for a time', () => {
+  test('is followed by the level before when the time has passed, and the log says so', async () => {
+    const { clock, log, levels, told, audits } = start()
+    levels.set('debug', 10 * MINUTE)
+    expect(levels.fallback).toEqual({ level: 'info', remainingMs: 10 * MINUTE })
+    await clock.advance(10 * MINUTE - 1)
+    expect([log.level, levels.fallback]).toEqual(['debug', { level: 'info', remainingMs: 1 }])
+    await clock.advance(1)
+    expect([log.level, levels.fallback]).toEqual(['info', undefined])
+    expect(told).toEqual(['debug', 'info'])
+    expect(audits()).toMatchObject([
+      { log_level: 'debug', for_ms: 10 * MINUTE, falls_back_to: 'info' },
+      { log_level: 'info' },
+    ])
+    expect(clock.pending).toBe(0)
+  })
+
+  test('does not follow a wall clock that is set', async () => {
+    const { clock, log, levels } = start()
+    levels.set('debug', 10 * MINUTE)
+    clock.step(365 * 24 * 60 * MINUTE)
+    await clock.advance(10 * MINUTE - 1)
+    expect(log.level).toBe('debug')
+    clock.step(-1_000 * 24 * 60 * MINUTE)
+    await clock.advance(1)
+    expect(log.level).toBe('info')
+  })
+
+  test('begins anew with another one, which the level before the first follows', async () => {
+    const { clock, log, levels, told } = start('warn')
+    levels.set('debug', 10 * MINUTE)
+    await clock.advance(9 * MINUTE)
+    levels.set('trace', 10 * MINUTE)
+    expect(levels.fallback).toEqual({ level: 'warn', remainingMs: 10 * MINUTE })
+    await clock.advance(9 * MINUTE)
+    expect(log.level).toBe('trace')
+    await clock.advance(MINUTE)
+    expect(told).toEqual(['debug', 'trace', 'warn'])
+  })
+
+  test('is ended by a level for good, which nothing follows', async () => {
+    const { clock, log, levels } = start()
+    levels.set('debug', 10 * MINUTE)
+    levels.set('error')
+    expect([levels.fallback, clock.pending]).toEqual([undefined, 0])
+    await clock.advance(60 * MINUTE)
+    expect(log.level).toBe('error')
+    levels.set('trace', MINUTE)
+    await clock.advance(MINUTE)
+    expect(log.level).toBe('error')
+  })
+
+  test('may be longer than the longest timer of Node.js', async () => {
+    const { clock, log, levels } = start()
+    const days = 24 * 60 * MINUTE
+    levels.set('debug', 60 * days)
+    await clock.advance(60 * days - 1)
+    expect(Math.max(...clock.waits)).toBeLessThan(2 ** 31)
+    expect(log.level).toBe('debug')
+    await clock.advance(1)
+    expect(log.level).toBe('info')
+  })
+
+  test('leaves no timer behind when the bridge stops', () => {
+    const { clock, levels } = start()
+    levels.set('debug', MINUTE)
+    levels.stop()
+    expect(clock.pending).toBe(0)
+  })
+})
+
+describe.concurrent('the command for a log level', () => {
+  test('sets it for a time, which subscribers see begin and end', async () => {
+    await using world = await World.start()
+    const level = () => world.observer.last('hub2mqtt/bridge/log-level')
+    expect(await world.ask('bridge/cmd/log-level', '{"level":"debug","for":"10m"}')).toMatchObject({ ok: true })
+    await until('the level', () => level() === 'debug')
+    await until('the level before', () => {
+      world.clock.jump(MINUTE)
+      return level() === 'info'
+    })
+  })
+
+  test('refuses a time that is none, and a level without a time in an object', async () => {
+    await using world = await World.start()
+    for (const payload of ['{"level":"debug"}', '{"level":"debug","for":"10"}', '{"level":"loud","for":"10m"}']) {
+      const refused = { ok: false, error: { code: 'invalid_payload' } }
+      expect(await world.ask('bridge/cmd/log-level', payload), payload).toMatchObject(refused)
+    }
+  })
+
+  test('is overruled by a change of the configuration in that time, for good', async () => {
+    await using world = await World.start({ file: 'log: {level: info}\n' })
+    await world.ask('bridge/cmd/log-level', '{"level":"debug","for":"10m"}')
+    world.bridge.reload('log: {level: warn}\n')
+    const level = () => world.observer.last('hub2mqtt/bridge/log-level')
+    await until('the configured level', () => level() === 'warn')
+    world.clock.jump(10 * MINUTE)
+    expect(level()).toBe('warn')
+    const changes = world.bridge.lines.map((line) => JSON.parse(line)).filter(({ msg }) => msg === 'log level changed')
+    expect(changes.map(({ log_level }) => log_level)).toEqual(['debug', 'warn'])
+  })
+})

@@ -1,0 +1,37 @@
+import * as v from 'valibot'
+import { expect, it } from 'vitest'
+import { LOG_LINES } from '../../../src/web/server/api/protocol.ts'
+import { openDoor, reader, TOKENS } from './door.ts'
+
+it('the log over HTTP is read on from an answer to the next, by each client for itself, and says what it lacks', async () => {
+  const { askAsOwner, recent } = await openDoor()
+  const read = async (after = '') => {
+    const { status, headers, body } = await askAsOwner(`/api/log${after && `?after=${encodeURIComponent(after)}`}`)
+    expect([status, headers['content-type'], headers['cache-control']]).toEqual([200, 'application/json', 'no-store'])
+    return v.parse(LOG_LINES, JSON.parse(body))
+  }
+  recent.add('{"msg":"one"}\n')
+  const first = await read()
+  expect(first).toMatchObject({ lines: ['{"msg":"one"}'], missed: 0, level: 'info', fallback: null })
+  recent.add('{"msg":"two"}\n')
+  const second = await read(first.next)
+  expect(second.lines).toEqual(['{"msg":"two"}'])
+  expect((await read(second.next)).lines).toEqual([])
+  expect((await read()).lines).toHaveLength(2)
+  for (let i = 0; i < 10_000; i += 1) recent.add(`{"msg":"${i}"}\n`)
+  expect(await read(second.next)).toMatchObject({ lines: { length: 2_000 }, missed: 8_000 })
+})
+
+it('the log over HTTP is for those with full access alone, and refused as its neighbours are', async () => {
+  const { ask, recent } = await openDoor({ env: { HTTP_TOKENS: TOKENS } })
+  recent.add('{"msg":"one"}\n')
+  for (const path of ['/api/log', '/api/doctor']) {
+    expect(await ask(path), path).toMatchObject({ status: 401, code: 'login' })
+    expect(await ask(path, { headers: reader }), path).toMatchObject({ status: 403, code: 'read_only' })
+    expect(await ask(path, { headers: { origin: 'http://evil.example' } })).toMatchObject({
+      status: 403,
+      code: 'origin',
+    })
+  }
+  expect(await ask('/api/log', { method: 'POST' })).toMatchObject({ status: 405 })
+})
