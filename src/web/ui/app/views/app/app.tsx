@@ -3,7 +3,7 @@
 import * as v from 'valibot'
 import { isCrashed } from '../../../../../contract/classify.ts'
 import { COMMANDS } from '../../../../../contract/commands.ts'
-import { actionsOf, runAction } from '../../actions.ts'
+import { actionsOf } from '../../actions.ts'
 import { sendCommand } from '../../api.ts'
 import { type AppCommand, commandName, refusal } from '../../commands.ts'
 import { formatBytes, formatCount, formatPercent } from '../../format.ts'
@@ -145,17 +145,19 @@ function Head({ entry }: AppProps) {
         </p>
       </div>
       <div class="buttons">
-        {actionsOf(entry, page).map(({ command, label, glyph, danger, refused }) => (
-          <Action
-            key={command}
-            label={label}
-            glyph={glyph}
-            tone={danger ? 'danger' : undefined}
-            busy={running === command}
-            refused={running === command ? undefined : refused}
-            act={() => void runAction(entry, command)}
-          />
-        ))}
+        {actionsOf(entry, page)
+          .filter(({ isOfGuardian }) => !isOfGuardian)
+          .map(({ key, label, glyph, danger, refused, choose }) => (
+            <Action
+              key={key}
+              label={label}
+              glyph={glyph}
+              tone={danger ? 'danger' : undefined}
+              busy={running === key}
+              refused={running === key ? undefined : refused}
+              act={choose}
+            />
+          ))}
       </div>
       {isCrashed(app) && <Alert>{crashMessage(app)}</Alert>}
       {outcome?.ok === false && <Alert>{outcome.text}</Alert>}
