@@ -3,7 +3,7 @@ import { connect } from 'node:net'
 import type { Page } from 'playwright-core'
 import { afterAll, describe, expect, test } from 'vitest'
 import { until } from '../support/until.ts'
-import { canBrowse, expectAccessible, profile, quit, visit } from './support/browser.ts'
+import { canBrowse, expectAccessible, overflow, profile, quit, visit } from './support/browser.ts'
 import { House, rowWith, startHouse } from './support/house.ts'
 
 const SCRIPT = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>'
@@ -44,6 +44,24 @@ describe.runIf(canBrowse)('text from outside stays text', () => {
     await page.getByText(`value ${SCRIPT}`).waitFor()
     await page.getByRole('button', { name: 'The hub’s record' }).click()
     await page.getByText(/"raw": \{/).waitFor()
+    await expectOnlyText(page)
+  })
+
+  test('in the question before an action on several apps, and in its progress, also if it is long or turns around', async () => {
+    const apps = [`${SCRIPT} \u202e Name`, 'Long '.repeat(2_000)].map((name, i) => {
+      return { id: `com.app${i}`, name, version: `1${SCRIPT}`, update: `2${SCRIPT}`, autoupdate: false }
+    })
+    const house = await startHouse({ hubs: { home: { apps } } })
+    const page = await visit(house.page, { width: 360 })
+    await page.getByRole('button', { name: 'Update all (2)' }).click()
+    await page.getByRole('dialog').getByText(SCRIPT).first().waitFor()
+    expect(await overflow(page)).toBeLessThanOrEqual(0)
+    await expectOnlyText(page)
+    house.hub().behave('answer-status', { operation: 'installFromAppStore', status: 400, error: SCRIPT })
+    await page.getByRole('dialog').getByRole('button', { name: 'Update' }).click()
+    await page.getByRole('button', { name: 'Go on' }).waitFor()
+    expect(await overflow(page)).toBeLessThanOrEqual(0)
+    expect((await page.getByRole('region', { name: 'Update', exact: true }).boundingBox())?.height).toBeLessThan(400)
     await expectOnlyText(page)
   })
 

@@ -27,7 +27,8 @@ beforeAll(async () => {
   const cabin = DEFAULT_APPS.slice(2, 6).map((app) => ({ ...app, id: `${app.id}.cabin` }))
   const hubs = { home: { usageMs: 400 }, cabin: { usageMs: 400, apps: cabin } }
   const config = { commands: { deny: ['get-std'] }, guard: { watch: ['*'], backoff: '10m', backoff_max: '10m' } }
-  open = await House.start({ hubs, config })
+  const scopes = ['hub.app', 'hub.speech', 'hub.system.readonly']
+  open = await House.start({ hubs, config, scopes })
   closed = await House.start({ config: { http: { password: 'a password for tests' } } })
   const rooms = Object.fromEntries(['attic', 'barn', 'cabin', 'garage', 'home', 'loft'].map((name) => [name, {}]))
   shared = await House.start({ hubs: rooms, config: { fleet: { shard: '2/2' } } })
@@ -64,6 +65,24 @@ const VIEWS: Readonly<Record<string, View>> = {
     async ready(page) {
       await page.getByRole('button', { name: 'More for Heat Pump' }).click()
       await page.getByRole('menuitem', { name: /Uninstall/ }).waitFor()
+    },
+  },
+  'question for several': {
+    hash: '',
+    async ready(page) {
+      await page.getByRole('button', { name: 'Update all (1)' }).click()
+      await page.getByRole('dialog').getByText('2.4.1 → 2.5.0').waitFor()
+    },
+  },
+  progress: {
+    hash: '',
+    async ready(page) {
+      await page.getByRole('checkbox', { name: 'Select Doorbell' }).last().check()
+      await page.getByRole('checkbox', { name: 'Select Lumen Lights' }).check()
+      open.hub().behave('answer-status', { operation: 'restartApp', status: 500, times: 1 })
+      await page.getByRole('region', { name: 'Selected apps' }).getByRole('button', { name: 'Restart' }).click()
+      await page.getByRole('dialog').getByRole('button', { name: 'Restart' }).click()
+      await page.getByText('Stopped: Doorbell (home) failed').waitFor()
     },
   },
   question: {
@@ -130,7 +149,7 @@ describe.runIf(canBrowse).each(THEMES)('in the %s theme', (theme) => {
       await ready(page)
       await page.screenshot({
         path: join(PICTURES, `${name}-${theme}-${size.width}.png`),
-        fullPage: name !== 'question',
+        fullPage: !name.startsWith('question'),
       })
       await expectAccessible(page)
       expect(await overflow(page)).toBeLessThanOrEqual(0)

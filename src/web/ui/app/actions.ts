@@ -1,13 +1,23 @@
-/** The actions on an app, in menus and on its page: one row each, with the confirmation that comes first. */
+/** The actions on an app, in menus, on its page and for several apps: one row each, with its confirmation. */
 import { type AppCommand, actOn, commandName, refusal } from './commands.ts'
-import type { AppEntry } from './live/entries.ts'
+import { formatClock } from './format.ts'
+import { type AppEntry, furtherOf } from './live/entries.ts'
 import type { GlyphName } from './parts/icons.tsx'
 import { type Confirmation, confirm, type MenuItem, type Question } from './parts/overlays.tsx'
 import type { PageContext } from './session.ts'
 import { defineStrings } from './strings.ts'
+import { terms } from './terms.ts'
 
 const text = defineStrings('actions', {
   busy: 'A command is under way.',
+  update: {
+    title: 'Update {name}?',
+    text: 'The hub installs the new version from the app store, and restarts the app.',
+    versions: '{from} → {to}',
+    severity: '{versions} ({severity})',
+    severities: { major: 'major', minor: 'minor', patch: 'patch' },
+    unnamed: 'a newer version',
+  },
   disable: {
     title: 'Disable {name}?',
     text: 'The hub stops the app. Its devices and flows do not work until it is enabled again.',
@@ -17,24 +27,119 @@ const text = defineStrings('actions', {
     text: 'The hub removes {id} with its devices. Flows that use it break. This cannot be undone.',
     option: 'Remove its settings too',
   },
+  guardian: {
+    watch: 'Watch with the guardian',
+    watchAgain: 'Watch again',
+    unwatch: 'Stop watching',
+    snoozeHour: 'Snooze for 1 hour',
+    snoozeHours: 'Snooze for 8 hours',
+    snoozeTomorrow: 'Snooze until tomorrow, {time}',
+    forget: 'Clear history and counts',
+  },
+  forget: {
+    title: 'Clear the history of {name}?',
+    text: 'The guardian forgets the crashes, restarts and updates of the app. This cannot be undone.',
+  },
+  /** Before an action on several apps. */
+  many: {
+    restart: { one: 'Restart {count} app?', other: 'Restart {count} apps?' },
+    install: { one: 'Update {count} app?', other: 'Update {count} apps?' },
+    enable: { one: 'Enable {count} app?', other: 'Enable {count} apps?' },
+    disable: { one: 'Disable {count} app?', other: 'Disable {count} apps?' },
+    watch: { one: 'Watch {count} app?', other: 'Watch {count} apps?' },
+    unwatch: { one: 'Stop watching {count} app?', other: 'Stop watching {count} apps?' },
+    snooze: { one: 'Snooze the guardian for {count} app?', other: 'Snooze the guardian for {count} apps?' },
+  },
 })
 
-interface Action {
+type Key = AppCommand | 'watch' | 'unwatch' | 'snooze-1h' | 'snooze-8h' | 'snooze-tomorrow' | 'forget'
+
+export interface Action {
+  readonly key: Key
   readonly command: AppCommand
+  /** Default: the name of the command. */
+  readonly name?: (entry?: AppEntry) => string
   readonly glyph: GlyphName
   readonly danger?: true
+  /** Whether it belongs to the guardian, which has its own place on the app's page. */
+  readonly isOfGuardian?: true
   /** Whether it is offered at all. */
   readonly fits: (entry: AppEntry) => boolean
   /** The confirmation. Its button has the action's name. */
   readonly question?: (entry: AppEntry) => Omit<Question, 'action'>
+  /** The title of the confirmation for several apps; without it, the action is for one app only. */
+  readonly many?: (values: { readonly count: number }) => string
+  /** What the confirmation for several apps says of each, after its name. */
+  readonly about?: (entry: AppEntry) => string
   readonly payload?: (entry: AppEntry, answer: Confirmation) => object
 }
 
+/** The old and the new version of an app with an update. */
+function versionsOf({ app }: AppEntry): string {
+  const { version, latest_version, update_severity: step } = app.value
+  const to = latest_version ?? text.update.unnamed
+  const versions = text.update.versions({ from: version ?? terms.unknown, to })
+  if (step === null || step === 'none') return versions
+  return text.update.severity({ versions, severity: text.update.severities[step] })
+}
+
+const guardOf = (entry: AppEntry) => furtherOf(entry, 'guard')?.state
+const isGuarded = (entry: AppEntry) => ![undefined, 'off'].includes(guardOf(entry))
+
+const HOUR_MS = 3_600_000
+const MORNING = 8
+
+function tomorrow(): number {
+  const at = new Date()
+  at.setDate(at.getDate() + 1)
+  return at.setHours(MORNING, 0, 0, 0)
+}
+
+function snooze(key: Key, name: () => string, until: () => number): Action {
+  return {
+    key,
+    command: 'guard',
+    name,
+    glyph: 'dark',
+    isOfGuardian: true,
+    fits: isGuarded,
+    many: text.many.snooze,
+    payload: () => ({ snooze: `${Math.ceil((until() - Date.now()) / 1000)}s` }),
+  }
+}
+
+export const UPDATE: Action = {
+  key: 'install',
+  command: 'install',
+  glyph: 'update',
+  fits: ({ app }) => app.value.update_available === true,
+  question: (entry) => ({
+    title: text.update.title({ name: entry.name.value }),
+    text: text.update.text,
+    list: [{ name: entry.name.value, about: versionsOf(entry) }],
+  }),
+  many: text.many.install,
+  about: versionsOf,
+}
+
 const ACTIONS: readonly Action[] = [
-  { command: 'restart', glyph: 'restart', fits: ({ app }) => app.value.enabled !== false },
-  { command: 'install', glyph: 'update', fits: ({ app }) => app.value.update_available === true },
-  { command: 'enable', glyph: 'power', fits: ({ app }) => app.value.enabled === false },
   {
+    key: 'restart',
+    command: 'restart',
+    glyph: 'restart',
+    fits: ({ app }) => app.value.enabled !== false,
+    many: text.many.restart,
+  },
+  UPDATE,
+  {
+    key: 'enable',
+    command: 'enable',
+    glyph: 'power',
+    fits: ({ app }) => app.value.enabled === false,
+    many: text.many.enable,
+  },
+  {
+    key: 'disable',
     command: 'disable',
     glyph: 'power',
     fits: ({ app }) => app.value.enabled !== false,
@@ -43,9 +148,61 @@ const ACTIONS: readonly Action[] = [
       text: text.disable.text,
       danger: true,
     }),
+    many: text.many.disable,
   },
-  { command: 'garbage-collect', glyph: 'broom', fits: ({ app }) => app.value.state === 'running' },
   {
+    key: 'garbage-collect',
+    command: 'garbage-collect',
+    glyph: 'broom',
+    fits: ({ app }) => app.value.state === 'running',
+  },
+  {
+    key: 'watch',
+    command: 'guard',
+    name: (entry) => (entry && isGuarded(entry) ? text.guardian.watchAgain : text.guardian.watch),
+    glyph: 'eye',
+    isOfGuardian: true,
+    fits: (entry) => ['off', 'snoozed', 'given_up'].includes(guardOf(entry) ?? ''),
+    many: text.many.watch,
+    payload: () => ({ enabled: true }),
+  },
+  snooze(
+    'snooze-1h',
+    () => text.guardian.snoozeHour,
+    () => Date.now() + HOUR_MS,
+  ),
+  snooze(
+    'snooze-8h',
+    () => text.guardian.snoozeHours,
+    () => Date.now() + 8 * HOUR_MS,
+  ),
+  snooze('snooze-tomorrow', () => text.guardian.snoozeTomorrow({ time: formatClock(tomorrow()) }), tomorrow),
+  {
+    key: 'unwatch',
+    command: 'guard',
+    name: () => text.guardian.unwatch,
+    glyph: 'pause',
+    isOfGuardian: true,
+    fits: isGuarded,
+    many: text.many.unwatch,
+    payload: () => ({ enabled: false }),
+  },
+  {
+    key: 'forget',
+    command: 'guard',
+    name: () => text.guardian.forget,
+    glyph: 'broom',
+    isOfGuardian: true,
+    fits: isGuarded,
+    question: (entry) => ({
+      title: text.forget.title({ name: entry.name.value }),
+      text: text.forget.text,
+      danger: true,
+    }),
+    payload: () => ({ forget: true }),
+  },
+  {
+    key: 'uninstall',
     command: 'uninstall',
     glyph: 'trash',
     danger: true,
@@ -60,20 +217,27 @@ const ACTIONS: readonly Action[] = [
   },
 ]
 
+/** Actions that several apps can be selected for. */
+export const MANY = ACTIONS.filter(({ many }) => many !== undefined)
+
+export const actionName = ({ name, command }: Action, entry?: AppEntry): string => name?.(entry) ?? commandName(command)
+
 /** The actions offered for an app now, with the reasons for refused ones. */
-export function actionsOf(entry: AppEntry, page: PageContext): (MenuItem & Pick<Action, 'command'>)[] {
+export function actionsOf(entry: AppEntry, page: PageContext): (MenuItem & Pick<Action, 'key' | 'isOfGuardian'>)[] {
   const busy = entry.running.value === undefined ? undefined : text.busy
   return ACTIONS.filter(({ fits }) => fits(entry)).map((action) => ({
     ...action,
-    label: commandName(action.command),
+    label: actionName(action, entry),
     refused: busy ?? refusal(page, { hub: entry.hub, app: entry.id }, action.command),
-    choose: () => void runAction(entry, action.command),
+    choose: () => void runAction(entry, action.key),
   }))
 }
 
 /** Runs an action, after its confirmation if it has one. */
-export async function runAction(entry: AppEntry, command: AppCommand): Promise<void> {
-  const { question, payload } = ACTIONS.find((action) => action.command === command) ?? {}
-  const answer = question ? await confirm({ ...question(entry), action: commandName(command) }) : { option: false }
+export async function runAction(entry: AppEntry, key: Key): Promise<void> {
+  const action = ACTIONS.find((one) => one.key === key)
+  if (action === undefined) return
+  const { question, payload, command } = action
+  const answer = question ? await confirm({ ...question(entry), action: actionName(action) }) : { option: false }
   if (answer !== undefined) await actOn(entry, command, payload?.(entry, answer))
 }

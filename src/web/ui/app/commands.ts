@@ -1,5 +1,4 @@
 /** Commands as over MQTT: whether they are possible, sending them, and their results. */
-import { signal } from '@preact/signals'
 import { type CommandName, findCommand } from '../../../contract/commands.ts'
 import { commandKey } from '../../../contract/permissions.ts'
 import { type Ended, type For, sendCommand } from './api.ts'
@@ -52,15 +51,23 @@ function outcomeOf(command: string, ended: Ended): Outcome {
 /** How long a success stays on the row. A failure stays until the next command. */
 const SHOWN_MS = 8_000
 
-/** Sends a command to an app, and shows its progress on the app's row. */
-export async function actOn(entry: AppEntry, command: AppCommand, payload?: object | string): Promise<Ended> {
+/**
+ * Sends a command to an app, and shows its progress on the app's row.
+ * @param isQuiet whether there is no notice, because the result is shown elsewhere too
+ */
+export async function actOn(
+  entry: AppEntry,
+  command: AppCommand,
+  payload?: object | string,
+  isQuiet = false,
+): Promise<Ended> {
   entry.running.value = command
   entry.outcome.value = undefined
   const ended = await sendCommand({ hub: entry.hub, app: entry.id }, command, payloadOf(payload))
   const outcome = outcomeOf(command, ended)
   entry.running.value = undefined
   entry.outcome.value = outcome
-  toast(outcome.ok, text.of({ name: entry.name.value, outcome: outcome.text }))
+  if (!isQuiet) toast(outcome.ok, text.of({ name: entry.name.value, outcome: outcome.text }))
   if (outcome.ok) {
     setTimeout(() => {
       if (entry.outcome.value === outcome) entry.outcome.value = undefined
@@ -79,33 +86,4 @@ export async function act(target: For, command: string, payload?: object | strin
 
 function payloadOf(payload: object | string = ''): string {
   return typeof payload === 'string' ? payload : JSON.stringify(payload)
-}
-
-/** Restarts several apps, one after another. */
-interface Bulk {
-  readonly all: readonly AppEntry[]
-  readonly done: number
-  readonly state: 'running' | 'stopping' | 'stopped' | 'failed' | 'done'
-}
-
-export const bulk = signal<Bulk | undefined>(undefined)
-
-/** Stops at the first failure, or on request. */
-export async function restartAll(all: readonly AppEntry[]): Promise<void> {
-  bulk.value = { all, done: 0, state: 'running' }
-  for (const [index, entry] of all.entries()) {
-    if (bulk.value.state === 'stopping') {
-      bulk.value = { all, done: index, state: 'stopped' }
-      return
-    }
-    const { ok } = await actOn(entry, 'restart')
-    const { state }: Bulk = bulk.value
-    bulk.value = { all, done: ok ? index + 1 : index, state: ok ? state : 'failed' }
-    if (!ok) return
-  }
-  bulk.value = { all, done: all.length, state: 'done' }
-}
-
-export function stopBulk(): void {
-  if (bulk.value?.state === 'running') bulk.value = { ...bulk.value, state: 'stopping' }
 }

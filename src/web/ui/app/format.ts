@@ -9,6 +9,7 @@ const sizes = (['kilobyte', 'megabyte', 'gigabyte'] as const).map(
   (unit) => new Intl.NumberFormat(undefined, { style: 'unit', unit, maximumFractionDigits: 1 }),
 )
 const clock = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium' })
+const shortClock = new Intl.DateTimeFormat(undefined, { timeStyle: 'short' })
 const moment = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' })
 const minute = new Intl.DateTimeFormat(undefined, { timeStyle: 'short' })
 const day = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short' })
@@ -46,6 +47,8 @@ export function formatTime(at: number): string {
   return new Date(at).toDateString() === new Date().toDateString() ? clock.format(at) : moment.format(at)
 }
 
+/** Hours and minutes. */
+export const formatClock = (at: number): string => shortClock.format(at)
 export const formatMoment = (at: number): string => moment.format(at)
 
 /** How long something lasted, in its largest unit. */

@@ -37,9 +37,9 @@ export function nextTheme(): void {
   theme.value = THEMES[(THEMES.indexOf(theme.value) + 1) % THEMES.length] ?? 'auto'
 }
 
-export const FILTERS = ['all', 'crashed', 'stopped', 'updates'] as const
+export const FILTERS = ['attention', 'all', 'crashed', 'given_up', 'stopped', 'updates'] as const
 export type Filter = (typeof FILTERS)[number]
-export const COLUMN_KEYS = ['name', 'version', 'state', 'enabled', 'cpu', 'memory'] as const
+export const COLUMN_KEYS = ['name', 'version', 'state', 'guardian', 'enabled', 'cpu', 'memory'] as const
 export type ColumnKey = (typeof COLUMN_KEYS)[number]
 
 const CHOICE = v.object({

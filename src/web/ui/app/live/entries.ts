@@ -87,11 +87,18 @@ export function addSample(samples: Sample[], sample: Sample): void {
   if (outdated > 0) samples.splice(0, outdated)
 }
 
+type FurtherName = 'guard' | 'history' | 'crash' | 'appLinks' | 'appUpdate'
+
+/** What has been read of each content, so that lists of many apps read it once. */
+const readOnce = new WeakMap<Further, { readonly [N in FurtherName]?: Payload<N> | undefined }>()
+
 /** The payload of another topic of the app; `undefined` if there is none, or if its schema refuses it. */
-export function furtherOf<N extends 'guard' | 'history' | 'crash' | 'appLinks' | 'appUpdate'>(
-  { further }: AppEntry,
-  name: N,
-): Payload<N> | undefined {
-  const found = [...further.value.values()].find((one) => one.name === name)
-  return found && readPayload(name, found.payload)
+export function furtherOf<N extends FurtherName>({ further }: AppEntry, name: N): Payload<N> | undefined {
+  for (const one of further.value.values()) {
+    if (one.name !== name) continue
+    const known = readOnce.get(one) ?? { [name]: readPayload(name, one.payload) }
+    readOnce.set(one, known)
+    return known[name]
+  }
+  return undefined
 }

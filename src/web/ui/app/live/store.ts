@@ -102,6 +102,8 @@ export class Store {
         for (const [topic, payload] of state) this.#hold(topic, payload, at, true)
         if (this.bridgeState.value !== before) this.bridgeSince.value = msOf(at)
         this.recent.value = this.#activity.add(this.recent.value, happenings)
+        // An update may have failed.
+        if (happenings.length > 0) this.appChanges += 1
         if (refusals !== undefined) this.refusals.value = refusals
         if (log_level !== undefined) this.logLevel.value = log_level
         if (fleet !== undefined) this.fleet.value = fleet
@@ -156,6 +158,7 @@ export class Store {
     } else {
       const further = payload === null ? undefined : { name, payload }
       entry.further.value = changed(entry.further.value, topic, further)
+      this.appChanges += 1
     }
   }
 

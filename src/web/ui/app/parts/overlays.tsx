@@ -11,6 +11,8 @@ export interface Question {
   /** The label of the button that confirms. */
   readonly action: string
   readonly danger?: boolean
+  /** What it is about, one line each. */
+  readonly list?: readonly { readonly name: string; readonly about?: string | undefined }[]
   /** An additional checkbox, initially off. */
   readonly option?: string
 }
@@ -43,7 +45,7 @@ export function ConfirmDialog() {
 }
 
 /** The browser's own dialog traps the focus, and restores it. */
-function Dialog({ title, text, action, danger, option, answer }: Asked) {
+function Dialog({ title, text, action, danger, list, option, answer }: Asked) {
   const dialog = useRef<HTMLDialogElement>(null)
   const chosen = useRef<HTMLInputElement>(null)
   useLayoutEffect(() => dialog.current?.showModal(), [])
@@ -58,6 +60,16 @@ function Dialog({ title, text, action, danger, option, answer }: Asked) {
       >
         <h2 id="confirm-title">{title}</h2>
         <p>{text}</p>
+        {list !== undefined && (
+          // biome-ignore lint/a11y/noNoninteractiveTabindex: it may scroll, and must be reachable by keyboard.
+          <ul tabIndex={0}>
+            {list.map(({ name, about }, i) => (
+              <li key={`${i} ${name}`}>
+                <bdi>{name}</bdi> <span class="quiet">{about}</span>
+              </li>
+            ))}
+          </ul>
+        )}
         {option !== undefined && (
           <label class="check">
             <input ref={chosen} type="checkbox" /> {option}

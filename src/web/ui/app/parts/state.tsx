@@ -65,6 +65,14 @@ export function troubleOf(entry: AppEntry, store: Store): GuardEventType | undef
   return store.failedUpdates.value.has(`${entry.hub}/${entry.id}`) ? 'update_failed' : undefined
 }
 
+/** Whether a person should look at the app: the guardian asks for it, or the app has crashed and is not restarted. */
+export function needsAttention(entry: AppEntry, store: Store): boolean {
+  const guard = furtherOf(entry, 'guard')
+  const isLeft = guard === undefined || guard.state === 'off' || guard.state === 'snoozed'
+  if (isLeft && isCrashed(entry.app.value)) return true
+  return (guard?.attention.length ?? 0) > 0 || troubleOf(entry, store) !== undefined
+}
+
 /** Reasons that are less informative than the crash's message. */
 const PLAIN: ReadonlySet<Reason> = new Set(['unknown', 'exception'])
 

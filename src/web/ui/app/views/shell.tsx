@@ -3,7 +3,7 @@ import { useSignal } from '@preact/signals'
 import type { ComponentType } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import { api, type Result } from '../api.ts'
-import { bulk } from '../commands.ts'
+import { bulk, isUnderWay } from '../bulk.ts'
 import type { Store } from '../live/store.ts'
 import { IconButton, useAsked } from '../parts/controls.tsx'
 import { Glyph, type GlyphName } from '../parts/icons.tsx'
@@ -17,6 +17,7 @@ import { PRODUCT, terms } from '../terms.ts'
 import { Activity } from './activity.tsx'
 import { AppPage } from './app/app.tsx'
 import { Apps } from './apps/apps.tsx'
+import { BulkProgress } from './apps/bulk.tsx'
 import { BridgePage } from './bridge/bridge.tsx'
 import { LogPage } from './bridge/log.tsx'
 import { SetupPage } from './setup.tsx'
@@ -29,7 +30,7 @@ const text = defineStrings('shell', {
   theme: 'Theme: {name}',
   themes: { auto: 'system', light: 'light', dark: 'dark' },
   logout: 'Log out',
-  leave: 'Apps are being restarted one after the other. Logging out stops that.',
+  leave: 'An action on several apps is under way. Logging out stops it.',
   stale: 'No connection to hub2mqtt. What you see may be out of date.',
   connecting: 'Connecting…',
   retryIn: 'Next try in {seconds} s.',
@@ -114,6 +115,7 @@ function Open() {
       </button>
       <Header />
       <Banners />
+      <BulkProgress />
       <main id="content" tabIndex={-1}>
         {store.complete.value || route.value.at === 'app' ? <Routed /> : <p class="empty">{terms.loading}</p>}
         <MenuHost />
@@ -179,7 +181,8 @@ function Header() {
 
 async function leave(): Promise<void> {
   const question = { title: text.logout, text: text.leave, action: text.logout }
-  if (bulk.value?.state === 'running' && (await confirm(question)) === undefined) return
+  if (isUnderWay() && (await confirm(question)) === undefined) return
+  bulk.value = undefined
   await logout()
 }
 

@@ -1,7 +1,7 @@
 /** Everything about one app. */
 import { isCrashed } from '../../../../../contract/classify.ts'
 import { COMMANDS } from '../../../../../contract/commands.ts'
-import { actionsOf, runAction } from '../../actions.ts'
+import { actionsOf } from '../../actions.ts'
 import { sendCommand } from '../../api.ts'
 import { type AppCommand, commandName, refusal } from '../../commands.ts'
 import { formatCount } from '../../format.ts'
@@ -136,17 +136,19 @@ function Head({ entry }: AppProps) {
         </p>
       </div>
       <div class="buttons">
-        {actionsOf(entry, page).map(({ command, label, glyph, danger, refused }) => (
-          <Action
-            key={command}
-            label={label}
-            glyph={glyph}
-            tone={danger ? 'danger' : undefined}
-            busy={running === command}
-            refused={running === command ? undefined : refused}
-            act={() => void runAction(entry, command)}
-          />
-        ))}
+        {actionsOf(entry, page)
+          .filter(({ isOfGuardian }) => !isOfGuardian)
+          .map(({ key, label, glyph, danger, refused, choose }) => (
+            <Action
+              key={key}
+              label={label}
+              glyph={glyph}
+              tone={danger ? 'danger' : undefined}
+              busy={running === key}
+              refused={running === key ? undefined : refused}
+              act={choose}
+            />
+          ))}
       </div>
       {isCrashed(app) && furtherOf(entry, 'crash') === undefined && <Alert>{crashMessage(app)}</Alert>}
       {outcome?.ok === false && <Alert>{outcome.text}</Alert>}

@@ -6,11 +6,12 @@
 import { useComputed } from '@preact/signals'
 import { headOf, isCrashed } from '../../../../../contract/classify.ts'
 import { MAX_GUARD_MESSAGE } from '../../../../../contract/guard.ts'
-import { actOn, refusal } from '../../commands.ts'
+import { actionsOf } from '../../actions.ts'
 import { formatBytes } from '../../format.ts'
 import { crashTexts } from '../../live/activity.ts'
 import { furtherOf } from '../../live/entries.ts'
-import { Action, Badge, type Tone } from '../../parts/controls.tsx'
+import { Action, Badge } from '../../parts/controls.tsx'
+import { GuardBadge } from '../../parts/guardian.tsx'
 import { Card, Facts, Table, Time } from '../../parts/layout.tsx'
 import { type AppProps, CommandSwitch } from '../../parts/state.tsx'
 import { usePage } from '../../session.ts'
@@ -20,14 +21,6 @@ import { ActivityRow } from '../activity.tsx'
 
 const text = defineStrings('guardian', {
   title: 'Guardian',
-  states: {
-    off: 'off',
-    watching: 'watching',
-    waiting: 'waiting before the next restart',
-    restarting: 'restarting',
-    given_up: 'given up',
-    snoozed: 'snoozed',
-  },
   watches: 'Watches this app',
   restarts: 'Restarts',
   counted: '{total} in total, {recent} recently',
@@ -37,8 +30,6 @@ const text = defineStrings('guardian', {
   trend: 'Memory trend',
   perHour: '{bytes} per hour',
   attention: 'Needs attention',
-  snooze: 'Snooze for 1 hour',
-  forget: 'Clear history and counts',
   events: 'Events and commands',
   none: 'No events or commands since hub2mqtt started.',
   crashes: 'Crashes and restarts',
@@ -54,25 +45,15 @@ const text = defineStrings('guardian', {
   byAndCause: '{by} ({cause})',
 })
 
-const TONES: Readonly<Record<keyof typeof text.states, Tone>> = {
-  off: 'quiet',
-  watching: 'ok',
-  waiting: 'warn',
-  restarting: 'info',
-  given_up: 'bad',
-  snoozed: 'quiet',
-}
-
 export function Guardian({ entry }: AppProps) {
   const page = usePage()
   const guard = furtherOf(entry, 'guard')
   if (guard === undefined) return null
-  const refused = refusal(page, { hub: entry.hub, app: entry.id }, 'guard')
   const isOn = guard.state !== 'off'
   const { next_restart_at: next, snoozed_until: until, memory_trend_bytes_per_hour: trend, attention } = guard
   const sign = (trend ?? 0) < 0 ? '−' : '+'
   return (
-    <Card title={text.title} aside={<Badge tone={TONES[guard.state]}>{text.states[guard.state]}</Badge>}>
+    <Card title={text.title} aside={<GuardBadge state={guard.state} />}>
       <Facts
         rows={[
           [text.watches, <CommandSwitch entry={entry} command="guard" label={text.watches} on={isOn} />],
@@ -86,8 +67,11 @@ export function Guardian({ entry }: AppProps) {
       />
       {isOn && (
         <div class="buttons">
-          <Action label={text.snooze} refused={refused} act={() => void actOn(entry, 'guard', { snooze: '1h' })} />
-          <Action label={text.forget} refused={refused} act={() => void actOn(entry, 'guard', { forget: true })} />
+          {actionsOf(entry, page)
+            .filter(({ isOfGuardian, key }) => isOfGuardian && key !== 'unwatch')
+            .map(({ key, label, glyph, refused, choose }) => (
+              <Action key={key} label={label} glyph={glyph} refused={refused} act={choose} />
+            ))}
         </div>
       )}
     </Card>

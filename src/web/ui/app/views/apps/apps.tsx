@@ -7,18 +7,19 @@ import { formatCount } from '../../format.ts'
 import { Badge, IconButton, set } from '../../parts/controls.tsx'
 import { openMenu } from '../../parts/overlays.tsx'
 import { type AppProps, whyAway } from '../../parts/state.tsx'
-import { COLUMN_KEYS, type ColumnKey, filter, search, sort } from '../../preferences.ts'
+import { type ColumnKey, filter, search, sort } from '../../preferences.ts'
 import { hrefOf } from '../../route.ts'
 import { usePage } from '../../session.ts'
 import { defineStrings } from '../../strings.ts'
 import { terms } from '../../terms.ts'
-import { COLUMNS, titleOf } from './columns.tsx'
-import { type Item, isDescending, listApps } from './order.ts'
-import { BulkBar, selected, Toolbar, toggleSelected } from './toolbar.tsx'
+import { BulkBar, SelectAll, selected, toggleSelected } from './bulk.tsx'
+import { COLUMNS, shownColumns } from './columns.tsx'
+import { type AppList, type Item, isDescending, listApps } from './order.ts'
+import { Overview } from './overview.tsx'
+import { Toolbar } from './toolbar.tsx'
 import { useWindow } from './window.ts'
 
 const text = defineStrings('apps', {
-  selection: 'Selection',
   actions: 'Actions',
   select: 'Select {name}',
   restart: 'Restart {name}',
@@ -32,7 +33,7 @@ const text = defineStrings('apps', {
 })
 
 /** Including the columns for selection and actions. */
-const WIDTH = COLUMN_KEYS.length + 2
+const widthOf = () => shownColumns.value.length + 2
 
 export function Apps() {
   const { store } = usePage()
@@ -47,12 +48,13 @@ export function Apps() {
   return (
     <div class="view">
       <h1 class="hidden">{terms.apps}</h1>
+      <Overview list={list} />
       <Toolbar list={list} />
-      <BulkBar items={items} />
+      <BulkBar list={list} />
       {items.some(({ kind }) => kind === 'app') ? (
-        <Table items={items} />
+        <Table list={list} />
       ) : (
-        <p class="empty">{list.counts.value.all > 0 ? text.noMatch : <WhyEmpty />}</p>
+        <p class="empty">{list.totals.value.counts.all > 0 ? text.noMatch : <WhyEmpty />}</p>
       )}
     </div>
   )
@@ -68,17 +70,18 @@ function WhyEmpty() {
   )
 }
 
-function Table({ items }: { readonly items: readonly Item[] }) {
+function Table({ list }: { readonly list: AppList }) {
+  const items = list.items.value
   const body = useRef<HTMLTableSectionElement>(null)
   const { from, to, above, below } = useWindow(body, items).value
   return (
     <table class="apps" aria-rowcount={items.length + 1} aria-label={terms.apps}>
       <thead>
         <tr aria-rowindex={1}>
-          <th style={{ '--wide': '44px' }}>
-            <span class="hidden">{text.selection}</span>
+          <th class="c-select" style={{ '--wide': '44px' }}>
+            <SelectAll list={list} />
           </th>
-          {COLUMN_KEYS.map((key) => (
+          {shownColumns.value.map((key) => (
             <Head key={key} by={key} />
           ))}
           <th style={{ '--wide': '92px' }}>
@@ -114,7 +117,7 @@ function Head({ by }: { readonly by: ColumnKey }) {
       style={wide === undefined ? {} : { '--wide': `${wide}px`, '--narrow': `${narrow}px` }}
     >
       <button type="button" onClick={() => set(sort, { by, isReversed: isSorted && !now.isReversed })}>
-        {titleOf(by)}
+        {COLUMNS[by].title()}
         <span class="order" aria-hidden="true">
           {isSorted && (isDown ? '↓' : '↑')}
         </span>
@@ -129,7 +132,7 @@ function Space({ height }: { readonly height: number }) {
   return (
     // biome-ignore lint/a11y/noAriaHiddenOnFocusable: a line of a table takes no focus.
     <tr class="space" aria-hidden="true">
-      <td colSpan={WIDTH} style={{ height: `${height}px` }} />
+      <td colSpan={widthOf()} style={{ height: `${height}px` }} />
     </tr>
   )
 }
@@ -145,7 +148,7 @@ function HubRow({ item: { hub, count }, place }: HubRowProps) {
   const isWhole = filter.value === 'all' && search.value === ''
   return (
     <tr class="hub" aria-rowindex={place + 1}>
-      <th colSpan={WIDTH} scope="colgroup">
+      <th colSpan={widthOf()} scope="colgroup">
         <div class="hub-head">
           <span class="hub-name">{hub.name}</span>
           <Badge tone={isOffline ? 'bad' : 'ok'}>{isOffline ? terms.offline : terms.online}</Badge>
@@ -178,7 +181,7 @@ function AppRow({ entry, place }: RowProps) {
           onChange={() => toggleSelected(entry.topic)}
         />
       </td>
-      {COLUMN_KEYS.map((key) => {
+      {shownColumns.value.map((key) => {
         const Cell = COLUMNS[key].cell
         return (
           <td key={key} class={`c-${key}`} style={{ gridArea: key }}>

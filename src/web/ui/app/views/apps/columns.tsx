@@ -1,5 +1,5 @@
 /** The columns of the list: one row each, with content, order and width. */
-import { useComputed } from '@preact/signals'
+import { computed, signal, useComputed } from '@preact/signals'
 import type { ComponentType } from 'preact'
 import { isCrashed } from '../../../../../contract/classify.ts'
 import type { App } from '../../../../../hub/app.ts'
@@ -8,11 +8,12 @@ import { commandName, refusal } from '../../commands.ts'
 import { formatBytes, formatPercent } from '../../format.ts'
 import type { AppEntry } from '../../live/entries.ts'
 import type { Figure } from '../../parts/chart.tsx'
-import { Switch } from '../../parts/controls.tsx'
+import { Switch, set } from '../../parts/controls.tsx'
+import { GuardCell, GuardMark, guardOrder, nextOf } from '../../parts/guardian.tsx'
 import { AppIcon } from '../../parts/icons.tsx'
 import { Spark } from '../../parts/spark.tsx'
 import { type AppProps, eventName, lastState, StateBadge, troubleOf, UpdateBadge } from '../../parts/state.tsx'
-import { type ColumnKey, grouped } from '../../preferences.ts'
+import { COLUMN_KEYS, type ColumnKey, grouped } from '../../preferences.ts'
 import { hrefOf } from '../../route.ts'
 import { usePage } from '../../session.ts'
 import { defineStrings } from '../../strings.ts'
@@ -22,6 +23,7 @@ const text = defineStrings('columns', {
   name: 'App',
   version: 'Version',
   state: 'State',
+  guardian: 'Guardian',
   enabled: 'Enabled',
   cpu: 'CPU',
   memory: 'Memory',
@@ -29,33 +31,78 @@ const text = defineStrings('columns', {
   running: '{command}…',
 })
 
+/** A column. Its key is in `COLUMN_KEYS`, in the order of the columns. */
 interface Column {
+  readonly title: () => string
   /** The value for comparing apps. */
-  readonly value: (app: App) => string | number
+  readonly value: (app: App, entry: AppEntry) => string | number
   /** Whether the greatest value comes first, because users look for it. */
   readonly isDescending?: true
   readonly cell: ComponentType<AppProps>
   /** In pixels, on a wide and on a narrow screen; without it, the column takes the remaining width. */
   readonly width?: readonly [wide: number, narrow: number]
+  /** It is not shown if the window is narrower, in pixels. */
+  readonly hideBelow?: number
 }
 
 /** The worst state first. */
 const STATE_ORDER: Readonly<Record<string, number>> = { crashed: 0, stopping: 1, starting: 2, stopped: 3, running: 4 }
 
 export const COLUMNS: Readonly<Record<ColumnKey, Column>> = {
-  name: { value: ({ name, id }) => name ?? id, cell: Name },
-  version: { value: ({ version }) => version ?? '', cell: Version, width: [144, 116] },
+  name: { title: () => text.name, value: ({ name, id }) => name ?? id, cell: Name },
+  version: {
+    title: () => text.version,
+    value: ({ version }) => version ?? '',
+    cell: Version,
+    width: [144, 116],
+  },
   state: {
+    title: () => text.state,
     value: (app) => (isCrashed(app) ? 0 : (STATE_ORDER[app.state ?? ''] ?? 5)),
     cell: State,
     width: [210, 156],
   },
-  enabled: { value: ({ enabled }) => Number(enabled), isDescending: true, cell: Enabled, width: [84, 80] },
-  cpu: { value: ({ cpu_percent }) => cpu_percent ?? -1, isDescending: true, cell: Cpu, width: [152, 72] },
-  memory: { value: ({ memory_bytes }) => memory_bytes ?? -1, isDescending: true, cell: Memory, width: [152, 84] },
+  guardian: {
+    title: () => text.guardian,
+    value: (_, entry) => guardOrder(entry),
+    cell: GuardCell,
+    width: [132, 132],
+    hideBelow: 1360,
+  },
+  enabled: {
+    title: () => text.enabled,
+    value: ({ enabled }) => Number(enabled),
+    isDescending: true,
+    cell: Enabled,
+    width: [84, 80],
+  },
+  cpu: {
+    title: () => text.cpu,
+    value: ({ cpu_percent }) => cpu_percent ?? -1,
+    isDescending: true,
+    cell: Cpu,
+    width: [152, 72],
+  },
+  memory: {
+    title: () => text.memory,
+    value: ({ memory_bytes }) => memory_bytes ?? -1,
+    isDescending: true,
+    cell: Memory,
+    width: [152, 84],
+  },
 }
 
-export const titleOf = (key: ColumnKey): string => text[key]
+const windowWidth = signal(innerWidth)
+addEventListener('resize', () => set(windowWidth, innerWidth))
+
+/** The columns that the window has room for. */
+const shownKeys = computed(() =>
+  COLUMN_KEYS.filter((key) => (COLUMNS[key].hideBelow ?? 0) <= windowWidth.value).join(' '),
+)
+export const shownColumns = computed(() => {
+  const shown = shownKeys.value.split(' ')
+  return COLUMN_KEYS.filter((key) => shown.includes(key))
+})
 
 function Name({ entry }: AppProps) {
   const name = entry.name.value
@@ -106,11 +153,16 @@ function State({ entry }: AppProps) {
   const app = entry.app.value
   const isAway = useComputed(() => store.isAway(entry.hub)).value
   const trouble = useComputed(() => troubleOf(entry, store)).value
-  const problems = [trouble && eventName(trouble), isCrashed(app) && app.crash_message]
+  const hasGuardian = useComputed(() => shownColumns.value.includes('guardian')).value
+  const next = useComputed(() => (hasGuardian || !isCrashed(entry.app.value) ? undefined : nextOf(entry))).value
+  const problems = [trouble && eventName(trouble), next, isCrashed(app) && app.crash_message]
   const said = isAway ? lastState(app) : problems.filter((problem) => problem).join(': ')
   return (
     <>
-      <StateBadge entry={entry} store={store} />
+      <span class="line">
+        {!hasGuardian && <GuardMark entry={entry} />}
+        <StateBadge entry={entry} store={store} />
+      </span>
       {said && (
         <small class={isAway ? 'message' : 'message bad-text'} title={said}>
           {said}

@@ -1,10 +1,11 @@
 /** Which apps are listed, and in which order. */
-import { computed, effect, type ReadonlySignal, type Signal, signal } from '@preact/signals'
+import { computed, effect, type ReadonlySignal, type Signal, signal, untracked } from '@preact/signals'
 import { isCrashed } from '../../../../../contract/classify.ts'
 import type { App } from '../../../../../hub/app.ts'
 import { collator } from '../../format.ts'
-import type { AppEntry, HubEntry } from '../../live/entries.ts'
+import { type AppEntry, furtherOf, type HubEntry } from '../../live/entries.ts'
 import type { Store } from '../../live/store.ts'
+import { needsAttention } from '../../parts/state.tsx'
 import { FILTERS, type Filter, filter, grouped, search, sort } from '../../preferences.ts'
 import { COLUMNS } from './columns.tsx'
 
@@ -13,9 +14,11 @@ export type Item =
   | { readonly kind: 'hub'; readonly hub: HubEntry; readonly count: number }
   | { readonly kind: 'app'; readonly entry: AppEntry }
 
-const PASSES: Readonly<Record<Filter, (app: App) => boolean>> = {
+const PASSES: Readonly<Record<Filter, (app: App, entry: AppEntry, store: Store) => boolean>> = {
+  attention: (_, entry, store) => needsAttention(entry, store),
   all: () => true,
   crashed: isCrashed,
+  given_up: (_, entry) => furtherOf(entry, 'guard')?.state === 'given_up',
   stopped: (app) => !isCrashed(app) && (app.state === 'stopped' || app.enabled === false),
   updates: ({ update_available }) => update_available === true,
 }
@@ -28,29 +31,41 @@ function compare(one: string | number, other: string | number): number {
 export const isDescending = ({ by, isReversed }: typeof sort.value) =>
   (COLUMNS[by].isDescending ?? false) !== isReversed
 
+/** Figures over all apps. */
+interface Totals {
+  readonly counts: Readonly<Record<Filter, number>>
+  /** Hub → the memory of its apps; no apps with figures: none. */
+  readonly memory: ReadonlyMap<string, number>
+}
+
 export interface AppList {
   readonly items: ReadonlySignal<readonly Item[]>
-  readonly counts: ReadonlySignal<Readonly<Record<Filter, number>>>
+  /** Updated as often as the order. */
+  readonly totals: ReadonlySignal<Totals>
   readonly end: () => void
 }
 
 /** How often changes of apps can sort the list: rows must not jump away from a pointer. */
 const ORDER_MS = 1_000
-const NONE = { all: 0, crashed: 0, stopped: 0, updates: 0 }
+const NONE: Totals['counts'] = { attention: 0, all: 0, crashed: 0, given_up: 0, stopped: 0, updates: 0 }
 
 export function listApps(store: Store): AppList {
   const items: Signal<readonly Item[]> = signal([])
-  const counts = signal(NONE)
+  const totals: Signal<Totals> = signal({ counts: NONE, memory: new Map() })
   let ordered = -1
   const tick = signal(0)
   const members = computed(() => store.own.value.map((hub) => ({ hub, apps: [...hub.apps.value.values()] })))
   const stop = effect(() => {
-    void tick.value
-    ordered = store.appChanges
+    void [tick.value, filter.value, search.value, sort.value]
     const hubs = members.value
-    counts.value = count(hubs.flatMap(({ apps }) => apps))
-    const fresh = arrange(hubs, grouped.value && hubs.length > 1)
-    if (!sameItems(items.peek(), fresh)) items.value = fresh
+    const isGrouped = grouped.value && hubs.length > 1
+    // Changes of apps count at the next tick.
+    untracked(() => {
+      ordered = store.appChanges
+      totals.value = { counts: count(hubs, store), memory: memoryOf(hubs) }
+      const fresh = arrange(hubs, isGrouped, store)
+      if (!sameItems(items.peek(), fresh)) items.value = fresh
+    })
   })
   const timer = setInterval(() => {
     if (store.appChanges !== ordered) tick.value += 1
@@ -59,7 +74,7 @@ export function listApps(store: Store): AppList {
     clearInterval(timer)
     stop()
   }
-  return { items, counts, end }
+  return { items, totals, end }
 }
 
 interface Members {
@@ -67,8 +82,8 @@ interface Members {
   readonly apps: readonly AppEntry[]
 }
 
-function arrange(hubs: readonly Members[], isGrouped: boolean): Item[] {
-  const items = (entries: readonly AppEntry[]) => shownOf(entries).map((entry): Item => ({ kind: 'app', entry }))
+function arrange(hubs: readonly Members[], isGrouped: boolean, store: Store): Item[] {
+  const items = (entries: readonly AppEntry[]) => shownOf(entries, store).map((entry): Item => ({ kind: 'app', entry }))
   if (!isGrouped) return items(hubs.flatMap(({ apps }) => apps))
   return hubs.flatMap(({ hub, apps }) => {
     const shown = items(apps)
@@ -77,28 +92,41 @@ function arrange(hubs: readonly Members[], isGrouped: boolean): Item[] {
 }
 
 /** The apps that match the filter and the search, in order. */
-function shownOf(entries: readonly AppEntry[]): AppEntry[] {
+function shownOf(entries: readonly AppEntry[], store: Store): AppEntry[] {
   const passes = PASSES[filter.value]
   const words = search.value.trim().toLowerCase()
   const { value } = COLUMNS[sort.value.by]
-  const { value: name } = COLUMNS.name
   const sign = isDescending(sort.value) ? -1 : 1
   return entries
     .map((entry) => ({ entry, app: entry.app.peek() }))
-    .filter(({ app }) => {
+    .filter(({ entry, app }) => {
       const searched = () => `${app.name ?? ''} ${app.id} ${app.author ?? ''}`.toLowerCase()
-      return passes(app) && (words === '' || searched().includes(words))
+      return passes(app, entry, store) && (words === '' || searched().includes(words))
     })
-    .sort(({ app: a }, { app: b }) => sign * compare(value(a), value(b)) || compare(name(a), name(b)))
+    .map(({ entry, app }) => ({ entry, value: value(app, entry), name: COLUMNS.name.value(app, entry) }))
+    .sort((a, b) => sign * compare(a.value, b.value) || compare(a.name, b.name))
     .map(({ entry }) => entry)
 }
 
-function count(entries: readonly AppEntry[]): Record<Filter, number> {
-  const counts = { ...NONE }
-  for (const { app } of entries) {
-    for (const one of FILTERS) if (PASSES[one](app.peek())) counts[one] += 1
+function count(hubs: readonly Members[], store: Store): Totals['counts'] {
+  const counts: Record<Filter, number> = { ...NONE }
+  for (const entry of hubs.flatMap(({ apps }) => apps)) {
+    for (const one of FILTERS) if (PASSES[one](entry.app.value, entry, store)) counts[one] += 1
   }
   return counts
+}
+
+function memoryOf(hubs: readonly Members[]): Totals['memory'] {
+  const memory = new Map<string, number>()
+  for (const { hub, apps } of hubs) {
+    const known = apps.flatMap(({ app }) => app.value.memory_bytes ?? [])
+    if (known.length > 0)
+      memory.set(
+        hub.name,
+        known.reduce((sum, bytes) => sum + bytes),
+      )
+  }
+  return memory
 }
 
 function sameItems(one: readonly Item[], other: readonly Item[]): boolean {

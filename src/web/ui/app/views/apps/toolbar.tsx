@@ -1,46 +1,30 @@
-/** The toolbar of the list: search, filters, order, and actions on the selected apps, one after another. */
-
-import { signal } from '@preact/signals'
+/** The toolbar of the list: search, order, and the update of all apps. */
+import { untracked } from '@preact/signals'
 import { useLayoutEffect, useRef } from 'preact/hooks'
-import { bulk, commandName, refusal, restartAll, stopBulk } from '../../commands.ts'
-import { formatCount } from '../../format.ts'
-import type { AppEntry } from '../../live/entries.ts'
-import { Action, Chips, Search, set } from '../../parts/controls.tsx'
-import { confirm } from '../../parts/overlays.tsx'
-import { COLUMN_KEYS, FILTERS, filter, grouped, search, sort } from '../../preferences.ts'
+import { UPDATE } from '../../actions.ts'
+import { bulkRefusal, startBulk } from '../../bulk.ts'
+import { Action, Search, set } from '../../parts/controls.tsx'
+import { COLUMN_KEYS, grouped, search, sort } from '../../preferences.ts'
 import { usePage } from '../../session.ts'
 import { defineStrings } from '../../strings.ts'
-import { terms } from '../../terms.ts'
-import { titleOf } from './columns.tsx'
-import type { AppList, Item } from './order.ts'
+import { COLUMNS } from './columns.tsx'
+import type { AppList } from './order.ts'
 
 const text = defineStrings('toolbar', {
   search: 'Search apps',
-  filter: 'Filter',
-  filters: { all: 'All', crashed: 'Crashed', stopped: 'Stopped', updates: 'Updates' },
   sort: 'Sort by',
   sortBy: 'By {column}',
   group: 'By hub',
-  title: 'Selected apps',
-  selected: '{count} selected',
-  all: 'Select all {count}',
-  clear: 'Clear',
-  close: 'Close',
-  question: { one: 'Restart {count} app?', other: 'Restart {count} apps?' },
-  how: 'One after the other. It stops at the first that fails.',
-  progress: '{done} of {all}',
-  states: {
-    running: 'Restarting {name}…',
-    stopping: 'Stops after {name}',
-    stopped: 'Stopped as you asked',
-    failed: 'Stopped: {name} failed',
-    done: 'All restarted',
-  },
+  updateAll: 'Update all ({count})',
 })
 
 const SHORTCUT = '/'
 
-export function Toolbar({ list }: { readonly list: AppList }) {
+interface ToolbarProps {
+  readonly list: AppList
+}
+
+export function Toolbar({ list }: ToolbarProps) {
   const { store } = usePage()
   const field = useRef<HTMLInputElement>(null)
   useLayoutEffect(() => {
@@ -53,17 +37,10 @@ export function Toolbar({ list }: { readonly list: AppList }) {
     addEventListener('keydown', onKey)
     return () => removeEventListener('keydown', onKey)
   }, [])
-  const counts = list.counts.value
   return (
     <div class="toolbar">
       <Search label={text.search} value={search} field={field} shortcut={SHORTCUT} />
-      <Chips label={text.filter} options={FILTERS} chosen={filter}>
-        {(one) => (
-          <>
-            {text.filters[one]} <small>{formatCount(counts[one])}</small>
-          </>
-        )}
-      </Chips>
+      <UpdateAll list={list} />
       <label class="sort">
         <span class="hidden">{text.sort}</span>
         <select
@@ -75,7 +52,7 @@ export function Toolbar({ list }: { readonly list: AppList }) {
         >
           {COLUMN_KEYS.map((key) => (
             <option key={key} value={key}>
-              {text.sortBy({ column: titleOf(key).toLocaleLowerCase() })}
+              {text.sortBy({ column: COLUMNS[key].title().toLocaleLowerCase() })}
             </option>
           ))}
         </select>
@@ -94,70 +71,18 @@ export function Toolbar({ list }: { readonly list: AppList }) {
   )
 }
 
-const NOTHING: ReadonlySet<string> = new Set()
-/** The topics of the selected apps. */
-export const selected = signal(NOTHING)
-
-export function toggleSelected(topic: string): void {
-  selected.value = selected.value.symmetricDifference(new Set([topic]))
-}
-
-export function BulkBar({ items }: { readonly items: readonly Item[] }) {
+/** Not only of the apps that the list shows. */
+function UpdateAll({ list }: ToolbarProps) {
   const page = usePage()
-  if (bulk.value !== undefined) return <Progress />
-  const chosen = selected.value
-  if (chosen.size === 0) return null
-  const all = page.store.hubs.value.flatMap(({ apps }) => [...apps.value.values()])
-  // In the order of the list; apps hidden by a filter come last.
-  const shown = items.flatMap((item) => (item.kind === 'app' ? [item.entry] : []))
-  const entries = [...new Set([...shown, ...all])].filter(({ topic }) => chosen.has(topic))
-  const topics = new Set(shown.map(({ topic }) => topic))
+  const { updates } = list.totals.value.counts
+  if (updates === 0) return null
+  const all = () => page.store.own.value.flatMap(({ apps }) => [...apps.value.values()].filter(UPDATE.fits))
   return (
-    <section class="bulk" aria-label={text.title}>
-      <strong>{text.selected({ count: entries.length })}</strong>
-      <Action
-        label={commandName('restart')}
-        glyph="restart"
-        tone="primary"
-        refused={entries
-          .map(({ hub, id }) => refusal(page, { hub, app: id }, 'restart'))
-          .find((why) => why !== undefined)}
-        act={() => void restart(entries)}
-      />
-      {!topics.isSubsetOf(chosen) && (
-        <Action label={text.all({ count: shown.length })} act={() => set(selected, chosen.union(topics))} />
-      )}
-      <Action label={text.clear} act={() => set(selected, NOTHING)} />
-    </section>
-  )
-}
-
-async function restart(entries: readonly AppEntry[]): Promise<void> {
-  const question = { title: text.question({ count: entries.length }), text: text.how, action: commandName('restart') }
-  if (entries.length > 1 && (await confirm(question)) === undefined) return
-  selected.value = NOTHING
-  await restartAll(entries)
-}
-
-function Progress() {
-  if (bulk.value === undefined) return null
-  const { all, done, state } = bulk.value
-  const current = all[done]
-  const name = current === undefined ? '' : current.name.value
-  const progress = text.progress({ done, all: all.length })
-  const now = text.states[state]
-  return (
-    <section class="bulk" aria-label={text.title} aria-live="polite">
-      <progress max={all.length} value={done} aria-label={progress} />
-      <strong>{progress}</strong>
-      <span class={state === 'failed' ? 'bad-text' : ''}>{typeof now === 'string' ? now : now({ name })}</span>
-      {state === 'running' || state === 'stopping' ? (
-        <button type="button" disabled={state === 'stopping'} onClick={stopBulk}>
-          {terms.cancel}
-        </button>
-      ) : (
-        <Action label={text.close} act={() => set(bulk, undefined)} />
-      )}
-    </section>
+    <Action
+      label={text.updateAll({ count: updates })}
+      glyph={UPDATE.glyph}
+      refused={bulkRefusal(page, UPDATE, untracked(all))}
+      act={() => void startBulk(page, UPDATE, all())}
+    />
   )
 }

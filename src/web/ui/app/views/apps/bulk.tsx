@@ -1,0 +1,204 @@
+/** The selection of apps with its actions, and the progress of an action on several apps. */
+import { signal, untracked } from '@preact/signals'
+import { useEffect, useRef } from 'preact/hooks'
+import { actionName, MANY } from '../../actions.ts'
+import { bulk, bulkRefusal, goOn, isUnderWay, startBulk, stopBulk } from '../../bulk.ts'
+import { Action, IconButton, set } from '../../parts/controls.tsx'
+import { openMenu } from '../../parts/overlays.tsx'
+import { usePage } from '../../session.ts'
+import { defineStrings } from '../../strings.ts'
+import type { AppList } from './order.ts'
+
+const text = defineStrings('selection', {
+  title: 'Selected apps',
+  selected: '{count} selected',
+  all: 'Select all {count}',
+  allShown: 'Select all shown',
+  more: 'More for the selected apps',
+  clear: 'Clear',
+  close: 'Close',
+  stop: 'Stop',
+  goOn: 'Go on',
+  progress: '{done} of {all}',
+  running: '{action}: {name}…',
+  states: {
+    stopping: 'Stops after {name}',
+    stopped: 'Stopped as you asked',
+    failed: 'Stopped: {name} failed',
+    lost: 'Stopped: there is no connection',
+    done: 'All done',
+  },
+  done: '{count} done',
+  failed: '{count} failed',
+  skipped: { one: '{count} skipped: gone, or no longer due', other: '{count} skipped: gone, or no longer due' },
+  failure: '{name}: {why}',
+  left: 'Left: {names}',
+  others: ', and {count} more',
+  noConnection: 'There is no connection.',
+})
+
+const NOTHING: ReadonlySet<string> = new Set()
+/** The topics of the selected apps. */
+export const selected = signal(NOTHING)
+
+export function toggleSelected(topic: string): void {
+  selected.value = selected.value.symmetricDifference(new Set([topic]))
+}
+
+interface ListProps {
+  readonly list: AppList
+}
+
+const shownIn = (list: AppList) => list.items.value.flatMap((item) => (item.kind === 'app' ? [item.entry] : []))
+
+/** In the head of the list. */
+export function SelectAll({ list }: ListProps) {
+  const topics = new Set(shownIn(list).map(({ topic }) => topic))
+  const chosen = selected.value
+  const isAll = topics.isSubsetOf(chosen)
+  return (
+    <input
+      type="checkbox"
+      aria-label={text.allShown}
+      checked={isAll}
+      indeterminate={!isAll && !topics.isDisjointFrom(chosen)}
+      onChange={() => set(selected, isAll ? chosen.difference(topics) : chosen.union(topics))}
+    />
+  )
+}
+
+/** The actions that have a button of their own. The others are in a menu. */
+const BUTTONS: readonly string[] = ['restart', 'install']
+
+export function BulkBar({ list }: ListProps) {
+  const page = usePage()
+  // What is possible follows from the apps, whose changes count now and then.
+  void list.totals.value
+  const chosen = selected.value
+  if (chosen.size === 0 || bulk.value !== undefined) return null
+  const all = page.store.hubs.value.flatMap(({ apps }) => [...apps.value.values()])
+  // In the order of the list; apps hidden by a filter come last.
+  const shown = shownIn(list)
+  const entries = [...new Set([...shown, ...all])].filter(({ topic }) => chosen.has(topic))
+  const topics = new Set(shown.map(({ topic }) => topic))
+  const actions = untracked(() => MANY.map((action) => ({ action, refused: bulkRefusal(page, action, entries) })))
+  const start = async (action: (typeof MANY)[number]) => {
+    if (await startBulk(page, action, entries)) selected.value = NOTHING
+  }
+  return (
+    <section class="bulk" aria-label={text.title}>
+      <strong>{text.selected({ count: entries.length })}</strong>
+      {actions
+        .filter(({ action }) => BUTTONS.includes(action.key))
+        .map(({ action, refused }) => (
+          <Action
+            key={action.key}
+            label={actionName(action)}
+            glyph={action.glyph}
+            refused={refused}
+            act={() => void start(action)}
+          />
+        ))}
+      <IconButton
+        label={text.more}
+        glyph="more"
+        popup="menu"
+        act={(opener) =>
+          openMenu(
+            opener,
+            text.more,
+            actions
+              .filter(({ action }) => !BUTTONS.includes(action.key))
+              .map(({ action, refused }) => ({
+                label: actionName(action),
+                glyph: action.glyph,
+                refused,
+                choose: () => void start(action),
+              })),
+          )
+        }
+      />
+      {!topics.isSubsetOf(chosen) && (
+        <Action label={text.all({ count: shown.length })} act={() => set(selected, chosen.union(topics))} />
+      )}
+      <Action label={text.clear} act={() => set(selected, NOTHING)} />
+    </section>
+  )
+}
+
+const MOST_NAMED = 5
+
+/** Above every view, so that it can be stopped everywhere. */
+export function BulkProgress() {
+  const { channel } = usePage()
+  const panel = useRef<HTMLElement>(null)
+  const now = bulk.value
+  // The button that started it may be gone.
+  useEffect(() => panel.current?.focus(), [now?.all])
+  if (now === undefined) return null
+  const { action, all, results, state } = now
+  const name = all[results.length]?.name ?? ''
+  const last = all[results.length - 1]?.name ?? ''
+  const said =
+    state === 'running'
+      ? text.running({ action: actionName(action), name })
+      : state === 'stopping'
+        ? text.states.stopping({ name })
+        : state === 'failed'
+          ? text.states.failed({ name: last })
+          : text.states[state]
+  return (
+    <section ref={panel} class="bulk progress" tabIndex={-1} aria-label={actionName(action)} aria-live="polite">
+      <progress max={all.length} value={results.length} aria-label={actionName(action)} />
+      <strong>{text.progress({ done: results.length, all: all.length })}</strong>
+      <span class={state === 'failed' ? 'bad-text' : ''}>{said}</span>
+      {isUnderWay() ? (
+        <button
+          type="button"
+          disabled={state === 'stopping' && channel.liveness.value === 'live'}
+          onClick={() => stopBulk()}
+        >
+          {text.stop}
+        </button>
+      ) : (
+        <Ended />
+      )}
+    </section>
+  )
+}
+
+/** What was done, what failed and why, what is left, and whether to go on. */
+function Ended() {
+  const page = usePage()
+  const now = bulk.value
+  if (now === undefined) return null
+  const { all, results, state } = now
+  const count = (wanted: string) => results.filter(({ as }) => as === wanted).length
+  const failures = results.flatMap((result, i) =>
+    result.as === 'failed' ? [text.failure({ name: all[i]?.name ?? '', why: result.why })] : [],
+  )
+  const left = all.slice(results.length)
+  const named = left.slice(0, MOST_NAMED).map(({ name }) => name)
+  const names = named.join(', ') + (left.length > MOST_NAMED ? text.others({ count: left.length - MOST_NAMED }) : '')
+  const counts = [
+    text.done({ count: count('done') }),
+    failures.length > 0 && text.failed({ count: failures.length }),
+    count('skipped') > 0 && text.skipped({ count: count('skipped') }),
+  ]
+  const isLive = page.channel.liveness.value === 'live'
+  return (
+    <>
+      {left.length > 0 && <Action label={text.goOn} refused={isLive ? undefined : text.noConnection} act={goOn} />}
+      <Action label={state === 'failed' && left.length > 0 ? text.stop : text.close} act={() => set(bulk, undefined)} />
+      <ul>
+        <li>{counts.filter((part) => part !== false).join(', ')}</li>
+        {failures.slice(-MOST_NAMED).map((failure) => (
+          <li key={failure} class="bad-text">
+            {failure}
+          </li>
+        ))}
+        {left.length > 0 && <li>{text.left({ names })}</li>}
+      </ul>
+    </>
+  )
+}

@@ -1,0 +1,256 @@
+/** Actions on several apps: what is asked before them, one after another, and every way in which they end early. */
+import type { Page, WebSocketRoute } from 'playwright-core'
+import { afterAll, describe, expect, test } from 'vitest'
+import { until } from '../support/until.ts'
+import { canBrowse, expectAccessible, profile, quit, visit } from './support/browser.ts'
+import { asked, type House, rowWith, show, startHouse } from './support/house.ts'
+
+afterAll(quit)
+
+const NAMES = ['Backyard Weather', 'Heat Pump', 'Lumen Lights']
+const IDS = ['com.parkstreet.weather', 'net.lindqvist.heatpump', 'com.athom.hue']
+
+const bar = (page: Page) => page.getByRole('region', { name: 'Selected apps' })
+const dialog = (page: Page) => page.getByRole('dialog')
+const progress = (page: Page, action: string) => page.getByRole('region', { name: action, exact: true })
+const restarted = (house: House) => asked(house, '/restart').map(({ path }) => path.split('/').at(-2))
+/** Apps that the hub was asked to install. */
+const installs = (house: House) => house.hub().requests.filter(({ operation }) => operation === 'installFromAppStore')
+
+async function select(page: Page, names = NAMES): Promise<void> {
+  for (const name of names) await page.getByRole('checkbox', { name: `Select ${name}` }).check()
+  await page.getByText(`${names.length} selected`).waitFor()
+}
+
+async function start(page: Page, action: string): Promise<void> {
+  const button = bar(page).getByRole('button', { name: action, exact: true })
+  if ((await button.count()) > 0) await button.click()
+  else {
+    await bar(page).getByRole('button', { name: 'More for the selected apps' }).click()
+    await page.getByRole('menuitem', { name: action }).click()
+  }
+  await dialog(page).getByRole('button', { name: action }).click()
+}
+
+const outdated = Array.from({ length: 3 }, (_, i) => ({
+  id: `com.old${i}`,
+  name: `Old ${i}`,
+  version: '1.0.0',
+  update: `${i + 1}.1.0`,
+  autoupdate: false,
+}))
+
+describe.runIf(canBrowse)('an action on several apps', () => {
+  test('stops at the first that fails, says why and what is left, and goes on without it when told to', async () => {
+    const { house, page } = await show()
+    const bodies: string[] = []
+    page.on('request', (request) => {
+      if (request.method() === 'POST') bodies.push(request.postData() ?? '')
+    })
+    await select(page)
+    // It is gone, and nobody has been told.
+    house.hub().behave('lose-events')
+    house.hub().uninstall('net.lindqvist.heatpump')
+    await start(page, 'Restart')
+    const shown = progress(page, 'Restart')
+    await shown.getByText('Stopped: Heat Pump failed').waitFor()
+    await shown.getByText('1 done, 1 failed').waitFor()
+    await shown.getByText(/^Heat Pump: Restart: ./).waitFor()
+    await shown.getByText('Left: Lumen Lights').waitFor()
+    expect(restarted(house)).toEqual(IDS.slice(0, 2))
+    await expectAccessible(page)
+    await shown.getByRole('button', { name: 'Go on' }).click()
+    await shown.getByText('All done').waitFor()
+    await shown.getByText('2 done, 1 failed').waitFor()
+    expect(restarted(house)).toEqual(IDS)
+    await shown.getByRole('button', { name: 'Close' }).click()
+    await shown.waitFor({ state: 'detached' })
+    // Each has a mark of its own, by which the bridge knows a request that a browser sends again.
+    expect(new Set(bodies).size).toBe(3)
+    for (const body of bodies) expect(body).toMatch(/"transaction":"[0-9a-f-]{20,}"/)
+  })
+
+  test('stops when told to, also from another view, and says what is left', async () => {
+    const { house, page } = await show()
+    await select(page)
+    house.hub().behave('slow-headers', { operation: 'restartApp', ms: 1_500 })
+    await start(page, 'Restart')
+    await page.getByRole('link', { name: 'Activity' }).click()
+    await page.getByRole('heading', { name: 'Activity' }).waitFor()
+    const shown = progress(page, 'Restart')
+    await shown.getByRole('button', { name: 'Stop' }).click()
+    await shown.getByText('Stopped as you asked').waitFor()
+    await shown.getByText(/^Left: .*Lumen Lights$/).waitFor()
+    expect(restarted(house).length).toBeLessThan(3)
+  })
+
+  test('sends nothing twice when the daemon ends in the middle, and goes on when it is back', async () => {
+    const house = await startHouse({ config: { http: { password: 'a password for tests' } } })
+    const page = await visit(house.url)
+    const login = async () => {
+      await page.getByLabel('Password').fill('a password for tests')
+      await page.getByRole('button', { name: 'Log in' }).click()
+    }
+    await login()
+    await select(page)
+    house.hub().behave('slow-headers', { operation: 'restartApp', ms: 20_000 })
+    await start(page, 'Restart')
+    await until('the first request', () => restarted(house).length === 1)
+    await house.daemon.stop('SIGKILL')
+    await progress(page, 'Restart').getByText('Stopped: Backyard Weather failed').waitFor()
+    await progress(page, 'Restart')
+      .getByText(/hub2mqtt does not answer/)
+      .waitFor()
+    await page.getByText('No connection to hub2mqtt').waitFor()
+    await progress(page, 'Restart')
+      .getByRole('button', { name: /^Go on \(There is no connection/ })
+      .waitFor()
+    house.hub().behaveWell()
+    await house.start()
+    // Sessions end with the daemon.
+    await login()
+    await rowWith(page, 'Lumen Lights').getByText('Running').waitFor()
+    await progress(page, 'Restart').getByRole('button', { name: 'Go on' }).click()
+    await progress(page, 'Restart').getByText('All done').waitFor()
+    expect(restarted(house)).toEqual(IDS)
+  })
+
+  test('waits with the next app if the connection is lost between two, and leaves none out', async () => {
+    const house = await startHouse()
+    await using context = await profile()
+    let isCut = false
+    const open = new Set<WebSocketRoute>()
+    await context.routeWebSocket(/api\/live/, (socket) => {
+      if (isCut) void socket.close()
+      else {
+        socket.connectToServer()
+        open.add(socket)
+      }
+    })
+    const page = await visit(house.page, {}, context)
+    await select(page)
+    house.hub().behave('slow-headers', { operation: 'restartApp', ms: 2_000, times: 1 })
+    await start(page, 'Restart')
+    await until('the first request', () => restarted(house).length === 1)
+    isCut = true
+    for (const socket of open) void socket.close()
+    await progress(page, 'Restart').getByText('Stopped: there is no connection').waitFor()
+    await progress(page, 'Restart').getByText('Left: Heat Pump, Lumen Lights').waitFor()
+    expect(restarted(house)).toEqual(IDS.slice(0, 1))
+    isCut = false
+    await page.getByText('No connection to hub2mqtt').waitFor({ state: 'detached' })
+    await progress(page, 'Restart').getByRole('button', { name: 'Go on' }).click()
+    await progress(page, 'Restart').getByText('3 done').waitFor()
+    expect(restarted(house)).toEqual(IDS)
+  })
+
+  test('can be stopped while there is no connection and no answer', async () => {
+    const { house, page } = await show()
+    await select(page)
+    house.hub().behave('slow-headers', { operation: 'restartApp', ms: 20_000 })
+    await start(page, 'Restart')
+    await until('the first request', () => restarted(house).length === 1)
+    // It takes no turn any more, and breaks no connection.
+    process.kill(house.daemon.pid, 'SIGSTOP')
+    await page.getByText('No connection to hub2mqtt').waitFor()
+    await progress(page, 'Restart').getByRole('button', { name: 'Stop' }).click()
+    await progress(page, 'Restart').getByText('Stopped as you asked').waitFor()
+    await page.getByText('Backyard Weather: The connection was lost before the answer came').waitFor()
+    house.hub().behaveWell()
+    process.kill(house.daemon.pid, 'SIGCONT')
+    await page.getByText('No connection to hub2mqtt').waitFor({ state: 'detached' })
+    await progress(page, 'Restart').getByRole('button', { name: 'Go on' }).click()
+    await progress(page, 'Restart').getByText('All done').waitFor()
+    expect(restarted(house)).toEqual(IDS)
+  })
+
+  test('skips apps that are gone or no longer need it when their turn comes', async () => {
+    const { house, page } = await show({ hubs: { home: { apps: outdated } } })
+    house.hub().behave('slow-headers', { operation: 'installFromAppStore', ms: 1_500 })
+    await page.getByRole('button', { name: 'Update all (3)' }).click()
+    await dialog(page).getByRole('button', { name: 'Update' }).click()
+    await until('the first update', () => installs(house).length === 1)
+    house.hub().uninstall('com.old1')
+    await rowWith(page, 'Old 1').waitFor({ state: 'detached' })
+    await progress(page, 'Update').getByText('All done').waitFor()
+    await progress(page, 'Update').getByText('2 done, 1 skipped').waitFor()
+    expect(installs(house)).toHaveLength(2)
+  })
+})
+
+describe.runIf(canBrowse)('the question before', () => {
+  test('an update of all apps has the versions of each, and nothing is installed unless it is confirmed', async () => {
+    const { house, page } = await show({ hubs: { home: { apps: outdated } } })
+    await page.getByRole('button', { name: 'Update all (3)' }).click()
+    await dialog(page).getByRole('heading', { name: 'Update 3 apps?' }).waitFor()
+    expect(await dialog(page).getByRole('listitem').allInnerTexts()).toEqual([
+      'Old 0 1.0.0 → 1.1.0 (minor)',
+      'Old 1 1.0.0 → 2.1.0 (major)',
+      'Old 2 1.0.0 → 3.1.0 (major)',
+    ])
+    await expectAccessible(page)
+    await dialog(page).getByRole('button', { name: 'Cancel' }).click()
+    expect(installs(house)).toHaveLength(0)
+    await page.getByRole('button', { name: 'Update all (3)' }).click()
+    await dialog(page).getByRole('button', { name: 'Update' }).click()
+    await rowWith(page, 'Old 2').getByText('3.1.0', { exact: true }).waitFor()
+    await page.getByRole('button', { name: /^Update all/ }).waitFor({ state: 'detached' })
+    expect(installs(house)).toHaveLength(3)
+  })
+
+  test('a selection has the number of apps for which the action is not possible, and why', async () => {
+    const { house, page } = await show({ hubs: { home: {}, cabin: { apps: outdated } } })
+    await page.getByRole('checkbox', { name: 'Select all shown' }).check()
+    await page.getByText('11 selected').waitFor()
+    await house.hub('cabin').close()
+    await page.getByRole('status').filter({ hasText: '1 hub is offline: cabin' }).waitFor()
+    await bar(page).getByRole('button', { name: 'Update', exact: true }).click()
+    await dialog(page).getByRole('heading', { name: 'Update 1 app?' }).waitFor()
+    await dialog(page).getByText('10 of the selected apps are left out: The hub is offline.').waitFor()
+    expect(await dialog(page).getByRole('listitem').allInnerTexts()).toEqual(['Heat Pump (home) 2.4.1 → 2.5.0 (minor)'])
+  })
+
+  test('disabling and enabling several names them, and both are done', async () => {
+    const { house, page } = await show()
+    const enabled = () => IDS.map((id) => house.hub().apps.get(id)?.enabled)
+    for (const [action, is] of [
+      ['Disable', false],
+      ['Enable', true],
+    ] as const) {
+      await select(page)
+      await start(page, action)
+      await progress(page, action).getByText('All done').waitFor()
+      await progress(page, action).getByRole('button', { name: 'Close' }).click()
+      expect(enabled()).toEqual([is, is, is])
+    }
+  })
+})
+
+describe.runIf(canBrowse)('the selection', () => {
+  test('takes all apps that the list shows, and no others', async () => {
+    const { page } = await show()
+    const all = page.getByRole('checkbox', { name: 'Select all shown' })
+    await page.getByRole('searchbox').fill('er')
+    await rowWith(page, 'Lumen Lights').waitFor({ state: 'detached' })
+    await all.check()
+    const shown = await page.locator('tr.app').count()
+    await page.getByText(`${shown} selected`).waitFor()
+    await page.getByRole('searchbox').fill('')
+    await rowWith(page, 'Lumen Lights').waitFor()
+    expect(await page.evaluate<boolean>('document.querySelector("th input").indeterminate')).toBe(true)
+    expect(await page.locator('tr.app.selected').count()).toBe(shown)
+    await bar(page).getByRole('button', { name: 'Clear' }).click()
+    await bar(page).waitFor({ state: 'detached' })
+  })
+
+  test('offers nothing to who may only read, and says why', async () => {
+    const house = await startHouse()
+    const page = await visit(house.url)
+    await select(page)
+    await bar(page)
+      .getByRole('button', { name: /^Restart \(You have read-only access/ })
+      .click({ force: true })
+    await page.getByRole('button', { name: /^Update all.*\(You have read-only access/ }).click({ force: true })
+    expect(await dialog(page).count()).toBe(0)
+  })
+})
