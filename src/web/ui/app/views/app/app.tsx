@@ -2,7 +2,6 @@
 
 import * as v from 'valibot'
 import { isCrashed } from '../../../../../contract/classify.ts'
-import { COMMANDS } from '../../../../../contract/commands.ts'
 import { actionsOf, runAction } from '../../actions.ts'
 import { sendCommand } from '../../api.ts'
 import { type AppCommand, commandName, refusal } from '../../commands.ts'
@@ -27,6 +26,7 @@ import { hrefOf } from '../../route.ts'
 import { usePage } from '../../session.ts'
 import { defineStrings, textFor } from '../../strings.ts'
 import { NONE, terms } from '../../terms.ts'
+import { APP_COMMANDS, Automate } from './automate.tsx'
 import { Crashes, Guardian, History } from './history.tsx'
 import { Settings } from './settings.tsx'
 
@@ -115,6 +115,7 @@ function Found({ entry }: AppProps) {
         <CrashReport entry={entry} />
         <Settings entry={entry} />
         <Diagnostics entry={entry} />
+        <Automate entry={entry} />
         <TopicList entry={entry} />
       </div>
     </>
@@ -270,10 +271,6 @@ function Diagnostics({ entry }: AppProps) {
     />
   )
 }
-
-const APP_COMMANDS = [
-  ...new Set(COMMANDS.filter(({ target, argument }) => target === 'app' && !argument).map(({ name }) => name)),
-]
 
 function TopicList({ entry }: AppProps) {
   const owner = { hub: entry.hub, app: entry.id }

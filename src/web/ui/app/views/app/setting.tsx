@@ -15,7 +15,7 @@ const text = defineStrings('setting', {
   changeOf: 'Change the value of {name}',
   secret: 'may be a secret',
   kind: 'Type',
-  kinds: { boolean: 'yes or no', number: 'number', text: 'text', json: 'JSON' },
+  kinds: { boolean: 'true or false', number: 'number', text: 'text', json: 'JSON' },
   value: 'New value of {name}',
   anew: 'The present value is not shown: enter a new one.',
   save: 'Save',
