@@ -1,13 +1,13 @@
 /** The toolbar of the list: search, filters, order, and actions on the selected apps, one after another. */
 
 import { signal } from '@preact/signals'
-import { useLayoutEffect, useRef } from 'preact/hooks'
 import { bulk, commandName, refusal, restartAll, stopBulk } from '../../commands.ts'
 import { formatCount } from '../../format.ts'
 import type { AppEntry } from '../../live/entries.ts'
 import { Action, Chips, Search, set } from '../../parts/controls.tsx'
+import { SEARCH_KEY } from '../../parts/keys.tsx'
 import { confirm } from '../../parts/overlays.tsx'
-import { COLUMN_KEYS, FILTERS, filter, grouped, search, sort } from '../../preferences.ts'
+import { COLUMN_KEYS, compact, FILTERS, filter, grouped, search, sort } from '../../preferences.ts'
 import { usePage } from '../../session.ts'
 import { defineStrings } from '../../strings.ts'
 import { terms } from '../../terms.ts'
@@ -21,6 +21,7 @@ const text = defineStrings('toolbar', {
   sort: 'Sort by',
   sortBy: 'By {column}',
   group: 'By hub',
+  compact: 'Compact',
   title: 'Selected apps',
   selected: '{count} selected',
   all: 'Select all {count}',
@@ -38,25 +39,12 @@ const text = defineStrings('toolbar', {
   },
 })
 
-const SHORTCUT = '/'
-
 export function Toolbar({ list }: { readonly list: AppList }) {
   const { store } = usePage()
-  const field = useRef<HTMLInputElement>(null)
-  useLayoutEffect(() => {
-    const onKey = (event: KeyboardEvent) => {
-      const isTyping = event.target instanceof HTMLElement && event.target.matches('input, textarea, select')
-      if (event.key !== SHORTCUT || isTyping || event.ctrlKey || event.metaKey || event.altKey) return
-      event.preventDefault()
-      field.current?.focus()
-    }
-    addEventListener('keydown', onKey)
-    return () => removeEventListener('keydown', onKey)
-  }, [])
   const counts = list.counts.value
   return (
     <div class="toolbar">
-      <Search label={text.search} value={search} field={field} shortcut={SHORTCUT} />
+      <Search label={text.search} value={search} shortcut={SEARCH_KEY} />
       <Chips label={text.filter} options={FILTERS} chosen={filter}>
         {(one) => (
           <>
@@ -79,6 +67,14 @@ export function Toolbar({ list }: { readonly list: AppList }) {
             </option>
           ))}
         </select>
+      </label>
+      <label class="check compact">
+        <input
+          type="checkbox"
+          checked={compact.value}
+          onChange={({ currentTarget }) => set(compact, currentTarget.checked)}
+        />
+        {text.compact}
       </label>
       {store.own.value.length > 1 && (
         <label class="check">
