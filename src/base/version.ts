@@ -5,8 +5,14 @@ import { ROOT } from './root.ts'
 
 const manifest: unknown = JSON.parse(readFileSync(new URL('package.json', ROOT), 'utf8'))
 
-const { version, bugs } = v.parse(v.object({ version: v.string(), bugs: v.object({ url: v.string() }) }), manifest)
+const url = v.pipe(v.string(), v.url())
+const { version, bugs, homepage } = v.parse(
+  v.object({ version: v.string(), bugs: v.object({ url }), homepage: url }),
+  manifest,
+)
 
 export const VERSION = version
 /** Where to ask for help. */
 export const SUPPORT_URL = bugs.url
+/** The documents; ends with a slash. */
+export const DOCS_URL = `${homepage.split('#')[0]}/blob/main/docs/`

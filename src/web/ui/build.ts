@@ -3,12 +3,18 @@ import { existsSync, globSync, readFileSync, statSync, writeFileSync } from 'nod
 import { fileURLToPath } from 'node:url'
 import { brotliCompressSync, gzipSync } from 'node:zlib'
 import { ROOT } from '../../base/root.ts'
+import { DOCS_URL } from '../../base/version.ts'
 
 const FOLDER = fileURLToPath(ROOT)
 const SOURCE = `${FOLDER}src/web/ui/app`
 const OUTPUT = `${FOLDER}src/web/ui/dist`
 /** The sources of the page, besides the packages that the lock file names. */
-const MADE_OF = ['src/web/{ui/app,server/api}/**', 'src/{contract,guardian,hub,mqtt,base}/**/*.ts', 'package-lock.json']
+const MADE_OF = [
+  'src/web/{ui/app,server/api}/**',
+  'src/{contract,guardian,hub,mqtt,base}/**/*.ts',
+  'package-lock.json',
+  'package.json',
+]
 
 let building: Promise<string | undefined> | undefined
 
@@ -53,8 +59,8 @@ export async function buildPage(): Promise<void> {
     logLevel: 'silent',
     // Relative, because a proxy may serve the page below a prefix.
     base: './',
-    publicDir: false,
     envFile: false,
+    define: { DOCS_URL: JSON.stringify(DOCS_URL) },
     // Ignore the environment: a development build reveals the location of its sources.
     oxc: { jsx: { runtime: 'automatic', importSource: 'preact', development: false } },
     build: {

@@ -65,9 +65,9 @@ export class House implements AsyncDisposable {
     const addresses = [...hubs].map(([name, { url }]) => [name, { url, api_key: KEY }])
     // JSON is YAML too.
     const text = JSON.stringify({
-      mqtt: { url: broker.url },
       hubs: Object.fromEntries(addresses),
       ...config,
+      mqtt: { url: broker.url, ...(config['mqtt'] instanceof Object && config['mqtt']) },
       http,
     })
     await writeFile(file, text, { mode: 0o600 })

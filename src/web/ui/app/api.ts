@@ -90,8 +90,10 @@ export function iconUrl(hub: string, app: string): string {
   return apiUrl(`hubs/${encodeURIComponent(hub)}/apps/${encodeURIComponent(app)}/icon`).href
 }
 
-/** The answer of a command, or why there is none. */
-export type Ended = Answer | { readonly ok: false; readonly error: { readonly code: null; readonly message: string } }
+/** The answer of a command, or why there is none. Without a code, nothing says whether it was carried out. */
+export type Ended =
+  | Answer
+  | { readonly ok: false; readonly error: { readonly code: string | null; readonly message: string } }
 
 /** The target of a command: the bridge, a hub, or an app of a hub. */
 export type For = { readonly hub?: string; readonly app?: string }
@@ -108,5 +110,6 @@ export async function sendCommand(target: For, command: string, payload = ''): P
   const answer = read(ANSWER, asked?.body)
   if (answer !== undefined) return answer
   const result = resultOf(v.never(), asked)
-  return { ok: false, error: { code: null, message: result.ok ? text.unreadable : result.message } }
+  const code = read(API_ERROR, asked?.body)?.error.code ?? null
+  return { ok: false, error: { code, message: result.ok ? text.unreadable : result.message } }
 }

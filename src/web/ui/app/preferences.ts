@@ -30,12 +30,24 @@ export const theme = signal(THEMES.find((one) => one === keptTheme) ?? 'auto')
 
 effect(() => {
   document.documentElement.dataset['theme'] = theme.value
+  for (const [i, one] of (['light', 'dark'] as const).entries()) {
+    const media = theme.value === 'auto' ? `(prefers-color-scheme: ${one})` : theme.value === one ? 'all' : 'not all'
+    document.querySelectorAll('meta[name=theme-color]')[i]?.setAttribute('media', media)
+  }
   store('localStorage', 'theme', theme.value)
 })
 
 export function nextTheme(): void {
   theme.value = THEMES[(THEMES.indexOf(theme.value) + 1) % THEMES.length] ?? 'auto'
 }
+
+/** Whether the list has one line for each app. */
+export const compact = signal(stored('localStorage', 'rows') === 'compact')
+
+effect(() => {
+  document.documentElement.dataset['rows'] = compact.value ? 'compact' : 'full'
+  store('localStorage', 'rows', compact.value ? 'compact' : 'full')
+})
 
 export const FILTERS = ['attention', 'all', 'crashed', 'given_up', 'stopped', 'updates'] as const
 export type Filter = (typeof FILTERS)[number]

@@ -1,6 +1,6 @@
 /** Buttons, fields and badges. */
 import { type Signal, useSignal } from '@preact/signals'
-import type { ButtonHTMLAttributes, ComponentChildren, RefObject } from 'preact'
+import type { ButtonHTMLAttributes, ComponentChildren } from 'preact'
 import { defineStrings } from '../strings.ts'
 import { Glyph, type GlyphName } from './icons.tsx'
 import { toast } from './overlays.tsx'
@@ -86,18 +86,16 @@ export function IconButton({ label, glyph, size = 18, title = label, pressed, po
 interface SearchProps {
   readonly label: string
   readonly value: Signal<string>
-  readonly field?: RefObject<HTMLInputElement | null>
   /** The key that focuses it. */
   readonly shortcut?: string
 }
 
-export function Search({ label, value, field, shortcut }: SearchProps) {
+export function Search({ label, value, shortcut }: SearchProps) {
   return (
     <label class="search">
       <Glyph name="search" size={16} />
       <span class="hidden">{label}</span>
       <input
-        ref={field ?? null}
         type="search"
         placeholder={label}
         value={value.value}

@@ -7,6 +7,7 @@ import { bulk, isUnderWay } from '../bulk.ts'
 import type { Store } from '../live/store.ts'
 import { IconButton, useAsked } from '../parts/controls.tsx'
 import { Glyph, type GlyphName } from '../parts/icons.tsx'
+import { Keys, showKeys } from '../parts/keys.tsx'
 import { ConfirmDialog, confirm, MenuHost, Toasts } from '../parts/overlays.tsx'
 import { whyAway } from '../parts/state.tsx'
 import { nextTheme, theme } from '../preferences.ts'
@@ -42,6 +43,8 @@ const text = defineStrings('shell', {
   hubsUnknown: 'States are unknown; figures are the last known ones.',
   brokerOffline: 'The bridge has no connection to the MQTT broker',
   notPublished: 'Nothing is published; this page still follows the hubs.',
+  docs: 'Documentation',
+  keys: 'Keys',
   hint: 'This page is protected by a password.',
   password: 'Password',
   action: 'Log in',
@@ -120,6 +123,8 @@ function Open() {
         {store.complete.value || route.value.at === 'app' ? <Routed /> : <p class="empty">{terms.loading}</p>}
         <MenuHost />
       </main>
+      <Footer />
+      <Keys />
     </>
   )
 }
@@ -184,6 +189,27 @@ async function leave(): Promise<void> {
   if (isUnderWay() && (await confirm(question)) === undefined) return
   bulk.value = undefined
   await logout()
+}
+
+declare const DOCS_URL: string
+/** The document about a view. */
+const DOCS: { readonly [At in Route['at']]?: string } = {
+  app: 'mqtt.md',
+  activity: 'mqtt.md#events',
+  bridge: 'operations.md',
+}
+
+function Footer() {
+  return (
+    <footer class="foot">
+      <a href={DOCS_URL + (DOCS[route.value.at] ?? 'http.md')} target="_blank" rel="noreferrer">
+        {text.docs}
+      </a>
+      <button type="button" onClick={showKeys}>
+        {text.keys}
+      </button>
+    </footer>
+  )
 }
 
 /** The text in the line of the health report. */

@@ -1,6 +1,5 @@
 /** Everything about one app. */
 import { isCrashed } from '../../../../../contract/classify.ts'
-import { COMMANDS } from '../../../../../contract/commands.ts'
 import { actionsOf } from '../../actions.ts'
 import { sendCommand } from '../../api.ts'
 import { type AppCommand, commandName, refusal } from '../../commands.ts'
@@ -24,6 +23,7 @@ import { hrefOf } from '../../route.ts'
 import { usePage } from '../../session.ts'
 import { defineStrings, textFor } from '../../strings.ts'
 import { terms } from '../../terms.ts'
+import { APP_COMMANDS, Automate } from './automate.tsx'
 import { CrashCard } from './crash.tsx'
 import { Crashes, Guardian, History } from './history.tsx'
 import { Settings } from './settings.tsx'
@@ -106,6 +106,7 @@ function Found({ entry }: AppProps) {
         <History entry={entry} />
         <Settings entry={entry} />
         <Diagnostics entry={entry} />
+        <Automate entry={entry} />
         <TopicList entry={entry} />
       </div>
     </>
@@ -219,10 +220,6 @@ function Diagnostics({ entry }: AppProps) {
     />
   )
 }
-
-const APP_COMMANDS = [
-  ...new Set(COMMANDS.filter(({ target, argument }) => target === 'app' && !argument).map(({ name }) => name)),
-]
 
 function TopicList({ entry }: AppProps) {
   const owner = { hub: entry.hub, app: entry.id }

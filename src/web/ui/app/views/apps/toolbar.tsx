@@ -1,10 +1,10 @@
 /** The toolbar of the list: search, order, and the update of all apps. */
 import { untracked } from '@preact/signals'
-import { useLayoutEffect, useRef } from 'preact/hooks'
 import { UPDATE } from '../../actions.ts'
 import { bulkRefusal, startBulk } from '../../bulk.ts'
 import { Action, Search, set } from '../../parts/controls.tsx'
-import { COLUMN_KEYS, grouped, search, sort } from '../../preferences.ts'
+import { SEARCH_KEY } from '../../parts/keys.tsx'
+import { COLUMN_KEYS, compact, grouped, search, sort } from '../../preferences.ts'
 import { usePage } from '../../session.ts'
 import { defineStrings } from '../../strings.ts'
 import { COLUMNS } from './columns.tsx'
@@ -15,10 +15,9 @@ const text = defineStrings('toolbar', {
   sort: 'Sort by',
   sortBy: 'By {column}',
   group: 'By hub',
+  compact: 'Compact',
   updateAll: 'Update all ({count})',
 })
-
-const SHORTCUT = '/'
 
 interface ToolbarProps {
   readonly list: AppList
@@ -26,20 +25,9 @@ interface ToolbarProps {
 
 export function Toolbar({ list }: ToolbarProps) {
   const { store } = usePage()
-  const field = useRef<HTMLInputElement>(null)
-  useLayoutEffect(() => {
-    const onKey = (event: KeyboardEvent) => {
-      const isTyping = event.target instanceof HTMLElement && event.target.matches('input, textarea, select')
-      if (event.key !== SHORTCUT || isTyping || event.ctrlKey || event.metaKey || event.altKey) return
-      event.preventDefault()
-      field.current?.focus()
-    }
-    addEventListener('keydown', onKey)
-    return () => removeEventListener('keydown', onKey)
-  }, [])
   return (
     <div class="toolbar">
-      <Search label={text.search} value={search} field={field} shortcut={SHORTCUT} />
+      <Search label={text.search} value={search} shortcut={SEARCH_KEY} />
       <UpdateAll list={list} />
       <label class="sort">
         <span class="hidden">{text.sort}</span>
@@ -67,6 +55,14 @@ export function Toolbar({ list }: ToolbarProps) {
           {text.group}
         </label>
       )}
+      <label class="check compact">
+        <input
+          type="checkbox"
+          checked={compact.value}
+          onChange={({ currentTarget }) => set(compact, currentTarget.checked)}
+        />
+        {text.compact}
+      </label>
     </div>
   )
 }

@@ -2,6 +2,7 @@
 import { type ReadonlySignal, signal } from '@preact/signals'
 import type { RefObject } from 'preact'
 import { useLayoutEffect, useMemo } from 'preact/hooks'
+import { compact } from '../../preferences.ts'
 import type { Item } from './order.ts'
 
 interface Range {
@@ -57,7 +58,7 @@ export function useWindow(body: RefObject<HTMLElement | null>, items: readonly I
       removeEventListener('scroll', later)
       removeEventListener('resize', resized)
     }
-  }, [items])
+  }, [items, compact.value])
   return range
 }
 

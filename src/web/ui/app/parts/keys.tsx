@@ -1,0 +1,103 @@
+/** The keys of the page, one row each, and the dialog that lists them. Typing and dialogs leave them out. */
+import { signal } from '@preact/signals'
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
+import { defineStrings } from '../strings.ts'
+
+const text = defineStrings('keys', {
+  title: 'Keys',
+  close: 'Close',
+  search: 'Search',
+  down: 'Next app in the list',
+  up: 'Previous app in the list',
+  open: 'Open the app',
+  escape: 'Close, or empty the search',
+  help: 'Show the keys',
+})
+
+export const SEARCH_KEY = '/'
+
+interface Key {
+  readonly name: string
+  readonly does: keyof typeof text
+  /** `false` if it did nothing. Without it, the browser does it. */
+  readonly act?: () => boolean
+}
+
+const KEYS: Readonly<Record<string, Key>> = {
+  [SEARCH_KEY]: { name: SEARCH_KEY, does: 'search', act: () => focus(document.querySelector('input[type=search]')) },
+  ArrowDown: { name: '↓', does: 'down', act: () => step(1) },
+  ArrowUp: { name: '↑', does: 'up', act: () => step(-1) },
+  Enter: { name: 'Enter', does: 'open' },
+  Escape: { name: 'Esc', does: 'escape' },
+  '?': { name: '?', does: 'help', act: () => showKeys() },
+}
+
+const isShown = signal(false)
+
+export function showKeys(): true {
+  isShown.value = true
+  return true
+}
+
+function focus(element: HTMLElement | null | undefined): boolean {
+  element?.focus()
+  return element != null
+}
+
+/** Focuses the app below or above the one that has the focus, or the first one in view. */
+function step(by: 1 | -1): boolean {
+  const { activeElement: now } = document
+  const row = now?.closest('tr.app')
+  const isFree = row != null || now === document.body || now?.matches('h1, main')
+  if (!isFree) return false
+  const links = [...document.querySelectorAll<HTMLElement>('tr.app td.c-name a')]
+  const at = links.findIndex((link) => row?.contains(link))
+  return focus(row == null ? links.find((link) => link.getBoundingClientRect().top >= 0) : links[at + by])
+}
+
+function onKey(event: KeyboardEvent): void {
+  const { target, key, ctrlKey, metaKey, altKey, defaultPrevented } = event
+  const isTyping = target instanceof HTMLElement && target.matches('input:not([type=checkbox]), textarea, select')
+  const isElsewhere = document.querySelector('dialog[open], [popover]:popover-open') !== null
+  if (defaultPrevented || isTyping || isElsewhere || ctrlKey || metaKey || altKey || !Object.hasOwn(KEYS, key)) return
+  if (KEYS[key]?.act?.()) event.preventDefault()
+}
+
+/** Listens for the keys, and shows them on request. */
+export function Keys() {
+  useEffect(() => {
+    addEventListener('keydown', onKey)
+    return () => removeEventListener('keydown', onKey)
+  }, [])
+  return isShown.value ? <KeysDialog /> : null
+}
+
+function KeysDialog() {
+  const dialog = useRef<HTMLDialogElement>(null)
+  useLayoutEffect(() => dialog.current?.showModal(), [])
+  const close = () => {
+    isShown.value = false
+  }
+  return (
+    <dialog ref={dialog} class="confirm" aria-labelledby="keys-title" onClose={close}>
+      <form method="dialog">
+        <h2 id="keys-title">{text.title}</h2>
+        <dl class="lines">
+          {Object.values(KEYS).map(({ name, does }) => (
+            <div key={does}>
+              <dt>
+                <kbd>{name}</kbd>
+              </dt>
+              <dd>{text[does]}</dd>
+            </div>
+          ))}
+        </dl>
+        <div class="buttons">
+          <button type="submit" class="primary">
+            {text.close}
+          </button>
+        </div>
+      </form>
+    </dialog>
+  )
+}

@@ -1,0 +1,107 @@
+/** What other programs need to send a command to an app, or to receive its events: to copy. */
+import { useSignal } from '@preact/signals'
+import { COMMANDS } from '../../../../../contract/commands.ts'
+import { commandName, refusal } from '../../commands.ts'
+import { Copy, set } from '../../parts/controls.tsx'
+import { Card, Facts, Json } from '../../parts/layout.tsx'
+import type { AppProps } from '../../parts/state.tsx'
+import { usePage } from '../../session.ts'
+import { defineStrings } from '../../strings.ts'
+import { commandRecipe, eventRecipe, payloadOf, type Recipe } from './recipes.ts'
+
+const text = defineStrings('automate', {
+  title: 'Automate',
+  what: 'Action',
+  events: 'Receive events',
+  label: '{app}: {action}',
+  topic: 'Topic',
+  payload: 'Payload',
+  empty: 'none',
+  refused: 'At present the bridge refuses this action: {why}',
+  copy: 'Copy for {program}',
+  programs: { homeAssistant: 'Home Assistant', nodeRed: 'Node-RED', shell: 'Shell' },
+  hints: {
+    homeAssistant:
+      'Paste it in the YAML mode of a new script. An automation takes what follows sequence as its actions.',
+    automation: 'Paste it in the YAML mode of a new automation.',
+    nodeRed: 'Menu, Import; then choose your broker in the MQTT node.',
+    shell: 'Add the address and the login of your broker: -h, -u and -P.',
+  },
+})
+
+/** The app commands without an argument in their topic. */
+export const APP_COMMANDS: readonly string[] = [
+  ...new Set(COMMANDS.filter(({ target, argument }) => target === 'app' && !argument).map(({ name }) => name)),
+]
+const PROGRAMS = ['homeAssistant', 'nodeRed', 'shell'] as const
+const EVENTS = 'events'
+/** Longest name of the app in a label. */
+const MOST_NAMED = 60
+
+export function Automate({ entry }: AppProps) {
+  const page = usePage()
+  const chosen = useSignal<string | undefined>('restart')
+  const { hub, id } = entry
+  const { topics } = page.store
+  const command = chosen.value
+  const action = command === undefined ? text.events : commandName(command)
+  const label = text.label({ app: entry.name.value.slice(0, MOST_NAMED), action })
+  const topic = command === undefined ? topics.of('appEvent', { hub, app: id }) : topics.appCommand(hub, id, command)
+  const payload = command && payloadOf(command, id)
+  const refused = command && refusal(page, { hub, app: id }, command)
+  const recipe = payload === undefined ? eventRecipe(label, topic) : commandRecipe(label, topic, payload)
+  return (
+    <Card
+      title={text.title}
+      wide
+      aside={
+        <label class="check">
+          {text.what}
+          <select
+            value={command ?? EVENTS}
+            onChange={({ currentTarget: { value } }) =>
+              set(
+                chosen,
+                APP_COMMANDS.find((name) => name === value),
+              )
+            }
+          >
+            {APP_COMMANDS.map((name) => (
+              <option key={name} value={name}>
+                {commandName(name)}
+              </option>
+            ))}
+            <option value={EVENTS}>{text.events}</option>
+          </select>
+        </label>
+      }
+    >
+      {refused !== undefined && <p class="quiet">{text.refused({ why: refused })}</p>}
+      <Facts
+        rows={[
+          [text.topic, <code>{topic}</code>],
+          [text.payload, payload === undefined ? undefined : payload === '' ? text.empty : <code>{payload}</code>],
+        ]}
+      />
+      <Programs recipe={recipe} isEvents={payload === undefined} />
+    </Card>
+  )
+}
+
+function Programs({ recipe, isEvents }: { readonly recipe: Recipe; readonly isEvents: boolean }) {
+  const hints = isEvents ? { ...text.hints, homeAssistant: text.hints.automation } : text.hints
+  return (
+    <>
+      {PROGRAMS.map((program) => (
+        <div key={program}>
+          <h3 class="buttons">
+            {text.programs[program]}
+            <Copy text={recipe[program]} label={text.copy({ program: text.programs[program] })} />
+          </h3>
+          <p class="quiet">{hints[program]}</p>
+          <Json value={recipe[program]} />
+        </div>
+      ))}
+    </>
+  )
+}

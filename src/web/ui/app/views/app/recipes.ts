@@ -1,0 +1,90 @@
+/** Lines for other programs that send a command to an app, or receive its events. Names and ids in them are hostile. */
+import type { CommandName } from '../../../../../contract/commands.ts'
+
+/** Payloads to start from; a command that is missing here needs none. */
+const PAYLOADS: Readonly<Record<string, (app: string) => string | object>> = {
+  enabled: () => 'ON',
+  autoupdate: () => 'ON',
+  update: () => ({ autoupdate: true }),
+  uninstall: (app) => ({ confirm: app }),
+  guard: () => ({ snooze: '1h' }),
+  'get-setting': () => ({ name: 'a setting' }),
+  'set-setting': () => ({ name: 'a setting', value: true }),
+  'unset-setting': () => ({ name: 'a setting' }),
+} satisfies { [C in CommandName<'app'>]?: (app: string) => string | object }
+
+/**
+ * The payload, in printable ASCII. JSON has no braces in a row but within texts; written as escapes, they are no
+ * template for Home Assistant.
+ */
+export function payloadOf(command: string, app: string): string {
+  const payload = PAYLOADS[command]?.(app) ?? ''
+  if (typeof payload === 'string') return payload
+  return JSON.stringify(payload).replace(/\{(?=[{%#])|[^ -~]/g, escaped)
+}
+
+const escaped = (char: string) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`
+
+/** Characters that are invisible, or change the order of others. */
+const INVISIBLE = /[\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g
+
+/** A text in double quotes, as in JSON, YAML and templates of Home Assistant. */
+const quoted = (text: string) => JSON.stringify(text.toWellFormed()).replace(INVISIBLE, escaped)
+
+/** A value that Home Assistant may take for a template, as a template that is this text. */
+const literal = (text: string) => quoted(/\{[{%#]/.test(text) ? `{{ ${quoted(text)} }}` : text)
+
+/** One word of a shell. */
+const word = (text: string) => `'${text.replaceAll("'", String.raw`'\''`)}'`
+
+/** What is pasted into each program. */
+export type Recipe = Readonly<Record<'homeAssistant' | 'nodeRed' | 'shell', string>>
+
+export function commandRecipe(label: string, topic: string, payload: string): Recipe {
+  const homeAssistant = `alias: ${quoted(label)}
+sequence:
+  - action: mqtt.publish
+    data:
+      topic: ${literal(topic)}
+      payload: ${literal(payload)}
+      qos: 1`
+  const sent = payload === '' ? '-n' : `-m ${word(payload)}`
+  const press = { ...node('inject', label, 140), props: [{ p: 'payload' }], payload, payloadType: 'str' }
+  const out = { ...node('mqtt out', label, 380), topic, qos: '1', retain: 'false', broker: '' }
+  return {
+    homeAssistant,
+    nodeRed: flowOf(press, out),
+    shell: `mosquitto_pub -q 1 -t ${word(topic)} ${sent}`,
+  }
+}
+
+export function eventRecipe(label: string, topic: string): Recipe {
+  const homeAssistant = `alias: ${quoted(label)}
+triggers:
+  - trigger: mqtt
+    topic: ${literal(topic)}
+actions:
+  - action: persistent_notification.create
+    data:
+      message: "{{ trigger.payload_json.event_type }}"`
+  const source = { ...node('mqtt in', label, 140), topic, qos: '1', datatype: 'json', broker: '' }
+  const shown = { ...node('debug', label, 380), complete: 'payload' }
+  return {
+    homeAssistant,
+    nodeRed: flowOf(source, shown),
+    shell: `mosquitto_sub -q 1 -t ${word(topic)}`,
+  }
+}
+
+/** A node. Node-RED gives it another id if that one is taken. */
+function node(type: string, name: string, x: number) {
+  return { id: `hub2mqtt-${type.replace(' ', '-')}`, type, name, x, y: 80 }
+}
+
+function flowOf(from: ReturnType<typeof node>, to: ReturnType<typeof node>): string {
+  const nodes = [
+    { ...from, wires: [[to.id]] },
+    { ...to, wires: [] },
+  ]
+  return JSON.stringify(nodes).replace(INVISIBLE, escaped)
+}

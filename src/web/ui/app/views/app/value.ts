@@ -1,0 +1,72 @@
+/** Values of settings: their kinds, how they are shown, and reading them from what somebody typed. */
+import { MAX_JSON_DEPTH, MAX_PAYLOAD_BYTES } from '../../../../../contract/payload.ts'
+import { parseJson } from '../../live/payload.ts'
+import { defineStrings } from '../../strings.ts'
+
+const text = defineStrings('value', {
+  number: 'Enter a number, such as 21.5.',
+  unwritable: 'A number is too large, or values are nested too deeply.',
+  json: 'This is not JSON.',
+  empty: 'Enter a value.',
+  long: 'The value is too long: a setting takes at most {size} KiB.',
+})
+
+export const KINDS = ['boolean', 'number', 'text', 'json'] as const
+export type Kind = (typeof KINDS)[number]
+
+export function kindOf(value: unknown): Kind {
+  if (typeof value === 'string') return 'text'
+  if (typeof value === 'number') return 'number'
+  return typeof value === 'boolean' ? 'boolean' : 'json'
+}
+
+/** Longest JSON, in characters, that stays on one line. */
+const LINE = 80
+
+/** The value as it is shown and edited. */
+export function textOf(value: unknown): string {
+  if (typeof value === 'string') return value
+  const line = JSON.stringify(value)
+  return line.length <= LINE ? line : JSON.stringify(value, null, 2)
+}
+
+export const isSame = (one: unknown, other: unknown) => JSON.stringify(one) === JSON.stringify(other)
+
+const SECRET = /pass|secret|token|key|auth|credential|cookie|session|private|\bpin\b|\bpsk\b/i
+/** In the place of secrets of the bridge's configuration. */
+const MASK = '***'
+
+/** Whether the value may be a secret, by its name. */
+export const maySecret = (name: string) => SECRET.test(name)
+/** Whether the bridge has masked a part of it, so that the page does not have the value. */
+export const isCut = (value: unknown) => JSON.stringify(value)?.includes(MASK) === true
+
+export type Typed<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly message: string }
+
+const wrong = (message: string) => ({ ok: false, message }) as const
+
+/** What was typed, as a value of this kind. */
+export function readTyped(kind: Kind, typed: string): Typed<unknown> {
+  if (kind === 'text') return { ok: true, value: typed }
+  const trimmed = typed.trim()
+  if (trimmed === '') return wrong(text.empty)
+  if (kind === 'boolean') return { ok: true, value: trimmed === 'true' }
+  const value = kind === 'number' ? Number(trimmed) : parseJson(trimmed)
+  if (value === undefined) return wrong(text.json)
+  if (Number.isNaN(value)) return wrong(text.number)
+  return isWritable(value) ? { ok: true, value } : wrong(text.unwritable)
+}
+
+/** JSON reads a number beyond the range as infinite, and writes it as `null`. */
+function isWritable(value: unknown, depth = 0): boolean {
+  if (typeof value === 'number') return Number.isFinite(value)
+  if (typeof value !== 'object' || value === null) return true
+  return depth < MAX_JSON_DEPTH && Object.values(value).every((inner) => isWritable(inner, depth + 1))
+}
+
+/** The payload that sets a setting, whatever its name is. */
+export function payloadFor(name: string, value: unknown): Typed<string> {
+  const payload = JSON.stringify({ name, value })
+  const isLong = new TextEncoder().encode(payload).length > MAX_PAYLOAD_BYTES
+  return isLong ? wrong(text.long({ size: MAX_PAYLOAD_BYTES / 1024 })) : { ok: true, value: payload }
+}

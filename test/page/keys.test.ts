@@ -1,0 +1,139 @@
+import { existsSync } from 'node:fs'
+import type { Page } from 'playwright-core'
+import * as v from 'valibot'
+import { afterAll, describe, expect, test } from 'vitest'
+import { until } from '../support/until.ts'
+import { canBrowse, expectAccessible, overflow, quit, visit } from './support/browser.ts'
+import { rowWith, show, startHouse } from './support/house.ts'
+
+afterAll(quit)
+
+const many = (count: number) =>
+  Array.from({ length: count }, (_, i) => ({ id: `com.app${i + 1000}`, name: `App ${i + 1000}`, version: '1.0.0' }))
+const focused = (page: Page) => page.evaluate<string>('document.activeElement.textContent')
+/** How many apps can be seen completely. */
+const inView = (page: Page) =>
+  page.evaluate<number>(`[...document.querySelectorAll('tr.app')].filter((line) => {
+    const { top, bottom } = line.getBoundingClientRect()
+    return top >= 0 && bottom <= innerHeight
+  }).length`)
+
+describe.runIf(canBrowse)('by keyboard', () => {
+  test('the arrows go through the whole list, and Enter opens an app', async () => {
+    const { page } = await show({ hubs: { home: { apps: many(150) } } })
+    await rowWith(page, 'App 1000').waitFor()
+    await page.keyboard.press('ArrowDown')
+    expect(await focused(page)).toBe('App 1000')
+    for (let i = 1; i < 150; i += 1) {
+      await page.keyboard.press('ArrowDown')
+      await until(`App ${1000 + i}`, async () => (await focused(page)) === `App ${1000 + i}`)
+    }
+    await page.keyboard.press('ArrowUp')
+    expect(await focused(page)).toBe('App 1148')
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { name: 'App 1148' }).waitFor()
+  })
+
+  test('a slash leads to the search of each view, a question mark lists the keys, and neither does while typing', async () => {
+    const { house, page } = await show()
+    for (const hash of ['#/activity', '#/']) {
+      await page.goto(house.page + hash)
+      await page.getByRole('searchbox').waitFor()
+      await page.keyboard.press('/')
+      expect(await page.getByRole('searchbox').evaluate((field) => field.matches(':focus'))).toBe(true)
+    }
+    await page.keyboard.type('?/')
+    expect(await page.getByRole('searchbox').inputValue()).toBe('?/')
+    await page.keyboard.press('ArrowDown')
+    expect(await page.getByRole('dialog').count()).toBe(0)
+    await page.keyboard.press('Escape')
+    await page.keyboard.press('?')
+    const dialog = page.getByRole('dialog', { name: 'Keys' })
+    for (const what of ['Search', 'Open the app', 'Show the keys'])
+      await dialog.getByText(what, { exact: true }).waitFor()
+    await expectAccessible(page)
+    await page.keyboard.press('/')
+    await page.keyboard.press('Escape')
+    await dialog.waitFor({ state: 'detached' })
+    await page.getByRole('button', { name: 'Keys' }).click()
+    await dialog.getByRole('button', { name: 'Close' }).click()
+    await dialog.waitFor({ state: 'detached' })
+  })
+})
+
+describe.runIf(canBrowse)('the list of apps', () => {
+  test('has 20 apps in view at 900 px if its lines are compact, which stays', async () => {
+    const { page } = await show({ hubs: { home: { apps: many(150) } } })
+    await rowWith(page, 'App 1000').waitFor()
+    const before = await inView(page)
+    await page.getByRole('checkbox', { name: 'Compact' }).check()
+    await until('20 apps', async () => (await inView(page)) >= 20)
+    expect(before).toBeLessThan(20)
+    await page.keyboard.press('End')
+    await until('the last one', async () => (await rowWith(page, 'App 1149').count()) === 1)
+    await page.reload()
+    await page.getByRole('checkbox', { name: 'Compact', checked: true }).waitFor()
+    await expectAccessible(page)
+    const heights = await page.evaluate<number[]>(
+      `[...new Set([...document.querySelectorAll('tr.app')].map((line) => line.getBoundingClientRect().height))]`,
+    )
+    expect(heights).toEqual([36])
+  })
+
+  test.for([320, 360, 390, 480])('has cards of two lines at %i px', async (width) => {
+    const apps = [{ id: 'x.y', name: 'An app with a long name', version: '1.0.0', crashed: 'Error: gone' }, ...many(3)]
+    const { page } = await show({ hubs: { home: { apps } } }, { width, height: 740 })
+    await rowWith(page, 'An app').waitFor()
+    const lines = await page.evaluate<number>(`(() => {
+      const tops = [...document.querySelectorAll('tr.app')[0].querySelectorAll('a, .badge, .figure, .switch, input, button')]
+        .filter((part) => part.getBoundingClientRect().width > 0)
+        .map((part) => { const { top, height } = part.getBoundingClientRect(); return Math.round((top + height / 2) / 16) })
+      return new Set(tops).size
+    })()`)
+    expect(lines).toBe(2)
+    expect(await inView(page)).toBe(4)
+    expect(await overflow(page)).toBeLessThanOrEqual(0)
+  })
+})
+
+describe.runIf(canBrowse)('the page', () => {
+  const MANIFEST = v.object({ start_url: v.string(), icons: v.array(v.object({ src: v.string() })) })
+
+  test('can be installed: its manifest and icon load, behind a password too', async () => {
+    const house = await startHouse({ config: { http: { password: 'a password for tests' } } })
+    const page = await visit(house.url)
+    await page.getByLabel('Password').waitFor()
+    const link = await page.evaluate<string>(`document.querySelector('link[rel=manifest]').href`)
+    const answer = await fetch(link)
+    expect(answer.headers.get('content-type')).toBe('application/manifest+json')
+    const { start_url, icons } = v.parse(MANIFEST, await answer.json())
+    expect(new URL(start_url, link).href).toBe(house.url)
+    const icon = await fetch(new URL(icons[0]?.src ?? '', link))
+    expect([icon.status, icon.headers.get('content-type')]).toEqual([200, 'image/svg+xml'])
+  })
+
+  test('has the colour of the theme that is chosen', async () => {
+    const { page } = await show()
+    const colour = () =>
+      page.evaluate<string>(`[...document.querySelectorAll('meta[name=theme-color]')]
+        .find(({ media }) => matchMedia(media).matches).content`)
+    await page.getByRole('button', { name: 'Theme: system' }).waitFor()
+    expect(await colour()).toBe('#ffffff')
+    await page.getByRole('button', { name: 'Theme: system' }).click()
+    await page.getByRole('button', { name: 'Theme: light' }).click()
+    expect(await colour()).toBe('#191f26')
+  })
+
+  test('leads from each view to a document that exists', async () => {
+    const { house, page } = await show()
+    const seen = new Set<string>()
+    for (const hash of ['#/', '#/app/home/com.athom.hue', '#/activity', '#/bridge']) {
+      await page.goto(house.page + hash)
+      const href = await page.getByRole('link', { name: 'Documentation' }).getAttribute('href')
+      const path = /\/blob\/main\/(docs\/[a-z-]+\.md)/.exec(href ?? '')?.[1] ?? ''
+      expect(existsSync(path), `${href}`).toBe(true)
+      seen.add(path)
+    }
+    expect(seen.size).toBeGreaterThanOrEqual(3)
+  })
+})

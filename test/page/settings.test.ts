@@ -1,0 +1,238 @@
+import type { Page } from 'playwright-core'
+import { afterAll, describe, expect, test } from 'vitest'
+import { until } from '../support/until.ts'
+import { canBrowse, expectAccessible, overflow, quit } from './support/browser.ts'
+import { asked, type House, type HouseOptions, rowWith, show } from './support/house.ts'
+
+const HUE = 'com.athom.hue'
+const ODD = 'a/b?#%2F "<img src=x onerror=hacked=1>" \u202eevil {{ x }}'
+const settings = {
+  transition: 400,
+  dimmed: false,
+  name: 'Lamp',
+  bridges: ['192.0.2.14'],
+  access_token: 'canary-token',
+  address: 'http://key-of-the-house@192.0.2.1/',
+  [ODD]: 'odd',
+}
+
+afterAll(quit)
+
+/** The page of an app that has these settings, which it has read. */
+async function start(options: HouseOptions = {}): Promise<{ house: House; page: Page }> {
+  const hubs = { home: { apps: [{ id: HUE, name: 'Lumen Lights', version: '7.0.12', settings }] } }
+  const { house, page } = await show({ hubs, ...options }, { hash: `#/app/home/${HUE}` })
+  await page.getByRole('button', { name: 'Read settings' }).click()
+  await page.getByText('transition', { exact: true }).waitFor()
+  return { house, page }
+}
+
+const lineOf = (page: Page, name: string) =>
+  page.locator('li.setting').filter({ has: page.getByText(name, { exact: true }) })
+const edit = (page: Page, name: string) =>
+  lineOf(page, name)
+    .getByRole('button', { name: `Change the value of ${name}` })
+    .click()
+const field = (page: Page, name: string) => page.getByLabel(`New value of ${name}`, { exact: true })
+const save = (page: Page) => page.getByRole('button', { name: 'Save', exact: true }).click()
+const held = (house: House) => house.hub().settings(HUE)
+const done = (page: Page, name: string) => page.getByRole('status').getByText(`${name} is changed.`).waitFor()
+
+/** What another client does. */
+async function setElsewhere(house: House, name: string, value: unknown): Promise<void> {
+  const headers = { ...(await house.daemon.owner()), 'content-type': 'application/json' }
+  const body = JSON.stringify({ name, value })
+  const answer = await fetch(`${house.url}api/commands/home/app/${HUE}/set-setting`, { method: 'POST', headers, body })
+  expect(answer.status).toBe(200)
+}
+
+describe.runIf(canBrowse)('a setting of an app', () => {
+  test('is changed in place as the type that it has, and put back', async () => {
+    const { house, page } = await start()
+    await edit(page, 'transition')
+    await field(page, 'transition').fill(' 21.5 ')
+    await field(page, 'transition').press('Enter')
+    await done(page, 'transition')
+    expect(held(house)['transition']).toBe(21.5)
+    await lineOf(page, 'transition').getByText('Before: 400').waitFor()
+    await edit(page, 'dimmed')
+    await field(page, 'dimmed').selectOption('true')
+    await save(page)
+    await done(page, 'dimmed')
+    expect(held(house)['dimmed']).toBe(true)
+    await edit(page, 'name')
+    await field(page, 'name').fill('4\n{"a":1}')
+    await save(page)
+    await done(page, 'name')
+    expect(held(house)['name']).toBe('4\n{"a":1}')
+    await edit(page, 'bridges')
+    await expectAccessible(page)
+    await field(page, 'bridges').fill('{"main":["192.0.2.15"]}')
+    await save(page)
+    await done(page, 'bridges')
+    expect(held(house)['bridges']).toEqual({ main: ['192.0.2.15'] })
+    for (const name of ['transition', 'dimmed', 'name', 'bridges'] as const) {
+      await lineOf(page, name).getByRole('button', { name: 'Put back' }).click()
+      await until(`the former ${name}`, () => JSON.stringify(held(house)[name]) === JSON.stringify(settings[name]))
+    }
+    await edit(page, 'transition')
+    await page.getByLabel('Type').selectOption('text')
+    await save(page)
+    await until('another type', () => held(house)['transition'] === '400')
+  })
+
+  test('with a strange name is changed like any other, and nothing of it runs', async () => {
+    const { house, page } = await start()
+    await edit(page, ODD)
+    await field(page, ODD).fill('even')
+    await save(page)
+    await until('the new value', () => held(house)[ODD] === 'even')
+    expect(await page.evaluate<unknown>('window.hacked')).toBeUndefined()
+    await page.setViewportSize({ width: 360, height: 740 })
+    expect(await overflow(page)).toBeLessThanOrEqual(0)
+  })
+
+  test('that may be a secret, or that the bridge masks, is neither shown nor sent unless typed anew', async () => {
+    const { house, page } = await start()
+    const bodies: string[] = []
+    page.on('request', (request) => bodies.push(request.postData() ?? ''))
+    for (const name of ['access_token', 'address']) {
+      await edit(page, name)
+      await page.getByText('The present value is not shown: enter a new one.').waitFor()
+      expect(await field(page, name).inputValue()).toBe('')
+      await field(page, name).fill('a new one')
+      await save(page)
+      await done(page, name)
+      expect(held(house)[name]).toBe('a new one')
+      expect(await lineOf(page, name).getByRole('button', { name: 'Put back' }).count()).toBe(0)
+    }
+    expect(await page.content()).not.toMatch(/canary-token|key-of-the-house/)
+    expect(bodies.join('\n')).not.toMatch(/canary-token|\*\*\*/)
+    // Whoever has made it visible changes what is there.
+    await lineOf(page, 'access_token')
+      .getByRole('button', { name: /^Show the value/ })
+      .click()
+    await edit(page, 'access_token')
+    expect(await field(page, 'access_token').inputValue()).toBe('a new one')
+  })
+
+  test('that something else has changed meanwhile is overwritten only on request', async () => {
+    const { house, page } = await start()
+    await edit(page, 'transition')
+    await field(page, 'transition').fill('500')
+    await setElsewhere(house, 'transition', 450)
+    await save(page)
+    const dialog = page.getByRole('dialog')
+    await dialog.getByText('Its value is now: 450').waitFor()
+    await dialog.getByRole('button', { name: 'Cancel' }).click()
+    await page.getByText('Nothing was changed.', { exact: true }).waitFor()
+    expect(held(house)['transition']).toBe(450)
+    expect(await field(page, 'transition').inputValue()).toBe('500')
+    await save(page)
+    await dialog.getByRole('button', { name: 'Overwrite' }).click()
+    await until('the new value', () => held(house)['transition'] === 500)
+    await edit(page, 'access_token')
+    await field(page, 'access_token').fill('mine')
+    await setElsewhere(house, 'access_token', 'theirs')
+    await save(page)
+    await dialog.getByText('Something else has given it another value.').waitFor()
+    expect(await page.content()).not.toContain('theirs')
+  })
+
+  test('takes no number that is not finite, no text that is not JSON, and nothing longer than a command', async () => {
+    const { house, page } = await start()
+    const problem = page.locator('.edit').getByRole('alert')
+    const refuses = async (typed: string, why: string) => {
+      await page.locator('.edit .new').fill(typed)
+      await save(page)
+      await problem.getByText(why).waitFor()
+    }
+    await edit(page, 'transition')
+    await refuses('4OO', 'Enter a number, such as 21.5.')
+    await refuses('1e999', 'A number is too large')
+    await refuses('-Infinity', 'A number is too large')
+    await refuses('  ', 'Enter a value.')
+    await page.keyboard.press('Escape')
+    await edit(page, 'bridges')
+    await refuses('{"a":', 'This is not JSON.')
+    await refuses('{"a":[1e999]}', 'A number is too large')
+    await refuses('['.repeat(40) + ']'.repeat(40), 'values are nested too deeply')
+    await page.keyboard.press('Escape')
+    await edit(page, 'name')
+    await field(page, 'name').fill('é'.repeat(32 * 1024))
+    await save(page)
+    await page.getByText('The value is too long: a setting takes at most 64 KiB.').waitFor()
+    const most = 'x'.repeat(64 * 1024 - JSON.stringify({ name: 'name', value: '' }).length)
+    await field(page, 'name').fill(most)
+    expect(held(house)).toEqual(settings)
+    await save(page)
+    await until('the longest text', () => held(house)['name'] === most, 20_000)
+  })
+
+  test('that the hub refuses stays, with the words of the hub and what was typed', async () => {
+    const { house, page } = await start()
+    const fault = { operation: 'setAppSetting', status: 400, error: 'bad', description: 'The lamp is too hot' } as const
+    house.hub().behave('answer-status', fault)
+    await edit(page, 'name')
+    await field(page, 'name').fill('Sun')
+    await save(page)
+    await lineOf(page, 'name')
+      .getByText(/The lamp is too hot/)
+      .waitFor()
+    expect(await field(page, 'name').inputValue()).toBe('Sun')
+    expect(held(house)['name']).toBe('Lamp')
+    house.hub().behave('answer-status', { operation: 'getAppSettings', status: 500 })
+    await save(page)
+    await lineOf(page, 'name')
+      .getByText(/^Nothing was changed: /)
+      .waitFor()
+  })
+
+  test('is unknown after a command without an answer, until it is read again', async () => {
+    const { house, page } = await start()
+    house.hub().behave('reset-before-executing', { operation: 'setAppSetting' })
+    await edit(page, 'name')
+    await field(page, 'name').fill('Sun')
+    await save(page)
+    const line = lineOf(page, 'name')
+    await line.getByText('It is not known whether the value was changed.').waitFor()
+    await line.locator('.value').getByText('unknown').waitFor()
+    await line.getByRole('button', { name: 'Read again' }).click()
+    await line.locator('.value').getByText('Lamp').waitFor()
+    expect(await field(page, 'name').inputValue()).toBe('Sun')
+  })
+
+  test('keeps what was typed while the daemon is away', async () => {
+    const { house, page } = await start()
+    await edit(page, 'name')
+    await field(page, 'name').fill('Sun')
+    await house.daemon.stop()
+    await page.getByRole('button', { name: /^Save \(There is no connection/ }).waitFor()
+    expect(await field(page, 'name').inputValue()).toBe('Sun')
+  })
+})
+
+describe.runIf(canBrowse)('a setting is not offered for a change, with the reason,', () => {
+  test('if the configuration does not allow it', async () => {
+    const { house, page } = await start({ config: { commands: { deny: ['set-setting'] } } })
+    const button = lineOf(page, 'name').getByRole('button', { name: /^Change the value.*commands\.deny/ })
+    await button.click({ force: true })
+    expect(await page.locator('.edit').count()).toBe(0)
+    expect(asked(house, '/setting/name')).toHaveLength(0)
+  })
+
+  test('if the key lacks the permission, without which no setting can be read either', async () => {
+    const { page } = await show({ scopes: ['hub.app.readonly'] }, { hash: `#/app/home/${HUE}` })
+    await page.getByRole('button', { name: /^Read settings \(The API key lacks hub\.app\.control/ }).waitFor()
+  })
+
+  test('to readers', async () => {
+    const hubs = { home: { apps: [{ id: HUE, name: 'Lumen Lights', settings }] } }
+    const { house, page } = await show({ hubs })
+    await page.goto(`${house.url}#/`)
+    await page.context().clearCookies()
+    await page.reload()
+    await rowWith(page, 'Lumen Lights').getByRole('link').click()
+    await page.getByRole('button', { name: /^Read settings \(You have read-only access/ }).waitFor()
+  })
+})
