@@ -101,7 +101,10 @@ describe.runIf(canBrowse)('the page of an app', () => {
     const { page } = await start()
     await page.getByText(`hub2mqtt/home/app/${HUE}/event`, { exact: true }).waitFor()
     await page.getByText('Commands', { exact: true }).click()
-    await page.getByText(`hub2mqtt/home/app/${HUE}/cmd/restart`, { exact: true }).waitFor()
+    await page
+      .getByRole('region', { name: 'Topics' })
+      .getByText(`hub2mqtt/home/app/${HUE}/cmd/restart`, { exact: true })
+      .waitFor()
     await page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
     await page.getByRole('button', { name: `Copy hub2mqtt/home/app/${HUE}`, exact: true }).click()
     expect(await page.evaluate<string>('navigator.clipboard.readText()')).toBe(`hub2mqtt/home/app/${HUE}`)
