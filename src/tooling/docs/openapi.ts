@@ -67,6 +67,9 @@ const commandResponses = () =>
 
 const LOGIN: readonly object[] = [{ cookie: [] }, { token: [] }, {}]
 
+const { hub, app, name } = PLACEHOLDERS
+const PATH_PARAMETERS = { hub, app, name, hours: 'From 1 to 168.' }
+
 const parametersOf = (path: string) =>
   [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => ({ $ref: `#/components/parameters/${name}` }))
 
@@ -133,9 +136,9 @@ export function openapi(): string {
         token: { type: 'http', scheme: 'bearer', description: 'One of `http.tokens`, or the start-up token.' },
       },
       parameters: Object.fromEntries(
-        ['hub', 'app', 'name'].map((name) => [
+        Object.entries(PATH_PARAMETERS).map(([name, description]) => [
           name,
-          { name, in: 'path', required: true, description: PLACEHOLDERS[name], schema: { type: 'string' } },
+          { name, in: 'path', required: true, description, schema: { type: 'string' } },
         ]),
       ),
       responses: {
