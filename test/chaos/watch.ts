@@ -110,7 +110,9 @@ export class Watch {
     this.#devices.delete(topic)
     if (before === undefined) return
     const id = idOf(before)
-    if (this.#hub.apps.has(id) && this.#stays) this.object('wiped', `${topic} was cleared, and the hub has the app`)
+    // While the hub does not say who it is, a bridge that starts names its devices after the configuration.
+    const hasMoved = [...this.#devices.values()].includes(before)
+    if (this.#hub.apps.has(id) && this.#stays && !hasMoved) this.object('wiped', `${topic} was cleared, and the hub has the app`)
   }
 
   get #stays(): boolean {

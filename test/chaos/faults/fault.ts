@@ -10,7 +10,7 @@ export interface Scene {
 }
 
 /** What only one fault at a time can take hold of. */
-export type Hold = 'broker' | 'bridge' | 'hub' | 'list'
+export type Hold = 'broker' | 'bridge' | 'hub' | 'list' | 'answers'
 
 export interface Fault {
   /** Breaks something, waits, mends it: when it resolves, nothing is broken any more. */

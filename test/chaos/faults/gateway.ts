@@ -247,7 +247,7 @@ export const GATEWAY_FAULTS: Faults = {
             : undefined,
       { ms: [2000, 5000] },
     ),
-    { staysOnline: true },
+    { staysOnline: true, holds: ['answers'] },
   ),
   'a stranger at the address': gateway(
     async (scene) => {

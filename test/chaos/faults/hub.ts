@@ -86,6 +86,8 @@ export const HUB_FAULTS: Faults = {
   'hub answers another shape': hub(behaves('wrong-shape', some)),
   'hub does not do it, and does not say so clearly': hub(
     behaves('pretend', ({ random }) => ({ value: random.pick(NO_SUCCESS), operation: APP_WRITES })),
+    // A gateway that turns its refusal into a success cannot be told from the hub.
+    { holds: ['answers'] },
   ),
   'hub answers a part of its list (206)': hub(
     behaves('pretend', () => ({ status: 206, value: {}, operation: 'getApps' })),
