@@ -3,8 +3,7 @@ import { createRequire } from 'node:module'
 import pino from 'pino'
 import type { LogFormat, LogLevel } from '../contract/log-levels.ts'
 import { shownJson, shownLine } from './controls.ts'
-import { createOutput, type Destination } from './output.ts'
-import { RecentLines } from './recent-lines.ts'
+import { createOutput, type Destination, RecentLines } from './output.ts'
 import { Scrubber } from './scrub.ts'
 
 export interface LogOptions {
@@ -71,7 +70,8 @@ function harmless(output: Destination): Destination {
 export function createLog(options: LogOptions): Log {
   const { level, format, secrets, destination, keep = false, isTTY = process.stdout.isTTY } = options
   const scrubber = new Scrubber(secrets)
-  const output = harmless(destination ?? standardOutput())
+  // Standard output never throws.
+  const output = destination === undefined ? standardOutput() : harmless(destination)
   const isPretty = format === 'pretty' || (format === 'auto' && isTTY)
   const recent = new RecentLines()
   const written = (line: string) => {

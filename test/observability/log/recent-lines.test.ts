@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createLog } from '../../../src/observability/log.ts'
-import { RecentLines } from '../../../src/observability/recent-lines.ts'
+import { RecentLines } from '../../../src/observability/output.ts'
 
 function kept(
   options: { readonly secrets?: string[]; readonly keep?: boolean; readonly format?: 'json' | 'pretty' } = {},
