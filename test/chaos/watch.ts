@@ -7,6 +7,9 @@ import type { LiveChecker, Violation } from './history.ts'
 import { APPS, idOf } from './model.ts'
 import { Returns } from './returns.ts'
 
+/** A device of a hub that does not say who it is. */
+const NAMELESS = /\/hub2mqtt---20[^/]*\/config$/
+
 /** Whether the hub shows what was asked for. */
 export type Shows = (hub: EmulatedHub) => boolean
 
@@ -110,9 +113,9 @@ export class Watch {
     this.#devices.delete(topic)
     if (before === undefined) return
     const id = idOf(before)
-    // While the hub does not say who it is, a bridge that starts names its devices after the configuration.
-    const hasMoved = [...this.#devices.values()].includes(before)
-    if (this.#hub.apps.has(id) && this.#stays && !hasMoved) this.object('wiped', `${topic} was cleared, and the hub has the app`)
+    // A bridge that starts while the hub does not say who it is names devices after the configuration, until it does.
+    // That each app has a device is checked at the end.
+    if (this.#hub.apps.has(id) && this.#stays && !NAMELESS.test(topic)) this.object('wiped', `${topic} was cleared, and the hub has the app`)
   }
 
   get #stays(): boolean {
