@@ -77,12 +77,12 @@ describe.runIf(canBrowse)('the list of apps', () => {
     const heights = await page.evaluate<number[]>(
       `[...new Set([...document.querySelectorAll('tr.app')].map((line) => line.getBoundingClientRect().height))]`,
     )
-    expect(heights).toEqual([36])
+    expect(heights).toEqual([33])
   })
 
   test.for([320, 360, 390, 480])('has cards of two lines at %i px', async (width) => {
     const apps = [{ id: 'x.y', name: 'An app with a long name', version: '1.0.0', crashed: 'Error: gone' }, ...many(3)]
-    const { page } = await show({ hubs: { home: { apps } } }, { width, height: 740 })
+    const { page } = await show({ hubs: { home: { apps } } }, { width, height: 820 })
     await rowWith(page, 'An app').waitFor()
     const lines = await page.evaluate<number>(`(() => {
       const tops = [...document.querySelectorAll('tr.app')[0].querySelectorAll('a, .badge, .figure, .switch, input, button')]

@@ -155,7 +155,8 @@ function State({ entry }: AppProps) {
   const trouble = useComputed(() => troubleOf(entry, store)).value
   const hasGuardian = useComputed(() => shownColumns.value.includes('guardian')).value
   const next = useComputed(() => (hasGuardian || !isCrashed(entry.app.value) ? undefined : nextOf(entry))).value
-  const problems = [trouble && eventName(trouble), next, isCrashed(app) && app.crash_message]
+  const message = isCrashed(app) && app.crash_message
+  const problems = trouble ? [eventName(trouble), message, next] : [next, message]
   const said = isAway ? lastState(app) : problems.filter((problem) => problem).join(': ')
   return (
     <>
