@@ -286,6 +286,11 @@ export class Retained {
     spare(entry)
   }
 
+  /** Another client published on a topic that is not held: the broker may hold something there again. */
+  published(topic: string): void {
+    this.#cleared.delete(topic)
+  }
+
   /** Whether `topic` is wanted, being cleared, or was found on the broker. */
   concerns(topic: string): boolean {
     return this.#entries.has(topic) || this.#unowned.all.has(topic)

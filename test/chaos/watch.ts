@@ -115,7 +115,8 @@ export class Watch {
     const id = idOf(before)
     // A bridge that starts while the hub does not say who it is names devices after the configuration, until it does.
     // That each app has a device is checked at the end.
-    if (this.#hub.apps.has(id) && this.#stays && !NAMELESS.test(topic)) this.object('wiped', `${topic} was cleared, and the hub has the app`)
+    if (this.#hub.apps.has(id) && this.#stays && !NAMELESS.test(topic))
+      this.object('wiped', `${topic} was cleared, and the hub has the app`)
   }
 
   get #stays(): boolean {

@@ -219,6 +219,8 @@ describe('what is held', () => {
     set.hold('a', '1')
     expect(flush()).toEqual(['a=1'])
     expect(rounds()).toEqual([['a=null'], [], []])
+    set.published('a')
+    expect(rounds()).toEqual([['a=null'], [], []])
     set.forget()
     set.settle(none)
     expect(rounds()).toEqual([['a=null'], [], []])

@@ -77,8 +77,6 @@ export class Mosquitto implements AsyncDisposable {
   /** Replaces the configuration; it takes effect with the next `run`. */
   async configure({ acl, users, persistent = false, config = [] }: MosquittoOptions): Promise<void> {
     const lines = [
-      // Small packets go at once: tests whose clock runs faster than time would see 40 ms as a minute.
-      'set_tcp_nodelay true',
       `listener ${this.port} 127.0.0.1`,
       // It would else become another user and could not read these files.
       `user ${userInfo().username}`,

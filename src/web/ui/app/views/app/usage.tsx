@@ -39,10 +39,8 @@ const text = defineStrings('usage', {
   recorded: 'Recorded by {source}.',
   recordedSince: 'Recorded by {source} since {time}.',
   sources: { bridge: 'hub2mqtt', hub: 'the hub' },
-  step: {
-    one: 'One point a minute: mean CPU, highest memory.',
-    other: 'One point every {count} minutes: mean CPU, highest memory.',
-  },
+  minute: 'One point a minute: mean CPU, highest memory.',
+  minutes: 'One point every {count} minutes: mean CPU, highest memory.',
   marks: {
     crash: { one: '{count} crash', other: '{count} crashes' },
     restart: { one: '{count} restart', other: '{count} restarts' },
@@ -166,7 +164,8 @@ function noteOn({ hours, at, history, points }: Answered): string {
   const [first = 0] = points.times
   const isWhole = at - first >= Number(hours) * 3600 - 2 * history.resolution_seconds
   const recorded = isWhole ? text.recorded({ source }) : text.recordedSince({ source, time: formatTime(first * 1000) })
-  return `${recorded} ${text.step({ count: history.resolution_seconds / 60 })}`
+  const count = history.resolution_seconds / 60
+  return `${recorded} ${count === 1 ? text.minute : text.minutes({ count })}`
 }
 
 /** Two reports of the same, in seconds. */
