@@ -333,7 +333,7 @@ export class MqttLink implements AsyncDisposable {
     if (this.#isCommand(topic) && !(isTransient && retain)) {
       const receivedAt = this.#suspendDetector.arrivedAt()
       if (payload.length === 0 && this.#echoes.isOfClearing(topic, receivedAt)) return
-      this.#retained.published(topic)
+      if (retain) this.#retained.published(topic)
       const message = decodeMessage(packet, this.#loop.number, receivedAt)
       if (!this.#inboundQueue.take(message)) this.#journal.dropped('commands')
     } else if (this.#setup !== undefined) this.#setup.received(packet)
