@@ -27,6 +27,7 @@ export interface Guardian {
   standBy(): void
   reconfigured(): void
   hubAdded(name: string, port: GuardedHub): void
+  /** The hub answers, or does not. */
   hubChanged(name: string, online: boolean): void
   hubRemoved(name: string): void
   /** The hub's start time, in epoch milliseconds. */

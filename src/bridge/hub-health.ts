@@ -16,7 +16,7 @@ export interface Boot {
 }
 
 /** How much the computed times of one start may differ: clocks drift, and answers arrive late. */
-const SAME_BOOT_MS = 60_000
+const SAME_BOOT_MS = 20_000
 /** How much an uptime may decrease by rounding. */
 const ROUNDING_SECONDS = 1
 

@@ -259,7 +259,9 @@ export class HubState {
     this.changed()
     // The hub's id arrives after its apps; only then it is known which devices belong to it.
     if (homeAssistant?.hubChanged(this.#name) ?? true) upkeep.request()
-    guardian.hubChanged(this.#name, this.#hub.status.online)
+    // Before the first answer it is not known whether the hub is there.
+    const { online, reason } = this.#hub.status
+    if (reason !== 'connecting') guardian.hubChanged(this.#name, online)
     this.figures.changed()
   }
 

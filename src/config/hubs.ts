@@ -1,6 +1,6 @@
 /** The hubs: any number by name in the file, one in each file of a folder, and one by the environment alone. */
 import * as v from 'valibot'
-import { type ConfigFile, example } from './file.ts'
+import { type ConfigFile, example, type FileMap, type Keys } from './file.ts'
 import type { Mistakes } from './mistakes.ts'
 import { DEFAULT_HUB_NAME, EXPECTED_NAME, HUB_NAME_VARIABLE, type HubConfig, hubName, hubOptions } from './options.ts'
 import { type Reading, readTable } from './read.ts'
@@ -20,8 +20,18 @@ interface HubsRequest {
 
 const KEYS = fileKeys(hubOptions)
 
-/** The names of the hubs in the file; anything else there is a mistake. */
-function hubsOfFile(file: ConfigFile, mistakes: Mistakes): string[] {
+type NamedHub = readonly [name: string, file: ConfigFile]
+
+/** A hub whose name no message may repeat, under another one: what is below it is checked too. */
+function unnamed(file: ConfigFile, name: string, hub: FileMap, number: number): NamedHub {
+  const shown = `unnamed-${number}`
+  const root: FileMap = new Map([['hubs', new Map([[shown, hub]])]])
+  const where = ([hubs = '', , ...below]: Keys) => file.where([hubs, name, ...below])
+  return [shown, { ...file, root, where }]
+}
+
+/** The hubs in the file, and where they are described; anything else there is a mistake. */
+function hubsOfFile(file: ConfigFile, mistakes: Mistakes): NamedHub[] {
   const root = valueIn(file, 'hubs')
   if (root === undefined) return []
   if (!(root instanceof Map)) {
@@ -29,7 +39,7 @@ function hubsOfFile(file: ConfigFile, mistakes: Mistakes): string[] {
     mistakes.add(subjectOf(file, ['hubs']), `expected hubs by name, such as ${such}`, 'hubs')
     return []
   }
-  return [...root].flatMap(([key, value]) => {
+  return [...root].flatMap(([key, value], at): NamedHub[] => {
     const name = String(key)
     const subject = subjectOf(file, ['hubs', name])
     const isGroup = value === null || value instanceof Map
@@ -39,11 +49,11 @@ function hubsOfFile(file: ConfigFile, mistakes: Mistakes): string[] {
     } else if (!v.is(hubName, name)) {
       const isShown = mistakes.name(name) !== undefined
       mistakes.add(isShown ? subject : `a hub's name (${file.where(['hubs', name])})`, EXPECTED_NAME, 'hubs')
-      // Its keys are checked too.
-      if (isShown && value instanceof Map) return [name]
+      if (isShown && value instanceof Map) return [[name, file]]
+      if (value instanceof Map && value.size > 0) return [unnamed(file, name, value, at + 1)]
     } else if (!isGroup) {
       mistakes.add(subject, "expected the hub's options below it, such as url and api_key", 'hubs')
-    } else return [name]
+    } else return [[name, file]]
     return []
   })
 }
@@ -71,7 +81,7 @@ const missing = (byEnvironment: boolean) => (path: string, option: Option) => {
 /** All valid hubs by name; adds the mistakes in the others. */
 export function readHubs({ file, env, reading, folder, required }: HubsRequest): Readonly<Record<string, HubConfig>> {
   const { mistakes } = reading
-  const files = new Map(hubsOfFile(file, mistakes).map((name) => [name, file]))
+  const files = new Map(hubsOfFile(file, mistakes))
   for (const [name, hubFile] of folder ?? []) {
     const twice = files.get(name)
     if (twice !== undefined) {

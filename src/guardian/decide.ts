@@ -205,11 +205,11 @@ function configured(turn: Turn, { wasOn, isOn }: InputOf<'configured'>): void {
 }
 
 function setOnline({ hub, now }: Turn, { online }: InputOf<'online'>): void {
+  if (!online) hub.wasAway = true
   if (hub.online === online) return
   hub.online = online
-  if (online && hub.wasOnline) hub.backAt = now
-  if (online) hub.wasOnline = true
-  else for (const watched of hub.apps.values()) watched.seenAt = undefined
+  if (!online) for (const watched of hub.apps.values()) watched.seenAt = undefined
+  else if (hub.wasAway) hub.backAt = now
 }
 
 /** After the hub itself has started, not only come back, plans the configured restarts. */

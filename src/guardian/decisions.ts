@@ -55,8 +55,8 @@ export function budgetUntil(times: readonly number[], now: number, limits: Resta
 /** Whether this many crashed apps are a storm. */
 export const isStorm = (crashed: number, least: number) => crashed >= least
 
-/** Larger differences mean that the hub restarted, not that a clock was set or read late. */
-const BOOT_MS = 120_000
+/** Larger differences mean that the hub restarted, not that an answer came late. */
+const BOOT_MS = 20_000
 
 /** Whether the hub restarted, and was not only unreachable. Both its own time and the elapsed time must show it. */
 export function hasBooted(before: Boot, after: Boot): boolean {

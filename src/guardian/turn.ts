@@ -70,7 +70,8 @@ export class WatchedHub {
   /** Whether the list has been read. */
   isRead = false
   online = false
-  wasOnline = false
+  /** Whether it did not answer at some time, if only at the start of the bridge. */
+  wasAway = false
   backAt: number | null = null
   /** When the hub itself started. */
   boot: Boot | undefined

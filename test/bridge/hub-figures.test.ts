@@ -370,7 +370,7 @@ describe('the pure rules', () => {
     void clock.step(3_600_000)
     await clock.advance(60_000)
     // The answer was late, and the clock of this machine was set.
-    const latest = bootOf(later, 1_101, clock)
+    const latest = bootOf(later, 1_110, clock)
     expect([later.at, latest.at]).toEqual([start.at, start.at])
     // The machine of the bridge was suspended.
     expect(bootOf(latest, 90_000, clock).at).toBe(start.at)
@@ -382,5 +382,9 @@ describe('the pure rules', () => {
     expect(bootOf(start, 20, clock).at).toBe(clock.now() - 20_000)
     await clock.advance(3_600_000)
     expect(bootOf(start, 200, clock).at).toBe(clock.now() - 200_000)
+    // Again within a minute, and it is read when it has run for longer than before.
+    const first = bootOf(undefined, 10, clock)
+    await clock.advance(50_000)
+    expect(bootOf(first, 22, clock).at).toBe(clock.now() - 22_000)
   })
 })

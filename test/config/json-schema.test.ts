@@ -29,7 +29,7 @@ const ANY_FILE = { '': 'a-secret' }
 const loaderSays = (file: unknown) => mistakesOf({ yaml: JSON.stringify(file), env: ENV, files: ANY_FILE })
 
 /** What JSON Schema cannot say of a value. */
-const BEYOND_JSON_SCHEMA = ['check', 'max_bytes']
+const BEYOND_JSON_SCHEMA = ['check', 'max_bytes', 'not_values']
 
 /** Why the loader refuses a value; empty when it takes it. */
 function refusals({ schema: own }: Option, value: unknown): string[] {
@@ -165,10 +165,10 @@ describe('the JSON Schema of the configuration file', () => {
       { numRuns: 10_000, examples: brokers.flatMap((row) => noPort.map((value): [[Row, unknown]] => [[row, value]])) },
     )
     expect(taken.size).toBe(rows.length)
-    // The range of numbers with a unit, cron expressions and time zones, what else an address must be, bytes, and that a minimum is below its maximum.
+    // The range of numbers with a unit, cron expressions and time zones, what else an address must be, bytes, and that a minimum is below its maximum, or a number up to a total.
     expect(
       [...beyond].filter(
-        (path) => !/interval|timeout|keepalive|payload|url|topic|prefix|publish|guard|updates|lease|nats/.test(path),
+        (path) => !/interval|timeout|keepalive|payload|url|topic|prefix|publish|guard|updates|lease|nats|shard/.test(path),
       ),
     ).toEqual([])
   })

@@ -128,6 +128,21 @@ describe('a mistake is one line that names the key, where it stands, and how to 
     expect(mistakesOf({ yaml, files })).toEqual([lineLike(line)])
   })
 
+  it('tells of everything below hub names that may not be repeated', () => {
+    const yaml = `${HUB}  a b: { url: ftp://h, poll_interval: 5 }\n  c d: { what: 1, url: http://h }`
+    expect(mistakesOf({ yaml })).toEqual(
+      [
+        "a hub's name (…line 5): expected a hub name…",
+        "a hub's name (…line 6): expected a hub name…",
+        'hubs.unnamed-2.url (…line 5): expected an address…',
+        'hubs.unnamed-2.poll_interval (…line 5): expected a duration…',
+        'hubs.unnamed-2.api_key: missing…',
+        'hubs.unnamed-3.what (…line 6): there is no such option…',
+        'hubs.unnamed-3.api_key: missing…',
+      ].map(lineLike),
+    )
+  })
+
   it.each<[string, Record<string, string>, string]>([
     [
       'an unknown variable',

@@ -492,6 +492,17 @@ describe('an app that is restarted', () => {
     expect(stand.restarted).toHaveLength(2)
   })
 
+  test('waits for two minutes after a hub that was away at the start is there', async () => {
+    const stand = new Stand()
+    stand.guard.hubChanged('home', false)
+    stand.start('a')
+    stand.crash('a')
+    await stand.clock.advance(2 * MINUTE - SECOND)
+    expect(stand.restarted).toEqual([])
+    await stand.clock.advance(SECOND)
+    expect(stand.restarted).toEqual(['a'])
+  })
+
   test('waits for two minutes after its hub came back, but not after the first connect', async () => {
     const stand = new Stand().start('a')
     stand.guard.hubChanged('home', false)
