@@ -1,8 +1,8 @@
 import type { Page } from 'playwright-core'
 import { afterAll, describe, expect, test } from 'vitest'
 import { until } from '../support/until.ts'
-import { canBrowse, expectAccessible, overflow, quit } from './support/browser.ts'
-import { asked, type House, type HouseOptions, rowWith, show } from './support/house.ts'
+import { canBrowse, expectAccessible, overflow, profile, quit, visit } from './support/browser.ts'
+import { asked, type House, type HouseOptions, rowWith, show, startHouse } from './support/house.ts'
 
 const HUE = 'com.athom.hue'
 const ODD = 'a/b?#%2F "<img src=x onerror=hacked=1>" \u202eevil {{ x }}'
@@ -228,10 +228,9 @@ describe.runIf(canBrowse)('a setting is not offered for a change, with the reaso
 
   test('to readers', async () => {
     const hubs = { home: { apps: [{ id: HUE, name: 'Lumen Lights', settings }] } }
-    const { house, page } = await show({ hubs })
-    await page.goto(`${house.url}#/`)
-    await page.context().clearCookies()
-    await page.reload()
+    const house = await startHouse({ hubs })
+    await using context = await profile()
+    const page = await visit(house.url, {}, context)
     await rowWith(page, 'Lumen Lights').getByRole('link').click()
     await page.getByRole('button', { name: /^Read settings \(You have read-only access/ }).waitFor()
   })
