@@ -70,21 +70,32 @@ class HubEvidence {
   /** Newest first. */
   #happened: readonly Noted[] = []
   #firmware: string | null = null
+  /** In epoch milliseconds. */
+  readonly #since: number
   #cancelTelling: (() => void) | undefined
 
   constructor(name: string, samples: Samples, clock: Clock, log: Logger) {
     this.#name = name
     this.#samples = samples
     this.#clock = clock
+    this.#since = clock.now()
     this.#log = log
   }
 
-  /** The hub reports its firmware. */
-  hasFirmware(firmware: string | null): void {
+  /** The hub reports its firmware. Returns the apps whose evidence has changed: their crash was known before it. */
+  hasFirmware(firmware: string | null): string[] {
     const before = this.#firmware
     this.#firmware = firmware ?? before
-    if (before === null || firmware === null || before === firmware) return
-    this.#note('firmware_updated', { from: before, to: firmware })
+    if (firmware === null || before === firmware) return []
+    if (before !== null) this.#note('firmware_updated', { from: before, to: firmware })
+    const changed: string[] = []
+    for (const [id, crash] of before === null ? this.crashes : []) {
+      // What an earlier run made stays: the firmware may have been another one.
+      if (crash === null || crash.firmware !== null || Date.parse(crash.at) < this.#since) continue
+      this.crashes.set(id, fitted({ ...crash, firmware: shortOrNull(firmware) }))
+      changed.push(id)
+    }
+    return changed
   }
 
   /** The hub has restarted. */

@@ -255,7 +255,7 @@ export class HubState {
 
   #statusChanged(): void {
     const { guardian, homeAssistant, upkeep } = this.#options
-    this.#evidence.hasFirmware(this.#hub.status.firmware)
+    for (const app of this.#evidence.hasFirmware(this.#hub.status.firmware)) this.appChanged(app)
     this.changed()
     // The hub's id arrives after its apps; only then it is known which devices belong to it.
     if (homeAssistant?.hubChanged(this.#name) ?? true) upkeep.request()

@@ -14,7 +14,7 @@ const CEILINGS = {
   'get-settings': { functions: 165, files: 40 },
   restart: { functions: 271, files: 62 },
   // Crashes count towards a storm, with the guardian off too.
-  crash: { functions: 195, files: 47 },
+  crash: { functions: 195, files: 48 },
   'guarded crash': { functions: 237, files: 55 },
 } as const
 
