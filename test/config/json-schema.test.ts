@@ -168,7 +168,8 @@ describe('the JSON Schema of the configuration file', () => {
     // The range of numbers with a unit, cron expressions and time zones, what else an address must be, bytes, and that a minimum is below its maximum, or a number up to a total.
     expect(
       [...beyond].filter(
-        (path) => !/interval|timeout|keepalive|payload|url|topic|prefix|publish|guard|updates|lease|nats|shard/.test(path),
+        (path) =>
+          !/interval|timeout|keepalive|payload|url|topic|prefix|publish|guard|updates|lease|nats|shard/.test(path),
       ),
     ).toEqual([])
   })
