@@ -73,6 +73,8 @@ class HubEvidence {
   /** In epoch milliseconds. */
   readonly #since: number
   #cancelTelling: (() => void) | undefined
+  /** The apps that crashed together, as the log has told. */
+  #told: ReadonlySet<string | null> = new Set()
 
   constructor(name: string, samples: Samples, clock: Clock, log: Logger) {
     this.#name = name
@@ -230,7 +232,10 @@ class HubEvidence {
       this.#cancelTelling = undefined
       const crashes = new Map(this.#recentCrashes().map(({ app, at }) => [app, Date.parse(at)]))
       const text = together([...crashes.values()], this.#happened)
-      if (text !== undefined) this.#log.warn({ hub: this.#name, apps: [...crashes.keys()] }, text)
+      // One of them that crashes again is no news of the others.
+      const isNews = [...crashes.keys()].some((app) => !this.#told.has(app))
+      this.#told = new Set(crashes.keys())
+      if (text !== undefined && isNews) this.#log.warn({ hub: this.#name, apps: [...crashes.keys()] }, text)
     })
   }
 }

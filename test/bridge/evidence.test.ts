@@ -85,10 +85,19 @@ describe('the evidence of a crash', () => {
     world.clock.jump(61_000)
     await until('the line', () => told().length === 1)
     expect(told()[0]).toContain('2 apps crashed within a minute')
+    // One of them again is no news of the other.
+    const crashes = () => world.events(one).filter(({ event_type }) => event_type === 'crashed').length
+    const before = crashes()
+    world.hub.recover(one)
+    await until('one that runs', () => world.state(one)?.['state'] === 'running')
+    world.hub.crash(one, 'Error: again')
+    await until('the crash', () => crashes() > before)
+    world.clock.jump(61_000)
     world.clock.jump(11 * 60_000)
     world.hub.crash(three, 'Error: oh')
     expect((await untilCrash(world, three)).others_crashed).toEqual([])
     expect((await untilCrash(world, one)).others_crashed).toEqual([two])
+    expect(told()).toHaveLength(1)
   })
 
   test('has the health of the hub then, if the key may read it', async () => {
