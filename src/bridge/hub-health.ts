@@ -1,6 +1,7 @@
 /** The published health of a hub: computed from its figures, and published again once enough has changed. */
 import type { Clock } from '../base/clock.ts'
 import type { HubHealth } from '../contract/crash.ts'
+import { SAME_BOOT_MS } from '../contract/guard.ts'
 import type { OperationName, Result } from '../hub/operations.ts'
 
 /** The figures that were read; `null` if not permitted or not usable, `undefined` if not read yet. */
@@ -15,8 +16,6 @@ export interface Boot {
   readonly uptimeSeconds: number
 }
 
-/** How much the computed times of one start may differ: clocks drift, and answers arrive late. */
-const SAME_BOOT_MS = 20_000
 /** How much an uptime may decrease by rounding. */
 const ROUNDING_SECONDS = 1
 

@@ -184,7 +184,7 @@ function isPlainPart(part: string, dots: number): boolean {
   return /^@?[\w-][\w.-]{0,60}$/.test(part) && part.split('.').length - 1 <= dots && hasFewDigits(part, 4)
 }
 
-/** What has more may be a number of somebody, or a part of a key. */
+/** What has more may be a phone number, or a part of a key. */
 const hasFewDigits = (text: string, most: number) => text.split(/\d/).length - 1 <= most
 
 function identifier(said: string): string {

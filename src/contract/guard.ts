@@ -2,6 +2,12 @@
 import type * as v from 'valibot'
 import type { GONE_APPS, GUARD, GUARD_MEMORY, HISTORY } from './schemas.ts'
 
+/**
+ * How much the computed times of one start of a hub may differ, in milliseconds: clocks drift, and answers arrive late.
+ * A larger difference is another start.
+ */
+export const SAME_BOOT_MS = 20_000
+
 /** Why an app was restarted or needs a restart. */
 export const REASONS = [
   'exception',

@@ -3,6 +3,7 @@
 import { nextAfter } from '../base/cron.ts'
 import { severityOf } from '../base/versions.ts'
 import { hasCrashed, isCrashed, isUp } from '../contract/classify.ts'
+import { SAME_BOOT_MS } from '../contract/guard.ts'
 import type { App } from '../hub/app.ts'
 import { countRecent, delayAfter, type RestartLimits, type RestartState, retryDelay } from './restart-state.ts'
 import type { Situation } from './restarts.ts'
@@ -55,12 +56,9 @@ export function budgetUntil(times: readonly number[], now: number, limits: Resta
 /** Whether this many crashed apps are a storm. */
 export const isStorm = (crashed: number, least: number) => crashed >= least
 
-/** Larger differences mean that the hub restarted, not that an answer came late. */
-const BOOT_MS = 20_000
-
 /** Whether the hub restarted, and was not only unreachable. Both its own time and the elapsed time must show it. */
 export function hasBooted(before: Boot, after: Boot): boolean {
-  return after.at - before.at > BOOT_MS && after.said - before.said > BOOT_MS
+  return after.at - before.at > SAME_BOOT_MS && after.said - before.said > SAME_BOOT_MS
 }
 
 /** Whether enough of an app's devices are unavailable to restart it; never if the numbers are unknown. */

@@ -15,7 +15,7 @@ type Changes = Extract<LiveFrame, { type: 'changes' }>
 
 export class Store {
   readonly topics: Topics
-  /** In a fleet, including hubs of other members, of which only the state is known. */
+  /** In a fleet, including hubs of other members, whose state alone is known. */
   readonly hubs = signal<readonly HubEntry[]>([])
   /** The hubs of this bridge. */
   readonly own = computed(() => this.hubs.value.filter(({ name }) => this.ownerElsewhere(name) === undefined))

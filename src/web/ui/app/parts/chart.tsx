@@ -238,7 +238,7 @@ function axis(more: Plot.Axis): Plot.Axis {
 
 function line(name: string): Plot.Series {
   const stroke = (plot: Plot) => colour(plot, name)
-  /** Points without neighbours, of which no line is drawn. */
+  /** Points without neighbours, which get no line. */
   const alone = ({ data }: Plot, series: number) =>
     [...(data[series] ?? []).keys()].filter((i) => {
       const [before, value, after] = [data[series]?.[i - 1], data[series]?.[i], data[series]?.[i + 1]]

@@ -14,6 +14,19 @@ interface CardProps {
   readonly wide?: boolean
 }
 
+/** The head of a table whose columns are evident, for screen readers. */
+export function HiddenHead({ columns }: { readonly columns: Readonly<Record<string, string>> }) {
+  return (
+    <thead class="hidden">
+      <tr>
+        {Object.values(columns).map((column) => (
+          <th key={column}>{column}</th>
+        ))}
+      </tr>
+    </thead>
+  )
+}
+
 export function Card({ title, children, aside, wide = false }: CardProps) {
   return (
     <section class={wide ? 'card wide' : 'card'} aria-label={title}>

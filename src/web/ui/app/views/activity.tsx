@@ -6,7 +6,7 @@ import { formatDuration } from '../format.ts'
 import { type Entry, type Happening, happenings, isFailure } from '../live/activity.ts'
 import type { Store } from '../live/store.ts'
 import { Action, Badge, Chips, Search, set } from '../parts/controls.tsx'
-import { Time } from '../parts/layout.tsx'
+import { HiddenHead, Time } from '../parts/layout.tsx'
 import { eventName } from '../parts/state.tsx'
 import { hrefOf } from '../route.ts'
 import { usePage } from '../session.ts'
@@ -77,13 +77,7 @@ export function Activity() {
       ) : (
         <div class="card flush">
           <table class="list" aria-label={text.title}>
-            <thead class="hidden">
-              <tr>
-                {Object.values(text.columns).map((column) => (
-                  <th key={column}>{column}</th>
-                ))}
-              </tr>
-            </thead>
+            <HiddenHead columns={text.columns} />
             <tbody>
               {shown.map((happening) => (
                 <HappeningRows key={happening.entries[0]?.number} {...happening} store={store} />

@@ -54,7 +54,7 @@ interface Held {
   readonly value: unknown
 }
 
-/** What the page may not show or send: the value is masked, or may be a secret that nobody asked to see. */
+/** What the page may not show or send: the value is masked, or may be a secret that was not asked for. */
 const isHidden = ({ name, value, shown }: SettingProps) => isCut(value) || (maySecret(name) && !shown)
 
 /** The states of a change: `edited` is the value when the field was opened, `former` the one to go back to. */

@@ -1,4 +1,4 @@
-/** Values of settings: their kinds, how they are shown, and reading them from what somebody typed. */
+/** Values of settings: their kinds, how they are shown, and reading them from typed text. */
 import { MAX_JSON_DEPTH, MAX_PAYLOAD_BYTES } from '../../../../../contract/payload.ts'
 import { parseJson } from '../../live/payload.ts'
 import { defineStrings } from '../../strings.ts'

@@ -8,7 +8,7 @@ import { type LogLine, LogReader } from '../../live/log.ts'
 import type { Store } from '../../live/store.ts'
 import { Action, Badge, Search, set, type Tone } from '../../parts/controls.tsx'
 import { Glyph } from '../../parts/icons.tsx'
-import { Alert, Time } from '../../parts/layout.tsx'
+import { Alert, HiddenHead, Time } from '../../parts/layout.tsx'
 import { hrefOf } from '../../route.ts'
 import { usePage } from '../../session.ts'
 import { defineStrings } from '../../strings.ts'
@@ -156,13 +156,7 @@ function Log() {
         {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and must be reachable by keyboard. */}
         <div class="scroll log" ref={box} tabIndex={0} onScroll={onScroll}>
           <table class="list" aria-label={text.title}>
-            <thead class="hidden">
-              <tr>
-                {Object.values(text.columns).map((column) => (
-                  <th key={column}>{column}</th>
-                ))}
-              </tr>
-            </thead>
+            <HiddenHead columns={text.columns} />
             <tbody>
               {shown.map((line) => (
                 <Line key={line.number} line={line} store={store} />
