@@ -211,7 +211,7 @@ function parseJson(text: string): Json {
 
 /** Digits or an exponent that may exceed what a number can hold. */
 const LARGE_NUMBER = /\d{16}|\de/i
-const DIGITS = /^-?\d+$/
+const NUMBER = /^-?(\d+)(?:\.(\d+))?(?:e([+-]?\d+))?$/i
 
 /**
  * Parses JSON without changing integers: refuses one that would be rounded or infinite, and JSON nested too deep.
@@ -229,10 +229,27 @@ function parseExact(text: string): Json | undefined {
 
 function asSent(key: string, value: unknown, { source = '' }: { source?: string } = {}): unknown {
   if (typeof value !== 'number') return value
-  const isRounded = DIGITS.test(source) && source !== String(value) && BigInt(source) !== BigInt(value)
-  if (Number.isFinite(value) && !isRounded) return value
+  if (Number.isFinite(value) && !isRounded(source, value)) return value
   const field = key === '' ? '' : `${key.slice(0, 64)}: `
   throw invalid(`${field}expected a number that JSON readers do not change; send a text.`)
+}
+
+/** Whether a number is written as an integer that neither the parsed number nor what JSON writes for it equals. */
+function isRounded(source: string, value: number): boolean {
+  const written = integerOf(source, value)
+  if (written === undefined || source === String(value)) return false
+  return written !== integerOf(String(value), value) && written !== BigInt(Math.abs(value))
+}
+
+/** The integer without its sign; `undefined` if the text is a fraction. `5.0` and `1.5e1` are integers. */
+function integerOf(text: string, value: number): bigint | undefined {
+  const [, whole = '', fraction = '', exponent = '0'] = NUMBER.exec(text) ?? []
+  const shift = Number(exponent) - fraction.length
+  const digits = whole + fraction
+  // Zero may have any exponent; that of another finite integer is small.
+  if (value === 0 || digits === '') return undefined
+  if (shift >= 0) return BigInt(digits) * 10n ** BigInt(shift)
+  return Number(digits.slice(shift)) === 0 ? BigInt(digits.slice(0, shift)) : undefined
 }
 
 /** How deep brackets nest outside of strings. Counted before parsing, because the parser recurses. */
