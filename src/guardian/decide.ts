@@ -221,7 +221,12 @@ function booted(turn: Turn, { at: said }: InputOf<'booted'>): void {
   hub.boot = before === undefined || hasBooted ? boot : { ...before, said }
   if (before !== undefined && !hasBooted) return
   turn.hasMoved = true
-  if (turn.isActing) for (const watched of hub.apps.values()) inputs.awaitBoot(turn, watched, hasBooted)
+  if (!turn.isActing) return
+  for (const watched of hub.apps.values()) {
+    inputs.awaitBoot(turn, watched, hasBooted)
+    // The restart may be due already.
+    settle(turn, watched)
+  }
 }
 
 /** Plans restarts at a configured time. */

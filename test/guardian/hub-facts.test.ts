@@ -61,6 +61,21 @@ describe('a restart after a start of the hub', () => {
     expect(stand.restarted).toEqual(['a', 'a'])
   })
 
+  test('comes at once if the start becomes known only after it was due', async () => {
+    const stand = new Stand(OPTIONS).start('a', 'b', 'c')
+    up(stand, 24 * HOUR)
+    await stand.clock.advance(HOUR)
+    stand.guard.hubChanged('home', false)
+    await stand.clock.advance(6 * MINUTE)
+    stand.guard.hubChanged('home', true)
+    await stand.clock.advance(2 * MINUTE)
+    up(stand, 8 * MINUTE)
+    await stand.clock.advance(SECOND)
+    expect(stand.restarted).toEqual(['b'])
+    await stand.clock.advance(HOUR)
+    expect(stand.restarted).toEqual(['b', 'a'])
+  })
+
   test.each<[string, (stand: Stand) => Promise<void> | void]>([
     [
       'a hub that was only unreachable',
