@@ -1,7 +1,7 @@
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { EVENT_TYPES } from '../../../src/contract/events.ts'
+import { EVENT_TYPES, GUARD_EVENT_TYPES, HUB_EVENT_TYPES } from '../../../src/contract/events.ts'
 import { CONTRACT_VERSION } from '../../../src/contract/version.ts'
 import { pages } from '../../../src/tooling/docs/generate.ts'
 
@@ -126,7 +126,9 @@ describe('the README', () => {
 })
 
 describe('docs/mqtt.md', () => {
-  it.each(EVENT_TYPES)('names the event type %s', (type) => expect(text('docs/mqtt.md')).toContain(`\`${type}\``))
+  it.each([...EVENT_TYPES, ...GUARD_EVENT_TYPES, ...HUB_EVENT_TYPES])('names the event type %s', (type) =>
+    expect(text('docs/mqtt.md')).toContain(`\`${type}\``),
+  )
 })
 
 describe('docs/internals/architecture.md', () => {
