@@ -4,7 +4,7 @@ import * as v from 'valibot'
 import { afterAll, describe, expect, test } from 'vitest'
 import { until } from '../support/until.ts'
 import { canBrowse, expectAccessible, overflow, quit, visit } from './support/browser.ts'
-import { rowWith, show, startHouse } from './support/house.ts'
+import { asked, rowWith, show, startHouse } from './support/house.ts'
 
 afterAll(quit)
 
@@ -58,6 +58,59 @@ describe.runIf(canBrowse)('by keyboard', () => {
     await page.getByRole('button', { name: 'Keys' }).click()
     await dialog.getByRole('button', { name: 'Close' }).click()
     await dialog.waitFor({ state: 'detached' })
+  })
+})
+
+/** Presses Tab until the element of this name has the focus. */
+async function tabTo(page: Page, name: string): Promise<void> {
+  for (let i = 0; i < 300; i += 1) {
+    await page.keyboard.press('Tab')
+    const here = await page.evaluate<string>(`(() => {
+      const { ariaLabel, labels, textContent } = document.activeElement
+      return (ariaLabel ?? labels?.[0]?.textContent ?? textContent).trim()
+    })()`)
+    if (here === name) return
+  }
+  throw new Error(`Tab does not lead to ${name}`)
+}
+
+describe.runIf(canBrowse)('by keyboard alone', () => {
+  const apps = [
+    { id: 'com.lamp', name: 'Lamp', version: '1.0.0', settings: { transition: 400 } },
+    { id: 'com.old', name: 'Old', version: '1.0.0', update: '1.1.0', autoupdate: false },
+  ]
+
+  test('an app is restarted, a setting is changed, all apps are updated, and the log is filtered', async () => {
+    const { house, page } = await show({ hubs: { home: { apps } } })
+    const press = async (name: string) => {
+      await tabTo(page, name)
+      await page.keyboard.press('Enter')
+    }
+    await rowWith(page, 'Lamp').waitFor()
+    await page.keyboard.press('ArrowDown')
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { name: 'Lamp' }).waitFor()
+    await press('Restart')
+    await until('the restart', () => asked(house, '/restart').length === 1)
+    await press('Read settings')
+    await page.getByText('transition', { exact: true }).waitFor()
+    await press('Change the value of transition')
+    await page.keyboard.press('ControlOrMeta+a')
+    await page.keyboard.type('21')
+    await page.keyboard.press('Enter')
+    await until('the new value', () => house.hub().settings('com.lamp')['transition'] === 21)
+    await press('Apps')
+    await press('Update all (1)')
+    await page.getByRole('dialog').getByText('1.0.0 → 1.1.0').waitFor()
+    await press('Update')
+    await page.getByText('All done').waitFor()
+    await press('Bridge')
+    await press('Show the log')
+    const started = rowWith(page, 'hub2mqtt started')
+    await started.waitFor()
+    await tabTo(page, 'Show levels')
+    await page.keyboard.type('error')
+    await started.waitFor({ state: 'detached' })
   })
 })
 

@@ -122,6 +122,10 @@ const VIEWS: Readonly<Record<string, View>> = {
         .click()
     },
   },
+  log: {
+    hash: '#/log',
+    ready: (page) => page.getByRole('row').filter({ hasText: 'hub2mqtt started' }).waitFor(),
+  },
   fleet: { hash: '#/bridge', ready: heading('Hubs of other members'), at: () => shared },
   login: { hash: '', ready: heading('hub2mqtt'), at: () => closed },
 }
