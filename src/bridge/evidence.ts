@@ -68,7 +68,7 @@ class HubEvidence {
   /** When apps started, in `clock.elapsed()` milliseconds. */
   readonly #startedAt = new Map<string, number>()
   /** Newest first. */
-  #happened: readonly Noted[] = []
+  #happened: Noted[] = []
   #firmware: string | null = null
   /** In epoch milliseconds. */
   readonly #since: number
@@ -152,7 +152,8 @@ class HubEvidence {
     const at = new Date(this.#clock.now()).toISOString()
     // In the order of the schema, because payloads are compared as text.
     const noted = { at, what, app: null, from: null, to: null, by: null, ...more, elapsed }
-    this.#happened = [noted, ...this.#happened.slice(0, MAX_BEFORE - 1)]
+    this.#happened.unshift(noted)
+    if (this.#happened.length > MAX_BEFORE) this.#happened.pop()
   }
 
   #crashed(app: App, then: HubThen, changed: Set<string>): void {
