@@ -3,7 +3,7 @@ import pino from 'pino'
 import { Dispatcher } from '../../src/bridge/dispatcher.ts'
 import { Evidence } from '../../src/bridge/evidence.ts'
 import { limitLargeReads } from '../../src/bridge/hub-state.ts'
-import type { CommandEnd, CommandRun, FailedWrite } from '../../src/bridge/requests.ts'
+import type { CommandEnd, CommandRun, DispatcherOptions, FailedWrite } from '../../src/bridge/requests.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import type { Config } from '../../src/config/options.ts'
 import type { LogLevel } from '../../src/contract/log-levels.ts'
@@ -49,7 +49,11 @@ export interface Desk {
   readonly writes: () => (string | undefined)[]
 }
 
-const FILE = 'guard: { watch: ["*"] }\ncommands: { response_topics: [me] }'
+/** `attic` is configured, but no hub of this dispatcher. */
+const FILE = `
+guard: { watch: ["*"] }
+commands: { response_topics: [me] }
+hubs: { attic: { url: "http://127.0.0.1:9", api_key: key } }`
 const CONFIG = loadConfig({ env: {}, file: 'x.yaml', readFile: () => FILE, requireHub: false }).config
 
 function lines(into: Record<string, unknown>[]) {
@@ -60,10 +64,17 @@ function lines(into: Record<string, unknown>[]) {
 export interface DeskOptions {
   readonly hub?: EmulatedHubOptions
   readonly concurrency?: number
+  readonly fleet?: DispatcherOptions['fleet']
+  readonly rollOut?: DispatcherOptions['control']['rollouts']['rollOut']
 }
 
 export async function openDesk(
-  { hub: hubOptions, concurrency = 4 }: DeskOptions = {},
+  {
+    hub: hubOptions,
+    concurrency = 4,
+    fleet,
+    rollOut = (transaction, order) => Promise.resolve({ transaction, app: order.app }),
+  }: DeskOptions = {},
   { emulate, hold }: Pick<typeof one, 'emulate' | 'hold'> = one,
 ): Promise<Desk> {
   const emulated = await emulate({ flavour: 'older', apps: APPS, ...hubOptions })
@@ -102,6 +113,7 @@ export async function openDesk(
         if (payload === null) records.cleared.push(topic)
       },
     },
+    fleet,
     evidence: new Evidence(clock, pino({ level: 'silent' })),
     largeReads: limitLargeReads(clock),
     control: {
@@ -110,7 +122,7 @@ export async function openDesk(
         records.levels.push(level)
       },
       rollouts: {
-        rollOut: (transaction, order) => Promise.resolve({ transaction, app: order.app }),
+        rollOut,
         cancelRollout: (transaction) => Promise.resolve({ transaction }),
       },
     },

@@ -1,6 +1,5 @@
 /** A message becomes one answer: which, where to, and who is told besides. */
 import { describe, expect } from 'vitest'
-import type { Message } from '../../src/mqtt/types.ts'
 import { until } from '../support/until.ts'
 import { APP, openDesk, test } from './desk.ts'
 
@@ -218,52 +217,6 @@ describe('the same command again', () => {
     for (const dup of [false, false, true]) await desk.ask(app('restart'), '', { dup })
     expect(desk.sent.map(({ answer }) => answer['replayed'])).toEqual([undefined, undefined, true])
     expect(desk.writes()).toEqual(['restartApp', 'restartApp'])
-  })
-
-  test('is not executed if it is a write, whatever reads and refused writes came in between', async () => {
-    const desk = await openDesk({ hub: { apps: [{ id: APP, settings: { x: 'x'.repeat(500_000) } }] } })
-    const restart = { item: 'apps', method: 'POST', path: `/app/${APP}/restart`, transaction: 't' }
-    const writes: [string, string, Partial<Message>?][] = [
-      [app('restart'), '{"transaction":"t"}'],
-      [app('get-std'), '{"transaction":"t"}'],
-      [app('guard'), '{"transaction":"t","snooze":"1h"}'],
-      ['home/cmd/call', JSON.stringify(restart)],
-      ['bridge/cmd/log-level', 'debug', { correlationData: Buffer.from('t') }],
-      ['bridge/cmd/rollout', `{"transaction":"t","command":"restart","app":"${APP}"}`],
-    ]
-    for (const write of writes) expect(await desk.ask(...write), write[0]).toMatchObject({ ok: true })
-    const done = desk.writes()
-    for (let i = 0; i < 10; i += 1) await desk.ask(app('get-settings'), `{"transaction":${i}}`)
-    for (let i = 0; i < 20_001; i += 1) {
-      desk.hand('bridge/cmd/ping', `{"transaction":${i}}`)
-      desk.hand('home/app/gone/cmd/restart', `{"transaction":${i}}`)
-    }
-    await until('all', () => desk.sent.length === writes.length + 10 + 2 * 20_001)
-    desk.sent.length = 0
-    for (const write of writes) expect(await desk.ask(...write), write[0]).toMatchObject({ ok: true, replayed: true })
-    expect(desk.writes()).toEqual(done)
-    expect(desk.levels).toEqual(['debug'])
-    expect(await desk.ask(app('get-settings'), '{"transaction":0}')).not.toHaveProperty('replayed')
-  })
-
-  test('is refused with busy, and not sent, where too many writes are remembered to remember it too', async () => {
-    const desk = await openDesk()
-    await desk.ask(app('restart'), '{"transaction":"t"}')
-    for (let i = 1; i < 100_000; i += 1)
-      desk.hand('bridge/cmd/log-level', 'info', { correlationData: Buffer.from(`${i}`) })
-    await until('all', () => desk.sent.length === 100_000)
-    desk.sent.length = 0
-    expect(await desk.ask(app('restart'), '{"transaction":"u"}')).toMatchObject({ error: { code: 'busy' } })
-    expect(await desk.ask(app('restart'))).toMatchObject({ error: { code: 'busy' } })
-    expect(desk.writes()).toEqual(['restartApp'])
-    expect(await desk.ask(app('restart'), '{"transaction":"t"}')).toMatchObject({ ok: true, replayed: true })
-    // What never comes again needs no memory, and neither do reads or the end of a rollout.
-    expect(await desk.ask(app('restart'), '', { qos: 0 })).toMatchObject({ ok: true })
-    expect(await desk.ask(app('get'), '{"transaction":"t"}')).toMatchObject({ ok: true })
-    expect(await desk.ask('bridge/cmd/rollout-cancel', '{"transaction":"t"}')).toMatchObject({ ok: true })
-    await desk.clock.advance(300_000)
-    expect(await desk.ask(app('restart'), '{"transaction":"u"}')).toMatchObject({ ok: true })
-    expect(desk.writes()).toEqual(['restartApp', 'restartApp', 'restartApp'])
   })
 
   test('is executed where the first one asks to try again', async ({ desk }) => {
