@@ -33,27 +33,24 @@ export const called = enveloped(
   },
 )
 
-/** What an operation can do that other commands also do. If in doubt, it lists too much. */
+/** What an operation can do that commands with other operations also do. If in doubt, it lists too much. */
 const CAPABILITIES: Partial<Record<OperationName, readonly Capability[]>> = {
-  getApps: ['list-apps', 'read-app'],
-  getApp: ['read-app'],
-  getAppRecord: ['read-app'],
+  getApps: ['read-app'],
   getAppSettings: ['read-settings'],
   getAppSetting: ['read-settings'],
-  enableApp: ['enable'],
   disableApp: ['disable'],
-  installFromAppStore: ['add-app', 'update-app', 'channel'],
+  installFromAppStore: ['channel'],
 }
 
 /** Hubs are known to accept only `autoupdate` in an app's record. Any other key may do all of this. */
-const WHOLE_APP: readonly Capability[] = ['enable', 'disable', 'autoupdate', 'channel', 'update-app']
+const WHOLE_APP: readonly Capability[] = ['enable', 'disable', 'update-app']
 
 export function capabilitiesOfCall({ operation, query, body }: Endpoint): readonly Capability[] {
   if (operation === null) return []
   if (operation !== 'updateApp') return CAPABILITIES[operation] ?? []
   // A hub may read the keys from the query too.
   const keys = isRecord(body) ? Object.keys({ ...query, ...body }) : ['?']
-  return keys.every((key) => key === 'autoupdate' || key === 'id') ? ['autoupdate'] : WHOLE_APP
+  return keys.every((key) => key === 'autoupdate' || key === 'id') ? [] : WHOLE_APP
 }
 
 /** Leaves apps that the configuration hides out of the list. */

@@ -78,7 +78,7 @@ export function refusedBy(policy: CommandPolicy, command: Command, input?: unkno
   const decides = command.target === 'bridge' ? command.sends : (command.reaches ?? command.capabilitiesOf)
   if (input !== undefined && decides !== undefined) return findRefusal(policy, command, input)
   const known = refusals.get(policy) ?? new Map<Command, string | undefined>()
-  if (known.size === 0) refusals.set(policy, known)
+  refusals.set(policy, known)
   if (!known.has(command)) known.set(command, findRefusal(policy, command, undefined))
   return known.get(command)
 }
@@ -121,7 +121,6 @@ function unreachable({ allow, deny, call = [] }: CommandPolicy, endpoint: Endpoi
   const isNamed = (rule: CallRule) =>
     (rule.section ?? section) === section && rule.methods.includes(method) && fits(rule.item, item)
   if (!call.some(isNamed)) return `commands.call names no ${method} of this item.`
-  if (operation === null) return undefined
   for (const own of HUB_COMMANDS) {
     if (own.operation !== operation || own.needs !== undefined || own.fansOut) continue
     if (names(deny, own)) return `commands.deny names ${commandKey(own)}, which is the same.`

@@ -1,8 +1,11 @@
 /** What the generic call may reach: never more than the commands that do the same. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import type { Command } from '../../src/contract/command.ts'
 import { COMMANDS, findCommand } from '../../src/contract/commands.ts'
+import { CommandError } from '../../src/contract/errors.ts'
 import { type CommandPolicy, commandKey, mayUse, refusedBy } from '../../src/contract/permissions.ts'
+import { listed } from '../hub/support.ts'
+import { APP, aimAt, carryOut, NEW_APP, test } from './aim.ts'
 
 const ANYTHING = [{ item: '*', methods: ['GET', 'POST', 'PUT', 'DELETE'] }] as const
 const OPEN: CommandPolicy = { allow: ['*'], deny: [], read_only: false, guarded: true, call: ANYTHING }
@@ -57,6 +60,10 @@ describe('a call does not reach what a command is denied for', () => {
     expect(may({ deny: ['disable'] }, apps('PUT', `${A}/enable`))).toBe(true)
     expect(may({ deny: ['restart'] }, apps('GET', A))).toBe(true)
     expect(may({ deny: ['autoupdate'] }, apps('PUT', A, {}))).toBe(false)
+    // Neither the guardian's command nor the automatic updates do what the call does.
+    expect(may({ deny: ['guard'] }, apps('POST', `${A}/restart`))).toBe(true)
+    for (const body of [{ autoupdate: true }, { autoupdate: true, id: 'com.a' }])
+      expect(may({ deny: ['enable', 'disable', 'install'] }, apps('PUT', A, body))).toBe(true)
   })
 
   test('of any command that asks the hub for one operation', () => {
@@ -91,6 +98,21 @@ test('a call is off until it is allowed by name, and may be denied', () => {
     expect(may({ allow: [name] }, call)).toBe(true)
     expect(may({ allow: ['*'], deny: [name] }, call)).toBe(false)
   }
+})
+
+test('a call that is refused names what refuses it', () => {
+  const why = (policy: Partial<CommandPolicy>, payload: object) =>
+    refusedBy({ ...OPEN, ...policy }, callCommand(), input(payload))
+  const restart = apps('POST', `${A}/restart`)
+  expect(why({ call: [] }, restart)).toBe('commands.call names no POST of this item.')
+  expect(why({ deny: ['restart'] }, restart)).toBe('commands.deny names restart, which is the same.')
+  expect(why({ deny: ['get-setting'] }, apps('GET', `${A}/setting`))).toBe(
+    'commands.deny names a command that does the same.',
+  )
+  expect(why({ allow: ['call'] }, apps('DELETE', A))).toBe(
+    'It is off until commands.allow names uninstall, which is the same.',
+  )
+  expect(why({}, restart)).toBeUndefined()
 })
 
 test('where only reading is allowed, a call may be GET', () => {
@@ -135,4 +157,36 @@ describe('the list of calls', () => {
 
 test('values of the query may be numbers and truth values', () => {
   expect(input({ item: 'x', query: { a: 1, b: true, c: 'd' } })).toMatchObject({ query: { a: '1', b: 'true', c: 'd' } })
+})
+
+test('a call whose path hubs might read differently is no valid input, and the reason is named', () => {
+  const reading = () => input({ item: 'apps', path: 'no slash' })
+  expect(reading).toThrow(CommandError)
+  expect(reading).toThrow(
+    expect.objectContaining({
+      code: 'invalid_payload',
+      message: expect.stringMatching(/^path: /),
+      cause: expect.anything(),
+    }),
+  )
+})
+
+describe('the answer of a call', () => {
+  const call = (payload: object) => JSON.stringify(payload)
+
+  test("is the hub's, but for apps that the configuration hides in the list of them", async ({ emulate, hold }) => {
+    const emulated = await emulate({
+      flavour: 'older',
+      apps: [{ id: APP, settings: { [NEW_APP]: 1 } }, { id: NEW_APP }],
+    })
+    const held = hold(emulated.url, { realtime: false, shows: (id) => id !== NEW_APP })
+    await listed(held)
+    const aimed = aimAt(held.hub)
+    expect(Object.keys(Object(await carryOut(aimed, 'hub call', call(apps('GET', '/app')))))).toEqual([APP])
+    expect(await carryOut(aimed, 'hub call', call(apps('GET', `/app/${APP}/setting`)))).toEqual({ [NEW_APP]: 1 })
+    for (const value of [null, 'starting up']) {
+      emulated.behave('pretend', { operation: 'getApps', value })
+      expect(await carryOut(aimed, 'hub call', call(apps('GET', '/app')))).toBe(value)
+    }
+  })
 })

@@ -8,8 +8,14 @@ import {
   availableCommands,
   COMMAND_SELECTORS,
   commandKey,
+  isGuarded,
+  lackOf,
   mayUse,
+  permission,
+  policyOf,
+  refusalsOf,
   refusedBy,
+  rolloutRefusal,
 } from '../../src/contract/permissions.ts'
 import type { Hub } from '../../src/hub/hub.ts'
 import type { OperationName } from '../../src/hub/operations.ts'
@@ -48,6 +54,51 @@ describe('configuration', () => {
     const unguarded = { ...OPEN, allow: ['*'], guarded: false }
     expect(COMMANDS.filter((one) => !mayUse(unguarded, one)).map(commandKey)).toEqual(['guard'])
     expect(refusedBy(unguarded, command('guard'))).toMatch(/guard\.watch/)
+  })
+
+  test.each([
+    [[], 'manual', false],
+    [['com.a'], 'manual', true],
+    [[], 'auto', true],
+    [['*'], 'auto', true],
+  ])('that watches %j and updates by policy %s has the guardian on: %s', (watch, policy, on) => {
+    const { guarded: _, ...commands } = OPEN
+    const rules = { commands, guard: { watch }, updates: { policy } }
+    expect(isGuarded(rules)).toBe(on)
+    expect(policyOf(rules)).toEqual({ ...commands, guarded: on })
+    expect(mayUse(policyOf(rules), command('guard'))).toBe(on)
+    expect(mayUse(commands, command('guard'))).toBe(false)
+  })
+
+  test('that a reload replaces decides anew, and one that stays is the same policy each time', () => {
+    const rules = (deny: string[]) => ({
+      commands: { allow: [], deny, read_only: false },
+      guard: { watch: [] },
+      updates: { policy: 'manual' },
+    })
+    const [before, after] = [rules([]), rules(['restart'])]
+    expect(policyOf(before)).toBe(policyOf(before))
+    expect([before, after, before].map((one) => mayUse(policyOf(one), command('restart')))).toEqual([true, false, true])
+  })
+
+  test('that refuses a command says by which option', () => {
+    const why = (policy: object, key: string, input?: object) => refusedBy({ ...OPEN, ...policy }, command(key), input)
+    expect(why({ deny: ['restart'] }, 'restart')).toBe('commands.deny names restart.')
+    expect(why({ deny: ['*'] }, 'hub/install')).toBe('commands.deny names hub/install.')
+    expect(why({ read_only: true }, 'restart')).toBe('commands.read_only is set.')
+    expect(why({}, 'hub/install')).toBe('It is off until commands.allow names hub/install.')
+    expect(why({ guarded: false }, 'guard')).toBe('The guardian is off until guard.watch names an app.')
+    expect(why({ deny: ['autoupdate'] }, 'update', { autoupdate: true })).toBe(
+      'commands.deny names a command that does the same.',
+    )
+    expect(why({}, 'restart')).toBeUndefined()
+  })
+
+  test('says of rollouts whether any may be, and which', () => {
+    const policy = { ...OPEN, allow: ['rollout'], deny: ['restart'] }
+    expect(rolloutRefusal(OPEN)).toBe('It is off until commands.allow names bridge/rollout.')
+    expect([rolloutRefusal(policy), rolloutRefusal(policy, 'install')]).toEqual([undefined, undefined])
+    expect(rolloutRefusal(policy, 'restart')).toBe('commands.deny names restart.')
   })
 
   test('that denies a command wins over one that allows it', () => {
@@ -148,6 +199,27 @@ describe('the commands of a hub', () => {
     expect(all).toEqual([...new Set(COMMANDS.filter(({ target }) => target !== 'bridge').map(({ name }) => name))])
     expect(availableCommands(hub(), OPEN)).not.toContain('uninstall')
     expect(availableCommands(hub('restartApp'), OPEN)).not.toContain('restart')
+  })
+
+  test('lack others, each with its reason: the configuration, the key or the hub', () => {
+    expect(refusalsOf(hub(), { ...OPEN, allow: ['*'] })).toEqual({})
+    const policy = { ...OPEN, allow: ['*'], deny: ['disable'] }
+    expect(refusalsOf(hub('restartApp', 'disableApp', 'speak'), policy)).toEqual({
+      disable: 'commands.deny names disable.',
+      enabled: 'commands.deny names a command that does the same.',
+      restart: 'The API key lacks hub.app.',
+      guard: 'The API key lacks hub.app.',
+      'hub/speak': 'The API key lacks hub.speech.',
+    })
+    const without = { permits: (operation: OperationName) => (operation === 'speak' ? 'unsupported' : 'yes') } as const
+    expect(refusalsOf(without, { ...OPEN, allow: ['*'] })).toEqual({ 'hub/speak': 'This hub has no such operation.' })
+  })
+
+  test('include a generic call whatever the key permits: what it reaches is not known', () => {
+    const call = command('hub/call')
+    if (call.target === 'bridge') throw new Error('call is for a hub')
+    expect(permission({ permits: () => 'forbidden' }, call)).toBe('yes')
+    expect(lackOf(call)).toBe('The API key lacks a permission.')
   })
 })
 
