@@ -2,7 +2,8 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect } from 'vitest'
 import type { Command } from '../../src/contract/command.ts'
-import { COMMANDS, effectiveCommand, findCommand } from '../../src/contract/commands.ts'
+import { COMMANDS, effectiveCommand, findCommand, isAudited } from '../../src/contract/commands.ts'
+import type { GuardControl } from '../../src/contract/guard.ts'
 import { LOG_LEVELS, type LogLevel } from '../../src/contract/log-levels.ts'
 import { OPERATIONS } from '../../src/hub/operations.ts'
 import { APP, aim, carryOut, failure, NEW_APP, named, operations, test } from './aim.ts'
@@ -134,6 +135,20 @@ describe('a command', () => {
     ['hub install', '{"id":""}'],
     ['hub install', `{"id":"${'x'.repeat(257)}"}`],
     ['hub install', '{"id":"x","version":7}'],
+    ['hub install', '{"id":"x","version":""}'],
+    ['hub install', `{"id":"x","version":"${'1'.repeat(65)}"}`],
+    ['hub install', '{"id":"x","channel":""}'],
+    ['hub install', `{"id":"x","channel":"${'x'.repeat(65)}"}`],
+    ['hub update-all', '{"message":"m"}'],
+    ['hub speak', '{"text":7}'],
+    ['app guard', ''],
+    ['app guard', '{}'],
+    ['app guard', 'On'],
+    ['app guard', '{"enabled":"ON"}'],
+    ['app guard', '{"forget":false}'],
+    ['app guard', '{"snooze":"soon"}'],
+    ['app guard', '{"snooze":"999ms"}'],
+    ['app guard', '{"snooze":60}'],
     ['hub refresh', '{"message":"m"}'],
   ])('takes no nonsense and asks nothing then: %s %s', async (words, payload) => {
     const aimed = await aim()
@@ -169,6 +184,80 @@ describe('what a command does besides', () => {
       await carryOut(aimed, 'app autoupdate', payload)
       expect(aimed.emulated.apps.get(APP)?.autoupdate).toBe(enabled)
     }
+  })
+
+  test('a switch takes the words of all kinds of clients', () => {
+    const taken = (words: string, payload: string) => named(words).command.payload.read(payload).input()
+    for (const words of ['app enabled', 'app autoupdate', 'app guard']) {
+      expect(['ON', 'on', 'true', '1'].map((payload) => taken(words, payload))).toEqual([true, true, true, true])
+      expect(['OFF', 'off', 'false', '0'].map((payload) => taken(words, payload))).toEqual([false, false, false, false])
+    }
+  })
+
+  test.each([
+    ['ON', { enabled: true }],
+    ['off', { enabled: false }],
+    ['{"enabled":false}', { enabled: false }],
+    ['{"snooze":"1500ms"}', { snooze: 1500 }],
+    ['{"forget":true}', { forget: true }],
+    ['{"enabled":true,"snooze":"2h","forget":true}', { enabled: true, snooze: 7_200_000, forget: true }],
+  ])('guard passes to the guardian what it is told, and asks the hub for nothing: %s', async (payload, control) => {
+    const aimed = await aim()
+    const controls: GuardControl[] = []
+    const target = { ...aimed.target, guard: (one: GuardControl) => controls.push(one) }
+    expect(await carryOut({ ...aimed, target }, 'app guard', payload)).toBeNull()
+    expect(controls).toEqual([control])
+    expect(operations(aimed)).toEqual([])
+  })
+
+  test('get-history covers a day, or the hours asked for, up to a week', async ({ aimed }) => {
+    const asked: number[] = []
+    const history = (hours: number) => {
+      asked.push(hours)
+      return aimed.target.history(hours)
+    }
+    for (const payload of ['', '{"hours":1}', '{"hours":168}'])
+      await carryOut({ ...aimed, target: { ...aimed.target, history } }, 'app get-history', payload)
+    expect(asked).toEqual([24, 1, 168])
+  })
+
+  test('refresh restores what is on the broker, also where the hub cannot be read', async ({ aimed }) => {
+    let repairs = 0
+    const target = {
+      ...aimed.target,
+      repair: () => {
+        repairs += 1
+      },
+    }
+    await carryOut({ ...aimed, target }, 'hub refresh')
+    aimed.emulated.behave('answer-status', { operation: 'getApps', status: 503 })
+    expect(await failure(carryOut({ ...aimed, target }, 'hub refresh'))).toMatchObject({ code: 'failed' })
+    expect(repairs).toBe(2)
+  })
+
+  test('one to the whole hub concerns the app that its input names', () => {
+    const about = (words: string, payload: string) => {
+      const { command } = named(words)
+      if (command.target === 'bridge') throw new Error('no hub is asked')
+      return command.about?.(command.payload.read(payload).input())
+    }
+    expect(about('hub install', '{"id":"com.a"}')).toBe('com.a')
+    expect(about('hub call', '{"item":"apps","path":"/app/com.a"}')).toBe('com.a')
+    expect(about('hub call', '{"item":"flow"}')).toBeNull()
+  })
+
+  test('a generic call is a write unless it only reads, and any other command is what its row says', () => {
+    const { command } = named('hub call')
+    if (command.target === 'bridge') throw new Error('no hub is asked')
+    const of = (payload: string) => effectiveCommand(command, command.payload.read(payload).input())
+    expect(of('{"item":"apps","path":"/app"}')).toMatchObject({ name: 'call', operation: 'getApps', write: false })
+    expect(of('{"item":"flow","method":"POST"}')).toMatchObject({ name: 'call', operation: null, write: true })
+    expect(effectiveCommand(command, undefined)).toBe(command)
+    const unaudited = COMMANDS.filter((one) => !isAudited(one)).map(({ name }) => name)
+    expect(unaudited).toEqual(
+      COMMANDS.filter(({ name }) => /^(get(?!-std)|ping$|refresh$)/.test(name)).map(({ name }) => name),
+    )
+    expect(isAudited(undefined)).toBe(true)
   })
 
   test("get adds the hub's own record where that is asked for", async () => {
@@ -216,8 +305,12 @@ describe('what a command does besides', () => {
 
   test('commands of the bridge act on the bridge', async () => {
     const levels: LogLevel[] = []
+    const times: (number | undefined)[] = []
     const control = {
-      setLogLevel: (level: LogLevel) => levels.push(level),
+      setLogLevel: (level: LogLevel, forMs?: number) => {
+        levels.push(level)
+        times.push(forMs)
+      },
       rollouts: {
         rollOut: async (transaction: string, { app }: { readonly app: string }) => ({ transaction, app }),
         cancelRollout: async (transaction: string) => ({ transaction }),
@@ -233,10 +326,22 @@ describe('what a command does besides', () => {
     await act('bridge ping', '')
     expect(levels).toEqual(LOG_LEVELS)
     expect(() => act('bridge log-level', 'loud')).toThrow('Expected')
+    await act('bridge log-level', '{"level":"debug","for":"10m"}')
+    expect(times).toEqual([...LOG_LEVELS.map(() => undefined), 600_000])
+    for (const payload of ['{"level":"debug"}', '{"level":"loud","for":"10m"}', '{"level":"debug","for":"10"}'])
+      expect(() => act('bridge log-level', payload), payload).toThrow()
+    expect(() => act('bridge log-level', '{"level":"debug","for":"1ms"}')).toThrow('for: ')
+    expect(() => act('bridge ping', 'x')).toThrow('Expected')
     const order = '{"command":"restart","app":"a.*","transaction":7}'
     expect(await act('bridge rollout', order)).toEqual({ transaction: '7', app: 'a.*' })
     expect(await act('bridge rollout-cancel', '{"transaction":"7"}')).toEqual({ transaction: '7' })
-    expect(() => act('bridge rollout', '{"command":"restart","app":"a"}')).toThrow('transaction: expected')
+    for (const unnamed of ['', ',"transaction":""'])
+      expect(() => act('bridge rollout', `{"command":"restart","app":"a"${unnamed}}`)).toThrow(
+        expect.objectContaining({
+          code: 'invalid_payload',
+          message: 'transaction: expected the name of the rollout.',
+        }),
+      )
     expect(() => act('bridge rollout', '{"command":"uninstall","app":"a","transaction":1}')).toThrow('command: ')
     const audited = COMMANDS.filter((one) => one.target === 'bridge' && one.audited).map(({ name }) => name)
     expect(audited).toEqual(['log-level', 'rollout', 'rollout-cancel'])

@@ -1,6 +1,8 @@
 /** Installs, which take long: what proves that one was done, and how long that is waited for. */
 import { describe, expect } from 'vitest'
-import { type Aim, APP, aim, carryOut, failure, NEW_APP, test } from './aim.ts'
+import type { Target } from '../../src/contract/command.ts'
+import { listed } from '../hub/support.ts'
+import { type Aim, APP, aim, aimAt, carryOut, failure, NEW_APP, test } from './aim.ts'
 
 const installs = ({ emulated }: Aim) =>
   emulated.requests.filter(({ operation }) => operation === 'installFromAppStore').map(({ body }) => body)
@@ -156,5 +158,67 @@ describe('another channel', () => {
     aimed.emulated.behave('answer-status', { operation: 'getApps', status: 503, times: 1 })
     await carryOut(aimed, 'app update', '{"channel":"stable"}')
     expect(installs(aimed)).toEqual([{ id: APP, channel: 'stable' }])
+  })
+})
+
+test('an app that the configuration hides is not installed', async ({ emulate, hold }) => {
+  const emulated = await emulate({ flavour: 'older', apps: [{ id: APP }] })
+  const held = hold(emulated.url, { realtime: false, shows: (id) => id !== NEW_APP })
+  await listed(held)
+  expect(await failure(carryOut(aimAt(held.hub), 'hub install', JSON.stringify({ id: NEW_APP })))).toMatchObject({
+    code: 'not_allowed',
+    message: 'apps.include or apps.exclude hides the app.',
+  })
+  expect(emulated.apps.has(NEW_APP)).toBe(false)
+})
+
+describe('all updates of a hub', () => {
+  const apps = ['a', 'b', 'c'].map((id) => ({ id, update: '1.1.0' }))
+  const updated = (aimed: Aim) => installs(aimed).map((body) => Object(body).id)
+  const withUpdates = () => aim({ apps: [...apps, { id: 'd' }] })
+
+  test('are those that wait, one after the other', async () => {
+    const aimed = await withUpdates()
+    expect(await carryOut(aimed, 'hub update-all')).toEqual({ updated: ['a', 'b', 'c'] })
+    expect(updated(aimed)).toEqual(['a', 'b', 'c'])
+    const { target } = await aim({ apps: [{ id: 'd' }] })
+    expect(await carryOut({ ...aimed, target }, 'hub update-all')).toEqual({ updated: [] })
+  })
+
+  test('go on after one that fails, and the first failure is named', async () => {
+    const aimed = await withUpdates()
+    aimed.emulated.behave('answer-status', { operation: 'installFromAppStore', status: 503, times: 2 })
+    const failed = await failure(carryOut(aimed, 'hub update-all'))
+    expect(failed).toMatchObject({ code: 'hub_failed', status: 503, data: { done: ['c'] } })
+    expect(failed).toMatchObject({ message: expect.stringMatching(/^2 of 3 updates failed; a: ./) })
+    expect(updated(aimed)).toEqual(['a', 'b', 'c'])
+  })
+
+  /** Does something during the first of them. */
+  const meanwhile = (aimed: Aim, act: () => unknown): Aim => {
+    const send: Target['send'] = async (id, command) => {
+      if (id === 'a') await act()
+      return await aimed.target.send(id, command)
+    }
+    return { ...aimed, target: { ...aimed.target, send } }
+  }
+
+  test('begin none any more when the bridge ends', async () => {
+    const aimed = await withUpdates()
+    expect(await failure(carryOut(meanwhile(aimed, aimed.end), 'hub update-all'))).toMatchObject({
+      code: 'expired',
+      message: expect.stringMatching(/^2 of 3 updates failed; b: /),
+      data: { done: ['a'] },
+    })
+    expect(updated(aimed)).toEqual(['a'])
+  })
+
+  test('leave out an app that is gone meanwhile', async () => {
+    const aimed = await withUpdates()
+    const remove = async () => {
+      aimed.emulated.uninstall('b')
+      await aimed.target.hub.refresh()
+    }
+    expect(await carryOut(meanwhile(aimed, remove), 'hub update-all')).toEqual({ updated: ['a', 'c'] })
   })
 })

@@ -3,6 +3,8 @@ import { describe, expect, test } from 'vitest'
 import {
   anyValue,
   decodeText,
+  duration,
+  durationMs,
   either,
   inner,
   MAX_JSON_DEPTH,
@@ -175,6 +177,38 @@ describe('any value', () => {
       .fill('{"a":[]}')
       .join()}]`
     expect(read(anyValue, siblings)).toEqual(JSON.parse(siblings))
+  })
+})
+
+describe('a duration', () => {
+  const wait = object({ wait: duration })
+
+  test.each([
+    ['1s', 1000],
+    ['1000ms', 1000],
+    ['15m', 900_000],
+    ['2h', 7_200_000],
+    ['8760h', 31_536_000_000],
+    ['999999999ms', 999_999_999],
+  ])('is a number and a unit: %s', (text, ms) => {
+    expect(read(wait, JSON.stringify({ wait: text }))).toEqual({ wait: text })
+    expect(durationMs('wait', text)).toBe(ms)
+  })
+
+  test.each(['', '10', 's', '1d', '1.5h', '-1s', ' 1s', '1s ', '1 s', '1h30m', '1234567890ms'])(
+    'is nothing else: "%s"',
+    (text) => {
+      expect(refusal(wait, JSON.stringify({ wait: text }))).toBe('wait: expected a duration such as 30s, 15m or 2h.')
+    },
+  )
+
+  test.each(['999ms', '0s', '8761h', '525601m'])('lasts from a second to a year: %s does not', (text) => {
+    expect(() => durationMs('wait', text)).toThrow(
+      expect.objectContaining({
+        code: 'invalid_payload',
+        message: 'wait: expected a duration from 1s to a year.',
+      }),
+    )
   })
 })
 
