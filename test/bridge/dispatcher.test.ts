@@ -55,6 +55,28 @@ describe('an answer', () => {
     expect(marks).toEqual([Buffer.alloc(256), undefined])
   })
 
+  test('that may not go where its requester wants it goes to its result topic', async ({ desk }) => {
+    const correlationData = Buffer.from('c')
+    for (const more of [{ responseTopic: 'me/answers' }, {}])
+      await desk.ask('bridge/cmd/ping', '', { ...more, correlationData })
+    const [elsewhere, here] = desk.sent.map(({ options }) => options.ifRefused?.('denied'))
+    expect(elsewhere).toMatchObject({ topic: 'b/bridge/result/ping', options: { correlationData } })
+    expect(JSON.parse(elsewhere?.payload ?? '')).toMatchObject({ ok: true, command: 'ping' })
+    expect(here).toBeUndefined()
+  })
+
+  test('is summed up for statistics without its data, and under its result topic', async ({ desk }) => {
+    await desk.ask(app('get-setting/x'), '{"transaction":"t"}', { responseTopic: 'me/answers' })
+    await desk.ask(app('dance'))
+    expect(desk.ends.map(({ result }) => result)).toEqual([
+      `b/home/app/${APP}/result/get-setting/x`,
+      `b/home/app/${APP}/result/dance`,
+    ])
+    const [done, failed] = desk.ends.map(({ summary }) => JSON.parse(summary()))
+    expect(done).toMatchObject({ ok: true, command: 'get-setting', transaction: 't', data: null })
+    expect(failed).toMatchObject({ ok: false, error: { code: 'unknown_command' } })
+  })
+
   test('comes to a command of which only the transaction can be read', async ({ desk }) => {
     expect(await desk.ask(app('restart'), '{"transaction":"t","oh":1}')).toMatchObject({
       transaction: 't',
@@ -286,5 +308,20 @@ describe('who is told', () => {
     expect(desk.audit).toHaveLength(61)
     void desk.dispatcher.stop()
     expect(desk.audit.at(-1)).toMatchObject({ refused: 10 })
+  })
+  test('of a flood its number, when its minute is over, and then of each refusal again', async ({ desk }) => {
+    const refuse = () => desk.ask(app('restart'), '[]')
+    for (let i = 0; i < 61; i += 1) await refuse()
+    await desk.clock.advance(59_999)
+    await refuse()
+    expect(desk.audit).toHaveLength(60)
+    await desk.clock.advance(1)
+    expect(desk.audit.slice(60)).toMatchObject([{ level: 40, refused: 2 }])
+    await refuse()
+    expect(desk.audit.slice(61)).toMatchObject([{ command: 'restart', outcome: 'invalid_payload' }])
+    for (let i = 1; i < 60; i += 1) await refuse()
+    await desk.dispatcher.stop()
+    expect(desk.audit).toHaveLength(121)
+    expect(desk.clock.pending).toBe(0)
   })
 })

@@ -355,6 +355,69 @@ describe('what nobody claims', () => {
   })
 })
 
+describe('a topic that another bridge owns from now on', () => {
+  const give = () => set.release((topic) => topic === 'a')
+
+  test('is sent no more, delays nothing, and counts as found', () => {
+    holding({ a: '1', b: '1' })
+    set.forget()
+    set.settle(none)
+    expect(set.awaiting).toBe(2)
+    give()
+    expect(set.awaiting).toBe(1)
+    expect(flush()).toEqual(['b=1'])
+    expect([unclaimed(), set.concerns('a'), set.concerns('b')]).toEqual([[], false, true])
+    holding({ a: '1' })
+    set.hold('a', '2')
+    give()
+    expect(flush()).toEqual([])
+    expect(unclaimed()).toEqual(['a=1'])
+  })
+
+  test('is sent again as soon as it is held again, unless the broker has just that', () => {
+    holding({ a: '1' })
+    give()
+    expect(set.hold('a', '1')).toBe(false)
+    give()
+    expect(set.hold('a', '2')).toBe(true)
+    expect(flush()).toEqual(['a=2'])
+    set.hold('a', 'a large one', () => 'a large one')
+    flush()
+    give()
+    expect(unclaimed()).toEqual(['a='])
+    expect(set.hold('a', 'a large one', () => 'a large one')).toBe(false)
+  })
+
+  test.each([
+    ['acknowledged', (entry: Entry) => set.acked(entry)],
+    ['refused', (entry: Entry) => expect(set.refused(entry, 'denied')).toBe(false)],
+    ['lost', (entry: Entry) => set.lost(entry)],
+    ['put back', (entry: Entry) => set.putBack(entry)],
+  ])('may still be on its way, which is without consequence when it is %s', (_, end) => {
+    set.settle(all)
+    set.hold('a', '1')
+    const entry = send()
+    give()
+    expect(unclaimed()).toEqual(['a=1'])
+    end(entry)
+    expect([unclaimed(), set.blocked, set.waiting, set.peek()]).toEqual([['a=1'], 0, 0, undefined])
+    expect(set.hold('a', '1')).toBe(false)
+  })
+
+  test('is blocked no more, and is not found where it was cleared', () => {
+    set.settle(all)
+    set.hold('a', '1')
+    block('a', 'denied')
+    give()
+    expect([set.blocked, unclaimed(), set.concerns('a')]).toEqual([0, [], false])
+    holding({ a: '1' })
+    set.hold('a', null)
+    send()
+    give()
+    expect(unclaimed()).toEqual([])
+  })
+})
+
 describe('a message of the broker', () => {
   test('may be an own one where it says what is wanted, on its way, or held', () => {
     holding({ a: '1' })
