@@ -286,6 +286,16 @@ describe('the order of sending', () => {
     expect(rig.answered).toBe(3)
   })
 
+  test('loses an event that may not be published, and sends what is behind it', () => {
+    const rig = new Rig({ mayPublish: (topic) => topic !== 'secret' }).attach().ackAll()
+    rig.say('secret', '1')
+    rig.say('event', '1')
+    rig.hold('a', '1')
+    rig.ackAll()
+    expect(rig.wire.sent).toEqual(['state=online', 'event=1', 'a=1'])
+    expect([rig.events.waiting, rig.sender.unacknowledged]).toEqual([0, 0])
+  })
+
   test('keeps no answer waiting for what may not be published', () => {
     const rig = new Rig({ window: 1, mayPublish: (topic) => topic !== 'a' }).attach().ackAll()
     rig.hold('a', '1')
