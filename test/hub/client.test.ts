@@ -2,6 +2,7 @@ import type { RequestListener } from 'node:http'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { type Clock, systemClock } from '../../src/base/clock.ts'
 import { HubClient, type HubClientOptions } from '../../src/hub/client.ts'
+import { type Endpoint, readEndpoint } from '../../src/hub/endpoints.ts'
 import { until } from '../support/until.ts'
 import { emulate, serve } from './support.ts'
 
@@ -19,6 +20,8 @@ function serveHub(listener: RequestListener): Promise<string> {
     else listener(request, response)
   })
 }
+
+const GET_X: Endpoint = readEndpoint({ section: 'manager', item: 'x', method: 'GET', path: '/y' })
 
 const failure = (code: string, more: object = {}) => expect.objectContaining({ name: 'HubError', code, ...more })
 
@@ -273,4 +276,148 @@ test('never sends the key to where a redirect points', async () => {
   const url = await serveHub((_, response) => void response.writeHead(307, { location: elsewhere }).end())
   await expect(connect(url).call('getApps', {})).rejects.toThrow(failure('nonsense'))
   expect(reached).toBe(false)
+})
+
+describe('a file of the hub', () => {
+  const open = async () => {
+    const seen: string[] = []
+    const url = await serveHub(({ url: path, headers }, response) => {
+      seen.push(`${path} ${headers.authorization}`)
+      response.writeHead(path === '/none' ? 404 : 200).end('x'.repeat(100))
+    })
+    return { client: connect(url), seen }
+  }
+
+  test('is read by its path, without the key and within its size', async () => {
+    const { client, seen } = await open()
+    const longest = `/${'x'.repeat(511)}`
+    for (const path of ['/icon.svg?v=1', longest])
+      expect((await client.file(path, 100))?.toString()).toBe('x'.repeat(100))
+    expect(await client.file('/none', 100)).toBeUndefined()
+    await expect(client.file('/icon.svg', 99)).rejects.toThrow(failure('nonsense'))
+    expect(seen).toEqual(['/icon.svg?v=1', longest, '/none', '/icon.svg'].map((path) => `${path} undefined`))
+  })
+
+  test('is not looked for elsewhere, nor under a path that could be read in two ways', async () => {
+    const { client, seen } = await open()
+    for (const path of ['', 'icon.svg', '//elsewhere/x', 'http://elsewhere/x', '/a/../b', '/a b', '/a#b', '/\\x'])
+      expect(await client.file(path, 100), path).toBeUndefined()
+    expect(await client.file(`/${'x'.repeat(512)}`, 100)).toBeUndefined()
+    expect(seen).toEqual([])
+  })
+})
+
+describe('an operation whose path differs among hubs', () => {
+  const asked = async (status: number, body: string) => {
+    const seen: string[] = []
+    const url = await serveHub((request, response) => {
+      seen.push(request.url ?? '')
+      if (request.url?.endsWith('/say')) response.writeHead(status).end(body)
+      else response.end()
+    })
+    const outcome = await connect(url, { pathPrefix: 'manager' })
+      .call('speak', { text: 'x' })
+      .then(
+        () => 'ok',
+        ({ code }) => code,
+      )
+    return [outcome, ...seen.map((path) => path.split('/speech-output')[1])]
+  }
+
+  test('is asked for at the other one where the hub knows no such path, and at no other failure', async () => {
+    expect(await asked(404, '')).toEqual(['ok', '/say', '/'])
+    expect(await asked(500, '{"error":"missing_api_method"}')).toEqual(['ok', '/say', '/'])
+    expect(await asked(500, '{"error":"it broke"}')).toEqual(['failed', '/say'])
+    expect(await asked(403, '{"error":"missing_api_method"}')).toEqual(['forbidden', '/say'])
+  })
+})
+
+describe("an answer that is not the hub's own", () => {
+  const ID = { 'x-homey-id': 'H1' }
+  const LIST = JSON.stringify({ a: { id: 'a' } })
+
+  /** A hub whose answers, one after the other, have these headers and bodies. */
+  async function answering(...answers: readonly (readonly [headers: object, body: string, status?: number])[]) {
+    const left = [...answers]
+    const client = connect(
+      await serveHub((_, response) => {
+        const [headers, body, status = 200] = left.shift() ?? [{}, '']
+        response.writeHead(status, { ...headers }).end(body)
+      }),
+    )
+    await client.hub.identify()
+    return client
+  }
+
+  test('does not verify anything: by no identity where the hub shows it, or by no JSON', async () => {
+    for (const [first, then] of [
+      [
+        [ID, LIST],
+        [{}, '{"id":"a"}'],
+      ],
+      [
+        [{}, LIST],
+        [{}, 'starting up'],
+      ],
+    ] as const) {
+      const client = await answering(first, then)
+      await client.call('getApps', {})
+      expect(client.hub.isProven).toBe(true)
+      await expect(client.look('getApp', { id: 'a' })).rejects.toThrow(
+        failure('nonsense', { message: 'Something on the way to the hub answered in its place.' }),
+      )
+      expect(client.hub.isProven).toBe(false)
+    }
+    const own = await answering([ID, LIST], [ID, '{"id":"a","name":"A"}'])
+    await own.call('getApps', {})
+    expect(await own.look('getApp', { id: 'a' })).toMatchObject({ name: 'A' })
+  })
+
+  test('is no answer to a read where the hub shows its identity with its lists', async () => {
+    const client = await answering([ID, LIST], [{}, LIST], [ID, LIST])
+    await client.call('getApps', {})
+    expect([client.hub.signsLists, client.hub.listSigned]).toEqual([true, true])
+    await expect(client.call('getApps', {})).rejects.toThrow(failure('failed', { status: 200, foreign: true }))
+    expect(client.hub.isProven).toBe(false)
+    expect((await client.call('getApps', {})).size).toBe(1)
+    const other = await answering([{}, LIST], [ID, LIST], [{}, LIST])
+    await other.call('getApps', {})
+    expect([other.hub.signsLists, other.hub.listSigned]).toEqual([false, false])
+    await other.call('getApps', {})
+    await expect(other.callEndpoint(GET_X)).rejects.toThrow(failure('failed', { foreign: true }))
+  })
+
+  test.each([
+    ['a list that makes no sense', 'getApps', [{}, '[]'], false],
+    ['what is not JSON', 'getApps', [{}, 'starting up'], false],
+    ['an app that is not there', 'getApp', [{}, '{}', 404], true],
+    ['a write that something else confirms', 'disableApp', [{}, 'starting up'], false],
+    ['a write that the hub refuses', 'disableApp', [{}, '{}', 403], true],
+  ] as const)('makes the hub show itself again before the next request: %s', async (_, operation, answer, stays) => {
+    const client = await answering(answer)
+    await expect(client.call(operation, { id: 'a' })).rejects.toMatchObject({ name: 'HubError' })
+    expect(client.hub.isProven).toBe(stays)
+  })
+
+  test('does so for a generic call too, but for what an app answers', async () => {
+    const client = await answering([{}, 'fine'], [{}, ''], [{}, '[1'], [{}, '{"a":1}'], [{}, 'fine'])
+    const ask = (endpoint: Endpoint) => client.callEndpoint(endpoint)
+    const app = { ...GET_X, section: 'app' as const }
+    for (const said of ['fine', null, '[1', { a: 1 }]) expect(await ask(app)).toEqual(said)
+    expect(client.hub.isProven).toBe(true)
+    await expect(ask(GET_X)).rejects.toThrow(
+      failure('nonsense', { message: 'The hub answered with something that is not JSON.' }),
+    )
+    expect(client.hub.isProven).toBe(false)
+  })
+})
+
+test('a request to an app is sent once, also where its connection is cut', async () => {
+  let asked = 0
+  const url = await serveHub(({ socket }) => {
+    asked += 1
+    socket.destroy()
+  })
+  await expect(connect(url).askApp('a', '/x')).rejects.toThrow(failure('no_answer'))
+  expect(asked).toBe(1)
 })

@@ -31,7 +31,7 @@ const MODULES: Readonly<Record<string, readonly string[]>> = {
   'src/contract/permissions.ts': ['contract/calls', 'contract/permissions'],
   'src/contract/templates.ts': ['contract/templates', 'contract/topics'],
   'src/contract/writes.ts': ['contract/writes'],
-  'src/hub/client.ts': ['bridge/execution', 'hub/client'],
+  'src/hub/client.ts': ['bridge/execution', 'hub/client', 'hub/endpoints'],
   'src/hub/decode.ts': ['hub/decode'],
   'src/hub/endpoints.ts': ['hub/endpoints'],
   'src/hub/refusal.ts': ['hub/refusal'],
