@@ -192,6 +192,20 @@ describe('a look', () => {
   })
 })
 
+test.each([
+  ['POST', `/app/${APP}/restart`, 'restartApp'],
+  ['PUT', `/app/${APP}/setting/x`, 'setAppSetting'],
+] as const)(
+  'a generic call that no look can prove stays unknown without one: %s %s',
+  async (method, path, operation) => {
+    const aimed = await aim()
+    aimed.emulated.behave('reset-before-executing', { operation })
+    const running = carryOut(aimed, 'hub call', JSON.stringify({ item: 'apps', method, path }))
+    expect(await failure(running)).toMatchObject({ code: 'no_answer' })
+    expect(operations(aimed)).toEqual([operation])
+  },
+)
+
 describe('a mistake of this program', () => {
   test('is no lost answer and no failed look', async () => {
     const mistake = new TypeError('x')
