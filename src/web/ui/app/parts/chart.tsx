@@ -41,7 +41,7 @@ const text = defineStrings('chart', {
 
 export const FORMAT = { cpu: formatPercent, memory: formatBytes } as const
 export const GLYPHS = { crash: 'alert', restart: 'restart', update: 'update' } as const
-const COLOURS = { cpu: '--accent', memory: '--memory', crash: '--bad', restart: '--accent', update: '--ok' } as const
+const COLOURS = { cpu: '--accent', memory: '--accent', crash: '--bad', restart: '--accent', update: '--ok' } as const
 
 const HEIGHT = 168
 /** Room for the marks above the lines, in pixels. */

@@ -19,7 +19,7 @@ export function Spark({ samples, figure, width, height }: SparkProps) {
   const { line, area } = pathOf(samples, figure, width, height)
   return (
     <svg
-      class={`spark ${figure}`}
+      class="spark"
       width={width}
       height={height}
       viewBox={`0 0 ${width} ${height}`}

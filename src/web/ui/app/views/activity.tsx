@@ -75,7 +75,7 @@ export function Activity() {
       {shown.length === 0 ? (
         <p class="empty">{all.length === 0 ? text.empty : text.noMatch}</p>
       ) : (
-        <div class="card flush">
+        <div class="card">
           <table class="list" aria-label={text.title}>
             <HiddenHead columns={text.columns} />
             <tbody>

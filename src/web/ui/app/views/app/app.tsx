@@ -128,7 +128,7 @@ function Head({ entry }: AppProps) {
         <p>
           <code>{entry.id}</code> <Copy text={entry.id} label={text.copyId} />
         </p>
-        <p class="badges">
+        <p>
           <StateBadge entry={entry} store={page.store} />
           {trouble !== undefined && <Badge tone="bad">{eventName(trouble)}</Badge>}
           {page.store.isAway(entry.hub) && <small>{lastState(app)}</small>}

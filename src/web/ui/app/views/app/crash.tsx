@@ -63,14 +63,14 @@ export function CrashCard({ entry }: AppProps) {
           <Circumstances crash={crash} />
           <Others hub={entry.hub} ids={crash.others_crashed} />
         </div>
-        <Before crash={crash} hub={entry.hub} own={entry.id} />
-        <UsageBefore crash={crash} />
         {crash.hub !== null && (
           <div>
             <h3>{text.hub}</h3>
             <HealthFacts health={crash.hub} />
           </div>
         )}
+        <UsageBefore crash={crash} />
+        <Before crash={crash} hub={entry.hub} own={entry.id} />
       </div>
     </Report>
   )
@@ -132,7 +132,7 @@ function Others({ hub, ids }: { readonly hub: string; readonly ids: readonly str
 function Before({ crash, hub, own }: { readonly crash: Crash; readonly hub: string; readonly own: string }) {
   if (crash.before.length === 0) return null
   return (
-    <div>
+    <div class="all">
       <h3>{text.before}</h3>
       <Table label={text.before}>
         {crash.before.map((one, i) => (

@@ -59,7 +59,7 @@ function Figures({ list }: ListProps) {
   const { counts } = list.totals.value
   const isAway = store.away.value.length === store.own.value.length
   return (
-    <fieldset class={isAway ? 'figures away' : 'figures'}>
+    <fieldset class={isAway ? 'filters away' : 'filters'}>
       <legend class="hidden">{text.filter}</legend>
       {FILTERS.map((one) => (
         <button

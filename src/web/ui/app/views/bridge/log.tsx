@@ -152,7 +152,7 @@ function Log() {
       </div>
       {reader.failure.value !== undefined && <Alert>{reader.failure.value}</Alert>}
       {shown.length === 0 && <p class="empty">{all.length === 0 ? text.empty : text.noMatch}</p>}
-      <div class="card flush" hidden={shown.length === 0}>
+      <div class="card" hidden={shown.length === 0}>
         {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and must be reachable by keyboard. */}
         <div class="scroll log" ref={box} tabIndex={0} onScroll={onScroll}>
           <table class="list" aria-label={text.title}>
