@@ -115,8 +115,18 @@ describe.runIf(canBrowse)('by keyboard alone', () => {
 })
 
 describe.runIf(canBrowse)('the list of apps', () => {
-  test('has 20 apps in view at 900 px if its lines are compact, which stays', async () => {
-    const { page } = await show({ hubs: { home: { apps: many(150) } } })
+  test.for([1280, 1440])('has 20 apps in view at %i × 900 px if its lines are compact, which stays', async (width) => {
+    const apps = many(150).map((app, i) => ({
+      ...app,
+      ...(i % 4 === 1 && { crashed: 'Error: connect EHOSTUNREACH 192.0.2.77:554' }),
+      ...(i % 4 === 2 && { version: '10.112.1033-beta.45', update: '10.112.1034-rc.12', autoupdate: false }),
+    }))
+    const config = { guard: { watch: ['*'], backoff: '10m', backoff_max: '10m' } }
+    const { page } = await show({ hubs: { home: { apps } }, config }, { width, height: 900 })
+    await page
+      .getByTitle(/next try/)
+      .first()
+      .waitFor()
     await rowWith(page, 'App 1000').waitFor()
     const before = await inView(page)
     await page.getByRole('checkbox', { name: 'Compact' }).check()

@@ -145,7 +145,42 @@ test.runIf(canBrowse)('the theme is that of the system until one is chosen, whic
   expect(await ground()).toBe(light)
 })
 
+/** The ground of the first app that has crashed and of one that has not, and the lowest contrast of a text on the former. */
+const TINT = `(() => {
+  const context = document.createElement('canvas').getContext('2d', { willReadFrequently: true })
+  const luminance = (colour) => {
+    context.fillStyle = colour
+    context.fillRect(0, 0, 1, 1)
+    const [r, g, b] = [...context.getImageData(0, 0, 1, 1).data].map((part) => {
+      const level = part / 255
+      return level <= 0.04045 ? level / 12.92 : ((level + 0.055) / 1.055) ** 2.4
+    })
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b
+  }
+  const ground = (selector) => getComputedStyle(document.querySelector(selector)).backgroundColor
+  const [tinted, plain] = [ground('tr.crashed'), ground('tr.app:not(.crashed)')]
+  const texts = [...document.querySelectorAll('tr.crashed :is(a, small, .figure, .guard, .c-version > span)')]
+  const contrasts = texts.map((text) => {
+    const levels = [luminance(getComputedStyle(text).color), luminance(tinted)]
+    return (Math.max(...levels) + 0.05) / (Math.min(...levels) + 0.05)
+  })
+  return { tinted, plain, lowest: Math.min(...contrasts) }
+})()`
+
 describe.runIf(canBrowse).each(THEMES)('in the %s theme', (theme) => {
+  test.each(SIZES)('the row of a crashed app is tinted at $width px, and its texts are readable', async (size) => {
+    const page = await visit(open.page, { theme, ...size })
+    await page
+      .getByRole('row')
+      .filter({ hasText: 'Doorbell' })
+      .getByText(/^Crashed/)
+      .first()
+      .waitFor()
+    const { tinted, plain, lowest } = await page.evaluate<{ tinted: string; plain: string; lowest: number }>(TINT)
+    expect(tinted).not.toBe(plain)
+    expect(lowest).toBeGreaterThanOrEqual(4.5)
+  })
+
   test.each(Object.keys(VIEWS))('everybody can use the view: %s', async (name) => {
     const { hash, ready, at = () => open } = VIEWS[name] ?? { hash: '', ready: app }
     for (const size of SIZES) {
@@ -157,6 +192,7 @@ describe.runIf(canBrowse).each(THEMES)('in the %s theme', (theme) => {
       })
       await expectAccessible(page)
       expect(await overflow(page)).toBeLessThanOrEqual(0)
+      expect(await page.locator('.primary').count(), 'primary buttons').toBeLessThanOrEqual(1)
     }
   })
 })

@@ -63,11 +63,15 @@ export function nextOf(entry: AppEntry): string | undefined {
 
 const timeOf = (time: string) => formatTime(Date.parse(time))
 
+function inWords(state: State, entry: AppEntry): string {
+  return [text.states[state], nextOf(entry)].filter((part) => part !== undefined).join(', ')
+}
+
 /** A glyph whose text is for screen readers and pointers; nothing if the guardian does not watch the app. */
 export function GuardMark({ entry }: AppProps) {
   const state = furtherOf(entry, 'guard')?.state
   if (state === undefined || state === 'off') return null
-  const said = [text.of({ state: text.states[state] }), nextOf(entry)].filter((part) => part !== undefined).join(', ')
+  const said = text.of({ state: inWords(state, entry) })
   return (
     <span class={`guard ${LOOKS[state].tone}`} title={said}>
       <Glyph name={LOOKS[state].glyph} size={16} />
@@ -84,7 +88,7 @@ export function GuardCell({ entry }: AppProps) {
   const next = nextOf(entry)
   return (
     <>
-      <span class={`guard ${tone}`} title={text.states[state]}>
+      <span class={`guard ${tone}`} title={inWords(state, entry)}>
         <Glyph name={glyph} size={16} /> {text.short[state]}
       </span>
       {next !== undefined && <small title={next}>{next}</small>}

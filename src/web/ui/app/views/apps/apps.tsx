@@ -1,6 +1,7 @@
 /** All apps of all hubs. */
 import { useComputed, useSignalEffect } from '@preact/signals'
 import { useEffect, useMemo, useRef } from 'preact/hooks'
+import { isCrashed } from '../../../../../contract/classify.ts'
 import { actionsOf, runAction } from '../../actions.ts'
 import { commandName, refusal } from '../../commands.ts'
 import { formatCount } from '../../format.ts'
@@ -113,6 +114,7 @@ function Head({ by }: { readonly by: ColumnKey }) {
   const [wide, narrow] = COLUMNS[by].width ?? []
   return (
     <th
+      class={`c-${by}`}
       aria-sort={isSorted ? (isDown ? 'descending' : 'ascending') : 'none'}
       style={wide === undefined ? {} : { '--wide': `${wide}px`, '--narrow': `${narrow}px` }}
     >
@@ -170,7 +172,8 @@ function AppRow({ entry, place }: RowProps) {
   const page = usePage()
   const isSelected = useComputed(() => selected.value.has(entry.topic)).value
   const isAway = useComputed(() => page.store.isAway(entry.hub)).value
-  const classes = ['app', isAway && 'away', isSelected && 'selected']
+  const hasCrashed = useComputed(() => isCrashed(entry.app.value)).value
+  const classes = ['app', isAway ? 'away' : hasCrashed && 'crashed', isSelected && 'selected']
   return (
     <tr class={classes.filter((one) => one).join(' ')} aria-rowindex={place + 1}>
       <td class="c-select" style={{ gridArea: 'select' }}>

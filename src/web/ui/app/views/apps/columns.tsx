@@ -142,7 +142,7 @@ function Version({ entry }: AppProps) {
   const app = entry.app.value
   return (
     <>
-      <span>{app.version ?? terms.unknown}</span>
+      <span title={app.version ?? undefined}>{app.version ?? terms.unknown}</span>
       <UpdateBadge app={app} />
     </>
   )
@@ -197,7 +197,7 @@ function Memory({ entry }: AppProps) {
 }
 
 function usage(entry: AppEntry, figure: Figure, now: number | null, format: (now: number) => string) {
-  if (now === null) return <span class="quiet">{NONE}</span>
+  if (now === null) return <span class="figure quiet">{NONE}</span>
   return (
     <>
       <span class="figure">{format(now)}</span>
