@@ -160,9 +160,10 @@ describe.runIf(canBrowse)('the list of apps', () => {
 })
 
 describe.runIf(canBrowse)('the page', () => {
-  const MANIFEST = v.object({ start_url: v.string(), icons: v.array(v.object({ src: v.string() })) })
+  const ICON = v.object({ src: v.string(), type: v.string(), sizes: v.string() })
+  const MANIFEST = v.object({ start_url: v.string(), icons: v.array(ICON) })
 
-  test('can be installed: its manifest and icon load, behind a password too', async () => {
+  test('can be installed: its manifest and icons load, in the sizes that they say, behind a password too', async () => {
     const house = await startHouse({ config: { http: { password: 'a password for tests' } } })
     const page = await visit(house.url)
     await page.getByLabel('Password').waitFor()
@@ -171,8 +172,16 @@ describe.runIf(canBrowse)('the page', () => {
     expect(answer.headers.get('content-type')).toBe('application/manifest+json')
     const { start_url, icons } = v.parse(MANIFEST, await answer.json())
     expect(new URL(start_url, link).href).toBe(house.url)
-    const icon = await fetch(new URL(icons[0]?.src ?? '', link))
-    expect([icon.status, icon.headers.get('content-type')]).toEqual([200, 'image/svg+xml'])
+    expect(icons.map(({ sizes }) => sizes)).toEqual(['any', '192x192', '512x512'])
+    const touch = await page.evaluate<string>(`document.querySelector('link[rel=apple-touch-icon]').href`)
+    for (const { src, type, sizes } of [...icons, { src: touch, type: 'image/png', sizes: '180x180' }]) {
+      const icon = await fetch(new URL(src, link))
+      expect([icon.status, icon.headers.get('content-type')], src).toEqual([200, type])
+      const bytes = Buffer.from(await icon.arrayBuffer())
+      expect(bytes.length, src).toBeLessThan(10_000)
+      // A PNG begins with its signature and its size.
+      if (sizes !== 'any') expect(`${bytes.readUInt32BE(16)}x${bytes.readUInt32BE(20)}`, src).toBe(sizes)
+    }
   })
 
   test('has the colour of the theme that is chosen', async () => {

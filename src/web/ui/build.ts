@@ -84,9 +84,9 @@ export async function buildPage(): Promise<void> {
   }
 }
 
-/** All files that a browser loads, with their compressed sizes in bytes. */
+/** All files that a visit loads, with their compressed sizes in bytes. Its icons as PNG are for an installed page. */
 export function weighPage(): { readonly path: string; readonly bytes: number }[] {
   return globSync('**/*', { cwd: OUTPUT })
-    .filter((path) => !/\.(br|gz)$/.test(path) && statSync(`${OUTPUT}/${path}`).isFile())
+    .filter((path) => !/\.(br|gz|png)$/.test(path) && statSync(`${OUTPUT}/${path}`).isFile())
     .map((path) => ({ path, bytes: brotliCompressSync(readFileSync(`${OUTPUT}/${path}`)).length }))
 }

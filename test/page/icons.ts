@@ -1,0 +1,18 @@
+/**
+ * The icons of an installed page, from the one of a tab: `node test/page/icons.ts` makes them anew. They fill their
+ * square, because each system cuts the corners as it likes.
+ */
+import { readFileSync, writeFileSync } from 'node:fs'
+import { profile, quit } from './support/browser.ts'
+
+const FOLDER = 'src/web/ui/app/public'
+const square = readFileSync(`${FOLDER}/icon.svg`, 'utf8').replace(' rx="8"', '')
+
+for (const size of [180, 192, 512]) {
+  const context = await profile({ width: size, height: size })
+  const page = await context.newPage()
+  await page.setContent(`<style>body { margin: 0 } svg { display: block }</style>${square}`)
+  writeFileSync(`${FOLDER}/icon-${size}.png`, await page.screenshot())
+  await context.close()
+}
+await quit()
