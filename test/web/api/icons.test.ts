@@ -93,4 +93,49 @@ describe('icons', () => {
     expect(got.map((icon) => icon?.type)).toEqual(Array(4).fill('image/svg+xml'))
     expect(hub.requests.filter(({ path }) => path.startsWith('/icon/'))).toHaveLength(2)
   })
+
+  it('are asked for two at a time, and kept up to 8 MiB, those used last', async () => {
+    const apps = Array.from({ length: 40 }, (_, n) => ({
+      id: `app.${n}`,
+      record: { iconObj: { url: `/icon/${n}` }, icon: null },
+    }))
+    const hub = await emulate({ flavour: 'older', apps })
+    const asked: string[] = []
+    const [open, most] = [new Set<string>(), { count: 0 }]
+    const url = await serve((incoming, response) => {
+      const { url: path = '', method, headers } = incoming
+      const isIcon = path.startsWith('/icon/')
+      if (isIcon) {
+        asked.push(path)
+        open.add(path)
+        most.count = Math.max(most.count, open.size)
+      }
+      incoming.pipe(
+        request(
+          new URL(isIcon ? '/api/manager/system/ping' : path, hub.url),
+          { method, headers, agent: false },
+          (answer) => {
+            if (!isIcon) {
+              response.writeHead(answer.statusCode ?? 502, answer.headers)
+              answer.pipe(response)
+              return
+            }
+            // After a round trip, in which others would have been asked for.
+            answer.resume().on('end', () => {
+              open.delete(path)
+              response.end(Buffer.concat([png, Buffer.alloc(250 * 1024)]))
+            })
+          },
+        ),
+      )
+    })
+    const { hub: held } = await ready(hold(url, { realtime: false }))
+    const icons = new Icons(new Map([['home', { hub: held }]]), systemClock)
+    await Promise.all(apps.map(({ id }) => icons.get('home', id)))
+    expect([asked.length, most.count]).toEqual([40, 2])
+    await icons.get('home', 'app.39')
+    expect(asked).toHaveLength(40)
+    await icons.get('home', 'app.0')
+    expect(asked.slice(40)).toEqual(['/icon/0'])
+  })
 })

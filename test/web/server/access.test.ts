@@ -1,11 +1,23 @@
-import { describe, expect, it } from 'vitest'
+import { createHook } from 'node:async_hooks'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { hashPassword } from '../../../src/base/secrets.ts'
+import { loadConfig } from '../../../src/config/load.ts'
+import { AccessControl } from '../../../src/web/server/access.ts'
+import type { Sender } from '../../../src/web/server/sender.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
-import { credentials, EVERYWHERE, fateOf, full, openDoor, reader, TOKENS } from './door.ts'
+import { bearer, credentials, EVERYWHERE, fateOf, full, openDoor, rawAnswer, reader, TOKENS } from './door.ts'
 
 const PASSWORD = 'correct horse battery'
 const restart = { method: 'POST' } as const
 const RESTART = '/api/commands/home/app/x/restart'
+const SENDER: Sender = {
+  address: '',
+  trusted: false,
+  local: false,
+  scheme: undefined,
+  host: undefined,
+  ingress: false,
+}
 
 describe('on this machine, without a password', () => {
   it('everything is open to who has the start-up token', async () => {
@@ -58,7 +70,9 @@ describe('beyond this machine', () => {
     for (const path of ['/api/state', '/api/config', '/api/doctor', '/api/hubs/home/apps/x/icon']) {
       expect(await ask(path), path).toMatchObject({ status: 401, code: 'login' })
     }
-    expect(await ask(RESTART, restart)).toMatchObject({ status: 401, code: 'login' })
+    const refused = await ask(RESTART, restart)
+    expect(refused).toMatchObject({ status: 401, code: 'login' })
+    expect(refused.headers['www-authenticate']).toBe('Bearer realm="hub2mqtt"')
     expect(await fateOf(webSocket())).toBe(401)
   })
 })
@@ -119,8 +133,13 @@ describe('a login', () => {
     const { headers } = await ask('/api/login', credentials(PASSWORD))
     expect(headers['set-cookie']).toHaveLength(1)
     expect(headers['set-cookie']?.[0]).toMatch(
-      /^hub2mqtt_\d+=[\w-]{43}; Path=\/; Max-Age=604800; HttpOnly; SameSite=Strict$/,
+      /^hub2mqtt_8099=[\w-]{43}; Path=\/; Max-Age=604800; HttpOnly; SameSite=Strict$/,
     )
+  })
+
+  it('sets a cookie that another hub2mqtt on another port of this host does not overwrite', async () => {
+    const { login } = await openDoor({ env: { ...env, HTTP_PORT: '8100' } })
+    expect(await login(PASSWORD)).toMatch(/^hub2mqtt_8100=/)
   })
 
   it('sets it for TLS only where a trusted proxy says that there is', async () => {
@@ -158,6 +177,45 @@ describe('a login', () => {
     expect(await isIn(third)).toBe(false)
   })
 
+  it('is renewed in the browser whenever the page asks who it is, until it ends', async () => {
+    const { ask, login, origin } = await openDoor({ env })
+    const cookie = await login(PASSWORD)
+    const renewed = async () => (await ask('/api/session', { headers: { cookie } })).headers['set-cookie']
+    expect(await renewed()).toEqual([`${cookie}; Path=/; Max-Age=604800; HttpOnly; SameSite=Strict`])
+    const { headers } = await ask('/api/logout', { method: 'POST', headers: { cookie, origin } })
+    expect(headers['set-cookie']?.[0]).toMatch(/^hub2mqtt_\d+=; Path=\/; Max-Age=0; HttpOnly; SameSite=Strict$/)
+    expect(await renewed()).toBeUndefined()
+  })
+
+  it('is kept for the latest hundred browsers', async () => {
+    const { ask, login } = await openDoor({ env })
+    const cookies: string[] = []
+    while (cookies.length <= 100) cookies.push(await login(PASSWORD))
+    const isIn = async (cookie = '') => (await ask('/api/state', { headers: { cookie } })).status
+    expect([await isIn(cookies[0]), await isIn(cookies[1]), await isIn(cookies[100])]).toEqual([401, 200, 200])
+  })
+
+  it('is not used up by wrong tokens, which are limited by themselves', async () => {
+    const { ask } = await openDoor({ env: { ...env, HTTP_TOKENS: TOKENS } })
+    const attempt = async () => (await ask('/api/state', { headers: bearer('another-token-altogether') })).status
+    for (let tries = 0; tries < 5; tries += 1) expect(await attempt()).toBe(401)
+    expect(await attempt()).toBe(429)
+    expect((await ask('/api/login', credentials(PASSWORD))).status).toBe(204)
+  })
+
+  it('waits for at most eight others: passwords are compared one after the other', async () => {
+    const { config } = loadConfig({ env: { HUB2MQTT_HTTP_PASSWORD: PASSWORD }, requireHub: false })
+    const access = new AccessControl(
+      () => config.http,
+      () => '',
+      new FakeClock(),
+    )
+    const attempt = (password: string, from: number) => access.login(password, { ...SENDER, address: `10.0.0.${from}` })
+    const answers = await Promise.all(Array.from({ length: 10 }, (_, from) => attempt('wrong', from)))
+    expect(answers).toEqual([...Array(8).fill(undefined), { waitMs: 2_000 }, { waitMs: 2_000 }])
+    expect(await attempt(PASSWORD, 9)).toHaveProperty('cookie')
+  })
+
   it('is refused after five wrong ones, with the time to wait, also with the right one; another address goes on', async () => {
     const clock = new FakeClock()
     const { ask } = await openDoor({ env: { ...env, HTTP_TRUSTED_PROXIES: '127.0.0.1' }, clock })
@@ -172,6 +230,43 @@ describe('a login', () => {
     expect((await attempt(PASSWORD)).status).toBe(204)
   })
 
+  it('gives an address its five attempts back', async () => {
+    const { ask } = await openDoor({ env })
+    const attempt = async (password: string) => (await ask('/api/login', credentials(password))).status
+    for (let tries = 0; tries < 4; tries += 1) expect(await attempt('wrong')).toBe(401)
+    expect(await attempt(PASSWORD)).toBe(204)
+    for (let tries = 0; tries < 5; tries += 1) expect(await attempt('wrong')).toBe(401)
+    expect(await attempt('wrong')).toBe(429)
+  })
+
+  it('counts for the client before a chain of trusted proxies', async () => {
+    const { ask } = await openDoor({ env: { ...env, HTTP_TRUSTED_PROXIES: '127.0.0.1,10.0.0.5' } })
+    const attempt = async (password: string, from: string) =>
+      (await ask('/api/login', credentials(password, { 'x-forwarded-for': `${from}, 10.0.0.5` }))).status
+    for (let tries = 0; tries < 5; tries += 1) expect(await attempt('wrong', '192.0.2.1')).toBe(401)
+    expect(await attempt(PASSWORD, '192.0.2.1')).toBe(429)
+    expect(await attempt(PASSWORD, '192.0.2.2')).toBe(204)
+  })
+
+  it('compares one hash at a time: each takes 32 MiB', async () => {
+    const HTTP_PASSWORD = await hashPassword(PASSWORD)
+    const { ask } = await openDoor({ env: { ...env, HTTP_PASSWORD } })
+    const open = new Set<number>()
+    const most = { atOnce: 0, inAll: 0 }
+    const hook = createHook({
+      init(id, type) {
+        if (type !== 'SCRYPTREQUEST') return
+        open.add(id)
+        most.inAll += 1
+        most.atOnce = Math.max(most.atOnce, open.size)
+      },
+      after: (id) => void open.delete(id),
+    }).enable()
+    onTestFinished(() => void hook.disable())
+    await Promise.all(Array.from({ length: 3 }, () => ask('/api/login', credentials(PASSWORD))))
+    expect(most).toEqual({ atOnce: 1, inAll: 3 })
+  })
+
   it('is refused after thirty wrong ones of all together', async () => {
     const { ask } = await openDoor({ env: { ...env, HTTP_TRUSTED_PROXIES: '127.0.0.1' } })
     const attempt = (from: number) => ask('/api/login', credentials('wrong', { 'x-forwarded-for': `10.0.1.${from}` }))
@@ -182,6 +277,14 @@ describe('a login', () => {
   it.each(['', '{', '[]', '{"password":7}', '{"password":"x","more":1}'])('wants a password: %s', async (body) => {
     const { ask } = await openDoor({ env })
     expect((await ask('/api/login', { ...credentials(''), body })).status).toBe(400)
+  })
+
+  it.each([
+    [4096, 401],
+    [4097, 400],
+  ])('with a password of %i characters is answered %i', async (length, status) => {
+    const { ask } = await openDoor({ env })
+    expect((await ask('/api/login', credentials('x'.repeat(length)))).status).toBe(status)
   })
 })
 
@@ -205,23 +308,27 @@ describe('a page of another origin', () => {
   it('gets no live channel', async () => {
     const { webSocket, origin } = await openDoor()
     expect(await fateOf(webSocket(foreign))).toBe(403)
+    expect(await fateOf(webSocket({ origin: origin.replace('http:', 'https:') }))).toBe(403)
     expect(await fateOf(webSocket({ origin }))).toBe('open')
   })
 
   it('cannot send a form, which names its kind of body and in old browsers no origin', async () => {
-    const { ask, told } = await openDoor()
+    const { ask, told, port } = await openDoor()
     for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data']) {
       const answer = await ask(RESTART, { method: 'POST', headers: { 'content-type': type }, body: '{}' })
       expect(answer).toMatchObject({ status: 403, code: 'content_type' })
     }
     expect(await ask(RESTART, { method: 'POST', body: '{}' })).toMatchObject({ status: 403 })
+    const head = `POST ${RESTART} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n`
+    expect(await rawAnswer(port, `${head}Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n`)).toMatch(/ 403 /)
     expect(told).toEqual([])
   })
 
   it('cannot use the session of a browser that sends no origin', async () => {
-    const { ask, login, told } = await openDoor({ env: { HTTP_PASSWORD: PASSWORD } })
+    const { ask, login, told, webSocket } = await openDoor({ env: { HTTP_PASSWORD: PASSWORD } })
     const cookie = await login(PASSWORD)
     expect(await ask(RESTART, { method: 'POST', headers: { cookie } })).toMatchObject({ status: 403, code: 'origin' })
+    expect(await fateOf(webSocket({ cookie }))).toBe(403)
     expect(told).toEqual([])
   })
 })

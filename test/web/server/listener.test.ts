@@ -3,6 +3,7 @@ import { connect } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { json } from '../../../src/web/server/reply.ts'
 import { type HttpListener, listen } from '../../../src/web/server/server.ts'
+import { until } from '../../support/until.ts'
 import { rawAnswer } from './door.ts'
 
 let listener: HttpListener
@@ -13,6 +14,15 @@ const start = async (routes: Parameters<typeof listen>[0]['routes'] = { '/one': 
   return listener.url
 }
 
+/** Those of every answer. */
+const HEADERS = [
+  'cache-control: no-store',
+  'x-content-type-options: nosniff',
+  "content-security-policy: default-src 'none'; frame-ancestors 'none'",
+  'cross-origin-resource-policy: same-origin',
+  'referrer-policy: no-referrer',
+]
+
 const raw = (text: string) => rawAnswer(Number(new URL(listener.url).port), text)
 
 describe('the HTTP listener', () => {
@@ -20,6 +30,7 @@ describe('the HTTP listener', () => {
     const url = await start()
     const got = await fetch(`${url}/one?a=b`)
     expect(await got.json()).toEqual({ one: 1 })
+    expect(got.headers.get('keep-alive')).toBe('timeout=5')
     const head = await fetch(`${url}/one`, { method: 'HEAD' })
     expect(head.headers.get('content-length')).toBe(got.headers.get('content-length'))
     expect(await head.text()).toBe('')
@@ -43,7 +54,7 @@ describe('the HTTP listener', () => {
     expect(answer).toMatch(/^HTTP\/1\.1 200 /)
     expect(answer.toLowerCase()).not.toContain('access-control-')
     expect(answer).not.toContain('evil')
-    expect(answer.toLowerCase()).toContain('cross-origin-resource-policy: same-origin')
+    for (const header of HEADERS) expect(answer.toLowerCase()).toContain(header)
   })
 
   it.each([
@@ -108,13 +119,56 @@ describe('the HTTP listener', () => {
     }
   })
 
+  it('keeps 32 connections: another one ends the longest idle one, or else the longest without an answer', async () => {
+    let asked = 0
+    const never = () => {
+      asked += 1
+      return new Promise<never>(() => {})
+    }
+    const { hostname, port } = new URL(await start({ '/one': () => json(200, { one: 1 }), '/never': never }))
+    const open = (path: string) => {
+      const socket = connect(Number(port), hostname).on('error', () => {})
+      onTestFinished(() => void socket.destroy())
+      socket.write(`GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`)
+      return socket.resume()
+    }
+    const waiting = [open('/never')]
+    const wait = async (count: number) => {
+      while (waiting.length < count) waiting.push(open('/never'))
+      await until('the requests', () => asked === count)
+    }
+    await wait(1)
+    await wait(31)
+    const idle = open('/one')
+    await once(idle, 'data')
+    const [first] = waiting
+    const ended = Promise.all([once(idle, 'close'), first && once(first, 'close')])
+    await wait(32)
+    expect(first?.destroyed).toBe(false)
+    await wait(33)
+    await ended
+    expect(waiting.filter(({ destroyed }) => destroyed)).toHaveLength(1)
+  }, 9_000)
+
+  it('refuses a WebSocket with the headers of every answer, and hangs up', async () => {
+    await start()
+    const answer = await raw('GET /x HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n')
+    expect(answer).toMatch(/^HTTP\/1\.1 404 /)
+    expect(answer.toLowerCase()).toContain('connection: close')
+    for (const header of HEADERS) expect(answer.toLowerCase()).toContain(header)
+  }, 9_000)
+
+  it('hangs up where nothing is sent or received for ten seconds', async () => {
+    await start({ '/never': () => new Promise(() => {}) })
+    expect(await raw('GET /never HTTP/1.1\r\nHost: localhost\r\n\r\n')).toBe('')
+  }, 20_000)
+
   it('hangs up on a request with a body instead of reading it', async () => {
     await start()
     const answer = await raw(
       `GET /one HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n${'x'.repeat(100)}`,
     )
-    expect(answer).toContain('{"one":1}')
-    expect(answer.toLowerCase()).toContain('connection: close')
+    expect(answer).toMatch(/^HTTP\/1\.1 200 .*\r\nconnection: close\r\n.*\r\n\r\n\{"one":1\}\n$/is)
   })
 
   it.each([

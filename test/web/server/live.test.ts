@@ -6,7 +6,7 @@ import { systemClock } from '../../../src/base/clock.ts'
 import { createTopics } from '../../../src/contract/topics.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { until } from '../../support/until.ts'
-import { fateOf, openDoor } from './door.ts'
+import { fateOf, openDoor, owner, rawAnswer } from './door.ts'
 
 const topics = createTopics('b')
 const topicOf = (n: number) => topics.of('app', { hub: 'home', app: `com.example.app-${n}` })
@@ -123,6 +123,16 @@ describe('the live channel', () => {
     socket.send('x'.repeat(5000))
     await ended
   })
+
+  it('is not opened on a connection whose earlier request has no answer yet', async () => {
+    const { port } = await openDoor({ commandMs: 60_000 })
+    const command = `POST /api/commands/home/refresh HTTP/1.1\r\nHost: localhost\r\nAuthorization: ${owner.authorization}\r\n\r\n`
+    const upgrade = 'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n'
+    const key = 'Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n'
+    expect(await rawAnswer(port, `${command}GET /api/live HTTP/1.1\r\nHost: localhost\r\n${upgrade}${key}\r\n`)).toBe(
+      '',
+    )
+  }, 9_000)
 
   it('is no WebSocket elsewhere', async () => {
     const { port } = await openDoor()

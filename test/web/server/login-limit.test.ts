@@ -51,6 +51,30 @@ describe('forty addresses that go on trying wrong passwords', () => {
   })
 })
 
+it('of thirty attempts, the last ten are for addresses whose last attempt has not failed', () => {
+  const tries = new LoginLimit(new FakeClock())
+  for (let n = 0; n < 20; n += 1) expect(tries.take(`10.0.0.${n >> 2}`)).toBe(0)
+  expect(tries.take('10.0.0.4')).toBeGreaterThan(0)
+  for (let n = 0; n < 10; n += 1) expect(tries.take(`10.0.1.${n}`)).toBe(0)
+  expect(tries.take('10.0.2.1')).toBeGreaterThan(0)
+})
+
+it('of more than a thousand addresses that have failed, the first is forgotten', async () => {
+  const clock = new FakeClock()
+  const tries = new LoginLimit(clock)
+  const fail = (first: number, count: number) => {
+    for (let n = first; n < first + count; n += 1) expect(tries.take(`10.1.${n >> 8}.${n & 255}`)).toBe(0)
+  }
+  for (let n = 0; n < 1_000; n += 1) {
+    fail(n, 1)
+    await clock.advance(2_000)
+  }
+  // The last ten attempts of all are for addresses that have not failed.
+  fail(1_000, 20)
+  expect(tries.take('10.1.3.231')).toBeGreaterThan(0)
+  expect(tries.take('10.1.0.0')).toBe(0)
+})
+
 describe('five wrong passwords lock an address out, however it is spelled', () => {
   it.each([
     ['with ports', (n: number) => `1.2.3.4:${5678 + n}`, '1.2.3.4'],

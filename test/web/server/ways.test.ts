@@ -97,7 +97,7 @@ const WAYS: Readonly<Record<string, Way>> = {
     may: 'full',
   },
   'another session': {
-    headers: async ({ port, origin }) => ({ cookie: `hub2mqtt_${port}=x`, origin }),
+    headers: async ({ origin }) => ({ cookie: 'hub2mqtt_8099=x', origin }),
     may: 'local',
     refusal: 401,
   },
