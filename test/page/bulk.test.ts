@@ -1,8 +1,9 @@
 /** Actions on several apps: what is asked before them, one after another, and every way in which they end early. */
 import type { Page, WebSocketRoute } from 'playwright-core'
 import { afterAll, describe, expect, test } from 'vitest'
+import type { LiveFrame } from '../../src/web/server/api/protocol.ts'
 import { until } from '../support/until.ts'
-import { canBrowse, expectAccessible, profile, quit, visit } from './support/browser.ts'
+import { canBrowse, expectAccessible, overflow, profile, quit, visit } from './support/browser.ts'
 import { asked, type House, rowWith, show, startHouse } from './support/house.ts'
 
 afterAll(quit)
@@ -39,6 +40,19 @@ const outdated = Array.from({ length: 3 }, (_, i) => ({
   update: `${i + 1}.1.0`,
   autoupdate: false,
 }))
+
+/** The snapshot as it is if the store has said what is new in version 1.1.0 of these apps. */
+function withNews(frame: string, news: Readonly<Record<string, string>>): string {
+  const read: LiveFrame = JSON.parse(frame)
+  if (read.type !== 'snapshot') return frame
+  const state = read.state.map(([topic, payload]) => {
+    const summary = news[/com\.(\w+)\/update$/.exec(topic)?.[1] ?? '']
+    if (summary === undefined) return [topic, payload]
+    const update = { ...JSON.parse(payload), release_summary: summary, latest_version: '1.1.0' }
+    return [topic, JSON.stringify(update)]
+  })
+  return JSON.stringify({ ...read, state })
+}
 
 describe.runIf(canBrowse)('an action on several apps', () => {
   test('stops at the first that fails, says why and what is left, and goes on without it when told to', async () => {
@@ -196,6 +210,32 @@ describe.runIf(canBrowse)('the question before', () => {
     await rowWith(page, 'Old 2').getByText('3.1.0', { exact: true }).waitFor()
     await page.getByRole('button', { name: /^Update all/ }).waitFor({ state: 'detached' })
     expect(installs(house)).toHaveLength(3)
+  })
+
+  test('an update has the changelog of that version where it is known, as text, of one app as of several', async () => {
+    const house = await startHouse({ hubs: { home: { apps: outdated } } })
+    await using context = await profile()
+    const news = `<b>Bold</b> \u202e and ${'very '.repeat(45)}long`
+    await context.routeWebSocket(/api\/live/, (socket) => {
+      socket.connectToServer().onMessage((frame) => socket.send(withNews(String(frame), { old0: news, old1: news })))
+    })
+    const page = await visit(house.page, { width: 360 }, context)
+    await page.getByRole('button', { name: 'Update all (3)' }).click()
+    const items = dialog(page).getByRole('listitem')
+    await items.first().getByText(news).waitFor()
+    const [first, second, third] = await items.allInnerTexts()
+    expect(first).toBe(`Old 0 1.0.0 → 1.1.0 (minor)\n${news}`)
+    // What is new in another version than the one that would come is left out.
+    expect([second, third]).toEqual(['Old 1 1.0.0 → 2.1.0 (major)', 'Old 2 1.0.0 → 3.1.0 (major)'])
+    expect(await overflow(page)).toBeLessThanOrEqual(0)
+    await expectAccessible(page)
+    await dialog(page).getByRole('button', { name: 'Cancel' }).click()
+    await page.getByRole('button', { name: 'More for Old 0' }).click()
+    await page.getByRole('menuitem', { name: 'Update' }).click()
+    await dialog(page).getByRole('heading', { name: 'Update Old 0?' }).waitFor()
+    expect(await items.allInnerTexts()).toEqual([`Old 0 1.0.0 → 1.1.0 (minor)\n${news}`])
+    await dialog(page).getByRole('button', { name: 'Cancel' }).click()
+    expect(installs(house)).toHaveLength(0)
   })
 
   test('a selection has the number of apps for which the action is not possible, and why', async () => {

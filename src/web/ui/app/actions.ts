@@ -3,7 +3,7 @@ import { type AppCommand, actOn, commandName, refusal } from './commands.ts'
 import { formatClock } from './format.ts'
 import { type AppEntry, furtherOf } from './live/entries.ts'
 import type { GlyphName } from './parts/icons.tsx'
-import { type Confirmation, confirm, type MenuItem, type Question } from './parts/overlays.tsx'
+import { type Confirmation, confirm, type Listed, type MenuItem, type Question } from './parts/overlays.tsx'
 import type { PageContext } from './session.ts'
 import { defineStrings } from './strings.ts'
 import { terms } from './terms.ts'
@@ -69,9 +69,17 @@ export interface Action {
   readonly question?: (entry: AppEntry) => Omit<Question, 'action'>
   /** The title of the confirmation for several apps; without it, the action is for one app only. */
   readonly many?: (values: { readonly count: number }) => string
-  /** What the confirmation for several apps says of each, after its name. */
-  readonly about?: (entry: AppEntry) => string
+  /** What the confirmation for several apps says of each, besides its name. */
+  readonly about?: (entry: AppEntry) => Pick<Listed, 'about' | 'note'>
   readonly payload?: (entry: AppEntry, answer: Confirmation) => object
+}
+
+/** What an update brings: the old and the new version, and the changelog, which the contract limits to 255 characters. */
+function newIn(entry: AppEntry): Pick<Listed, 'about' | 'note'> {
+  const published = furtherOf(entry, 'appUpdate')
+  // The two topics change one after the other.
+  const isSame = published?.latest_version === entry.app.value.latest_version
+  return { about: versionsOf(entry), note: isSame ? published?.release_summary : undefined }
 }
 
 /** The old and the new version of an app with an update. */
@@ -116,10 +124,10 @@ export const UPDATE: Action = {
   question: (entry) => ({
     title: text.update.title({ name: entry.name.value }),
     text: text.update.text,
-    list: [{ name: entry.name.value, about: versionsOf(entry) }],
+    list: [{ name: entry.name.value, ...newIn(entry) }],
   }),
   many: text.many.install,
-  about: versionsOf,
+  about: newIn,
 }
 
 const ACTIONS: readonly Action[] = [

@@ -78,7 +78,7 @@ export async function startBulk(page: PageContext, action: Action, entries: read
   const out = entries.length - able.length
   const hasHubs = page.store.own.value.length > 1
   const nameOf = ({ hub, name }: AppEntry) => (hasHubs ? text.ofHub({ name: name.value, hub }) : name.value)
-  const list = able.slice(0, MOST_LISTED).map((entry) => ({ name: nameOf(entry), about: action.about?.(entry) }))
+  const list = able.slice(0, MOST_LISTED).map((entry) => ({ name: nameOf(entry), ...action.about?.(entry) }))
   const more = able.length - list.length
   const question = {
     title: action.many?.({ count: able.length }) ?? '',

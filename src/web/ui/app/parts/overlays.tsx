@@ -5,14 +5,22 @@ import { defineStrings } from '../strings.ts'
 import { terms } from '../terms.ts'
 import { Glyph, type GlyphName } from './icons.tsx'
 
+export interface Listed {
+  readonly name: string
+  /** On the same line. */
+  readonly about?: string | undefined
+  /** Below it: a text from outside. */
+  readonly note?: string | undefined
+}
+
 export interface Question {
   readonly title: string
   readonly text: string
   /** The label of the button that confirms. */
   readonly action: string
   readonly danger?: boolean
-  /** What it is about, one line each. */
-  readonly list?: readonly { readonly name: string; readonly about?: string | undefined }[]
+  /** What it is about, one item each. */
+  readonly list?: readonly Listed[]
   /** An additional checkbox, initially off. */
   readonly option?: string
 }
@@ -63,9 +71,14 @@ function Dialog({ title, text, action, danger, list, option, answer }: Asked) {
         {list !== undefined && (
           // biome-ignore lint/a11y/noNoninteractiveTabindex: it may scroll, and must be reachable by keyboard.
           <ul tabIndex={0}>
-            {list.map(({ name, about }, i) => (
+            {list.map(({ name, about, note }, i) => (
               <li key={`${i} ${name}`}>
                 <bdi>{name}</bdi> <span class="quiet">{about}</span>
+                {note !== undefined && (
+                  <div class="said" dir="auto">
+                    {note}
+                  </div>
+                )}
               </li>
             ))}
           </ul>
