@@ -35,6 +35,7 @@ describe.runIf(canBrowse)('the page of an app', () => {
     await events.getByText('Error: the lamp is dark', { exact: true }).waitFor()
     await events.getByText('1 crash').waitFor()
     house.hub().recover(HUE)
+    await events.getByRole('button', { name: /more$/ }).click()
     await events.getByText('Recovered').waitFor()
     house.hub().uninstall(HUE)
     await page.getByText(`There is no app ${HUE}.`).waitFor()

@@ -1,32 +1,47 @@
 import { describe, expect, test } from 'vitest'
-import { ActivityReader, happenings } from '../../../src/web/ui/app/live/activity.ts'
+import { ActivityReader, type Entry } from '../../../src/web/ui/app/live/activity.ts'
+import { dayAfter, dayBefore, dayOf, happenings, rowsOf } from '../../../src/web/ui/app/live/happenings.ts'
 
 const START = Date.parse('2026-01-01T00:00:00.000Z')
 
 /**
- * @param steps `1 crashed` is an event after a second, `1 RESTART` a command that ended, `1 RESTART!` one that failed;
- *   a third word is the id of another app
- * @returns of each happening the type of its lead, and those of all of its entries
+ * @param steps `1 crashed` is an event after a second, `1 RESTART` a command that ended, `1 RESTART!` one that failed,
+ *   `1 RESTART~2` one that took two seconds; a third word is the id of another app, a fourth the name of another hub
  */
-function fold(steps: string): string[] {
+function entriesOf(steps: string): readonly Entry[] {
   const messages = steps.split(', ').map((step) => {
-    const [seconds, what = '', app = 'x'] = step.split(' ')
+    const [seconds, what = '', app = 'x', hub = 'home'] = step.split(' ')
     const at = new Date(START + Number(seconds) * 1000).toISOString()
-    const command = what.replace('!', '')
-    const ended = { command, hub: 'home', app, transaction: null, duration_ms: 5 }
+    const [command = '', took = '0.005'] = what.replace('!', '').split('~')
+    const isAnswer = /^[A-Z]/.test(what)
+    const ended = { command: command.toLowerCase(), hub, app, transaction: null, duration_ms: Number(took) * 1000 }
     const answer = what.endsWith('!')
       ? { ok: false, ...ended, error: { code: 'hub_failed', message: 'No.', status: 500 } }
       : { ok: true, ...ended, data: null }
-    const failed = { event_type: what, app, command: 'RESTART', code: 'hub_failed', transaction: null, at }
+    const failed = { event_type: what, app, command: 'restart', code: 'hub_failed', transaction: null, at }
     const event = { event_type: what, app, changed: [], at, ...(what === 'restarted' && { reason: 'exception' }) }
-    const isAnswer = command === command.toUpperCase()
     const payload = JSON.stringify(isAnswer ? answer : what === 'command_failed' ? failed : event)
-    return { at, topic: isAnswer ? `b/home/app/${app}/result/${command}` : 'b/home/event', payload }
+    return { at, topic: isAnswer ? `b/${hub}/app/${app}/result/${command}` : `b/${hub}/event`, payload }
   })
   const entries = new ActivityReader('b').add([], messages)
   expect(entries).toHaveLength(messages.length)
-  const nameOf = (one: (typeof entries)[number]) => (one.kind === 'event' ? one.event.event_type : one.answer.command)
-  return happenings(entries).map(({ lead, entries: own }) => `${nameOf(lead)}: ${own.map(nameOf).join(' ')}`)
+  return entries
+}
+
+const nameOf = (one: Entry) => (one.kind === 'event' ? one.event.event_type : one.answer.command.toUpperCase())
+
+/** Of each happening the type of its lead, and those of all of its entries. */
+function fold(steps: string): string[] {
+  return happenings(entriesOf(steps)).map(({ lead, entries: own }) => `${nameOf(lead)}: ${own.map(nameOf).join(' ')}`)
+}
+
+/** Of each line the type of its lead, how often it was, and its apps if there are several. */
+function list(entries: readonly Entry[]): string[] {
+  return rowsOf(entries).map(({ lead, count, apps }) =>
+    [nameOf(lead), count > 1 ? `×${count}` : '', apps.size > 1 ? [...apps].join('+') : '']
+      .filter((part) => part)
+      .join(' '),
+  )
 }
 
 describe('one happening in the activity is', () => {
@@ -38,6 +53,17 @@ describe('one happening in the activity is', () => {
       'a crash with the restart by the guardian',
       '0 crashed, 1 recovered, 1 RESTART, 1 restarted, 1 started',
       'crashed: crashed recovered RESTART restarted started',
+    ],
+    [
+      'a command with its effects before its answer',
+      '0 stopped, 1 started, 2 RESTART~2',
+      'RESTART: stopped started RESTART',
+    ],
+    ['an update with its answer', '0 updated, 1 started, 2 INSTALL~3', 'updated: updated started INSTALL'],
+    [
+      'a slow answer with the update that it announces',
+      '0 INSTALL, 1 updated, 2 started',
+      'updated: INSTALL updated started',
     ],
     [
       'a restart by the guardian, long after the crash',
@@ -56,6 +82,88 @@ describe('apart in the activity stay', () => {
     ['what two apps do', '0 crashed, 0 stopped y', ['crashed: crashed', 'stopped: stopped']],
     ['what is ten seconds apart', '0 stopped, 10 started', ['stopped: stopped', 'started: started']],
     ['failures of two commands', '0 ENABLE!, 0 command_failed', ['ENABLE: ENABLE', 'command_failed: command_failed']],
+    ['a crash and a command right after it', '0 crashed, 0.06 RESTART', ['crashed: crashed', 'RESTART: RESTART']],
+    ['a command and what was before it', '0 stopped, 3 RESTART~2', ['stopped: stopped', 'RESTART: RESTART']],
+    ['a read and an event that came while it ran', '0 stopped, 1 GET~2', ['stopped: stopped', 'GET: GET']],
+    ['what is apart after the clock was set back', '99 stopped, 0 started', ['stopped: stopped', 'started: started']],
     ['a success and a failure', '0 RESTART, 0 command_failed', ['RESTART: RESTART', 'command_failed: command_failed']],
   ])('%s', (_, steps, wanted) => expect(fold(steps)).toEqual(wanted))
+})
+
+describe('one line of the activity is', () => {
+  test.each([
+    ['the same event each time', '0 crashed, 60 crashed, 120 crashed', ['crashed ×3']],
+    ['the same event at the same time', '0 crashed, 0 crashed', ['crashed ×2']],
+    ['the same event with its consequences', '0 crashed, 1 started, 60 crashed, 61 started', ['crashed ×2']],
+    ['the same answer each time', '0 RESTART!, 60 RESTART!', ['RESTART ×2']],
+    ['the same event, whatever other apps do', '0 crashed, 1 stopped y, 60 crashed', ['crashed ×2', 'stopped']],
+    [
+      'the same event, whatever another hub does',
+      '0 crashed, 1 crashed x cabin, 60 crashed',
+      ['crashed ×2', 'crashed'],
+    ],
+    [
+      'the updates of several apps, whatever happens between them',
+      '0 updated x, 1 started x, 30 crashed z, 60 updated y, 61 INSTALL~9 y, 62 updated w cabin',
+      ['updated', 'updated ×2 x+y', 'crashed'],
+    ],
+  ])('%s', (_, steps, wanted) => expect(list(entriesOf(steps))).toEqual(wanted))
+})
+
+describe('lines of their own have', () => {
+  test.each([
+    ['different events of an app', '0 disabled, 60 enabled, 120 disabled', ['disabled', 'enabled', 'disabled']],
+    ['a success and a failure', '0 RESTART, 60 RESTART!', ['RESTART', 'RESTART']],
+    ['events more than an hour apart', '0 crashed, 3600 crashed', ['crashed', 'crashed']],
+    ['updates more than ten minutes apart', '0 updated x, 600 updated y', ['updated', 'updated']],
+    ['an update that failed', '0 updated x, 60 INSTALL! y', ['INSTALL', 'updated']],
+    ['crashes before and after an update', '0 crashed, 60 updated, 120 crashed', ['crashed', 'updated', 'crashed']],
+  ])('%s', (_, steps, wanted) => expect(list(entriesOf(steps))).toEqual(wanted))
+})
+
+describe('the list of the activity', () => {
+  test('is empty without entries, and one line with one', () => {
+    expect(list([])).toEqual([])
+    expect(list(entriesOf('0 crashed'))).toEqual(['crashed'])
+  })
+
+  test('has each of 1,000 entries once, newest first, also if the clock was set back between them', () => {
+    const steps = Array.from({ length: 1_000 }, (_, i) => {
+      return `${(i * 37_123) % 90_000} ${i % 3 === 0 ? 'RESTART' : 'crashed'} a${i % 7}`
+    })
+    // The reader keeps 500; the list has no limit of its own.
+    const halves = [steps.slice(0, 500), steps.slice(500)].flatMap((half) => entriesOf(half.join(', ')))
+    const entries = halves.map((entry, number) => ({ ...entry, number }))
+    const rows = rowsOf(entries)
+    const listed = rows.flatMap((row) => row.entries.map(({ number }) => number))
+    expect(listed.toSorted((one, other) => one - other)).toEqual(entries.map(({ number }) => number))
+    expect(rows.map(({ at }) => at)).toEqual(rows.map(({ at }) => at).toSorted((one, other) => other - one))
+  })
+
+  test('of the same time has what came last first', () => {
+    expect(list(entriesOf('0 stopped a, 0 crashed b, 0 enabled c'))).toEqual(['enabled', 'crashed', 'stopped'])
+  })
+
+  test('has what was the same on two days twice', () => {
+    const midnight = new Date(2026, 0, 2).getTime()
+    const [first, second] = entriesOf('0 crashed, 60 crashed').map((entry, i) => ({
+      ...entry,
+      at: midnight - 30_000 + i * 60_000,
+    }))
+    if (first === undefined || second === undefined) throw new Error('there are two')
+    expect(list([first, second])).toEqual(['crashed', 'crashed'])
+    expect(list([first, { ...second, at: midnight - 1 }])).toEqual(['crashed ×2'])
+  })
+})
+
+test('a day begins at midnight, and the days before and after it are found where clocks change too', () => {
+  // In summer and winter time, wherever the tests run.
+  for (let date = 1; date <= 365; date += 1) {
+    const day = new Date(2026, 0, date).getTime()
+    expect(dayOf(day)).toBe(day)
+    expect(dayOf(day - 1)).toBe(dayBefore(day))
+    expect(dayAfter(day)).toBe(new Date(2026, 0, date + 1).getTime())
+    expect(dayAfter(day + 3_600_000)).toBe(dayAfter(day))
+    expect(dayBefore(day)).toBe(new Date(2026, 0, date - 1).getTime())
+  }
 })

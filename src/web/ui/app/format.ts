@@ -13,6 +13,7 @@ const shortClock = new Intl.DateTimeFormat(undefined, { timeStyle: 'short' })
 const moment = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' })
 const minute = new Intl.DateTimeFormat(undefined, { timeStyle: 'short' })
 const day = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short' })
+const wholeDay = new Intl.DateTimeFormat(undefined, { dateStyle: 'full' })
 const relative = new Intl.RelativeTimeFormat(undefined, { numeric: 'auto', style: 'long' })
 const UNITS = [
   ['day', 86_400_000],
@@ -47,8 +48,11 @@ export function formatTime(at: number): string {
   return new Date(at).toDateString() === new Date().toDateString() ? clock.format(at) : moment.format(at)
 }
 
+/** Hours, minutes and seconds. */
+export const formatSecond = (at: number): string => clock.format(at)
 /** Hours and minutes. */
 export const formatClock = (at: number): string => shortClock.format(at)
+export const formatDay = (at: number): string => wholeDay.format(at)
 export const formatMoment = (at: number): string => moment.format(at)
 
 /** How long something lasted, in its largest unit. */

@@ -1,7 +1,7 @@
 /** The latest events and answers, as the lists show them. */
 import type * as v from 'valibot'
 
-import { type EventType, GUARD_EVENT_TYPES } from '../../../../contract/events.ts'
+import type { EventType } from '../../../../contract/events.ts'
 import { PUBLICATIONS } from '../../../../contract/publications.ts'
 import { EVENT_OF_HUB } from '../../../../contract/schemas.ts'
 import { Template } from '../../../../contract/templates.ts'
@@ -83,48 +83,6 @@ const FAILURES: ReadonlySet<EventType> = new Set([
 /** Whether it is a failure, which lists mark. */
 export function isFailure(entry: Entry): boolean {
   return entry.kind === 'answer' ? !entry.answer.ok : FAILURES.has(entry.event.event_type)
-}
-
-const isOfGuardian = (entry: Entry | undefined) => entry?.kind === 'event' && GUARDIAN.has(entry.event.event_type)
-const GUARDIAN: ReadonlySet<string> = new Set(GUARD_EVENT_TYPES)
-
-/** Related entries, such as a crash and what the guardian does about it. */
-export interface Happening {
-  /** The most informative entry. */
-  readonly lead: Entry
-  /** All of them, oldest first. */
-  readonly entries: readonly Entry[]
-}
-
-/** Maximum time between the entries of one happening. */
-const TOGETHER_MS = 10_000
-
-const BEGINNINGS: ReadonlySet<EventType> = new Set(['crashed', 'installed', 'updated', 'removed'])
-
-/** Groups the entries of one app within seconds; a crash, a new version and a client's command start a new group. */
-export function happenings(entries: readonly Entry[]): Happening[] {
-  const found: [Entry, ...Entry[]][] = []
-  const open = new Map<string, Entry[]>()
-  for (const [i, entry] of entries.entries()) {
-    const isSame = ({ hub, app }: Entry) => hub === entry.hub && app === entry.app
-    const key = JSON.stringify([entry.hub, entry.app])
-    const before = open.get(key)
-    const isNext = before !== undefined && entry.at - (before.at(-1)?.at ?? 0) < TOGETHER_MS
-    // The guardian reports its action after the answer to its command.
-    const isGuards = () => isOfGuardian(entries.slice(i + 1).find(isSame))
-    if (isNext && (entry.kind === 'answer' ? isGuards() : follows(entry.event, before))) before.push(entry)
-    else {
-      const begun: [Entry] = [entry]
-      found.push(begun)
-      open.set(key, begun)
-    }
-  }
-  return found.map((all) => ({ lead: all.find(isFailure) ?? all.find(isOfGuardian) ?? all[0], entries: all }))
-}
-
-function follows(event: BridgeEvent, before: readonly Entry[]): boolean {
-  if (event.event_type !== 'command_failed') return !BEGINNINGS.has(event.event_type)
-  return before.some((entry) => entry.kind === 'answer' && !entry.answer.ok && entry.answer.command === event.command)
 }
 
 /** Apps, as `hub/id`, whose update failed and whose version has not changed since. */

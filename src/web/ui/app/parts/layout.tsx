@@ -2,7 +2,7 @@
 
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
-import { formatAgo, formatMoment, formatTime } from '../format.ts'
+import { formatAgo, formatMoment, formatSecond, formatTime } from '../format.ts'
 import { defineStrings } from '../strings.ts'
 import { Action, Copy, useAsked } from './controls.tsx'
 import { Glyph } from './icons.tsx'
@@ -85,11 +85,19 @@ export function Table({ label, children, columns }: TableProps) {
   )
 }
 
-export function Time({ at, ago = false }: { readonly at: number | string; readonly ago?: boolean }) {
+interface TimeProps {
+  readonly at: number | string
+  /** As how long ago. */
+  readonly ago?: boolean
+  /** Without the date, also of another day. */
+  readonly clock?: boolean
+}
+
+export function Time({ at, ago = false, clock = false }: TimeProps) {
   const ms = typeof at === 'string' ? Date.parse(at) : at
   return (
     <time dateTime={new Date(ms).toISOString()} title={formatMoment(ms)}>
-      {ago ? formatAgo(ms) : formatTime(ms)}
+      {ago ? formatAgo(ms) : clock ? formatSecond(ms) : formatTime(ms)}
     </time>
   )
 }

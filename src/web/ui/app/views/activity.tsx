@@ -1,9 +1,11 @@
-/** The live list of events and answers. */
+/** The live list of events and answers, by day. */
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import { commandName } from '../commands.ts'
-import { formatDuration } from '../format.ts'
-import { type Entry, type Happening, happenings, isFailure } from '../live/activity.ts'
+import { formatDay, formatDuration } from '../format.ts'
+import { type Entry, isFailure } from '../live/activity.ts'
+import { dayAfter, dayBefore, dayOf, type Row, rowsOf } from '../live/happenings.ts'
 import type { Store } from '../live/store.ts'
 import { Action, Badge, Chips, Search, set } from '../parts/controls.tsx'
 import { HiddenHead, Time } from '../parts/layout.tsx'
@@ -28,6 +30,12 @@ const text = defineStrings('activity', {
   empty: 'Nothing has happened yet. Events and commands appear here as they come.',
   noMatch: 'No entries match.',
   more: '{count} more',
+  times: '×{count}',
+  apps: { one: '{count} app', other: '{count} apps' },
+  names: '{names}, and {count} more',
+  days: { today: 'Today', yesterday: 'Yesterday' },
+  showMore: 'Show more',
+  end: 'There are no older entries.',
 })
 
 const KINDS = ['all', 'events', 'commands', 'failures'] as const
@@ -40,8 +48,8 @@ const PASSES: Readonly<Record<Kind, (entry: Entry) => boolean>> = {
   failures: isFailure,
 }
 
-/** More would not help, and would slow the page down. */
-const MOST_SHOWN = 200
+/** How many lines there are at first, and how many come with each request. */
+const STEP = 50
 
 export function Activity() {
   const { store } = usePage()
@@ -51,10 +59,8 @@ export function Activity() {
   const paused = useSignal<readonly Entry[] | undefined>(undefined)
   const all = paused.value ?? store.recent.value
   const wanted = search.value.trim().toLowerCase()
-  const matching = all.filter(
-    (entry) => PASSES[kind.value](entry) && (wanted === '' || searchable(entry, store).includes(wanted)),
-  )
-  const shown = happenings(matching).slice(-MOST_SHOWN).toReversed()
+  const passes = PASSES[kind.value]
+  const matching = all.filter((entry) => passes(entry) && (wanted === '' || searchable(entry, store).includes(wanted)))
   const missed = paused.value === undefined ? 0 : newerThan(store.recent.value, paused.value)
   return (
     <div class="view">
@@ -72,22 +78,77 @@ export function Activity() {
           act={() => set(paused, paused.value === undefined ? store.recent.value : undefined)}
         />
       </div>
-      {shown.length === 0 ? (
+      {matching.length === 0 ? (
         <p class="empty">{all.length === 0 ? text.empty : text.noMatch}</p>
       ) : (
-        <div class="card">
-          <table class="list" aria-label={text.title}>
-            <HiddenHead columns={text.columns} />
-            <tbody>
-              {shown.map((happening) => (
-                <HappeningRows key={happening.entries[0]?.number} {...happening} store={store} />
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <Days key={`${kind.value} ${wanted}`} rows={rowsOf(matching)} store={store} />
       )}
     </div>
   )
+}
+
+/** The rows below the headings of their days. */
+function Days({ rows, store }: { readonly rows: readonly Row[]; readonly store: Store }) {
+  const today = useToday()
+  const most = useSignal(STEP)
+  const list = useRef<HTMLDivElement>(null)
+  const focused = useRef<number | undefined>(undefined)
+  useLayoutEffect(() => {
+    if (focused.current === undefined) return
+    list.current?.querySelectorAll<HTMLElement>('tr[tabindex]')[focused.current]?.focus()
+    focused.current = undefined
+  })
+  const showMore = () => {
+    focused.current = most.value
+    most.value += STEP
+  }
+  return (
+    <div ref={list}>
+      {[...Map.groupBy(rows.slice(0, most.value), ({ at }) => dayOf(at))].map(([day, shown]) => (
+        <section key={day} class="day">
+          <h2>{dayName(day, today)}</h2>
+          <div class="card">
+            <table class="list" aria-label={dayName(day, today)}>
+              <HiddenHead columns={text.columns} />
+              <tbody>
+                {shown.map((row) => (
+                  <HappeningRows key={row.entries[0]?.number} row={row} store={store} />
+                ))}
+              </tbody>
+            </table>
+          </div>
+        </section>
+      ))}
+      {rows.length > most.value ? (
+        <Action label={text.showMore} act={showMore} />
+      ) : (
+        <p class="empty small">{text.end}</p>
+      )}
+    </div>
+  )
+}
+
+function dayName(day: number, today: number): string {
+  if (day === today) return text.days.today
+  return day === dayBefore(today) ? text.days.yesterday : formatDay(day)
+}
+
+const MINUTE_MS = 60_000
+
+/** The current day. It changes at midnight; a machine that slept, or whose clock was set, notices within a minute. */
+function useToday(): number {
+  const today = useSignal(dayOf(Date.now()))
+  useEffect(() => {
+    let timer: ReturnType<typeof setTimeout>
+    const look = () => {
+      const now = Date.now()
+      today.value = dayOf(now)
+      timer = setTimeout(look, Math.min(dayAfter(now) - now, MINUTE_MS))
+    }
+    look()
+    return () => clearTimeout(timer)
+  }, [])
+  return today.value
 }
 
 function searchable(entry: Entry, store: Store): string {
@@ -102,61 +163,122 @@ function newerThan(all: readonly Entry[], paused: readonly Entry[]): number {
   return all.filter(({ number }) => number > last).length
 }
 
-/** Related entries on one line, which can be expanded. */
-function HappeningRows({ lead, entries, store }: Happening & { readonly store: Store }) {
+interface HappeningProps {
+  readonly row: Row
+  /** For the apps' names; without it, the list is about one app. */
+  readonly store?: Store
+}
+
+/** What belongs together on one line, which can be expanded. */
+export function HappeningRows({ row: { lead, entries, count, apps }, store }: HappeningProps) {
   const isOpen = useSignal(false)
-  const rest = entries.filter((entry) => entry !== lead)
+  const isOfMany = apps.size > 1
+  const rest = isOfMany ? entries : entries.filter((entry) => entry !== lead)
   // Show other failures too, unless a failed command already reports them.
   const failures = new Set(lead.kind === 'event' ? rest.filter(isFailure).map(labelOf) : [])
+  const further = rest.length > 0 && (
+    <button type="button" aria-expanded={isOpen.value} onClick={() => set(isOpen, !isOpen.value)}>
+      {text.more({ count: rest.length })}
+    </button>
+  )
   return (
     <>
-      <ActivityRow entry={lead} store={store} failures={failures.difference(new Set([labelOf(lead)]))}>
-        {rest.length > 0 && (
-          <button type="button" aria-expanded={isOpen.value} onClick={() => set(isOpen, !isOpen.value)}>
-            {text.more({ count: rest.length })}
-          </button>
-        )}
-      </ActivityRow>
-      {isOpen.value && rest.toReversed().map((entry) => <ActivityRow key={entry.number} entry={entry} store={store} />)}
+      {isOfMany && store !== undefined ? (
+        <Line
+          isFirst
+          at={lead.at}
+          what={<Badge tone="quiet">{eventName('updated')}</Badge>}
+          where={
+            <>
+              {text.apps({ count: apps.size })} {store.own.value.length > 1 && <small>{lead.hub}</small>}
+            </>
+          }
+          details={namesOf(lead.hub, apps, store)}
+          more={further}
+        />
+      ) : (
+        <EntryLine
+          isFirst
+          entry={lead}
+          count={count}
+          store={store}
+          failures={failures.difference(new Set([labelOf(lead)]))}
+          more={further}
+        />
+      )}
+      {isOpen.value && rest.toReversed().map((entry) => <EntryLine key={entry.number} entry={entry} store={store} />)}
     </>
   )
 }
 
-interface ActivityRowProps {
-  readonly entry: Entry
-  /** For the app's name; without it, the list is about one app. */
-  readonly store?: Store
-  /** Names of other things that failed with it. */
-  readonly failures?: ReadonlySet<string>
-  readonly children?: ComponentChildren
+const MOST_NAMED = 5
+
+function namesOf(hub: string | null, apps: ReadonlySet<string>, store: Store): string {
+  const all = [...apps].map((app) => (hub === null ? undefined : store.app(hub, app)?.name.value) ?? app)
+  const names = all.slice(0, MOST_NAMED).join(', ')
+  return all.length > MOST_NAMED ? text.names({ names, count: all.length - MOST_NAMED }) : names
 }
 
-/** An event or an answer as a line of a list. */
-export function ActivityRow({ entry, store, failures = new Set(), children }: ActivityRowProps) {
+interface EntryLineProps extends Pick<LineProps, 'isFirst' | 'more'> {
+  readonly entry: Entry
+  /** How often it was in a row. */
+  readonly count?: number
+  readonly store: Store | undefined
+  /** Names of other things that failed with it. */
+  readonly failures?: ReadonlySet<string>
+}
+
+/** An event or an answer. */
+function EntryLine({ entry, count = 1, store, failures = new Set(), ...rest }: EntryLineProps) {
   const { facts, said } = detailOf(entry)
   return (
-    <tr>
+    <Line
+      {...rest}
+      at={entry.at}
+      what={
+        <>
+          <Badge tone={isFailure(entry) ? 'bad' : entry.kind === 'answer' ? 'ok' : 'quiet'}>{labelOf(entry)}</Badge>
+          {count > 1 && <small> {text.times({ count })}</small>}
+          {[...failures].map((name) => (
+            <Badge key={name} tone="bad">
+              {name}
+            </Badge>
+          ))}
+        </>
+      }
+      where={store !== undefined && <Where entry={entry} store={store} />}
+      details={
+        <>
+          {facts}
+          {said !== '' && <div class="said">{said}</div>}
+        </>
+      }
+    />
+  )
+}
+
+interface LineProps {
+  readonly at: number
+  readonly what: ComponentChildren
+  /** `false`: the list is about one app, below no day. */
+  readonly where: ComponentChildren
+  readonly details: ComponentChildren
+  /** What shows the lines that belong to it. */
+  readonly more?: ComponentChildren
+  /** Whether it can get the focus, as a line that is shown on request. */
+  readonly isFirst?: boolean
+}
+
+function Line({ at, what, where, details, more, isFirst = false }: LineProps) {
+  return (
+    <tr tabIndex={isFirst ? -1 : undefined}>
       <td class="c-time">
-        <Time at={entry.at} />
+        <Time at={at} clock={where !== false} />
       </td>
-      <td>
-        <Badge tone={isFailure(entry) ? 'bad' : entry.kind === 'answer' ? 'ok' : 'quiet'}>{labelOf(entry)}</Badge>
-        {[...failures].map((name) => (
-          <Badge key={name} tone="bad">
-            {name}
-          </Badge>
-        ))}
-      </td>
-      {store !== undefined && (
-        <td class="c-app">
-          <Where entry={entry} store={store} />
-        </td>
-      )}
-      <td>
-        {facts}
-        {said !== '' && <div class="said">{said}</div>}
-      </td>
-      {store !== undefined && <td class="c-more">{children}</td>}
+      <td>{what}</td>
+      {where !== false && <td class="c-app">{where}</td>}
+      <td>{details}</td>
+      <td class="c-more">{more}</td>
     </tr>
   )
 }

@@ -10,6 +10,7 @@ import { actionsOf } from '../../actions.ts'
 import { formatBytes } from '../../format.ts'
 import { crashTexts } from '../../live/activity.ts'
 import { furtherOf } from '../../live/entries.ts'
+import { rowsOf } from '../../live/happenings.ts'
 import { Action, Badge } from '../../parts/controls.tsx'
 import { GuardBadge } from '../../parts/guardian.tsx'
 import { Card, Facts, Table, Time } from '../../parts/layout.tsx'
@@ -17,7 +18,7 @@ import { type AppProps, CommandSwitch } from '../../parts/state.tsx'
 import { usePage } from '../../session.ts'
 import { defineStrings, textFor } from '../../strings.ts'
 import { terms } from '../../terms.ts'
-import { ActivityRow } from '../activity.tsx'
+import { HappeningRows } from '../activity.tsx'
 
 const text = defineStrings('guardian', {
   title: 'Guardian',
@@ -83,10 +84,7 @@ const MOST_SHOWN = 50
 export function History({ entry }: AppProps) {
   const { store } = usePage()
   const own = useComputed(() =>
-    store.recent.value
-      .filter(({ hub, app }) => app === entry.id && hub === entry.hub)
-      .slice(-MOST_SHOWN)
-      .toReversed(),
+    rowsOf(store.recent.value.filter(({ hub, app }) => app === entry.id && hub === entry.hub)).slice(0, MOST_SHOWN),
   ).value
   // After a restart of the daemon, only the evidence knows of a crash.
   if (own.length === 0 && (isCrashed(entry.app.value) || furtherOf(entry, 'crash') !== undefined)) return null
@@ -96,8 +94,8 @@ export function History({ entry }: AppProps) {
         <p class="empty small">{text.none}</p>
       ) : (
         <Table label={text.events}>
-          {own.map((one) => (
-            <ActivityRow key={one.number} entry={one} />
+          {own.map((row) => (
+            <HappeningRows key={row.entries[0]?.number} row={row} />
           ))}
         </Table>
       )}

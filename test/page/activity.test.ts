@@ -1,0 +1,183 @@
+/** The list of events and answers: its days, what it folds, how it goes on, and its filters in the address. */
+import type { Page } from 'playwright-core'
+import { afterAll, describe, expect, test } from 'vitest'
+import type { FeedEvent, LiveFrame } from '../../src/web/server/api/protocol.ts'
+import { until } from '../support/until.ts'
+import { canBrowse, expectAccessible, overflow, profile, quit, type View, visit } from './support/browser.ts'
+import { type House, rowWith, show, startHouse } from './support/house.ts'
+
+afterAll(quit)
+
+const HUE = 'com.athom.hue'
+const HASH = '#/activity'
+const HOUR_MS = 3_600_000
+
+const days = (page: Page) => page.getByRole('heading', { level: 2 })
+const lines = (page: Page) => page.locator('tr[tabindex]')
+const ready = (page: Page) => page.getByRole('heading', { name: 'Activity' }).waitFor()
+const isFocused = (of: ReturnType<typeof lines>) => of.evaluate((element) => element.matches(':focus'))
+
+/** A whole-hour time zone in which it is this hour at a time. */
+function zoneAt(hour: number, at: number): string {
+  const offset = ((hour - new Date(at).getUTCHours() + 36) % 24) - 12
+  return `Etc/GMT${offset > 0 ? '-' : '+'}${Math.abs(offset)}`
+}
+
+/** A page whose channel has had these events before all others. */
+async function visitWith(house: House, events: readonly FeedEvent[], view: View = {}): Promise<Page> {
+  const context = await profile(view)
+  await context.routeWebSocket(/api\/live/, (socket) => {
+    socket.connectToServer().onMessage((text) => {
+      const frame: LiveFrame = JSON.parse(String(text))
+      const isFirst = frame.type === 'snapshot'
+      socket.send(JSON.stringify(isFirst ? { ...frame, recent: [...events, ...frame.recent] } : frame))
+    })
+  })
+  const page = await visit(house.page, { hash: HASH }, context)
+  await ready(page)
+  return page
+}
+
+/** Events of one app, oldest first. */
+function eventsAt(times: readonly number[], more: (i: number) => object = () => ({})): FeedEvent[] {
+  return times.map((ms, i) => {
+    const at = new Date(ms).toISOString()
+    const event = { event_type: 'crashed', app: HUE, changed: [], at, message: `Error: ${i}`, count: 1, ...more(i) }
+    return { at, topic: 'hub2mqtt/home/event', payload: JSON.stringify(event) }
+  })
+}
+
+describe.runIf(canBrowse)('the days of the activity', () => {
+  test('have headings, the first ones by name, and an entry at midnight is below that of the new day', async () => {
+    const house = await startHouse()
+    const now = Date.parse('2026-03-29T10:00:00Z')
+    // The clocks in Berlin go forward in this night.
+    const midnight = Date.parse('2026-03-28T23:00:00Z')
+    const times = [midnight - 50 * HOUR_MS, midnight - 1, midnight, midnight + 4 * HOUR_MS]
+    const page = await visitWith(house, eventsAt(times), { timezone: 'Europe/Berlin', now })
+    await days(page).getByText('Today').waitFor()
+    expect(await days(page).allInnerTexts()).toEqual(['Today', 'Yesterday', 'Thursday, 26 March 2026'])
+    const shown = async (day: string) => await page.getByRole('table', { name: day }).locator('time').allInnerTexts()
+    expect(await shown('Today')).toEqual(['05:00:00', '00:00:00'])
+    expect(await shown('Yesterday')).toEqual(['23:59:59'])
+    expect(await shown('Thursday, 26 March 2026')).toEqual(['22:00:00'])
+    await expectAccessible(page)
+  })
+
+  test('are those of the viewer’s time zone', async () => {
+    const house = await startHouse()
+    const at = Date.now()
+    for (const [hour, day] of [
+      [1, 'Today'],
+      [23, 'Yesterday'],
+    ] as const) {
+      const view = { timezone: zoneAt(hour, at), now: at + 20 * HOUR_MS }
+      const page = await visitWith(house, eventsAt([at]), view)
+      await days(page).first().waitFor()
+      expect(await days(page).allInnerTexts(), view.timezone).toEqual([day])
+    }
+  })
+
+  test('change at midnight while the page is open', async () => {
+    const house = await startHouse()
+    const at = Date.now()
+    const timezone = zoneAt(12, at)
+    const context = await profile({ timezone })
+    const midnight = new Date(at).setUTCMinutes(0, 0, 0) + 12 * HOUR_MS
+    await context.clock.install({ time: midnight - 4_000 })
+    const page = await visit(house.page, { hash: HASH }, context)
+    await ready(page)
+    house.hub().crash(HUE, 'Error: before midnight')
+    await page.getByText('Error: before midnight').waitFor()
+    expect(await days(page).allInnerTexts()).toEqual(['Today'])
+    await days(page).getByText('Yesterday').waitFor()
+    expect(await days(page).allInnerTexts()).toEqual(['Yesterday'])
+  })
+})
+
+describe.runIf(canBrowse)('one line of the activity', () => {
+  test('is a command with its answer and the events that it caused, which open by keyboard', async () => {
+    const { house, page } = await show({}, { hash: HASH })
+    await ready(page)
+    const headers = await house.daemon.owner()
+    const rows = rowWith(page, 'Lumen Lights')
+    for (const [command, name, last] of [
+      ['disable', 'Disable', 'Stopped'],
+      ['enable', 'Enable', 'Started'],
+    ] as const) {
+      await fetch(`${house.url}api/commands/home/app/${HUE}/${command}`, { method: 'POST', headers })
+      await rows.getByText(name, { exact: true }).waitFor()
+      const more = rows.first().getByRole('button')
+      await more.press('Enter')
+      await rows.getByText(last, { exact: true }).waitFor()
+      expect(await more.getAttribute('aria-expanded')).toBe('true')
+      await more.press('Space')
+      expect(await more.getAttribute('aria-expanded')).toBe('false')
+      await rows.getByText(last, { exact: true }).waitFor({ state: 'detached' })
+    }
+    expect(await rows.count()).toBe(2)
+  })
+
+  test('is the updates of several apps in one go, with their names and number', async () => {
+    const apps = ['Lamps', 'Meter', 'Pump'].map((name, i) => {
+      return { id: `com.old${i}`, name, version: '1.0.0', update: '1.1.0', autoupdate: false }
+    })
+    const { house, page } = await show({ hubs: { home: { apps }, cabin: {} } })
+    await page.getByRole('button', { name: 'Update all (4)' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Update' }).click()
+    await page.getByText('4 done').waitFor()
+    await page.goto(house.page + HASH)
+    await ready(page)
+    const row = lines(page).filter({ hasText: '3 apps home' })
+    await row.getByText('Lamps, Meter, Pump').waitFor()
+    await row.getByRole('button').click()
+    for (const { name } of apps) await rowWith(page, name).getByText('1.0.0 → 1.1.0').waitFor()
+    // That of the other hub has its own.
+    expect(await lines(page).count()).toBe(2)
+    await lines(page).filter({ hasText: 'cabin' }).getByText('2.4.1 → 2.5.0').waitFor()
+    await expectAccessible(page)
+  })
+
+  test('is the same event of an app each time, with its number, also on the page of the app', async () => {
+    const { house, page } = await show({}, { hash: HASH })
+    await ready(page)
+    const rows = rowWith(page, 'Lumen Lights')
+    for (const times of ['1 crash', '2 crashes', '3 crashes']) {
+      house.hub().crash(HUE, 'Error: the lamp is dark')
+      await rows.first().getByText(times).waitFor()
+      house.hub().recover(HUE)
+      await rows.first().getByRole('button').waitFor()
+    }
+    await rows.getByText('×3').waitFor()
+    expect(await rows.count()).toBe(1)
+    await page.goto(`${house.page}#/app/home/${HUE}`)
+    const events = page.getByRole('region', { name: 'Events and commands' }).getByRole('row')
+    await events.getByText('×3').waitFor()
+    expect(await events.count()).toBe(1)
+    await events.getByRole('button').click()
+    await events.getByText('Recovered').first().waitFor()
+    await expectAccessible(page)
+  })
+})
+
+describe.runIf(canBrowse)('the list of the activity', () => {
+  test('has 50 lines at first and 50 more on request, with the focus on the first of them, until its end', async () => {
+    const house = await startHouse()
+    const now = Date.now()
+    const events = eventsAt(Array.from({ length: 120 }, (_, i) => now - (120 - i) * HOUR_MS))
+    const page = await visitWith(house, events, { width: 360 })
+    const more = page.getByRole('button', { name: 'Show more' })
+    for (const count of [50, 100]) {
+      await until(`${count} lines`, async () => (await lines(page).count()) === count)
+      expect(await page.getByText('There are no older entries.').count()).toBe(0)
+      await more.press('Enter')
+      const next = lines(page).nth(count)
+      await next.getByText(`Error: ${119 - count}`, { exact: true }).waitFor()
+      expect(await isFocused(next)).toBe(true)
+    }
+    expect(await lines(page).count()).toBe(120)
+    expect(await more.count()).toBe(0)
+    await page.getByText('There are no older entries.').waitFor()
+    expect(await overflow(page)).toBeLessThanOrEqual(0)
+  })
+})
