@@ -180,4 +180,59 @@ describe.runIf(canBrowse)('the list of the activity', () => {
     await page.getByText('There are no older entries.').waitFor()
     expect(await overflow(page)).toBeLessThanOrEqual(0)
   })
+
+  test('keeps its filters in the address, which survive a reload, and follow back and forward', async () => {
+    const { house, page } = await show({}, { hash: HASH })
+    await ready(page)
+    house.hub().crash(HUE, 'Error: a?b=c&d#e/f é')
+    await page.getByText('Error: a?b').waitFor()
+    const chip = (name: string) => page.getByRole('button', { name, exact: true })
+    const expectChosen = async (name: string, text: string) => {
+      await until(name, async () => (await chip(name).getAttribute('aria-pressed')) === 'true')
+      expect(await page.getByRole('searchbox').inputValue()).toBe(text)
+    }
+    await chip('Failures').click()
+    expect(await isFocused(chip('Failures'))).toBe(true)
+    await page.getByRole('searchbox').fill('a?b=c&d#e/f é')
+    await chip('Events').click()
+    await page.getByRole('searchbox').fill('no such thing')
+    await page.getByText('No entries match.').waitFor()
+    await page.goBack()
+    await expectChosen('Failures', 'a?b=c&d#e/f é')
+    await page.getByText('Error: a?b').waitFor()
+    await page.reload()
+    await ready(page)
+    await expectChosen('Failures', 'a?b=c&d#e/f é')
+    await page.getByText('Error: a?b').waitFor()
+    await page.goBack()
+    await expectChosen('All', '')
+    await page.goForward()
+    await page.goForward()
+    await expectChosen('Events', 'no such thing')
+    await page.getByRole('link', { name: 'Apps', exact: true }).click()
+    await rowWith(page, 'Heat Pump').waitFor()
+    await page.goBack()
+    await expectChosen('Events', 'no such thing')
+    await page.getByRole('searchbox').fill('')
+    await chip('All').click()
+    expect(new URL(page.url()).hash).toBe(HASH)
+  })
+
+  test('ignores nonsense in the address', async () => {
+    const { house, page } = await show()
+    house.hub().crash(HUE, 'Error: the lamp is dark')
+    for (const query of [
+      '?kind=nonsense',
+      '?kind=__proto__&kind=failures',
+      '?',
+      '?&=&%',
+      '?%E0%A4%A&kind',
+      '?search',
+    ]) {
+      await page.goto(house.page + HASH + query)
+      await page.getByText('Error: the lamp is dark').waitFor()
+      expect(await page.getByRole('button', { name: 'All', exact: true }).getAttribute('aria-pressed')).toBe('true')
+      expect(await page.getByRole('searchbox').inputValue()).toBe('')
+    }
+  })
 })

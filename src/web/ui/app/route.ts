@@ -1,5 +1,6 @@
 /** The current view. It is stored after the `#` of the address, which is never sent to a server. */
 import { signal } from '@preact/signals'
+import type { Changeable } from './parts/controls.tsx'
 
 export type Route =
   | { readonly at: 'apps' }
@@ -9,19 +10,72 @@ export type Route =
   | { readonly at: 'log' }
 
 export const route = signal<Route>(read())
+/** What a view keeps in the address, after its `?`. */
+const query = signal(readQuery())
 
 addEventListener('hashchange', () => {
-  route.value = read()
+  query.value = readQuery()
+  const to = read()
+  // Only the query has changed: the view stays where it is.
+  if (hrefOf(to) === hrefOf(route.value)) return
+  route.value = to
   scrollTo(0, 0)
 })
+
+/**
+ * A choice of the current view, kept in its address; one that is not among the options is ignored.
+ * @returns what can be used as a signal
+ */
+export function chosenInAddress<const K extends string>(name: string, options: readonly [K, ...K[]]): Changeable<K> {
+  const [first] = options
+  return {
+    get value() {
+      const chosen = query.value.get(name)
+      return options.find((option) => option === chosen) ?? first
+    },
+    set value(option) {
+      setQuery('pushState', name, option === first ? '' : option)
+    },
+  }
+}
+
+/** The same for a text. The history has no step for each letter. */
+export function textInAddress(name: string): Changeable<string> {
+  return {
+    get value() {
+      return query.value.get(name) ?? ''
+    },
+    set value(text) {
+      setQuery('replaceState', name, text)
+    },
+  }
+}
+
+function setQuery(how: 'pushState' | 'replaceState', name: string, value: string): void {
+  const next = new URLSearchParams(query.value)
+  if (value === '') next.delete(name)
+  else next.set(name, value)
+  query.value = next
+  try {
+    history[how](null, '', hrefOf(route.value) + (next.size === 0 ? '' : `?${next}`))
+  } catch {
+    // Some browsers limit how often the address changes. The next change brings it up to date.
+  }
+}
 
 export function hrefOf(to: Route): string {
   if (to.at === 'apps') return '#/'
   return to.at === 'app' ? `#/app/${encodeURIComponent(to.hub)}/${encodeURIComponent(to.app)}` : `#/${to.at}`
 }
 
+function readQuery(): URLSearchParams {
+  const [, ...rest] = location.hash.split('?')
+  return new URLSearchParams(rest.join('?'))
+}
+
 function read(): Route {
-  const [, at, hub, app] = location.hash.split('/')
+  const [path = ''] = location.hash.split('?')
+  const [, at, hub, app] = path.split('/')
   if (at === 'activity' || at === 'bridge' || at === 'log') return { at }
   try {
     if (at === 'app' && hub && app) return { at, hub: decodeURIComponent(hub), app: decodeURIComponent(app) }

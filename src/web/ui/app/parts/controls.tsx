@@ -1,5 +1,5 @@
 /** Buttons, fields and badges. */
-import { type Signal, useSignal } from '@preact/signals'
+import { useSignal } from '@preact/signals'
 import type { ButtonHTMLAttributes, ComponentChildren } from 'preact'
 import { defineStrings } from '../strings.ts'
 import { Glyph, type GlyphName } from './icons.tsx'
@@ -83,9 +83,14 @@ export function IconButton({ label, glyph, size = 18, title = label, pressed, po
   )
 }
 
+/** A signal, or what is used like one. */
+export interface Changeable<T> {
+  value: T
+}
+
 interface SearchProps {
   readonly label: string
-  readonly value: Signal<string>
+  readonly value: Changeable<string>
   /** The key that focuses it. */
   readonly shortcut?: string
 }
@@ -116,7 +121,7 @@ export function Search({ label, value, shortcut }: SearchProps) {
 interface ChipsProps<K extends string> {
   readonly label: string
   readonly options: readonly K[]
-  readonly chosen: Signal<K>
+  readonly chosen: Changeable<K>
   readonly children: (option: K) => ComponentChildren
 }
 
@@ -164,7 +169,7 @@ export async function copyText(text: string): Promise<boolean> {
 }
 
 /** For handlers, which return nothing. */
-export function set<T>(to: Signal<T>, value: T): void {
+export function set<T>(to: Changeable<T>, value: T): void {
   to.value = value
 }
 

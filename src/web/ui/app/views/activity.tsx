@@ -10,7 +10,7 @@ import type { Store } from '../live/store.ts'
 import { Action, Badge, Chips, Search, set } from '../parts/controls.tsx'
 import { HiddenHead, Time } from '../parts/layout.tsx'
 import { eventName } from '../parts/state.tsx'
-import { hrefOf } from '../route.ts'
+import { chosenInAddress, hrefOf, textInAddress } from '../route.ts'
 import { usePage } from '../session.ts'
 import { defineStrings } from '../strings.ts'
 
@@ -48,13 +48,14 @@ const PASSES: Readonly<Record<Kind, (entry: Entry) => boolean>> = {
   failures: isFailure,
 }
 
+const kind = chosenInAddress('kind', KINDS)
+const search = textInAddress('search')
+
 /** How many lines there are at first, and how many come with each request. */
 const STEP = 50
 
 export function Activity() {
   const { store } = usePage()
-  const kind = useSignal<Kind>('all')
-  const search = useSignal('')
   /** The entries at the time when it was paused. */
   const paused = useSignal<readonly Entry[] | undefined>(undefined)
   const all = paused.value ?? store.recent.value
