@@ -14,13 +14,21 @@ import { confirmed } from './writes.ts'
 export { SECTIONS }
 export const METHODS = ['GET', 'POST', 'PUT', 'DELETE'] as const
 
+const QUERY_VALUE = v.union([v.string(), v.pipe(v.number(), v.finite()), v.boolean()])
+/** valibot would leave these keys out silently. */
+const LEFT_OUT = ['__proto__', 'prototype', 'constructor']
+const KEPT_KEYS = v.check(
+  (value: unknown) => !isRecord(value) || !LEFT_OUT.some((key) => Object.hasOwn(value, key)),
+  `expected other keys than ${LEFT_OUT.join(', ')}.`,
+)
+
 export const called = enveloped(
   v.strictObject({
     section: v.optional(v.picklist(SECTIONS), 'manager'),
     item: v.pipe(v.string(), v.nonEmpty(), v.maxLength(256)),
     method: v.optional(v.picklist(METHODS), 'GET'),
     path: v.optional(v.string()),
-    query: v.optional(v.record(v.string(), v.union([v.string(), v.pipe(v.number(), v.finite()), v.boolean()]))),
+    query: v.optional(v.pipe(v.unknown(), KEPT_KEYS, v.record(v.string(), QUERY_VALUE))),
     body: v.optional(v.any()),
   }),
   ({ query = {}, ...rest }): Endpoint => {

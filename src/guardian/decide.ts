@@ -83,7 +83,9 @@ function goOn(turn: Turn): void {
   if (due.length > 0) tryRestarts(turn, due)
   countAttention(turn)
   const stormEnd = stormUntil(hub.storm, turn.config.guard.storm.within)
-  hub.wakeAt = Math.min(hub.update?.deadline ?? Number.POSITIVE_INFINITY, stormEnd ?? Number.POSITIVE_INFINITY)
+  const { deadline, aloneUntil = 0 } = hub.update ?? {}
+  const times = [deadline, stormEnd, aloneUntil > now ? aloneUntil : undefined]
+  hub.wakeAt = Math.min(...times.map((at) => at ?? Number.POSITIVE_INFINITY))
   for (const watched of hub.apps.values()) hub.wakeAt = Math.min(hub.wakeAt, dueAfter(turn, watched, now))
 }
 
@@ -255,5 +257,5 @@ function whyNotNow(turn: Turn, watched: WatchedApp): string | undefined {
   if (app.enabled === false) return 'it is disabled'
   if (app.state !== 'running') return 'it does not run'
   if ((watch.snoozedUntil ?? 0) > turn.now) return 'the guardian rests'
-  return watch.phase === 'idle' ? undefined : 'it is about to be restarted, or was given up'
+  return watch.phase === 'idle' ? undefined : 'it is being restarted, or was given up'
 }

@@ -5,7 +5,7 @@ import { AFTER_STORM, RETRY } from './history.ts'
 import { ALONE_MS } from './inputs.ts'
 import * as watch from './restart-state.ts'
 import { noMemory } from './trend.ts'
-import { type Context, isBusy, mayAct, type Order, stormUntil, type Turn, tell, type WatchedHub } from './turn.ts'
+import { type Context, mayAct, type Order, stormUntil, type Turn, tell, type WatchedHub } from './turn.ts'
 import { endRestart, giveUp, isDue, isOn, note, settle, unlessStopped, type WatchedApp } from './watched-app.ts'
 
 const NOTHING_DONE: ReadonlySet<ErrorCode> = new Set(['busy', 'expired', 'hub_unreachable', 'rate_limited'])
@@ -29,10 +29,15 @@ function situationOf(context: Context, hub: WatchedHub, watched: WatchedApp) {
     installing: watched.installs > 0,
     aloneUntil: watched.aloneUntil,
     quietUntil: context.quietUntil(),
-    hubBusy: isBusy(hub),
+    hubBusy: hub.restarting !== null || isUpdating(hub, watched, context.now),
     stormUntil: stormUntil(hub.storm, context.config.guard.storm.within),
     budgetUntil: context.decisions.budgetUntil(hub.restarts, context.now, context.config.guard),
   }
+}
+
+/** Whether the guardian updates the app, or another app of the hub since less than a minute. */
+function isUpdating({ update }: WatchedHub, watched: WatchedApp, now: number): boolean {
+  return update !== null && (update.watched === watched || update.aloneUntil > now)
 }
 
 /** Checks all due restarts of a hub, the longest due first. */

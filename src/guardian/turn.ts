@@ -107,6 +107,8 @@ export interface Update {
   readonly to: string | null
   /** The version to install; `null` for the newest, which may be newer than the one held. */
   readonly named: string | null
+  /** Until then no other app of the hub is restarted. */
+  readonly aloneUntil: number
   /** Until when the hub may report another version; `null` while the install is unanswered. */
   deadline: number | null
   /** Why the update failed, if the hub gave a reason. */
@@ -202,5 +204,3 @@ export function versions(from: string | null, to: string | null): Details {
 
 /** Whether the guardian may start something. */
 export const mayAct = ({ isActing, isConnected }: Context) => isActing && isConnected()
-
-export const isBusy = ({ restarting, update }: WatchedHub) => restarting !== null || update !== null

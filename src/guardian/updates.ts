@@ -4,8 +4,8 @@ import type { Outcome } from '../contract/answer.ts'
 import type { Offer } from '../contract/guard.ts'
 import type { App } from '../hub/app.ts'
 import type { GuardConfig } from './settings.ts'
-import { type Context, isBusy, type Turn, tell, type Update, versions } from './turn.ts'
-import type { WatchedApp } from './watched-app.ts'
+import { type Context, type Turn, tell, type Update, versions } from './turn.ts'
+import { START_MS, type WatchedApp } from './watched-app.ts'
 
 const DAY_SECONDS = 24 * 3600
 /** The published age of an update grows in steps of this size. */
@@ -47,7 +47,7 @@ export function shownOffer(offer: Offer | null, holdDays: number): Offer | null 
 export function beginUpdate(turn: Turn): void {
   const { hub } = turn
   const { policy, hold_days, backup } = turn.config.updates
-  if (policy === 'manual' || isBusy(hub) || !hub.online) return
+  if (policy === 'manual' || hub.restarting !== null || hub.update !== null || !hub.online) return
   const takesVersion = !hub.ignoresVersion && hub.port.takesVersion()
   for (const watched of hub.apps.values()) {
     const verdict = verdictOn(turn, watched, takesVersion)
@@ -57,7 +57,8 @@ export function beginUpdate(turn: Turn): void {
     const { version: from, latest_version: to } = watched.app
     // Otherwise a newer version could come meanwhile that was not held, or is too large a step.
     const isNamed = hold_days > 0 || (takesVersion && turn.patterns.severity(watched.id) !== undefined)
-    const update = { watched, from, to, named: isNamed ? to : null, deadline: null, refusal: null }
+    const named = isNamed ? to : null
+    const update = { watched, from, to, named, aloneUntil: turn.now + START_MS, deadline: null, refusal: null }
     hub.update = update
     if (backup) turn.effects.push({ kind: 'backup', update })
     else install(turn, update)

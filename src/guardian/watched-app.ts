@@ -13,7 +13,7 @@ import { type Context, stormUntil, type Turn, tell } from './turn.ts'
 import { shownOffer } from './updates.ts'
 
 /** Maximum time for an app to start after a restart. */
-const START_MS = 60_000
+export const START_MS = 60_000
 
 /** Mutated while the guardian decides about the hub. Numbers are `elapsed` milliseconds unless stated otherwise. */
 export class WatchedApp {

@@ -93,7 +93,7 @@ function decodeOffer(said: unknown, clean: Clean): Pick<AppPatch, 'update_availa
 
 /**
  * Decodes the response of getApps, an object keyed by app id. An unreadable entry must not hide the others, so it
- * becomes `undefined`. @throws HubError `nonsense` if most entries are not apps, or one has the key of another
+ * or one whose key is not its id becomes `undefined`. @throws HubError `nonsense` if most entries are such
  */
 export function decodeApps(value: unknown, _: unknown = {}, clean = asItIs): Map<string, AppPatch | undefined> {
   const nonsense = () => new HubError('nonsense', 'The hub answered with something that is not a list of apps.')
@@ -103,10 +103,9 @@ export function decodeApps(value: unknown, _: unknown = {}, clean = asItIs): Map
   const apps = new Map<string, AppPatch | undefined>()
   let unreadable = 0
   for (const [key, record] of records) {
-    const id = isRecord(record) ? idOf(record) : undefined
-    if (id !== undefined && id !== key) throw nonsense()
-    if (id === undefined) unreadable += 1
-    apps.set(key, isRecord(record) && id !== undefined ? decodePatch(record, clean) : undefined)
+    const patch = isRecord(record) && idOf(record) === key ? decodePatch(record, clean) : undefined
+    if (patch === undefined) unreadable += 1
+    apps.set(key, patch)
   }
   if (unreadable * 2 > apps.size) throw nonsense()
   return apps

@@ -754,7 +754,7 @@ describe('updates in a window', () => {
     expect(stand.events[1]).toMatchObject({ event_type: 'update_failed', app: 'b', from: '1.0.0', to: '2.0.0' })
   })
 
-  test('leave no room for a restart of another app on the same hub', async () => {
+  test('leave no room for a restart of another app on the same hub, for a minute', async () => {
     const stand = new Stand(`${UPDATES} }`).start('a', 'b')
     stand.say('a', offered)
     stand.read()
@@ -762,11 +762,23 @@ describe('updates in a window', () => {
     expect(commands(stand)).toEqual(['a install'])
     stand.say('a', { state: 'starting' })
     stand.crash('b')
-    await stand.clock.advance(MINUTE)
+    await stand.clock.advance(MINUTE - SECOND)
     expect(commands(stand)).toEqual(['a install'])
-    stand.say('a', { version: '2.0.0', update_available: false, state: 'running' })
-    await stand.clock.advance(MINUTE)
+    // It does not have the new version yet.
+    await stand.clock.advance(SECOND)
     expect(commands(stand)).toEqual(['a install', 'b restart'])
+  })
+
+  test('leave no room for a restart of their own app until they end', async () => {
+    const stand = new Stand(`${UPDATES} }`).start('a')
+    stand.say('a', offered)
+    stand.read()
+    await stand.clock.advance(HOUR)
+    stand.crash('a')
+    await stand.clock.advance(9 * MINUTE)
+    expect(commands(stand)).toEqual(['a install'])
+    await stand.clock.advance(2 * MINUTE)
+    expect(commands(stand)).toEqual(['a install', 'a restart'])
   })
 
   test('wait for the days that a version has to be on offer, also across a restart of the bridge', async () => {

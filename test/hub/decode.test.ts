@@ -156,10 +156,12 @@ describe('an answer', () => {
 
 describe('a list of apps', () => {
   test('keeps the good records beside the bad ones, whatever they are called', () => {
-    const list: unknown = JSON.parse('{"a":{"id":"a"},"b":null,"__proto__":{"id":"__proto__"},"c":{"name":"C"}}')
+    const list: unknown = JSON.parse(
+      '{"a":{"id":"a"},"b":null,"__proto__":{"id":"__proto__"},"c":{"name":"C"},"d":{"id":"D"},"e":{"id":"e"}}',
+    )
     const apps = decodeApps(list)
-    expect([...apps.keys()]).toEqual(['a', 'b', '__proto__', 'c'])
-    expect([...apps.values()].map((patch) => patch !== undefined)).toEqual([true, false, true, false])
+    expect([...apps.keys()]).toEqual(['a', 'b', '__proto__', 'c', 'd', 'e'])
+    expect([...apps.values()].map((patch) => patch !== undefined)).toEqual([true, false, true, false, false, true])
   })
 
   test('that is none is nonsense', () => {
