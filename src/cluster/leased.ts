@@ -245,12 +245,12 @@ export class LeasedFleet implements Fleet {
       if (this.#options.isFit()) this.#comeBack()
       return
     }
+    const isUnfit = this.#isUnfit()
     if (!this.#lease.holds) {
-      this.#unfitSince = undefined
       await this.#writeOffTwin()
       return
     }
-    if (this.#isUnfit()) {
+    if (isUnfit) {
       await this.#goAway()
       return
     }

@@ -139,6 +139,23 @@ describe('a fleet by leases', () => {
     expect([...servers(simulation).values()]).toEqual(RESOURCES.map(() => 1))
   })
 
+  test('takes nothing from the others while it cannot work, if the store is back before the broker', async () => {
+    const { simulation, first } = await settled()
+    const before = first.serves
+    first.cutOffUntil = simulation.now + 3 * LEASE_MS
+    first.unfitUntil = simulation.now + 8 * LEASE_MS
+    await simulation.run(2 * LEASE_MS)
+    const others = () => simulation.members.filter((member) => member !== first && member.isActing)
+    for (let ms = 0; ms < 6 * LEASE_MS; ms += 500) {
+      await simulation.run(500)
+      if (simulation.now >= first.unfitUntil) break
+      expect(others().flatMap(({ serves }) => [...serves]).sort()).toEqual([...RESOURCES].sort())
+    }
+    await simulation.run(2 * LEASE_MS)
+    expect(first.serves).toEqual(before)
+    expect([...servers(simulation).values()]).toEqual(RESOURCES.map(() => 1))
+  })
+
   test('goes on when no member can work: whoever is the last keeps the hubs', async () => {
     const { simulation, members } = await settled()
     for (const member of members) member.unfitUntil = simulation.now + 4 * LEASE_MS
