@@ -61,8 +61,10 @@ async function freePorts({ mqtt, http }: Config): Promise<Variables> {
     ...(http.enabled ? ([['HUB2MQTT_HTTP_PORT', http.host, http.port]] as const) : []),
   ]
   const variables: Record<string, string> = {}
+  const taken = new Set<number>()
   for (const [name, host, port] of wanted) {
-    const free = await firstFreePort(host, port)
+    const free = await firstFreePort(host, port, taken)
+    taken.add(free)
     if (free !== port) variables[name] = String(free)
   }
   return variables
@@ -90,10 +92,13 @@ function invitation({ mqtt, http }: Config, app: string, page?: string): string 
 
 const TRIES = 100
 
-/** The first free port on `host` from `wanted` on, with 0 any; `wanted` itself if none of the next hundred is free. */
-async function firstFreePort(host: string, wanted: number): Promise<number> {
+/**
+ * The first free port on `host` from `wanted` on that is not in `taken`; with 0 any; `wanted` itself if none of the
+ * next hundred is free.
+ */
+async function firstFreePort(host: string, wanted: number, taken: ReadonlySet<number>): Promise<number> {
   for (let port = wanted; port < Math.min(wanted + TRIES, 65_536); port += 1) {
-    const free = await freePort(host, port)
+    const free = taken.has(port) ? undefined : await freePort(host, port)
     if (free !== undefined) return free
   }
   return wanted

@@ -343,6 +343,15 @@ describe('the demo', () => {
     await until('the hub', () => observer.last('hub2mqtt/home/state') === 'online')
   })
 
+  test('takes a port of its own for each where both are to have one that is taken', async () => {
+    await using open = new AsyncDisposableStack()
+    const port = String(await occupied(open))
+    await using demo = lasting(['demo'], { HUB2MQTT_MQTT_EMBEDDED_PORT: port, HUB2MQTT_HTTP_PORT: port })
+    await demo.untilLine('Ctrl-C ends it')
+    const health = /Health and metrics: (\S+)/.exec(demo.lines.join('\n'))?.[1] ?? ''
+    expect(await (await fetch(health)).json()).toMatchObject({ ready: true })
+  })
+
   test.each(BROKERS)('on a broker of others (%s) it keeps to itself, and leaves nothing behind', async (kind) => {
     await using broker = await startBroker(kind)
     await using observer = await Observer.on(broker.port, { protocol: '3.1.1' })

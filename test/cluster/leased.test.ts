@@ -149,7 +149,11 @@ describe('a fleet by leases', () => {
     for (let ms = 0; ms < 6 * LEASE_MS; ms += 500) {
       await simulation.run(500)
       if (simulation.now >= first.unfitUntil) break
-      expect(others().flatMap(({ serves }) => [...serves]).sort()).toEqual([...RESOURCES].sort())
+      expect(
+        others()
+          .flatMap(({ serves }) => [...serves])
+          .sort(),
+      ).toEqual([...RESOURCES].sort())
     }
     await simulation.run(2 * LEASE_MS)
     expect(first.serves).toEqual(before)

@@ -75,6 +75,10 @@ async function examineAddress(url: string, { config, clock }: BrokerExamination)
       onNoSubscribers = () => {}
       found.push(...(await examineRules({ connection, topics, config, echoes, clock })))
       found.push(...examineListeners(held, discovery, protocol === '5' ? isHeard : undefined))
+      if (mqtt.url === null && held.get(topics.of('bridgeState', {})) !== 'online') {
+        const remedy = `to use that broker, set mqtt.url: ${at}; else choose another mqtt.embedded.port`
+        found.push(problem(`the embedded broker cannot start: another broker listens at ${at}`, remedy))
+      }
       return [...found, ...(membership ? examineFleet(held, topics, membership) : examineOther(held, topics, config))]
     })
     const topic = topics.of('bridgeProbe', {})

@@ -92,6 +92,18 @@ describe('doctor', () => {
     expect(findings.map(lineOf)).toContainEqual(expect.stringContaining('it runs while hub2mqtt runs'))
   })
 
+  test('says that the embedded broker cannot start where another broker listens', async () => {
+    const hub = await emulate()
+    const { port } = await embedded()
+    const variables = { HUB_URL: hub.url, MQTT_EMBEDDED_PORT: String(port) }
+    expect((await say(variables)).problems).toEqual([
+      expect.stringMatching(/the embedded broker cannot start: another broker listens at mqtt:.*→ to use that broker/s),
+    ])
+    await using observer = await Observer.on(port, { protocol: '3.1.1' })
+    await observer.publish('hub2mqtt/bridge/state', 'online', { retain: true })
+    expect((await say(variables)).problems).toEqual([])
+  })
+
   test('shows neither the key nor a control character, whatever a hub says', async () => {
     const hub = await emulate()
     const description = `\u001b[2J\u009b31m for ${KEY}`
