@@ -8,8 +8,11 @@ import { rawAnswer } from './door.ts'
 
 let listener: HttpListener
 
-const start = async (routes: Parameters<typeof listen>[0]['routes'] = { '/one': () => json(200, { one: 1 }) }) => {
-  listener = await listen({ host: '127.0.0.1', port: 0, allowedHosts: ['Hub.lan'], routes, log: { warn() {} } })
+const start = async (
+  routes: Parameters<typeof listen>[0]['routes'] = { '/one': () => json(200, { one: 1 }) },
+  host = '127.0.0.1',
+) => {
+  listener = await listen({ host, port: 0, allowedHosts: ['Hub.lan'], routes, log: { warn() {} } })
   onTestFinished(() => listener[Symbol.asyncDispose]())
   return listener.url
 }
@@ -103,6 +106,13 @@ describe('the HTTP listener', () => {
   ])('answers who reaches it as %s', async (host) => {
     await start()
     expect(await ask(host)).toMatch(/^HTTP\/1\.1 200 /)
+  })
+
+  it('answers who reaches it by the name that it listens on, and by no similar one', async () => {
+    // Resolvers read it as 127.0.0.1, but it is not written as an address.
+    await start(undefined, '127.1')
+    expect(await ask('127.1')).toMatch(/^HTTP\/1\.1 200 /)
+    expect(await ask('127.2')).toMatch(/^HTTP\/1\.1 421 /)
   })
 
   it('answers a new connection at once however many others are idle', async () => {
