@@ -24,6 +24,18 @@ describe('the tokens', () => {
   })
 
   it.each([
+    ['15 characters', 'x'.repeat(15), 1],
+    ['16 characters', 'x'.repeat(16), 0],
+    ['512 characters', 'x'.repeat(512), 0],
+    ['513 characters', 'x'.repeat(513), 1],
+    ['a space', `${token} x`, 1],
+    ['a letter beyond ASCII', `${token}ü`, 1],
+  ])('have 16 to 512 characters of ASCII without spaces: with %s', (_, given, mistakes) => {
+    const yaml = withTokens(JSON.stringify({ x: { token: given, access: 'read' } }))
+    expect(mistakesOf({ yaml })).toHaveLength(mistakes)
+  })
+
+  it.each([
     '{x: short}',
     '{x: {token: short, access: read}}',
     `{x: {token: ${token}}}`,

@@ -76,6 +76,14 @@ describe('tests of addresses', () => {
   })
 })
 
+test('what a test is given as a secret is kept out of the log from then on', async () => {
+  const secrets: string[] = []
+  const door = setup({ log: { addSecret: (secret) => void secrets.push(secret), warn() {} } })
+  await door.testHub(at('http://127.0.0.1:1'))
+  await door.testBroker({ ...EMBEDDED, username: 'x', password: 'password of the broker' })
+  expect(secrets).toEqual([KEY, 'password of the broker'])
+})
+
 describe('the file', () => {
   test('is written as a whole or not at all, and no draft is left', async () => {
     const inside = folder()
