@@ -63,7 +63,7 @@ async function ink(page: Page, figure: 'CPU' | 'Memory'): Promise<{ columns: num
     const sheet = chart.querySelector('canvas')
     const probe = document.createElement('i')
     document.body.append(probe)
-    probe.style.color = 'var(--${figure === 'CPU' ? 'accent' : 'memory'})'
+    probe.style.color = 'var(--accent)'
     const wanted = getComputedStyle(probe).color.match(/[\\d.]+/g).map(Number)
     probe.remove()
     const { width, height } = sheet

@@ -44,7 +44,7 @@ test('its distances are 4 to 24 px in steps of 4, or the 2 px of a gap between l
   expect(valuesOf(/^--(hair|s\d)$/)).toEqual(['2px', '4px', '8px', '12px', '16px', '20px', '24px'])
   const multiple = String.raw`var\(--(hair|s[1-6])\)`
   const computed = String.raw`calc\((-1|2) \* ${multiple}\)`
-  const other = String.raw`\d+%|env\([\w-]+\)|var\(--side\)`
+  const other = String.raw`\d+%|env\([\w-]+\)|var\(--(side|gutter)\)`
   const values = declarations
     .filter(([name]) => /^((margin|padding)(-|$)|(row-|column-)?gap$)/.test(name))
     .map(([name, value]) => `${name}: ${value}`)
