@@ -199,6 +199,7 @@ describe.runIf(canBrowse)('the list of the activity', () => {
     await page.getByText('No entries match.').waitFor()
     await page.goBack()
     await expectChosen('Failures', 'a?b=c&d#e/f é')
+    expect(await isFocused(page.getByRole('searchbox'))).toBe(true)
     await page.getByText('Error: a?b').waitFor()
     await page.reload()
     await ready(page)
