@@ -42,10 +42,15 @@ export function refusal({ session, store, channel }: PageContext, target: For, n
 export const commandName = (command: string): string => textFor(terms.commands, command)
 
 function outcomeOf(command: string, ended: Ended): Outcome {
-  const name = commandName(command)
-  return ended.ok
-    ? { ok: true, text: text.done({ command: name, duration: formatDuration(ended.duration_ms) }) }
-    : { ok: false, text: text.failed({ command: name, why: ended.error.message }) }
+  return {
+    ok: ended.ok,
+    // In the language at the time when it is shown.
+    get text() {
+      const name = commandName(command)
+      if (!ended.ok) return text.failed({ command: name, why: ended.error.message })
+      return text.done({ command: name, duration: formatDuration(ended.duration_ms) })
+    },
+  }
 }
 
 /** How long a success stays on the row. A failure stays until the next command. */

@@ -19,6 +19,7 @@ const text = defineStrings('state', {
   lastSeen: 'Last seen: {state}',
   update: 'Update',
   since: 'since {time}',
+  sinceWhy: 'since {time}: {why}',
 })
 
 /** The properties of a component that shows an app. */
@@ -100,9 +101,9 @@ export function UpdateBadge({ app: { update_available, latest_version } }: { rea
 
 /** How long a hub or the broker has been away, and why. */
 export function whyAway(since: number | undefined, reason: string | undefined): string {
-  return [since === undefined ? '' : text.since({ time: formatTime(since) }), reason ?? '']
-    .filter((part) => part !== '')
-    .join(': ')
+  if (since === undefined) return reason ?? ''
+  const time = formatTime(since)
+  return reason === undefined ? text.since({ time }) : text.sinceWhy({ time, why: reason })
 }
 
 interface CommandSwitchProps extends AppProps {

@@ -4,6 +4,7 @@ import type { ComponentType } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import { api, type Result } from '../api.ts'
 import { bulk, isUnderWay } from '../bulk.ts'
+import type { HubEntry } from '../live/entries.ts'
 import type { Store } from '../live/store.ts'
 import { IconButton, useAsked } from '../parts/controls.tsx'
 import { Glyph, type GlyphName } from '../parts/icons.tsx'
@@ -37,12 +38,15 @@ const text = defineStrings('shell', {
   retryIn: 'Next try in {seconds} s.',
   retry: 'Try now',
   standby: 'Another hub2mqtt on the same base topic is active. This one is on standby and takes no commands.',
-  hubOffline: 'The hub {name} is offline',
-  hubsOffline: { one: '{count} hub is offline:', other: '{count} hubs are offline:' },
-  hubsMore: '; and {count} more',
-  hubsUnknown: 'States are unknown; figures are the last known ones.',
-  brokerOffline: 'The bridge has no connection to the MQTT broker',
-  notPublished: 'Nothing is published; this page still follows the hubs.',
+  hubOffline: 'The hub {name} is offline {why}. States are unknown; figures are the last known ones.',
+  hubsOffline: {
+    one: '{count} hub is offline: {hubs}. States are unknown; figures are the last known ones.',
+    other: '{count} hubs are offline: {hubs}. States are unknown; figures are the last known ones.',
+  },
+  hubWhy: '{hub} {why}',
+  hubsMore: 'and {count} more',
+  brokerOffline:
+    'The bridge has no connection to the MQTT broker {why}. Nothing is published; this page still follows the hubs.',
   docs: 'Documentation',
   keys: 'Keys',
   hint: 'This page is protected by a password.',
@@ -222,7 +226,7 @@ function Banners() {
   return (
     <>
       {channel.liveness.value === 'stale' && <StaleBanner />}
-      {hasNoBroker && <Banner text={`${text.brokerOffline} ${whyBroker(store)}. ${text.notPublished}`} />}
+      {hasNoBroker && <Banner text={text.brokerOffline({ why: whyBroker(store) })} />}
       {store.away.value.length > 0 && <Banner text={whyHubs(store)} />}
       {isStandby && <Banner text={text.standby} />}
       {session.access !== 'full' && (
@@ -253,15 +257,13 @@ const MOST_NAMED = 4
 
 function whyHubs(store: Store): string {
   const away = store.away.value
-  const isOnly = store.own.value.length === 1
-  const [{ name } = { name: '' }] = away
-  const whys = away.slice(0, MOST_NAMED).map((hub) => {
-    const why = whyAway(hub.since.value, store.reasonOf(hub))
-    return isOnly ? why : `${hub.name} ${why}`
-  })
-  const more = away.length - whys.length
-  const who = isOnly ? text.hubOffline({ name }) : text.hubsOffline({ count: away.length })
-  return `${who} ${whys.join('; ')}${more > 0 ? text.hubsMore({ count: more }) : ''}. ${text.hubsUnknown}`
+  const whyOf = (hub: HubEntry) => whyAway(hub.since.value, store.reasonOf(hub))
+  const [first] = away
+  if (first !== undefined && store.own.value.length === 1)
+    return text.hubOffline({ name: first.name, why: whyOf(first) })
+  const hubs = away.slice(0, MOST_NAMED).map((hub) => text.hubWhy({ hub: hub.name, why: whyOf(hub) }))
+  const more = away.length > MOST_NAMED ? [text.hubsMore({ count: away.length - MOST_NAMED })] : []
+  return text.hubsOffline({ count: away.length, hubs: [...hubs, ...more].join('; ') })
 }
 
 function StaleBanner() {

@@ -1,5 +1,8 @@
 /** Lines for other programs that send a command to an app, or receive its events. Names and ids in them are hostile. */
 import type { CommandName } from '../../../../../contract/commands.ts'
+import { defineStrings } from '../../strings.ts'
+
+const text = defineStrings('recipes', { setting: 'a setting' })
 
 /** Payloads to start from; a command that is missing here needs none. */
 const PAYLOADS: Readonly<Record<string, (app: string) => string | object>> = {
@@ -8,9 +11,9 @@ const PAYLOADS: Readonly<Record<string, (app: string) => string | object>> = {
   update: () => ({ autoupdate: true }),
   uninstall: (app) => ({ confirm: app }),
   guard: () => ({ snooze: '1h' }),
-  'get-setting': () => ({ name: 'a setting' }),
-  'set-setting': () => ({ name: 'a setting', value: true }),
-  'unset-setting': () => ({ name: 'a setting' }),
+  'get-setting': () => ({ name: text.setting }),
+  'set-setting': () => ({ name: text.setting, value: true }),
+  'unset-setting': () => ({ name: text.setting }),
 } satisfies { [C in CommandName<'app'>]?: (app: string) => string | object }
 
 /**

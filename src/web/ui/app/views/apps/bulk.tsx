@@ -33,7 +33,7 @@ const text = defineStrings('selection', {
   skipped: { one: '{count} skipped: gone, or no longer due', other: '{count} skipped: gone, or no longer due' },
   failure: '{name}: {why}',
   left: 'Left: {names}',
-  others: ', and {count} more',
+  leftMore: 'Left: {names}, and {count} more',
   noConnection: 'There is no connection.',
 })
 
@@ -178,8 +178,11 @@ function Ended() {
     result.as === 'failed' ? [text.failure({ name: all[i]?.name ?? '', why: result.why })] : [],
   )
   const left = all.slice(results.length)
-  const named = left.slice(0, MOST_NAMED).map(({ name }) => name)
-  const names = named.join(', ') + (left.length > MOST_NAMED ? text.others({ count: left.length - MOST_NAMED }) : '')
+  const names = left
+    .slice(0, MOST_NAMED)
+    .map(({ name }) => name)
+    .join(', ')
+  const more = left.length - MOST_NAMED
   const counts = [
     text.done({ count: count('done') }),
     failures.length > 0 && text.failed({ count: failures.length }),
@@ -197,7 +200,7 @@ function Ended() {
             {failure}
           </li>
         ))}
-        {left.length > 0 && <li>{text.left({ names })}</li>}
+        {left.length > 0 && <li>{more > 0 ? text.leftMore({ names, count: more }) : text.left({ names })}</li>}
       </ul>
     </>
   )

@@ -7,13 +7,20 @@ import { SEARCH_KEY } from '../../parts/keys.tsx'
 import { COLUMN_KEYS, compact, grouped, search, sort } from '../../preferences.ts'
 import { usePage } from '../../session.ts'
 import { defineStrings } from '../../strings.ts'
-import { COLUMNS } from './columns.tsx'
 import type { AppList } from './order.ts'
 
 const text = defineStrings('toolbar', {
   search: 'Search apps',
   sort: 'Sort by',
-  sortBy: 'By {column}',
+  sortBy: {
+    name: 'By name',
+    version: 'By version',
+    state: 'By state',
+    guardian: 'By guardian',
+    enabled: 'By enabled',
+    cpu: 'By CPU',
+    memory: 'By memory',
+  },
   group: 'By hub',
   compact: 'Compact',
   updateAll: 'Update all ({count})',
@@ -40,7 +47,7 @@ export function Toolbar({ list }: ToolbarProps) {
         >
           {COLUMN_KEYS.map((key) => (
             <option key={key} value={key}>
-              {text.sortBy({ column: COLUMNS[key].title().toLocaleLowerCase() })}
+              {text.sortBy[key]}
             </option>
           ))}
         </select>

@@ -76,7 +76,9 @@ function Problems() {
     <ul class="problems" aria-label={text.problems}>
       {problems.map((problem) => (
         <li key={problem}>
-          <Alert>{problem}</Alert>
+          <Alert>
+            <span lang="en">{problem}</span>
+          </Alert>
         </li>
       ))}
     </ul>

@@ -125,7 +125,7 @@ function Refused({ hub: { name } }: HubProps) {
   return (
     <details>
       <summary>{text.refused({ count: rows.length })}</summary>
-      <ul class="lines">
+      <ul class="lines" lang="en">
         {rows.map(({ key, why, doc }) => (
           <li key={key}>
             <code class="key" title={doc}>

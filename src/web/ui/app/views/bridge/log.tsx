@@ -243,7 +243,7 @@ function Line({ line, store }: { readonly line: LogLine; readonly store: Store }
           (app ?? hub ?? part)
         )}
       </td>
-      <td>
+      <td lang="en">
         {message} {further !== '' && <small>{further}</small>}
         {stack !== '' && <div class="said">{stack}</div>}
       </td>
