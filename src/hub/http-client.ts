@@ -169,7 +169,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   timeOut(ms: number): void {
-    this.#lose(`No connection to the hub within ${ms} ms`, `No answer from the hub within ${ms} ms`)
+    this.#lose(`No connection to the hub within ${ms / 1000} s`, `No answer from the hub within ${ms / 1000} s`)
   }
 
   #lose(unsent: string, sent: string, cause?: Error): void {

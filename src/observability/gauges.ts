@@ -79,7 +79,7 @@ export function registerGauges(registry: AnyRegistry, sources: GaugeSources) {
     gauge('fleet_members', 'How many members the fleet has.', () => fleet.payload.count)
     gauge('fleet_epoch', 'Grows whenever the members change.', () => fleet.epoch)
     gauge('fleet_leased', 'Whether this member may act: its lease holds.', () => fleet.mayAct(), { member })
-    gauge('fleet_speaks', 'Whether this member speaks for all.', () => fleet.isLeader, { member })
+    gauge('fleet_speaks', 'Whether this member is the fleet leader.', () => fleet.isLeader, { member })
     gauge('fleet_hubs', 'How many hubs this member has.', () => hubs.size, { member })
   }
 

@@ -100,7 +100,7 @@ export class AccessControl {
     const isClosed = access === null && !this.isOpen
     if (isClosed && !(isWrong && this.loginBy === 'token')) return refuse(403, 'no_password', NO_PASSWORD)
     if (!isClosed && RANKS.indexOf(access ?? 'open') >= RANKS.indexOf(needed)) return undefined
-    if (access === 'read') return refuse(403, 'read_only', 'This token may only look.')
+    if (access === 'read') return refuse(403, 'read_only', 'This token has read-only access.')
     const expected = this.loginBy === 'token' ? ANOTHER_TOKEN : 'Expected a login or a token.'
     return refuse(401, 'login', expected, { 'www-authenticate': 'Bearer realm="hub2mqtt"' })
   }

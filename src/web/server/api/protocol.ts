@@ -64,7 +64,7 @@ const fleet = v.strictObject({
   ...FLEET.entries,
   member: about(text, 'The one that tells this.'),
   acts: about(v.boolean(), 'Whether it may ask its hubs at the moment; `false`: it has no lease.'),
-  speaker: about(v.nullable(text), 'The member that speaks for all.'),
+  speaker: about(v.nullable(text), 'The fleet leader.'),
   owners: about(v.record(text, text), 'Hub → the member that it belongs to.'),
 })
 /** The fleet as a member sees it. */

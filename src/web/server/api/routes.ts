@@ -167,7 +167,7 @@ export const ROUTES: readonly Route[] = [
       const given = readJson(LOGIN, body)
       if (given === undefined) return refuse(400, 'invalid', 'Expected {"password": "…"}.')
       const login = await access.login(given.password, sender)
-      if (login === undefined) return refuse(401, 'password', 'Another password is expected.')
+      if (login === undefined) return refuse(401, 'password', 'The password is not correct.')
       return 'cookie' in login ? cookie(login.cookie) : tooMany(login.waitMs)
     },
   },
