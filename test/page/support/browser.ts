@@ -25,6 +25,8 @@ export interface View {
   readonly theme?: Theme
   readonly width?: number
   readonly height?: number
+  /** Of the browser; default `en-GB`. */
+  readonly locale?: string
   /** Of the viewer; default: that of the machine. */
   readonly timezone?: string
   /** The time at the viewer, in epoch milliseconds. */
@@ -49,8 +51,8 @@ export async function quit(): Promise<void> {
 
 /** A page in a fresh profile. At the end of the test it must have told no error and asked no other origin. */
 export async function visit(url: string, view: View = {}, context?: BrowserContext): Promise<Page> {
-  const { hash = '', theme = 'light', width = 1280, height = 900 } = view
-  const own = context ?? (await profile({ theme, width, height }))
+  const { hash = '' } = view
+  const own = context ?? (await profile(view))
   const page = await own.newPage()
   const faults = watch(page, url)
   onTestFinished(async () => {
@@ -63,11 +65,11 @@ export async function visit(url: string, view: View = {}, context?: BrowserConte
 }
 
 export async function profile(view: View = {}): Promise<BrowserContext> {
-  const { theme = 'light', width = 1280, height = 900, timezone, now, minuteMs } = view
+  const { theme = 'light', width = 1280, height = 900, locale = 'en-GB', timezone, now, minuteMs } = view
   const context = await (await launch()).newContext({
     viewport: { width, height },
     colorScheme: theme,
-    locale: 'en-GB',
+    locale,
     reducedMotion: 'reduce',
     ...(timezone !== undefined && { timezoneId: timezone }),
   })

@@ -4,6 +4,7 @@ import { commandKey } from '../../../contract/permissions.ts'
 import { type Ended, type For, sendCommand } from './api.ts'
 import { formatDuration } from './format.ts'
 import type { AppEntry, Outcome } from './live/entries.ts'
+import { inLanguage } from './messages.ts'
 import { toast } from './parts/overlays.tsx'
 import type { PageContext } from './session.ts'
 import { defineStrings, textFor } from './strings.ts'
@@ -36,7 +37,8 @@ export function refusal({ session, store, channel }: PageContext, target: For, n
   if (member !== undefined) return text.refused.elsewhere({ member })
   if (store.fleet.value?.acts === false) return text.refused.noLease
   const refused = store.refusals.value[target.hub]?.[commandKey(command)]
-  return refused ?? (store.isAway(target.hub) ? text.refused.offline : undefined)
+  if (refused !== undefined) return inLanguage(refused)
+  return store.isAway(target.hub) ? text.refused.offline : undefined
 }
 
 export const commandName = (command: string): string => textFor(terms.commands, command)
@@ -47,7 +49,7 @@ function outcomeOf(command: string, ended: Ended): Outcome {
     // In the language at the time when it is shown.
     get text() {
       const name = commandName(command)
-      if (!ended.ok) return text.failed({ command: name, why: ended.error.message })
+      if (!ended.ok) return text.failed({ command: name, why: inLanguage(ended.error.message) })
       return text.done({ command: name, duration: formatDuration(ended.duration_ms) })
     },
   }

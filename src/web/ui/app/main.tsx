@@ -1,9 +1,11 @@
-/** The page: mounts it, and requests the session from the daemon. */
+/** The page: mounts it in the viewer's language, and requests the session from the daemon. */
 import { render } from 'preact'
+import { showLanguage } from './languages.ts'
 import './preferences.ts'
 import { open } from './session.ts'
 import { Shell } from './views/shell.tsx'
 
+await showLanguage()
 const root = document.querySelector('#page')
 if (root !== null) render(<Shell />, root)
 await open()

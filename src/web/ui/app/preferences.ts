@@ -6,7 +6,7 @@ import { parseJson, read } from './live/payload.ts'
 type Place = 'localStorage' | 'sessionStorage'
 
 /** A browser can refuse to store any. */
-function stored(place: Place, key: string): string | null {
+export function stored(place: Place, key: string): string | null {
   try {
     return globalThis[place].getItem(`hub2mqtt.${key}`)
   } catch {
@@ -14,7 +14,7 @@ function stored(place: Place, key: string): string | null {
   }
 }
 
-function store(place: Place, key: string, value: string): void {
+export function store(place: Place, key: string, value: string): void {
   try {
     globalThis[place].setItem(`hub2mqtt.${key}`, value)
   } catch {

@@ -15,27 +15,30 @@ interface Strings {
 
 type NamesIn<T extends string> = T extends `${string}{${infer Name}}${infer Rest}` ? Name | NamesIn<Rest> : never
 type Fill<Name extends string> = (values: { readonly [N in Name]: N extends 'count' ? number : Value }) => string
+/** The texts of a language by their full names, such as `apps.filters.all`. */
+export type Texts = Readonly<Record<string, Text>>
 /** A text, a function if it has placeholders, or a group of texts. */
-type Texts<T> = T extends string
+type Filled<T> = T extends string
   ? [NamesIn<T>] extends [never]
     ? string
     : Fill<NamesIn<T>>
   : T extends { readonly other: infer Other extends string }
     ? Fill<NamesIn<Other> | 'count'>
-    : { readonly [Key in keyof T]: Texts<T[Key]> }
+    : { readonly [Key in keyof T]: Filled<T[Key]> }
 
-/**
- * The current language; `texts` are keyed by their full names, such as `apps.filters.all`. Missing texts are in
- * English.
- */
-export const language = signal<{ readonly code: string; readonly texts: Readonly<Record<string, Text>> }>({
-  code: 'en',
-  texts: {},
-})
+/** The current language. Missing texts are in English. */
+export const language = signal<{ readonly code: string; readonly texts: Texts }>({ code: 'en', texts: {} })
 const plurals = computed(() => new Intl.PluralRules(language.value.code))
 
+/** For numbers and times: the language as the browser prefers it, such as `en-GB`, or the language alone. */
+export const locale = computed(() => {
+  const { code } = language.value
+  const isOf = (tag: string) => tag === code || (tag.startsWith(`${code}-`) && /^[a-z\d-]+$/i.test(tag))
+  return navigator.languages.find(isOf) ?? code
+})
+
 /** @param part of the page, the first level of the keys */
-export function defineStrings<const T extends Strings>(part: string, english: T): Texts<T>
+export function defineStrings<const T extends Strings>(part: string, english: T): Filled<T>
 export function defineStrings(part: string, english: Strings): unknown {
   const texts = {}
   for (const [key, text] of Object.entries(english)) {
@@ -56,8 +59,10 @@ function reader(path: string, english: Text): PropertyDescriptor {
 
 function fill(text: Text, values: Readonly<Record<string, Value>>): string {
   const form = typeof text === 'string' ? text : (text[plurals.value.select(Number(values['count']))] ?? text.other)
-  return form.replace(/\{(\w+)\}/g, (_, name: string) => values[name]?.toLocaleString() ?? '')
+  return form.replace(/\{(\w+)\}/g, (_, name: string) => shown(values[name] ?? ''))
 }
+
+const shown = (value: Value) => (typeof value === 'number' ? value.toLocaleString(locale.value) : value)
 
 const isText = (text: Text | Strings): text is Text => typeof text === 'string' || typeof text['other'] === 'string'
 

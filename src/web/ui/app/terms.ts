@@ -45,6 +45,7 @@ export const terms = defineStrings('terms', {
   commands: {
     enable: 'Enable',
     disable: 'Disable',
+    enabled: 'Enable or disable',
     restart: 'Restart',
     install: 'Update',
     'garbage-collect': 'Free memory',

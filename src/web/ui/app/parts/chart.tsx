@@ -4,7 +4,7 @@ import { useEffect, useRef } from 'preact/hooks'
 import type Plot from 'uplot'
 import { formatBytes, formatMoment, formatPercent, formatTick } from '../format.ts'
 import { theme } from '../preferences.ts'
-import { defineStrings } from '../strings.ts'
+import { defineStrings, locale } from '../strings.ts'
 import { PATHS } from './icons.tsx'
 
 export type Figure = 'cpu' | 'memory'
@@ -205,11 +205,11 @@ function draw(library: typeof Plot, holder: HTMLDivElement, { figure, shown, hov
   const redraw = () => made.redraw()
   const scheme = matchMedia('(prefers-color-scheme: dark)')
   scheme.addEventListener('change', redraw)
-  const unsubscribe = theme.subscribe(redraw)
+  const unsubscribe = [theme.subscribe(redraw), locale.subscribe(() => made.redraw(true, true))]
   return () => {
     observer.disconnect()
     scheme.removeEventListener('change', redraw)
-    unsubscribe()
+    for (const end of unsubscribe) end()
     made.destroy()
     plot.current = undefined
   }

@@ -105,6 +105,8 @@ export interface MenuItem {
   readonly label: string
   readonly glyph: GlyphName
   readonly danger?: boolean
+  /** Whether it is the chosen one of a choice. */
+  readonly checked?: boolean
   /** Why it cannot be chosen. */
   readonly refused?: string | undefined
   readonly choose: () => void
@@ -127,6 +129,11 @@ export function MenuHost() {
   const menu = opened.value
   return menu === undefined ? null : <MenuList key={menu.label} {...menu} />
 }
+
+const roleOf = (checked: boolean | undefined) =>
+  checked === undefined
+    ? ({ role: 'menuitem' } as const)
+    : ({ role: 'menuitemradio', 'aria-checked': checked } as const)
 
 const MARGIN = 8
 /** A list that moved by more than this many pixels has been scrolled. */
@@ -175,11 +182,11 @@ function MenuList({ label, items, opener }: Menu) {
         }
       }}
     >
-      {items.map(({ label: text, glyph, danger, refused, choose }) => (
+      {items.map(({ label: text, glyph, danger, checked, refused, choose }) => (
         <button
           key={text}
           type="button"
-          role="menuitem"
+          {...roleOf(checked)}
           class={danger ? 'danger' : ''}
           aria-disabled={refused !== undefined}
           onClick={() => {

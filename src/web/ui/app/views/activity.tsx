@@ -7,6 +7,7 @@ import { formatDay, formatDuration } from '../format.ts'
 import { type Entry, isFailure } from '../live/activity.ts'
 import { dayAfter, dayBefore, dayOf, type Row, rowsOf } from '../live/happenings.ts'
 import type { Store } from '../live/store.ts'
+import { inLanguage } from '../messages.ts'
 import { Action, Badge, Chips, Search, set } from '../parts/controls.tsx'
 import { HiddenHead, Time } from '../parts/layout.tsx'
 import { eventName } from '../parts/state.tsx'
@@ -307,7 +308,7 @@ function detailOf(entry: Entry): { readonly facts: string; readonly said: string
   if (entry.kind === 'answer') {
     const { ok, duration_ms, replayed, error } = entry.answer
     const facts = [ok && text.done, formatDuration(duration_ms), replayed && text.duplicate]
-    return { facts: joined(facts), said: error?.message ?? '' }
+    return { facts: joined(facts), said: error === undefined ? '' : inLanguage(error.message) }
   }
   const { event } = entry
   if (event.event_type === 'command_failed') return { facts: `${commandName(event.command)}: ${event.code}`, said: '' }

@@ -4,12 +4,13 @@ import type { ComponentType } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import { api, type Result } from '../api.ts'
 import { bulk, isUnderWay } from '../bulk.ts'
+import { CHOICES, choice, choiceLabel, choiceName, choiceTitle, choose } from '../languages.ts'
 import type { HubEntry } from '../live/entries.ts'
 import type { Store } from '../live/store.ts'
 import { IconButton, useAsked } from '../parts/controls.tsx'
 import { Glyph, type GlyphName } from '../parts/icons.tsx'
 import { Keys, showKeys } from '../parts/keys.tsx'
-import { ConfirmDialog, confirm, MenuHost, Toasts } from '../parts/overlays.tsx'
+import { ConfirmDialog, confirm, MenuHost, openMenu, Toasts } from '../parts/overlays.tsx'
 import { whyAway } from '../parts/state.tsx'
 import { nextTheme, theme } from '../preferences.ts'
 import { hrefOf, type Route, route } from '../route.ts'
@@ -181,11 +182,22 @@ function Header() {
         <span class="word">{text.live[live]}</span>
       </span>
       <IconButton label={text.theme({ name: text.themes[theme.value] })} glyph={theme.value} act={nextTheme} />
+      <IconButton label={choiceLabel()} glyph="language" popup="menu" act={chooseLanguage} />
       {session.login !== 'none' && session.access === 'full' && (
         <IconButton label={text.logout} glyph="logout" act={() => void leave()} />
       )}
     </header>
   )
+}
+
+function chooseLanguage(opener: HTMLElement): void {
+  const items = CHOICES.map((one) => ({
+    label: choiceName(one),
+    glyph: 'check' as const,
+    checked: one === choice.value,
+    choose: () => void choose(one),
+  }))
+  openMenu(opener, choiceTitle(), items)
 }
 
 async function leave(): Promise<void> {

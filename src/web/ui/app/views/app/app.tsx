@@ -5,6 +5,7 @@ import { sendCommand } from '../../api.ts'
 import { type AppCommand, commandName, refusal } from '../../commands.ts'
 import { formatCount } from '../../format.ts'
 import { furtherOf } from '../../live/entries.ts'
+import { inLanguage } from '../../messages.ts'
 import { Action, Badge, Copy } from '../../parts/controls.tsx'
 import { AppIcon, Glyph } from '../../parts/icons.tsx'
 import { Alert, type Answer, Card, Facts, Report } from '../../parts/layout.tsx'
@@ -206,7 +207,7 @@ function Diagnostics({ entry }: AppProps) {
     refused: refusal(page, target, command),
     ask: async (): Promise<Answer> => {
       const ended = await sendCommand(target, command, payload)
-      return ended.ok ? { ok: true, value: ended.data } : { ok: false, message: ended.error.message }
+      return ended.ok ? { ok: true, value: ended.data } : { ok: false, message: inLanguage(ended.error.message) }
     },
   })
   const { title, hint, record, locales, send, question } = text.diagnostics

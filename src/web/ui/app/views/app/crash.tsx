@@ -6,6 +6,7 @@ import { sendCommand } from '../../api.ts'
 import { commandName, refusal } from '../../commands.ts'
 import { formatSpan } from '../../format.ts'
 import { furtherOf } from '../../live/entries.ts'
+import { inLanguage } from '../../messages.ts'
 import type { Charted } from '../../parts/chart.tsx'
 import { copyText } from '../../parts/controls.tsx'
 import { type Answer, Facts, Json, Report, Table, Time } from '../../parts/layout.tsx'
@@ -49,7 +50,7 @@ export function CrashCard({ entry }: AppProps) {
   if (crash === undefined) return null
   const ask = async (): Promise<Answer> => {
     const ended = await sendCommand(target, 'get-crash')
-    if (!ended.ok) return { ok: false, message: ended.error.message }
+    if (!ended.ok) return { ok: false, message: inLanguage(ended.error.message) }
     const { markdown } = v.parse(v.object({ markdown: v.nullable(v.string()) }), ended.data)
     if (markdown !== null) await copyText(markdown)
     return { ok: true, value: markdown }

@@ -4,6 +4,7 @@ import { isRecord } from '../../../../../base/json.ts'
 import { type Ended, sendCommand } from '../../api.ts'
 import { commandName, refusal } from '../../commands.ts'
 import { collator } from '../../format.ts'
+import { inLanguage } from '../../messages.ts'
 import { Action, set, useAsked } from '../../parts/controls.tsx'
 import { Card } from '../../parts/layout.tsx'
 import { confirm, toast } from '../../parts/overlays.tsx'
@@ -57,13 +58,13 @@ export function Settings({ entry }: AppProps) {
     const payload = payloadFor(name, value)
     if (!payload.ok) return { at: 'failed', message: payload.message }
     const { ok, error } = { error: undefined, ...(await read()) }
-    if (!ok) return { at: 'failed', message: text.unread({ why: error?.message ?? '' }) }
+    if (!ok) return { at: 'failed', message: text.unread({ why: inLanguage(error?.message ?? '') }) }
     const now = values.value?.[name]
     if (!isSame(now, before) && !(await mayOverwrite(name, now, shown.value.has(name)))) return { at: 'kept' }
     const ended = await sendCommand(target, 'set-setting', payload.value)
     if (!ended.ok) {
       if (mayHaveHappened(ended.error.code)) unknown.value = unknown.value.union(new Set([name]))
-      return { at: 'failed', message: ended.error.message }
+      return { at: 'failed', message: inLanguage(ended.error.message) }
     }
     // What the hub made of it.
     await read()
@@ -97,7 +98,7 @@ export function Settings({ entry }: AppProps) {
         </div>
       }
     >
-      {result.value?.ok === false && <p class="bad-text">{result.value.error.message}</p>}
+      {result.value?.ok === false && <p class="bad-text">{inLanguage(result.value.error.message)}</p>}
       {names.length === 0 ? (
         <p class="empty small">{values.value === undefined ? text.hint : text.none}</p>
       ) : (

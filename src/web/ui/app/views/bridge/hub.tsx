@@ -7,6 +7,7 @@ import type { Ended } from '../../api.ts'
 import { act, commandName, refusal } from '../../commands.ts'
 import { formatCount } from '../../format.ts'
 import type { HubEntry } from '../../live/entries.ts'
+import { inLanguage } from '../../messages.ts'
 import { Action, Badge, set, useAsked } from '../../parts/controls.tsx'
 import { Card, Facts, Time } from '../../parts/layout.tsx'
 import { usePage } from '../../session.ts'
@@ -125,13 +126,13 @@ function Refused({ hub: { name } }: HubProps) {
   return (
     <details>
       <summary>{text.refused({ count: rows.length })}</summary>
-      <ul class="lines" lang="en">
+      <ul class="lines">
         {rows.map(({ key, why, doc }) => (
           <li key={key}>
-            <code class="key" title={doc}>
+            <code class="key" title={doc} lang="en">
               {key}
             </code>
-            <span>{why}</span>
+            <span>{inLanguage(why)}</span>
           </li>
         ))}
       </ul>

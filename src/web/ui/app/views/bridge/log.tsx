@@ -240,7 +240,7 @@ function Line({ line, store }: { readonly line: LogLine; readonly store: Store }
             {nameOf(store, hub, app)}
           </a>
         ) : (
-          (app ?? hub ?? part)
+          (app ?? hub ?? <span lang="en">{part}</span>)
         )}
       </td>
       <td lang="en">

@@ -1,0 +1,71 @@
+/** The languages of the page, and the choice of one. The texts of a language other than English load on demand. */
+import { signal } from '@preact/signals'
+import { toast } from './parts/overlays.tsx'
+import { store, stored } from './preferences.ts'
+import { defineStrings, language, type Texts } from './strings.ts'
+
+const text = defineStrings('languages', {
+  choice: 'Language: {name}',
+  title: 'Language',
+  ofBrowser: 'as the browser ({name})',
+  failed: 'The texts of this language could not be loaded.',
+})
+
+interface Language {
+  /** In the language itself. */
+  readonly name: string
+  readonly load: () => Promise<{ readonly default: Texts }>
+}
+
+const ENGLISH: Language = { name: 'English', load: () => Promise.resolve({ default: {} }) }
+/** A new language is a file and a row. */
+const LANGUAGES: ReadonlyMap<string, Language> = new Map([
+  ['en', ENGLISH],
+  ['nl', { name: 'Nederlands', load: () => import('./languages/nl.json', { with: { type: 'json' } }) }],
+  ['de', { name: 'Deutsch', load: () => import('./languages/de.json', { with: { type: 'json' } }) }],
+])
+
+/** The first language of the browser that the page has. */
+const BROWSER = 'browser'
+/** `BROWSER`, or the code of a language. */
+export const CHOICES: readonly string[] = [BROWSER, ...LANGUAGES.keys()]
+const kept = stored('localStorage', 'language')
+export const choice = signal(CHOICES.find((one) => one === kept) ?? BROWSER)
+
+function codeOf(one: string): string {
+  const wanted = one === BROWSER ? navigator.languages.map((tag) => tag.split('-')[0] ?? '') : [one]
+  return wanted.find((code) => LANGUAGES.has(code)) ?? 'en'
+}
+
+const languageOf = (one: string) => LANGUAGES.get(codeOf(one)) ?? ENGLISH
+
+export function choiceName(one: string): string {
+  const { name } = languageOf(one)
+  return one === BROWSER ? text.ofBrowser({ name }) : name
+}
+
+export const choiceTitle = () => text.title
+export const choiceLabel = () => text.choice({ name: choiceName(choice.value) })
+
+/** Shows the chosen language. If its texts cannot be loaded, the page keeps the language that it has. */
+export async function showLanguage(): Promise<boolean> {
+  const code = codeOf(choice.peek())
+  const texts = await languageOf(code)
+    .load()
+    .then(
+      (loaded) => loaded.default,
+      () => undefined,
+    )
+  // Another one may have been chosen meanwhile.
+  if (texts !== undefined && code === codeOf(choice.peek())) {
+    language.value = { code, texts }
+    document.documentElement.lang = code
+  }
+  return texts !== undefined
+}
+
+export async function choose(next: string): Promise<void> {
+  choice.value = next
+  store('localStorage', 'language', next)
+  if (!(await showLanguage())) toast(false, text.failed)
+}

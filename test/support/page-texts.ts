@@ -1,0 +1,55 @@
+/** The texts of the page in English, read from its sources. */
+import { globSync, readFileSync } from 'node:fs'
+import { parseSync } from 'vite'
+import type { Text } from '../../src/web/ui/app/strings.ts'
+
+export type Node = Readonly<Record<string, unknown>>
+const isNode = (value: unknown): value is Node => typeof value === 'object' && value !== null
+
+/** Every node of a file of the page. */
+export function* nodesOf(file: string): Generator<Node> {
+  const open: unknown[] = [parseSync(file, readFileSync(file, 'utf8')).program]
+  for (let node = open.pop(); node !== undefined; node = open.pop()) {
+    if (!isNode(node)) continue
+    if (typeof node['type'] === 'string') yield node
+    open.push(...Object.values(node).filter(isNode))
+  }
+}
+
+const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
+export const fieldOf = (node: unknown, key: string): unknown => (isNode(node) ? node[key] : undefined)
+const isPluralCategory = (key: string) => ['zero', 'one', 'two', 'few', 'many', 'other'].includes(key)
+
+/** The texts of a literal by their keys. @throws Error for what is no plain data */
+function textsOf(node: unknown, path: string): [key: string, text: Text][] {
+  const value = fieldOf(node, 'value')
+  if (fieldOf(node, 'type') === 'Literal' && typeof value === 'string') return [[path, value]]
+  if (fieldOf(node, 'type') !== 'ObjectExpression') throw new Error(`${path} is no plain data`)
+  const parts = listOf(fieldOf(node, 'properties')).map((property) => {
+    const key = fieldOf(property, 'key')
+    return [String(fieldOf(key, 'name') ?? fieldOf(key, 'value')), fieldOf(property, 'value')] as const
+  })
+  if (parts.some(([key]) => key === 'other')) {
+    const forms = parts.flatMap(([key, form]) => textsOf(form, key))
+    if (!forms.every(([key]) => isPluralCategory(key))) throw new Error(`${path} has other forms than plural ones`)
+    return [[path, { other: '', ...Object.fromEntries(forms) }]]
+  }
+  return parts.flatMap(([key, part]) => textsOf(part, `${path}.${key}`))
+}
+
+/** The sources of the page. */
+export const files = globSync('src/web/ui/app/**/*.{ts,tsx}')
+const calls = files.flatMap((file) =>
+  [...nodesOf(file)].filter(
+    (node) =>
+      node['type'] === 'CallExpression' &&
+      fieldOf(node['callee'], 'name') === 'defineStrings' &&
+      file.endsWith('/strings.ts') === false,
+  ),
+)
+/** The first levels of the keys. */
+export const parts = calls.map((call) => String(fieldOf(listOf(call['arguments'])[0], 'value')))
+/** What a translation has to have. */
+export const english = calls.flatMap((call, i) => textsOf(listOf(call['arguments'])[1], parts[i] ?? ''))
+/** The placeholders of a text. */
+export const namesIn = (text: string) => [...text.matchAll(/\{\w+\}/g)].map(([name]) => name).sort()
