@@ -133,6 +133,7 @@ const SHOWN = `(() => {
   return found
 })()`
 
+const STUCK = 'Error: the meter is stuck'
 /** What is in no language: names, and codes of the interface. */
 const DATA = [
   ...DEFAULT_APPS.flatMap(({ id, name, author, crashed }) =>
@@ -140,8 +141,20 @@ const DATA = [
   ),
   ...['hub2mqtt', 'MQTT', 'http://192.168.1.20', 'English', 'Nederlands', 'Deutsch', 'true', 'false', 'Enter', 'Esc'],
   ...['home', 'cabin', 'attic', '127.0.0.1', 'homeassistant', 'stable', '1.0.0-beta.3'],
-  ...['guardian', 'call', 'fleet', 'evidence', 'shard-1', 'shard-2', 'hub.app', 'hub.speech', 'hub.system.readonly'],
+  ...[
+    'state',
+    'guardian',
+    'call',
+    'fleet',
+    'evidence',
+    'shard-1',
+    'shard-2',
+    'hub.app',
+    'hub.speech',
+    'hub.system.readonly',
+  ],
   ...LOG_LEVELS,
+  STUCK,
 ].toSorted((one, other) => other.length - one.length)
 /** Numbers with their units, in the language of the page. */
 const FIGURES = /[\d.,−+ \u00a0]+(kB|MB|GB|%|°C|ms|sec|uur|uren|minuten|minuut|seconden|dagen)(?!\p{L})/gu
@@ -209,8 +222,8 @@ describe.runIf(canBrowse)('no view mixes languages:', () => {
     await expectTranslated(page)
   })
 
-  test('the page of an app, with all its cards', async () => {
-    const own = await startHouse({ config: { guard: GUARD }, scopes })
+  test('the page of an app, with all its cards, and what happened in the activity', async () => {
+    const own = await startHouse({ hubs: { home: { usageMs: 400 } }, config: { guard: GUARD }, scopes })
     const context = await marked()
     for (const id of ['com.athom.hue', 'nl.vandermolen.doorbell']) {
       const page = await visit(own.page, { hash: `#/app/home/${id}` }, context)
@@ -225,6 +238,16 @@ describe.runIf(canBrowse)('no view mixes languages:', () => {
       await page.getByRole('dialog').waitFor()
       await expectTranslated(page)
     }
+    const page = await visit(own.page, { hash: '#/app/home/com.athom.hue' }, context)
+    await page.getByText('Lowest').first().waitFor()
+    await page.getByRole('slider').first().press('ArrowLeft')
+    await button(page, 'Restart').click()
+    await page.getByText(/Restart.*: done in/).waitFor()
+    await expectTranslated(page)
+    await page.goto(`${own.page.replace(/#.*$/, '')}#/activity`)
+    own.hub().crash('org.tidewater.meter', STUCK)
+    await page.getByText(STUCK).first().waitFor()
+    await expectTranslated(page)
   })
 
   test('the activity, the log and the bridge, of one alone and of a fleet', async () => {
