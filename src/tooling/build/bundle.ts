@@ -122,7 +122,7 @@ export async function bundle(folder: string): Promise<void> {
       rolldownOptions: {
         external: isBuiltin,
         // A module that the daemon always loads may be loaded on demand elsewhere.
-        checks: { ineffectiveDynamicImport: false },
+        checks: { ineffectiveDynamicImport: false, bundlerTimings: false },
         output: {
           entryFileNames: 'main.js',
           chunkFileNames: '[name].js',

@@ -71,6 +71,8 @@ export async function buildPage(): Promise<void> {
       modulePreload: false,
       reportCompressedSize: false,
       rolldownOptions: {
+        // A busy machine is no fault of the page.
+        checks: { bundlerTimings: false },
         onwarn(warning) {
           throw new Error(warning.message)
         },
