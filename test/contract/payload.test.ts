@@ -77,7 +77,14 @@ describe('a JSON object', () => {
     expect(at('"2026-01-02T03:04:05.123456789Z"')).toBe(Date.UTC(2026, 0, 2, 3, 4, 5, 123))
     for (const wrong of ['"2026-01-02T03:04:05+02"', '"soon"', 'true', '1e999', 'null'])
       expect(() => at(wrong), wrong).toThrow(/^expires_at: /)
-    for (const text of ['2026-01-02 03:04:05Z', '2026-01-02T03:04:05 Z', '2026-01-02T03Z', '2026-01-02T24:00:00Z'])
+    const whole = ['12026-01-02T03:04:05Z', '2026-01-02T03:04:05Z1', '2026-01-02T03:04:05+24:00']
+    for (const text of [
+      '2026-01-02 03:04:05Z',
+      '2026-01-02T03:04:05 Z',
+      '2026-01-02T03Z',
+      '2026-01-02T24:00:00Z',
+      ...whole,
+    ])
       expect(() => at(`"${text}"`), text).toThrow(/^expires_at: expected a time such as /)
     for (const day of ['2026-02-29', '2030-02-30', '2030-04-31', '2030-00-10', '2030-13-01', '2030-01-00'])
       for (const time of ['T00:00:00Z', 'T00:00+01:00'])
