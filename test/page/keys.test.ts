@@ -95,6 +95,8 @@ describe.runIf(canBrowse)('by keyboard alone', () => {
     await press('Read settings')
     await page.getByText('transition', { exact: true }).waitFor()
     await press('Change the value of transition')
+    const field = page.getByLabel('New value of transition', { exact: true })
+    await until('the field', () => field.evaluate((node) => node.matches(':focus')))
     await page.keyboard.press('ControlOrMeta+a')
     await page.keyboard.type('21')
     await page.keyboard.press('Enter')
