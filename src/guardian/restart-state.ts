@@ -4,6 +4,8 @@ import { sinceCalm } from './history.ts'
 
 /** After running for this long, nothing counts against an app any more. */
 export const CALM_MS = 3_600_000
+/** Maximum time for an app to start after a restart. */
+export const START_MS = 60_000
 /** Maximum number of restart times, and of versions, that are kept. */
 const MAX_TIMES = 100
 

@@ -3,9 +3,10 @@ import { nextAfter } from '../base/cron.ts'
 import type { Outcome } from '../contract/answer.ts'
 import type { Offer } from '../contract/guard.ts'
 import type { App } from '../hub/app.ts'
+import { START_MS } from './restart-state.ts'
 import type { GuardConfig } from './settings.ts'
 import { type Context, type Turn, tell, type Update, versions } from './turn.ts'
-import { START_MS, type WatchedApp } from './watched-app.ts'
+import type { WatchedApp } from './watched-app.ts'
 
 const DAY_SECONDS = 24 * 3600
 /** The published age of an update grows in steps of this size. */

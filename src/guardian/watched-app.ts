@@ -12,9 +12,6 @@ import { type Memory, noMemory } from './trend.ts'
 import { type Context, stormUntil, type Turn, tell } from './turn.ts'
 import { shownOffer } from './updates.ts'
 
-/** Maximum time for an app to start after a restart. */
-export const START_MS = 60_000
-
 /** Mutated while the guardian decides about the hub. Numbers are `elapsed` milliseconds unless stated otherwise. */
 export class WatchedApp {
   readonly id: string
@@ -100,7 +97,7 @@ export function dueAfter({ config: { guard }, patterns }: Context, watched: Watc
   if (isIdle && updated === null && awaySince === undefined && bootDue === undefined) return Number.POSITIVE_INFINITY
   const times = recent.map((at) => at + guard.window)
   if (dueAt !== null) times.push(dueAt)
-  if (sentAt !== null) times.push(sentAt + START_MS)
+  if (sentAt !== null) times.push(sentAt + watch.START_MS)
   if (snoozedUntil !== null) times.push(snoozedUntil)
   if (upSince !== null && (recent.length + spared > 0 || phase === 'given_up')) times.push(upSince + watch.CALM_MS)
   if (updated !== null) times.push(updated.at + BAD_WITHIN_MS + 1)
@@ -114,7 +111,7 @@ export function settle(turn: Turn, watched: WatchedApp): void {
   const { now } = turn
   if (watch.isCalm(watched.watch, now)) watched.watch = watch.afresh(watched.watch)
   const { sentAt, snoozedUntil } = watched.watch
-  if (sentAt !== null && now - sentAt >= START_MS) endRestart(turn, watched)
+  if (sentAt !== null && now - sentAt >= watch.START_MS) endRestart(turn, watched)
   const { quietDue } = watched
   // If the clock is set, quiet hours may end early.
   if (quietDue !== undefined && turn.quietUntil() === undefined) {
