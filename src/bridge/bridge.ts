@@ -1,4 +1,5 @@
 /** Translates between hubs and the broker: hub data becomes retained state and events, commands become calls. */
+import { policyOf } from '../contract/permissions.ts'
 import type { HealthReport, Role } from '../contract/schemas.ts'
 import type { OwnTopic } from '../contract/topics.ts'
 import type { Hub } from '../hub/hub.ts'
@@ -175,10 +176,15 @@ export class Bridge {
     logActivity(hub, state, () => live.value.commands, log.child({ part: 'apps', hub: name }))
     guardian.hubAdded(
       name,
-      guardedHub(hub, state, {
-        send: (order) => this.#dispatcher.send({ ...order, hub: name }),
-        memory: (app, since) => this.evidence.samples.memory(name, app, since),
-      }),
+      guardedHub(
+        hub,
+        state,
+        {
+          send: (order) => this.#dispatcher.send({ ...order, hub: name }),
+          memory: (app, since) => this.evidence.samples.memory(name, app, since),
+        },
+        () => policyOf(live.value),
+      ),
     )
     this.#state.follow(name, hub)
     homeAssistant?.hubAdded()

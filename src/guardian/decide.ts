@@ -72,7 +72,7 @@ function goOn(turn: Turn): void {
   const due: WatchedApp[] = []
   if (isActing) {
     for (const watched of hub.apps.values()) {
-      if (dueAfter(turn, watched, hub.checkedAt) <= now) inputs.timePassed(turn, watched)
+      if (dueAfter(turn, watched, hub.checkedAt) <= now) settle(turn, watched)
       if (isDue(turn, watched)) due.push(watched)
     }
     hub.checkedAt = now

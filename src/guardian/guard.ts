@@ -239,8 +239,12 @@ export class Guard implements Guardian {
         const isGood = status === undefined ? undefined : status !== null && web.expects(status)
         return this.#decide(hub, { kind: 'asked', watched, isGood })
       }
-      case 'backup':
-        return this.#decide(hub, { ...effect, failure: await port.backup() })
+      case 'backup': {
+        const failure = await port.backup()
+        const { id: app } = effect.update.watched
+        log.info({ hub: name, app, outcome: failure ?? 'ok', by: BY }, 'guardian: backup before an update')
+        return this.#decide(hub, { ...effect, failure })
+      }
       case 'order': {
         const { watched, command, payload } = effect.order
         const stillWanted = () => isCurrent(hub, effect.order, this.#context())

@@ -87,7 +87,9 @@ export function changed(turn: Turn, watched: WatchedApp, before: App, after: App
     watched.memory = noMemory(watched.id, turn.now)
     watched.awaySince = undefined
   }
-  if (decisions.hasCrashed(before, after, wasDown)) crashed(turn, watched, countsForStorm(turn, watched))
+  const hasCrashed = decisions.hasCrashed(before, after, wasDown)
+  watched.isLeftStopped = !hasCrashed && !wasDown && isLeftStopped(watched, before)
+  if (hasCrashed) crashed(turn, watched, countsForStorm(turn, watched))
   else if (after.enabled === false) watched.watch = watch.stopped(watched.watch)
   else if (isUp(after)) {
     if (after.state !== 'running') watched.hasStopped = true
@@ -102,6 +104,11 @@ export function changed(turn: Turn, watched: WatchedApp, before: App, after: App
     if (!watched.watch.down || isCrashed(before)) watched.watch = watch.stopped(watched.watch)
   }
   settle(turn, watched)
+}
+
+/** Whether it was running, and is stopped. Some hubs leave the crash flag set on an app that runs again. */
+function isLeftStopped({ app, isLeftStopped }: WatchedApp, before: App): boolean {
+  return isStopped(app) && (isUp(before) || isLeftStopped)
 }
 
 /** @param counts whether the crash counts towards a storm */
@@ -170,11 +177,16 @@ export function wasListed(turn: Turn, watched: WatchedApp, tellsUsage: boolean):
 /** Decides whether to restart an app although it is running. `tellsUsage`: see `Look`. */
 function look(turn: Turn, watched: WatchedApp, tellsUsage: boolean | undefined): void {
   const { now, config, patterns, decisions } = turn
-  const { app, awaySince, changedAt } = watched
+  const { app, awaySince, awayMs, changedAt } = watched
   const isRunning = app.state === 'running'
   const { limits } = patterns
-  const awayMs = awaySince === undefined ? 0 : now - awaySince
-  const given = { limits, reads: config.guard.for_reads, tellsUsage, quietMs: now - changedAt, awayMs }
+  const given = {
+    limits,
+    reads: config.guard.for_reads,
+    tellsUsage,
+    quietMs: now - changedAt,
+    awayMs: awaySince === undefined ? 0 : awayMs,
+  }
   const wasFound = watched.probed.found !== undefined
   const probed = isRunning ? probe(watched.probed, app, given) : UNPROBED
   // Only watched apps are restarted or need attention.
@@ -191,18 +203,13 @@ function look(turn: Turn, watched: WatchedApp, tellsUsage: boolean | undefined):
   settle(turn, watched)
 }
 
-/** Something is due. */
-export function timePassed(turn: Turn, watched: WatchedApp): void {
-  if (watched.awaySince === undefined) settle(turn, watched)
-  else look(turn, watched, undefined)
-}
-
 /** The number of its devices, and of the unavailable ones, was read again. */
 export function linked(turn: Turn, watched: WatchedApp, links: Links | null): void {
   const rule = turn.patterns.unavailable(watched.id)
   const isAway = watched.app.state === 'running' && turn.decisions.isUnavailable(rule?.devices, links)
   if (!isAway && watched.awaySince === undefined) return
   watched.awaySince = isAway ? (watched.awaySince ?? turn.now) : undefined
+  watched.awayMs = turn.now - (watched.awaySince ?? turn.now)
   if (turn.isActing) look(turn, watched, undefined)
 }
 

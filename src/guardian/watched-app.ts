@@ -36,6 +36,10 @@ export class WatchedApp {
   changedAt: number
   /** Since when too many of its devices have been unavailable. */
   awaySince: number | undefined
+  /** For how long the reads since then found the same. */
+  awayMs = 0
+  /** Whether it stopped without a sign of a new crash. */
+  isLeftStopped = false
   /** When the restart after the hub's start is due. */
   bootDue: number | undefined
   /** Whether a request to its web API is in progress. */
@@ -90,18 +94,17 @@ export function isDue({ now }: Context, { watch: { phase, dueAt, sentAt } }: Wat
 }
 
 /** When something is next due after a time, without further input. */
-export function dueAfter({ config: { guard }, patterns }: Context, watched: WatchedApp, after: number): number {
-  const { updated, awaySince, bootDue } = watched
+export function dueAfter({ config: { guard } }: Context, watched: WatchedApp, after: number): number {
+  const { updated, bootDue } = watched
   const { phase, dueAt, sentAt, upSince, recent, snoozedUntil, spared } = watched.watch
   const isIdle = phase === 'idle' && recent.length + spared === 0 && snoozedUntil === null
-  if (isIdle && updated === null && awaySince === undefined && bootDue === undefined) return Number.POSITIVE_INFINITY
+  if (isIdle && updated === null && bootDue === undefined) return Number.POSITIVE_INFINITY
   const times = recent.map((at) => at + guard.window)
   if (dueAt !== null) times.push(dueAt)
   if (sentAt !== null) times.push(sentAt + watch.START_MS)
   if (snoozedUntil !== null) times.push(snoozedUntil)
   if (upSince !== null && (recent.length + spared > 0 || phase === 'given_up')) times.push(upSince + watch.CALM_MS)
   if (updated !== null) times.push(updated.at + BAD_WITHIN_MS + 1)
-  if (awaySince !== undefined) times.push(awaySince + (patterns.unavailable(watched.id)?.for ?? 0))
   if (bootDue !== undefined) times.push(bootDue)
   return Math.min(...times.filter((at) => at > after))
 }
@@ -142,7 +145,8 @@ function plan(turn: Turn, watched: WatchedApp): void {
 }
 
 function needsRestart(context: Context, watched: WatchedApp): boolean {
-  return isOn(context, watched) && isFallen(watched.watch, watched.app) && watched.app.enabled !== false
+  const { app, isLeftStopped } = watched
+  return isOn(context, watched) && isFallen(watched.watch, app) && app.enabled !== false && !isLeftStopped
 }
 
 /** Plans a retry for an app that was given up, as long as it is down. */

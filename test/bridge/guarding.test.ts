@@ -1,18 +1,26 @@
 import { expect, test } from 'vitest'
 import { guardedHub } from '../../src/bridge/guarding.ts'
+import type { CommandPolicy } from '../../src/contract/permissions.ts'
 import { emulate, hold, listed } from '../hub/support.ts'
 
 const never = { send: () => Promise.reject(new Error('no order')), memory: () => [] }
+const ALL: CommandPolicy = { allow: [], deny: [], read_only: false }
 const state = { sendEvent: () => {}, appChanged: () => {}, changed: () => {} }
 
-test('why there is no backup is said in the words of the hub, and nothing where there is one', async () => {
-  const keys = { key: ['hub.app'], owner: ['hub'] }
-  const { url } = await emulate({ flavour: 'older', keys })
-  const backUp = async (key: string) => {
-    const held = hold(url, { realtime: false, apiKey: () => key })
+test('why there is no backup is said, and the hub is not asked for one that configuration or key forbid', async () => {
+  const keys = { key: ['hub.app'], reader: ['hub.app.readonly', 'hub.system'], owner: ['hub'] }
+  const hub = await emulate({ flavour: 'older', keys })
+  const backUp = async (key: string, commands = {}) => {
+    const held = hold(hub.url, { realtime: false, apiKey: () => key })
     await listed(held)
-    return await guardedHub(held.hub, state, never).backup()
+    return await guardedHub(held.hub, state, never, () => ({ ...ALL, ...commands })).backup()
   }
-  expect(await backUp('key')).toMatch(/hub\.system|permission|scope/i)
+  const asked = () => hub.requests.filter(({ operation }) => operation === 'createBackup').length
+  expect(await backUp('key')).toBe('The API key lacks hub.system.')
+  expect(await backUp('reader')).toBe('The API key lacks hub.app.')
+  expect(await backUp('owner', { read_only: true })).toBe('commands.read_only is set.')
+  expect(await backUp('owner', { deny: ['install'] })).toBe('commands.deny names install.')
+  expect(asked()).toBe(0)
   expect(await backUp('owner')).toBeUndefined()
+  expect(asked()).toBe(1)
 })

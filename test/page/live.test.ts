@@ -1,6 +1,7 @@
 import { afterAll, describe, expect, test } from 'vitest'
 import { BridgeProcess } from '../support/bridge-process.ts'
 import { freePort } from '../support/ports.ts'
+import { until } from '../support/until.ts'
 import { canBrowse, quit, visit } from './support/browser.ts'
 import { rowWith, startHouse } from './support/house.ts'
 import { prefixProxy } from './support/prefix-proxy.ts'
@@ -25,6 +26,25 @@ describe.runIf(canBrowse)('the live channel', () => {
     await rowWith(page, 'Backyard Weather').waitFor({ state: 'detached' })
     await row.getByText('Running').waitFor()
     expect(await page.getByRole('alert').count()).toBe(0)
+  })
+
+  test('comes back by itself if a proxy answers while the daemon is away', async () => {
+    const house = await startHouse()
+    const page = await visit(house.page)
+    await page.getByText('Live', { exact: true }).waitFor()
+    let refused = 0
+    await page.route('**/api/session', async (route) => {
+      refused += 1
+      await route.fulfill({ status: 502, body: '<h1>502 Bad Gateway</h1>' })
+    })
+    await house.restart()
+    await until('two answers of the proxy', () => refused >= 2)
+    await rowWith(page, 'Lumen Lights').waitFor()
+    // Also where it is the first that the page hears.
+    await page.reload()
+    await page.getByText('hub2mqtt answered with status 502.').waitFor()
+    await page.unroute('**/api/session')
+    await page.getByText('Live', { exact: true }).waitFor()
   })
 
   test('says when the broker is away', async () => {

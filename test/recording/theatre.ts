@@ -197,7 +197,9 @@ export class Theatre implements AsyncDisposable {
 
   /** Resolves when nothing is on its way any more: between hubs and bridge, and between bridge, broker and clients. */
   async rest(): Promise<void> {
-    for (let quiet = 0; quiet < QUIET_ROUNDS; ) {
+    // A bridge that does not answer cannot say that it is at rest.
+    const rounds = this.#isThere ? QUIET_ROUNDS : 5 * QUIET_ROUNDS
+    for (let quiet = 0; quiet < rounds; ) {
       const before = this.#activity
       await this.until('no timer to be due', () => !this.clock.busy)
       await this.#roundTrip()

@@ -3,7 +3,7 @@ import { signal } from '@preact/signals'
 import { createContext } from 'preact'
 import { useContext } from 'preact/hooks'
 import type { Session } from '../../server/api/protocol.ts'
-import { api, apiUrl } from './api.ts'
+import { api, apiUrl, type Result } from './api.ts'
 import { Channel } from './live/channel.ts'
 import { Store } from './live/store.ts'
 import { defineStrings } from './strings.ts'
@@ -39,13 +39,16 @@ export const stage = signal<Stage>({ at: 'opening' })
 
 const RETRY_MS = 3_000
 
+/** Whether the daemon does not answer, or a proxy answers in its place. */
+const isAway = (asked: Result<Session>): boolean => !asked.ok && (asked.status === 0 || asked.status >= 500)
+
 /** Requests the session, and opens the matching view. */
 export async function open(): Promise<void> {
   const asked = await api.session()
   if (asked.ok) stage.value = stageOf(asked.value)
   else {
     stage.value = { at: 'failed', message: asked.message }
-    if (asked.status === 0) setTimeout(() => void open(), RETRY_MS)
+    if (isAway(asked)) setTimeout(() => void open(), RETRY_MS)
   }
 }
 
@@ -68,7 +71,7 @@ function connect(session: Session): Stage {
 /** Whether the session is unchanged; if the daemon does not answer, the next attempt finds out. */
 async function isUnchanged(before: Session): Promise<boolean> {
   const asked = await api.session()
-  if (!asked.ok && asked.status === 0) return true
+  if (isAway(asked)) return true
   const same =
     asked.ok && (['access', 'base_topic', 'member', 'setup'] as const).every((key) => asked.value[key] === before[key])
   // Another version serves another page.
