@@ -161,7 +161,8 @@ export function decodeText(payload: Uint8Array): string {
 /** Reads the transaction of an otherwise invalid payload, so that the requester can match the refusal. */
 export function peekTransaction(payload: Uint8Array): string | number | null {
   try {
-    return openEnvelope(parseJson(withoutMark(decodeText(payload)))).envelope.transaction
+    const value = parseJson(withoutMark(decodeText(payload)))
+    return check(v.object({ transaction: ENVELOPE.entries.transaction }), value).transaction ?? null
   } catch {
     return null
   }

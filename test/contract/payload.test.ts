@@ -278,8 +278,9 @@ describe('the bytes of a command', () => {
   })
 
   test('tell their transaction even where the rest is nonsense, so that the refusal finds its asker', () => {
-    const peeked = ['{"transaction":7,"nonsense":[]}', '{"transaction":"t"}', '{}', '[]', 'x', '{"transaction":{}}']
-    expect(peeked.map((text) => peekTransaction(bytes(text)))).toEqual([7, 't', null, null, null, null])
+    const peeked = ['{"transaction":7,"nonsense":[]}', '{"transaction":"t","expires_at":"soon"}', '{}', '[]', 'x']
+    expect(peeked.map((text) => peekTransaction(bytes(text)))).toEqual([7, 't', null, null, null])
+    expect(peekTransaction(bytes('{"transaction":{}}'))).toBeNull()
     expect(peekTransaction(new Uint8Array([0xff]))).toBeNull()
   })
 })

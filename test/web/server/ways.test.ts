@@ -248,6 +248,14 @@ describe.skipIf(nginxPath === undefined)('nginx as the documentation sets it up'
     const session = { cookie: cookieOf(await login(PASSWORD.HTTP_PASSWORD)), origin }
     const restart = { method: 'POST', headers: session }
     expect((await ask('/api/commands/home/app/x/restart', restart)).status).toBe(200)
+    // A slash in a name is no part of the path.
+    for (const name of ['a%2Fb', 'a%2F..%2Fb', 'a%3Fb']) {
+      const path = `/api/commands/home/app/${name}/restart`
+      expect((await ask(path, restart)).status).toBe(200)
+      await door.ask(path, { ...restart, headers: { ...session, origin: `http://127.0.0.1:${door.port}` } })
+      const [direct, through] = door.told.toReversed().map(({ topic }) => topic)
+      expect(through).toBe(direct)
+    }
     expect(await fateOf(door.webSocket(session, `127.0.0.1:${nginx.port}/hub2mqtt`))).toBe('open')
     // What a browser says of its own address is not passed on: it cannot take the place of another one.
     for (let tries = 0; tries < 5; tries += 1) await login('wrong')
