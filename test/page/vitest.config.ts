@@ -7,7 +7,7 @@ export default defineConfig({
     testTimeout: 60_000,
     hookTimeout: 60_000,
     pool: 'forks',
-    // A browser takes what it gets.
-    fileParallelism: false,
+    // Each has a browser and a daemon.
+    maxWorkers: 2,
   },
 })
