@@ -176,15 +176,11 @@ export class Bridge {
     logActivity(hub, state, () => live.value.commands, log.child({ part: 'apps', hub: name }))
     guardian.hubAdded(
       name,
-      guardedHub(
-        hub,
-        state,
-        {
-          send: (order) => this.#dispatcher.send({ ...order, hub: name }),
-          memory: (app, since) => this.evidence.samples.memory(name, app, since),
-        },
-        () => policyOf(live.value),
-      ),
+      guardedHub(hub, state, {
+        policy: () => policyOf(live.value),
+        send: (order) => this.#dispatcher.send({ ...order, hub: name }),
+        memory: (app, since) => this.evidence.samples.memory(name, app, since),
+      }),
     )
     this.#state.follow(name, hub)
     homeAssistant?.hubAdded()

@@ -88,8 +88,7 @@ export interface GuardedHub {
 export function guardedHub(
   hub: Hub,
   state: Pick<HubState, 'sendEvent' | 'appChanged' | 'changed'>,
-  { send, memory }: Pick<GuardedHub, 'send' | 'memory'>,
-  policy: () => CommandPolicy,
+  { policy, send, memory }: Pick<GuardedHub, 'send' | 'memory'> & { readonly policy: () => CommandPolicy },
 ): GuardedHub {
   return {
     apps: () => hub.apps.all.values(),

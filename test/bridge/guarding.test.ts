@@ -13,7 +13,7 @@ test('why there is no backup is said, and the hub is not asked for one that conf
   const backUp = async (key: string, commands = {}) => {
     const held = hold(hub.url, { realtime: false, apiKey: () => key })
     await listed(held)
-    return await guardedHub(held.hub, state, never, () => ({ ...ALL, ...commands })).backup()
+    return await guardedHub(held.hub, state, { ...never, policy: () => ({ ...ALL, ...commands }) }).backup()
   }
   const asked = () => hub.requests.filter(({ operation }) => operation === 'createBackup').length
   expect(await backUp('key')).toBe('The API key lacks hub.system.')
