@@ -4,13 +4,12 @@
 import type { Outcome } from '../contract/answer.ts'
 import type { GuardEventPayload, HubEventPayload } from '../contract/events.ts'
 import type { GoneApp, GuardControl } from '../contract/guard.ts'
-import { type CommandPolicy, refusalsOf } from '../contract/permissions.ts'
+import { type CommandPolicy, lackOf, refusalsOf } from '../contract/permissions.ts'
 import type { GuardFacts } from '../contract/publications.ts'
 import type { App, Change } from '../hub/app.ts'
 import { asHubError, HubError } from '../hub/errors.ts'
 import { isNewer } from '../hub/greeting.ts'
 import type { Hub } from '../hub/hub.ts'
-import { OPERATIONS } from '../hub/operations.ts'
 import type { HubState } from './hub-state.ts'
 import type { CommandRun, OwnCommand } from './requests.ts'
 
@@ -115,7 +114,7 @@ export function guardedHub(
       // Without its update a backup is of no use.
       const refused = refusalsOf(hub, policy())['install']
       if (refused !== undefined) return refused
-      if (hub.permits('createBackup') === 'forbidden') return `The API key lacks ${OPERATIONS.createBackup.scope}.`
+      if (hub.permits('createBackup') === 'forbidden') return lackOf({ operation: 'createBackup' })
       try {
         await hub.call('createBackup', {})
         return undefined

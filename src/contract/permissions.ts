@@ -140,7 +140,7 @@ export function permission(hub: Pick<Hub, 'permits'>, { operation }: HubCommand)
 }
 
 /** Names the permission that the API key lacks, for people. */
-export function lackOf({ operation }: HubCommand): string {
+export function lackOf({ operation }: Pick<HubCommand, 'operation'>): string {
   return `The API key lacks ${operation === null ? 'a permission' : OPERATIONS[operation].scope}.`
 }
 

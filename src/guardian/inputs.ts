@@ -85,7 +85,7 @@ export function changed(turn: Turn, watched: WatchedApp, before: App, after: App
   seeOffer(turn, watched)
   if (before.state === 'running' && after.state !== 'running') {
     watched.memory = noMemory(watched.id, turn.now)
-    watched.awaySince = undefined
+    watched.away = undefined
   }
   const hasCrashed = decisions.hasCrashed(before, after, wasDown)
   watched.isLeftStopped = !hasCrashed && !wasDown && isLeftStopped(watched, before)
@@ -177,16 +177,10 @@ export function wasListed(turn: Turn, watched: WatchedApp, tellsUsage: boolean):
 /** Decides whether to restart an app although it is running. `tellsUsage`: see `Look`. */
 function look(turn: Turn, watched: WatchedApp, tellsUsage: boolean | undefined): void {
   const { now, config, patterns, decisions } = turn
-  const { app, awaySince, awayMs, changedAt } = watched
+  const { app, away, changedAt } = watched
   const isRunning = app.state === 'running'
   const { limits } = patterns
-  const given = {
-    limits,
-    reads: config.guard.for_reads,
-    tellsUsage,
-    quietMs: now - changedAt,
-    awayMs: awaySince === undefined ? 0 : awayMs,
-  }
+  const given = { limits, reads: config.guard.for_reads, tellsUsage, quietMs: now - changedAt, awayMs: away?.ms ?? 0 }
   const wasFound = watched.probed.found !== undefined
   const probed = isRunning ? probe(watched.probed, app, given) : UNPROBED
   // Only watched apps are restarted or need attention.
@@ -207,9 +201,9 @@ function look(turn: Turn, watched: WatchedApp, tellsUsage: boolean | undefined):
 export function linked(turn: Turn, watched: WatchedApp, links: Links | null): void {
   const rule = turn.patterns.unavailable(watched.id)
   const isAway = watched.app.state === 'running' && turn.decisions.isUnavailable(rule?.devices, links)
-  if (!isAway && watched.awaySince === undefined) return
-  watched.awaySince = isAway ? (watched.awaySince ?? turn.now) : undefined
-  watched.awayMs = turn.now - (watched.awaySince ?? turn.now)
+  if (!isAway && watched.away === undefined) return
+  const since = watched.away?.since ?? turn.now
+  watched.away = isAway ? { since, ms: turn.now - since } : undefined
   if (turn.isActing) look(turn, watched, undefined)
 }
 

@@ -103,7 +103,7 @@ function sendRestart(turn: Turn, watched: WatchedApp): void {
   watched.hasStopped = false
   watched.listsUp = 0
   watched.failedReads = 0
-  watched.awaySince = undefined
+  watched.away = undefined
   const entry = note(turn, watched, 'restart', why, 'guard', isRetry ? RETRY : isSpared ? AFTER_STORM : null)
   settle(turn, watched)
   const event = isRetry ? 'retried' : 'restarted'

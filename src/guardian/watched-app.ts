@@ -34,10 +34,8 @@ export class WatchedApp {
   risingSaidAt = Number.NEGATIVE_INFINITY
   probed: Probed = UNPROBED
   changedAt: number
-  /** Since when too many of its devices have been unavailable. */
-  awaySince: number | undefined
-  /** For how long the reads since then found the same. */
-  awayMs = 0
+  /** Since when too many of its devices are unavailable, and for how long the reads since then found the same. */
+  away: { readonly since: number; readonly ms: number } | undefined
   /** Whether it stopped without a sign of a new crash. */
   isLeftStopped = false
   /** When the restart after the hub's start is due. */

@@ -1,6 +1,7 @@
 /** The texts of the page in English, read from its sources. */
 import { globSync, readFileSync } from 'node:fs'
 import { parseSync } from 'vite'
+import { ERROR_CODES } from '../../src/contract/errors.ts'
 import type { Text } from '../../src/web/ui/app/strings.ts'
 
 export type Node = Readonly<Record<string, unknown>>
@@ -20,8 +21,13 @@ const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? v
 export const fieldOf = (node: unknown, key: string): unknown => (isNode(node) ? node[key] : undefined)
 const isPluralCategory = (key: string) => ['zero', 'one', 'two', 'few', 'many', 'other'].includes(key)
 
+/** Texts that the page takes from the contract, by the name of their table. */
+const SHARED: Readonly<Record<string, Readonly<Record<string, string>>>> = { ERROR_CODES }
+
 /** The texts of a literal by their keys. @throws Error for what is no plain data */
 function textsOf(node: unknown, path: string): [key: string, text: Text][] {
+  const shared = fieldOf(node, 'type') === 'Identifier' ? SHARED[String(fieldOf(node, 'name'))] : undefined
+  if (shared !== undefined) return Object.entries(shared).map(([key, text]) => [`${path}.${key}`, text])
   const value = fieldOf(node, 'value')
   if (fieldOf(node, 'type') === 'Literal' && typeof value === 'string') return [[path, value]]
   if (fieldOf(node, 'type') !== 'ObjectExpression') throw new Error(`${path} is no plain data`)

@@ -1,4 +1,5 @@
 import { afterEach, expect, test } from 'vitest'
+import { ERROR_CODES } from '../../../src/contract/errors.ts'
 import { type CommandPolicy, refusalsOf } from '../../../src/contract/permissions.ts'
 import { inLanguage } from '../../../src/web/ui/app/messages.ts'
 import { language } from '../../../src/web/ui/app/strings.ts'
@@ -10,7 +11,7 @@ afterEach(() => {
 
 const policy: CommandPolicy = { allow: [], deny: [], read_only: false, guarded: true }
 const permits = (answer: 'yes' | 'forbidden' | 'unsupported') => ({ permits: () => answer })
-/** Every reason why a command is not possible with a hub. */
+/** Every reason why a command is not possible with a hub, and what each error code says. */
 const refusals = new Set(
   [
     refusalsOf(permits('yes'), { ...policy, guarded: false }),
@@ -19,6 +20,7 @@ const refusals = new Set(
     refusalsOf(permits('yes'), { ...policy, deny: ['get', 'enable', 'enabled'] }),
     refusalsOf(permits('forbidden'), policy),
     refusalsOf(permits('unsupported'), policy),
+    ERROR_CODES,
   ].flatMap((reasons) => Object.values(reasons)),
 )
 
