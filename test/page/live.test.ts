@@ -37,8 +37,10 @@ describe.runIf(canBrowse)('the live channel', () => {
       refused += 1
       await route.fulfill({ status: 502, body: '<h1>502 Bad Gateway</h1>' })
     })
-    await house.restart()
+    await house.daemon.stop()
     await until('two answers of the proxy', () => refused >= 2)
+    await house.start()
+    await page.getByText('Live', { exact: true }).waitFor()
     await rowWith(page, 'Lumen Lights').waitFor()
     // Also where it is the first that the page hears.
     await page.reload()
