@@ -10,20 +10,21 @@ const BUCKET_MS = MINUTES * MINUTE_MS
 const MAX_BUCKETS = 18
 /** Minimum number of buckets for a trend. */
 const MIN_BUCKETS = 3
-const HOUR_BUCKETS = 3
 /** A smaller rise is noise. */
 const MIN_RISE_BYTES = 4 * 1_048_576
 /** A fall by this fraction of the level means that memory was freed. */
 const MIN_FALL = 0.1
 /** A level that was reached before and freed is reached again with some noise. */
 const SAME_LEVEL = 1.05
-/** Relative to a steady climb: the minimum for each step, and for the later half. Less means levelling off. */
+/** Relative to a steady climb, the minimum for each step. */
 const MIN_STEP = 0.25
-const STEADY = 0.8
+/** Buckets in a step, and the minimum for the later half relative to the earlier one. Less means levelling off. */
+const HOURS = { size: 3, steady: 0.8 }
+const EARLY = { size: 2, steady: 0.6 }
 /** Without a known limit, a rise is reported above this fraction. */
 const LARGE_RISE = 0.25
 const HORIZON_HOURS = 12
-/** An app that has run for less than six hours is reported only shortly before its limit. */
+/** Memory that grows for only two hours is reported shortly before it reaches the limit. */
 const EARLY_HOURS = 1
 const EARLY_BUCKETS = 6
 /** The minimum difference to publish a new trend, as a fraction and in bytes per hour. */
@@ -101,8 +102,9 @@ export function trendOf(points: readonly MemorySample[]): number | null {
 }
 
 /**
- * Whether it grows towards the limit, or by much if there is none. Each hour's least must be above that of the hour
- * before, and what is reached must be more than the app has used before and freed again.
+ * Whether it grows towards the limit, or by much if there is none: for six hours, or for two and up to the limit within
+ * one. Each step's least must be above that of the step before, and what is reached must be more than the app has used
+ * before and freed again.
  * @param levels as `levelsAt` returns them
  * @param trend as `trendOf` says
  * @param limit bytes; `undefined`: not known
@@ -114,22 +116,32 @@ export function isRising(
   limit: number | undefined,
   peak: number,
 ): boolean {
-  if (trend === null || trend <= 0) return false
-  const points = levels.map(([, bytes]) => bytes)
-  const level = median(points.slice(-3))
-  const start = median(points.slice(0, 3))
-  const rise = level - start
-  if (rise < MIN_RISE_BYTES || level <= SAME_LEVEL * peak) return false
-  if (points.length < MAX_BUCKETS) {
-    const soon = limit !== undefined && (points.at(-1) ?? 0) + trend * EARLY_HOURS >= limit
-    return soon && points.length >= EARLY_BUCKETS && climbs(points, 2, rise)
+  const latest = levels.slice(-EARLY_BUCKETS)
+  if (limit !== undefined && latest.length === EARLY_BUCKETS) {
+    const hourly = trendOf(latest) ?? 0
+    const isSoon = (latest.at(-1)?.[1] ?? 0) + hourly * EARLY_HOURS >= limit
+    if (hourly > 0 && isSoon && climbs(latest, peak, EARLY)) return true
   }
-  const far = limit === undefined ? rise >= LARGE_RISE * start : level + trend * HORIZON_HOURS >= limit
-  return far && climbs(points, HOUR_BUCKETS, rise)
+  if (trend === null || trend <= 0 || levels.length < MAX_BUCKETS) return false
+  const { start, level } = endsOf(levels)
+  const isFar = limit === undefined ? level - start >= LARGE_RISE * start : level + trend * HORIZON_HOURS >= limit
+  return isFar && climbs(levels, peak, HOURS)
 }
 
-/** Whether each group's minimum is above the previous one, and the later half climbs like the earlier one. */
-function climbs(points: readonly number[], size: number, rise: number): boolean {
+function endsOf(levels: readonly MemorySample[]): { readonly start: number; readonly level: number } {
+  const points = levels.map(([, bytes]) => bytes)
+  return { start: median(points.slice(0, 3)), level: median(points.slice(-3)) }
+}
+
+/**
+ * Whether it has risen above what was freed before, each group's minimum is above the previous one, and the later half
+ * climbs like the earlier one.
+ */
+function climbs(levels: readonly MemorySample[], peak: number, { size, steady }: typeof HOURS): boolean {
+  const { start, level } = endsOf(levels)
+  const rise = level - start
+  if (rise < MIN_RISE_BYTES || level <= SAME_LEVEL * peak) return false
+  const points = levels.map(([, bytes]) => bytes)
   const least: number[] = []
   for (let at = points.length % size; at < points.length; at += size) {
     least.push(Math.min(...points.slice(at, at + size)))
@@ -137,7 +149,7 @@ function climbs(points: readonly number[], size: number, rise: number): boolean 
   const step = (MIN_STEP * rise) / (least.length - 1)
   if (least.some((value, i) => value - (least[i - 1] ?? Number.NEGATIVE_INFINITY) < step)) return false
   const middle = median(least)
-  return (least.at(-1) ?? 0) - middle >= STEADY * (middle - (least[0] ?? 0))
+  return (least.at(-1) ?? 0) - middle >= steady * (middle - (least[0] ?? 0))
 }
 
 function median(values: ArrayLike<number>): number {
