@@ -156,9 +156,15 @@ export function withdrawn(watch: RestartState, sentAt: number): RestartState {
   return { ...ended, restarts: watch.restarts - 1, recent: recent.filter((at) => at !== sentAt) }
 }
 
-/** Whether the app has run long enough that nothing counts against it any more. */
-export function isCalm({ upSince }: RestartState, now: number): boolean {
-  return upSince !== null && now - upSince >= CALM_MS
+/** From when on nothing counts against the app any more; `null` if it does not run. */
+export function calmAt({ upSince, recent }: RestartState): number | null {
+  // Not every list or event shows that an app stops and starts.
+  return upSince === null ? null : Math.max(upSince, recent.at(-1) ?? upSince) + CALM_MS
+}
+
+export function isCalm(watch: RestartState, now: number): boolean {
+  const at = calmAt(watch)
+  return at !== null && at <= now
 }
 
 /** The state that an earlier run has saved on the broker. */

@@ -94,14 +94,15 @@ export function isDue({ now }: Context, { watch: { phase, dueAt, sentAt } }: Wat
 /** When something is next due after a time, without further input. */
 export function dueAfter({ config: { guard } }: Context, watched: WatchedApp, after: number): number {
   const { updated, bootDue } = watched
-  const { phase, dueAt, sentAt, upSince, recent, snoozedUntil, spared } = watched.watch
+  const { phase, dueAt, sentAt, recent, snoozedUntil, spared } = watched.watch
   const isIdle = phase === 'idle' && recent.length + spared === 0 && snoozedUntil === null
   if (isIdle && updated === null && bootDue === undefined) return Number.POSITIVE_INFINITY
   const times = recent.map((at) => at + guard.window)
   if (dueAt !== null) times.push(dueAt)
   if (sentAt !== null) times.push(sentAt + watch.START_MS)
   if (snoozedUntil !== null) times.push(snoozedUntil)
-  if (upSince !== null && (recent.length + spared > 0 || phase === 'given_up')) times.push(upSince + watch.CALM_MS)
+  const calmAt = watch.calmAt(watched.watch)
+  if (calmAt !== null && (recent.length + spared > 0 || phase === 'given_up')) times.push(calmAt)
   if (updated !== null) times.push(updated.at + BAD_WITHIN_MS + 1)
   if (bootDue !== undefined) times.push(bootDue)
   return Math.min(...times.filter((at) => at > after))

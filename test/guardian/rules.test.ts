@@ -622,6 +622,23 @@ describe('an app that says it runs', () => {
     expect(stand.facts('a').history).toMatchObject([{ what: 'restart', reason }])
   })
 
+  test('and has run for hours is given up as any other, also where no list shows its restarts', async () => {
+    const option = 'memory_limit: { a: 100MiB }, max_restarts: 3, for_reads: 1, window: 1h'
+    const stand = new Stand(`guard: { watch: ["*"], ${option} }`).start('a')
+    await stand.pass(3)
+    stand.say('a', { memory_bytes: 101 * 1_048_576 })
+    for (let minute = 0; minute < 30; minute += 1) {
+      stand.read()
+      await stand.clock.advance(MINUTE)
+    }
+    expect(stand.restarted).toHaveLength(3)
+    expect(stand.told).toEqual(['restarted', 'restarted', 'restarted', 'gave_up'])
+    // It counts no more once it has run well for an hour since then.
+    stand.say('a', { memory_bytes: 1_048_576 })
+    await stand.pass(2)
+    expect(stand.state('a')).toMatchObject({ state: 'watching', restarts_in_window: 0 })
+  })
+
   test('and of which the hub says no more what it uses only needs attention, until it does again', async () => {
     const stand = new Stand('guard: { watch: ["*"], silent: ["b"], probe: { c: "/" } }').start('a', 'b', 'c', 'd')
     const say = (ids: readonly string[], cpu_percent: number | null) => {
