@@ -11,23 +11,27 @@ export type Figures = { [N in OperationName]?: Result<N> | null }
 export interface Boot {
   /** Epoch milliseconds. */
   readonly at: number
-  /** The start in `clock.elapsed()` milliseconds, as of the latest reading. */
-  readonly elapsed: number
+  /** When this uptime was read first, in `clock.elapsed()` milliseconds. */
+  readonly readAt: number
   readonly uptimeSeconds: number
 }
 
 /** How much an uptime may decrease by rounding. */
 const ROUNDING_SECONDS = 1
 
-/** Detects a restart: the uptime of a hub that was only unreachable continues, that of a restarted one begins at 0. */
+/**
+ * Detects a restart: the uptime of a hub that was only unreachable continues, that of a restarted one begins at 0 and is
+ * at most the time since the latest reading. The same uptime again says nothing: it is a cached answer, or in hours.
+ */
 export function bootOf(before: Boot | undefined, uptimeSeconds: number, clock: Clock): Boot {
-  const elapsed = clock.elapsed() - uptimeSeconds * 1000
+  if (uptimeSeconds === before?.uptimeSeconds) return before
+  const readAt = clock.elapsed()
   const isSame =
     before !== undefined &&
     uptimeSeconds >= before.uptimeSeconds - ROUNDING_SECONDS &&
-    elapsed < before.elapsed + SAME_BOOT_MS
+    uptimeSeconds * 1000 > readAt - before.readAt - SAME_BOOT_MS
   const at = isSame ? before.at : Math.round((clock.now() - uptimeSeconds * 1000) / 1000) * 1000
-  return { at, elapsed, uptimeSeconds }
+  return { at, readAt, uptimeSeconds }
 }
 
 export function healthOf(figures: Figures, appsMemory: number | null, boot: Boot | undefined): HubHealth {

@@ -387,4 +387,19 @@ describe('the pure rules', () => {
     await clock.advance(50_000)
     expect(bootOf(first, 22, clock).at).toBe(clock.now() - 22_000)
   })
+
+  test('an uptime that comes from a cache for hours, or in whole hours, is no start', async () => {
+    const clock = new FakeClock()
+    for (const start of [30, 5_000]) {
+      const first = bootOf(undefined, start, clock)
+      let boot = first
+      for (let minute = 1; minute <= 180; minute += 1) {
+        await clock.advance(60_000)
+        if (minute % 60 === 0) boot = bootOf(boot, start + minute * 60, clock)
+        else boot = bootOf(boot, boot.uptimeSeconds, clock)
+        expect(boot.at).toBe(first.at)
+      }
+      expect(bootOf(boot, 0, clock).at).toBe(clock.now())
+    }
+  })
 })
