@@ -153,7 +153,8 @@ export class Dispatcher {
     if (topic.hub !== null && !hubs.has(topic.hub))
       throw new CommandError('unknown_hub', fleet?.whyNotServed(topic.hub))
     if (command === undefined) throw new CommandError('unknown_command', suggestion(topic))
-    this.#authorize(command)
+    // Without a part of the bridge, the input decides.
+    if (command.target === 'bridge' || command.worksWithout === undefined) this.#authorize(command)
     return command
   }
 

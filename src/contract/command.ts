@@ -96,6 +96,8 @@ export interface HubCommand<T = unknown> extends Common<T> {
   readonly fansOut?: true
   /** The part of the bridge that the command requires. */
   readonly needs?: 'guard'
+  /** Whether an input works without that part. */
+  readonly worksWithout?: (input: T) => boolean
   /** For a command to the whole hub: the app that the input concerns. */
   readonly about?: (input: T) => string | null
   /** The endpoint that an input names by its path. It decides about operation, write, app and permission. */

@@ -204,6 +204,8 @@ const ROWS = [
     ),
     operation: 'restartApp',
     needs: 'guard',
+    // The evidence of crashes is kept without the guardian.
+    worksWithout: (input) => typeof input === 'object' && input.forget === true && Object.keys(input).length === 1,
     doc: 'Turns the guardian on or off for the app, snoozes it, or clears its history and counts.',
     run({ guard }, input) {
       const { enabled, snooze, forget } = typeof input === 'boolean' ? { enabled: input } : input

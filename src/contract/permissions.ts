@@ -75,7 +75,7 @@ const refusals = new WeakMap<CommandPolicy, Map<Command, string | undefined>>()
 
 /** Names the option that refuses a command, as a sentence for the requester; `undefined` if none does. */
 export function refusedBy(policy: CommandPolicy, command: Command, input?: unknown): string | undefined {
-  const decides = command.target === 'bridge' ? command.sends : (command.reaches ?? command.capabilitiesOf)
+  const decides = command.target === 'bridge' ? command.sends : (command.reaches ?? command.capabilitiesOf ?? command.worksWithout)
   if (input !== undefined && decides !== undefined) return findRefusal(policy, command, input)
   const known = refusals.get(policy) ?? new Map<Command, string | undefined>()
   refusals.set(policy, known)
@@ -94,7 +94,8 @@ function findRefusal(policy: CommandPolicy, command: Command, input: unknown): s
   if (read_only && isWrite) return 'commands.read_only is set.'
   if (command.allowed === false && !names(allow, command)) return `It is off until commands.allow names ${key}.`
   if (isOfBridge) return input === undefined ? undefined : refusalOfSent(policy, command.sends?.(input))
-  if (command.needs === 'guard' && !guarded) return 'The guardian is off until guard.watch names an app.'
+  const isNeeded = input === undefined || command.worksWithout?.(input) !== true
+  if (command.needs === 'guard' && !guarded && isNeeded) return 'The guardian is off until guard.watch names an app.'
   if (endpoint !== undefined) return unreachable(policy, endpoint)
   const { capabilities = [], capabilitiesOf = () => capabilities } = command
   const denied = deniedCapabilities(deny)

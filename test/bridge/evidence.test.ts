@@ -139,6 +139,20 @@ describe('the evidence of a crash', () => {
     expect(crashOf(world, app)?.samples ?? []).toEqual([])
   })
 
+  test('goes by the same command while the guardian is off, which does nothing else', async () => {
+    await using world = await World.start({ broker: BROKER })
+    const { app } = world
+    world.hub.crash(app, 'Error: oh')
+    await untilCrash(world, app)
+    for (const payload of ['ON', '{"snooze":"1h"}', '{"forget":true,"enabled":false}']) {
+      const { error } = await world.ask(`home/app/${app}/cmd/guard`, payload)
+      expect(error, payload).toMatchObject({ code: 'not_allowed', message: expect.stringContaining('guard.watch') })
+    }
+    expect(crashOf(world, app)).toBeDefined()
+    expect(await world.ask(`home/app/${app}/cmd/guard`, '{"forget":true}')).toMatchObject({ ok: true })
+    await until('nothing', () => world.observer.last(topicOf(app)) === '')
+  })
+
   test('is made once of an app that is found crashed, and the time is kept over restarts', async () => {
     await using world = await World.start({ broker: BROKER })
     const { app } = world

@@ -88,6 +88,9 @@ describe('configuration', () => {
     expect(why({ read_only: true }, 'restart')).toBe('commands.read_only is set.')
     expect(why({}, 'hub/install')).toBe('It is off until commands.allow names hub/install.')
     expect(why({ guarded: false }, 'guard')).toBe('The guardian is off until guard.watch names an app.')
+    expect(why({ guarded: false }, 'guard', { forget: true, enabled: true })).toContain('The guardian is off')
+    expect(why({ guarded: false }, 'guard', { forget: true })).toBeUndefined()
+    expect(why({ guarded: false, read_only: true }, 'guard', { forget: true })).toContain('read_only')
     expect(why({ deny: ['autoupdate'] }, 'update', { autoupdate: true })).toBe(
       'commands.deny names a command that does the same.',
     )
