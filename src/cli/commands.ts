@@ -57,7 +57,9 @@ export const conformanceFlags = {
   url: parsed('URL', hubUrl, 'address of the hub'),
   key: text('KEY', 'its API key; others on this machine may see it, so prefer --key-file'),
   'key-file': text('FILE', 'file with the key; default: HUB2MQTT_HUB_API_KEY'),
-  writes: given('also test changes, on the app that --app names; restores it at the end'),
+  writes: given(
+    'also test changes, on the app that --app names; restores it at the end, but the hub may have updated it',
+  ),
   app: text('ID', 'the app to test; default: a running one'),
   downgrade: text('VERSION', 'with --writes: the lower version to install, by default 1.0.0'),
   limits: given('also send six requests at once, to see how the hub limits them'),

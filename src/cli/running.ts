@@ -3,7 +3,7 @@
 import { existsSync } from 'node:fs'
 import { get } from 'node:http'
 import * as v from 'valibot'
-import { ExpectedError, UsageError } from '../base/errors.ts'
+import { ExpectedError } from '../base/errors.ts'
 import { fromHere, inUrl, isLoopback, reachable } from '../base/hosts.ts'
 import { parseJson } from '../base/json.ts'
 import { configFileOf, hasPassword, loadHttpConfig } from '../config/load.ts'
@@ -19,7 +19,7 @@ interface Given {
 /** Exit code 0: the daemon needs no restart; with `--ready`, it is also ready. */
 export const health: Body<Given & { readonly ready: boolean }> = async (io, { config, ready }) => {
   // A named file must exist; one that the daemon has read may be gone or broken by now.
-  if (config !== undefined && !existsSync(config)) throw new UsageError(`${config}: there is no such file`)
+  if (config !== undefined && !existsSync(config)) throw new ExpectedError(`${config}: there is no such file`)
   const { enabled, host, port } = loadHttpConfig({ file: config, env: io.env })
   if (!enabled || port === 0) {
     const why = enabled ? 'http.port is 0: only the log has the port' : 'http.enabled is false'

@@ -191,14 +191,14 @@ const bridgeOptions = defineOptions({
   'mqtt.ca_file': {
     doc: "Certificate authority (PEM) for the broker's certificate, instead of those that Node.js knows or, with `NODE_OPTIONS=--use-system-ca`, the system.",
     schema: path,
-    opens: true,
+    opens: 'certificate',
     default: null,
     example: '/etc/hub2mqtt/ca.pem',
   },
   'mqtt.cert_file': {
     doc: 'Client certificate (PEM); needs `mqtt.key_file`.',
     schema: path,
-    opens: true,
+    opens: 'certificate',
     default: null,
     example: '/etc/hub2mqtt/client.pem',
   },

@@ -147,7 +147,12 @@ function readPath(place: Place, raw: unknown): string | undefined {
   if (typeof value !== 'string') return undefined
   const file = source.resolvePath(value)
   if (option.opens === 'folder' || option.opens === 'made') return file
-  if (open(place, file, path) === undefined) return undefined
+  const text = open(place, file, path)
+  if (text === undefined) return undefined
+  if (option.opens === 'certificate' && !text.includes(' CERTIFICATE-----')) {
+    place.reading.mistakes.add(subjectAt(place, path), 'the file that it names has no certificate in PEM format', path)
+    return undefined
+  }
   if (option.opens === 'secret') warnIfExposed(place, file, path)
   return file
 }

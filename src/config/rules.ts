@@ -8,8 +8,11 @@ interface Rule {
   /** Whether the configuration is used nevertheless. */
   readonly isWarning?: true
   /** The message, or `false` if the rule is met. */
-  readonly check: (config: Omit<Config, 'hubs'>) => string | false
+  readonly check: (config: Omit<Config, 'hubs'>, isWrong: IsWrong) => string | false
 }
+
+/** Whether an option already has a mistake. */
+type IsWrong = (path: string) => boolean
 
 const useTls = (urls: readonly string[] | null) => urls?.some((url) => /^(mqtts|wss):/.test(url)) === true
 
@@ -20,6 +23,13 @@ const passwordNeedsName = (part: 'mqtt' | 'fleet'): Rule => ({
     username === null &&
     `${part}.username: missing; a password is sent only together with a user name`,
 })
+
+/** The ways to share hubs that are configured; one with a mistake counts. */
+function waysToShare({ shard, index, count, nats }: Config['fleet'], isWrong: IsWrong): number {
+  const byIndex = index !== null || count !== null || isWrong('fleet.index') || isWrong('fleet.count')
+  return [shard !== null || isWrong('fleet.shard'), byIndex, nats.length > 0 || isWrong('fleet.nats')].filter(Boolean)
+    .length
+}
 
 const rules: readonly Rule[] = [
   {
@@ -56,16 +66,16 @@ const rules: readonly Rule[] = [
       'mqtt.url: certificates are given but the address is not encrypted; use mqtts:// or wss://',
   },
   {
-    paths: ['mqtt.url', 'fleet.shard', 'fleet.index', 'fleet.count', 'fleet.nats'],
-    check: ({ mqtt, fleet: { shard, index, nats } }) =>
+    paths: ['mqtt.url'],
+    check: ({ mqtt, fleet }, isWrong) =>
       mqtt.url === null &&
-      (shard !== null || index !== null || nats.length > 0) &&
+      waysToShare(fleet, isWrong) > 0 &&
       'mqtt.url: missing; the bridges of a fleet share a broker',
   },
   {
-    paths: ['fleet.shard', 'fleet.index', 'fleet.count', 'fleet.nats'],
-    check: ({ fleet: { shard, index, count, nats } }) =>
-      [shard !== null, index !== null || count !== null, nats.length > 0].filter(Boolean).length > 1 &&
+    paths: [],
+    check: ({ fleet }, isWrong) =>
+      waysToShare(fleet, isWrong) > 1 &&
       'fleet.shard: expected one of fleet.shard, fleet.index with fleet.count, and fleet.nats',
   },
   {
@@ -78,6 +88,14 @@ const rules: readonly Rule[] = [
   },
   passwordNeedsName('fleet'),
   {
+    paths: ['http.tokens'],
+    check: ({ http: { tokens } }) => {
+      const names = Map.groupBy(tokens.keys(), (name) => tokens.get(name)?.token)
+      const same = names.values().find(({ length }) => length > 1)
+      return same !== undefined && `http.tokens: ${same.join(' and ')} have the same token; give each its own`
+    },
+  },
+  {
     paths: ['updates.policy', 'updates.window.start'],
     check: ({ updates: { policy, window } }) =>
       policy === 'window' &&
@@ -86,11 +104,11 @@ const rules: readonly Rule[] = [
   },
 ]
 
-/** One line for each broken rule. `isWrong` returns whether an option already has a mistake. */
-export function checkRules(config: Omit<Config, 'hubs'>, isWrong: (path: string) => boolean = () => false) {
+/** One line for each broken rule. */
+export function checkRules(config: Omit<Config, 'hubs'>, isWrong: IsWrong = () => false) {
   const lines: { readonly mistakes: string[]; readonly warnings: string[] } = { mistakes: [], warnings: [] }
   for (const { paths, isWarning, check } of rules) {
-    const line = !paths.some(isWrong) && check(config)
+    const line = !paths.some(isWrong) && check(config, isWrong)
     if (line !== false) (isWarning ? lines.warnings : lines.mistakes).push(line)
   }
   return lines

@@ -16,10 +16,10 @@ interface OptionBase<S extends v.GenericSchema> {
   /** A secret: masked wherever configuration is shown and in the log, and readable from a file (`…_file`). */
   readonly sensitive?: true
   /**
-   * The path of a file that must be readable when the configuration is loaded; with `secret`, by its owner only.
-   * `folder`: the user of the option reads the folder. `made`: hub2mqtt creates the file.
+   * The path of a file that must be readable when the configuration is loaded: with a `certificate`, or a `secret` that
+   * only its owner should read. `folder`: the user of the option reads the folder. `made`: hub2mqtt creates the file.
    */
-  readonly opens?: true | 'secret' | 'folder' | 'made'
+  readonly opens?: 'certificate' | 'secret' | 'folder' | 'made'
   /** A value in the form of the file; default: the option's default. */
   readonly example?: unknown
 }

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import { loadConfig } from '../../src/config/load.ts'
 import { available } from '../support/skipped.ts'
+import { PEM } from './support.ts'
 
 const { path: folder, remove } = mkdtempDisposableSync(join(tmpdir(), 'hub2mqtt-exposure-'))
 afterAll(remove)
@@ -57,7 +58,7 @@ describe.runIf(hasModes)('a secret in a file', () => {
   })
 
   it('is warned about when it is the private key of a certificate', () => {
-    const tls = `mqtt: {url: "mqtts://b", cert_file: ${write('cert.pem', 'x', 0o644)}, key_file: ${write('key.pem', 'x', 0o644)}}\n`
+    const tls = `mqtt: {url: "mqtts://b", cert_file: ${write('cert.pem', PEM, 0o644)}, key_file: ${write('key.pem', 'x', 0o644)}}\n`
     expect(warnings(`${named(write('key', 'the-key', 0o600))}${tls}`)).toEqual([
       expect.stringMatching(/^mqtt\.key_file .*every user/),
     ])

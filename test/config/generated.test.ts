@@ -3,9 +3,9 @@ import { parse } from 'yaml'
 import { hubOptions, options } from '../../src/config/options.ts'
 import { fillSections } from '../../src/tooling/docs/generate.ts'
 import { exampleConfig, guardOptionsSection, optionsSection } from '../../src/tooling/docs/options.ts'
-import { load } from './support.ts'
+import { load, PEM } from './support.ts'
 
-const pems = { 'ca.pem': 'x', 'client.pem': 'x', 'client-key.pem': 'x' }
+const pems = { 'ca.pem': PEM, 'client.pem': PEM, 'client-key.pem': 'x' }
 
 describe('the example configuration', () => {
   it('loads as it stands, to the defaults', () => {

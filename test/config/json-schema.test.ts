@@ -7,7 +7,7 @@ import { parse } from 'yaml'
 import { hubOptions, options } from '../../src/config/options.ts'
 import { fileKeys, nest, type Option } from '../../src/config/table.ts'
 import { configSchema } from '../../src/tooling/docs/config-schema.ts'
-import { maps, mistakesOf } from './support.ts'
+import { maps, mistakesOf, PEM } from './support.ts'
 
 const ajv = new Ajv2020({ strict: true, allowUnionTypes: true })
 const schema = JSON.parse(configSchema())
@@ -25,7 +25,7 @@ const ENV = {
   HUB2MQTT_FLEET_USERNAME: 'u',
   HUB2MQTT_UPDATES_WINDOW_START: '0 4 * * *',
 }
-const ANY_FILE = { '': 'a-secret' }
+const ANY_FILE = { '': `a-secret${PEM}` }
 const loaderSays = (file: unknown) => mistakesOf({ yaml: JSON.stringify(file), env: ENV, files: ANY_FILE })
 
 /** What JSON Schema cannot say of a value. */

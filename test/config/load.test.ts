@@ -6,7 +6,7 @@ import { parse } from 'yaml'
 import { describeConfig } from '../../src/config/describe.ts'
 import { loadConfig, loadHttpConfig, variables } from '../../src/config/load.ts'
 import type { Config, HubConfig } from '../../src/config/options.ts'
-import { HUB, HUB_ENV, load, mistakesOf } from './support.ts'
+import { HUB, HUB_ENV, load, mistakesOf, PEM } from './support.ts'
 
 describe('values and their sources', () => {
   it('needs nothing but a hub: everything else has a default', () => {
@@ -264,7 +264,7 @@ describe('warnings', () => {
     ],
     ['certificates without encryption', 'url: mqtt://b, ca_file: ca.pem', /mqtt\.url: .*mqtts/],
   ])('tells of %s', (_, mqtt, line) => {
-    const { warnings } = load({ yaml: `${HUB}mqtt: { ${mqtt} }`, files: { 'ca.pem': 'x' } })
+    const { warnings } = load({ yaml: `${HUB}mqtt: { ${mqtt} }`, files: { 'ca.pem': PEM } })
     expect(warnings).toEqual([expect.stringMatching(line)])
   })
 

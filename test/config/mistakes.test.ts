@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { loadConfig } from '../../src/config/load.ts'
-import { FILE, HUB, HUB_ENV, mistakesOf } from './support.ts'
+import { FILE, HUB, HUB_ENV, mistakesOf, PEM } from './support.ts'
 
 /** One line, in which `…` stands for anything and `<n>` for a number. */
 const lineLike = (pattern: string) =>
@@ -52,6 +52,16 @@ describe('a mistake is one line that names the key, where it stands, and how to 
       'a certificate that is not there',
       'mqtt: { url: mqtts://b, ca_file: none }',
       'mqtt.ca_file (…): …there is no such file',
+    ],
+    [
+      'a certificate that is none',
+      'mqtt: { url: mqtts://b, ca_file: key }',
+      'mqtt.ca_file (…): the file that it names has no certificate in PEM format',
+    ],
+    [
+      'one token under two names',
+      'http: { tokens: { a: { token: 0123456789abcdef, access: read }, b: { token: 0123456789abcdef, access: full } } }',
+      'http.tokens: a and b have the same token…',
     ],
     [
       'a certificate without its key',
@@ -123,9 +133,20 @@ describe('a mistake is one line that names the key, where it stands, and how to 
     ['broken quotes', 'hubs: "a', 'hub2mqtt.yaml line 1, column <n>: this is not valid YAML or JSON…'],
     ['an unknown tag', 'log: !!js/function x', 'hub2mqtt.yaml line 5, column <n>: this is not valid…'],
   ])('tells of %s', (_, text, line) => {
-    const files = { empty: ' \n', lines: 'a\nb', pem: 'x', key: 'k' }
+    const files = { empty: ' \n', lines: 'a\nb', pem: PEM, key: 'k' }
     const yaml = /^hubs:|^- /.test(text) ? text : HUB + text
     expect(mistakesOf({ yaml, files })).toEqual([lineLike(line)])
+  })
+
+  it('tells of several ways to share hubs and of the missing broker beside a mistake in one of the ways', () => {
+    const of = (fleet: string) => mistakesOf({ yaml: `${HUB}fleet: ${fleet}` })
+    const others = ['fleet.shard: expected one of …', 'mqtt.url: missing…'].map(lineLike)
+    expect(of('{ shard: 4/3, nats: [nats://x] }')).toEqual([
+      lineLike('fleet.shard (…): …up to 3, but it is "4/3"'),
+      ...others.toReversed(),
+    ])
+    expect(of('{ shard: 2/3, nats: [nats://x] }')).toEqual(others.toReversed())
+    expect(of('{ shard: 4/3 }')).toEqual([lineLike('fleet.shard (…): …up to 3, but it is "4/3"'), others[1]])
   })
 
   it('tells of everything below hub names that may not be repeated', () => {

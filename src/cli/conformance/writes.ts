@@ -182,18 +182,21 @@ class Writer {
   }
 
   /** Requests a lower version and then installs the newest one again. */
-  async #goBack({ version, channel, origin }: AppRecord): Promise<void> {
+  async #goBack({ version, channel, origin, updateAvailable }: AppRecord): Promise<void> {
     const { app, downgrade: wanted = '1.0.0' } = this.#options
     if (typeof version !== 'string' || !(compareVersions(wanted, version) < 0))
       return this.#skip('the app has no higher version', ['installFromAppStore'], 'downgrade')
     if (typeof origin === 'string' && origin.startsWith('devkit'))
       return this.#skip('the app is not of the store', ['installFromAppStore'], 'downgrade')
+    // Some hubs install the newest version instead, and none goes back.
+    if (updateAvailable !== undefined && updateAvailable !== null && updateAvailable !== false)
+      return this.#skip('an update is offered, which might be installed', ['installFromAppStore'], 'downgrade')
     const install = { id: app, ...(typeof channel === 'string' && { channel }), version: wanted }
     const asked = await this.#keep('installFromAppStore', install, 'version')
     const isLowered = isOk(asked) && (await this.#becomes((record) => record['version'] === wanted, INSTALL_MS)).isSo
     const isRefused = ['absent', 'rejected', 'failed'].includes(outcomeOf(asked))
     if (isRefused) this.trials.set('downgrade', verdict(true, `refused: ${summary(asked)}`))
-    else this.#judge('downgrade', asked, !isLowered, isLowered ? 'downgraded' : 'kept')
+    else this.#judge('downgrade', asked, !isLowered, isLowered ? 'downgraded' : 'it does not')
   }
 
   /** Runs a write, checks its effect and, if it worked, whether an event follows. */
