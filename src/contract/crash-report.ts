@@ -3,7 +3,7 @@
  * locations appear only if they have that form, and of the message only words that are usual in such messages.
  */
 import { constants } from 'node:os'
-import { type Crash, type Happening, together } from './crash.ts'
+import { type Crash, type Happening, MAX_OTHERS, together } from './crash.ts'
 
 const MOST_ROWS = 24
 const UNKNOWN = '…'
@@ -39,7 +39,8 @@ function sentenceOf(app: string, { at, before, others_crashed }: Crash): string 
   }
   const later = others_crashed.filter((id) => !known.has(id)).map(() => own)
   const shown = before.map((one) => ({ ...one, to: versionOf(one.to) }))
-  return together([own, ...known.values(), ...later], shown)
+  const sentence = together([own, ...known.values(), ...later], shown)
+  return others_crashed.length < MAX_OTHERS ? sentence : sentence && `At least ${sentence}`
 }
 
 function figuresOf({ firmware, uptime_seconds, app_uptime_seconds, exit_code, exit_signal, hub, guard }: Crash) {

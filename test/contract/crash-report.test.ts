@@ -82,6 +82,13 @@ describe('the report for the developer', () => {
       expect(report).toContain(part)
   })
 
+  test('says at least how many crashed if the evidence has room for no more', () => {
+    const others_crashed = Array.from({ length: 50 }, (_, i) => `com.app${i}`)
+    expect(reportOf('com.athom.hue', { ...CRASHED, before: [], others_crashed })).toContain(
+      '\n\nAt least 51 apps crashed within a minute.',
+    )
+  })
+
   /** Of people, of their network, and of what they have set. */
   const PRIVATE = [
     'Erika Mustermann',
