@@ -75,7 +75,8 @@ const refusals = new WeakMap<CommandPolicy, Map<Command, string | undefined>>()
 
 /** Names the option that refuses a command, as a sentence for the requester; `undefined` if none does. */
 export function refusedBy(policy: CommandPolicy, command: Command, input?: unknown): string | undefined {
-  const decides = command.target === 'bridge' ? command.sends : (command.reaches ?? command.capabilitiesOf ?? command.worksWithout)
+  const decides =
+    command.target === 'bridge' ? command.sends : (command.reaches ?? command.capabilitiesOf ?? command.worksWithout)
   if (input !== undefined && decides !== undefined) return findRefusal(policy, command, input)
   const known = refusals.get(policy) ?? new Map<Command, string | undefined>()
   refusals.set(policy, known)
