@@ -16,7 +16,7 @@ import { HomeAssistant } from './home-assistant/home-assistant.ts'
 import { STORE_URL, Store } from './hub/store.ts'
 import { MqttLink } from './mqtt/link.ts'
 import { ApiKeys } from './observability/api-keys.ts'
-import { Health } from './observability/health.ts'
+import { bridgeHealth } from './observability/health.ts'
 import { type ListenerOptions, openListener } from './web/server/listener.ts'
 
 export interface RunOptions
@@ -60,7 +60,15 @@ export async function run(options: RunOptions): Promise<void> {
   const homeAssistant = isHidden ? undefined : new HomeAssistant({ ...common, isShared: fleet !== undefined }, link)
   const bridge = new Bridge({ ...common, log, startedAt, rollouts, fleet, guardian, homeAssistant }, link)
   const served = { version, live, topics, bridge, fleet }
-  const health = new Health({ version, startedAt, link, bridge, hubs: hubs.all, mayBeIdle: fleet !== undefined, clock })
+  const health = bridgeHealth({
+    version,
+    startedAt,
+    link,
+    bridge,
+    hubs: hubs.all,
+    mayBeIdle: fleet !== undefined,
+    clock,
+  })
   await using store = new Store({
     url: options.storeUrl ?? STORE_URL,
     isOn: () => live.value.updates.store,

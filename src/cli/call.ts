@@ -130,18 +130,9 @@ interface Exchange<T> {
   readonly readAnswer: (payload: string) => T | undefined
 }
 
-/**
- * Sends a request over a separate connection and waits for its answer.
- * @throws SessionError if no answer comes
- */
+/** Sends a request over a separate connection and waits for its answer. @throws SessionError if no answer comes */
 export async function request<T>(
-  {
-    broker,
-    mark,
-    topic,
-    exchange,
-    timeoutMs,
-  }: {
+  asked: {
     readonly broker: BrokerAccess
     /** Identifies the request: in its client id, and under MQTT 5 as its correlation data. */
     readonly mark: string
@@ -152,6 +143,7 @@ export async function request<T>(
   },
   clock: Clock,
 ): Promise<T> {
+  const { broker, mark, topic, exchange, timeoutMs } = asked
   const answered = Promise.withResolvers<T>()
   const refuse = (code: SessionErrorCode, message: string) => answered.reject(new SessionError(code, message))
   answered.promise.catch(() => {})

@@ -77,20 +77,13 @@ export interface CleanupOptions {
   readonly clock: Clock
 }
 
-interface CleanupResult {
-  /** Sorted. */
-  readonly found: readonly string[]
-  /** Topics that the broker refused to clear; empty without `clear`. */
-  readonly left: readonly string[]
-}
-
 /** Reading a broker with very many topics may miss some, so it is read again after they were cleared. */
 const MAX_READS = 20
 /** A running bridge answers sooner. */
 const PING_MS = 3_000
 
-/** @throws ExpectedError if it is impossible, or impossible now */
-export async function cleanup(options: CleanupOptions): Promise<CleanupResult> {
+/** `left`: what the broker refused to clear. @throws ExpectedError if it is impossible, or impossible now */
+export async function cleanup(options: CleanupOptions) {
   const { broker, topics, clear, timeoutMs, clock } = options
   // Never the configured client id: the broker would end the bridge's connection.
   const clientId = `hub2mqtt-cleanup-${randomBytes(8).toString('hex')}`
@@ -120,11 +113,7 @@ export async function cleanup(options: CleanupOptions): Promise<CleanupResult> {
   })
 }
 
-/**
- * The topics published by a bridge with this base topic, or by any member of a fleet. A hub counts if it is configured,
- * or
- * named by a bridge's own information.
- */
+/** Topics of a bridge with this base topic, or of a fleet's members: of hubs as configured, or in their own info. */
 function ownTopics(held: ReadonlyMap<string, string>, { topics, hubs }: CleanupOptions): string[] {
   const configured = new Set(hubs)
   const former = [...held].flatMap(([topic, payload]) => {

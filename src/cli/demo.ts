@@ -92,10 +92,7 @@ function invitation({ mqtt, http }: Config, app: string, page?: string): string 
 
 const TRIES = 100
 
-/**
- * The first free port on `host` from `wanted` on that is not in `taken`; with 0 any; `wanted` itself if none of the
- * next hundred is free.
- */
+/** The first free port from `wanted` on that is not `taken`; 0: any. `wanted` if none of the next hundred is free. */
 async function firstFreePort(host: string, wanted: number, taken: ReadonlySet<number>): Promise<number> {
   for (let port = wanted; port < Math.min(wanted + TRIES, 65_536); port += 1) {
     const free = taken.has(port) ? undefined : await freePort(host, port)

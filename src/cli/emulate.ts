@@ -64,14 +64,11 @@ export const newApp: Body<{ readonly id: string; readonly folder: string | undef
   return exitCodes.ok.code
 }
 
-interface Kept {
+export const createKey: Body<{
   readonly data: string
-}
-
-export const createKey: Body<Kept & { readonly scope: readonly string[]; readonly name: string | undefined }> = async (
-  { print, warn },
-  { data, scope, name = '' },
-) => {
+  readonly scope: readonly string[]
+  readonly name: string | undefined
+}> = async ({ print, warn }, { data, scope, name = '' }) => {
   using keys = await keysIn(data, { make: true })
   const { id, key } = keys.create(scope, name)
   print(key)
@@ -80,13 +77,13 @@ export const createKey: Body<Kept & { readonly scope: readonly string[]; readonl
   return exitCodes.ok.code
 }
 
-export const listKeys: Body<Kept> = async ({ print }, { data }) => {
+export const listKeys: Body<{ readonly data: string }> = async ({ print }, { data }) => {
   using keys = await keysIn(data)
   for (const line of keys.list()) print(shownText(line))
   return exitCodes.ok.code
 }
 
-export const revokeKey: Body<Kept & { readonly id: string }> = async (_io, { data, id }) => {
+export const revokeKey: Body<{ readonly data: string; readonly id: string }> = async (_io, { data, id }) => {
   using keys = await keysIn(data)
   keys.revoke(id)
   return exitCodes.ok.code

@@ -1,15 +1,10 @@
-/**
- * Reduces the memory of the process. Short-lived commands, which may share a container with the daemon, use little
- * memory
- * and are the first to be killed.
- */
+/** Reduces memory. Short-lived commands, which may share a container with the daemon, are the first to be killed. */
 import { writeFileSync } from 'node:fs'
 import { setFlagsFromString } from 'node:v8'
 
 /**
  * Do not optimise the HTTP parser's WebAssembly: compiling it takes 20 MB for a few requests. And keep the young
- * generation
- * small, because there is time to collect it.
+ * generation small, because there is time to collect it.
  */
 const FLAGS = ['--no-wasm-tier-up', '--no-wasm-dynamic-tiering', '--semi-space-growth-factor=1']
 

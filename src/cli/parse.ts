@@ -85,10 +85,7 @@ function textsIn(name: CommandName, args: readonly string[]): ReadonlyMap<string
   return texts
 }
 
-/**
- * @param argv - The arguments after the program's name.
- * @throws {UsageError} with one line for the user; exit code 2.
- */
+/** @param argv the arguments after the program's name @throws {UsageError} with one line for the user; exit code 2 */
 export function parseCommandLine(argv: readonly string[]): CommandLine {
   const [first] = argv
   const named = first !== undefined && !first.startsWith('-')
@@ -112,10 +109,7 @@ export function parseCommandLine(argv: readonly string[]): CommandLine {
   return { command: name, lasts, ...read(textsIn(name, args)) }
 }
 
-/**
- * The longest sequence of first words that is a command; or they are the beginning of several names, such as
- * `emulate keys`, and `next` lists what may follow.
- */
+/** The command in the first words; or what may follow (`next`) a beginning of several names, such as `emulate keys`. */
 function commandIn(argv: readonly string[]): { readonly name: string; readonly next: readonly string[] } {
   for (let count = argv.length; count > 0; count--) {
     const name = argv.slice(0, count).join(' ')

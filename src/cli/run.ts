@@ -13,9 +13,8 @@ const BUFFER_POOL_BYTES = 512
 export const run: Body<{ readonly config: string | undefined }> = ({ env }, { config }) => daemon({ file: config, env })
 
 /**
- * @param onReady - Called once, when the bridge is ready for the first time.
- * @param onPage - Called with the address that logs in a browser.
- * @param storeUrl - Address of the app store; default: the public one.
+ * `onReady` is called when the bridge is ready for the first time, `onPage` with the address that logs in a browser.
+ * `storeUrl`: address of the app store; default: the public one.
  */
 export async function daemon(
   request: LoadOptions,

@@ -12,12 +12,11 @@ import { type Body, exitCodes } from './command.ts'
 
 const { ok, failed } = exitCodes
 
-interface Given {
-  readonly config: string | undefined
-}
-
 /** Exit code 0: the daemon needs no restart; with `--ready`, it is also ready. */
-export const health: Body<Given & { readonly ready: boolean }> = async (io, { config, ready }) => {
+export const health: Body<{ readonly config: string | undefined; readonly ready: boolean }> = async (
+  io,
+  { config, ready },
+) => {
   // A named file must exist; one that the daemon has read may be gone or broken by now.
   if (config !== undefined && !existsSync(config)) throw new ExpectedError(`${config}: there is no such file`)
   const { enabled, host, port } = loadHttpConfig({ file: config, env: io.env })
@@ -35,7 +34,7 @@ export const health: Body<Given & { readonly ready: boolean }> = async (io, { co
 }
 
 /** Prints the address that logs in a browser, with the token that the daemon stores for the same configuration. */
-export const open: Body<Given> = async ({ env, print }, { config: file }) => {
+export const open: Body<{ readonly config: string | undefined }> = async ({ env, print }, { config: file }) => {
   const http = loadHttpConfig({ file, env })
   const address = pageAddress(http, configFileOf({ file, env }), hasPassword({ file, env }))
   // The token must only be sent to hub2mqtt. If nothing answers, it may be about to start.
@@ -45,21 +44,12 @@ export const open: Body<Given> = async ({ env, print }, { config: file }) => {
   return ok.code
 }
 
-interface HealthAddress {
-  readonly host: string
-  readonly port: number
-}
+type HealthAddress = Readonly<{ host: string; port: number }>
 
 const anotherProgram = ({ host, port }: HealthAddress) =>
   new ExpectedError(`what answers at ${host}:${port} is another program`)
 
-interface HealthAnswer {
-  readonly status: number
-  readonly body: string
-  /** Whether it comes from a daemon, and not from another program that listens there. */
-  readonly isOurs: boolean
-}
-
+/** What a daemon answers, and no other program that listens there. */
 const OURS = v.union([v.object({ live: v.boolean() }), v.object({ ready: v.boolean() })])
 
 const TIMEOUT_MS = 4000
@@ -67,22 +57,22 @@ const TIMEOUT_MS = 4000
 const MAX_BYTES = 1024 * 1024
 
 /** Rejects if there is no complete answer in time. */
-function askHealth({ host, port }: HealthAddress, path: '/healthz' | '/readyz'): Promise<HealthAnswer> {
-  return new Promise((resolve, reject) => {
-    const signal = AbortSignal.timeout(TIMEOUT_MS)
-    // Use a separate agent: the environment may set a proxy for the global one.
-    const request = get({ host: reachable(host), port, path, agent: false, signal }, (response) => {
-      let body = ''
-      response.setEncoding('utf8')
-      response.on('data', (chunk: string) => {
-        body += chunk
-        if (body.length > MAX_BYTES) request.destroy(new Error('the answer is too long'))
-      })
-      response.on('error', reject)
-      response.on('end', () => resolve({ status: response.statusCode ?? 0, body, isOurs: v.is(OURS, parseJson(body)) }))
+function askHealth({ host, port }: HealthAddress, path: '/healthz' | '/readyz') {
+  const { promise, resolve, reject } = Promise.withResolvers<{ status: number; body: string; isOurs: boolean }>()
+  const signal = AbortSignal.timeout(TIMEOUT_MS)
+  // Use a separate agent: the environment may set a proxy for the global one.
+  const request = get({ host: reachable(host), port, path, agent: false, signal }, (response) => {
+    let body = ''
+    response.setEncoding('utf8')
+    response.on('data', (chunk: string) => {
+      body += chunk
+      if (body.length > MAX_BYTES) request.destroy(new Error('the answer is too long'))
     })
-    request.on('error', reject)
+    response.on('error', reject)
+    response.on('end', () => resolve({ status: response.statusCode ?? 0, body, isOurs: v.is(OURS, parseJson(body)) }))
   })
+  request.on('error', reject)
+  return promise
 }
 
 type Listening = HealthAddress & Parameters<typeof tokenFileOf>[0]

@@ -53,8 +53,7 @@ export class FleetLeader {
 
   /**
    * Ends. `handover`: another member publishes the state from now on. `lost`: it is unknown whether another member
-   * leads,
-   * so the broker publishes the will, and a new leader corrects it.
+   * leads, so the broker publishes the will, and a new leader corrects it.
    */
   async stop(how: 'handover' | 'lost'): Promise<void> {
     const loop = this.#loop

@@ -4,10 +4,7 @@ import { hostname } from 'node:os'
 import { memberNameOf } from '../base/member-name.ts'
 import type { Config } from '../config/options.ts'
 
-/**
- * A resource besides the hubs: its owner leads the fleet, publishes for all, and answers commands for no particular
- * hub.
- */
+/** A resource besides the hubs: its owner leads the fleet, publishes for all, and answers commands for no hub. */
 export const LEADER = '$speaker'
 
 export interface FleetView {
@@ -24,15 +21,12 @@ export interface Fleet {
   readonly view: FleetView
   /**
    * Starts. Calls `apply` with all that this member serves, hubs and `LEADER`, at the start and at each change, one
-   * call
-   * at a time; it resolves when everything else has stopped.
+   * call at a time; it resolves when everything else has stopped.
    */
   start(apply: (serves: ReadonlySet<string>) => Promise<void>): void
   /** Call it when the configured resources have changed. */
   resourcesChanged(): void
-  /**
-   * Whether this member may send requests to hubs and publish now. Cheap: it is called before each request and publish.
-   */
+  /** Whether this member may send requests to hubs and publish now. Cheap: it is called before each of them. */
   mayAct(): boolean
   /** Stops everything it serves, and ends. Returns whether members that can lead remain; `undefined`: unknown. */
   leave(): Promise<boolean | undefined>

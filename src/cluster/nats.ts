@@ -183,10 +183,7 @@ export class NatsStore implements Store, AsyncDisposable {
     throw new Error(`the bucket ${bucket} could not be made`)
   }
 
-  /**
-   * Reports the value of each key, now and after changes, until the watch ends, because a watch may fall silent for
-   * good.
-   */
+  /** Reports the value of each key, now and after changes, until the watch ends: it may fall silent for good. */
   async #follow({ kv, mark }: Bucket): Promise<void> {
     const { clock, quietMs } = this.#options
     const prefix = nameOf(mark, '')
@@ -213,10 +210,7 @@ export class NatsStore implements Store, AsyncDisposable {
   }
 }
 
-/**
- * The first server whose cluster confirms only one of several writes:
- * https://github.com/nats-io/nats-server/issues/4320
- */
+/** The first server whose cluster confirms only one of several writes: github.com/nats-io/nats-server/issues/4320 */
 const CONFIRMS_ONCE = '2.9.21'
 export const CONFIRMS_TWICE =
   'a NATS cluster of this version may confirm two writes where it must refuse one, and a hub may have two bridges for a while'

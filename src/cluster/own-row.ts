@@ -1,6 +1,4 @@
-/**
- * A member's lease, and the row by which it renews it: one write at a time, each over the revision of the previous one.
- */
+/** A member's lease, and the row by which it is renewed: one write at a time, each over the previous revision. */
 import { randomUUID } from 'node:crypto'
 import type { Clock } from '../base/clock.ts'
 import type { LeasedOptions } from './leased.ts'
@@ -17,8 +15,7 @@ export interface Instant {
 
 /**
  * How long this member may act, counted from the beginning of its latest successful renewal. It compares two clocks:
- * one
- * does not count the time for which the machine was suspended.
+ * one does not count the time for which the machine was suspended.
  */
 export class Lease {
   readonly #clock: Clock
@@ -168,8 +165,7 @@ export class OwnRow {
 
   /**
    * The row has another revision: an earlier write succeeded after all, or another process wrote it. Returns the row
-   * that
-   * exists; compare its revision, because a server may send another one to watchers.
+   * that exists; compare its revision, because a server may send another one to watchers.
    */
   async #resolve(): Promise<Row | undefined> {
     const { store, log, member } = this.#options

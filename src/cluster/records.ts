@@ -17,9 +17,7 @@ const LISTED = v.object({
   nonce: mark,
   /** ISO 8601. */
   since: v.pipe(v.string(), v.maxLength(40), v.isoTimestamp()),
-  /**
-   * Revision of the row with which it took this nonce: a later row with another nonce proves that this one has ended.
-   */
+  /** Revision of its row with this nonce: a later row with another nonce proves that this one has ended. */
   revision: count,
 })
 export type Listed = v.InferOutput<typeof LISTED>

@@ -1,7 +1,4 @@
-/**
- * Keeps the roster of a fleet from one member's view: writes off silent members, and lists the members of the next
- * epoch.
- */
+/** The roster of a fleet as one member keeps it: writes off silent members, and lists those of the next epoch. */
 import type { LeasedOptions } from './leased.ts'
 import { type Listed, MAX_EPOCH, memberKey, ROSTER_KEY, type Roster } from './records.ts'
 import { ConflictError, type Rows } from './rows.ts'
@@ -44,8 +41,7 @@ export class RosterKeeper {
 
   /**
    * Removes this member. If several leave at the same time, each overwrites the roster of the one before, so the last
-   * one
-   * knows that it is the last. Returns whether others remain; `undefined`: unknown.
+   * one knows that it is the last. Returns whether others remain; `undefined`: unknown.
    */
   async leave(nonce: string): Promise<boolean | undefined> {
     const rows = this.#rows

@@ -123,10 +123,7 @@ export class Rows {
     return Math.max(this.#formerEpoch, this.#roster?.record.epoch ?? 0, ...adopted)
   }
 
-  /**
-   * The store does not accept this member's writes. The writes of others may be stuck too, so past silence does not
-   * count.
-   */
+  /** The store refuses this member's writes. The writes of others may be stuck too: past silence does not count. */
   unavailable(): void {
     this.#reachableSince = this.#clock.elapsed()
   }

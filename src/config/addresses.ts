@@ -39,18 +39,18 @@ function url({ schemes, withPath, example, credentials }: UrlRules) {
   )
 }
 
+const WEB = { schemes: ['http', 'https'], withPath: ['http', 'https'] }
+
 /** Address of a hub. */
 export const hubUrl = url({
-  schemes: ['http', 'https'],
-  withPath: ['http', 'https'],
+  ...WEB,
   example: 'http://192.168.1.20',
   credentials: 'the hub takes an api_key only',
 })
 
 /** Where browsers reach the page. */
 export const publicUrl = url({
-  schemes: ['http', 'https'],
-  withPath: ['http', 'https'],
+  ...WEB,
   example: 'https://home.example.org/hub2mqtt',
   credentials: 'everybody who sees the link would read them',
 })

@@ -8,7 +8,7 @@ import { hostname, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Logger } from 'pino'
 import { systemCode } from '../base/failures.ts'
-import { reachable } from '../base/hosts.ts'
+import { inUrl, reachable } from '../base/hosts.ts'
 import { readPlain } from '../base/read-plain.ts'
 import { discoveryFilters } from '../contract/discovery.ts'
 import { createTopics, type Topics } from '../contract/topics.ts'
@@ -68,24 +68,20 @@ export function brokerAccess(mqtt: Mqtt, urls: readonly string[]): BrokerAccess 
 }
 
 /** The addresses of a running bridge's broker, the preferred one first; none for an embedded one with a random port. */
-export function brokerUrls({
-  url,
-  embedded: { host, port },
-}: {
+export function brokerUrls(mqtt: {
   readonly url: readonly string[] | null
   readonly embedded: Pick<Mqtt['embedded'], 'host' | 'port'>
 }): readonly string[] {
+  const { url, embedded } = mqtt
+  const { host, port } = embedded
   if (url !== null) return url
   if (port === 0) return []
-  const name = reachable(host)
-  return [`mqtt://${name.includes(':') ? `[${name}]` : name}:${port}`]
+  return [`mqtt://${inUrl(reachable(host))}:${port}`]
 }
 
 /**
- * How the bridge uses the broker.
- * @param instance counts the bridges of this machine with the same base topic there
- * @param further topics of others that it reads, besides its own
- * @param mayAct whether it may publish more than its own state; default: always
+ * How the bridge uses the broker, as one of several `instance`s on this machine. It also reads the `further` topics of
+ * others. `mayAct`: whether it may publish more than its own state; default: always.
  */
 export function linkOptions(
   live: Live & Pick<LinkOptions, 'credentials'>,

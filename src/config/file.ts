@@ -118,19 +118,8 @@ function faultOf(value: unknown, above: readonly unknown[] = []): string | undef
     .find((fault) => fault !== undefined)
 }
 
-interface Fault {
-  readonly reason: string
-  /** ` line 3, column 1`; empty for the whole file. */
-  readonly at: string
-}
-
-interface Parsed {
-  readonly doc: Document
-  readonly lines: LineCounter
-  readonly root: unknown
-}
-
-function parse(text: string): Parsed | readonly Fault[] {
+/** The content, or its faults; `at` is ` line 3, column 1`, or empty for the whole file. */
+function parse(text: string) {
   const lines = new (yaml().LineCounter)()
   const doc = documentOf(text, lines)
   if (doc === undefined) return [{ reason: TOO_DEEP, at: '' }]
@@ -153,10 +142,7 @@ function parse(text: string): Parsed | readonly Fault[] {
   }
 }
 
-/**
- * Reads the file. If it has mistakes, adds them to `mistakes` and returns `undefined`.
- * @param required - Whether it must exist; otherwise a missing file counts as empty.
- */
+/** Reads the file; `undefined` if it has mistakes, which are added. A missing one is empty unless `required`. */
 export function readConfigFile(
   path: string,
   readFile: ReadFile,

@@ -1,7 +1,4 @@
-/**
- * Reads and watches a folder with one file for each hub, `<name>.yaml`, `.yml` or `.json`, with the hub's options at
- * its top.
- */
+/** Reads and watches a folder with a file for each hub, `<name>.yaml`, `.yml` or `.json`, with the hub's options. */
 import { readdir, stat } from 'node:fs/promises'
 import { basename, extname, join } from 'node:path'
 import * as v from 'valibot'
@@ -20,10 +17,7 @@ function hubFilesIn(names: readonly string[]): string[] {
   return names.filter((name) => !name.startsWith('.') && KINDS.includes(extname(name))).toSorted()
 }
 
-/**
- * The hubs by name, each as if its options were below `hubs` and its name; adds the mistakes of the folder and its
- * files.
- */
+/** The hubs by name, as if their options were below `hubs` and the name; adds the mistakes of folder and files. */
 export function readHubsDir(
   folder: string,
   readFolder: ReadFolder,
@@ -53,15 +47,12 @@ export function readHubsDir(
 /** The polling interval. */
 export const LOOK_MS = 10_000
 
-interface Watched {
-  readonly folder: string
-  /** When its files were last read, in epoch milliseconds of the system, like file times; default: just now. */
-  readonly readAt?: number | undefined
-}
-
-/** Calls `onChange` after files were added, removed or written since `readAt`, until the signal aborts. */
+/**
+ * Calls `onChange` after files were added, removed or written since `readAt`, until the signal aborts. `readAt`: epoch
+ * milliseconds of the system, like file times; default: just now.
+ */
 export async function watchFolder(
-  { folder, readAt = Number.POSITIVE_INFINITY }: Watched,
+  { folder, readAt = Number.POSITIVE_INFINITY }: { readonly folder: string; readonly readAt?: number | undefined },
   onChange: () => void,
   clock: Clock,
   signal: AbortSignal,

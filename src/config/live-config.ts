@@ -128,9 +128,7 @@ export class LiveConfig implements Live {
     })
   }
 
-  /**
-   * After a hub refused its key: reads the sources again, and returns whether there is another key, which is then used.
-   */
+  /** After a hub refused its key: reads the sources again. Returns whether there is another key, which is then used. */
   renewKey(name: string): boolean {
     const now = this.value.hubs[name]
     const next = this.#reread()?.hubs[name]

@@ -2,14 +2,14 @@
 import { readdirSync } from 'node:fs'
 import { systemClock } from '../base/clock.ts'
 import { readPlainText } from '../base/read-plain.ts'
-import { type ConfigFile, noFile, type ReadFile, readConfigFile } from './file.ts'
+import { noFile, type ReadFile, readConfigFile } from './file.ts'
 import { readHubs } from './hubs.ts'
 import { type ReadFolder, readHubsDir } from './hubs-dir.ts'
 import { ConfigError, Mistakes } from './mistakes.ts'
 import { CONFIG_VARIABLE, type Config, HUB_NAME_VARIABLE, httpOptions, hubOptions, options } from './options.ts'
 import { type Reading, readTable } from './read.ts'
 import { checkRules } from './rules.ts'
-import { type Environment, environmentSource, ownEnvironment, protectSecrets, type Source, valueIn } from './sources.ts'
+import { environmentSource, ownEnvironment, protectSecrets, valueIn } from './sources.ts'
 import { environmentName, fileKey, fileKeys, type Table, type Values } from './table.ts'
 import { checkKeys, checkRemoved, checkVariables } from './unknown.ts'
 
@@ -53,40 +53,29 @@ export const variables: readonly string[] = [
   ...fileKeys(options).map(environmentName),
 ]
 
-interface Opened {
-  readonly file: ConfigFile
-  /** Whether the file, if there is one, could be read. */
-  readonly readable: boolean
-  readonly env: Environment
-  /** File and environment, for the options at the top of the configuration. */
-  readonly sources: readonly Source[]
-  readonly reading: Reading
-}
-
 /** Path of the configuration file, whether it exists or not; `null`: none is configured. */
 export function configFileOf({ file, env }: LoadOptions): string | null {
   return file ?? ownEnvironment(env).get(CONFIG_VARIABLE) ?? null
 }
 
 /** File and environment, unchecked. */
-function open(request: LoadOptions): Opened {
+function open(request: LoadOptions) {
   const { readFile = readPlainText, requireFile } = request
   const mistakes = new Mistakes()
   const env = ownEnvironment(request.env)
   const path = configFileOf(request)
   const read = path === null ? noFile : readConfigFile(path, readFile, mistakes, requireFile)
   const file = read ?? noFile
-  return {
-    file,
-    readable: read !== undefined,
-    env,
-    sources: [file, environmentSource(env, options)],
-    reading: { mistakes, readFile, secrets: new Set(), warnings: [] },
-  }
+  /** For the options at the top of the configuration. */
+  const sources = [file, environmentSource(env, options)]
+  const reading: Reading = { mistakes, readFile, secrets: new Set(), warnings: [] }
+  return { file, readable: read !== undefined, env, sources, reading }
 }
 
+type Opened = ReturnType<typeof open>
+
 /** The options at the top of the configuration, or a part of them. */
-function readTop<T extends Table>(table: T, { sources, reading }: Omit<Opened, 'file'>): Values<T> {
+function readTop<T extends Table>(table: T, { sources, reading }: Opened): Values<T> {
   const values = readTable({ table, sources, reading })
   if (values === undefined) throw new Error('an option at the top of the configuration is required: it needs a default')
   return values
@@ -100,10 +89,7 @@ function readFolderOf({ readFolder = (path) => readdirSync(path) }: LoadOptions,
   return hubs_dir === null ? undefined : readHubsDir(hubs_dir, readFolder, opened.reading)
 }
 
-/**
- * Reads the configuration: the environment overrides the file, which overrides the defaults.
- * @throws {ConfigError} with all mistakes at once.
- */
+/** The environment overrides the file, which overrides the defaults. @throws {ConfigError} with all mistakes at once */
 export function loadConfig(request: LoadOptions): Loaded {
   const readAt = systemClock.now()
   const opened = open(request)

@@ -12,18 +12,13 @@ import { connectGate } from '../hub/session.ts'
 import type { HubConfig, Live } from './options.ts'
 import { camelKeys } from './table.ts'
 
-export interface OpenHub extends BridgedHub {
+interface OpenHub extends BridgedHub {
   readonly pulse: Pulse
 }
 
-/** The current configuration. */
-export interface HubsConfig extends Live {
-  /** Reads the key again after the hub refused it; returns whether there is another one. */
-  renewKey(name: string): boolean
-}
-
-export interface HubsOptions {
-  readonly live: HubsConfig
+interface HubsOptions {
+  /** `renewKey` reads a key again after its hub refused it, and returns whether there is another one. */
+  readonly live: Live & { renewKey(name: string): boolean }
   /** The API keys and tokens that must not appear in texts and topics. */
   readonly keys: { clean(text: string): string; areIn(name: string): boolean }
   readonly onCall?: ((hub: string, call: HubCall) => void) | undefined
@@ -36,7 +31,8 @@ export interface HubsOptions {
 
 export class Hubs implements AsyncDisposable {
   readonly #options: HubsOptions
-  readonly #all = new Map<string, OpenHub>()
+  /** Changes with `open` and `close`. */
+  readonly all = new Map<string, OpenHub>()
   readonly #closing = new Set<Promise<void>>()
   readonly #gate: Limiter
   /** Hubs that have a log line about an app whose id contains a key or a token. */
@@ -45,11 +41,6 @@ export class Hubs implements AsyncDisposable {
   constructor(options: HubsOptions) {
     this.#options = options
     this.#gate = connectGate(options.clock)
-  }
-
-  /** Changes with `open` and `close`. */
-  get all(): ReadonlyMap<string, OpenHub> {
-    return this.#all
   }
 
   /** Opens a hub. The caller starts it. */
@@ -76,15 +67,15 @@ export class Hubs implements AsyncDisposable {
       },
       { clock, log: log.child({ part: 'hub', hub: name }), random, gate: this.#gate },
     )
-    this.#all.set(name, { hub, url: config.url, concurrency: config.max_requests, pulse })
+    this.all.set(name, { hub, url: config.url, concurrency: config.max_requests, pulse })
     return hub
   }
 
   /** Removes a hub. Resolves when no more requests are sent to it. */
   close(name: string): Promise<void> {
-    const hub = this.#all.get(name)?.hub
+    const hub = this.all.get(name)?.hub
     if (hub === undefined) return Promise.resolve()
-    this.#all.delete(name)
+    this.all.delete(name)
     const closing = hub.destroy()
     this.#closing.add(closing)
     return closing.finally(() => this.#closing.delete(closing))
@@ -93,17 +84,17 @@ export class Hubs implements AsyncDisposable {
   /** Why the configuration, the key or the hub refuses commands. */
   refusals(): Record<string, Record<string, string>> {
     const policy = policyOf(this.#options.live.value)
-    return Object.fromEntries([...this.#all].map(([name, { hub }]) => [name, refusalsOf(hub, policy)]))
+    return Object.fromEntries([...this.all].map(([name, { hub }]) => [name, refusalsOf(hub, policy)]))
   }
 
   /** Applies the configured filters of apps on all hubs. */
   refilter(): void {
-    for (const [name, { hub }] of this.#all) hub.setFilter(this.#filterOf(name))
+    for (const [name, { hub }] of this.all) hub.setFilter(this.#filterOf(name))
   }
 
   /** Hides apps whose ids contain one of the current keys. */
   hideUnshown(): void {
-    for (const { hub } of this.#all.values()) hub.apps.hideUnshown()
+    for (const { hub } of this.all.values()) hub.apps.hideUnshown()
   }
 
   /** Which apps of a hub are published: as configured, except apps that would put an API key or a token into topics. */
@@ -121,6 +112,6 @@ export class Hubs implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await Promise.all([...[...this.#all.values()].map(({ hub }) => hub.destroy()), ...this.#closing])
+    await Promise.all([...[...this.all.values()].map(({ hub }) => hub.destroy()), ...this.#closing])
   }
 }

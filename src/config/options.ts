@@ -107,9 +107,7 @@ export const httpOptions = defineOptions({
   },
 })
 
-/**
- * Access to the page and its API. A program beside the daemon does not need these. All of them change while running.
- */
+/** Access to the page and its API, which a program beside the daemon does not need. All of it changes while running. */
 const pageOptions = liveOptions({
   'http.public_url': {
     doc: 'Address of the page for browsers: Home Assistant then links to it and shows icons of apps. These icons then need no login.',

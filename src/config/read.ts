@@ -7,7 +7,7 @@ import { type Keys, type ReadFile, readFailure } from './file.ts'
 import type { Mistakes } from './mistakes.ts'
 import { about, fromText, secretsIn } from './schemas.ts'
 import { type Source, subjectOf, valueIn } from './sources.ts'
-import { fileKey, type Layer, merge, type Option, type Table, type Values } from './table.ts'
+import { fileKey, merge, type Option, type Table, type Values } from './table.ts'
 
 export interface Reading {
   readonly mistakes: Mistakes
@@ -34,10 +34,7 @@ const MAX_PROBLEMS = 50
 /** Minimum length of a token of `http.tokens`. */
 const LEAST_OF_TOKEN = 16
 
-/**
- * The problems of a value, each with its place. If several forms are permitted, reports the problems of the closest
- * one.
- */
+/** The problems of a value, each with its place. If several forms are permitted, those of the closest one. */
 function problemsOf(
   issues: readonly v.BaseIssue<unknown>[],
   value: unknown,
@@ -181,7 +178,7 @@ interface ReadRequest<T extends Table> {
 export function readTable<T extends Table>(request: ReadRequest<T>): Values<T> | undefined {
   const { table, sources, prefix = '', missing = () => 'missing', reading } = request
   const rows = Object.entries(table)
-  const layers = sources.map((source, index): Layer => {
+  const layers = sources.map((source, index) => {
     const values = rows.map(([key, option]) => {
       const path = prefix + key
       const stronger = sources.slice(index + 1)

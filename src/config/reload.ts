@@ -1,6 +1,4 @@
-/**
- * Compares configurations at a reload: which changes take effect at run time, and what the running parts do about them.
- */
+/** Compares configurations at a reload: what takes effect at run time, and what the running parts do about it. */
 import { isDeepStrictEqual } from 'node:util'
 import type { Reloaded } from './live-config.ts'
 import { type Config, type HubConfig, hubOptions, options } from './options.ts'

@@ -30,9 +30,7 @@ export function secretsIn(schema: v.GenericSchema, value: unknown): string[] {
   return [...value.values()].map((one) => String(secretOf(one)))
 }
 
-/**
- * Converts an environment variable's text to the value that a file would hold. Unsuitable text is returned unchanged.
- */
+/** Converts an environment variable's text to the value that a file would hold. Unsuitable text stays as it is. */
 export function fromText(schema: v.GenericSchema, text: string): unknown {
   switch (schema.type) {
     case 'boolean':
@@ -138,10 +136,7 @@ export function list<S extends v.GenericSchema>(item: S) {
   )
 }
 
-/**
- * A text, or a list of at least `least` texts (default 1); the value is a list. The environment separates them by
- * commas.
- */
+/** A text, or a list of at least `least` texts; the value is a list. The environment separates them by commas. */
 export function oneOrMore(item: v.GenericSchema<string, string>, expected: string, least = 1) {
   const { name, ...rest } = about(item)
   // Report what is wrong with a text rather than that a list is possible.

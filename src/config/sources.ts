@@ -27,9 +27,7 @@ export function ownEnvironment(env: Readonly<Record<string, string | undefined>>
   return own
 }
 
-/**
- * The options of a table that have a variable. Those of a hub are below `at`, and their variables begin with `prefix`.
- */
+/** The options of a table that have a variable. Those of a hub are below `at`; `prefix` begins their variables. */
 export function environmentSource(env: Environment, table: Table, prefix = '', at = ''): Source {
   const names = new Map<string, string>()
   const values = fileKeys(table).flatMap((path) => {

@@ -1,6 +1,7 @@
 /** The startup token: shows that a request comes from the user who started hub2mqtt, while there is no password. */
 import { randomBytes } from 'node:crypto'
 import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs'
+import { systemCode } from '../base/failures.ts'
 import { isOurs, writeWhole } from './own-file.ts'
 
 const FORM = /^[\w-]{43}$/
@@ -32,7 +33,7 @@ function lookInto(file: string): { readonly token: string; readonly isPrivate: b
     if (token === '') return null
     return FORM.test(token) ? { token, isPrivate: isPrivate(found) } : undefined
   } catch (error) {
-    return error instanceof Error && 'code' in error && error.code === 'ENOENT' ? null : undefined
+    return systemCode(error) === 'ENOENT' ? null : undefined
   } finally {
     if (descriptor !== undefined) closeSync(descriptor)
   }

@@ -8,10 +8,7 @@ interface OptionBase<S extends v.GenericSchema> {
   readonly doc: string
   /** The schema of the value as a file holds it. If it allows `null`, `null` is the default. */
   readonly schema: S
-  /**
-   * Whether a change takes effect while running; with `ifSame`, only while that option of the table is set and
-   * unchanged.
-   */
+  /** Whether a change takes effect while running; `ifSame`: only while that option is set and unchanged. */
   readonly live?: true | { readonly ifSame: string }
   /** A secret: masked wherever configuration is shown and in the log, and readable from a file (`…_file`). */
   readonly sensitive?: true
@@ -73,9 +70,7 @@ export function valueAt(values: unknown, path: string): unknown {
 export const VARIABLE_PREFIX = 'HUB2MQTT_'
 
 /** `mqtt.base_topic` → `HUB2MQTT_MQTT_BASE_TOPIC`. */
-export function environmentName(path: string): string {
-  return `${VARIABLE_PREFIX}${path.replaceAll('.', '_').toUpperCase()}`
-}
+export const environmentName = (path: string): string => `${VARIABLE_PREFIX}${path.replaceAll('.', '_').toUpperCase()}`
 
 /** The key that holds the path of a file with the secret. */
 export const fileKey = (path: string): string => `${path}_file`
@@ -104,18 +99,12 @@ export function nest<T>(entries: Iterable<readonly [path: string, value: T]>): T
   return root
 }
 
-/** The values that one source has for a table's options. */
-export type Layer = ReadonlyMap<string, unknown>
-
 function toObject(node: Tree<convict.SchemaObj>): convict.Schema<Record<string, unknown>> {
   return Object.fromEntries([...node].map(([key, value]) => [key, value instanceof Map ? toObject(value) : value]))
 }
 
-/**
- * Merges the layers, strongest last, over the defaults.
- * @throws if a schema refuses its default: a bug
- */
-export function merge<T extends Table>(table: T, layers: readonly Layer[]): Values<T> {
+/** Merges each source's values, strongest last, over the defaults. @throws if a schema refuses its default: a bug */
+export function merge<T extends Table>(table: T, layers: readonly ReadonlyMap<string, unknown>[]): Values<T> {
   const defaults = Object.entries(table).map(([path, { schema, default: written }]) => {
     const value = written === undefined || written === null ? written : v.parse(schema, written)
     // Values are parsed before they get here: convict's own parsing is lax (its booleans accept `0` as true).

@@ -2,6 +2,7 @@
 
 import type { AppEvent, HubApps, InstallRequest } from './core/hub-apps.ts'
 import { HubError } from './hub-error.ts'
+import type { Settled } from './options.ts'
 import {
   type AppRecord,
   type AppSeed,
@@ -33,7 +34,7 @@ interface AppsOptions {
 /** Apps that only pretend to run. */
 export class Apps implements HubApps {
   readonly #options: AppsOptions
-  readonly #records = new Map<string, AppRecord>()
+  readonly records = new Map<string, AppRecord>()
   readonly #settings = new Map<string, Map<string, unknown>>()
   /** Newer versions in the store, by app id. The records of newer hubs say only that there is one. */
   readonly #offered = new Map<string, string>()
@@ -46,13 +47,8 @@ export class Apps implements HubApps {
     for (const seed of seeds) this.add(seed, { silent: true })
   }
 
-  get records(): ReadonlyMap<string, AppRecord> {
-    return this.#records
-  }
-
-  /** A copy of an app's settings. */
   settings(id: string): ReadonlyMap<string, unknown> {
-    return new Map(this.#records.has(id) ? this.#settings.get(id) : [])
+    return new Map(this.records.has(id) ? this.#settings.get(id) : [])
   }
 
   setSetting(id: string, name: string, value: unknown): void {
@@ -78,8 +74,8 @@ export class Apps implements HubApps {
   add(seed: AppSeed, how: How = {}): void {
     this.#stopSettling(seed.id)
     const record = recordOf(seed, this.#options.flavour)
-    const event = this.#records.has(seed.id) ? 'app.update' : 'app.create'
-    this.#records.set(seed.id, record)
+    const event = this.records.has(seed.id) ? 'app.update' : 'app.create'
+    this.records.set(seed.id, record)
     if (!this.#settings.has(seed.id)) this.#settings.set(seed.id, new Map(Object.entries(seed.settings ?? {})))
     if (seed.update !== undefined) this.#offered.set(seed.id, seed.update)
     if (!how.silent) this.#options.tell(event, record)
@@ -88,7 +84,7 @@ export class Apps implements HubApps {
   /** Installs from the store, or updates an installed app. The store has one version of each app. */
   install({ id, channel }: InstallRequest, how: How = {}): void {
     const offer = this.#store.get(id)
-    const present = this.#records.get(id)
+    const present = this.records.get(id)
     if (present !== undefined) this.#update(present, offer?.version ?? this.#offered.get(id), channel, how)
     else if (offer !== undefined) {
       const record = { ...GENERATIONS[this.#options.flavour].stands('stopped'), usage: NO_USAGE, ...offer.record }
@@ -98,7 +94,7 @@ export class Apps implements HubApps {
   }
 
   uninstall(id: string, { purgeSettings = true, silent = false }: How & { purgeSettings?: boolean } = {}): void {
-    if (!this.#records.delete(id)) return
+    if (!this.records.delete(id)) return
     this.#stopSettling(id)
     this.#offered.delete(id)
     if (purgeSettings) this.#settings.delete(id)
@@ -128,13 +124,13 @@ export class Apps implements HubApps {
   /** Overrides any fields of the record. */
   change(id: string, patch: Patch, how: How = {}): void {
     const record = { ...this.#must(id), ...patch }
-    this.#records.set(id, record)
+    this.records.set(id, record)
     if (!how.silent) this.#options.tell('app.update', record)
   }
 
   /** Lets the usage of running apps drift, as it does over time. */
   moveUsage(): void {
-    for (const [id, { state, usage }] of this.#records) {
+    for (const [id, { state, usage }] of this.records) {
       if (state === 'running') this.change(id, { usage: wander(usage, this.#options.random) })
     }
   }
@@ -146,7 +142,7 @@ export class Apps implements HubApps {
   }
 
   #must(id: string): AppRecord {
-    const record = this.#records.get(id)
+    const record = this.records.get(id)
     if (record === undefined) throw new Error(`no app "${id}" on this hub`)
     return record
   }
@@ -187,14 +183,12 @@ const RESTART: readonly AppState[] = ['stopping', 'stopped', 'starting', 'runnin
 const isUp = (state: AppState) => state !== 'stopped' && state !== 'crashed'
 const number = (value: unknown) => (typeof value === 'number' ? value : 0)
 
-interface Pace {
-  usageMs: number
-  crashMs: number
-  random: () => number
-}
-
 /** Lets usage change over time and, now and then, an app crash and start again. */
-export function liveOn(apps: Apps, timers: Timers, { usageMs, crashMs, random }: Pace): void {
+export function liveOn(
+  apps: Apps,
+  timers: Timers,
+  { usageMs, crashMs, random }: Pick<Settled, 'usageMs' | 'crashMs' | 'random'>,
+): void {
   timers.every(usageMs, () => apps.moveUsage())
   timers.every(crashMs, () => {
     const running = [...apps.records].filter(([, { state }]) => state === 'running')

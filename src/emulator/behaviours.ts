@@ -55,9 +55,7 @@ export class Behaviours {
     return this.#take((active) => active.name === name && concerns(active, subject))
   }
 
-  /**
-   * Takes one turn of the first fault that was set for this request. Over the realtime channel, only refusals count.
-   */
+  /** Takes one turn of the first fault that was set for this request; over the realtime channel, of a refusal. */
   claimFault(operation: string | undefined, via: 'rest' | 'socket', now: number): Fault | undefined {
     const fits = ({ fault }: Made) => fault !== undefined && (via === 'rest' || fault.refusal !== undefined)
     const meets = ({ fault }: Made) => fault?.meets === undefined || fault.meets(now)
@@ -90,32 +88,25 @@ function concerns({ subjects }: Active, subject: string | undefined): boolean {
 type Send = (uri: string, event: string, payload: unknown) => void
 
 /** What happens to an event between the hub and its listeners: it is lost, doubled, delayed or sent as usual. */
-export class EventGate {
-  readonly #behaviours: Behaviours
-  readonly #send: Send
-  #held: (() => void) | undefined
-
-  constructor(behaviours: Behaviours, send: Send) {
-    this.#behaviours = behaviours
-    this.#send = send
-  }
-
-  pass(uri: string, event: string, payload: unknown): void {
-    if (this.#behaviours.claim('realtime-silent', event) ?? this.#behaviours.claim('lose-events', event)) return
-    const send = () => this.#send(uri, event, payload)
-    if (this.#held === undefined && this.#behaviours.claim('reorder-events', event)) {
-      this.#held = send
-      return
-    }
-    send()
-    if (this.#behaviours.claim('duplicate-events', event)) send()
-    this.flush()
-  }
+export function eventGate(behaviours: Behaviours, send: Send) {
+  let held: (() => void) | undefined
 
   /** Sends a held event that still waits to be overtaken. */
-  flush(): void {
-    const held = this.#held
-    this.#held = undefined
-    held?.()
+  const flush = () => {
+    const waiting = held
+    held = undefined
+    waiting?.()
   }
+  const pass: Send = (uri, event, payload) => {
+    if (behaviours.claim('realtime-silent', event) ?? behaviours.claim('lose-events', event)) return
+    const sendNow = () => send(uri, event, payload)
+    if (held === undefined && behaviours.claim('reorder-events', event)) {
+      held = sendNow
+      return
+    }
+    sendNow()
+    if (behaviours.claim('duplicate-events', event)) sendNow()
+    flush()
+  }
+  return { pass, flush }
 }

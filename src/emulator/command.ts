@@ -1,38 +1,31 @@
 /** `hub2mqtt emulate`: starts a hub from typed options and an optional file. Prints nothing itself. */
-import type { Clock } from '../base/clock.ts'
 import { readPlainText } from '../base/read-plain.ts'
-import { EmulatedHub } from './hub.ts'
+import { EmulatedHub, type EmulatedHubOptions } from './hub.ts'
 import { type HubFile, loadHubFile } from './hub-file.ts'
 import { population } from './population.ts'
 import { emulateProcesses } from './processes/emulate-processes.ts'
 import type { Limits } from './processes/watch.ts'
-import type { Flavour } from './records.ts'
 import { EmulatorOptionError } from './scopes.ts'
 
-export interface EmulateOptions {
+/** `rateLimit`: by default as hubs of the flavour do. */
+type Passed = Pick<EmulatedHubOptions, 'host' | 'port' | 'flavour' | 'onSpeak' | 'rateLimit' | 'clock' | 'random'>
+
+export interface EmulateOptions extends Passed {
   /** Where the hub keeps its state; default: a temporary folder, removed at the end. */
   readonly data?: string | undefined
   /** The folder of the app store; default: that of the sample apps. */
   readonly store?: string | undefined
-  /**
-   * Folders of apps that run in place and restart whenever their files change. If there are any, there are no sample
-   * apps.
-   */
+  /** Folders of apps that run in place and restart whenever their files change, instead of the sample apps. */
   readonly appFolders?: readonly string[] | undefined
   readonly limits?: Partial<Limits> | undefined
   /** A command that gets the hub's speech as its last argument. */
   readonly speechCommand?: string | undefined
   /** Called with each line that an app of `appFolders` writes, or that the hub writes about it. */
   readonly onLine?: ((id: string, line: string) => void) | undefined
-  /** Called with each text that the hub speaks. */
-  readonly onSpeak?: ((text: string) => void) | undefined
   /** The key that is used if the data folder has none. */
   readonly spareKey?: { readonly key: string; readonly scopes: readonly string[] } | undefined
   /** Called with problems of apps in the store and of the speech command, and with ignored fields of manifests. */
   readonly tell?: ((problem: string) => void) | undefined
-  host?: string | undefined
-  port?: number | undefined
-  flavour?: Flavour | undefined
   /** As `parseApiKey` returns them. A key that occurs twice gets the scopes of both. */
   apiKeys?: readonly { readonly key: string; readonly scopes: readonly string[] }[] | undefined
   /** Path of a hub file; the other options win over it. */
@@ -43,10 +36,6 @@ export interface EmulateOptions {
   apps?: number | undefined
   /** Lets an app crash every now and then. */
   crashes?: boolean | undefined
-  /** Whether to refuse requests that come too fast. Default: what hubs of the flavour do. */
-  rateLimit?: boolean | undefined
-  clock?: Clock | undefined
-  random?: (() => number) | undefined
 }
 
 export interface Emulation extends AsyncDisposable {
@@ -65,11 +54,7 @@ export async function emulate(options: EmulateOptions): Promise<Emulation> {
   const flavour = options.flavour ?? file.flavour ?? 'newer'
   const given = {
     ...file,
-    host,
-    port,
-    clock,
-    random,
-    flavour,
+    ...{ host, port, clock, random, flavour },
     rateLimit: options.rateLimit ?? (flavour === 'newer' || flavour === 'self-hosted'),
     keys: { ...file.keys, ...collect(options.apiKeys ?? []) },
   }

@@ -1,16 +1,16 @@
 /** The control port: HTTP on loopback, for programs on the same machine. Its endpoints are one row each. */
-import { once } from 'node:events'
 import { createServer, type IncomingMessage } from 'node:http'
 import * as v from 'valibot'
 import { mayAsk } from '../base/hosts.ts'
 import { isRecord, parseJson } from '../base/json.ts'
 import { checked, type Input, inputOf, methodOf, optional, type Request } from './core/endpoint.ts'
+import { doorOf } from './door.ts'
 import { JSON_TYPE } from './faults.ts'
 import type { EmulatedHub } from './hub.ts'
 import { asHubError, HubError } from './hub-error.ts'
 import { BEHAVIOURS, isBehaviour } from './misbehaviour.ts'
-import { readBody } from './rest.ts'
-import { fill, split } from './routes.ts'
+import { urlOf } from './options.ts'
+import { fill, readBody, split } from './rest.ts'
 import { EmulatorOptionError } from './scopes.ts'
 
 interface ControlRow extends ReturnType<typeof methodOf> {
@@ -136,33 +136,18 @@ export const CONTROL: readonly ControlRow[] = [
 
 const HOST = '127.0.0.1'
 
-interface Control extends AsyncDisposable {
-  readonly url: string
-}
-
 /** Opens the control port of a hub; 0 takes any free one. @throws EmulatorOptionError if it cannot */
-export async function openControl(hub: EmulatedHub, port: number): Promise<Control> {
+export async function openControl(hub: EmulatedHub, port: number) {
   const server = createServer(async (request, response) => {
     response.on('error', () => {})
     const { status, value } = await answer(hub, request)
     response.writeHead(status, JSON_TYPE).end(`${JSON.stringify(value)}\n`)
   })
-  const listening = once(server, 'listening')
-  server.listen(port, HOST)
-  await listening.catch((cause: unknown) => {
+  const door = doorOf(server, HOST)
+  const bound = await door.listen(port).catch((cause: unknown) => {
     throw new EmulatorOptionError(`cannot open the control port ${port}; is it taken?`, { cause })
   })
-  const address = server.address()
-  const bound = typeof address === 'object' && address !== null ? address.port : port
-  return {
-    url: `http://${HOST}:${bound}`,
-    async [Symbol.asyncDispose]() {
-      const closed = once(server, 'close')
-      server.close()
-      server.closeAllConnections()
-      await closed
-    },
-  }
+  return { url: urlOf(HOST, bound), [Symbol.asyncDispose]: door.shut }
 }
 
 async function answer(hub: EmulatedHub, request: IncomingMessage): Promise<{ status: number; value: unknown }> {
@@ -175,10 +160,7 @@ async function answer(hub: EmulatedHub, request: IncomingMessage): Promise<{ sta
   }
 }
 
-/**
- * There is no login. Refuse pages in a browser, which could use a name that resolves to this machine, or another
- * origin.
- */
+/** There is no login. Refuse pages in a browser: a name may resolve to this machine, or the origin be another. */
 function refuseStrangers({ headers }: IncomingMessage): void {
   if (!mayAsk(headers.host, [])) throw new HubError(421, 'misdirected', 'Only by an address or localhost')
   if (headers.origin !== undefined) throw new HubError(403, 'forbidden', 'Not for web pages')

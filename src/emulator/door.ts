@@ -5,68 +5,59 @@ import type { Duplex } from 'node:stream'
 import { EmulatorOptionError } from './scopes.ts'
 
 /** The hub's listening port and its connections: a reboot closes them all, and a hang freezes the realtime ones. */
-export class Door {
-  readonly #server: Server
-  readonly #host: string
-  readonly #sockets = new Set<Socket>()
-  readonly #upgraded = new Set<Duplex>()
-  #hung = false
+export function doorOf(server: Server, host: string) {
+  const sockets = new Set<Socket>()
+  const upgraded = new Set<Duplex>()
+  let hung = false
 
-  constructor(server: Server, host: string) {
-    this.#server = server
-    this.#host = host
-    server.on('connection', (socket) => {
-      this.#sockets.add(socket)
-      socket.once('close', () => this.#sockets.delete(socket))
-    })
-    server.on('upgrade', (_request, socket) => {
-      this.#upgraded.add(socket)
-      socket.once('close', () => this.#upgraded.delete(socket))
-      if (this.#hung) freeze(socket)
-    })
-  }
-
-  /** The number of TCP connections. */
-  get connections(): number {
-    return this.#sockets.size
-  }
+  server.on('connection', (socket) => {
+    sockets.add(socket)
+    socket.once('close', () => sockets.delete(socket))
+  })
+  server.on('upgrade', (_request, socket) => {
+    upgraded.add(socket)
+    socket.once('close', () => upgraded.delete(socket))
+    if (hung) freeze(socket)
+  })
 
   /** Opens the port and resolves with its number. @throws EmulatorOptionError with the system's error `code` */
-  listen(port: number): Promise<number> {
+  function listen(port: number): Promise<number> {
     return new Promise((resolve, reject) => {
       const refuse = (cause: NodeJS.ErrnoException) => {
         const { code } = cause
-        const message = `cannot listen on ${this.#host}:${port} (${code}); choose another by --port`
+        const message = `cannot listen on ${host}:${port} (${code}); choose another by --port`
         reject(Object.assign(new EmulatorOptionError(message, { cause }), { code }))
       }
-      this.#server.once('error', refuse)
-      this.#server.listen(port, this.#host, () => {
-        this.#server.off('error', refuse)
-        const address = this.#server.address()
+      server.once('error', refuse)
+      server.listen(port, host, () => {
+        server.off('error', refuse)
+        const address = server.address()
         resolve(typeof address === 'object' && address !== null ? address.port : port)
       })
     })
   }
 
   /** Closes the port and all connections; resolves when the last one is closed. */
-  async shut(): Promise<void> {
+  async function shut(): Promise<void> {
     // An error of close() means that the server was not listening, which is fine.
-    const shut = new Promise((resolve) => this.#server.close(resolve))
-    const gone = [...this.#sockets].map((socket) => once(socket.destroy(), 'close'))
-    await Promise.all([shut, ...gone])
+    const closed = new Promise((resolve) => server.close(resolve))
+    const gone = [...sockets].map((socket) => once(socket.destroy(), 'close'))
+    await Promise.all([closed, ...gone])
   }
 
   /** Closes the realtime connections without a goodbye. */
-  cutUpgraded(): void {
-    for (const socket of this.#upgraded) socket.destroy()
+  function cutUpgraded(): void {
+    for (const socket of upgraded) socket.destroy()
   }
 
   /** Freezes realtime connections at the level of bytes: no event, no pong, no goodbye. */
-  hang(hung: boolean): void {
-    if (hung === this.#hung) return
-    this.#hung = hung
-    for (const socket of this.#upgraded) hung ? freeze(socket) : thaw(socket)
+  function hang(wanted: boolean): void {
+    if (wanted === hung) return
+    hung = wanted
+    for (const socket of upgraded) hung ? freeze(socket) : thaw(socket)
   }
+
+  return { connections: () => sockets.size, listen, shut, cutUpgraded, hang }
 }
 
 function freeze(socket: Duplex): void {

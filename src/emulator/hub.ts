@@ -1,12 +1,12 @@
 /** The emulated hub: its state, the active behaviours, and a record of the requests. */
+import { EventEmitter } from 'node:events'
 import { createServer } from 'node:http'
 import { sleep } from '../base/clock.ts'
 import { Apps, type How, liveOn } from './apps.ts'
-import { Behaviours, EventGate } from './behaviours.ts'
-import { APPS_URI, Events } from './core/events.ts'
+import { Behaviours, eventGate } from './behaviours.ts'
 import type { AppEvent, HubApps } from './core/hub-apps.ts'
-import { type InApp, inAppInterface } from './core/in-app.ts'
-import { Door } from './door.ts'
+import { APPS_URI, type InApp, inAppInterface } from './core/in-app.ts'
+import { doorOf } from './door.ts'
 import { rateLimit } from './faults.ts'
 import type { BehaviourName, BehaviourOptions } from './misbehaviour.ts'
 import { type EmulatedHubOptions, type Settled, settle, urlOf } from './options.ts'
@@ -17,7 +17,6 @@ import { normaliseScope } from './scopes.ts'
 import { Timers } from './timers.ts'
 
 export type { How } from './apps.ts'
-export type { AppEvent } from './core/hub-apps.ts'
 export type { BehaviourName, BehaviourOptions } from './misbehaviour.ts'
 export type { EmulatedHubOptions } from './options.ts'
 export type { AppRecord, AppSeed, AppState, Flavour, Usage } from './records.ts'
@@ -49,16 +48,20 @@ export class EmulatedHub implements AsyncDisposable {
   readonly #apps: HubApps
   /** The same, if the apps are simulated. */
   readonly #simulated: Apps | undefined
-  readonly #events = new Events()
-  readonly #inApp: InApp
-  readonly #gate: EventGate
-  readonly #door: Door
+  /** For listeners inside the hub, by the URI of the sender; each app may be one. */
+  readonly #events = new EventEmitter().setMaxListeners(0)
+  /** The interface for running apps. */
+  readonly inApp: InApp
+  readonly #gate: ReturnType<typeof eventGate>
+  readonly #door: ReturnType<typeof doorOf>
   readonly #realtime: Realtime
   readonly #away = new Set<string>()
   #born: number
-  #id: string
-  #version: string
-  #port = 0
+  readonly flavour: Flavour
+  /** Changed only by a reboot, as the version; the port is known from the start on. */
+  id: string
+  version: string
+  port = 0
   /** The last reboot; never rejects. */
   #rebooting: Promise<void> = Promise.resolve()
   #closing: Promise<void> | undefined
@@ -67,7 +70,7 @@ export class EmulatedHub implements AsyncDisposable {
   static async start(options: EmulatedHubOptions = {}): Promise<EmulatedHub> {
     const hub = new EmulatedHub(options)
     try {
-      hub.#port = await hub.#door.listen(hub.#options.port)
+      hub.port = await hub.#door.listen(hub.#options.port)
       if (hub.#options.storedKeys !== undefined) {
         hub.#timers.every(REVOKED_MS, () => hub.#realtime.disconnectUnknown())
       }
@@ -84,45 +87,30 @@ export class EmulatedHub implements AsyncDisposable {
     const options = settle(given)
     const { flavour, random, settleMs, store, pingIntervalMs, pingTimeoutMs } = options
     this.#options = options
-    this.#id = options.id
-    this.#version = options.version
+    this.flavour = flavour
+    this.id = options.id
+    this.version = options.version
     this.#born = options.clock.elapsed()
     this.#timers = new Timers(options.clock)
     this.#given = normalised(options.keys)
-    this.#gate = new EventGate(this.#behaviours, (...event) => this.#realtime.send(...event))
+    this.#gate = eventGate(this.#behaviours, (...event) => this.#realtime.send(...event))
     const tell = (event: AppEvent, payload: unknown) => this.#tell(APPS_URI, event, payload)
     const inside = this.#inside()
-    this.#inApp = inAppInterface(inside, this.#events)
+    this.inApp = inAppInterface(inside, this.#events)
     const { backend, apps: seeds } = options
     const apps =
       backend === undefined
         ? new Apps(seeds, { flavour, timers: this.#timers, random, settleMs, store, tell })
-        : backend({ flavour, tell, inApp: this.#inApp })
+        : backend({ flavour, tell, inApp: this.inApp })
     this.#apps = apps
     this.#simulated = apps instanceof Apps ? apps : undefined
     const server = createServer({ keepAliveTimeout: options.keepAliveMs }, restListener(inside))
-    this.#door = new Door(server, options.host)
+    this.#door = doorOf(server, options.host)
     this.#realtime = new Realtime(server, inside, { pingInterval: pingIntervalMs, pingTimeout: pingTimeoutMs })
   }
 
   get url(): string {
-    return urlOf(this.#options.host, this.#port)
-  }
-
-  get flavour(): Flavour {
-    return this.#options.flavour
-  }
-
-  get port(): number {
-    return this.#port
-  }
-
-  get id(): string {
-    return this.#id
-  }
-
-  get version(): string {
-    return this.#version
+    return urlOf(this.#options.host, this.port)
   }
 
   /** The records as the next answer would show them. */
@@ -151,7 +139,7 @@ export class EmulatedHub implements AsyncDisposable {
 
   /** The numbers of TCP connections, of realtime sessions, and of sessions that are subscribed to the apps. */
   get connections(): { sockets: number; sessions: number; subscribers: number } {
-    return { sockets: this.#door.connections, ...this.#realtime.counts }
+    return { sockets: this.#door.connections(), ...this.#realtime.counts }
   }
 
   /** Sets a behaviour; `false` clears all its variants. */
@@ -178,35 +166,18 @@ export class EmulatedHub implements AsyncDisposable {
     else this.#pretended.add(what, how)
   }
 
-  uninstall(id: string, how?: How): void {
-    this.#pretended.uninstall(id, how)
-  }
-
-  enable(id: string, how?: How): void {
-    this.#pretended.enable(id, how)
-  }
-
-  disable(id: string, how?: How): void {
-    this.#pretended.disable(id, how)
-  }
-
-  crash(id: string, message?: string, how?: How): void {
-    this.#pretended.crash(id, message, how)
-  }
+  readonly uninstall = (id: string, how?: How): void => this.#pretended.uninstall(id, how)
+  readonly enable = (id: string, how?: How): void => this.#pretended.enable(id, how)
+  readonly disable = (id: string, how?: How): void => this.#pretended.disable(id, how)
+  readonly crash = (id: string, message?: string, how?: How): void => this.#pretended.crash(id, message, how)
+  /** Starts a crashed app again, as the hub does by itself or on a restart command. */
+  readonly recover = (id: string, how?: How): void => this.#pretended.restart(id, how)
+  /** Overrides any fields of an app's record; `undefined` leaves a field out. */
+  readonly change = (id: string, patch: Patch, how?: How): void => this.#pretended.change(id, patch, how)
 
   /** Makes an app of any kind crash; the message is for simulated ones. */
   provokeCrash(id: string, message?: string): void | Promise<void> {
     return this.#apps.crash(id, message)
-  }
-
-  /** Starts a crashed app again, as the hub does by itself or on a restart command. */
-  recover(id: string, how?: How): void {
-    this.#pretended.restart(id, how)
-  }
-
-  /** Overrides any fields of an app's record; `undefined` leaves a field out. */
-  change(id: string, patch: Patch, how?: How): void {
-    this.#pretended.change(id, patch, how)
   }
 
   /** Makes the devices of an app go away, or come back. */
@@ -218,11 +189,6 @@ export class EmulatedHub implements AsyncDisposable {
   /** Sends an event as it stands, past state and behaviours. */
   emit(event: string, payload: unknown): void {
     this.#realtime.send(APPS_URI, event, payload)
-  }
-
-  /** The interface for running apps. */
-  get inApp(): InApp {
-    return this.#inApp
   }
 
   /** Replaces all keys; sessions of keys that are gone end. */
@@ -267,11 +233,11 @@ export class EmulatedHub implements AsyncDisposable {
     const { signal } = this.#ending
     await this.#door.shut()
     await this.#apps.stop?.()
-    this.#version = version ?? this.#version
-    this.#id = id ?? this.#id
+    this.version = version ?? this.version
+    this.id = id ?? this.id
     if (downMs > 0) await sleep(this.#options.clock, downMs, signal)
     this.#born = this.#options.clock.elapsed()
-    if (!signal.aborted) await this.#door.listen(this.#port)
+    if (!signal.aborted) await this.#door.listen(this.port)
     if (!signal.aborted) await this.#apps.start?.()
   }
 
@@ -285,7 +251,7 @@ export class EmulatedHub implements AsyncDisposable {
   }
 
   #tell(uri: string, event: string, payload: unknown): void {
-    this.#events.tell(uri, event, payload)
+    this.#events.emit(uri, event, payload)
     this.#gate.pass(uri, event, payload)
   }
 
@@ -305,10 +271,10 @@ export class EmulatedHub implements AsyncDisposable {
     const hub = this
     return {
       get id() {
-        return hub.#id
+        return hub.id
       },
       get version() {
-        return hub.#version
+        return hub.version
       },
       flavour: this.flavour,
       get apps() {

@@ -1,11 +1,11 @@
 /** Options of an emulated hub, and their defaults. */
 import { type Clock, systemClock } from '../base/clock.ts'
+import { inUrl, reachable } from '../base/hosts.ts'
 import type { AppsHost, HubApps } from './core/hub-apps.ts'
 import { type HubStore, hubStoreInMemory } from './core/hub-store.ts'
 import { DEFAULT_APPS, DEFAULT_STORE } from './population.ts'
 import type { AppSeed, Flavour } from './records.ts'
-import type { Nothing } from './rest.ts'
-import type { Prefix } from './routes.ts'
+import type { Nothing, Prefix } from './rest.ts'
 import type { Keys } from './scopes.ts'
 
 export interface EmulatedHubOptions {
@@ -66,38 +66,32 @@ const USUAL: Readonly<Record<Flavour, { version: string; prefix: Prefix }>> = {
 /** The options with all defaults filled in. */
 export type Settled = ReturnType<typeof settle>
 
-export function settle({
-  host = '127.0.0.1',
-  port = 0,
-  flavour = 'newer',
-  keys = {},
-  apps = DEFAULT_APPS,
-  store = DEFAULT_STORE,
-  clock = systemClock,
-  kept = hubStoreInMemory(() => clock.now()),
-  id = '5f0c8a1b2d3e4f5061728394',
-  version = USUAL[flavour].version,
-  prefix = USUAL[flavour].prefix,
-  rateLimit = false,
-  nothing = 'null',
-  settleMs = 200,
-  usageMs = 0,
-  crashMs = 0,
-  keepAliveMs = 5000,
-  pingIntervalMs = 25_000,
-  pingTimeoutMs = 20_000,
-  memory = 10_000,
-  random = Math.random,
-  ...optional
-}: EmulatedHubOptions) {
-  const who = { host, port, flavour, keys, id, version }
-  const what = { apps, store, kept, prefix, rateLimit, nothing, memory }
-  const times = { clock, random, settleMs, usageMs, crashMs, keepAliveMs, pingIntervalMs, pingTimeoutMs }
-  return { ...optional, ...who, ...what, ...times }
+export function settle(given: EmulatedHubOptions) {
+  const { flavour = 'newer', clock = systemClock } = given
+  return {
+    ...given,
+    flavour,
+    clock,
+    host: given.host ?? '127.0.0.1',
+    port: given.port ?? 0,
+    keys: given.keys ?? {},
+    apps: given.apps ?? DEFAULT_APPS,
+    store: given.store ?? DEFAULT_STORE,
+    kept: given.kept ?? hubStoreInMemory(() => clock.now()),
+    id: given.id ?? '5f0c8a1b2d3e4f5061728394',
+    version: given.version ?? USUAL[flavour].version,
+    prefix: given.prefix ?? USUAL[flavour].prefix,
+    nothing: given.nothing ?? 'null',
+    settleMs: given.settleMs ?? 200,
+    usageMs: given.usageMs ?? 0,
+    crashMs: given.crashMs ?? 0,
+    keepAliveMs: given.keepAliveMs ?? 5000,
+    pingIntervalMs: given.pingIntervalMs ?? 25_000,
+    pingTimeoutMs: given.pingTimeoutMs ?? 20_000,
+    memory: given.memory ?? 10_000,
+    random: given.random ?? Math.random,
+  }
 }
 
 /** The address for a client on this machine. */
-export function urlOf(host: string, port: number): string {
-  const reachable = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
-  return `http://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}`
-}
+export const urlOf = (host: string, port: number): string => `http://${inUrl(reachable(host))}:${port}`

@@ -1,9 +1,9 @@
 /** The public app store, emulated: newest versions and changelogs, over HTTP and without a key. */
 import { createServer, type IncomingMessage, type RequestListener } from 'node:http'
-import { Door } from './door.ts'
+import { doorOf } from './door.ts'
 import { JSON_TYPE } from './faults.ts'
 import { urlOf } from './options.ts'
-import { split } from './routes.ts'
+import { split } from './rest.ts'
 
 /** An app in the store. */
 export interface StoreApp {
@@ -22,7 +22,7 @@ const BASE = '/api/v1'
 export class EmulatedStore implements AsyncDisposable {
   readonly apps: Map<string, StoreApp>
   readonly #requests: Pick<IncomingMessage, 'method' | 'url' | 'headers'>[] = []
-  readonly #door: Door
+  readonly #door: ReturnType<typeof doorOf>
   #port = 0
   /** Answers instead of the store. */
   fault: RequestListener | undefined
@@ -43,7 +43,7 @@ export class EmulatedStore implements AsyncDisposable {
       response.writeHead(answer === undefined ? 404 : 200, JSON_TYPE)
       response.end(JSON.stringify(answer ?? { error: 'Not Found' }))
     })
-    this.#door = new Door(server, HOST)
+    this.#door = doorOf(server, HOST)
   }
 
   get url(): string {

@@ -1,12 +1,13 @@
 /** The hub's HTTP side: routes each request to an endpoint and sends the answer, with any simulated fault applied. */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import { isRecord } from '../base/json.ts'
+import { withoutSlashes } from '../base/text.ts'
 import type { Behaviours } from './behaviours.ts'
-import type { Core } from './core/endpoint.ts'
+import { type Core, type Endpoint, METHODS } from './core/endpoint.ts'
+import { APP_SECTION, type Entry, entriesFor, find, noSuchMethod } from './core/table.ts'
 import { type Exchange, type Fault, JSON_TYPE, type Outcome } from './faults.ts'
 import { asHubError, HubError } from './hub-error.ts'
-import type { AppRecord } from './records.ts'
-import { type Match, matchRequest, type Prefix } from './routes.ts'
+import type { AppRecord, Flavour } from './records.ts'
 import { admit, type Keys } from './scopes.ts'
 import type { Timers } from './timers.ts'
 
@@ -148,9 +149,7 @@ function nothing(form: Nothing): Outcome {
   return { status: form === '204' ? 204 : 200, headers: JSON_TYPE, text: form === 'null' ? 'null' : '' }
 }
 
-function bearer(header: string | undefined): string | undefined {
-  return header?.match(/^Bearer (.+)$/i)?.[1]
-}
+const bearer = (header: string | undefined): string | undefined => header?.match(/^Bearer (.+)$/i)?.[1]
 
 /** The body as text, or a refusal if it is too long. */
 export async function readBody(request: IncomingMessage): Promise<string | HubError> {
@@ -198,4 +197,92 @@ function iconAt(path: string, records: ReadonlyMap<string, AppRecord>): string |
     return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 960 960"><circle cx="480" cy="480" r="440" fill="${colour}"/><text x="480" y="660" font-family="sans-serif" font-size="520" text-anchor="middle" fill="#fff">${initial}</text></svg>`
   }
   return undefined
+}
+
+/** The spellings of the base path that the hub answers; others are a 404. */
+export type Prefix = 'manager' | 'managers' | 'both'
+
+type Args = Readonly<Record<string, unknown>>
+
+interface Match extends Entry {
+  /** The parameters by name. @throws HubError 400 for a body that cannot hold them */
+  args(search: URLSearchParams, body: unknown): Args
+}
+
+/** The paths of an endpoint: a hub of the reference has only its own, others have both. */
+function pathsOf({ path, alias }: Endpoint, flavour: Flavour): readonly string[] {
+  if (alias === undefined) return [path]
+  return flavour === 'reference' ? [alias] : [path, alias]
+}
+
+/** Finds the route of `/api/manager/<id>/…` or `/api/app/<id>/…` and decodes its parameters. @throws HubError */
+function matchRequest(method: string, path: string, prefix: Prefix, flavour: Flavour): Match {
+  const [api, section, item = '', ...rest] = split(path)
+  if (api !== 'api') throw notFound()
+  if (section === 'app') return matchApp(method, path)
+  const served = prefix === 'both' ? ['manager', 'managers'] : [prefix]
+  if (section === undefined || !served.includes(section)) throw notFound()
+  for (const entry of entriesFor(flavour)) {
+    if (entry.endpoint.method !== method || entry.item !== item) continue
+    const found = pathsOf(entry.endpoint, flavour).map((one) => fill(split(one), rest))
+    const params = found.find((one) => one !== undefined)
+    if (params === undefined) continue
+    return { ...entry, args: (search, body) => ({ ...outside(entry, search, body), ...params }) }
+  }
+  throw noSuchMethod(flavour)
+}
+
+/** A request to an app's own web API: its path stays as received. */
+function matchApp(method: string, path: string): Match {
+  const [, id, rest = '/'] = path.match(/^\/api\/app\/([^/]+)(\/.*)?$/) ?? []
+  if (id === undefined || !METHODS.some((one) => one === method)) throw notFound()
+  const params = { id: decode(id), method, path: rest }
+  return { ...APP_SECTION, args: (search, body) => ({ ...params, query: Object.fromEntries(search), body }) }
+}
+
+/** The parameters outside the path. */
+function outside({ endpoint }: Entry, search: URLSearchParams, body: unknown): Args {
+  const { method, takes, wholeBody } = endpoint
+  if (method === 'GET' || method === 'DELETE') return Object.fromEntries(search)
+  if (takes.length === 0) return {}
+  if (body !== undefined && !isRecord(body)) throw noObject()
+  if (wholeBody === undefined) return body ?? {}
+  if (body === undefined) throw noObject()
+  return { [wholeBody]: body }
+}
+
+/** Finds the endpoint of an `api` message `{uri, operation, args}`. @throws HubError */
+export function matchMessage(message: unknown, flavour: Flavour): Entry & { args: Args } {
+  if (!isRecord(message)) throw new HubError(400, 'invalid_message', 'The message has to be an object')
+  const { uri, operation, args } = message
+  const [, section = '', item = ''] = (typeof uri === 'string' ? uri : '').match(/^homey:(manager|app):(.+)$/) ?? []
+  const named = typeof operation === 'string' ? operation : ''
+  return find({ section, item, operation: named, args: isRecord(args) ? args : {} }, flavour)
+}
+
+const notFound = () => new HubError(404, 'not_found', 'Not Found')
+const noObject = () => new HubError(400, 'invalid_body', 'The body has to be a JSON object')
+
+/** The segments of a path that begins with a slash, without trailing slashes. */
+export const split = (path: string): string[] => withoutSlashes(path).split('/').slice(1)
+
+type Params = Readonly<Record<string, string>>
+
+/** The parameters of a path that matches the template, in which `:name` is one; `undefined` if it does not match. */
+export function fill(template: readonly string[], segments: readonly string[]): Params | undefined {
+  const isParameter = (part: string) => part.startsWith(':')
+  const fits = (part: string, index: number) => isParameter(part) || part === segments[index]
+  if (template.length !== segments.length || !template.every(fits)) return undefined
+  return Object.fromEntries(
+    template.flatMap((part, index) => (isParameter(part) ? [[part.slice(1), decode(segments[index] ?? '')]] : [])),
+  )
+}
+
+/** @throws HubError 400 */
+function decode(segment: string): string {
+  try {
+    return decodeURIComponent(segment)
+  } catch {
+    throw new HubError(400, 'invalid_path', 'Malformed percent encoding')
+  }
 }

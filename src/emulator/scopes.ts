@@ -20,10 +20,13 @@ const KNOWN = [
   'homey.updates.readonly',
 ] as const
 
+/** The scopes in the spelling of the reference: `hub`, `hub.app` … `homey` instead of `hub` means the same. */
+const WRITTEN = KNOWN.map(writtenScope).join(', ')
+
 /** A scope in either spelling. */
 export const ScopeText = v.picklist(
   KNOWN.flatMap((scope) => [writtenScope(scope), scope]),
-  `has to be one of ${scopeNames().join(', ')} ("homey" in place of "hub" is the same)`,
+  `has to be one of ${WRITTEN} ("homey" in place of "hub" is the same)`,
 )
 
 /** A key is sent in a header, so it may contain only characters that are valid there. */
@@ -88,12 +91,7 @@ export function parseApiKey(text: string): { key: string; scopes: string[] } {
 export function checkScopes(option: string, scopes: readonly string[]): void {
   const wrong = scopes.find((scope) => !v.is(ScopeText, scope))
   if (wrong === undefined) return
-  throw new EmulatorOptionError(`${option}: unknown scope "${wrong}", known are ${scopeNames().join(', ')}`)
-}
-
-/** The scopes in the spelling of the reference: `hub`, `hub.app` … `homey` instead of `hub` means the same. */
-export function scopeNames(): string[] {
-  return KNOWN.map(writtenScope)
+  throw new EmulatorOptionError(`${option}: unknown scope "${wrong}", known are ${WRITTEN}`)
 }
 
 /** The inverse of `normaliseScope`. */

@@ -1,7 +1,6 @@
 /**
  * Masks the API keys of all hubs and the tokens of this program's own API in texts. Passwords are not masked: users
- * choose
- * them, and they may be words such as `homeassistant`, which occur in topics and payloads.
+ * choose them, and they may be words such as `homeassistant`, which occur in topics and payloads.
  */
 import type { Config } from '../config/options.ts'
 import { Scrubber } from './scrub.ts'
@@ -41,10 +40,7 @@ export class ApiKeys {
   /** The payload of a message without keys and tokens. */
   readonly redact = (payload: string): string => this.scrubber.payload(payload)
 
-  /**
-   * Whether a name from a hub holds a key or a token, percent-encoded or not: names become topics, which are not
-   * masked.
-   */
+  /** Whether a name from a hub holds a key or a token, encoded or not: names become topics, which are not masked. */
   areIn(name: string): boolean {
     const { scrubber } = this
     let text = name

@@ -8,9 +8,7 @@ const BEYOND_JSON = /[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]
 const escaped = (char: string): string => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`
 
 /** An equivalent line of JSON with only printable characters. */
-export function shownJson(line: string): string {
-  return line.replace(BEYOND_JSON, escaped)
-}
+export const shownJson = (line: string): string => line.replace(BEYOND_JSON, escaped)
 
 /** The value of such a line, with printable texts. */
 export function shownLine(line: string): unknown {
@@ -33,6 +31,4 @@ function shown(value: unknown, key = ''): unknown {
 }
 
 /** The text on one line, with only printable characters. */
-export function shownText(text: string): string {
-  return text.replace(CONTROLS, escaped)
-}
+export const shownText = (text: string): string => text.replace(CONTROLS, escaped)

@@ -91,13 +91,14 @@ export function registerGauges(registry: AnyRegistry, sources: GaugeSources) {
   counter('published_bytes', 'Payload bytes of the publishes sent.', ({ bytes }) => bytes)
   counter('dropped', 'Events, answers and commands lost to the limits of the queues.', ({ dropped }) => dropped)
   counter('reconnects', 'Connections to the broker lost.', ({ reconnects }) => reconnects)
-  registerHubGauges(registry, hubs)
-  registerMachineGauges(registry, sources)
+  registerHubGauges(registry, sources)
 }
 
-function registerHubGauges(registry: AnyRegistry, hubs: GaugeSources['hubs']) {
-  /** @param read returns values, each with its further label */
-  const gauge = (name: string, help: string, read: (hub: Hub, pulse: Pulse) => Iterable<readonly [number, Labels?]>) =>
+/** The values of a hub, each with its further label. */
+type ReadHub = (hub: Hub, pulse: Pulse, name: string) => Iterable<readonly [number, Labels?]>
+
+function registerHubGauges(registry: AnyRegistry, { hubs, healthOf }: Pick<GaugeSources, 'hubs' | 'healthOf'>) {
+  const gauge = (name: string, help: string, read: ReadHub) =>
     new Gauge({
       name: `hub2mqtt_${name}`,
       help,
@@ -106,7 +107,7 @@ function registerHubGauges(registry: AnyRegistry, hubs: GaugeSources['hubs']) {
       collect() {
         this.reset()
         for (const [name, { hub, pulse }] of hubs) {
-          for (const [value, labels] of read(hub, pulse)) this.set({ hub: name, ...labels }, value)
+          for (const [value, labels] of read(hub, pulse, name)) this.set({ hub: name, ...labels }, value)
         }
       },
     })
@@ -118,8 +119,16 @@ function registerHubGauges(registry: AnyRegistry, hubs: GaugeSources['hubs']) {
     readAt === undefined ? [] : [[readAt / 1000]],
   )
   gauge('apps', 'Apps by state.', (hub) => [...byState(hub)].map(([state, value]) => [value, { state }]))
+  for (const [figureName, [help, figure]] of Object.entries(MACHINE)) {
+    gauge(`hub_${figureName}`, help, (_hub, _pulse, name) => {
+      const health = healthOf(name)
+      const value = health && figure(health)
+      return value === null || value === undefined ? [] : [[Number(value)]]
+    })
+  }
 }
 
+/** Of hubs whose key permits it, what they know of themselves. */
 const MACHINE: Readonly<
   Record<string, readonly [help: string, figure: (health: HubHealth) => number | boolean | null]>
 > = {
@@ -133,26 +142,6 @@ const MACHINE: Readonly<
     'When the hub started.',
     ({ booted_at }) => (booted_at === null ? null : Date.parse(booted_at) / 1000),
   ],
-}
-
-/** Of hubs whose key permits it, what they know of themselves. */
-function registerMachineGauges(registry: AnyRegistry, { healthOf, hubs }: Pick<GaugeSources, 'healthOf' | 'hubs'>) {
-  for (const [name, [help, figure]] of Object.entries(MACHINE)) {
-    new Gauge({
-      name: `hub2mqtt_hub_${name}`,
-      help,
-      labelNames: ['hub'],
-      registers: [registry],
-      collect() {
-        this.reset()
-        for (const hub of hubs.keys()) {
-          const health = healthOf(hub)
-          const value = health && figure(health)
-          if (value !== null && value !== undefined) this.set({ hub }, Number(value))
-        }
-      },
-    })
-  }
 }
 
 function byState(hub: Hub): Map<string, number> {

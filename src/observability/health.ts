@@ -1,7 +1,4 @@
-/**
- * The daemon's health: one document, without secrets, for HTTP, MQTT and the command line. Notifies listeners of
- * possible changes.
- */
+/** The daemon's health: one document, without secrets, and listeners for what may have changed. */
 import { type Clock, sleep } from '../base/clock.ts'
 import { Throttle } from '../base/throttle.ts'
 import type { HealthReport, Role } from '../contract/schemas.ts'
@@ -117,59 +114,50 @@ interface Parts extends Pick<HealthFacts, 'version' | 'startedAt' | 'mayBeIdle'>
   readonly clock: Clock
 }
 
-export class Health {
-  readonly #parts: Parts
-  readonly #lost: Recent
-  readonly #throttle: Throttle
-  readonly #ready = Promise.withResolvers<void>()
-  readonly #listeners: ((report: HealthReport) => void)[] = []
+export function bridgeHealth(parts: Parts) {
+  const { version, startedAt, mayBeIdle, link, bridge, hubs, clock } = parts
+  const lost = new Recent(clock)
+  const throttle = new Throttle(clock, publish)
+  const { promise: ready, resolve: becomeReady } = Promise.withResolvers<void>()
+  const listeners: ((report: HealthReport) => void)[] = []
 
-  constructor(parts: Parts) {
-    this.#parts = parts
-    this.#lost = new Recent(parts.clock)
-    this.#throttle = new Throttle(parts.clock, () => this.#publish())
-  }
-
-  /** Resolves when the bridge is ready for the first time. */
-  get ready(): Promise<void> {
-    return this.#ready.promise
-  }
-
-  /** Whether this bridge serves its subscribers: it is connected and the active one. */
-  get isOnline(): boolean {
-    const { link, bridge } = this.#parts
-    return link.status().state === 'connected' && bridge.role === 'active'
-  }
-
-  readonly report = (): HealthReport => {
-    const { version, startedAt, mayBeIdle, link, bridge, hubs } = this.#parts
+  function report(): HealthReport {
     const { contested, role, failedSettings } = bridge
     const mqtt = link.status()
-    const losing = this.#lost.grew(mqtt.dropped)
+    const losing = lost.grew(mqtt.dropped)
     const ofHubs = Object.fromEntries([...hubs].map(([name, { hub, pulse }]) => [name, healthOf(hub, pulse)]))
     return healthReport({ version, startedAt, mqtt, losing, contested, role, mayBeIdle, failedSettings, hubs: ofHubs })
   }
 
-  subscribe(listener: (report: HealthReport) => void): void {
-    this.#listeners.push(listener)
-  }
-
   /** Call after a change that may affect the report. */
-  readonly changed = (): void => this.#throttle.request()
+  const changed = (): void => throttle.request()
 
   /** Updates the report regularly until the signal aborts. */
-  async watch(signal: AbortSignal): Promise<void> {
+  async function watch(signal: AbortSignal): Promise<void> {
     for (;;) {
-      await sleep(this.#parts.clock, INTERVAL_MS, signal)
+      await sleep(clock, INTERVAL_MS, signal)
       if (signal.aborted) break
-      this.changed()
+      changed()
     }
-    this.#throttle.stop()
+    throttle.stop()
   }
 
-  #publish(): void {
-    const report = this.report()
-    for (const listener of this.#listeners) listener(report)
-    if (report.ready) this.#ready.resolve()
+  function publish(): void {
+    const found = report()
+    for (const listener of listeners) listener(found)
+    if (found.ready) becomeReady()
+  }
+
+  return {
+    /** Resolves when the bridge is ready for the first time. */
+    ready,
+    /** Whether this bridge serves its subscribers: it is connected and the active one. */
+    get isOnline(): boolean {
+      return link.status().state === 'connected' && bridge.role === 'active'
+    },
+    report,
+    subscribe: (listener: (report: HealthReport) => void) => void listeners.push(listener),
+    changed,
+    watch,
   }
 }

@@ -21,18 +21,7 @@ export interface LogOptions {
   readonly isTTY?: boolean
 }
 
-export interface Log extends pino.Logger {
-  /** For lines that are written at any level, such as an audit of commands. */
-  readonly audit: pino.Logger
-  /** The latest lines, if they are kept. */
-  readonly recent: RecentLines
-  /** Masks one more value from now on, in this logger and all its children, such as a changed key. */
-  addSecret(secret: string): void
-  /** Writes a line as it is, for the reader of the output rather than the log. */
-  print(line: string): void
-  /** Changes the level of this logger and all its children; pino's own `level` does not change the children. */
-  setLevel(level: LogLevel): void
-}
+export type Log = ReturnType<typeof createLog>
 
 /** Prints for people, in this process, because a worker loses the last lines at exit. */
 function prettyPrinter(output: Destination, isTTY: boolean): Destination {
@@ -67,7 +56,7 @@ function harmless(output: Destination): Destination {
   }
 }
 
-export function createLog(options: LogOptions): Log {
+export function createLog(options: LogOptions) {
   const { level, format, secrets, destination, keep = false, isTTY = process.stdout.isTTY } = options
   const scrubber = new Scrubber(secrets)
   // Standard output never throws.
@@ -81,7 +70,7 @@ export function createLog(options: LogOptions): Log {
     return clean
   }
   const children = new Set<WeakRef<pino.Logger>>()
-  const logger = pino(
+  const logger: pino.Logger = pino(
     {
       level,
       base: null,
@@ -101,10 +90,15 @@ export function createLog(options: LogOptions): Log {
   // The level of the other children is not their own.
   children.clear()
   return Object.assign(logger, {
+    /** For lines that are written at any level, such as an audit of commands. */
     audit,
+    /** The latest lines, if they are kept. */
     recent,
+    /** Masks one more value from now on, in this logger and all its children, such as a changed key. */
     addSecret: (secret: string) => scrubber.add(secret),
+    /** Writes a line as it is, for the reader of the output rather than the log. */
     print: (line: string) => output.write(`${line}\n`),
+    /** Changes the level of this logger and all its children; pino's own `level` does not change the children. */
     setLevel(wanted: LogLevel) {
       logger.level = wanted
       for (const reference of children) {

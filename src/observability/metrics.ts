@@ -14,8 +14,7 @@ const COMMAND_SECONDS = [0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.
 
 /**
  * The library samples the event loop a hundred times a second, most of an idle bridge's work: 0.25 % of a core. The
- * metrics
- * of these samples are left out; the lag measured at each scrape stays.
+ * metrics of these samples are left out; the lag measured at each scrape stays.
  */
 const LOOP_SAMPLE_MS = 3_600_000
 const LOOP_SAMPLES = /^nodejs_eventloop_lag_.+_seconds$/

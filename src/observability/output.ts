@@ -80,15 +80,6 @@ const MAX_TEXT_LENGTH = 1_000
 /** Distinguishes the numbers of this process from those of an earlier one. */
 const RUN = Math.round(performance.timeOrigin).toString(36)
 
-export interface ReadLines {
-  /** Oldest first, without the end of line. */
-  readonly lines: string[]
-  /** How many lines were dropped between those that were read before and these. */
-  readonly missed: number
-  /** What to pass to read on. */
-  readonly next: string
-}
-
 /** The latest lines: limited in number and in size, and numbered for those who read on. */
 export class RecentLines {
   /** By number, modulo its length. */
@@ -115,8 +106,8 @@ export class RecentLines {
     this.#first += 1
   }
 
-  /** The lines that follow those of an earlier answer, by its `next`; all for any other text. */
-  after(cursor: string): ReadLines {
+  /** The lines that follow those of an answer, by its `next`, oldest first; else all. `missed`: the number dropped. */
+  after(cursor: string) {
     const [run, text] = cursor.split('.', 2)
     const number = run === RUN ? Number(text) : Number.NaN
     const wanted = Number.isSafeInteger(number) && number >= 0 ? number : this.#first

@@ -1,8 +1,4 @@
-/**
- * Masks known secret values anywhere in log lines. Redaction by key would miss the message, stack traces, arrays and
- * every
- * unlisted key.
- */
+/** Masks known secrets anywhere in log lines: by key, it would miss messages, stacks, arrays and unlisted keys. */
 import { Agreement, Spellings } from './spellings.ts'
 
 const MASK = '***'
@@ -46,8 +42,7 @@ export class Scrubber {
 
   /**
    * Masks the secrets in a line of JSON and keeps it valid: a line with a secret is parsed and its texts are masked one
-   * by
-   * one, because masking a secret such as `1767` or `"` would break numbers and quotes.
+   * by one, because masking a secret such as `1767` or `"` would break numbers and quotes.
    */
   line(line: string): string {
     return find(line, this.#search ?? this.#prepare()) === 'none' ? line : this.#json(line, true, '\n')

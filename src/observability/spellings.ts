@@ -1,7 +1,6 @@
 /**
  * Finds texts in another as JSON and percent-encoding may spell them: each character plain, as a JSON escape, or as
- * `%XX`,
- * in any mixture, and encoded several times.
+ * `%XX`, in any mixture, and encoded several times.
  */
 
 /** A character, as its code point, and the end of its spelling. */
@@ -242,8 +241,7 @@ export class Spellings {
 
   /**
    * Searches near encoded characters that also occur in secrets. `all`: there are more of them than any encoder writes,
-   * and
-   * the search would take long; mask the whole text.
+   * and the search would take long; mask the whole text.
    */
   lookForEncoded(text: string): 'none' | 'some' | 'all' {
     const progress = new Progress(text)

@@ -87,9 +87,7 @@ export const verdict = (agrees: boolean, found: string): Verdict => ({ result: a
 export const unknown = (found: string): Verdict => ({ result: 'unknown', found })
 export const notTried = (because: string): Verdict => unknown(`not tried: ${because}`)
 
-/**
- * The verdict on an unsuccessful answer. A hub that was away, or refuses the key, shows nothing about the operation.
- */
+/** The verdict on an unsuccessful answer. A hub that was away, or refuses the key, shows nothing about it. */
 export function failed(seen: Observation): Verdict {
   if (isAway(seen)) return unknown(summary(seen))
   return outcomeOf(seen) === 'refused' ? unknown(`the key may not: ${summary(seen)}`) : verdict(false, summary(seen))

@@ -1,7 +1,6 @@
 /**
  * The expectations of a hub, one row each: from the reference, and from the traffic of hubs in the field and their
- * official
- * client. A row judges what was seen; `unknown` if it was not tried or could not be seen.
+ * official client. A row judges what was seen; `unknown` if it was not tried or could not be seen.
  */
 import { isRecord } from '../../base/json.ts'
 import { type Evidence, failed, type Kind, kindOfHub, notTried, unknown, type Verdict, verdict } from './evidence.ts'

@@ -6,6 +6,7 @@ import { sleep } from '../../base/clock.ts'
 import { isRecord } from '../../base/json.ts'
 import { withoutSlashes } from '../../base/text.ts'
 import { GuardedWebSocket } from '../../hub/websocket.ts'
+import { first } from '../doctor/spoken.ts'
 import type { Target } from './observation.ts'
 
 const APPS_URI = 'homey:manager:apps'
@@ -23,11 +24,6 @@ interface Steps {
   subscribe: Step
 }
 export type SessionSeen = Readonly<Steps>
-
-const NOTHING_TRIED: SessionSeen = {
-  ...{ connect: 'not_tried', handshake: 'not_tried', namespace: null },
-  ...{ tokenOffered: false, open: 'not_tried', subscribe: 'not_tried' },
-}
 
 export interface HubEvent {
   readonly name: string
@@ -94,7 +90,10 @@ export async function openSession(
 
   const events: HubEvent[] = []
   let onEvent = () => {}
-  const seen: Steps = { ...NOTHING_TRIED }
+  const seen: Steps = {
+    ...{ connect: 'not_tried', handshake: 'not_tried', namespace: null },
+    ...{ tokenOffered: false, open: 'not_tried', subscribe: 'not_tried' },
+  }
   const go = async (): Promise<void> => {
     const root = socketAt('/')
     seen.connect = await connected(root)
@@ -145,15 +144,7 @@ export async function openSession(
 export async function speaks(version: 3 | 4, url: string, timeoutMs: number): Promise<boolean> {
   const base = withoutSlashes(url.replace(/^http/, 'ws'))
   const socket = new WebSocket(`${base}/socket.io/?EIO=${version}&transport=websocket`, { handshakeTimeout: timeoutMs })
-  const { promise, resolve } = Promise.withResolvers<boolean>()
-  socket.on('error', () => resolve(false))
-  socket.on('close', () => resolve(false))
-  socket.on('message', (data) => resolve(Buffer.isBuffer(data) && data.toString('utf8', 0, 2) === '0{'))
-  const late = setTimeout(() => resolve(false), timeoutMs)
-  try {
-    return await promise
-  } finally {
-    clearTimeout(late)
-    socket.terminate()
-  }
+  return await first(socket, timeoutMs, (_, resolve) =>
+    socket.on('message', (data) => resolve(Buffer.isBuffer(data) && data.toString('utf8', 0, 2) === '0{')),
+  )
 }

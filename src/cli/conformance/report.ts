@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import { columns } from '../../base/text.ts'
 import { decodeApps } from '../../hub/decode.ts'
+import type { ConformanceOptions } from './conformance.ts'
 import { type Evidence, firmwareOf, kindOfHub, scopesOf } from './evidence.ts'
 import { EXPECTATIONS, judged } from './expectations.ts'
 import { errorOf, kindOf, outcomeOf, summary } from './observation.ts'
@@ -21,10 +22,7 @@ type OperationReport = ReturnType<typeof operationOf>
 
 const PROBE_NAMES = Object.keys(PROBES).filter((name): name is ProbeName => Object.hasOwn(PROBES, name))
 
-interface About {
-  readonly version: string
-  readonly writes: boolean
-}
+type About = Pick<ConformanceOptions, 'version' | 'writes'>
 
 /** The report on an address at which no hub was found. */
 export function unreachableReport({ version }: About, pings: Reading['pings']): Report {

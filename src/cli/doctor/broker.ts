@@ -1,5 +1,6 @@
 /** Examines the configured broker: the login, its features, its rules for the bridge, and its other clients. */
 import { randomBytes } from 'node:crypto'
+import type { IPublishPacket } from 'mqtt'
 import type { Clock } from '../../base/clock.ts'
 import { membershipOf } from '../../cluster/fleet.ts'
 import { brokerAccess, brokerUrls } from '../../config/broker.ts'
@@ -19,25 +20,16 @@ const TIMEOUT_MS = 20_000
 /** Between the nodes of a cluster, a message takes longer than within one. */
 const ARRIVAL_MS = 5_000
 
-interface BrokerExamination {
-  readonly config: Config
-  readonly clock: Clock
-}
-
 /** Examines each address, and whether they belong together. */
-export async function examineBroker({ config, clock }: BrokerExamination): Promise<Finding[]> {
+export async function examineBroker(config: Config, clock: Clock): Promise<Finding[]> {
   const urls = brokerUrls(config.mqtt)
   if (urls.length === 0) return [note('embedded, on a port that is chosen when it starts')]
   const findings: Finding[] = []
-  for (const url of urls) findings.push(...(await examineAddress(url, { config, clock })))
-  return [...findings, ...(await examineSharing(urls, { config, clock }))]
+  for (const url of urls) findings.push(...(await examineAddress(url, config, clock)))
+  return [...findings, ...(await examineSharing(urls, config, clock))]
 }
 
-interface Message {
-  readonly topic: string
-  readonly payload: Buffer | string
-  readonly retain: boolean
-}
+type Message = Pick<IPublishPacket, 'topic' | 'payload' | 'retain'>
 
 const sessionAt = (url: string, { mqtt }: Config) => ({
   broker: brokerAccess(mqtt, [url]),
@@ -46,7 +38,7 @@ const sessionAt = (url: string, { mqtt }: Config) => ({
   timeoutMs: TIMEOUT_MS,
 })
 
-async function examineAddress(url: string, { config, clock }: BrokerExamination): Promise<Finding[]> {
+async function examineAddress(url: string, config: Config, clock: Clock): Promise<Finding[]> {
   const { mqtt, discovery } = config
   const membership = membershipOf(config)
   const topics = createTopics(mqtt.base_topic, membership?.member)
@@ -73,7 +65,7 @@ async function examineAddress(url: string, { config, clock }: BrokerExamination)
       }
       await askForListeners(connection, discovery, clock)
       onNoSubscribers = () => {}
-      found.push(...(await examineRules({ connection, topics, config, echoes, clock })))
+      found.push(...(await examineRules(connection, topics, config, { echoes, clock })))
       found.push(...examineListeners(held, discovery, protocol === '5' ? isHeard : undefined))
       if (mqtt.url === null && held.get(topics.of('bridgeState', {})) !== 'online') {
         const remedy = `to use that broker, set mqtt.url: ${at}; else choose another mqtt.embedded.port`
@@ -82,7 +74,7 @@ async function examineAddress(url: string, { config, clock }: BrokerExamination)
       return [...found, ...(membership ? examineFleet(held, topics, membership) : examineOther(held, topics, config))]
     })
     const topic = topics.of('bridgeProbe', {})
-    return [...findings, ...(await examineSize({ session: session(), topic, echoes, clock }))]
+    return [...findings, ...(await examineSize(session(), topic, { echoes, clock }))]
   } catch (error) {
     if (!(error instanceof SessionError)) throw error
     const { failure } = error
@@ -94,12 +86,12 @@ async function examineAddress(url: string, { config, clock }: BrokerExamination)
 }
 
 /** Whether a publish at the first address arrives at each of the others. Skips those that do not answer. */
-async function examineSharing(urls: readonly string[], { config, clock }: BrokerExamination): Promise<Finding[]> {
+async function examineSharing(urls: readonly string[], config: Config, clock: Clock): Promise<Finding[]> {
   const [first = '', ...others] = urls
   const findings: Finding[] = []
   for (const other of others) {
     const [from, to] = [shownUrl(first), shownUrl(other)]
-    const arrives = await passesOn(first, other, { config, clock })
+    const arrives = await passesOn(first, other, config, clock)
     if (arrives === true) findings.push(ok(`what is published at ${from} arrives at ${to}`))
     if (arrives === false) {
       const remedy = 'list only addresses of one cluster, or of brokers that are bridged'
@@ -110,7 +102,7 @@ async function examineSharing(urls: readonly string[], { config, clock }: Broker
 }
 
 /** `undefined` if unknown. */
-async function passesOn(from: string, to: string, { config, clock }: BrokerExamination): Promise<boolean | undefined> {
+async function passesOn(from: string, to: string, config: Config, clock: Clock): Promise<boolean | undefined> {
   // Nothing subscribes to this topic.
   const topic = createTopics(config.mqtt.base_topic, membershipOf(config)?.member).of('bridgeProbe', {})
   const mark = JSON.stringify({ doctor: randomBytes(8).toString('hex') })

@@ -33,7 +33,7 @@ async function* look({ config, warnings, clock }: Examination): AsyncGenerator<F
   for (const warning of warnings) yield note(warning)
   const asked = config.updates.store ? 'is asked for each installed app, once a day' : 'is not asked'
   yield about('store').ok(`the public app store ${asked} (updates.store)`)
-  yield* await examineBroker({ config, clock })
+  yield* await examineBroker(config, clock)
   if (config.fleet.nats.length > 0) {
     // Load on demand: most installations do not need this client.
     const { examineNats } = await import('./nats.ts')

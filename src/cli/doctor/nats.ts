@@ -182,10 +182,7 @@ async function* examineContent(kv: KV, jsm: JetStreamManager): AsyncGenerator<Fi
   }
 }
 
-/**
- * The names in the bucket below `prefix`, without it. Listing them by a watch would leave a consumer behind for a
- * while.
- */
+/** The names below `prefix`, without it. Listing them by a watch would leave a consumer behind for a while. */
 async function namesBelow(prefix: string, filter: string, kv: KV, jsm: JetStreamManager): Promise<string[]> {
   const { bucket, streamInfo } = await kv.status()
   const subject = `$KV.${bucket}.${prefix}`

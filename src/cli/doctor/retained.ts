@@ -93,10 +93,7 @@ export async function askForListeners(connection: Connection, { format, prefix }
     await connection.subscribe(filter, { qos: 1 })
 }
 
-/**
- * @param held - Retained messages: topic → payload.
- * @param isHeard - Whether the broker had a client for the message; `undefined`: the broker does not report it.
- */
+/** `isHeard`: whether the broker had a client for the message; `undefined`: the broker does not report it. */
 export function examineListeners(
   held: ReadonlyMap<string, string>,
   { format, prefix, birth_topic }: Config['discovery'],

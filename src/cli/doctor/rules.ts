@@ -22,14 +22,13 @@ interface Echoing {
   readonly clock: Clock
 }
 
-interface Rules extends Echoing {
-  readonly connection: Connection
-  readonly topics: Topics
-  readonly config: Config
-}
-
 /** Tests subscriptions and publishes, one class of topics after another. */
-export async function examineRules({ connection, topics, config, ...echoing }: Rules): Promise<Finding[]> {
+export async function examineRules(
+  connection: Connection,
+  topics: Topics,
+  config: Config,
+  echoing: Echoing,
+): Promise<Finding[]> {
   const { discovery } = config
   const refused: string[] = []
   const subscriptions = [
@@ -79,14 +78,11 @@ async function sendToItself(
   return await promise.finally(cancel)
 }
 
-interface Size extends Echoing {
-  /** For a separate connection: brokers may end one for a message that is too long. */
-  readonly session: SessionOptions
-  readonly topic: string
-}
-
-/** Yields nothing if the broker accepts long messages, or if its rules prevent the test. */
-export async function examineSize({ session, topic, ...echoing }: Size): Promise<Finding[]> {
+/**
+ * Finds nothing if the broker accepts long messages, or if its rules prevent the test. `session` is for a separate
+ * connection: brokers may end one for a message that is too long.
+ */
+export async function examineSize(session: SessionOptions, topic: string, echoing: Echoing): Promise<Finding[]> {
   const long = LONG_KIB * 1024
   let isTried = false
   const isTaken = withSession(session, echoing.clock, async (connection) => {

@@ -1,6 +1,7 @@
 /** Detects the protocol of a port, without a login. */
 import { connect as connectTcp, isIP, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
+import type { WebSocket } from 'ws'
 import { fromUrl } from '../../base/hosts.ts'
 
 /** A port in the local network answers sooner. */
@@ -16,31 +17,36 @@ export async function spokenAt(address: string): Promise<'MQTT' | 'TLS' | undefi
   const { protocol, hostname, port } = new URL(address)
   const at = { host: fromUrl(hostname), port: Number(port) || (PORTS[protocol] ?? 443) }
   const [mqtt, tls] = await Promise.all([
-    first(connectTcp(at), (socket, resolve) => {
+    first(connectTcp(at), TIMEOUT_MS, (socket, resolve) => {
       socket.write(CONNECT)
       socket.once('data', ([type]) => resolve(type === CONNACK))
     }),
     // The certificate does not matter here, and nothing secret is sent.
     first(
       connectTls({ ...at, rejectUnauthorized: false, servername: isIP(at.host) === 0 ? at.host : '' }),
-      (socket, resolve) => {
-        socket.once('secureConnect', () => resolve(true))
-      },
+      TIMEOUT_MS,
+      (socket, resolve) => socket.once('secureConnect', () => resolve(true)),
     ),
   ])
   if (mqtt) return 'MQTT'
   return tls ? 'TLS' : undefined
 }
 
-async function first<S extends Socket>(socket: S, listen: (socket: S, resolve: (is: boolean) => void) => void) {
+/** What `listen` resolves with first; `false` if the socket fails or closes, or time is up. Ends the socket. */
+export async function first<S extends Socket | WebSocket>(
+  socket: S,
+  ms: number,
+  listen: (socket: S, resolve: (is: boolean) => void) => unknown,
+): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>()
-  const late = setTimeout(() => resolve(false), TIMEOUT_MS)
+  const late = setTimeout(() => resolve(false), ms)
   socket.on('error', () => resolve(false)).once('close', () => resolve(false))
   listen(socket, resolve)
   try {
     return await promise
   } finally {
     clearTimeout(late)
-    socket.destroy()
+    if ('terminate' in socket) socket.terminate()
+    else socket.destroy()
   }
 }

@@ -114,10 +114,7 @@ export class Progress {
   }
 }
 
-/**
- * Resolves when the rollout has ended and the broker has the result.
- * @throws DeniedError if the broker refuses the record
- */
+/** Resolves when the rollout has ended and the broker has the result. @throws DeniedError if it refuses the record */
 export async function carryOut(progress: Progress, session: Session): Promise<void> {
   await Promise.race([progress.keepRecorded(session), inWaves(progress, session)])
 }

@@ -1,6 +1,4 @@
-/**
- * The connection of a rollout: reads apps and records that the broker holds, listens to single topics, and publishes.
- */
+/** The connection of a rollout: reads apps and records from the broker, listens to single topics, and publishes. */
 import type { IPublishPacket } from 'mqtt'
 import type { Clock } from '../../base/clock.ts'
 import type { Rollout, RolloutOrder } from '../../contract/rollout.ts'
@@ -100,9 +98,7 @@ export class Client {
     if (probe !== 'ok') throw new DeniedError(`the broker does not let this user read ${probeTopic}`)
   }
 
-  /**
-   * Listens to a topic until the returned function is called, beginning with the retained message. @throws DeniedError
-   */
+  /** Listens until the returned function is called, beginning with the retained message. @throws DeniedError */
   async listen(topic: string, listener: Listener): Promise<() => void> {
     this.#listeners.set(topic, listener)
     if (!(await this.#connection.subscribe(topic, { qos: 1 }))) {

@@ -1,9 +1,7 @@
 /**
  * A rollout as a value, which is also its record on the broker: created from an order and the known apps, read back,
- * and
- * changed by events. Steps are taken in order, in waves: the canaries, then batch after batch, each when the previous
- * one
- * has ended. Every taken step is done, failed or current, so their number shows the progress.
+ * and changed by events. Steps are taken in order, in waves: the canaries, then batch after batch, each when the
+ * previous one has ended. Every taken step is done, failed or current, so their number shows the progress.
  */
 import * as v from 'valibot'
 import { readJson } from '../../base/read-json.ts'

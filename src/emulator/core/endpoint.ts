@@ -90,9 +90,7 @@ export interface Endpoint extends Declared {
   readonly path: string
   /** Names of the parameters that are not in the path. */
   readonly takes: readonly string[]
-  /**
-   * Checks the parameters and runs the operation; `undefined`, or a promise of it, means "no result". @throws HubError
-   */
+  /** Checks the parameters and runs the operation; `undefined`, or a promise of it: no result. @throws HubError */
   perform(core: Core, args: Readonly<Record<string, unknown>>, caller: Caller): unknown
 }
 
@@ -119,6 +117,12 @@ export const optional = <const S extends v.GenericSchema>(schema: S, text: strin
 
 export const missing = (name: string) => new HubError(400, 'missing_parameter', `Missing Parameter: ${name}`)
 export const invalid = (name: string) => new HubError(400, 'invalid_parameter', `Invalid Parameter: ${name}`)
+
+/** The value of a setting. @throws HubError 404 */
+export function settingIn(settings: ReadonlyMap<string, unknown>, name: string): unknown {
+  if (!settings.has(name)) throw new HubError(404, 'not_found', 'Setting Not Found')
+  return settings.get(name)
+}
 
 /** The parameters after validation. @throws HubError 400 that names the first invalid one */
 export function checked<S extends v.GenericSchema>(

@@ -41,10 +41,7 @@ export interface HubApps {
   output(id: string): string | undefined
   /** The texts of the app, keyed by language. */
   locales(id: string): Readonly<Record<string, unknown>>
-  /**
-   * Sends a request to an app's own web API. @throws HubError 404 if the app has no such endpoint, 503 if it is not
-   * running
-   */
+  /** Asks an app's own web API. @throws HubError 404 if the app has no such endpoint, 503 if it is not running */
   request(id: string, request: AppRequest): Promise<unknown>
   /** Makes a running app crash on demand. The message is for simulated apps. */
   crash(id: string, message?: string): void | Promise<void>

@@ -1,23 +1,33 @@
-/** What a running app can request from its hub, with the permissions of its record. */
+/** What a running app can request from its hub, with the permissions of its record, and the events to subscribe to. */
+import type { EventEmitter } from 'node:events'
 import { HubError } from '../hub-error.ts'
-import { normaliseScope, permits } from '../scopes.ts'
+import { type Needs, normaliseScope, permits } from '../scopes.ts'
 import type { Core } from './endpoint.ts'
-import { type Events, type Listener, watchable } from './events.ts'
+import type { HubApps } from './hub-apps.ts'
+import { NOTIFICATIONS_URI } from './managers/household.ts'
 import { find, type NamedCall } from './table.ts'
 
-export interface InApp {
-  /** Runs one operation of the hub's table, with the permissions of the app. Rejects with `HubError`. */
-  call(appId: string, request: NamedCall): Promise<unknown>
-  /**
-   * Subscribes to `homey:manager:apps`, `homey:app:<id>` and others; returns a function that ends it. @throws HubError
-   * 403, 404
-   */
-  subscribe(appId: string, uri: string, listener: Listener): () => void
-  /** Sends an event of the app's own item, `homey:app:<appId>`. */
-  emit(appId: string, event: string, payload: unknown): void
+export const APPS_URI = 'homey:manager:apps'
+
+const MANAGERS: ReadonlyMap<string, Needs> = new Map([
+  [APPS_URI, 'homey.app.readonly'],
+  [NOTIFICATIONS_URI, 'homey.notifications.readonly'],
+])
+
+/** The permission that a subscription needs, and the app that owns the events. @throws HubError 404 */
+export function watchable(uri: string, apps: HubApps): { needs: Needs; owner?: string } {
+  const needs = MANAGERS.get(uri)
+  if (needs !== undefined) return { needs }
+  const owner = uri.match(/^homey:app:(.+)$/)?.[1]
+  if (owner !== undefined && apps.records.has(owner)) return { needs: 'homey.app.control', owner }
+  throw new HubError(404, 'not_found', 'Nothing to subscribe to by this name')
 }
 
-export function inAppInterface(core: Core, events: Events): InApp {
+type Listener = (event: string, payload: unknown) => void
+
+export type InApp = ReturnType<typeof inAppInterface>
+
+export function inAppInterface(core: Core, events: EventEmitter) {
   const scopesOf = (id: string): readonly string[] => {
     const record = core.apps.records.get(id)
     if (record === undefined) throw new HubError(404, 'not_found', 'App Not Found')
@@ -26,18 +36,26 @@ export function inAppInterface(core: Core, events: Events): InApp {
     return permissions.filter((permission) => typeof permission === 'string').map(normaliseScope)
   }
   return {
-    async call(appId, request) {
+    /** Runs one operation of the hub's table, with the permissions of the app. Rejects with `HubError`. */
+    async call(appId: string, request: NamedCall): Promise<unknown> {
       const scopes = scopesOf(appId)
       const { endpoint, args } = find(request, core.flavour)
       if (!endpoint.own) permits(scopes, endpoint.needs)
       return await endpoint.perform(core, args, { scopes, app: appId })
     },
-    subscribe(appId, uri, listener) {
+
+    /** Subscribes to `homey:manager:apps` and others; returns a function that ends it. @throws HubError 403, 404 */
+    subscribe(appId: string, uri: string, listener: Listener): () => void {
       const scopes = scopesOf(appId)
       const { needs, owner } = watchable(uri, core.apps)
       if (owner !== appId) permits(scopes, needs)
-      return events.listen(uri, listener)
+      // Wrap the listener, so that ending one subscription leaves an equal one alone.
+      const own: Listener = (event, payload) => listener(event, payload)
+      events.on(uri, own)
+      return () => void events.off(uri, own)
     },
-    emit: (appId, event, payload) => core.tell(`homey:app:${appId}`, event, payload),
+
+    /** Sends an event of the app's own item, `homey:app:<appId>`. */
+    emit: (appId: string, event: string, payload: unknown): void => core.tell(`homey:app:${appId}`, event, payload),
   }
 }

@@ -23,9 +23,7 @@ const MANAGERS = {
   updates: UPDATES,
 } as const satisfies Record<string, Endpoints>
 
-/**
- * The section `app`: requests to an app's own web API, `/api/app/<id>…`. Its item is the app, its path the app's own.
- */
+/** The section `app`: an app's own web API, `/api/app/<id>…`. Its item is the app, its path the app's own. */
 const requestApp = endpoint({
   doc: "Asks the app's own web API.",
   request: 'GET /',

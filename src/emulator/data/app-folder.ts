@@ -4,19 +4,13 @@ import { type FileHandle, lstat, mkdir, open, readdir, realpath, stat } from 'no
 import { join } from 'node:path'
 import { readPlainText } from '../../base/read-plain.ts'
 import { syncFolder } from './data-folder.ts'
-import { isBelow, ManifestError } from './manifest.ts'
+import { isBelow, ManifestError, real } from './manifest.ts'
 
-interface CopyLimits {
-  readonly bytes: number
-  readonly entries: number
-  readonly depth: number
-}
-
-const COPY_LIMITS: CopyLimits = { bytes: 100 * 1024 * 1024, entries: 20_000, depth: 32 }
+const COPY_LIMITS = { bytes: 100 * 1024 * 1024, entries: 20_000, depth: 32 }
 
 interface Copy {
   readonly root: string
-  readonly limits: CopyLimits
+  readonly limits: typeof COPY_LIMITS
   bytes: number
   entries: number
 }
@@ -79,14 +73,11 @@ async function writeAll(file: FileHandle, bytes: Uint8Array): Promise<void> {
   for (let done = 0; done < bytes.length; ) done += (await file.write(bytes, done)).bytesWritten
 }
 
-/**
- * Node's permission model follows links, so a link out of the folder would give access to its target.
- * @throws ManifestError naming the first link that leads out of the folder
- */
+/** Node's permission model follows links. @throws ManifestError naming the first that leads out of the folder */
 export function refuseLinksOut(folder: string): void {
   const root = realpathSync(folder)
   for (const link of linksIn(folder)) {
-    const target = targetOf(link)
+    const target = real(link)
     if (target !== undefined && target !== root && !isBelow(root, target)) {
       throw new ManifestError(`${link}: a link that leads out of the app's folder`)
     }
@@ -99,15 +90,6 @@ function linksIn(folder: string): string[] {
     if (entry.isSymbolicLink()) return [path]
     return entry.isDirectory() ? linksIn(path) : []
   })
-}
-
-/** `undefined` for a broken link. */
-function targetOf(link: string): string | undefined {
-  try {
-    return realpathSync(link)
-  } catch {
-    return undefined
-  }
 }
 
 const MOST_LOCALE_BYTES = 256 * 1024

@@ -14,6 +14,7 @@ import { open } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { ExpectedError } from '../../base/errors.ts'
+import { systemCode } from '../../base/failures.ts'
 
 /** The data folder cannot be used; the message is for the user. */
 export class HubDataError extends ExpectedError {
@@ -29,9 +30,7 @@ const FILES = [DATABASE, `${DATABASE}-wal`, `${DATABASE}-shm`, LOCK]
 const OWN_NAMES = [...FILES, 'lost+found']
 
 /** Whether a folder holds the data of a hub. */
-export function holdsHub(folder: string): boolean {
-  return existsSync(join(folder, DATABASE))
-}
+export const holdsHub = (folder: string): boolean => existsSync(join(folder, DATABASE))
 
 /** Creates a data folder, or checks an existing one without changing it. @throws HubDataError */
 export function makeFolder(folder: string): void {
@@ -55,7 +54,9 @@ export function makeFolder(folder: string): void {
     syncFolderNow(dirname(folder))
   } catch (cause) {
     if (cause instanceof HubDataError) throw cause
-    throw new HubDataError(`${folder}: cannot be used as data folder (${codeOf(cause)})`, { cause })
+    throw new HubDataError(`${folder}: cannot be used as data folder (${systemCode(cause) || messageOf(cause)})`, {
+      cause,
+    })
   }
 }
 
@@ -70,8 +71,7 @@ export function makePrivate(folder: string): void {
 
 /**
  * SQLite holds an operating system lock on a separate file, because Node offers no locks. The lock ends with the
- * process,
- * however that ends. It is not on the database, because keys are created and revoked while the hub runs.
+ * process, however that ends. It is not on the database, because keys are created and revoked while the hub runs.
  */
 export function lockFolder(folder: string): DatabaseSync {
   const path = join(folder, LOCK)
@@ -90,10 +90,7 @@ export function lockFolder(folder: string): DatabaseSync {
   }
 }
 
-/**
- * Does not open an existing file: on POSIX systems, closing it would release all locks of this process on it, SQLite's
- * included.
- */
+/** Opens no existing file: on POSIX systems, closing it would release this process's locks on it, SQLite's included. */
 export function createPrivate(path: string): void {
   if (!existsSync(path)) closeSync(openSync(path, 'a', 0o600))
 }
@@ -104,13 +101,7 @@ export function isBusy(error: unknown): boolean {
   return error instanceof Error && 'errcode' in error && error.errcode === SQLITE_BUSY
 }
 
-function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : messageOf(error)
-}
-
-export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
-}
+export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
 /** Makes the names in a folder survive a power failure. Windows cannot open folders, and does this by itself. */
 export async function syncFolder(path: string): Promise<void> {

@@ -61,8 +61,7 @@ export interface Database {
 }
 
 /**
- * Opens the database of a data folder, and creates both if they do not exist. `alone`: as the only hub that uses the
- * folder; otherwise beside a running hub.
+ * Opens the database of a folder, and creates both if needed. `alone`: as its only hub; otherwise beside a running one.
  * @throws HubDataError if the folder is unreadable, holds something else, or is used by another hub
  */
 export function openDatabase(path: string, { alone }: { readonly alone: boolean }): Database {
@@ -132,9 +131,7 @@ function useFile(path: string, options: { readonly readOnly?: boolean }, use: (s
   }
 }
 
-function isEmpty(sql: DatabaseSync): boolean {
-  return pragma(sql, 'schema_version') === 0 && pragma(sql, 'user_version') === 0
-}
+const isEmpty = (sql: DatabaseSync): boolean => pragma(sql, 'schema_version') === 0 && pragma(sql, 'user_version') === 0
 
 function check(sql: DatabaseSync, path: string): void {
   const version = pragma(sql, 'user_version')
@@ -161,6 +158,4 @@ function prepare(sql: DatabaseSync): void {
   })
 }
 
-function pragma(sql: DatabaseSync, name: string): unknown {
-  return Object.values(sql.prepare(`PRAGMA ${name}`).get() ?? {})[0]
-}
+const pragma = (sql: DatabaseSync, name: string): unknown => Object.values(sql.prepare(`PRAGMA ${name}`).get() ?? {})[0]

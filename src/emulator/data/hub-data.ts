@@ -3,17 +3,9 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openDatabase } from './database.ts'
-import { StoredKeys } from './keys.ts'
+import { storedKeys } from './keys.ts'
 import { Packages, type Sources } from './packages.ts'
 import { SqliteState } from './state.ts'
-
-export interface HubData extends AsyncDisposable {
-  /** Absolute path. */
-  readonly folder: string
-  readonly state: SqliteState
-  readonly packages: Packages
-  readonly keys: StoredKeys
-}
 
 /** @throws HubDataError if the folder cannot be used, or another hub uses it */
 export async function openHubData(
@@ -23,7 +15,7 @@ export async function openHubData(
     /** Id of the hub; default: its former one, or a new one. */
     readonly hubId?: string | undefined
   } = {},
-): Promise<HubData> {
+) {
   await using opened = new AsyncDisposableStack()
   const folder = options.folder ?? (await temporaryFolder(opened))
   const database = openDatabase(folder, { alone: true })
@@ -33,13 +25,16 @@ export async function openHubData(
   await packages.sweep(new Set(state.apps().map((app) => app.folder)))
   const resources = opened.move()
   return {
+    /** Absolute path. */
     folder: database.folder,
     state,
     packages,
-    keys: new StoredKeys(database),
+    keys: storedKeys(database),
     [Symbol.asyncDispose]: () => resources.disposeAsync(),
   }
 }
+
+export type HubData = Awaited<ReturnType<typeof openHubData>>
 
 async function temporaryFolder(opened: AsyncDisposableStack): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'hub2mqtt-hub-'))

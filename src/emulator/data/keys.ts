@@ -22,79 +22,75 @@ const HashRow = v.object({ hash: v.instance(Uint8Array), scopes: v.string() })
 const VersionRow = v.object({ data_version: v.number() })
 
 /** The keys of an open data folder. The next lookup sees a change made by another process. */
-export class StoredKeys {
-  readonly #database: Database
+export function storedKeys({ sql }: Database) {
   /** Scopes by the hash of their key. */
-  #known: ReadonlyMap<string, readonly string[]> = new Map()
+  let known: ReadonlyMap<string, readonly string[]> = new Map()
   /** Version of the database when it was last read; `undefined` if it must be read again. */
-  #version: number | undefined
-
-  constructor(database: Database) {
-    this.#database = database
-  }
+  let lastVersion: number | undefined
 
   /** `undefined` for a key that the hub does not know. */
-  scopesOf(key: string): readonly string[] | undefined {
-    return this.#current().get(hashOf(key).toString('hex'))
+  function scopesOf(key: string): readonly string[] | undefined {
+    return current().get(hashOf(key).toString('hex'))
   }
 
   /** Creates a key and returns it. Only its hash is stored, so it cannot be shown again. */
-  create(scopes: readonly string[], { name = '', now = Date.now() } = {}): StoredKey & { readonly key: string } {
+  function create(
+    scopes: readonly string[],
+    { name = '', now = Date.now() } = {},
+  ): StoredKey & { readonly key: string } {
     const key = randomBytes(KEY_BYTES).toString('base64url')
     const id = randomBytes(ID_BYTES).toString('hex')
     const kept = [...new Set(scopes.map(normaliseScope))]
     const insert = 'INSERT INTO apiKey (id, hash, name, scopes, at) VALUES (?, ?, ?, ?, ?)'
-    this.#database.sql.prepare(insert).run(id, hashOf(key), name, kept.join(' '), now)
-    this.#version = undefined
+    sql.prepare(insert).run(id, hashOf(key), name, kept.join(' '), now)
+    lastVersion = undefined
     return { id, name, scopes: kept, at: now, key }
   }
 
   /** Oldest first. */
-  list(): StoredKey[] {
-    const rows = this.#database.sql.prepare('SELECT id, name, scopes, at FROM apiKey ORDER BY rowid').all()
+  function list(): StoredKey[] {
+    const rows = sql.prepare('SELECT id, name, scopes, at FROM apiKey ORDER BY rowid').all()
     return rows.map((row) => v.parse(KeyRow, row)).map((row) => ({ ...row, scopes: row.scopes.split(' ') }))
   }
 
   /** Returns whether the key existed. */
-  revoke(id: string): boolean {
-    const { changes } = this.#database.sql.prepare('DELETE FROM apiKey WHERE id = ?').run(id)
-    this.#version = undefined
+  function revoke(id: string): boolean {
+    const { changes } = sql.prepare('DELETE FROM apiKey WHERE id = ?').run(id)
+    lastVersion = undefined
     return Number(changes) > 0
   }
 
   /** SQLite changes the version with each write of another connection; reading it takes a few microseconds. */
-  #current(): ReadonlyMap<string, readonly string[]> {
-    const row = this.#database.sql.prepare('PRAGMA data_version').get()
+  function current(): ReadonlyMap<string, readonly string[]> {
+    const row = sql.prepare('PRAGMA data_version').get()
     const { data_version: version } = v.parse(VersionRow, row)
-    if (version === this.#version) return this.#known
-    const rows = this.#database.sql.prepare('SELECT hash, scopes FROM apiKey').all()
-    this.#known = new Map(
+    if (version === lastVersion) return known
+    const rows = sql.prepare('SELECT hash, scopes FROM apiKey').all()
+    known = new Map(
       rows
         .map((found) => v.parse(HashRow, found))
         .map(({ hash, scopes }) => [Buffer.from(hash).toString('hex'), scopes.split(' ')]),
     )
-    this.#version = version
-    return this.#known
+    lastVersion = version
+    return known
   }
+
+  return { scopesOf, create, list, revoke }
 }
 
 /** One fast hash is enough: a key of 256 random bits cannot be guessed at any speed. */
-function hashOf(key: string): Buffer {
-  return createHash('sha256').update(key).digest()
-}
+const hashOf = (key: string): Buffer => createHash('sha256').update(key).digest()
 
 const MAX_NAME = 100
 
 /**
- * `hub2mqtt emulate keys`: manages the keys of a data folder, even while a hub uses it. Each method throws errors for
- * the user.
- * @param options.make creates the folder, so that keys can be created before the hub's first start
- * @throws HubDataError if the folder is not one of a hub
+ * `hub2mqtt emulate keys`: manages the keys of a data folder, even while a hub uses it. All errors are for the user.
+ * `make` creates the folder, for keys before the hub's first start. @throws HubDataError if it is not one of a hub
  */
 export function keysOf(folder: string, { make = false } = {}) {
   if (!make && !holdsHub(folder)) throw new HubDataError(`${folder}: holds no hub`)
   const database = openDatabase(folder, { alone: false })
-  const keys = new StoredKeys(database)
+  const keys = storedKeys(database)
   return {
     create(scopes: readonly string[], name: string): { readonly id: string; readonly key: string } {
       checkScopes('--scope', scopes)

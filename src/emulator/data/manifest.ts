@@ -32,9 +32,7 @@ const MOST_IGNORED = 20
 const MOST_MISTAKES = 20
 const LONGEST_MISTAKE = 400
 
-/**
- * The id becomes the name of a folder and part of addresses and topics: letters, digits, `-`, `_`; two parts or more.
- */
+/** The id becomes a folder's name and part of topics: letters, digits, `-`, `_`; two parts or more. */
 const ID = /^[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)+$/
 /** Relative, with `/`; no part begins with a dot. */
 const MAIN = /^[A-Za-z0-9_@-][A-Za-z0-9_@.-]*(\/[A-Za-z0-9_@-][A-Za-z0-9_@.-]*)*$/
@@ -99,10 +97,7 @@ export type Manifest = Readonly<v.InferOutput<typeof ManifestSchema>>
 /** Called with the manifest's fields that this hub ignores. */
 type Warn = (warning: string) => void
 
-/**
- * Reads the manifest of the app in a folder.
- * @throws ManifestError if the folder has no manifest, or the manifest is invalid or does not fit the app's files
- */
+/** Reads the manifest in an app's folder. @throws ManifestError if there is none that is valid and fits the files */
 export function readManifest(folder: string, warn?: Warn): Manifest {
   const path = join(folder, MANIFEST_FILE)
   const manifest = parseManifest(readText(path), path, warn)
@@ -136,8 +131,7 @@ const isColor = (value: unknown) => v.is(ManifestFields.color.wrapped, value)
 
 /**
  * Converts a manifest of an app for real hubs to this hub's form. Values that are valid in neither form stay as they
- * are,
- * so that they are refused. `ignored` lists the fields that this hub does not use.
+ * are, so that they are refused. `ignored` lists the fields that this hub does not use.
  */
 function adapted(given: Readonly<Record<string, unknown>>) {
   const own = new Map(Object.entries(given).filter(([field]) => isField(field)))
@@ -167,9 +161,7 @@ function textOf(value: unknown): unknown {
   return text ?? Object.values(value).find(isText) ?? value
 }
 
-function nameOf(value: unknown): unknown {
-  return isRecord(value) && Object.hasOwn(value, 'name') ? value['name'] : value
-}
+const nameOf = (value: unknown): unknown => (isRecord(value) && Object.hasOwn(value, 'name') ? value['name'] : value)
 
 const FORMS: readonly (readonly [field: string, adapt: (value: unknown) => unknown])[] = [
   ['name', textOf],
@@ -207,7 +199,8 @@ function readText(path: string): string {
   }
 }
 
-function real(path: string): string | undefined {
+/** `undefined` for a broken link. */
+export function real(path: string): string | undefined {
   try {
     return realpathSync(path)
   } catch {

@@ -52,9 +52,7 @@ const COLUMNS = Object.keys(AppRow.entries)
 const PUT_APP = `INSERT INTO app (${COLUMNS.join(', ')}) VALUES (${COLUMNS.map((name) => `$${name}`).join(', ')})
   ON CONFLICT (id) DO UPDATE SET ${COLUMNS.map((name) => `${name} = $${name}`).join(', ')}`
 
-/**
- * Every write is durable when it returns. @throws HubError 400, 413 if a value is not JSON, too large or one too many
- */
+/** Every write is durable when it returns. @throws HubError 400, 413: a value is no JSON, too large or one too many */
 export class SqliteState implements HubStore {
   readonly hubId: string
   readonly #database: Database

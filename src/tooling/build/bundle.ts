@@ -1,8 +1,7 @@
 /**
  * `npm run build` creates the program of the package and the image: one file with everything that the daemon loads,
  * including its libraries, and one for each part that is loaded on demand. Reading hundreds of files would take most of
- * the
- * startup time.
+ * the startup time.
  */
 import { isBuiltin } from 'node:module'
 import { join } from 'node:path'
@@ -18,8 +17,7 @@ const ABSENT = ['vite', 'bufferutil', 'utf-8-validate']
 
 /**
  * Modules that are loaded together share a file: each file has everything that its modules import, except the content
- * of
- * earlier files. The first is needed by every command; a health check, which runs every few seconds, also needs the
+ * of earlier files. The first is needed by every command; a health check, which runs every few seconds, also needs the
  * second.
  */
 const FILES = [

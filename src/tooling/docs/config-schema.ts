@@ -43,9 +43,7 @@ function orNull({ type, anyOf, enum: values, ...rest }: JsonSchema): Schema {
 }
 
 /** A value of the table as JSON has it. */
-export function plain(value: unknown): unknown {
-  return value instanceof Map ? Object.fromEntries(value) : value
-}
+export const plain = (value: unknown): unknown => (value instanceof Map ? Object.fromEntries(value) : value)
 
 function ofOption({ doc, schema, default: fallback, required, example }: Option): Schema {
   return {

@@ -4,7 +4,7 @@ import { stringify } from 'yaml'
 import { guardOptions } from '../../config/guard-options.ts'
 import { CONFIG_VARIABLE, DEFAULT_HUB_NAME, HUB_NAME_VARIABLE, hubOptions, options } from '../../config/options.ts'
 import { about } from '../../config/schemas.ts'
-import { environmentName, fileKey, nest, type Option, type Table } from '../../config/table.ts'
+import { environmentName, fileKey, nest, type Option, type Table, type Tree } from '../../config/table.ts'
 import { plain } from './config-schema.ts'
 import { code, markdownTable } from './markdown.ts'
 
@@ -53,23 +53,12 @@ const HEAD = `# yaml-language-server: $schema=./hub2mqtt.schema.json
 # has none: remove the # to use it.
 `
 
-interface Row {
-  readonly path: string
-  readonly option: Option
-}
-
-const isRow = (node: unknown): node is Row => typeof node === 'object' && node !== null && 'option' in node
-
-function rowsOf(table: Table): Map<string, unknown> {
-  return nest(Object.entries(table).map(([path, option]) => [path, { path, option }]))
-}
-
 /** Whether the default is empty and shows nothing of what a user would write. */
 function isNothing(shown: unknown): boolean {
   return shown === null || (Array.isArray(shown) && shown.length === 0) || (shown instanceof Map && shown.size === 0)
 }
 
-function optionLines(key: string, { option }: Row, indent: string): string[] {
+function optionLines(key: string, option: Option, indent: string): string[] {
   const { doc, required, sensitive, example, default: shown = null } = option
   const active = required ? '' : '#'
   const lines = [
@@ -83,16 +72,15 @@ function optionLines(key: string, { option }: Row, indent: string): string[] {
   return lines
 }
 
-function treeLines(tree: ReadonlyMap<string, unknown>, indent: string): string[] {
-  return [...tree].flatMap(([key, node]) => {
-    if (isRow(node)) return optionLines(key, node, indent)
-    return node instanceof Map ? [`${indent}${key}:`, ...treeLines(node, `${indent}  `)] : []
-  })
+function treeLines(tree: Tree<Option>, indent: string): string[] {
+  return [...tree].flatMap(([key, node]) =>
+    node instanceof Map ? [`${indent}${key}:`, ...treeLines(node, `${indent}  `)] : optionLines(key, node, indent),
+  )
 }
 
 /** Text of `config/hub2mqtt.example.yaml`: every option with its meaning; those not needed are commented out. */
 export function exampleConfig(): string {
-  const hub = treeLines(rowsOf(hubOptions), '    ')
+  const hub = treeLines(nest<Option>(Object.entries(hubOptions)), '    ')
   return [
     HEAD,
     `# The hubs, each under its name in topics. For a single hub, all options can come from the environment instead`,
@@ -101,7 +89,7 @@ export function exampleConfig(): string {
     '  home:',
     ...hub,
     '',
-    ...treeLines(rowsOf(options), ''),
+    ...treeLines(nest<Option>(Object.entries(options)), ''),
     '',
   ].join('\n')
 }

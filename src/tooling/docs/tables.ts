@@ -106,9 +106,8 @@ function placeOf({ category, enabled }: Entity): string {
 /** The permission that the key needs for the entity, besides reading the apps. */
 function needOf(entity: Entity): string {
   const command = commandOf(entity)
-  if (command === undefined || command.target === 'bridge' || command.operation === null) return '—'
-  const row: { readonly scope?: string } = OPERATIONS[command.operation]
-  return row.scope === undefined || row.scope === 'hub.app.readonly' ? '—' : code(row.scope)
+  const scope = command && permissionOf(command)
+  return scope === undefined || scope === 'hub.app.readonly' ? '—' : code(scope)
 }
 
 export function entitiesSection(): string {

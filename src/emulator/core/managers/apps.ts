@@ -2,7 +2,7 @@
 import * as v from 'valibot'
 import { HubError } from '../../hub-error.ts'
 import { type AppRecord, type Flavour, GENERATIONS } from '../../records.ts'
-import { type Core, type Endpoints, endpoint, invalid, missing } from '../endpoint.ts'
+import { type Core, type Endpoints, endpoint, invalid, missing, settingIn } from '../endpoint.ts'
 
 /** The installed apps. */
 export const APPS = {
@@ -64,13 +64,13 @@ export const APPS = {
     doc: 'The settings of the app, by name.',
     request: 'GET /app/:id/setting',
     needs: 'homey.app.control',
-    run: (core, { id }) => Object.fromEntries(settings(core, id)),
+    run: (core, { id }) => Object.fromEntries(core.apps.settings(known(core, id).id)),
   }),
   getAppSetting: endpoint({
     doc: 'The value of one setting.',
     request: 'GET /app/:id/setting/:name',
     needs: 'homey.app.control',
-    run: (core, { id, name }) => knownSetting(core, id, name).get(name),
+    run: (core, { id, name }) => settingIn(core.apps.settings(known(core, id).id), name),
   }),
   setAppSetting: endpoint({
     doc: 'Sets one setting, which need not have been there before.',
@@ -87,7 +87,7 @@ export const APPS = {
     request: 'DELETE /app/:id/setting/:name',
     needs: 'homey.app.control',
     run(core, { id, name }) {
-      knownSetting(core, id, name)
+      settingIn(core.apps.settings(known(core, id).id), name)
       return core.apps.unsetSetting(id, name)
     },
   }),
@@ -151,17 +151,6 @@ function known({ apps }: Core, id: string): AppRecord {
   const record = apps.records.get(id)
   if (record === undefined) throw new HubError(404, 'not_found', 'App Not Found')
   return record.id === id ? record : { ...record, id }
-}
-
-function settings(core: Core, id: string): ReadonlyMap<string, unknown> {
-  known(core, id)
-  return core.apps.settings(id)
-}
-
-function knownSetting(core: Core, id: string, name: string): ReadonlyMap<string, unknown> {
-  const all = settings(core, id)
-  if (!all.has(name)) throw new HubError(404, 'not_found', 'Setting Not Found')
-  return all
 }
 
 function channelOf(value: string | null | undefined, flavour: Flavour): string | undefined {

@@ -1,7 +1,7 @@
 /** The managers whose effects users notice: speech, notifications and settings. */
 import * as v from 'valibot'
 import { HubError } from '../../hub-error.ts'
-import { type Caller, type Core, type Endpoints, endpoint } from '../endpoint.ts'
+import { type Caller, type Core, type Endpoints, endpoint, settingIn } from '../endpoint.ts'
 import { HUB, type StoredNotification } from '../hub-store.ts'
 
 /** Speech. Newer hubs have no such manager. */
@@ -77,7 +77,7 @@ export const SETTINGS = {
     request: 'GET /setting/:name',
     needs: 'homey.system.readonly',
     own: true,
-    run: (core, { name }, caller) => knownSetting(core, caller, name).get(name),
+    run: (core, { name }, caller) => settingIn(ownSettings(core, caller), name),
   }),
   setSetting: endpoint({
     doc: 'Sets one.',
@@ -94,7 +94,7 @@ export const SETTINGS = {
     needs: 'homey.system',
     own: true,
     run(core, { name }, caller) {
-      knownSetting(core, caller, name)
+      settingIn(ownSettings(core, caller), name)
       return caller.app === undefined ? core.store.unsetSetting(HUB, name) : core.apps.unsetSetting(caller.app, name)
     },
   }),
@@ -102,10 +102,4 @@ export const SETTINGS = {
 
 function ownSettings({ apps, store }: Core, { app }: Caller): ReadonlyMap<string, unknown> {
   return app === undefined ? store.settings(HUB) : apps.settings(app)
-}
-
-function knownSetting(core: Core, caller: Caller, name: string): ReadonlyMap<string, unknown> {
-  const all = ownSettings(core, caller)
-  if (!all.has(name)) throw new HubError(404, 'not_found', 'Setting Not Found')
-  return all
 }

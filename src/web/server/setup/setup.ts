@@ -221,7 +221,7 @@ export async function tryHub({ name, hub, config, clock }: HubTrial): Promise<Se
 }
 
 async function tryBroker(config: Config, clock: Clock): Promise<SetupTest> {
-  return verdict(await examineBroker({ config, clock }), [config.mqtt.password ?? ''])
+  return verdict(await examineBroker(config, clock), [config.mqtt.password ?? ''])
 }
 
 /** The problems, or all findings if there are none. They may quote arbitrary text of hubs and brokers. */
