@@ -14,8 +14,8 @@ import { usePage } from '../../session.ts'
 import { defineStrings } from '../../strings.ts'
 import { terms } from '../../terms.ts'
 import { BulkBar, SelectAll, selected, toggleSelected } from './bulk.tsx'
-import { COLUMNS, shownColumns } from './columns.tsx'
-import { type AppList, type Item, isDescending, listApps } from './order.ts'
+import { COLUMNS, columnName, shownColumns } from './columns.tsx'
+import { type Item, isDescending, type ListProps, listApps } from './order.ts'
 import { Overview } from './overview.tsx'
 import { Toolbar } from './toolbar.tsx'
 import { useWindow } from './window.ts'
@@ -71,7 +71,7 @@ function WhyEmpty() {
   )
 }
 
-function Table({ list }: { readonly list: AppList }) {
+function Table({ list }: ListProps) {
   const items = list.items.value
   const body = useRef<HTMLTableSectionElement>(null)
   const { from, to, above, below } = useWindow(body, items).value
@@ -119,7 +119,7 @@ function Head({ by }: { readonly by: ColumnKey }) {
       style={wide === undefined ? {} : { '--wide': `${wide}px`, '--narrow': `${narrow}px` }}
     >
       <button type="button" onClick={() => set(sort, { by, isReversed: isSorted && !now.isReversed })}>
-        {COLUMNS[by].title()}
+        {columnName(by)}
         <span class="order" aria-hidden="true">
           {isSorted && (isDown ? '↓' : '↑')}
         </span>
@@ -139,12 +139,7 @@ function Space({ height }: { readonly height: number }) {
   )
 }
 
-interface HubRowProps {
-  readonly item: Extract<Item, { kind: 'hub' }>
-  readonly place: number
-}
-
-function HubRow({ item: { hub, count }, place }: HubRowProps) {
+function HubRow({ item: { hub, count }, place }: { item: Extract<Item, { kind: 'hub' }>; place: number }) {
   const { store } = usePage()
   const isOffline = hub.state.value === 'offline'
   const isWhole = filter.value === 'all' && search.value === ''
@@ -162,13 +157,8 @@ function HubRow({ item: { hub, count }, place }: HubRowProps) {
   )
 }
 
-interface RowProps extends AppProps {
-  /** Its position in the whole list, from 1. */
-  readonly place: number
-}
-
-/** A row of the list. It is rendered again only when this app changes. */
-function AppRow({ entry, place }: RowProps) {
+/** A row of the list, with its position in the whole list from 1. It is rendered again only when this app changes. */
+function AppRow({ entry, place }: AppProps & { readonly place: number }) {
   const page = usePage()
   const isSelected = useComputed(() => selected.value.has(entry.topic)).value
   const isAway = useComputed(() => page.store.isAway(entry.hub)).value

@@ -7,7 +7,7 @@ import { Action, IconButton, set } from '../../parts/controls.tsx'
 import { openMenu } from '../../parts/overlays.tsx'
 import { usePage } from '../../session.ts'
 import { defineStrings } from '../../strings.ts'
-import type { AppList } from './order.ts'
+import type { AppList, ListProps } from './order.ts'
 
 const text = defineStrings('selection', {
   title: 'Selected apps',
@@ -43,10 +43,6 @@ export const selected = signal(NOTHING)
 
 export function toggleSelected(topic: string): void {
   selected.value = selected.value.symmetricDifference(new Set([topic]))
-}
-
-interface ListProps {
-  readonly list: AppList
 }
 
 const shownIn = (list: AppList) => list.items.value.flatMap((item) => (item.kind === 'app' ? [item.entry] : []))

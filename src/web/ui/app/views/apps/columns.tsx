@@ -33,7 +33,6 @@ const text = defineStrings('columns', {
 
 /** A column. Its key is in `COLUMN_KEYS`, in the order of the columns. */
 interface Column {
-  readonly title: () => string
   /** The value for comparing apps. */
   readonly value: (app: App, entry: AppEntry) => string | number
   /** Whether the greatest value comes first, because users look for it. */
@@ -49,48 +48,30 @@ interface Column {
 const STATE_ORDER: Readonly<Record<string, number>> = { crashed: 0, stopping: 1, starting: 2, stopped: 3, running: 4 }
 
 export const COLUMNS: Readonly<Record<ColumnKey, Column>> = {
-  name: { title: () => text.name, value: ({ name, id }) => name ?? id, cell: Name },
-  version: {
-    title: () => text.version,
-    value: ({ version }) => version ?? '',
-    cell: Version,
-    width: [144, 116],
-  },
+  name: { value: ({ name, id }) => name ?? id, cell: Name },
+  version: { value: ({ version }) => version ?? '', cell: Version, width: [144, 116] },
   state: {
-    title: () => text.state,
     value: (app) => (isCrashed(app) ? 0 : (STATE_ORDER[app.state ?? ''] ?? 5)),
     cell: State,
     width: [210, 156],
   },
-  guardian: {
-    title: () => text.guardian,
-    value: (_, entry) => guardOrder(entry),
-    cell: GuardCell,
-    width: [132, 132],
-    hideBelow: 1360,
-  },
-  enabled: {
-    title: () => text.enabled,
-    value: ({ enabled }) => Number(enabled),
-    isDescending: true,
-    cell: Enabled,
-    width: [84, 80],
-  },
+  guardian: { value: (_, entry) => guardOrder(entry), cell: GuardCell, width: [132, 132], hideBelow: 1360 },
+  enabled: { value: ({ enabled }) => Number(enabled), isDescending: true, cell: Enabled, width: [84, 80] },
   cpu: {
-    title: () => text.cpu,
     value: ({ cpu_percent }) => cpu_percent ?? -1,
     isDescending: true,
-    cell: Cpu,
+    cell: ({ entry }) => usage(entry, 'cpu', entry.app.value.cpu_percent, formatPercent),
     width: [152, 72],
   },
   memory: {
-    title: () => text.memory,
     value: ({ memory_bytes }) => memory_bytes ?? -1,
     isDescending: true,
-    cell: Memory,
+    cell: ({ entry }) => usage(entry, 'memory', entry.app.value.memory_bytes, formatBytes),
     width: [152, 84],
   },
 }
+
+export const columnName = (key: ColumnKey): string => text[key]
 
 const windowWidth = signal(innerWidth)
 addEventListener('resize', () => set(windowWidth, innerWidth))
@@ -188,20 +169,12 @@ function Enabled({ entry }: AppProps) {
   )
 }
 
-function Cpu({ entry }: AppProps) {
-  return usage(entry, 'cpu', entry.app.value.cpu_percent, formatPercent)
-}
-
-function Memory({ entry }: AppProps) {
-  return usage(entry, 'memory', entry.app.value.memory_bytes, formatBytes)
-}
-
 function usage(entry: AppEntry, figure: Figure, now: number | null, format: (now: number) => string) {
   if (now === null) return <span class="figure quiet">{NONE}</span>
   return (
     <>
       <span class="figure">{format(now)}</span>
-      <Spark samples={entry.samples} figure={figure} width={64} height={22} />
+      <Spark samples={entry.samples} figure={figure} />
     </>
   )
 }
