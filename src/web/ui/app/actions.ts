@@ -61,8 +61,6 @@ export interface Action {
   readonly name?: (entry?: AppEntry) => string
   readonly glyph: GlyphName
   readonly danger?: true
-  /** Whether it belongs to the guardian, which has its own place on the app's page. */
-  readonly isOfGuardian?: true
   /** Whether it is offered at all. */
   readonly fits: (entry: AppEntry) => boolean
   /** The confirmation. Its button has the action's name. */
@@ -103,18 +101,14 @@ function tomorrow(): number {
   return at.setHours(MORNING, 0, 0, 0)
 }
 
+const GUARDIAN = { command: 'guard', fits: isGuarded } as const
+
 function snooze(key: Key, name: () => string, until: () => number): Action {
-  return {
-    key,
-    command: 'guard',
-    name,
-    glyph: 'dark',
-    isOfGuardian: true,
-    fits: isGuarded,
-    many: text.many.snooze,
-    payload: () => ({ snooze: `${Math.ceil((until() - Date.now()) / 1000)}s` }),
-  }
+  const payload = () => ({ snooze: `${Math.ceil((until() - Date.now()) / 1000)}s` })
+  return { ...GUARDIAN, key, name, glyph: 'dark', many: text.many.snooze, payload }
 }
+
+const isOn = ({ app }: AppEntry) => app.value.enabled !== false
 
 export const UPDATE: Action = {
   key: 'install',
@@ -131,28 +125,16 @@ export const UPDATE: Action = {
 }
 
 const ACTIONS: readonly Action[] = [
-  {
-    key: 'restart',
-    command: 'restart',
-    glyph: 'restart',
-    fits: ({ app }) => app.value.enabled !== false,
-    many: text.many.restart,
-  },
+  { key: 'restart', command: 'restart', glyph: 'restart', fits: isOn, many: text.many.restart },
   UPDATE,
-  {
-    key: 'enable',
-    command: 'enable',
-    glyph: 'power',
-    fits: ({ app }) => app.value.enabled === false,
-    many: text.many.enable,
-  },
+  { key: 'enable', command: 'enable', glyph: 'power', fits: (entry) => !isOn(entry), many: text.many.enable },
   {
     key: 'disable',
     command: 'disable',
     glyph: 'power',
-    fits: ({ app }) => app.value.enabled !== false,
-    question: (entry) => ({
-      title: text.disable.title({ name: entry.name.value }),
+    fits: isOn,
+    question: ({ name }) => ({
+      title: text.disable.title({ name: name.value }),
       text: text.disable.text,
       danger: true,
     }),
@@ -169,7 +151,6 @@ const ACTIONS: readonly Action[] = [
     command: 'guard',
     name: (entry) => (entry && isGuarded(entry) ? text.guardian.watchAgain : text.guardian.watch),
     glyph: 'eye',
-    isOfGuardian: true,
     fits: (entry) => ['off', 'snoozed', 'given_up'].includes(guardOf(entry) ?? ''),
     many: text.many.watch,
     payload: () => ({ enabled: true }),
@@ -186,24 +167,20 @@ const ACTIONS: readonly Action[] = [
   ),
   snooze('snooze-tomorrow', () => text.guardian.snoozeTomorrow({ time: formatClock(tomorrow()) }), tomorrow),
   {
+    ...GUARDIAN,
     key: 'unwatch',
-    command: 'guard',
     name: () => text.guardian.unwatch,
     glyph: 'pause',
-    isOfGuardian: true,
-    fits: isGuarded,
     many: text.many.unwatch,
     payload: () => ({ enabled: false }),
   },
   {
+    ...GUARDIAN,
     key: 'forget',
-    command: 'guard',
     name: () => text.guardian.forget,
     glyph: 'broom',
-    isOfGuardian: true,
-    fits: isGuarded,
-    question: (entry) => ({
-      title: text.forget.title({ name: entry.name.value }),
+    question: ({ name }) => ({
+      title: text.forget.title({ name: name.value }),
       text: text.forget.text,
       danger: true,
     }),
@@ -215,9 +192,9 @@ const ACTIONS: readonly Action[] = [
     glyph: 'trash',
     danger: true,
     fits: () => true,
-    question: (entry) => ({
-      title: text.uninstall.title({ name: entry.name.value }),
-      text: text.uninstall.text({ id: entry.id }),
+    question: ({ name, id }) => ({
+      title: text.uninstall.title({ name: name.value }),
+      text: text.uninstall.text({ id }),
       option: text.uninstall.option,
       danger: true,
     }),
@@ -231,12 +208,12 @@ export const MANY = ACTIONS.filter(({ many }) => many !== undefined)
 export const actionName = ({ name, command }: Action, entry?: AppEntry): string => name?.(entry) ?? commandName(command)
 
 /** The actions offered for an app now, with the reasons for refused ones. */
-export function actionsOf(entry: AppEntry, page: PageContext): (MenuItem & Pick<Action, 'key' | 'isOfGuardian'>)[] {
+export function actionsOf(entry: AppEntry, page: PageContext): (MenuItem & Pick<Action, 'key' | 'command'>)[] {
   const busy = entry.running.value === undefined ? undefined : text.busy
   return ACTIONS.filter(({ fits }) => fits(entry)).map((action) => ({
     ...action,
     label: actionName(action, entry),
-    refused: busy ?? refusal(page, { hub: entry.hub, app: entry.id }, action.command),
+    refused: busy ?? refusal(page, entry.target, action.command),
     choose: () => void runAction(entry, action.key),
   }))
 }

@@ -46,15 +46,12 @@ export const isUnderWay = () => bulk.value?.state === 'running' || bulk.value?.s
 const stay = (event: Event) => event.preventDefault()
 effect(() => (isUnderWay() ? addEventListener('beforeunload', stay) : removeEventListener('beforeunload', stay)))
 
-const refusalOf = (page: PageContext, { command }: Action, entry: AppEntry) =>
-  refusal(page, { hub: entry.hub, app: entry.id }, command)
-
 /** The apps that an action can be done for now; `why` it is not possible for the others. */
 function possible(page: PageContext, action: Action, entries: readonly AppEntry[]) {
   const able: AppEntry[] = []
   let why: string | undefined
   for (const entry of entries.filter(action.fits)) {
-    const refused = refusalOf(page, action, entry)
+    const refused = refusal(page, entry.target, action.command)
     if (refused === undefined) able.push(entry)
     else why ??= refused
   }
@@ -64,7 +61,8 @@ function possible(page: PageContext, action: Action, entries: readonly AppEntry[
 /** Why an action is possible for none of these apps. */
 export function bulkRefusal(page: PageContext, action: Action, entries: readonly AppEntry[]): string | undefined {
   if (isUnderWay()) return text.busy
-  const isPossible = (entry: AppEntry) => action.fits(entry) && refusalOf(page, action, entry) === undefined
+  const isPossible = (entry: AppEntry) =>
+    action.fits(entry) && refusal(page, entry.target, action.command) === undefined
   return entries.some(isPossible) ? undefined : possible(page, action, entries).why
 }
 

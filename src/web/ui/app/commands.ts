@@ -70,7 +70,7 @@ export async function actOn(
 ): Promise<Ended> {
   entry.running.value = command
   entry.outcome.value = undefined
-  const ended = await sendCommand({ hub: entry.hub, app: entry.id }, command, payloadOf(payload))
+  const ended = await sendCommand(entry.target, command, payloadOf(payload))
   const outcome = outcomeOf(command, ended)
   entry.running.value = undefined
   entry.outcome.value = outcome

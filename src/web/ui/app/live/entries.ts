@@ -29,6 +29,8 @@ export function newApp(hub: string, topic: string, first: App) {
   return {
     hub,
     id: first.id,
+    /** For its commands. */
+    target: { hub, app: first.id },
     /** Its topic, which is unique. */
     topic,
     app,

@@ -120,7 +120,7 @@ export function CommandSwitch({ entry, command, label, on }: CommandSwitchProps)
       on={on}
       label={label}
       busy={entry.running.value !== undefined}
-      refused={refusal(page, { hub: entry.hub, app: entry.id }, command)}
+      refused={refusal(page, entry.target, command)}
       act={() => void actOn(entry, command, on ? 'OFF' : 'ON')}
     />
   )

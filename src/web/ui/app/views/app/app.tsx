@@ -139,7 +139,7 @@ function Head({ entry }: AppProps) {
       </div>
       <div class="buttons">
         {actionsOf(entry, page)
-          .filter(({ isOfGuardian }) => !isOfGuardian)
+          .filter(({ command }) => command !== 'guard')
           .map(({ key, label, glyph, danger, refused, choose }) => (
             <Action
               key={key}
@@ -201,7 +201,7 @@ function Details({ entry }: AppProps) {
 /** What else an app can be asked, on demand. */
 function Diagnostics({ entry }: AppProps) {
   const page = usePage()
-  const target = { hub: entry.hub, app: entry.id }
+  const { target } = entry
   const request = (label: string, command: AppCommand, payload?: string) => ({
     label,
     refused: refusal(page, target, command),
@@ -223,13 +223,12 @@ function Diagnostics({ entry }: AppProps) {
 }
 
 function TopicList({ entry }: AppProps) {
-  const owner = { hub: entry.hub, app: entry.id }
   const { topics } = usePage().store
   const published = [
     entry.topic,
-    topics.of('appEvent', owner),
+    topics.of('appEvent', entry.target),
     ...entry.further.value.keys(),
-    ...[...entry.settings.value.keys()].map((name) => topics.of('setting', { ...owner, name })),
+    ...[...entry.settings.value.keys()].map((name) => topics.of('setting', { ...entry.target, name })),
   ]
   return (
     <Card title={text.topics} wide>

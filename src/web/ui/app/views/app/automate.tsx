@@ -41,14 +41,14 @@ const MOST_NAMED = 60
 export function Automate({ entry }: AppProps) {
   const page = usePage()
   const chosen = useSignal<string | undefined>('restart')
-  const { hub, id } = entry
+  const { id, target } = entry
   const { topics } = page.store
   const command = chosen.value
   const action = command === undefined ? text.events : commandName(command)
   const label = text.label({ app: entry.name.value.slice(0, MOST_NAMED), action })
-  const topic = command === undefined ? topics.of('appEvent', { hub, app: id }) : topics.appCommand(hub, id, command)
+  const topic = command === undefined ? topics.of('appEvent', target) : topics.appCommand(target.hub, id, command)
   const payload = command && payloadOf(command, id)
-  const refused = command && refusal(page, { hub, app: id }, command)
+  const refused = command && refusal(page, target, command)
   const recipe = payload === undefined ? eventRecipe(label, topic) : commandRecipe(label, topic, payload)
   return (
     <Card

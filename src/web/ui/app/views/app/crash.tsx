@@ -46,18 +46,17 @@ const text = defineStrings('crash', {
 export function CrashCard({ entry }: AppProps) {
   const page = usePage()
   const crash = furtherOf(entry, 'crash')
-  const target = { hub: entry.hub, app: entry.id }
   if (crash === undefined) return null
   const ask = async (): Promise<Answer> => {
-    const ended = await sendCommand(target, 'get-crash')
+    const ended = await sendCommand(entry.target, 'get-crash')
     if (!ended.ok) return { ok: false, message: inLanguage(ended.error.message) }
     const { markdown } = v.parse(v.object({ markdown: v.nullable(v.string()) }), ended.data)
     if (markdown !== null) await copyText(markdown)
     return { ok: true, value: markdown }
   }
-  const { title, hint, copy } = text
+  const request = { label: text.copy, refused: refusal(page, entry.target, 'get-crash'), ask }
   return (
-    <Report title={title} hint={hint} requests={[{ label: copy, refused: refusal(page, target, 'get-crash'), ask }]}>
+    <Report title={text.title} hint={text.hint} requests={[request]}>
       <Said crash={crash} />
       <div class="crash">
         <div>

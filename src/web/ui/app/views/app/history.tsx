@@ -69,7 +69,7 @@ export function Guardian({ entry }: AppProps) {
       {isOn && (
         <div class="buttons">
           {actionsOf(entry, page)
-            .filter(({ isOfGuardian, key }) => isOfGuardian && key !== 'unwatch')
+            .filter(({ command, key }) => command === 'guard' && key !== 'unwatch')
             .map(({ key, label, glyph, refused, choose }) => (
               <Action key={key} label={label} glyph={glyph} refused={refused} act={choose} />
             ))}

@@ -38,7 +38,7 @@ const MOST_ASKED = 300
 
 export function Settings({ entry }: AppProps) {
   const page = usePage()
-  const target = { hub: entry.hub, app: entry.id }
+  const { target } = entry
   const { busy, result, ask } = useAsked<Ended>()
   /** As last read; a later failure leaves them. */
   const values = useSignal<Readonly<Record<string, unknown>> | undefined>(undefined)

@@ -200,7 +200,7 @@ function RowActions({ entry }: AppProps) {
         title={commandName('restart')}
         glyph="restart"
         busy={entry.running.value !== undefined}
-        refused={isDisabled ? text.disabled : refusal(page, { hub: entry.hub, app: entry.id }, 'restart')}
+        refused={isDisabled ? text.disabled : refusal(page, entry.target, 'restart')}
         act={() => void runAction(entry, 'restart')}
       />
       <IconButton

@@ -163,7 +163,7 @@ function Enabled({ entry }: AppProps) {
       on={on}
       label={text.enabledOf({ name: entry.name.value })}
       busy={entry.running.value !== undefined}
-      refused={refusal(page, { hub: entry.hub, app: entry.id }, command)}
+      refused={refusal(page, entry.target, command)}
       act={() => void runAction(entry, command)}
     />
   )
