@@ -5,6 +5,7 @@ import type Plot from 'uplot'
 import { formatBytes, formatMoment, formatPercent, formatTick } from '../format.ts'
 import { theme } from '../preferences.ts'
 import { defineStrings, locale } from '../strings.ts'
+import { set } from './controls.tsx'
 import { PATHS } from './icons.tsx'
 
 export type Figure = 'cpu' | 'memory'
@@ -119,9 +120,7 @@ export function Chart({ figure, label, summary, charted, hovered }: ChartProps) 
           event.preventDefault()
           hovered.value = times[Math.max(0, Math.min(last, (chosen === -1 ? times.length : chosen) + step))]
         }}
-        onBlur={() => {
-          hovered.value = undefined
-        }}
+        onBlur={() => set(hovered, undefined)}
       />
       {library.value === null && <p class="bad-text">{text.failed}</p>}
     </>
@@ -183,11 +182,7 @@ function draw(library: typeof Plot, holder: HTMLDivElement, { figure, shown, hov
       ],
       series: [{}, line(COLOURS[figure])],
       hooks: {
-        setCursor: [
-          ({ cursor: { idx }, data: [times] }) => {
-            hovered.value = idx == null ? undefined : times[idx]
-          },
-        ],
+        setCursor: [({ cursor: { idx }, data: [times] }) => set(hovered, idx == null ? undefined : times[idx])],
         draw: [(drawn) => drawMarks(drawn, shown.current.marks)],
       },
     },

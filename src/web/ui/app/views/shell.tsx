@@ -4,13 +4,13 @@ import type { ComponentType } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import { api, type Result } from '../api.ts'
 import { bulk, isUnderWay } from '../bulk.ts'
-import { CHOICES, choice, choiceLabel, choiceName, choiceTitle, choose } from '../languages.ts'
+import { choiceLabel, openChoices } from '../languages.ts'
 import type { HubEntry } from '../live/entries.ts'
 import type { Store } from '../live/store.ts'
-import { IconButton, useAsked } from '../parts/controls.tsx'
+import { IconButton, set, submits, useAsked } from '../parts/controls.tsx'
 import { Glyph, type GlyphName } from '../parts/icons.tsx'
 import { Keys, showKeys } from '../parts/keys.tsx'
-import { ConfirmDialog, confirm, MenuHost, openMenu, Toasts } from '../parts/overlays.tsx'
+import { ConfirmDialog, confirm, MenuHost, Toasts } from '../parts/overlays.tsx'
 import { whyAway } from '../parts/state.tsx'
 import { nextTheme, theme } from '../preferences.ts'
 import { hrefOf, type Route, route } from '../route.ts'
@@ -182,22 +182,12 @@ function Header() {
         <span class="word">{text.live[live]}</span>
       </span>
       <IconButton label={text.theme({ name: text.themes[theme.value] })} glyph={theme.value} act={nextTheme} />
-      <IconButton label={choiceLabel()} glyph="language" popup="menu" act={chooseLanguage} />
+      <IconButton label={choiceLabel()} glyph="language" popup="menu" act={openChoices} />
       {session.login !== 'none' && session.access === 'full' && (
         <IconButton label={text.logout} glyph="logout" act={() => void leave()} />
       )}
     </header>
   )
-}
-
-function chooseLanguage(opener: HTMLElement): void {
-  const items = CHOICES.map((one) => ({
-    label: choiceName(one),
-    glyph: 'check' as const,
-    checked: one === choice.value,
-    choose: () => void choose(one),
-  }))
-  openMenu(opener, choiceTitle(), items)
 }
 
 async function leave(): Promise<void> {
@@ -282,9 +272,7 @@ function StaleBanner() {
   const { channel } = usePage()
   const now = useSignal(Date.now())
   useEffect(() => {
-    const timer = setInterval(() => {
-      now.value = Date.now()
-    }, 1_000)
+    const timer = setInterval(() => set(now, Date.now()), 1_000)
     return () => clearInterval(timer)
   }, [])
   const at = channel.retryAt.value
@@ -302,7 +290,7 @@ function StaleBanner() {
   )
 }
 
-export function Login() {
+function Login() {
   const field = useRef<HTMLInputElement>(null)
   const { busy, result, ask } = useAsked<Result<unknown>>()
   useEffect(() => field.current?.focus(), [])
@@ -315,13 +303,7 @@ export function Login() {
   const failure = result.value?.ok === false ? result.value : undefined
   return (
     <main class="gate">
-      <form
-        class="card"
-        onSubmit={(event) => {
-          event.preventDefault()
-          void login()
-        }}
-      >
+      <form class="card" onSubmit={submits(login)}>
         <h1>
           <Glyph name="hub" size={26} /> {PRODUCT}
         </h1>

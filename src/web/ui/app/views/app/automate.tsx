@@ -2,7 +2,7 @@
 import { useSignal } from '@preact/signals'
 import { COMMANDS } from '../../../../../contract/commands.ts'
 import { commandName, refusal } from '../../commands.ts'
-import { Copy, set } from '../../parts/controls.tsx'
+import { Copy, Select, set } from '../../parts/controls.tsx'
 import { Card, Facts, Json } from '../../parts/layout.tsx'
 import type { AppProps } from '../../parts/state.tsx'
 import { usePage } from '../../session.ts'
@@ -40,12 +40,12 @@ const MOST_NAMED = 60
 
 export function Automate({ entry }: AppProps) {
   const page = usePage()
-  const chosen = useSignal<string | undefined>('restart')
+  const chosen = useSignal('restart')
   const { id, target } = entry
   const { topics } = page.store
-  const command = chosen.value
-  const action = command === undefined ? text.events : commandName(command)
-  const label = text.label({ app: entry.name.value.slice(0, MOST_NAMED), action })
+  const command = chosen.value === EVENTS ? undefined : chosen.value
+  const nameOf = (one: string) => (one === EVENTS ? text.events : commandName(one))
+  const label = text.label({ app: entry.name.value.slice(0, MOST_NAMED), action: nameOf(chosen.value) })
   const topic = command === undefined ? topics.of('appEvent', target) : topics.appCommand(target.hub, id, command)
   const payload = command && payloadOf(command, id)
   const refused = command && refusal(page, target, command)
@@ -57,22 +57,12 @@ export function Automate({ entry }: AppProps) {
       aside={
         <label class="check">
           {text.what}
-          <select
-            value={command ?? EVENTS}
-            onChange={({ currentTarget: { value } }) =>
-              set(
-                chosen,
-                APP_COMMANDS.find((name) => name === value),
-              )
-            }
-          >
-            {APP_COMMANDS.map((name) => (
-              <option key={name} value={name}>
-                {commandName(name)}
-              </option>
-            ))}
-            <option value={EVENTS}>{text.events}</option>
-          </select>
+          <Select
+            options={[...APP_COMMANDS, EVENTS]}
+            chosen={chosen.value}
+            choose={(one) => set(chosen, one)}
+            nameOf={nameOf}
+          />
         </label>
       }
     >

@@ -1,7 +1,7 @@
 /** One setting: its value, the field that changes it, and the way back. */
 import { type Signal, useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
-import { Action, Copy, IconButton, set } from '../../parts/controls.tsx'
+import { Action, Copy, IconButton, Select, set, submits } from '../../parts/controls.tsx'
 import { defineStrings } from '../../strings.ts'
 import { terms } from '../../terms.ts'
 import { isCut, KINDS, type Kind, kindOf, maySecret, readTyped, textOf } from './value.ts'
@@ -146,13 +146,11 @@ function Value({ value, shown, unknown }: Pick<SettingProps, 'value' | 'shown' |
   return <span class="value">{shown ? <code>{textOf(value)}</code> : <span aria-hidden="true">••••••</span>}</span>
 }
 
-interface EditorProps {
-  readonly name: string
+interface EditorProps extends Pick<SettingProps, 'name' | 'refused'> {
   readonly before: unknown
   /** The field does not show the value then. */
   readonly isHidden: boolean
   readonly busy: boolean
-  readonly refused: string | undefined
   readonly save: (value: unknown) => void
   readonly cancel: () => void
 }
@@ -169,17 +167,7 @@ function Editor({ name, before, isHidden: startsEmpty, busy, refused, save, canc
     if (read.ok && !busy && refused === undefined) save(read.value)
   }
   return (
-    <form
-      ref={form}
-      class="wide edit"
-      onSubmit={(event) => {
-        event.preventDefault()
-        submit()
-      }}
-      onKeyDown={({ key }) => {
-        if (key === 'Escape') cancel()
-      }}
-    >
+    <form ref={form} class="wide edit" onSubmit={submits(submit)} onKeyDown={({ key }) => key === 'Escape' && cancel()}>
       {startsEmpty && <p class="quiet">{text.anew}</p>}
       <Field name={name} kind={kind.value} typed={typed} />
       <p class="bad-text" role="alert">
@@ -190,31 +178,19 @@ function Editor({ name, before, isHidden: startsEmpty, busy, refused, save, canc
         <Action label={terms.cancel} act={cancel} />
         <label class="check">
           {text.kind}
-          <select
-            value={kind.value}
-            onChange={({ currentTarget }) => {
-              kind.value = KINDS.find((one) => one === currentTarget.value) ?? 'text'
-            }}
-          >
-            {KINDS.map((one) => (
-              <option key={one} value={one}>
-                {text.kinds[one]}
-              </option>
-            ))}
-          </select>
+          <Select
+            options={KINDS}
+            chosen={kind.value}
+            choose={(one) => set(kind, one)}
+            nameOf={(one) => text.kinds[one]}
+          />
         </label>
       </div>
     </form>
   )
 }
 
-interface FieldProps {
-  readonly name: string
-  readonly kind: Kind
-  readonly typed: Signal<string>
-}
-
-function Field({ name, kind, typed }: FieldProps) {
+function Field({ name, kind, typed }: { readonly name: string; readonly kind: Kind; readonly typed: Signal<string> }) {
   const shared = {
     class: 'new',
     'aria-label': text.value({ name }),

@@ -5,7 +5,7 @@ import { LOG_LEVELS } from '../../../../../contract/log-levels.ts'
 import type { FailureCode } from '../../../../../mqtt/types.ts'
 import { api } from '../../api.ts'
 import { act, commandName, refusal } from '../../commands.ts'
-import { Badge } from '../../parts/controls.tsx'
+import { Badge, Select } from '../../parts/controls.tsx'
 import { Alert, Card, Facts, Report, Time } from '../../parts/layout.tsx'
 import { hrefOf } from '../../route.ts'
 import { usePage } from '../../session.ts'
@@ -131,19 +131,14 @@ function LogLevel() {
   const page = usePage()
   const refused = refusal(page, {}, 'log-level')
   return (
-    <select
+    <Select
       aria-label={commandName('log-level')}
       title={refused}
       disabled={refused !== undefined}
-      value={page.store.logLevel.value}
-      onChange={({ currentTarget }) => void act({}, 'log-level', currentTarget.value)}
-    >
-      {LOG_LEVELS.map((one) => (
-        <option key={one} value={one}>
-          {one}
-        </option>
-      ))}
-    </select>
+      options={LOG_LEVELS}
+      chosen={page.store.logLevel.value}
+      choose={(one) => void act({}, 'log-level', one)}
+    />
   )
 }
 

@@ -8,7 +8,7 @@ import { act, commandName, refusal } from '../../commands.ts'
 import { formatCount } from '../../format.ts'
 import type { HubEntry } from '../../live/entries.ts'
 import { inLanguage } from '../../messages.ts'
-import { Action, Badge, set, useAsked } from '../../parts/controls.tsx'
+import { Action, Badge, set, submits, useAsked } from '../../parts/controls.tsx'
 import { Card, Facts, Time } from '../../parts/layout.tsx'
 import { usePage } from '../../session.ts'
 import { defineStrings } from '../../strings.ts'
@@ -94,13 +94,7 @@ function Speech({ hub: { name: hub } }: HubProps) {
     if (ok) words.value = ''
   }
   return (
-    <form
-      class="speech"
-      onSubmit={(event) => {
-        event.preventDefault()
-        void speak()
-      }}
-    >
+    <form class="speech" onSubmit={submits(speak)}>
       <label class="field">
         <span>{text.speech}</span>
         <input

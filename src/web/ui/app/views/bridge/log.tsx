@@ -6,7 +6,7 @@ import { act, refusal } from '../../commands.ts'
 import { collator } from '../../format.ts'
 import { type LogLine, LogReader } from '../../live/log.ts'
 import type { Store } from '../../live/store.ts'
-import { Action, Badge, Search, set, type Tone } from '../../parts/controls.tsx'
+import { Action, Badge, Search, Select, set, type Tone } from '../../parts/controls.tsx'
 import { Glyph } from '../../parts/icons.tsx'
 import { Alert, HiddenHead, Time } from '../../parts/layout.tsx'
 import { hrefOf } from '../../route.ts'
@@ -80,19 +80,7 @@ function Level({ reader }: { readonly reader: LogReader }) {
           ? text.now({ level })
           : text.limited({ level, next: fallback.level, count: Math.ceil(fallback.remaining_ms / MINUTE_MS) })}
       </strong>
-      <select
-        aria-label={text.wanted}
-        value={wanted.value}
-        onChange={({ currentTarget }) =>
-          set(wanted, LOG_LEVELS.find((one) => one === currentTarget.value) ?? wanted.value)
-        }
-      >
-        {LOG_LEVELS.map((one) => (
-          <option key={one} value={one}>
-            {one}
-          </option>
-        ))}
-      </select>
+      <Select aria-label={text.wanted} options={LOG_LEVELS} chosen={wanted.value} choose={(one) => set(wanted, one)} />
       <Action label={text.setLevel} refused={refused} act={() => void send({ level: wanted.value, for: '10m' })} />
       {fallback !== null && (
         <Action label={text.endNow({ next: fallback.level })} refused={refused} act={() => void send(fallback.level)} />
@@ -201,19 +189,14 @@ function Choice({ name, chosen, options, labelOf = (option) => option }: ChoiceP
   const { value } = chosen
   const all = value === '' || options.includes(value) ? options : [value, ...options]
   return (
-    <select
+    <Select
       class="choice"
       aria-label={text.filters[name]}
-      value={value}
-      onChange={({ currentTarget }) => set(chosen, currentTarget.value)}
-    >
-      <option value="">{text.all[name]}</option>
-      {all.map((option) => (
-        <option key={option} value={option}>
-          {labelOf(option)}
-        </option>
-      ))}
-    </select>
+      options={['', ...all]}
+      chosen={value}
+      choose={(option) => set(chosen, option)}
+      nameOf={(option) => (option === '' ? text.all[name] : labelOf(option))}
+    />
   )
 }
 
