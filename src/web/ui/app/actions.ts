@@ -9,7 +9,6 @@ import { defineStrings } from './strings.ts'
 import { terms } from './terms.ts'
 
 const text = defineStrings('actions', {
-  busy: 'A command is under way.',
   update: {
     title: 'Update {name}?',
     text: 'The hub installs the new version from the app store, and restarts the app.',
@@ -209,7 +208,7 @@ export const actionName = ({ name, command }: Action, entry?: AppEntry): string 
 
 /** The actions offered for an app now, with the reasons for refused ones. */
 export function actionsOf(entry: AppEntry, page: PageContext): (MenuItem & Pick<Action, 'key' | 'command'>)[] {
-  const busy = entry.running.value === undefined ? undefined : text.busy
+  const busy = entry.running.value === undefined ? undefined : terms.busy
   return ACTIONS.filter(({ fits }) => fits(entry)).map((action) => ({
     ...action,
     label: actionName(action, entry),

@@ -18,7 +18,6 @@ const text = defineStrings('commands', {
   of: '{name} – {outcome}',
   refused: {
     unknown: 'There is no such command.',
-    stale: 'There is no connection.',
     offline: 'The hub is offline.',
     elsewhere: 'This hub belongs to the fleet member {member}: use the page of that member.',
     noLease: 'This fleet member has no lease at the moment.',
@@ -31,7 +30,7 @@ export function refusal({ session, store, channel }: PageContext, target: For, n
   const command = findCommand(kind, name, false)
   if (command === undefined) return text.refused.unknown
   if (session.access !== 'full') return terms.readOnly
-  if (channel.liveness.value !== 'live') return text.refused.stale
+  if (channel.liveness.value !== 'live') return terms.noConnection
   if (target.hub === undefined) return undefined
   const member = store.ownerElsewhere(target.hub)
   if (member !== undefined) return text.refused.elsewhere({ member })

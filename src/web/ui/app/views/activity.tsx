@@ -14,9 +14,9 @@ import { eventName } from '../parts/state.tsx'
 import { chosenInAddress, hrefOf, textInAddress } from '../route.ts'
 import { usePage } from '../session.ts'
 import { defineStrings } from '../strings.ts'
+import { terms } from '../terms.ts'
 
 const text = defineStrings('activity', {
-  title: 'Activity',
   search: 'Search activity',
   kind: 'Show',
   kinds: { all: 'All', events: 'Events', commands: 'Commands', failures: 'Failures' },
@@ -66,7 +66,7 @@ export function Activity() {
   const missed = paused.value === undefined ? 0 : newerThan(store.recent.value, paused.value)
   return (
     <div class="view">
-      <h1>{text.title}</h1>
+      <h1>{terms.views.activity}</h1>
       <div class="toolbar">
         <Search label={text.search} value={search} />
         <Chips label={text.kind} options={KINDS} chosen={kind}>

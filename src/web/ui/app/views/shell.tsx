@@ -27,7 +27,7 @@ import { SetupPage } from './setup.tsx'
 
 const text = defineStrings('shell', {
   skip: 'Skip to content',
-  nav: { label: 'Main', apps: 'Apps', activity: 'Activity', bridge: 'Bridge', log: 'Log' },
+  nav: 'Main',
   problems: { one: '{count} problem', other: '{count} problems' },
   live: { connecting: 'Connecting', live: 'Live', stale: 'Not live', away: 'Hub offline' },
   theme: 'Theme: {name}',
@@ -45,7 +45,6 @@ const text = defineStrings('shell', {
     other: '{count} hubs are offline: {hubs}. States are unknown; figures are the last known ones.',
   },
   hubWhy: '{hub} {why}',
-  hubsMore: 'and {count} more',
   brokerOffline:
     'The bridge has no connection to the MQTT broker {why}. Nothing is published; this page still follows the hubs.',
   docs: 'Documentation',
@@ -107,7 +106,7 @@ interface View {
   readonly view: ComponentType
 }
 
-/** The views in the navigation. Their names are in `text.nav`. */
+/** The views in the navigation. Their names are in `terms.views`. */
 const VIEWS: readonly View[] = [
   { at: 'apps', glyph: 'apps', view: Apps },
   { at: 'activity', glyph: 'activity', view: Activity },
@@ -138,7 +137,7 @@ function Routed() {
   const { store } = usePage()
   const now = route.value
   const entry = now.at === 'app' ? store.app(now.hub, now.app) : undefined
-  const title = now.at === 'app' ? (entry === undefined ? now.app : entry.name.value) : text.nav[now.at]
+  const title = now.at === 'app' ? (entry === undefined ? now.app : entry.name.value) : terms.views[now.at]
   useEffect(() => {
     document.title = `${title} – ${PRODUCT}`
   }, [title])
@@ -164,11 +163,11 @@ function Header() {
       <a class="brand" href={hrefOf({ at: 'apps' })}>
         <Glyph name="hub" size={22} /> <span>{PRODUCT}</span>
       </a>
-      <nav aria-label={text.nav.label}>
+      <nav aria-label={text.nav}>
         {VIEWS.map(({ at: to, glyph }) => (
           <a key={to} href={hrefOf({ at: to })} aria-current={current === to ? 'page' : undefined}>
             <Glyph name={glyph} />
-            <span>{text.nav[to]}</span>
+            <span>{terms.views[to]}</span>
             {to === 'bridge' && problems > 0 && (
               <span class="dot">
                 <span class="hidden">{text.problems({ count: problems })}</span>
@@ -264,7 +263,7 @@ function whyHubs(store: Store): string {
   if (first !== undefined && store.own.value.length === 1)
     return text.hubOffline({ name: first.name, why: whyOf(first) })
   const hubs = away.slice(0, MOST_NAMED).map((hub) => text.hubWhy({ hub: hub.name, why: whyOf(hub) }))
-  const more = away.length > MOST_NAMED ? [text.hubsMore({ count: away.length - MOST_NAMED })] : []
+  const more = away.length > MOST_NAMED ? [terms.more({ count: away.length - MOST_NAMED })] : []
   return text.hubsOffline({ count: away.length, hubs: [...hubs, ...more].join('; ') })
 }
 

@@ -52,7 +52,6 @@ const text = defineStrings('app', {
   broken: '{total}, {bad} broken',
   diagnostics: {
     title: 'Diagnostics',
-    hint: 'Read from the hub on demand.',
     record: 'The hub’s record',
     locales: 'Translations',
     send: 'Send report to developer',
@@ -72,7 +71,7 @@ export function AppPage({ hub, id }: { readonly hub: string; readonly id: string
   return (
     <div class="view">
       <a class="back" href={hrefOf({ at: 'apps' })}>
-        <Glyph name="back" size={16} /> {terms.apps}
+        <Glyph name="back" size={16} /> {terms.views.apps}
       </a>
       {entry === undefined ? (
         <>
@@ -210,13 +209,13 @@ function Diagnostics({ entry }: AppProps) {
       return ended.ok ? { ok: true, value: ended.data } : { ok: false, message: inLanguage(ended.error.message) }
     },
   })
-  const { title, hint, record, locales, send, question } = text.diagnostics
+  const { title, record, locales, send, question } = text.diagnostics
   const report = request(send, 'get-std')
   const askFirst = async () => ((await confirm({ ...question, action: send })) ? await report.ask() : undefined)
   return (
     <Report
       title={title}
-      hint={hint}
+      hint={terms.onDemand}
       requests={[request(record, 'get', '{"raw":true}'), request(locales, 'get-locales'), { ...report, ask: askFirst }]}
     />
   )

@@ -22,7 +22,6 @@ const text = defineStrings('crash', {
   title: 'Latest crash',
   hint: '“Copy for the developer” copies what was known before it as a text without personal data.',
   copy: 'Copy for the developer',
-  noMessage: 'The app crashed without a message.',
   at: 'Time',
   firmware: 'Hub firmware',
   hubUp: 'Hub had been up for',
@@ -81,7 +80,7 @@ const MAX_LARGE = 200
 
 /** What the app said: the first line large, then its stack as it is. */
 function Said({ crash: { message, stack_head } }: { readonly crash: Crash }) {
-  const [first = '', ...stack] = (message ?? stack_head ?? text.noMessage).split('\n')
+  const [first = '', ...stack] = (message ?? stack_head ?? terms.noMessage).split('\n')
   return (
     <div class="said">
       <div class={first.length > MAX_LARGE ? '' : 'headline'}>{first}</div>

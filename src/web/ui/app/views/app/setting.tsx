@@ -23,7 +23,6 @@ const text = defineStrings('setting', {
   was: 'Before: {value}',
   kept: 'Nothing was changed.',
   unknown: 'It is not known whether the value was changed.',
-  readAgain: 'Read again',
 })
 
 /** Longest former value, in characters. */
@@ -122,7 +121,7 @@ export function Setting(props: SettingProps) {
         {ended.value?.at === 'kept' && <p>{text.kept}</p>}
         {unknown && (
           <p class="buttons">
-            {text.unknown} <Action label={text.readAgain} act={read} />
+            {text.unknown} <Action label={terms.readAgain} act={read} />
           </p>
         )}
         {former.value !== undefined && base === undefined && (

@@ -11,14 +11,13 @@ import { confirm, toast } from '../../parts/overlays.tsx'
 import type { AppProps } from '../../parts/state.tsx'
 import { usePage } from '../../session.ts'
 import { defineStrings } from '../../strings.ts'
+import { terms } from '../../terms.ts'
 import { type Changed, Setting } from './setting.tsx'
 import { isCut, isSame, maySecret, payloadFor, textOf } from './value.ts'
 
 const text = defineStrings('settings', {
   title: 'Settings',
-  hint: 'Read from the hub on demand.',
   none: 'The app has no settings.',
-  readAgain: 'Read again',
   showAll: 'Show values',
   hideAll: 'Hide values',
   done: '{name} is changed.',
@@ -87,7 +86,7 @@ export function Settings({ entry }: AppProps) {
             />
           )}
           <Action
-            label={values.value === undefined ? commandName('get-settings') : text.readAgain}
+            label={values.value === undefined ? commandName('get-settings') : terms.readAgain}
             busy={busy.value}
             refused={refusal(page, target, 'get-settings')}
             act={() => {
@@ -100,7 +99,7 @@ export function Settings({ entry }: AppProps) {
     >
       {result.value?.ok === false && <p class="bad-text">{inLanguage(result.value.error.message)}</p>}
       {names.length === 0 ? (
-        <p class="empty small">{values.value === undefined ? text.hint : text.none}</p>
+        <p class="empty small">{values.value === undefined ? terms.onDemand : text.none}</p>
       ) : (
         <ul class="lines">
           {names.map((name) => (

@@ -16,8 +16,7 @@ import { terms } from '../../terms.ts'
 import { BulkBar, SelectAll, selected, toggleSelected } from './bulk.tsx'
 import { COLUMNS, columnName, shownColumns } from './columns.tsx'
 import { type Item, isDescending, type ListProps, listApps } from './order.ts'
-import { Overview } from './overview.tsx'
-import { Toolbar } from './toolbar.tsx'
+import { Overview, Toolbar } from './overview.tsx'
 import { useWindow } from './window.ts'
 
 const text = defineStrings('apps', {
@@ -48,7 +47,7 @@ export function Apps() {
   const items = list.items.value
   return (
     <div class="view">
-      <h1 class="hidden">{terms.apps}</h1>
+      <h1 class="hidden">{terms.views.apps}</h1>
       <Overview list={list} />
       <Toolbar list={list} />
       <BulkBar list={list} />
@@ -76,7 +75,7 @@ function Table({ list }: ListProps) {
   const body = useRef<HTMLTableSectionElement>(null)
   const { from, to, above, below } = useWindow(body, items).value
   return (
-    <table class="apps" aria-rowcount={items.length + 1} aria-label={terms.apps}>
+    <table class="apps" aria-rowcount={items.length + 1} aria-label={terms.views.apps}>
       <thead>
         <tr aria-rowindex={1}>
           <th class="c-select" style={{ '--wide': '44px' }}>

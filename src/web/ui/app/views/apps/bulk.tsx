@@ -7,6 +7,7 @@ import { Action, IconButton, set } from '../../parts/controls.tsx'
 import { openMenu } from '../../parts/overlays.tsx'
 import { usePage } from '../../session.ts'
 import { defineStrings } from '../../strings.ts'
+import { terms } from '../../terms.ts'
 import type { AppList, ListProps } from './order.ts'
 
 const text = defineStrings('selection', {
@@ -34,7 +35,6 @@ const text = defineStrings('selection', {
   failure: '{name}: {why}',
   left: 'Left: {names}',
   leftMore: 'Left: {names}, and {count} more',
-  noConnection: 'There is no connection.',
 })
 
 const NOTHING: ReadonlySet<string> = new Set()
@@ -187,7 +187,7 @@ function Ended() {
   const isLive = page.channel.liveness.value === 'live'
   return (
     <>
-      {left.length > 0 && <Action label={text.goOn} refused={isLive ? undefined : text.noConnection} act={goOn} />}
+      {left.length > 0 && <Action label={text.goOn} refused={isLive ? undefined : terms.noConnection} act={goOn} />}
       <Action label={state === 'failed' && left.length > 0 ? text.stop : text.close} act={() => set(bulk, undefined)} />
       <ul>
         <li>{counts.filter((part) => part !== false).join(', ')}</li>

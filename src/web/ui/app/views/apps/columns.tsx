@@ -9,10 +9,20 @@ import { formatBytes, formatPercent } from '../../format.ts'
 import type { AppEntry } from '../../live/entries.ts'
 import type { Figure } from '../../parts/chart.tsx'
 import { Switch, set } from '../../parts/controls.tsx'
-import { GuardCell, GuardMark, guardOrder, nextOf } from '../../parts/guardian.tsx'
 import { AppIcon } from '../../parts/icons.tsx'
 import { Spark } from '../../parts/spark.tsx'
-import { type AppProps, eventName, lastState, StateBadge, troubleOf, UpdateBadge } from '../../parts/state.tsx'
+import {
+  type AppProps,
+  eventName,
+  GuardCell,
+  GuardMark,
+  guardOrder,
+  lastState,
+  nextOf,
+  StateBadge,
+  troubleOf,
+  UpdateBadge,
+} from '../../parts/state.tsx'
 import { COLUMN_KEYS, type ColumnKey, grouped } from '../../preferences.ts'
 import { hrefOf } from '../../route.ts'
 import { usePage } from '../../session.ts'

@@ -44,17 +44,25 @@ export function Health({ hub }: { readonly hub: HubEntry }) {
   )
 }
 
+/** The figures that every list of a hub's figures has. */
+export function figuresOf(health: HubHealth): readonly (readonly [name: string, value: string | undefined])[] {
+  const { load_1m: load, temperature_celsius: temperature, storage_free_bytes, storage_total_bytes } = health
+  return [
+    [text.load, load === null ? undefined : formatCount(load)],
+    [text.temperature, temperature === null ? undefined : formatCelsius(temperature)],
+    [text.storage, free(storage_free_bytes, storage_total_bytes)],
+  ]
+}
+
 export function HealthFacts({ health }: { readonly health: HubHealth }) {
-  const { load_1m: load, temperature_celsius: temperature, booted_at: booted, last_backup_at: backup } = health
+  const { booted_at: booted, last_backup_at: backup } = health
   return (
     <Facts
       rows={[
         [text.power, health.undervoltage ? <Badge tone="warn">{text.weak}</Badge> : undefined],
         [text.speed, health.throttled ? <Badge tone="warn">{text.throttled}</Badge> : undefined],
         [text.memory, free(health.memory_free_bytes, health.memory_total_bytes)],
-        [text.load, load === null ? undefined : formatCount(load)],
-        [text.temperature, temperature === null ? undefined : formatCelsius(temperature)],
-        [text.storage, free(health.storage_free_bytes, health.storage_total_bytes)],
+        ...figuresOf(health),
         [text.booted, booted && <Time at={booted} />],
         [text.backup, backup && <Time at={backup} ago />],
         [text.update, health.firmware_update],

@@ -63,7 +63,7 @@ export function HubCard({ hub }: HubProps) {
           [text.firmware, info?.firmware],
           [text.id, info?.id && <code>{info.id}</code>],
           [text.realtime, info && text.realtimes[info.realtime]],
-          [terms.apps, crashed === 0 ? count : text.crashed({ apps: count, crashed })],
+          [terms.views.apps, crashed === 0 ? count : text.crashed({ apps: count, crashed })],
           [text.permissions, info?.permissions.join(', ')],
         ]}
       />

@@ -15,8 +15,6 @@ import { defineStrings } from '../../strings.ts'
 import { terms } from '../../terms.ts'
 
 const text = defineStrings('log', {
-  title: 'Log',
-  back: 'Bridge',
   hint: 'The latest 2,000 lines of hub2mqtt’s own log, without secrets. A hub does not provide the output of an app from the store.',
   access: 'The log needs full access.',
   search: 'Search the log',
@@ -46,9 +44,9 @@ export function LogPage() {
   return (
     <div class="view">
       <a class="back" href={hrefOf({ at: 'bridge' })}>
-        <Glyph name="back" size={16} /> {text.back}
+        <Glyph name="back" size={16} /> {terms.views.bridge}
       </a>
-      <h1>{text.title}</h1>
+      <h1>{terms.views.log}</h1>
       {session.access === 'full' ? (
         <Log />
       ) : (
@@ -143,7 +141,7 @@ function Log() {
       <div class="card" hidden={shown.length === 0}>
         {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and must be reachable by keyboard. */}
         <div class="scroll log" ref={box} tabIndex={0} onScroll={onScroll}>
-          <table class="list" aria-label={text.title}>
+          <table class="list" aria-label={terms.views.log}>
             <HiddenHead columns={text.columns} />
             <tbody>
               {shown.map((line) => (
