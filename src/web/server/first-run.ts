@@ -12,8 +12,8 @@ import type { HealthReport } from '../../contract/schemas.ts'
 import { createTopics } from '../../contract/topics.ts'
 import { EmbeddedBrokerError } from '../../mqtt/embedded.ts'
 import type { Log } from '../../observability/log.ts'
+import { Sessions } from './access.ts'
 import { type ListenerOptions, openListener } from './listener.ts'
-import { Sessions } from './sessions.ts'
 import { findHubs } from './setup/search.ts'
 import { Setup } from './setup/setup.ts'
 
@@ -41,8 +41,7 @@ export function loadUnfinished(error: ConfigError, request: LoadOptions): Loaded
 }
 
 /**
- * Resolves with the sessions of the page when the configuration is complete, or with `undefined` when the signal
- * aborts.
+ * Resolves with the sessions of the page when the configuration is complete; `undefined` when the signal aborts.
  * @param request how the configuration is loaded
  * @param loaded the configuration without a hub
  * @throws `problem`, which the configuration has, if the listener cannot be opened
@@ -54,19 +53,22 @@ export async function firstRun(
 ): Promise<Sessions | undefined> {
   const { onReload, onPage, version, clock, log, signal } = world
   const { config, path } = loaded
-  const end = Promise.withResolvers<'configured' | 'stopped'>()
-  signal.addEventListener('abort', () => end.resolve('stopped'))
-  if (signal.aborted) return undefined
   const sessions = new Sessions(clock)
+  const end = Promise.withResolvers<Sessions | undefined>()
+  signal.addEventListener('abort', () => end.resolve(undefined))
+  if (signal.aborted) return undefined
   const setup = new Setup({
     config,
     path,
-    check: (text) => loadConfig({ ...request, requireHub: false, readFile: readingAs(path, text) }),
+    check(text) {
+      const readFile = (name: string) => (name === path ? text : readPlainText(name))
+      return loadConfig({ ...request, requireHub: false, readFile })
+    },
     search: () => findHubs({ clock }),
     tryEmbedded: (wanted) => tryEmbedded(wanted, log),
     log,
     clock,
-    onWritten: () => end.resolve('configured'),
+    onWritten: () => end.resolve(sessions),
   })
   const startedAt = new Date(clock.now()).toISOString()
   await using listener = await openListener({
@@ -99,18 +101,13 @@ export async function firstRun(
   onReload(() => {
     try {
       loadConfig(request)
-      end.resolve('configured')
+      end.resolve(sessions)
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error
       for (const mistake of error.mistakes) log.error(`configuration: ${mistake}`)
     }
   })
-  return (await end.promise) === 'configured' ? sessions : undefined
-}
-
-/** Reads files, with a substitute text for one of them. */
-function readingAs(path: string | null, text: string): (name: string) => string {
-  return (name) => (name === path ? text : readPlainText(name))
+  return await end.promise
 }
 
 function health(version: string, startedAt: string): HealthReport {

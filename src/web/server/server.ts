@@ -1,7 +1,6 @@
 /**
  * The HTTP server: limits everything, refuses other origins, and answers only to its own host names. It serves a few
- * fixed
- * paths, and passes all others to a `RequestHandler`.
+ * fixed paths, and passes all others to a `RequestHandler`.
  */
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http'

@@ -1,11 +1,11 @@
 /**
  * Every route of the HTTP API, one row each. The router, the access checks, the OpenAPI document and the
- * documentation's
- * table follow from it.
+ * documentation's table follow from it.
  */
 import { readFile } from 'node:fs/promises'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import * as v from 'valibot'
+import { readJson } from '../../../base/read-json.ts'
 import { ROOT } from '../../../base/root.ts'
 import type { Finding } from '../../../cli/doctor/finding.ts'
 import { describeConfig, secretsOf } from '../../../config/describe.ts'
@@ -14,7 +14,7 @@ import { HISTORY_HOURS, USAGE_HISTORY } from '../../../contract/crash.ts'
 import { HubError } from '../../../hub/errors.ts'
 import { type AccessControl, type Caller, type Needed, tooMany } from '../access.ts'
 import type { Page } from '../page.ts'
-import { json, Refusal, type Reply, readJson, refuse } from '../reply.ts'
+import { json, Refusal, type Reply, refuse } from '../reply.ts'
 import type { Sender } from '../sender.ts'
 import type { HttpOptions } from '../server.ts'
 import type { Setup } from '../setup/setup.ts'
@@ -47,7 +47,7 @@ export interface ApiRequest {
   readonly caller: Caller
   /** The `{parameters}` of the path, decoded. */
   readonly parameters: Readonly<Record<string, string>>
-  /** The raw value of a `{parameter…}` at the end of the path. */
+  /** The value of a `{parameter…}` at the end of the path, percent-encoded as it was sent. */
   readonly rest: string
   readonly body: Buffer
   /** Whether the content type is JSON. */
@@ -110,7 +110,7 @@ async function withSetup({ setup }: AppContext, act: (setup: Setup) => Promise<o
 }
 
 function read<S extends v.GenericSchema>(schema: S, body: Buffer): v.InferOutput<S> {
-  const given = readJson(schema, body)
+  const given = readJson(schema, body.toString())
   if (given === undefined) throw new Refusal(400, 'invalid', 'Expected the fields that the documentation names.')
   return given
 }
@@ -164,7 +164,7 @@ export const ROUTES: readonly Route[] = [
     },
     slow: true,
     async run({ access }, { sender, body }) {
-      const given = readJson(LOGIN, body)
+      const given = readJson(LOGIN, body.toString())
       if (given === undefined) return refuse(400, 'invalid', 'Expected {"password": "…"}.')
       const login = await access.login(given.password, sender)
       if (login === undefined) return refuse(401, 'password', 'The password is not correct.')
@@ -207,7 +207,7 @@ export const ROUTES: readonly Route[] = [
     answers: COMMAND_ANSWERS,
     slow: true,
     commands: true,
-    run: (context, { rest, body, isJson, caller }) => runCommand(context, { path: rest, body, isJson, by: caller.by }),
+    run: runCommand,
   },
   {
     method: 'GET',

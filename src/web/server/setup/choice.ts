@@ -84,20 +84,13 @@ export function checkBroker(
 
 const yaml = (): typeof import('yaml') => createRequire(import.meta.url)('yaml')
 
-/** Long keys stay on one line. */
-const FORMAT = { lineWidth: 0 } as const
-
-function hubValues({ name, url, api_key }: SetupHub) {
-  return { [name]: { url, api_key } }
-}
-
 /** The file's text with the choice. Everything else stays, including comments. */
-export function withChoice(text: string, { hub, broker }: Choice): string {
+export function withChoice(text: string, { hub: { name, ...values }, broker }: Choice): string {
   const { isMap, isNode, parseDocument } = yaml()
   const doc: Document = parseDocument(text.replace(/^\uFEFF/, ''))
   if (!isMap(doc.contents)) doc.contents = doc.createNode({})
   const former = doc.get('hubs', true)
-  const hubs = doc.createNode(hubValues(hub))
+  const hubs = doc.createNode({ [name]: values })
   // Keep the comments of an empty `hubs`, such as hubs that are commented out.
   if (isNode(former)) hubs.commentBefore = [former.commentBefore, former.comment].filter(Boolean).join('\n') || null
   doc.set('hubs', hubs)
@@ -110,7 +103,8 @@ export function withChoice(text: string, { hub, broker }: Choice): string {
       else doc.setIn(['mqtt', key], show(schema, broker[key]))
     }
   }
-  return isJson(text) ? `${JSON.stringify(doc.toJS(), null, 2)}\n` : doc.toString(FORMAT)
+  // Long keys stay on one line.
+  return isJson(text) ? `${JSON.stringify(doc.toJS(), null, 2)}\n` : doc.toString({ lineWidth: 0 })
 }
 
 /** Other programs that read a JSON file cannot read YAML. */

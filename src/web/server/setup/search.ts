@@ -8,12 +8,10 @@ import { type Clock, sleep } from '../../../base/clock.ts'
 import { HubClient } from '../../../hub/client.ts'
 import { HubError } from '../../../hub/errors.ts'
 import { shownText } from '../../../observability/controls.ts'
+import type { Setup } from '../api/protocol.ts'
 import { type DnsRecord, question, readRecords } from './dns.ts'
 
-export interface FoundHub {
-  readonly url: string
-  readonly name: string
-}
+type FoundHub = Setup['found'][number]
 
 /**
  * A Homey Pro announces HUB_SERVICE, with `name` in its TXT record. A Self-Hosted Server announces only WEB_SERVICE.
@@ -35,15 +33,8 @@ interface Candidate extends FoundHub {
   readonly isHub: boolean
 }
 
-/** At most 16, within three seconds. */
-export async function findHubs({
-  clock,
-  to = GROUP,
-}: {
-  readonly clock: Clock
-  /** Where to send the question; default: the whole network. */
-  readonly to?: { readonly address: string; readonly port: number }
-}): Promise<FoundHub[]> {
+/** At most 16, within three seconds. `to`: where to send the question; default: the whole network. */
+export async function findHubs({ clock, to = GROUP }: { clock: Clock; to?: typeof GROUP }): Promise<FoundHub[]> {
   const pings = new Map<string, Promise<Ping | undefined>>()
   const onMessage = (packet: Buffer, { address }: { readonly address: string }) => {
     for (const candidate of candidatesOf(readRecords(packet), address)) {
@@ -61,7 +52,9 @@ export async function findHubs({
   cancel()
   for (const socket of sockets) socket.close()
   const answered = (await Promise.all(pings.values())).filter((one) => one !== undefined)
-  return onceEach(answered)
+  // A hub that answers at several addresses is offered only at the first.
+  const known = Map.groupBy(answered, ({ found, id }) => id ?? found.url)
+  return [...known.values()].flatMap(([first]) => first?.found ?? [])
 }
 
 const QUESTION = question([HUB_SERVICE, WEB_SERVICE])
@@ -149,15 +142,4 @@ async function ping({ url, name, isHub }: Candidate, clock: Clock): Promise<Ping
   } finally {
     await client.close()
   }
-}
-
-/** A hub that answers at several addresses is offered only at the first. */
-function onceEach(pings: readonly Ping[]): FoundHub[] {
-  const known = new Set<string>()
-  return pings.flatMap(({ found, id }) => {
-    if (id === null) return [found]
-    if (known.has(id)) return []
-    known.add(id)
-    return [found]
-  })
 }
