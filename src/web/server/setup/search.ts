@@ -35,7 +35,7 @@ interface Candidate extends FoundHub {
 
 /** At most 16, within three seconds. `to`: where to send the question; default: the whole network. */
 export async function findHubs({ clock, to = GROUP }: { clock: Clock; to?: typeof GROUP }): Promise<FoundHub[]> {
-  const pings = new Map<string, Promise<Ping | undefined>>()
+  const pings = new Map<string, ReturnType<typeof ping>>()
   const onMessage = (packet: Buffer, { address }: { readonly address: string }) => {
     for (const candidate of candidatesOf(readRecords(packet), address)) {
       if (pings.size < MAX_FOUND && !pings.has(candidate.url)) pings.set(candidate.url, ping(candidate, clock))
@@ -123,13 +123,8 @@ function isOfTheHome(address: string, sender: string): boolean {
   return address === sender || PRIVATE.test(address)
 }
 
-interface Ping {
-  readonly found: FoundHub
-  readonly id: string | null
-}
-
 /** Sends no key. */
-async function ping({ url, name, isHub }: Candidate, clock: Clock): Promise<Ping | undefined> {
+async function ping({ url, name, isHub }: Candidate, clock: Clock) {
   const options = { url, apiKey: () => '', timeoutMs: PING_MS, maxRequests: 1, knows: () => true }
   const client = new HubClient({ ...options, pathPrefix: 'auto' }, clock)
   try {

@@ -33,13 +33,8 @@ export type Result<T> =
   /** Status 0: there was no answer. */
   | { readonly ok: false; readonly status: number; readonly message: string }
 
-interface Asked {
-  readonly status: number
-  readonly body: unknown
-}
-
 /** `undefined` if there was no answer. */
-async function ask(path: string, init: RequestInit = {}): Promise<Asked | undefined> {
+async function ask(path: string, init: RequestInit = {}) {
   try {
     const response = await fetch(apiUrl(path), { cache: 'no-store', ...init })
     return { status: response.status, body: parseJson(await response.text()) }
@@ -48,7 +43,9 @@ async function ask(path: string, init: RequestInit = {}): Promise<Asked | undefi
   }
 }
 
-function resultOf<S extends v.GenericSchema>(schema: S, asked: Asked | undefined): Result<v.InferOutput<S>> {
+type Asked = Awaited<ReturnType<typeof ask>>
+
+function resultOf<S extends v.GenericSchema>(schema: S, asked: Asked): Result<v.InferOutput<S>> {
   if (asked === undefined) return { ok: false, status: 0, message: text.unreachable }
   const { status, body } = asked
   if (status >= 200 && status < 300) {

@@ -165,14 +165,9 @@ function newerThan(all: readonly Entry[], paused: readonly Entry[]): number {
   return all.filter(({ number }) => number > last).length
 }
 
-interface HappeningProps {
-  readonly row: Row
-  /** For the apps' names; without it, the list is about one app. */
-  readonly store?: Store
-}
-
-/** What belongs together on one line, which can be expanded. */
-export function HappeningRows({ row: { lead, entries, count, apps }, store }: HappeningProps) {
+/** What belongs together on one line, which can be expanded. `store`: for the apps' names in a list of several apps. */
+export function HappeningRows({ row, store }: { readonly row: Row; readonly store?: Store }) {
+  const { lead, entries, count, apps } = row
   const isOpen = useSignal(false)
   const isOfMany = apps.size > 1
   const rest = isOfMany ? entries : entries.filter((entry) => entry !== lead)

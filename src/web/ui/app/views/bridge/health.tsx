@@ -1,7 +1,7 @@
 /** A hub as a machine. */
 import type { HubHealth } from '../../../../../contract/crash.ts'
 import { formatBytes, formatCelsius, formatCount, formatTime } from '../../format.ts'
-import type { HubEntry } from '../../live/entries.ts'
+import type { HubProps } from '../../live/entries.ts'
 import { Badge } from '../../parts/controls.tsx'
 import { Facts, Time } from '../../parts/layout.tsx'
 import { defineStrings } from '../../strings.ts'
@@ -27,7 +27,7 @@ const text = defineStrings('health', {
 /** As `permissions` of a hub's info has it. */
 const NEEDED = 'hub.system.readonly'
 
-export function Health({ hub }: { readonly hub: HubEntry }) {
+export function Health({ hub }: HubProps) {
   const health = hub.health.value
   if (health === undefined) {
     const granted = hub.info.value?.permissions ?? []

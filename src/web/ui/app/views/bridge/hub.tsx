@@ -6,7 +6,7 @@ import { commandKey } from '../../../../../contract/permissions.ts'
 import type { Ended } from '../../api.ts'
 import { act, commandName, refusal } from '../../commands.ts'
 import { formatCount } from '../../format.ts'
-import type { HubEntry } from '../../live/entries.ts'
+import type { HubProps } from '../../live/entries.ts'
 import { inLanguage } from '../../messages.ts'
 import { Action, Badge, set, submits, useAsked } from '../../parts/controls.tsx'
 import { Card, Facts, Time } from '../../parts/layout.tsx'
@@ -31,18 +31,10 @@ const text = defineStrings('hub', {
   speechHint: 'Text that the hub says',
 })
 
-interface HubProps {
-  readonly hub: HubEntry
-}
-
 export function HubCard({ hub }: HubProps) {
   const page = usePage()
-  const {
-    name,
-    state: { value: state },
-    info: { value: info },
-    since,
-  } = hub
+  const { name, since } = hub
+  const [state, info] = [hub.state.value, hub.info.value]
   const { store } = page
   const apps = [...hub.apps.value.values()]
   const crashed = apps.filter(({ app }) => isCrashed(app.peek())).length
