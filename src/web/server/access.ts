@@ -49,11 +49,7 @@ export class AccessControl {
   /** Cookies ignore ports: two daemons on one host must not overwrite each other's. */
   readonly #cookie: string
 
-  /**
-   * @param config returns the current options
-   * @param startToken returns the token that logs in while there is no password; called only then
-   * @param sessions the open sessions
-   */
+  /** @param startToken returns the token that logs in while there is no password; called only then */
   constructor(config: () => Config['http'], startToken: () => string, clock: Clock, sessions = new Sessions(clock)) {
     this.#config = config
     this.#startToken = startToken

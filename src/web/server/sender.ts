@@ -34,12 +34,9 @@ export function senderOf({ socket, headers }: IncomingMessage, rules: Config['ht
 }
 
 function listOf(headers: IncomingHttpHeaders, name: string): string[] {
-  const value = headers[name]
-  const text = Array.isArray(value) ? value.join(',') : (value ?? '')
-  return text
-    .split(',')
-    .map((one) => one.trim())
-    .filter((one) => one !== '')
+  // Several headers of a name are a list too.
+  const parts = String(headers[name] ?? '').split(',')
+  return parts.map((one) => one.trim()).filter((one) => one !== '')
 }
 
 /**

@@ -246,10 +246,7 @@ export const ROUTES: readonly Route[] = [
     access: 'read',
     doc: 'The current configuration, with secrets masked.',
     answers: { 200: { doc: 'As a file would hold it.', schema: protocol.CONFIG_REPORT } },
-    run({ live, path }) {
-      const config: protocol.ConfigReport = { text: describeConfig(live.value), path }
-      return json(200, config)
-    },
+    run: ({ live, path }) => json(200, { text: describeConfig(live.value), path } satisfies protocol.ConfigReport),
   },
   {
     method: 'GET',
@@ -269,10 +266,7 @@ export const ROUTES: readonly Route[] = [
     doc: 'Tests the hubs and the broker as `hub2mqtt doctor` does, which takes a while.',
     answers: { 200: { doc: 'The result.', schema: protocol.DOCTOR_REPORT } },
     slow: true,
-    async run(context) {
-      const report: protocol.DoctorReport = { text: await doctorReport(context) }
-      return json(200, report)
-    },
+    run: async (context) => json(200, { text: await doctorReport(context) } satisfies protocol.DoctorReport),
   },
   {
     method: 'GET',

@@ -36,21 +36,19 @@ export type Checked<T> = { readonly value: T; readonly wrong?: never } | { reado
 export function checkHub(given: SetupHub): Checked<{ readonly chosen: SetupHub; readonly hub: HubConfig }> {
   const name = given.name.trim()
   const wrong = v.is(hubName, name) ? [] : [`name: ${EXPECTED_NAME}`]
-  const read = <S extends v.GenericSchema<unknown, string>>(key: 'url' | 'api_key', schema: S): string => {
-    const result = v.safeParse(schema, given[key].trim(), { abortPipeEarly: true })
-    if (result.success) return result.output
-    wrong.push(`${key}: ${result.issues[0].message}`)
-    return ''
-  }
-  const chosen = { name, url: read('url', hubOptions.url.schema), api_key: read('api_key', hubOptions.api_key.schema) }
+  const url = read('url', hubOptions.url.schema, given.url.trim(), wrong) ?? ''
+  const api_key = read('api_key', hubOptions.api_key.schema, given.api_key.trim(), wrong) ?? ''
   if (wrong.length > 0) return { wrong }
-  const hub = merge(hubOptions, [
-    new Map([
-      ['url', chosen.url],
-      ['api_key', chosen.api_key],
-    ]),
-  ])
-  return { value: { chosen, hub } }
+  const hub = merge(hubOptions, [new Map(Object.entries({ url, api_key }))])
+  return { value: { chosen: { name, url, api_key }, hub } }
+}
+
+/** The value of an option; `undefined`, and a line for the mistake, if it is not valid. */
+function read<T>(key: string, schema: v.GenericSchema<unknown, T>, value: unknown, wrong: string[]): T | undefined {
+  const result = v.safeParse(schema, value, { abortPipeEarly: true })
+  if (result.success) return result.output
+  wrong.push(`${key}: ${result.issues[0].message}`)
+  return undefined
 }
 
 /** The configuration with that broker. `chosen` is `undefined` if it already has that broker; then its login stays. */
@@ -59,19 +57,15 @@ export function checkBroker(
   config: Config,
 ): Checked<{ readonly chosen: ChosenBroker | undefined; readonly config: Config }> {
   const wrong: string[] = []
-  const read = <T>(key: keyof SetupBroker, schema: v.GenericSchema<unknown, T>): T | null => {
+  const own = <T>(key: keyof SetupBroker, schema: v.GenericSchema<unknown, T>): T | null => {
     const raw = given[key]
-    if (raw === null) return null
-    const value = key === 'url' ? fromText(schema, raw.trim()) : raw
-    const result = v.safeParse(schema, value, { abortPipeEarly: true })
-    if (result.success) return result.output
-    wrong.push(`${key}: ${result.issues[0].message}`)
-    return null
+    const value = key === 'url' && raw !== null ? fromText(schema, raw.trim()) : raw
+    return value === null ? null : (read(key, schema, value, wrong) ?? null)
   }
   const chosen = {
-    url: read('url', options['mqtt.url'].schema),
-    username: read('username', options['mqtt.username'].schema),
-    password: read('password', options['mqtt.password'].schema),
+    url: own('url', options['mqtt.url'].schema),
+    username: own('username', options['mqtt.username'].schema),
+    password: own('password', options['mqtt.password'].schema),
   }
   if (wrong.length > 0) return { wrong }
   if (isDeepStrictEqual(chosen.url, config.mqtt.url) && chosen.username === null && chosen.password === null) {

@@ -73,19 +73,15 @@ export interface Action {
 
 /** What an update brings: the old and the new version, and the changelog, which the contract limits to 255 characters. */
 function newIn(entry: AppEntry): Pick<Listed, 'about' | 'note'> {
-  const published = furtherOf(entry, 'appUpdate')
-  // The two topics change one after the other.
-  const isSame = published?.latest_version === entry.app.value.latest_version
-  return { about: versionsOf(entry), note: isSame ? published?.release_summary : undefined }
-}
-
-/** The old and the new version of an app with an update. */
-function versionsOf({ app }: AppEntry): string {
-  const { version, latest_version, update_severity: step } = app.value
+  const { version, latest_version, update_severity: step } = entry.app.value
   const to = latest_version ?? text.update.unnamed
   const versions = text.update.versions({ from: version ?? terms.unknown, to })
-  if (step === null || step === 'none') return versions
-  return text.update.severity({ versions, severity: text.update.severities[step] })
+  const severity = step !== null && step !== 'none' && text.update.severities[step]
+  const about = severity ? text.update.severity({ versions, severity }) : versions
+  const published = furtherOf(entry, 'appUpdate')
+  // The two topics change one after the other.
+  const isSame = published?.latest_version === latest_version
+  return { about, note: isSame ? published?.release_summary : undefined }
 }
 
 const guardOf = (entry: AppEntry) => furtherOf(entry, 'guard')?.state

@@ -49,12 +49,10 @@ export const choiceLabel = () => text.choice({ name: choiceName(choice.value) })
 /** Shows the chosen language. If its texts cannot be loaded, the page keeps the language that it has. */
 export async function showLanguage(): Promise<boolean> {
   const code = codeOf(choice.peek())
-  const texts = await languageOf(code)
+  const loaded = await languageOf(code)
     .load()
-    .then(
-      (loaded) => loaded.default,
-      () => undefined,
-    )
+    .catch(() => undefined)
+  const texts = loaded?.default
   // Another one may have been chosen meanwhile.
   if (texts !== undefined && code === codeOf(choice.peek())) {
     language.value = { code, texts }

@@ -171,10 +171,7 @@ export function Copy({ text: copied, label }: { readonly text: string; readonly 
 /** Plain HTTP, as in a home network, has no clipboard of its own. */
 export async function copyText(text: string): Promise<boolean> {
   if (navigator.clipboard !== undefined) {
-    return await navigator.clipboard.writeText(text).then(
-      () => true,
-      () => false,
-    )
+    return (await navigator.clipboard.writeText(text).catch(() => false)) !== false
   }
   const area = document.createElement('textarea')
   area.value = text

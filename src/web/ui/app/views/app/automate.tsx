@@ -7,7 +7,7 @@ import { Card, Facts, Json } from '../../parts/layout.tsx'
 import type { AppProps } from '../../parts/state.tsx'
 import { usePage } from '../../session.ts'
 import { defineStrings } from '../../strings.ts'
-import { commandRecipe, eventRecipe, payloadOf, type Recipe } from './recipes.ts'
+import { commandRecipe, eventRecipe, payloadOf } from './recipes.ts'
 
 const text = defineStrings('automate', {
   title: 'Automate',
@@ -49,6 +49,7 @@ export function Automate({ entry }: AppProps) {
   const topic = command === undefined ? topics.of('appEvent', target) : topics.appCommand(target.hub, id, command)
   const payload = command && payloadOf(command, id)
   const refused = command && refusal(page, target, command)
+  const hints = payload === undefined ? { ...text.hints, homeAssistant: text.hints.automation } : text.hints
   const recipe = payload === undefined ? eventRecipe(label, topic) : commandRecipe(label, topic, payload)
   return (
     <Card
@@ -73,15 +74,6 @@ export function Automate({ entry }: AppProps) {
           [text.payload, payload === undefined ? undefined : payload === '' ? text.empty : <code>{payload}</code>],
         ]}
       />
-      <Programs recipe={recipe} isEvents={payload === undefined} />
-    </Card>
-  )
-}
-
-function Programs({ recipe, isEvents }: { readonly recipe: Recipe; readonly isEvents: boolean }) {
-  const hints = isEvents ? { ...text.hints, homeAssistant: text.hints.automation } : text.hints
-  return (
-    <>
       {PROGRAMS.map((program) => (
         <div key={program}>
           <h3 class="buttons">
@@ -92,6 +84,6 @@ function Programs({ recipe, isEvents }: { readonly recipe: Recipe; readonly isEv
           <Json value={recipe[program]} />
         </div>
       ))}
-    </>
+    </Card>
   )
 }

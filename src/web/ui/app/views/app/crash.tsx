@@ -15,7 +15,7 @@ import { hrefOf } from '../../route.ts'
 import { usePage } from '../../session.ts'
 import { defineStrings } from '../../strings.ts'
 import { terms } from '../../terms.ts'
-import { HealthFacts } from '../bridge/health.tsx'
+import { HealthFacts } from '../bridge/hub.tsx'
 import { Figures, SHORTEST_SECONDS } from './usage.tsx'
 
 const text = defineStrings('crash', {

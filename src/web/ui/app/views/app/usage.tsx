@@ -69,11 +69,7 @@ export function Usage({ entry }: AppProps) {
   const range = useSignal<(typeof RANGES)[number]>('24')
   const { answered, failure } = useHistory(entry, range.value)
   // Most events are about other apps: draw again only if a mark is new.
-  const marked = useComputed(() =>
-    marksOf(entry, store.recent.value)
-      .map(({ at }) => at)
-      .join(),
-  ).value
+  const marked = useComputed(() => String(marksOf(entry, store.recent.value).map(({ at }) => at))).value
   const charted = useMemo(
     () => answered && chartedOf(answered, marksOf(entry, store.recent.peek())),
     [answered, marked],

@@ -11,7 +11,7 @@ import { hrefOf } from '../../route.ts'
 import { usePage } from '../../session.ts'
 import { defineStrings } from '../../strings.ts'
 import { terms } from '../../terms.ts'
-import { figuresOf } from '../bridge/health.tsx'
+import { figuresOf } from '../bridge/hub.tsx'
 import type { ListProps } from './order.ts'
 
 const text = defineStrings('overview', {
