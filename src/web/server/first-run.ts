@@ -8,7 +8,6 @@ import { openEmbeddedBroker } from '../../config/broker.ts'
 import { type Loaded, type LoadOptions, loadConfig, loadWithoutHub } from '../../config/load.ts'
 import { ConfigError } from '../../config/mistakes.ts'
 import type { Config } from '../../config/options.ts'
-import type { HealthReport } from '../../contract/schemas.ts'
 import { createTopics } from '../../contract/topics.ts'
 import { EmbeddedBrokerError } from '../../mqtt/embedded.ts'
 import type { Log } from '../../observability/log.ts'
@@ -17,7 +16,6 @@ import { type ListenerOptions, openListener } from './listener.ts'
 import { findHubs } from './setup/search.ts'
 import { Setup } from './setup/setup.ts'
 
-/** Whether anyone can use the page. */
 function mayAnybody({ host, password, tokens, ingress, trusted_proxies }: Config['http']): boolean {
   const hasToken = tokens.values().some(({ access }) => access === 'full')
   return isLoopback(host) || password !== null || hasToken || (ingress && trusted_proxies.length > 0)
@@ -89,7 +87,15 @@ export async function firstRun(
     hubs: { all: new Map(), refusals: () => ({}) },
     path,
     setup,
-    health: () => health(version, startedAt),
+    health: () => ({
+      live: true,
+      ready: false,
+      problems: ['no hub is configured yet: the set-up page waits for it'],
+      version,
+      started_at: startedAt,
+      mqtt: { state: 'waiting', protocol: null, reason: null, probe: 'unknown' },
+      hubs: {},
+    }),
     metrics: { print: async () => ({ contentType: 'text/plain; charset=utf-8', text: '' }) },
     sessions,
     onPage,
@@ -108,18 +114,6 @@ export async function firstRun(
     }
   })
   return await end.promise
-}
-
-function health(version: string, startedAt: string): HealthReport {
-  return {
-    live: true,
-    ready: false,
-    problems: ['no hub is configured yet: the set-up page waits for it'],
-    version,
-    started_at: startedAt,
-    mqtt: { state: 'waiting', protocol: null, reason: null, probe: 'unknown' },
-    hubs: {},
-  }
 }
 
 async function tryEmbedded(config: Config, log: Log): Promise<{ readonly url: string } | { readonly why: string }> {

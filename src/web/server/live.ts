@@ -8,7 +8,6 @@ import type { Feed } from './api/feed.ts'
 import { LIVE_PATH, LOGIN_DUE } from './api/protocol.ts'
 import { pathOf, type Reply, refuse } from './reply.ts'
 
-/** Maximum number of clients. */
 const MAX_CLIENTS = 16
 /** Maximum backlog of a slow client besides the snapshot, in bytes. */
 const MAX_WAITING_BYTES = 512 * 1024
@@ -75,7 +74,6 @@ export class LiveChannel {
     return undefined
   }
 
-  /** Ends all connections. */
   close(): void {
     this.#cancelCheck?.()
     for (const { socket } of this.#clients) socket.terminate()

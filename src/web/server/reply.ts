@@ -53,7 +53,6 @@ export function pathOf({ url = '/' }: IncomingMessage): string {
 
 export const isGet = ({ method }: IncomingMessage): boolean => method === 'GET' || method === 'HEAD'
 
-/** Whether a request has a body. */
 export function hasBody({ headers }: IncomingMessage): boolean {
   return 'transfer-encoding' in headers || Number(headers['content-length'] ?? 0) > 0
 }

@@ -33,7 +33,6 @@ export interface AppContext extends CommandContext {
   readonly page: Pick<Page, 'answer'>
   readonly log: HttpOptions['log']
   readonly live: Live
-  /** The configuration file. */
   readonly path: string | null
   readonly version: string
   /** Set while no hub is configured. */
@@ -65,7 +64,6 @@ export interface Route {
   readonly method: 'GET' | 'POST'
   /** Relative to the listener's address, or to the prefix of a reverse proxy. `{name…}` at the end matches the rest. */
   readonly path: string
-  /** What a caller needs. */
   readonly access: Needed
   /** Open to all, and to pages of other origins, if `http.public_url` is set. */
   readonly shown?: true

@@ -3,6 +3,7 @@
  * responders answer only to that port (RFC 6762, 5.1 and 6.7). A result counts only if it answers a ping like a hub.
  */
 import { createSocket, type Socket } from 'node:dgram'
+import { once } from 'node:events'
 import { networkInterfaces } from 'node:os'
 import { type Clock, sleep } from '../../../base/clock.ts'
 import { HubClient } from '../../../hub/client.ts'
@@ -73,12 +74,10 @@ async function openSockets(
   const opening = addresses.map(async (address) => {
     const socket = createSocket('udp4')
     try {
-      await new Promise<void>((resolve, reject) => {
-        socket.once('error', reject)
-        socket.bind(0, address, resolve)
-      })
+      socket.bind(0, address)
+      await once(socket, 'listening')
       if (address !== undefined) socket.setMulticastInterface(address)
-      socket.removeAllListeners('error').on('error', () => undefined)
+      socket.on('error', () => undefined)
       return socket.on('message', onMessage)
     } catch {
       socket.close()

@@ -90,6 +90,8 @@ const isGuarded = (entry: AppEntry) => ![undefined, 'off'].includes(guardOf(entr
 const HOUR_MS = 3_600_000
 const MORNING = 8
 
+const inHours = (hours: number) => () => Date.now() + hours * HOUR_MS
+
 function tomorrow(): number {
   const at = new Date()
   at.setDate(at.getDate() + 1)
@@ -101,6 +103,10 @@ const GUARDIAN = { command: 'guard', fits: isGuarded } as const
 function snooze(key: Key, name: () => string, until: () => number): Action {
   const payload = () => ({ snooze: `${Math.ceil((until() - Date.now()) / 1000)}s` })
   return { ...GUARDIAN, key, name, glyph: 'dark', many: text.many.snooze, payload }
+}
+
+const dangerous = (said: typeof text.disable) => (entry: AppEntry) => {
+  return { title: said.title({ name: entry.name.value }), text: said.text, danger: true }
 }
 
 const isOn = ({ app }: AppEntry) => app.value.enabled !== false
@@ -128,11 +134,7 @@ const ACTIONS: readonly Action[] = [
     command: 'disable',
     glyph: 'power',
     fits: isOn,
-    question: ({ name }) => ({
-      title: text.disable.title({ name: name.value }),
-      text: text.disable.text,
-      danger: true,
-    }),
+    question: dangerous(text.disable),
     many: text.many.disable,
   },
   {
@@ -150,16 +152,8 @@ const ACTIONS: readonly Action[] = [
     many: text.many.watch,
     payload: () => ({ enabled: true }),
   },
-  snooze(
-    'snooze-1h',
-    () => text.guardian.snoozeHour,
-    () => Date.now() + HOUR_MS,
-  ),
-  snooze(
-    'snooze-8h',
-    () => text.guardian.snoozeHours,
-    () => Date.now() + 8 * HOUR_MS,
-  ),
+  snooze('snooze-1h', () => text.guardian.snoozeHour, inHours(1)),
+  snooze('snooze-8h', () => text.guardian.snoozeHours, inHours(8)),
   snooze('snooze-tomorrow', () => text.guardian.snoozeTomorrow({ time: formatClock(tomorrow()) }), tomorrow),
   {
     ...GUARDIAN,
@@ -174,11 +168,7 @@ const ACTIONS: readonly Action[] = [
     key: 'forget',
     name: () => text.guardian.forget,
     glyph: 'broom',
-    question: ({ name }) => ({
-      title: text.forget.title({ name: name.value }),
-      text: text.forget.text,
-      danger: true,
-    }),
+    question: dangerous(text.forget),
     payload: () => ({ forget: true }),
   },
   {

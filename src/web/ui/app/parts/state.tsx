@@ -58,11 +58,18 @@ const TONES: Readonly<Record<AppState, Tone>> = {
 /** The state of an app is unknown while its hub is offline. */
 export function StateBadge({ entry, store }: { readonly entry: AppEntry; readonly store: Store }) {
   const app = entry.app.value
-  const isAway = store.isAway(entry.hub)
-  if (!isAway && isCrashed(app)) return <CrashBadge app={app} reason={furtherOf(entry, 'guard')?.last_crash?.reason} />
-  const state = isAway ? null : app.state
+  const state = store.isAway(entry.hub) ? null : isCrashed(app) ? 'crashed' : app.state
   if (state === null) return <Badge tone="quiet">{terms.unknown}</Badge>
-  return <Badge tone={TONES[state]}>{terms.states[state]}</Badge>
+  if (state !== 'crashed') return <Badge tone={TONES[state]}>{terms.states[state]}</Badge>
+  const { crash_count } = app
+  const reason = furtherOf(entry, 'guard')?.last_crash?.reason
+  return (
+    <Badge tone="bad" title={crashMessage(app)}>
+      {terms.states.crashed}
+      {crash_count !== null && crash_count > 1 && ` ×${formatCount(crash_count)}`}
+      {reason !== undefined && !PLAIN.has(reason) && `: ${terms.causes[reason]}`}
+    </Badge>
+  )
 }
 
 /** The last state that the hub reported. */
@@ -96,18 +103,6 @@ export function needsAttention(entry: AppEntry, store: Store): boolean {
 
 /** Reasons that are less informative than the crash's message. */
 const PLAIN: ReadonlySet<Reason> = new Set(['unknown', 'exception'])
-
-/** `reason`: if the guardian knows it. */
-function CrashBadge({ app, reason }: { readonly app: App; readonly reason: Reason | undefined }) {
-  const { crash_count } = app
-  return (
-    <Badge tone="bad" title={crashMessage(app)}>
-      {terms.states.crashed}
-      {crash_count !== null && crash_count > 1 && ` ×${formatCount(crash_count)}`}
-      {reason !== undefined && !PLAIN.has(reason) && `: ${terms.causes[reason]}`}
-    </Badge>
-  )
-}
 
 export function UpdateBadge({ app: { update_available, latest_version } }: { readonly app: App }) {
   if (update_available !== true) return null

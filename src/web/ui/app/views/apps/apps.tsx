@@ -13,7 +13,7 @@ import { hrefOf } from '../../route.ts'
 import { usePage } from '../../session.ts'
 import { defineStrings } from '../../strings.ts'
 import { terms } from '../../terms.ts'
-import { BulkBar, SelectAll, selected, toggleSelected } from './bulk.tsx'
+import { BulkBar, SelectAll, selected } from './bulk.tsx'
 import { COLUMNS, columnName, shownColumns } from './columns.tsx'
 import { type Item, isDescending, type ListProps, listApps } from './order.ts'
 import { Overview, Toolbar } from './overview.tsx'
@@ -170,7 +170,7 @@ function AppRow({ entry, place }: AppProps & { readonly place: number }) {
           type="checkbox"
           aria-label={text.select({ name: entry.name.value })}
           checked={isSelected}
-          onChange={() => toggleSelected(entry.topic)}
+          onChange={() => set(selected, selected.value.symmetricDifference(new Set([entry.topic])))}
         />
       </td>
       {shownColumns.value.map((key) => {

@@ -41,10 +41,6 @@ const NOTHING: ReadonlySet<string> = new Set()
 /** The topics of the selected apps. */
 export const selected = signal(NOTHING)
 
-export function toggleSelected(topic: string): void {
-  selected.value = selected.value.symmetricDifference(new Set([topic]))
-}
-
 const shownIn = (list: AppList) => list.items.value.flatMap((item) => (item.kind === 'app' ? [item.entry] : []))
 
 /** In the head of the list. */

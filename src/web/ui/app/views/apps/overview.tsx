@@ -58,34 +58,29 @@ const CLASSES: Readonly<Partial<Record<Filter, string>>> = {
 }
 
 export function Overview({ list }: ListProps) {
-  const { counts } = list.totals.value
-  return (
-    <section class="overview" aria-label={text.title}>
-      {counts.all > 0 && <Figures list={list} />}
-      <Machines list={list} />
-    </section>
-  )
-}
-
-function Figures({ list }: ListProps) {
   const { store } = usePage()
   const { counts } = list.totals.value
   const isAway = store.away.value.length === store.own.value.length
   return (
-    <fieldset class={isAway ? 'filters away' : 'filters'}>
-      <legend class="hidden">{text.filter}</legend>
-      {FILTERS.map((one) => (
-        <button
-          key={one}
-          type="button"
-          aria-pressed={filter.value === one}
-          onClick={() => set(filter, filter.value === one ? 'all' : one)}
-        >
-          <span>{text.filters[one]}</span>{' '}
-          <strong class={counts[one] > 0 ? (CLASSES[one] ?? 'plain') : 'none'}>{formatCount(counts[one])}</strong>
-        </button>
-      ))}
-    </fieldset>
+    <section class="overview" aria-label={text.title}>
+      {counts.all > 0 && (
+        <fieldset class={isAway ? 'filters away' : 'filters'}>
+          <legend class="hidden">{text.filter}</legend>
+          {FILTERS.map((one) => (
+            <button
+              key={one}
+              type="button"
+              aria-pressed={filter.value === one}
+              onClick={() => set(filter, filter.value === one ? 'all' : one)}
+            >
+              <span>{text.filters[one]}</span>{' '}
+              <strong class={counts[one] > 0 ? (CLASSES[one] ?? 'plain') : 'none'}>{formatCount(counts[one])}</strong>
+            </button>
+          ))}
+        </fieldset>
+      )}
+      <Machines list={list} />
+    </section>
   )
 }
 
