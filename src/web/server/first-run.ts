@@ -40,8 +40,6 @@ export function loadUnfinished(error: ConfigError, request: LoadOptions): Loaded
 
 /**
  * Resolves with the sessions of the page when the configuration is complete; `undefined` when the signal aborts.
- * @param request how the configuration is loaded
- * @param loaded the configuration without a hub
  * @throws `problem`, which the configuration has, if the listener cannot be opened
  */
 export async function firstRun(

@@ -32,10 +32,7 @@ export interface ListenerOptions extends Pick<AppContext, 'live' | 'topics' | 'v
   readonly metrics: Pick<Metrics, 'print'>
   /** Sessions that are open already; default: none. */
   readonly sessions?: Sessions | undefined
-  /**
-   * Called with the address that logs in a browser, while there is no password. It is for the user and must not be
-   * logged.
-   */
+  /** Called with the address that logs in a browser while there is no password: for the user, not for a log. */
   readonly onPage?: ((address: string) => void) | undefined
   /** Called with secrets that must not appear elsewhere, such as the startup token. */
   readonly onSecret?: (secret: string) => void

@@ -19,10 +19,7 @@ const MADE_OF = [
 
 let building: Promise<string | undefined> | undefined
 
-/**
- * The folder of the page, rebuilt if it is missing or older than its sources; `undefined` if there is neither a page
- * nor sources to build it from.
- */
+/** The folder of the page, rebuilt if missing or older than its sources; `undefined`: there is neither of them. */
 export function builtPage(): Promise<string | undefined> {
   building ??= present().finally(() => {
     building = undefined

@@ -1,7 +1,4 @@
-/**
- * Every route of the HTTP API, one row each. The router, the access checks, the OpenAPI document and the
- * documentation's table follow from it.
- */
+/** Every route of the HTTP API, one row each: router, access checks, OpenAPI and documentation follow from it. */
 import { readFile } from 'node:fs/promises'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import * as v from 'valibot'

@@ -1,6 +1,4 @@
-/**
- * The user's choice in the setup: checked by the rules of the configuration, and as text for a file or lines to copy.
- */
+/** The user's choice in the setup: checked by the rules of the configuration, and as text of a file or to copy. */
 import { createRequire } from 'node:module'
 import { isDeepStrictEqual } from 'node:util'
 import * as v from 'valibot'

@@ -14,9 +14,7 @@ import { type DnsRecord, question, readRecords } from './dns.ts'
 
 type FoundHub = Setup['found'][number]
 
-/**
- * A Homey Pro announces HUB_SERVICE, with `name` in its TXT record. A Self-Hosted Server announces only WEB_SERVICE.
- */
+/** Of a Homey Pro, with `name` in its TXT record. A Self-Hosted Server announces only WEB_SERVICE. */
 const HUB_SERVICE = '_homey._tcp.local'
 const WEB_SERVICE = '_http._tcp.local'
 

@@ -57,10 +57,7 @@ function outcomeOf(command: string, ended: Ended): Outcome {
 /** How long a success stays on the row. A failure stays until the next command. */
 const SHOWN_MS = 8_000
 
-/**
- * Sends a command to an app, and shows its progress on the app's row.
- * @param isQuiet whether there is no notice, because the result is shown elsewhere too
- */
+/** Sends a command to an app, and shows its progress on the app's row. `isQuiet`: without a notice of the result. */
 export async function actOn(
   entry: AppEntry,
   command: AppCommand,

@@ -22,10 +22,7 @@ addEventListener('hashchange', () => {
   scrollTo(0, 0)
 })
 
-/**
- * A choice of the current view, kept in its address; one that is not among the options is ignored.
- * @returns what can be used as a signal
- */
+/** A choice of the current view, kept in its address and used like a signal; what is no option is ignored. */
 export function chosenInAddress<const K extends string>(name: string, options: readonly [K, ...K[]]): Changeable<K> {
   const [first] = options
   return inAddress(name, 'pushState', first, (kept) => options.find((option) => option === kept) ?? first)

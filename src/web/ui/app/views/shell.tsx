@@ -1,6 +1,5 @@
 /** The frame around all views, and the login. */
 import { useSignal } from '@preact/signals'
-import type { ComponentType } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import { api, type Result } from '../api.ts'
 import { bulk, isUnderWay } from '../bulk.ts'
@@ -8,7 +7,7 @@ import { choiceLabel, openChoices } from '../languages.ts'
 import type { HubEntry } from '../live/entries.ts'
 import type { Store } from '../live/store.ts'
 import { IconButton, set, submits, useAsked } from '../parts/controls.tsx'
-import { Glyph, type GlyphName } from '../parts/icons.tsx'
+import { Glyph } from '../parts/icons.tsx'
 import { Keys, showKeys } from '../parts/keys.tsx'
 import { ConfirmDialog, confirm, MenuHost, Toasts } from '../parts/overlays.tsx'
 import { whyAway } from '../parts/state.tsx'
@@ -100,18 +99,12 @@ function moveFocus(before: Route): void {
   ;(left ?? heading)?.focus()
 }
 
-interface View {
-  readonly at: Exclude<Route['at'], 'app' | 'log'>
-  readonly glyph: GlyphName
-  readonly view: ComponentType
-}
-
 /** The views in the navigation. Their names are in `terms.views`. */
-const VIEWS: readonly View[] = [
+const VIEWS = [
   { at: 'apps', glyph: 'apps', view: Apps },
   { at: 'activity', glyph: 'activity', view: Activity },
   { at: 'bridge', glyph: 'bridge', view: BridgePage },
-]
+] as const
 
 function Open() {
   const { store } = usePage()

@@ -1,8 +1,4 @@
-/**
- * The guardian's treatment of an app, and its history: since the daemon started, and as far back as the guardian keeps
- * it.
- */
-
+/** How the guardian treats an app, and its history: since the daemon started, and what the guardian keeps of it. */
 import { useComputed } from '@preact/signals'
 import { headOf, isCrashed } from '../../../../../contract/classify.ts'
 import { MAX_GUARD_MESSAGE } from '../../../../../contract/guard.ts'

@@ -1,5 +1,5 @@
 /** What is above the list: figures that filter it, how each hub does as a machine, and search, order and update of all. */
-import { untracked } from '@preact/signals'
+import { type Signal, untracked } from '@preact/signals'
 import { UPDATE } from '../../actions.ts'
 import { bulkRefusal, startBulk } from '../../bulk.ts'
 import { formatBytes, formatCount } from '../../format.ts'
@@ -162,25 +162,18 @@ export function Toolbar({ list }: ListProps) {
           nameOf={(key) => text.toolbar.sortBy[key]}
         />
       </label>
-      {store.own.value.length > 1 && (
-        <label class="check">
-          <input
-            type="checkbox"
-            checked={grouped.value}
-            onChange={({ currentTarget }) => set(grouped, currentTarget.checked)}
-          />
-          {text.toolbar.group}
-        </label>
-      )}
-      <label class="check compact">
-        <input
-          type="checkbox"
-          checked={compact.value}
-          onChange={({ currentTarget }) => set(compact, currentTarget.checked)}
-        />
-        {text.toolbar.compact}
-      </label>
+      {store.own.value.length > 1 && <Check label={text.toolbar.group} on={grouped} />}
+      <Check label={text.toolbar.compact} on={compact} look="check compact" />
     </div>
+  )
+}
+
+function Check({ label, on, look = 'check' }: { label: string; on: Signal<boolean>; look?: string }) {
+  return (
+    <label class={look}>
+      <input type="checkbox" checked={on.value} onChange={({ currentTarget }) => set(on, currentTarget.checked)} />
+      {label}
+    </label>
   )
 }
 

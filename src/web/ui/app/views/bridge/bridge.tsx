@@ -1,5 +1,4 @@
 /** The state of the bridge, its broker and its hubs. */
-
 import { isCrashed } from '../../../../../contract/classify.ts'
 import { LOG_LEVELS } from '../../../../../contract/log-levels.ts'
 import type { FailureCode } from '../../../../../mqtt/types.ts'
