@@ -4,15 +4,7 @@ import { isDeepStrictEqual } from 'node:util'
 import * as v from 'valibot'
 import type { Document } from 'yaml'
 import { MASK } from '../../../config/describe.ts'
-import {
-  type Config,
-  EXPECTED_NAME,
-  HUB_NAME_VARIABLE,
-  type HubConfig,
-  hubName,
-  hubOptions,
-  options,
-} from '../../../config/options.ts'
+import { type Config, EXPECTED_NAME, HUB_NAME_VARIABLE, hubName, hubOptions, options } from '../../../config/options.ts'
 import { checkRules } from '../../../config/rules.ts'
 import { fromText, show } from '../../../config/schemas.ts'
 import { environmentName, merge } from '../../../config/table.ts'
@@ -31,7 +23,7 @@ export interface Choice {
 export type Checked<T> = { readonly value: T; readonly wrong?: never } | { readonly wrong: readonly string[] }
 
 /** `hub` has the defaults for all other options. */
-export function checkHub(given: SetupHub): Checked<{ readonly chosen: SetupHub; readonly hub: HubConfig }> {
+export function checkHub(given: SetupHub) {
   const name = given.name.trim()
   const wrong = v.is(hubName, name) ? [] : [`name: ${EXPECTED_NAME}`]
   const url = read('url', hubOptions.url.schema, given.url.trim(), wrong) ?? ''

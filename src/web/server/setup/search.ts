@@ -104,10 +104,7 @@ export function candidatesOf(records: readonly DnsRecord[], sender: string): Can
   })
 }
 
-function nameOf(
-  texts: readonly string[],
-  { name, target }: { readonly name: string; readonly target: string },
-): string {
+function nameOf(texts: readonly string[], { name, target }: { name: string; target: string }): string {
   const given = texts.find((text) => text.startsWith('name='))?.slice('name='.length)
   const instance = target.slice(0, Math.max(0, target.length - name.length - 1))
   return shownText(given || instance).slice(0, MAX_NAME_LENGTH)
@@ -116,9 +113,7 @@ function nameOf(
 const PRIVATE = /^(?:10\.|192\.168\.|169\.254\.|172\.(?:1[6-9]|2\d|3[01])\.)/
 
 /** An answer must not name an address outside the home. */
-function isOfTheHome(address: string, sender: string): boolean {
-  return address === sender || PRIVATE.test(address)
-}
+const isOfTheHome = (address: string, sender: string) => address === sender || PRIVATE.test(address)
 
 /** Sends no key. */
 async function ping({ url, name, isHub }: Candidate, clock: Clock) {

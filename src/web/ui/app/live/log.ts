@@ -13,11 +13,7 @@ const MOST = 2_000
 const INTERVAL_MS = 1_000
 
 /** Of a field; `null` counts as missing. */
-const optional = (schema: v.GenericSchema<string>) =>
-  v.pipe(
-    v.nullish(schema),
-    v.transform((value) => value ?? undefined),
-  )
+const optional = (schema: v.GenericSchema<string>) => v.nullish(schema, () => undefined)
 const FIELDS = v.looseObject({
   ...v.entriesFromList(['level', 'part', 'hub', 'app', 'msg'], optional(v.string())),
   time: optional(v.pipe(v.string(), v.isoTimestamp())),
@@ -80,7 +76,7 @@ export class LogReader {
 }
 
 function lineOf(json: string, number: number) {
-  const { level, time, part, hub, app, msg, ...rest } = read(FIELDS, shownLine(json)) ?? { msg: json }
+  const { level, time, part, hub, app, msg, ...rest } = read(FIELDS, shownLine(json)) ?? v.parse(FIELDS, { msg: json })
   const stack = read(ERROR, rest['err'] ?? rest['error'])?.stack ?? ''
   const further = Object.entries(rest).filter(([name]) => stack === '' || (name !== 'err' && name !== 'error'))
   return {

@@ -9,24 +9,21 @@ import { set } from './controls.tsx'
 import { PATHS } from './icons.tsx'
 
 export type Figure = 'cpu' | 'memory'
-export type MarkKind = 'crash' | 'restart' | 'update'
 
 /** Something that happened, in epoch seconds. */
 export interface Mark {
   readonly at: number
-  readonly kind: MarkKind
-}
-
-/** Times in epoch seconds, oldest first, with the figures then; `null`: the app did not run, or it is not known. */
-export interface Points {
-  readonly times: readonly number[]
-  readonly cpu: readonly (number | null)[]
-  readonly memory: readonly (number | null)[]
+  readonly kind: 'crash' | 'restart' | 'update'
 }
 
 /** What one or more charts show. */
 export interface Charted {
-  readonly points: Points
+  /** Times in epoch seconds, oldest first, with the figures then; `null`: the app did not run, or it is not known. */
+  readonly points: {
+    readonly times: readonly number[]
+    readonly cpu: readonly (number | null)[]
+    readonly memory: readonly (number | null)[]
+  }
   readonly marks: readonly Mark[]
   /** The ends of the axis of time. */
   readonly from: number
@@ -138,10 +135,8 @@ export function described({ points, marks }: Charted, figure: Figure, index: num
 
 /** The last of the times that is not after another; the first if all are. */
 function nearest(times: readonly number[], at: number): number {
-  return Math.max(
-    0,
-    times.findLastIndex((time) => time <= at),
-  )
+  const last = times.findLastIndex((time) => time <= at)
+  return Math.max(0, last)
 }
 
 const dataOf = ({ points }: Charted, figure: Figure): Plot.AlignedData => [[...points.times], [...points[figure]]]

@@ -63,7 +63,8 @@ export function Activity() {
   const wanted = search.value.trim().toLowerCase()
   const passes = PASSES[kind.value]
   const matching = all.filter((entry) => passes(entry) && (wanted === '' || searchable(entry, store).includes(wanted)))
-  const missed = paused.value === undefined ? 0 : newerThan(store.recent.value, paused.value)
+  const last = paused.value?.at(-1)?.number ?? 0
+  const missed = paused.value === undefined ? 0 : store.recent.value.filter(({ number }) => number > last).length
   return (
     <div class="view">
       <h1>{terms.views.activity}</h1>
@@ -158,11 +159,6 @@ function searchable(entry: Entry, store: Store): string {
   const { facts, said } = detailOf(entry)
   const name = app?.app.peek().name ?? ''
   return `${entry.hub ?? ''} ${entry.app ?? ''} ${name} ${labelOf(entry)} ${facts} ${said}`.toLowerCase()
-}
-
-function newerThan(all: readonly Entry[], paused: readonly Entry[]): number {
-  const last = paused.at(-1)?.number ?? 0
-  return all.filter(({ number }) => number > last).length
 }
 
 /** What belongs together on one line, which can be expanded. `store`: for the apps' names in a list of several apps. */

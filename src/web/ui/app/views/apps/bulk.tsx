@@ -170,10 +170,8 @@ function Ended() {
     result.as === 'failed' ? [text.failure({ name: all[i]?.name ?? '', why: result.why })] : [],
   )
   const left = all.slice(results.length)
-  const names = left
-    .slice(0, MOST_NAMED)
-    .map(({ name }) => name)
-    .join(', ')
+  const named = left.slice(0, MOST_NAMED).map(({ name }) => name)
+  const names = named.join(', ')
   const more = left.length - MOST_NAMED
   const counts = [
     text.done({ count: count('done') }),
