@@ -51,12 +51,8 @@ export function Switch({ on, label, ...rest }: ButtonProps & { readonly on: bool
   )
 }
 
-interface ActionProps extends ButtonProps {
-  readonly glyph?: GlyphName
-  readonly tone?: 'primary' | 'danger' | undefined
-}
-
-export function Action({ label, glyph, tone, ...rest }: ActionProps) {
+export function Action(props: ButtonProps & { glyph?: GlyphName; tone?: 'primary' | 'danger' | undefined }) {
+  const { label, glyph, tone, ...rest } = props
   return (
     <Button {...rest} class={tone}>
       {rest.busy ? <span class="spinner" aria-hidden="true" /> : glyph && <Glyph name={glyph} size={16} />}

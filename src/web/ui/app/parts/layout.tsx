@@ -6,13 +6,6 @@ import { defineStrings } from '../strings.ts'
 import { Action, Copy, useAsked } from './controls.tsx'
 import { Glyph } from './icons.tsx'
 
-interface CardProps {
-  readonly title: string
-  readonly children: ComponentChildren
-  readonly aside?: ComponentChildren
-  readonly wide?: boolean
-}
-
 /** The head of a table whose columns are evident, for screen readers. */
 export function HiddenHead({ columns }: { readonly columns: Readonly<Record<string, string>> }) {
   return (
@@ -26,7 +19,8 @@ export function HiddenHead({ columns }: { readonly columns: Readonly<Record<stri
   )
 }
 
-export function Card({ title, children, aside, wide = false }: CardProps) {
+export function Card(props: { title: string; children: ComponentChildren; aside?: ComponentChildren; wide?: boolean }) {
+  const { title, children, aside, wide = false } = props
   return (
     <section class={wide ? 'card wide' : 'card'} aria-label={title}>
       <header>

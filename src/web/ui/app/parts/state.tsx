@@ -116,14 +116,9 @@ export function whyAway(since: number | undefined, reason: string | undefined): 
   return reason === undefined ? text.since({ time }) : text.sinceWhy({ time, why: reason })
 }
 
-interface CommandSwitchProps extends AppProps {
-  readonly command: AppCommand
-  readonly label: string
-  readonly on: boolean
-}
-
 /** Switches something of an app on or off by a command. */
-export function CommandSwitch({ entry, command, label, on }: CommandSwitchProps) {
+export function CommandSwitch(props: AppProps & { command: AppCommand; label: string; on: boolean }) {
+  const { entry, command, label, on } = props
   const page = usePage()
   return (
     <Switch
