@@ -31,6 +31,7 @@ export const KEPT_USAGE_MS = 15 * 60_000
 
 export function newApp(hub: string, topic: string, first: App) {
   const app = signal(first)
+  const samples: Sample[] = []
   return {
     hub,
     id: first.id,
@@ -42,7 +43,7 @@ export function newApp(hub: string, topic: string, first: App) {
     /** Its name, or its id if it has none. */
     name: computed(() => app.value.name?.trim() || first.id),
     /** Usage of the last 15 minutes, oldest first. Grows in place, always before `app` changes. */
-    samples: [] as Sample[],
+    samples,
     /** Published settings. */
     settings: signal<ReadonlyMap<string, Json>>(new Map()),
     /** The contents of the app's other retained topics, by topic. */
