@@ -1,4 +1,5 @@
 /** Access control: by a session, a token or the login of a proxy, and the routes open to programs on this machine. */
+import { createHash, randomBytes } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { Bucket } from '../../base/bucket.ts'
 import type { Clock } from '../../base/clock.ts'
@@ -6,9 +7,8 @@ import { isLoopback } from '../../base/hosts.ts'
 import { isPassword, sameSecret } from '../../base/secrets.ts'
 import type { Config } from '../../config/options.ts'
 import type { Access, Session } from './api/protocol.ts'
-import { hasBody, type Reply, refuse, refuseFor } from './reply.ts'
+import { hasBody, type Reply, refuse, retryAfter } from './reply.ts'
 import { networkOf, originOf, type Sender, senderOf } from './sender.ts'
-import { SESSION_MS, Sessions } from './sessions.ts'
 
 export interface Caller {
   /** `null`: unknown caller. */
@@ -49,11 +49,7 @@ export class AccessControl {
   /** Cookies ignore ports: two daemons on one host must not overwrite each other's. */
   readonly #cookie: string
 
-  /**
-   * @param config returns the current options
-   * @param startToken returns the token that logs in while there is no password; called only then
-   * @param sessions the open sessions
-   */
+  /** @param startToken returns the token that logs in while there is no password; called only then */
   constructor(config: () => Config['http'], startToken: () => string, clock: Clock, sessions = new Sessions(clock)) {
     this.#config = config
     this.#startToken = startToken
@@ -184,7 +180,7 @@ export class AccessControl {
 }
 
 export const tooMany = (waitMs: number): Reply =>
-  refuseFor(waitMs, 'tries', `Too many tries; wait ${Math.ceil(waitMs / 1000)} s.`)
+  refuse(429, 'tries', `Too many tries; wait ${Math.ceil(waitMs / 1000)} s.`, retryAfter(waitMs))
 
 export const isJson = ({ headers }: IncomingMessage): boolean =>
   /^application\/json\s*(;|$)/i.test(headers['content-type'] ?? '')
@@ -234,5 +230,54 @@ export class LoginLimit {
   forgive(address: string): void {
     this.#buckets.delete(networkOf(address))
     this.#all.putBack()
+  }
+}
+
+const SESSION_MS = 7 * 24 * 3_600_000
+const MAX_SESSIONS = 100
+
+const digest = (token: string) => createHash('sha256').update(token).digest('base64')
+
+/** Sessions opened with the password or the startup token. Only hashes are stored, so that a dump reveals none. */
+export class Sessions {
+  readonly #clock: Clock
+  /** Hash → time of the last use, the longest unused first. */
+  readonly #used = new Map<string, number>()
+  /** The password or startup token that the sessions were opened with. */
+  #key: string | null = null
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  /** Opens a session; returns its secret. */
+  open(key: string): string {
+    this.#follow(key)
+    const token = randomBytes(32).toString('base64url')
+    this.#used.set(digest(token), this.#clock.elapsed())
+    for (const oldest of this.#used.keys()) if (this.#used.size > MAX_SESSIONS) this.#used.delete(oldest)
+    return token
+  }
+
+  /** Whether a session is open under the current key; renews it. */
+  has(token: string, key: string | null): boolean {
+    this.#follow(key)
+    const mark = digest(token)
+    const used = this.#used.get(mark)
+    this.#used.delete(mark)
+    if (used === undefined || this.#clock.elapsed() - used > SESSION_MS) return false
+    this.#used.set(mark, this.#clock.elapsed())
+    return true
+  }
+
+  close(token: string): void {
+    this.#used.delete(digest(token))
+  }
+
+  /** A changed key ends all sessions. */
+  #follow(key: string | null): void {
+    if (key === this.#key) return
+    this.#key = key
+    this.#used.clear()
   }
 }

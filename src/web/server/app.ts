@@ -1,9 +1,8 @@
 /**
  * The page and its API on hono: routes, methods and the sizes of bodies. Loaded at the first request, because hono
- * brings in
- * Node's own HTTP client, which takes memory and time.
+ * brings in Node's own HTTP client, which takes memory and time.
  */
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import { getRequestListener, type HttpBindings, RequestError } from '@hono/node-server'
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import { type Context, Hono, type MiddlewareHandler } from 'hono'
@@ -14,7 +13,7 @@ import { ANOTHER_TOKEN, isJson, NO_PASSWORD, tooMany } from './access.ts'
 import { type AppContext, ROUTES, type Route } from './api/routes.ts'
 import { GET_ONLY, headersOf, isGet, pathOf, Refusal, type Reply, refuse, text } from './reply.ts'
 import type { Sender } from './sender.ts'
-import { failed, send } from './server.ts'
+import { failed, type RequestHandler, send } from './server.ts'
 
 /** The payload of a command and a little more: the command itself reports what is too large. */
 const MAX_BODY_BYTES = MAX_PAYLOAD_BYTES + 1024
@@ -28,9 +27,7 @@ interface Env {
 
 type Handler = MiddlewareHandler<Env>
 
-type Listener = (request: IncomingMessage, response: ServerResponse) => Promise<void>
-
-export function siteListener(context: AppContext): Listener {
+export function siteListener(context: AppContext): RequestHandler['answer'] {
   const app = new Hono<Env>({ getPath: (_, { env } = {}) => (env === undefined ? '/' : pathOf(env.incoming)) })
   app.onError((error, { env }) => {
     if (error instanceof Refusal) return written(error.reply)
@@ -143,10 +140,7 @@ async function pageReply(context: AppContext, request: IncomingMessage, sender: 
 
 /** Logs in a browser by the printed address, and redirects it to the same address without the token. */
 function enter({ access }: AppContext, token: string, sender: Sender): Reply {
-  const onward = (headers = {}): Reply => ({
-    ...text(303, 'The page is at ./'),
-    headers: { location: './', ...headers },
-  })
+  const onward = (headers = {}) => ({ ...text(303, 'The page is at ./'), headers: { location: './', ...headers } })
   if (access.loginBy !== 'token') return onward()
   const login = access.enter(token, sender)
   if (login === undefined) return text(401, ANOTHER_TOKEN)

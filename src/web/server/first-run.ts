@@ -8,16 +8,14 @@ import { openEmbeddedBroker } from '../../config/broker.ts'
 import { type Loaded, type LoadOptions, loadConfig, loadWithoutHub } from '../../config/load.ts'
 import { ConfigError } from '../../config/mistakes.ts'
 import type { Config } from '../../config/options.ts'
-import type { HealthReport } from '../../contract/schemas.ts'
 import { createTopics } from '../../contract/topics.ts'
 import { EmbeddedBrokerError } from '../../mqtt/embedded.ts'
 import type { Log } from '../../observability/log.ts'
+import { Sessions } from './access.ts'
 import { type ListenerOptions, openListener } from './listener.ts'
-import { Sessions } from './sessions.ts'
 import { findHubs } from './setup/search.ts'
 import { Setup } from './setup/setup.ts'
 
-/** Whether anyone can use the page. */
 function mayAnybody({ host, password, tokens, ingress, trusted_proxies }: Config['http']): boolean {
   const hasToken = tokens.values().some(({ access }) => access === 'full')
   return isLoopback(host) || password !== null || hasToken || (ingress && trusted_proxies.length > 0)
@@ -41,10 +39,7 @@ export function loadUnfinished(error: ConfigError, request: LoadOptions): Loaded
 }
 
 /**
- * Resolves with the sessions of the page when the configuration is complete, or with `undefined` when the signal
- * aborts.
- * @param request how the configuration is loaded
- * @param loaded the configuration without a hub
+ * Resolves with the sessions of the page when the configuration is complete; `undefined` when the signal aborts.
  * @throws `problem`, which the configuration has, if the listener cannot be opened
  */
 export async function firstRun(
@@ -54,19 +49,22 @@ export async function firstRun(
 ): Promise<Sessions | undefined> {
   const { onReload, onPage, version, clock, log, signal } = world
   const { config, path } = loaded
-  const end = Promise.withResolvers<'configured' | 'stopped'>()
-  signal.addEventListener('abort', () => end.resolve('stopped'))
-  if (signal.aborted) return undefined
   const sessions = new Sessions(clock)
+  const end = Promise.withResolvers<Sessions | undefined>()
+  signal.addEventListener('abort', () => end.resolve(undefined))
+  if (signal.aborted) return undefined
   const setup = new Setup({
     config,
     path,
-    check: (text) => loadConfig({ ...request, requireHub: false, readFile: readingAs(path, text) }),
+    check(text) {
+      const readFile = (name: string) => (name === path ? text : readPlainText(name))
+      return loadConfig({ ...request, requireHub: false, readFile })
+    },
     search: () => findHubs({ clock }),
     tryEmbedded: (wanted) => tryEmbedded(wanted, log),
     log,
     clock,
-    onWritten: () => end.resolve('configured'),
+    onWritten: () => end.resolve(sessions),
   })
   const startedAt = new Date(clock.now()).toISOString()
   await using listener = await openListener({
@@ -87,7 +85,15 @@ export async function firstRun(
     hubs: { all: new Map(), refusals: () => ({}) },
     path,
     setup,
-    health: () => health(version, startedAt),
+    health: () => ({
+      live: true,
+      ready: false,
+      problems: ['no hub is configured yet: the set-up page waits for it'],
+      version,
+      started_at: startedAt,
+      mqtt: { state: 'waiting', protocol: null, reason: null, probe: 'unknown' },
+      hubs: {},
+    }),
     metrics: { print: async () => ({ contentType: 'text/plain; charset=utf-8', text: '' }) },
     sessions,
     onPage,
@@ -99,30 +105,13 @@ export async function firstRun(
   onReload(() => {
     try {
       loadConfig(request)
-      end.resolve('configured')
+      end.resolve(sessions)
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error
       for (const mistake of error.mistakes) log.error(`configuration: ${mistake}`)
     }
   })
-  return (await end.promise) === 'configured' ? sessions : undefined
-}
-
-/** Reads files, with a substitute text for one of them. */
-function readingAs(path: string | null, text: string): (name: string) => string {
-  return (name) => (name === path ? text : readPlainText(name))
-}
-
-function health(version: string, startedAt: string): HealthReport {
-  return {
-    live: true,
-    ready: false,
-    problems: ['no hub is configured yet: the set-up page waits for it'],
-    version,
-    started_at: startedAt,
-    mqtt: { state: 'waiting', protocol: null, reason: null, probe: 'unknown' },
-    hubs: {},
-  }
+  return await end.promise
 }
 
 async function tryEmbedded(config: Config, log: Log): Promise<{ readonly url: string } | { readonly why: string }> {

@@ -1,12 +1,13 @@
 /** Opens the listener for the page, its API, health and metrics. The bridge also works without it. */
 import * as v from 'valibot'
+import { systemCode } from '../../base/failures.ts'
 import { fromHere } from '../../base/hosts.ts'
 import type { LogLevels } from '../../bridge/log-level.ts'
 import { addressWith, startToken, tokenFileOf } from '../../config/start-token.ts'
 import { type HealthReport, LOG_LEVEL } from '../../contract/schemas.ts'
 import type { Log } from '../../observability/log.ts'
 import type { Metrics } from '../../observability/metrics.ts'
-import { AccessControl } from './access.ts'
+import { AccessControl, type Sessions } from './access.ts'
 import { Feed, type FeedOptions } from './api/feed.ts'
 import { type Hubs, Icons } from './api/icons.ts'
 import type { FleetStatus, LiveMessage, LogLines, Refusals } from './api/protocol.ts'
@@ -14,8 +15,7 @@ import type { AppContext } from './api/routes.ts'
 import { LiveChannel } from './live.ts'
 import { Page } from './page.ts'
 import { json, text } from './reply.ts'
-import { type HttpListener, listen, type RequestHandler, type Routes } from './server.ts'
-import type { Sessions } from './sessions.ts'
+import { listen, type RequestHandler, type Routes } from './server.ts'
 
 export interface ListenerOptions extends Pick<AppContext, 'live' | 'topics' | 'version' | 'setup' | 'clean' | 'clock'> {
   readonly path?: string | null
@@ -32,24 +32,16 @@ export interface ListenerOptions extends Pick<AppContext, 'live' | 'topics' | 'v
   readonly metrics: Pick<Metrics, 'print'>
   /** Sessions that are open already; default: none. */
   readonly sessions?: Sessions | undefined
-  /**
-   * Called with the address that logs in a browser, while there is no password. It is for the user and must not be
-   * logged.
-   */
+  /** Called with the address that logs in a browser while there is no password: for the user, not for a log. */
   readonly onPage?: ((address: string) => void) | undefined
   /** Called with secrets that must not appear elsewhere, such as the startup token. */
   readonly onSecret?: (secret: string) => void
 }
 
-export interface OpenListener extends HttpListener {
-  /** `undefined` if there is no page. */
-  readonly feed: Feed | undefined
-}
-
 const OFF = 'The page and its API are off: http.page is false in the configuration.'
 
-/** Returns `undefined`, and logs the reason, if it cannot be opened. */
-export async function openListener(options: ListenerOptions): Promise<OpenListener | undefined> {
+/** Returns `undefined`, and logs the reason, if it cannot be opened. Without a page it has no feed. */
+export async function openListener(options: ListenerOptions) {
   const { host, port, allowed_hosts: allowedHosts } = options.live.value.http
   const log = options.log.child({ part: 'http' })
   const page = options.live.value.http.page ? await openPage(options, log) : undefined
@@ -60,7 +52,7 @@ export async function openListener(options: ListenerOptions): Promise<OpenListen
     page?.listening(fromHere(listener.url))
     return { ...listener, feed: page?.feed }
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error'
+    const code = systemCode(error) || 'unknown error'
     const why = code === 'EADDRINUSE' ? `port ${port} is taken; choose another http.port` : code
     options.log.error({ host, port, reason: code }, `nothing over HTTP, neither the page nor health: ${why}`)
     return undefined

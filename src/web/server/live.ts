@@ -8,7 +8,6 @@ import type { Feed } from './api/feed.ts'
 import { LIVE_PATH, LOGIN_DUE } from './api/protocol.ts'
 import { pathOf, type Reply, refuse } from './reply.ts'
 
-/** Maximum number of clients. */
 const MAX_CLIENTS = 16
 /** Maximum backlog of a slow client besides the snapshot, in bytes. */
 const MAX_WAITING_BYTES = 512 * 1024
@@ -19,7 +18,7 @@ const PING_MS = 15_000
 const GONE_MS = 60_000
 
 /** What a client may see, and how long it may stay. */
-export interface View {
+interface View {
   /** Checked repeatedly. */
   readonly mayStay: () => boolean
   /** Whether it gets the values of settings. */
@@ -41,8 +40,7 @@ interface Client {
 export class LiveChannel {
   readonly #feed: Feed
   readonly #clock: Clock
-  // Frames are small and frequent, and the snapshot is sent once: compression would take 300 KiB per client all the
-  // time.
+  // Frames are small and frequent, and the snapshot is sent once: compression would always take 300 KiB per client.
   readonly #server = new WebSocketServer({ noServer: true, perMessageDeflate: false, maxPayload: 1024 })
   readonly #clients = new Set<Client>()
   #cancelCheck: (() => void) | undefined
@@ -54,10 +52,7 @@ export class LiveChannel {
 
   /** How many clients do not keep up. */
   get behind(): number {
-    return this.#clients
-      .values()
-      .filter(({ behind }) => behind)
-      .toArray().length
+    return [...this.#clients].filter(({ behind }) => behind).length
   }
 
   /** Size of all backlogs, in bytes. */
@@ -79,7 +74,6 @@ export class LiveChannel {
     return undefined
   }
 
-  /** Ends all connections. */
   close(): void {
     this.#cancelCheck?.()
     for (const { socket } of this.#clients) socket.terminate()

@@ -14,10 +14,7 @@ const TYPES: Readonly<Record<string, string>> = {
   webmanifest: 'application/manifest+json',
 }
 
-const ENCODINGS = [
-  ['br', '.br'],
-  ['gzip', '.gz'],
-] as const
+const ENCODINGS = { br: '.br', gzip: '.gz' }
 
 /** The names contain a hash of the content. */
 const IMMUTABLE = 'public, max-age=31536000, immutable'
@@ -42,9 +39,9 @@ export class Page {
     const name = path === '' ? 'index.html' : path
     const file = this.#files.get(name)
     if (file === undefined) return path === '' ? text(200, NOT_BUILT) : undefined
-    const [encoding, ending] =
-      ENCODINGS.find(([known, end]) => accepts(accepted, known) && this.#files.has(name + end)) ?? []
-    const body = await readFile(ending === undefined ? file : (this.#files.get(name + ending) ?? file))
+    const isUsable = ([known, end]: [string, string]) => accepts(accepted, known) && this.#files.has(name + end)
+    const [encoding, ending = ''] = Object.entries(ENCODINGS).find(isUsable) ?? []
+    const body = await readFile(this.#files.get(name + ending) ?? file)
     return {
       status: 200,
       type: TYPES[name.split('.').at(-1) ?? ''] ?? 'application/octet-stream',

@@ -1,6 +1,5 @@
 /** An HTTP answer as a plain value, which the listener or hono writes. */
 import type { IncomingMessage } from 'node:http'
-import * as v from 'valibot'
 import type { ApiError } from './api/protocol.ts'
 
 export interface Reply {
@@ -39,24 +38,12 @@ export class Refusal extends Error {
   }
 }
 
-/** A refusal that names the time to wait. */
-export function refuseFor(waitMs: number, code: string, message: string): Reply {
-  return refuse(429, code, message, { 'retry-after': String(Math.ceil(waitMs / 1000)) })
-}
+/** The header that names the time to wait. */
+export const retryAfter = (waitMs: number) => ({ 'retry-after': String(Math.ceil(waitMs / 1000)) })
 
 export function headersOf({ status, type = 'application/json', body, headers }: Reply): Record<string, string> {
   const content = { 'content-type': type, 'content-length': String(Buffer.byteLength(body)) }
   return { ...(status !== 204 && content), ...headers }
-}
-
-/** `undefined` if it is not JSON, or does not match the schema. */
-export function readJson<S extends v.GenericSchema>(schema: S, body: Buffer): v.InferOutput<S> | undefined {
-  try {
-    const result = v.safeParse(schema, JSON.parse(body.toString('utf8')))
-    return result.success ? result.output : undefined
-  } catch {
-    return undefined
-  }
 }
 
 /** The raw path without the query. */
@@ -66,7 +53,6 @@ export function pathOf({ url = '/' }: IncomingMessage): string {
 
 export const isGet = ({ method }: IncomingMessage): boolean => method === 'GET' || method === 'HEAD'
 
-/** Whether a request has a body. */
 export function hasBody({ headers }: IncomingMessage): boolean {
   return 'transfer-encoding' in headers || Number(headers['content-length'] ?? 0) > 0
 }

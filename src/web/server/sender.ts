@@ -4,55 +4,39 @@ import { isIP, SocketAddress } from 'node:net'
 import { isLoopback } from '../../base/hosts.ts'
 import type { Config } from '../../config/options.ts'
 
-export interface Sender {
-  /** The client's address, if known. */
-  readonly address: string
-  /** Whether a trusted proxy sent it. */
-  readonly trusted: boolean
-  /**
-   * Whether a program on this machine sent it; it may forward requests of others, like a tunnel or a proxy without
-   * headers.
-   */
-  readonly local: boolean
-  /** The browser's scheme, `http` or `https`, if a trusted proxy names it. */
-  readonly scheme: string | undefined
-  /** The requested name and port. */
-  readonly host: string | undefined
-  /** Whether the proxy has authenticated its client. */
-  readonly ingress: boolean
-}
+export type Sender = Readonly<ReturnType<typeof senderOf>>
 
 const FORWARDING = ['forwarded', 'via', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', 'x-real-ip']
 
 /** @param rules which proxies to trust, and whether they authenticate their users for `X-Ingress-Path` */
-export function senderOf({ socket, headers }: IncomingMessage, rules: Config['http']): Sender {
+export function senderOf({ socket, headers }: IncomingMessage, rules: Config['http']) {
   const peer = addressOf(socket.remoteAddress ?? '') ?? ''
   const isTrusted = (address: string) => rules.trusted_proxies.some((one) => addressOf(one) === address)
   const trusted = isTrusted(peer)
   const isForwarded = FORWARDING.some((name) => name in headers)
   const given = (name: string) => (trusted ? listOf(headers, name) : [])
+  // Each proxy appends the address of its client; everything before may be forged.
+  const clients = given('x-forwarded-for').map(addressOf)
   return {
-    // Each proxy appends the address of its client; everything before may be forged.
-    address:
-      given('x-forwarded-for')
-        .map(addressOf)
-        .findLast((one) => one === undefined || !isTrusted(one)) ?? peer,
+    /** The client's address, if known. */
+    address: clients.findLast((one) => one === undefined || !isTrusted(one)) ?? peer,
+    /** Whether a trusted proxy sent it. */
     trusted,
+    /** Whether a program on this machine sent it; like a tunnel, it may forward requests of others. */
     local: !trusted && !isForwarded && isLoopback(peer),
-    // Traefik names the scheme of the WebSocket.
+    /** The browser's scheme, if a trusted proxy names it. Traefik names that of the WebSocket. */
     scheme: given('x-forwarded-proto')[0]?.toLowerCase().replace('ws', 'http'),
+    /** The requested name and port. */
     host: given('x-forwarded-host')[0] ?? headers.host,
+    /** Whether the proxy has authenticated its client. */
     ingress: trusted && rules.ingress && typeof headers['x-ingress-path'] === 'string',
   }
 }
 
 function listOf(headers: IncomingHttpHeaders, name: string): string[] {
-  const value = headers[name]
-  const text = Array.isArray(value) ? value.join(',') : (value ?? '')
-  return text
-    .split(',')
-    .map((one) => one.trim())
-    .filter((one) => one !== '')
+  // Several headers of a name are a list too.
+  const parts = String(headers[name] ?? '').split(',')
+  return parts.map((one) => one.trim()).filter((one) => one !== '')
 }
 
 /**
@@ -81,8 +65,7 @@ function schemesOf({ trusted, scheme, ingress }: Sender): readonly string[] {
 
 /**
  * The address in a header or of a socket, which may have a port, brackets or a zone; `undefined` if it is not an
- * address.
- * An IPv4-mapped IPv6 address is returned as IPv4.
+ * address. An IPv4-mapped IPv6 address is returned as IPv4.
  */
 export function addressOf(text: string): string | undefined {
   const [, inBrackets, withPort] = /^(?:\[([^\]]*)\](?::\d+)?|([^:]*):\d+)$/.exec(text) ?? []

@@ -1,7 +1,6 @@
 /**
  * The HTTP server: limits everything, refuses other origins, and answers only to its own host names. It serves a few
- * fixed
- * paths, and passes all others to a `RequestHandler`.
+ * fixed paths, and passes all others to a `RequestHandler`.
  */
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http'
@@ -89,12 +88,10 @@ export async function listen(options: HttpOptions): Promise<HttpListener> {
     else upgrade(request, socket, head, options).catch(endOnError(socket))
   })
   server.setTimeout(2 * TIMEOUT_MS)
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject)
-    server.listen(port, host, resolve)
-  })
+  server.listen(port, host)
+  await once(server, 'listening')
   // An error of one connection ends that connection only.
-  server.removeAllListeners('error').on('error', (err) => log.warn({ err }, 'the HTTP listener has a problem'))
+  server.on('error', (err) => log.warn({ err }, 'the HTTP listener has a problem'))
   return { url: urlOf(server), [Symbol.asyncDispose]: () => close(server, unanswered, handler) }
 }
 
@@ -119,13 +116,11 @@ async function upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, o
   send(request, response, reply)
 }
 
-type MaybeReply = Reply | undefined | Promise<Reply | undefined>
-
 /** `undefined` if the handler answers. A foreign host name is refused before the path is read. */
 async function replyTo(
   request: IncomingMessage,
   options: HttpOptions,
-  act: () => MaybeReply,
+  act: () => Reply | undefined | Promise<Reply | undefined>,
 ): Promise<Reply | undefined> {
   const { host, allowedHosts, handler, log } = options
   try {
@@ -180,7 +175,6 @@ async function close(server: Server, unanswered: ReadonlySet<ServerResponse>, ha
   await closed
 }
 
-/** Keeps at most `most` connections. */
 function boundConnections(server: Server, most: number): void {
   /** Connections without an open request, the longest idle first. */
   const idle = new Set<Socket>()

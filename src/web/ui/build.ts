@@ -2,6 +2,7 @@
 import { existsSync, globSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { brotliCompressSync, gzipSync } from 'node:zlib'
+import { systemCode } from '../../base/failures.ts'
 import { ROOT } from '../../base/root.ts'
 import { DOCS_URL } from '../../base/version.ts'
 
@@ -18,11 +19,7 @@ const MADE_OF = [
 
 let building: Promise<string | undefined> | undefined
 
-/**
- * The folder of the page, rebuilt if it is missing or older than its sources; `undefined` if there is neither a page
- * nor
- * sources to build it from.
- */
+/** The folder of the page, rebuilt if missing or older than its sources; `undefined`: there is neither of them. */
 export function builtPage(): Promise<string | undefined> {
   building ??= present().finally(() => {
     building = undefined
@@ -38,8 +35,8 @@ async function present(): Promise<string | undefined> {
     await buildPage()
     return OUTPUT
   } catch (error) {
-    const hasNoBundler = error instanceof Error && 'code' in error && error.code === 'ERR_MODULE_NOT_FOUND'
-    if (!hasNoBundler) throw error
+    // There is no bundler.
+    if (systemCode(error) !== 'ERR_MODULE_NOT_FOUND') throw error
     return isBuilt ? OUTPUT : undefined
   }
 }

@@ -1,15 +1,15 @@
 /** Commands over HTTP: the path is the topic, the body the payload, the reply the answer. */
-import type * as v from 'valibot'
 import type { Clock } from '../../../base/clock.ts'
 import type { Reply as CommandReply, Requester } from '../../../bridge/requests.ts'
 import { findCommand } from '../../../contract/commands.ts'
 import type { UsageHistory } from '../../../contract/crash.ts'
-import { ERROR_CODES, type ErrorCode } from '../../../contract/errors.ts'
+import type { ErrorCode } from '../../../contract/errors.ts'
 import { FAILURE, type Role, SUCCESS } from '../../../contract/schemas.ts'
 import { decodeLevel, encodeLevel } from '../../../contract/templates.ts'
 import type { Topics } from '../../../contract/topics.ts'
 import type { Message } from '../../../mqtt/types.ts'
 import { type Reply, refuse } from '../reply.ts'
+import type { ApiRequest, Route } from './routes.ts'
 
 /** The HTTP status of a command that was refused or failed. */
 const STATUS_OF: Readonly<Record<ErrorCode, number>> = {
@@ -33,19 +33,14 @@ const STATUS_OF: Readonly<Record<ErrorCode, number>> = {
   outcome_unknown: 504,
 }
 
-/** Status → the codes that it represents. */
-function failures(): Record<number, { readonly doc: string; readonly schema: v.GenericSchema }> {
-  const byStatus = Map.groupBy(Object.keys(ERROR_CODES), (code) => STATUS_OF[code as ErrorCode])
-  return Object.fromEntries(
-    [...byStatus].map(([status, codes]) => [
-      status,
-      { doc: codes.map((code) => `\`${code}\``).join(', '), schema: FAILURE },
-    ]),
-  )
-}
+const byStatus = Map.groupBy(Object.entries(STATUS_OF), ([, status]) => status)
+const failures = [...byStatus].map(([status, rows]) => {
+  return [status, { doc: rows.map(([code]) => `\`${code}\``).join(', '), schema: FAILURE }] as const
+})
 
-export const COMMAND_ANSWERS = {
-  ...failures(),
+/** Status → the codes that it represents. */
+export const COMMAND_ANSWERS: Route['answers'] = {
+  ...Object.fromEntries(failures),
   200: { doc: 'Done.', schema: SUCCESS },
 }
 
@@ -61,20 +56,11 @@ export interface CommandContext {
   readonly clock: Clock
 }
 
-interface CommandRequest {
-  /** Percent-encoded, as it was sent. */
-  readonly path: string
-  readonly body: Buffer
-  /** Whether the content type is JSON. */
-  readonly isJson: boolean
-  /** The sender, for the log. */
-  readonly by: string
-}
-
 /** Passes a command to the bridge, and waits for the answer as long as the command may take. */
-export async function runCommand(context: CommandContext, { path, body, isJson, by }: CommandRequest): Promise<Reply> {
+export async function runCommand(context: CommandContext, request: ApiRequest): Promise<Reply> {
   const { topics, bridge, clean, clock } = context
-  const topic = commandTopic(topics.base, path.split('/'))
+  const { rest, body, isJson, caller } = request
+  const topic = commandTopic(topics.base, rest.split('/'))
   if (topic === undefined) return refuse(404, 'unknown_command', 'The path names no command.')
   const { promise, resolve } = Promise.withResolvers<CommandReply>()
   const message: Message = {
@@ -87,7 +73,7 @@ export async function runCommand(context: CommandContext, { path, body, isJson, 
     // It does not depend on a connection to the broker.
     connection: 0,
   }
-  if (!bridge.command(message, { by, reply: resolve })) return refuse(503, 'standby', STANDBY[bridge.role])
+  if (!bridge.command(message, { by: caller.by, reply: resolve })) return refuse(503, 'standby', STANDBY[bridge.role])
   const { outcome, payload } = await promise
   return { status: outcome.ok ? 200 : STATUS_OF[outcome.error.code], body: `${clean(payload)}\n` }
 }

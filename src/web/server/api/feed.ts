@@ -2,15 +2,7 @@
 import type { Clock } from '../../../base/clock.ts'
 import type { LogLevel } from '../../../contract/log-levels.ts'
 import type { Topics } from '../../../contract/topics.ts'
-import {
-  type FeedEvent,
-  type FleetStatus,
-  LIVE_INTERVAL_MS,
-  type LiveFrame,
-  type LiveMessage,
-  type Refusals,
-  type Sample,
-} from './protocol.ts'
+import * as protocol from './protocol.ts'
 
 /** Between two batches, in milliseconds. */
 const BATCH_MS = 100
@@ -27,13 +19,13 @@ export interface FeedOptions {
   /** First levels of Home Assistant's discovery topics, which may be below the base topic. */
   readonly discoveryPrefix: string
   /** Renders the bridge's own retained messages. Called when a client connects. */
-  readonly retained: () => Iterable<LiveMessage>
-  readonly refusals: () => Refusals
+  readonly retained: () => Iterable<protocol.LiveMessage>
+  readonly refusals: () => protocol.Refusals
   readonly logLevel: () => LogLevel
   /** The usage of all apps since so long ago. */
-  readonly usage: (ms: number) => Iterable<readonly [of: { readonly hub: string; readonly app: string }, Sample[]]>
+  readonly usage: (ms: number) => Iterable<readonly [of: { hub: string; app: string }, protocol.Sample[]]>
   /** Gives another object whenever it has changed; default: there is no fleet. */
-  readonly fleet?: (() => FleetStatus) | undefined
+  readonly fleet?: (() => protocol.FleetStatus) | undefined
   readonly clock: Clock
 }
 
@@ -69,7 +61,7 @@ export class Feed {
   #happened: Kept[] = []
   #refusals = ''
   #logLevel: LogLevel | undefined
-  #fleet: FleetStatus | undefined
+  #fleet: protocol.FleetStatus | undefined
   /** When the last batch went out, in `clock.elapsed()` milliseconds. */
   #batchAt = Number.NEGATIVE_INFINITY
   #cancelBatch: (() => void) | undefined
@@ -80,12 +72,12 @@ export class Feed {
   }
 
   /** Every retained topic with its payload. */
-  state(view = ALL): LiveMessage[] {
+  state(view = ALL): protocol.LiveMessage[] {
     return this.#seen([...(this.#shown ?? this.#render())], view)
   }
 
   #render(): Map<string, string> {
-    const states = [...this.#states].map(([topic, { payload }]): LiveMessage => [topic, payload])
+    const states = [...this.#states].map(([topic, { payload }]): protocol.LiveMessage => [topic, payload])
     const retained = [...this.#options.retained()].filter(([topic]) => this.#isShown(topic))
     return new Map([...states, ...retained])
   }
@@ -209,7 +201,7 @@ export class Feed {
   }
 
   /** The state that no message contains, if it differs from what was sent before. */
-  #news(): { readonly refusals?: Refusals; readonly log_level?: LogLevel; readonly fleet?: FleetStatus } {
+  #news() {
     const refusals = this.#options.refusals()
     const logLevel = this.#options.logLevel()
     const text = JSON.stringify(refusals)
@@ -226,7 +218,7 @@ export class Feed {
   }
 
   #aliveLater(): void {
-    this.#cancelAlive = this.#options.clock.after(LIVE_INTERVAL_MS, () => {
+    this.#cancelAlive = this.#options.clock.after(protocol.LIVE_INTERVAL_MS, () => {
       const [at, news] = [this.#now(), this.#news()]
       const isNews = Object.keys(news).length > 0
       this.#send(isNews ? { type: 'changes', at, state: [], happenings: [], ...news } : { type: 'alive', at })
@@ -234,7 +226,7 @@ export class Feed {
     })
   }
 
-  #send(news: LiveFrame): void {
+  #send(news: protocol.LiveFrame): void {
     const texts = new Map<boolean, string>()
     for (const [subscriber, view] of this.#subscribers) {
       const seen = news.type === 'changes' ? { ...news, state: this.#seen(news.state, view) } : news
@@ -253,8 +245,8 @@ const isoTime = (ms: number) => new Date(ms).toISOString()
 
 const lengthOf = ({ topic, payload }: Kept) => topic.length + (typeof payload === 'string' ? payload.length : 0)
 
-function rendered({ at, topic, payload }: Kept): FeedEvent {
+function rendered({ at, topic, payload }: Kept): protocol.FeedEvent {
   return { at: isoTime(at), topic, payload: typeof payload === 'string' ? payload : payload() }
 }
 
-const frame = (news: LiveFrame) => JSON.stringify(news)
+const frame = (news: protocol.LiveFrame) => JSON.stringify(news)

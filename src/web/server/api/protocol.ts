@@ -53,10 +53,7 @@ export type Sample = v.InferOutput<typeof sample>
 /** Close code of the WebSocket when a login is needed, such as after a logout or a change of the password. */
 export const LOGIN_DUE = 4401
 
-/**
- * Hub → command as named in the configuration (`restart`, `hub/install`) → why it is not possible; only impossible
- * ones.
- */
+/** Hub → impossible command, as named in the configuration (`restart`, `hub/install`) → why it is not possible. */
 const refusals = v.record(text, v.record(text, text))
 export type Refusals = v.InferOutput<typeof refusals>
 
@@ -113,7 +110,6 @@ export const API_ERROR = v.strictObject({
 })
 export type ApiError = v.InferOutput<typeof API_ERROR>
 
-/** The latest lines of the log. */
 export const LOG_LINES = v.strictObject({
   lines: about(v.array(text), 'Each a JSON object, oldest first. Long ones are shortened.'),
   missed: about(v.number(), 'How many lines between those of the former answer and these are no longer kept.'),
@@ -126,11 +122,9 @@ export const LOG_LINES = v.strictObject({
 })
 export type LogLines = v.InferOutput<typeof LOG_LINES>
 
-/** A finding of `hub2mqtt doctor`. */
 export const DOCTOR_REPORT = v.strictObject({ text: about(text, 'The report as `hub2mqtt doctor` prints it.') })
 export type DoctorReport = v.InferOutput<typeof DOCTOR_REPORT>
 
-/** The current configuration; secrets are masked. */
 export const CONFIG_REPORT = v.strictObject({
   text: about(text, 'As YAML.'),
   path: about(v.nullable(text), 'The file that it was read from.'),
@@ -154,7 +148,6 @@ export const SETUP_BROKER = v.strictObject({
 })
 export type SetupBroker = v.InferOutput<typeof SETUP_BROKER>
 
-/** The result of a test on the setup page. */
 export const SETUP_TEST = v.strictObject({
   ok: v.boolean(),
   message: about(text, 'What was found, or the exact error and what mends it.'),

@@ -1,11 +1,8 @@
-/**
- * Every route of the HTTP API, one row each. The router, the access checks, the OpenAPI document and the
- * documentation's
- * table follow from it.
- */
+/** Every route of the HTTP API, one row each: router, access checks, OpenAPI and documentation follow from it. */
 import { readFile } from 'node:fs/promises'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import * as v from 'valibot'
+import { readJson } from '../../../base/read-json.ts'
 import { ROOT } from '../../../base/root.ts'
 import type { Finding } from '../../../cli/doctor/finding.ts'
 import { describeConfig, secretsOf } from '../../../config/describe.ts'
@@ -14,7 +11,7 @@ import { HISTORY_HOURS, USAGE_HISTORY } from '../../../contract/crash.ts'
 import { HubError } from '../../../hub/errors.ts'
 import { type AccessControl, type Caller, type Needed, tooMany } from '../access.ts'
 import type { Page } from '../page.ts'
-import { json, Refusal, type Reply, readJson, refuse } from '../reply.ts'
+import { json, Refusal, type Reply, refuse } from '../reply.ts'
 import type { Sender } from '../sender.ts'
 import type { HttpOptions } from '../server.ts'
 import type { Setup } from '../setup/setup.ts'
@@ -33,7 +30,6 @@ export interface AppContext extends CommandContext {
   readonly page: Pick<Page, 'answer'>
   readonly log: HttpOptions['log']
   readonly live: Live
-  /** The configuration file. */
   readonly path: string | null
   readonly version: string
   /** Set while no hub is configured. */
@@ -47,7 +43,7 @@ export interface ApiRequest {
   readonly caller: Caller
   /** The `{parameters}` of the path, decoded. */
   readonly parameters: Readonly<Record<string, string>>
-  /** The raw value of a `{parameter…}` at the end of the path. */
+  /** The value of a `{parameter…}` at the end of the path, percent-encoded as it was sent. */
   readonly rest: string
   readonly body: Buffer
   /** Whether the content type is JSON. */
@@ -65,7 +61,6 @@ export interface Route {
   readonly method: 'GET' | 'POST'
   /** Relative to the listener's address, or to the prefix of a reverse proxy. `{name…}` at the end matches the rest. */
   readonly path: string
-  /** What a caller needs. */
   readonly access: Needed
   /** Open to all, and to pages of other origins, if `http.public_url` is set. */
   readonly shown?: true
@@ -110,7 +105,7 @@ async function withSetup({ setup }: AppContext, act: (setup: Setup) => Promise<o
 }
 
 function read<S extends v.GenericSchema>(schema: S, body: Buffer): v.InferOutput<S> {
-  const given = readJson(schema, body)
+  const given = readJson(schema, body.toString())
   if (given === undefined) throw new Refusal(400, 'invalid', 'Expected the fields that the documentation names.')
   return given
 }
@@ -164,7 +159,7 @@ export const ROUTES: readonly Route[] = [
     },
     slow: true,
     async run({ access }, { sender, body }) {
-      const given = readJson(LOGIN, body)
+      const given = readJson(LOGIN, body.toString())
       if (given === undefined) return refuse(400, 'invalid', 'Expected {"password": "…"}.')
       const login = await access.login(given.password, sender)
       if (login === undefined) return refuse(401, 'password', 'The password is not correct.')
@@ -207,7 +202,7 @@ export const ROUTES: readonly Route[] = [
     answers: COMMAND_ANSWERS,
     slow: true,
     commands: true,
-    run: (context, { rest, body, isJson, caller }) => runCommand(context, { path: rest, body, isJson, by: caller.by }),
+    run: runCommand,
   },
   {
     method: 'GET',
@@ -246,10 +241,7 @@ export const ROUTES: readonly Route[] = [
     access: 'read',
     doc: 'The current configuration, with secrets masked.',
     answers: { 200: { doc: 'As a file would hold it.', schema: protocol.CONFIG_REPORT } },
-    run({ live, path }) {
-      const config: protocol.ConfigReport = { text: describeConfig(live.value), path }
-      return json(200, config)
-    },
+    run: ({ live, path }) => json(200, { text: describeConfig(live.value), path } satisfies protocol.ConfigReport),
   },
   {
     method: 'GET',
@@ -269,10 +261,7 @@ export const ROUTES: readonly Route[] = [
     doc: 'Tests the hubs and the broker as `hub2mqtt doctor` does, which takes a while.',
     answers: { 200: { doc: 'The result.', schema: protocol.DOCTOR_REPORT } },
     slow: true,
-    async run(context) {
-      const report: protocol.DoctorReport = { text: await doctorReport(context) }
-      return json(200, report)
-    },
+    run: async (context) => json(200, { text: await doctorReport(context) } satisfies protocol.DoctorReport),
   },
   {
     method: 'GET',

@@ -1,20 +1,10 @@
-/**
- * The user's choice in the setup: checked by the rules of the configuration, and as text for a file or lines to copy.
- */
+/** The user's choice in the setup: checked by the rules of the configuration, and as text of a file or to copy. */
 import { createRequire } from 'node:module'
 import { isDeepStrictEqual } from 'node:util'
 import * as v from 'valibot'
 import type { Document } from 'yaml'
 import { MASK } from '../../../config/describe.ts'
-import {
-  type Config,
-  EXPECTED_NAME,
-  HUB_NAME_VARIABLE,
-  type HubConfig,
-  hubName,
-  hubOptions,
-  options,
-} from '../../../config/options.ts'
+import { type Config, EXPECTED_NAME, HUB_NAME_VARIABLE, hubName, hubOptions, options } from '../../../config/options.ts'
 import { checkRules } from '../../../config/rules.ts'
 import { fromText, show } from '../../../config/schemas.ts'
 import { environmentName, merge } from '../../../config/table.ts'
@@ -33,24 +23,22 @@ export interface Choice {
 export type Checked<T> = { readonly value: T; readonly wrong?: never } | { readonly wrong: readonly string[] }
 
 /** `hub` has the defaults for all other options. */
-export function checkHub(given: SetupHub): Checked<{ readonly chosen: SetupHub; readonly hub: HubConfig }> {
+export function checkHub(given: SetupHub) {
   const name = given.name.trim()
   const wrong = v.is(hubName, name) ? [] : [`name: ${EXPECTED_NAME}`]
-  const read = <S extends v.GenericSchema<unknown, string>>(key: 'url' | 'api_key', schema: S): string => {
-    const result = v.safeParse(schema, given[key].trim(), { abortPipeEarly: true })
-    if (result.success) return result.output
-    wrong.push(`${key}: ${result.issues[0].message}`)
-    return ''
-  }
-  const chosen = { name, url: read('url', hubOptions.url.schema), api_key: read('api_key', hubOptions.api_key.schema) }
+  const url = read('url', hubOptions.url.schema, given.url.trim(), wrong) ?? ''
+  const api_key = read('api_key', hubOptions.api_key.schema, given.api_key.trim(), wrong) ?? ''
   if (wrong.length > 0) return { wrong }
-  const hub = merge(hubOptions, [
-    new Map([
-      ['url', chosen.url],
-      ['api_key', chosen.api_key],
-    ]),
-  ])
-  return { value: { chosen, hub } }
+  const hub = merge(hubOptions, [new Map(Object.entries({ url, api_key }))])
+  return { value: { chosen: { name, url, api_key }, hub } }
+}
+
+/** The value of an option; `undefined`, and a line for the mistake, if it is not valid. */
+function read<T>(key: string, schema: v.GenericSchema<unknown, T>, value: unknown, wrong: string[]): T | undefined {
+  const result = v.safeParse(schema, value, { abortPipeEarly: true })
+  if (result.success) return result.output
+  wrong.push(`${key}: ${result.issues[0].message}`)
+  return undefined
 }
 
 /** The configuration with that broker. `chosen` is `undefined` if it already has that broker; then its login stays. */
@@ -59,19 +47,15 @@ export function checkBroker(
   config: Config,
 ): Checked<{ readonly chosen: ChosenBroker | undefined; readonly config: Config }> {
   const wrong: string[] = []
-  const read = <T>(key: keyof SetupBroker, schema: v.GenericSchema<unknown, T>): T | null => {
+  const own = <T>(key: keyof SetupBroker, schema: v.GenericSchema<unknown, T>): T | null => {
     const raw = given[key]
-    if (raw === null) return null
-    const value = key === 'url' ? fromText(schema, raw.trim()) : raw
-    const result = v.safeParse(schema, value, { abortPipeEarly: true })
-    if (result.success) return result.output
-    wrong.push(`${key}: ${result.issues[0].message}`)
-    return null
+    const value = key === 'url' && raw !== null ? fromText(schema, raw.trim()) : raw
+    return value === null ? null : (read(key, schema, value, wrong) ?? null)
   }
   const chosen = {
-    url: read('url', options['mqtt.url'].schema),
-    username: read('username', options['mqtt.username'].schema),
-    password: read('password', options['mqtt.password'].schema),
+    url: own('url', options['mqtt.url'].schema),
+    username: own('username', options['mqtt.username'].schema),
+    password: own('password', options['mqtt.password'].schema),
   }
   if (wrong.length > 0) return { wrong }
   if (isDeepStrictEqual(chosen.url, config.mqtt.url) && chosen.username === null && chosen.password === null) {
@@ -84,20 +68,13 @@ export function checkBroker(
 
 const yaml = (): typeof import('yaml') => createRequire(import.meta.url)('yaml')
 
-/** Long keys stay on one line. */
-const FORMAT = { lineWidth: 0 } as const
-
-function hubValues({ name, url, api_key }: SetupHub) {
-  return { [name]: { url, api_key } }
-}
-
 /** The file's text with the choice. Everything else stays, including comments. */
-export function withChoice(text: string, { hub, broker }: Choice): string {
+export function withChoice(text: string, { hub: { name, ...values }, broker }: Choice): string {
   const { isMap, isNode, parseDocument } = yaml()
   const doc: Document = parseDocument(text.replace(/^\uFEFF/, ''))
   if (!isMap(doc.contents)) doc.contents = doc.createNode({})
   const former = doc.get('hubs', true)
-  const hubs = doc.createNode(hubValues(hub))
+  const hubs = doc.createNode({ [name]: values })
   // Keep the comments of an empty `hubs`, such as hubs that are commented out.
   if (isNode(former)) hubs.commentBefore = [former.commentBefore, former.comment].filter(Boolean).join('\n') || null
   doc.set('hubs', hubs)
@@ -110,7 +87,8 @@ export function withChoice(text: string, { hub, broker }: Choice): string {
       else doc.setIn(['mqtt', key], show(schema, broker[key]))
     }
   }
-  return isJson(text) ? `${JSON.stringify(doc.toJS(), null, 2)}\n` : doc.toString(FORMAT)
+  // Long keys stay on one line.
+  return isJson(text) ? `${JSON.stringify(doc.toJS(), null, 2)}\n` : doc.toString({ lineWidth: 0 })
 }
 
 /** Other programs that read a JSON file cannot read YAML. */

@@ -1,6 +1,4 @@
-/**
- * The part of DNS needed for a search by mDNS (RFC 1035, RFC 6762): encodes a question, and decodes untrusted records.
- */
+/** The part of DNS for a search by mDNS (RFC 1035, RFC 6762): encodes a question, and decodes untrusted records. */
 
 export type DnsRecord =
   | { readonly type: 'PTR'; readonly name: string; readonly target: string }

@@ -3,21 +3,18 @@
  * responders answer only to that port (RFC 6762, 5.1 and 6.7). A result counts only if it answers a ping like a hub.
  */
 import { createSocket, type Socket } from 'node:dgram'
+import { once } from 'node:events'
 import { networkInterfaces } from 'node:os'
 import { type Clock, sleep } from '../../../base/clock.ts'
 import { HubClient } from '../../../hub/client.ts'
 import { HubError } from '../../../hub/errors.ts'
 import { shownText } from '../../../observability/controls.ts'
+import type { Setup } from '../api/protocol.ts'
 import { type DnsRecord, question, readRecords } from './dns.ts'
 
-export interface FoundHub {
-  readonly url: string
-  readonly name: string
-}
+type FoundHub = Setup['found'][number]
 
-/**
- * A Homey Pro announces HUB_SERVICE, with `name` in its TXT record. A Self-Hosted Server announces only WEB_SERVICE.
- */
+/** Of a Homey Pro, with `name` in its TXT record. A Self-Hosted Server announces only WEB_SERVICE. */
 const HUB_SERVICE = '_homey._tcp.local'
 const WEB_SERVICE = '_http._tcp.local'
 
@@ -35,16 +32,9 @@ interface Candidate extends FoundHub {
   readonly isHub: boolean
 }
 
-/** At most 16, within three seconds. */
-export async function findHubs({
-  clock,
-  to = GROUP,
-}: {
-  readonly clock: Clock
-  /** Where to send the question; default: the whole network. */
-  readonly to?: { readonly address: string; readonly port: number }
-}): Promise<FoundHub[]> {
-  const pings = new Map<string, Promise<Ping | undefined>>()
+/** At most 16, within three seconds. `to`: where to send the question; default: the whole network. */
+export async function findHubs({ clock, to = GROUP }: { clock: Clock; to?: typeof GROUP }): Promise<FoundHub[]> {
+  const pings = new Map<string, ReturnType<typeof ping>>()
   const onMessage = (packet: Buffer, { address }: { readonly address: string }) => {
     for (const candidate of candidatesOf(readRecords(packet), address)) {
       if (pings.size < MAX_FOUND && !pings.has(candidate.url)) pings.set(candidate.url, ping(candidate, clock))
@@ -61,7 +51,9 @@ export async function findHubs({
   cancel()
   for (const socket of sockets) socket.close()
   const answered = (await Promise.all(pings.values())).filter((one) => one !== undefined)
-  return onceEach(answered)
+  // A hub that answers at several addresses is offered only at the first.
+  const known = Map.groupBy(answered, ({ found, id }) => id ?? found.url)
+  return [...known.values()].flatMap(([first]) => first?.found ?? [])
 }
 
 const QUESTION = question([HUB_SERVICE, WEB_SERVICE])
@@ -80,12 +72,10 @@ async function openSockets(
   const opening = addresses.map(async (address) => {
     const socket = createSocket('udp4')
     try {
-      await new Promise<void>((resolve, reject) => {
-        socket.once('error', reject)
-        socket.bind(0, address, resolve)
-      })
+      socket.bind(0, address)
+      await once(socket, 'listening')
       if (address !== undefined) socket.setMulticastInterface(address)
-      socket.removeAllListeners('error').on('error', () => undefined)
+      socket.on('error', () => undefined)
       return socket.on('message', onMessage)
     } catch {
       socket.close()
@@ -114,10 +104,7 @@ export function candidatesOf(records: readonly DnsRecord[], sender: string): Can
   })
 }
 
-function nameOf(
-  texts: readonly string[],
-  { name, target }: { readonly name: string; readonly target: string },
-): string {
+function nameOf(texts: readonly string[], { name, target }: { name: string; target: string }): string {
   const given = texts.find((text) => text.startsWith('name='))?.slice('name='.length)
   const instance = target.slice(0, Math.max(0, target.length - name.length - 1))
   return shownText(given || instance).slice(0, MAX_NAME_LENGTH)
@@ -126,17 +113,10 @@ function nameOf(
 const PRIVATE = /^(?:10\.|192\.168\.|169\.254\.|172\.(?:1[6-9]|2\d|3[01])\.)/
 
 /** An answer must not name an address outside the home. */
-function isOfTheHome(address: string, sender: string): boolean {
-  return address === sender || PRIVATE.test(address)
-}
-
-interface Ping {
-  readonly found: FoundHub
-  readonly id: string | null
-}
+const isOfTheHome = (address: string, sender: string) => address === sender || PRIVATE.test(address)
 
 /** Sends no key. */
-async function ping({ url, name, isHub }: Candidate, clock: Clock): Promise<Ping | undefined> {
+async function ping({ url, name, isHub }: Candidate, clock: Clock) {
   const options = { url, apiKey: () => '', timeoutMs: PING_MS, maxRequests: 1, knows: () => true }
   const client = new HubClient({ ...options, pathPrefix: 'auto' }, clock)
   try {
@@ -149,15 +129,4 @@ async function ping({ url, name, isHub }: Candidate, clock: Clock): Promise<Ping
   } finally {
     await client.close()
   }
-}
-
-/** A hub that answers at several addresses is offered only at the first. */
-function onceEach(pings: readonly Ping[]): FoundHub[] {
-  const known = new Set<string>()
-  return pings.flatMap(({ found, id }) => {
-    if (id === null) return [found]
-    if (known.has(id)) return []
-    known.add(id)
-    return [found]
-  })
 }

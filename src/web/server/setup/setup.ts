@@ -6,15 +6,14 @@ import type { Finding } from '../../../cli/doctor/finding.ts'
 import { examineHub } from '../../../cli/doctor/hub.ts'
 import type { Loaded } from '../../../config/load.ts'
 import { ConfigError } from '../../../config/mistakes.ts'
-import type { Config, HubConfig } from '../../../config/options.ts'
+import type { Config } from '../../../config/options.ts'
 import { isOurs, textOf, writeWhole } from '../../../config/own-file.ts'
 import { environmentName, valueAt } from '../../../config/table.ts'
 import { shownText } from '../../../observability/controls.ts'
 import { Scrubber } from '../../../observability/scrub.ts'
 import type { Setup as Look, SetupApply, SetupBroker, SetupDone, SetupHub, SetupTest } from '../api/protocol.ts'
-import { Refusal } from '../reply.ts'
+import { Refusal, retryAfter } from '../reply.ts'
 import { type Checked, type Choice, checkBroker, checkHub, linesOf, withChoice } from './choice.ts'
-import type { FoundHub } from './search.ts'
 
 export interface SetupOptions {
   /** The present configuration, which names no hub. */
@@ -23,7 +22,7 @@ export interface SetupOptions {
   readonly path: string | null
   /** The configuration with this text in the file. @throws ConfigError */
   readonly check: (text: string) => Loaded
-  readonly search: () => Promise<readonly FoundHub[]>
+  readonly search: () => Promise<Look['found']>
   /** Starts and ends the embedded broker. @returns its address, or why it cannot be started */
   readonly tryEmbedded: (config: Config) => Promise<{ readonly url: string } | { readonly why: string }>
   readonly log: { addSecret(secret: string): void; warn(fields: object, message: string): void }
@@ -42,7 +41,7 @@ export class Setup {
   #isTesting = false
   /** When the latest tests started, in `clock.elapsed()` milliseconds. */
   #tests: number[] = []
-  #search: { readonly at: number; readonly found: Promise<readonly FoundHub[]> } | undefined
+  #search: { readonly at: number; readonly found: Promise<Look['found']> } | undefined
   #state: 'open' | 'applying' | 'written' = 'open'
 
   constructor(options: SetupOptions) {
@@ -60,7 +59,7 @@ export class Setup {
   }
 
   /** One search serves all requests within ten seconds. */
-  #found(): Promise<readonly FoundHub[]> {
+  #found(): Promise<Look['found']> {
     const { search, clock } = this.#options
     const now = clock.elapsed()
     if (this.#search === undefined || now - this.#search.at > KEEP_FOUND_MS) this.#search = { at: now, found: search() }
@@ -105,7 +104,9 @@ export class Setup {
   }
 
   async #tryBroker(config: Config): Promise<SetupTest> {
-    if (config.mqtt.url !== null) return await tryBroker(config, this.#options.clock)
+    const { url, password } = config.mqtt
+    const { clock } = this.#options
+    if (url !== null) return verdict(await examineBroker(config, clock), [password ?? ''])
     const tried = await this.#options.tryEmbedded(config)
     if ('why' in tried) return failed([tried.why])
     return { ok: true, message: `the embedded broker can be started, at ${tried.url}` }
@@ -159,11 +160,8 @@ export class Setup {
     const config = this.#check(next)
     const stronger = strongerVariable(config, choice)
     if (stronger !== undefined) {
-      throw new Refusal(
-        409,
-        'conflict',
-        `${stronger} is set and wins over the file: change it there, or choose the same.`,
-      )
+      const why = `${stronger} is set and wins over the file: change it there, or choose the same.`
+      throw new Refusal(409, 'conflict', why)
     }
     if (config.mqtt.url === null) {
       const tried = await this.#options.tryEmbedded(config)
@@ -186,8 +184,7 @@ export class Setup {
   }
 }
 
-const busy = (waitMs: number, message: string) =>
-  new Refusal(429, 'busy', message, { 'retry-after': String(Math.ceil(waitMs / 1000)) })
+const busy = (waitMs: number, message: string) => new Refusal(429, 'busy', message, retryAfter(waitMs))
 
 const failed = (lines: readonly string[]): SetupTest => ({ ok: false, message: lines.join('\n') })
 
@@ -205,23 +202,11 @@ function strongerVariable({ mqtt }: Config, { broker }: Choice): string | undefi
 /** A user waits for the answer. */
 const HUB_TIMEOUT_MS = 5_000
 
-interface HubTrial {
-  readonly name: string
-  readonly hub: HubConfig
-  readonly config: Config
-  readonly clock: Clock
-}
-
-export async function tryHub({ name, hub, config, clock }: HubTrial): Promise<SetupTest> {
+export async function tryHub(trial: Parameters<typeof examineHub>[0]): Promise<SetupTest> {
+  const { hub } = trial
   const findings: Finding[] = []
-  for await (const finding of examineHub({ name, hub: { ...hub, timeout: HUB_TIMEOUT_MS }, config, clock })) {
-    findings.push(finding)
-  }
+  for await (const finding of examineHub({ ...trial, hub: { ...hub, timeout: HUB_TIMEOUT_MS } })) findings.push(finding)
   return verdict(findings, [hub.api_key])
-}
-
-async function tryBroker(config: Config, clock: Clock): Promise<SetupTest> {
-  return verdict(await examineBroker(config, clock), [config.mqtt.password ?? ''])
 }
 
 /** The problems, or all findings if there are none. They may quote arbitrary text of hubs and brokers. */

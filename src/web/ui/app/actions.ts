@@ -9,7 +9,6 @@ import { defineStrings } from './strings.ts'
 import { terms } from './terms.ts'
 
 const text = defineStrings('actions', {
-  busy: 'A command is under way.',
   update: {
     title: 'Update {name}?',
     text: 'The hub installs the new version from the app store, and restarts the app.',
@@ -61,8 +60,6 @@ export interface Action {
   readonly name?: (entry?: AppEntry) => string
   readonly glyph: GlyphName
   readonly danger?: true
-  /** Whether it belongs to the guardian, which has its own place on the app's page. */
-  readonly isOfGuardian?: true
   /** Whether it is offered at all. */
   readonly fits: (entry: AppEntry) => boolean
   /** The confirmation. Its button has the action's name. */
@@ -76,19 +73,15 @@ export interface Action {
 
 /** What an update brings: the old and the new version, and the changelog, which the contract limits to 255 characters. */
 function newIn(entry: AppEntry): Pick<Listed, 'about' | 'note'> {
-  const published = furtherOf(entry, 'appUpdate')
-  // The two topics change one after the other.
-  const isSame = published?.latest_version === entry.app.value.latest_version
-  return { about: versionsOf(entry), note: isSame ? published?.release_summary : undefined }
-}
-
-/** The old and the new version of an app with an update. */
-function versionsOf({ app }: AppEntry): string {
-  const { version, latest_version, update_severity: step } = app.value
+  const { version, latest_version, update_severity: step } = entry.app.value
   const to = latest_version ?? text.update.unnamed
   const versions = text.update.versions({ from: version ?? terms.unknown, to })
-  if (step === null || step === 'none') return versions
-  return text.update.severity({ versions, severity: text.update.severities[step] })
+  const severity = step !== null && step !== 'none' && text.update.severities[step]
+  const about = severity ? text.update.severity({ versions, severity }) : versions
+  const published = furtherOf(entry, 'appUpdate')
+  // The two topics change one after the other.
+  const isSame = published?.latest_version === latest_version
+  return { about, note: isSame ? published?.release_summary : undefined }
 }
 
 const guardOf = (entry: AppEntry) => furtherOf(entry, 'guard')?.state
@@ -97,24 +90,26 @@ const isGuarded = (entry: AppEntry) => ![undefined, 'off'].includes(guardOf(entr
 const HOUR_MS = 3_600_000
 const MORNING = 8
 
+const inHours = (hours: number) => () => Date.now() + hours * HOUR_MS
+
 function tomorrow(): number {
   const at = new Date()
   at.setDate(at.getDate() + 1)
   return at.setHours(MORNING, 0, 0, 0)
 }
 
+const GUARDIAN = { command: 'guard', fits: isGuarded } as const
+
 function snooze(key: Key, name: () => string, until: () => number): Action {
-  return {
-    key,
-    command: 'guard',
-    name,
-    glyph: 'dark',
-    isOfGuardian: true,
-    fits: isGuarded,
-    many: text.many.snooze,
-    payload: () => ({ snooze: `${Math.ceil((until() - Date.now()) / 1000)}s` }),
-  }
+  const payload = () => ({ snooze: `${Math.ceil((until() - Date.now()) / 1000)}s` })
+  return { ...GUARDIAN, key, name, glyph: 'dark', many: text.many.snooze, payload }
 }
+
+const dangerous = (said: typeof text.disable) => (entry: AppEntry) => {
+  return { title: said.title({ name: entry.name.value }), text: said.text, danger: true }
+}
+
+const isOn = ({ app }: AppEntry) => app.value.enabled !== false
 
 export const UPDATE: Action = {
   key: 'install',
@@ -131,31 +126,15 @@ export const UPDATE: Action = {
 }
 
 const ACTIONS: readonly Action[] = [
-  {
-    key: 'restart',
-    command: 'restart',
-    glyph: 'restart',
-    fits: ({ app }) => app.value.enabled !== false,
-    many: text.many.restart,
-  },
+  { key: 'restart', command: 'restart', glyph: 'restart', fits: isOn, many: text.many.restart },
   UPDATE,
-  {
-    key: 'enable',
-    command: 'enable',
-    glyph: 'power',
-    fits: ({ app }) => app.value.enabled === false,
-    many: text.many.enable,
-  },
+  { key: 'enable', command: 'enable', glyph: 'power', fits: (entry) => !isOn(entry), many: text.many.enable },
   {
     key: 'disable',
     command: 'disable',
     glyph: 'power',
-    fits: ({ app }) => app.value.enabled !== false,
-    question: (entry) => ({
-      title: text.disable.title({ name: entry.name.value }),
-      text: text.disable.text,
-      danger: true,
-    }),
+    fits: isOn,
+    question: dangerous(text.disable),
     many: text.many.disable,
   },
   {
@@ -169,44 +148,27 @@ const ACTIONS: readonly Action[] = [
     command: 'guard',
     name: (entry) => (entry && isGuarded(entry) ? text.guardian.watchAgain : text.guardian.watch),
     glyph: 'eye',
-    isOfGuardian: true,
     fits: (entry) => ['off', 'snoozed', 'given_up'].includes(guardOf(entry) ?? ''),
     many: text.many.watch,
     payload: () => ({ enabled: true }),
   },
-  snooze(
-    'snooze-1h',
-    () => text.guardian.snoozeHour,
-    () => Date.now() + HOUR_MS,
-  ),
-  snooze(
-    'snooze-8h',
-    () => text.guardian.snoozeHours,
-    () => Date.now() + 8 * HOUR_MS,
-  ),
+  snooze('snooze-1h', () => text.guardian.snoozeHour, inHours(1)),
+  snooze('snooze-8h', () => text.guardian.snoozeHours, inHours(8)),
   snooze('snooze-tomorrow', () => text.guardian.snoozeTomorrow({ time: formatClock(tomorrow()) }), tomorrow),
   {
+    ...GUARDIAN,
     key: 'unwatch',
-    command: 'guard',
     name: () => text.guardian.unwatch,
     glyph: 'pause',
-    isOfGuardian: true,
-    fits: isGuarded,
     many: text.many.unwatch,
     payload: () => ({ enabled: false }),
   },
   {
+    ...GUARDIAN,
     key: 'forget',
-    command: 'guard',
     name: () => text.guardian.forget,
     glyph: 'broom',
-    isOfGuardian: true,
-    fits: isGuarded,
-    question: (entry) => ({
-      title: text.forget.title({ name: entry.name.value }),
-      text: text.forget.text,
-      danger: true,
-    }),
+    question: dangerous(text.forget),
     payload: () => ({ forget: true }),
   },
   {
@@ -215,9 +177,9 @@ const ACTIONS: readonly Action[] = [
     glyph: 'trash',
     danger: true,
     fits: () => true,
-    question: (entry) => ({
-      title: text.uninstall.title({ name: entry.name.value }),
-      text: text.uninstall.text({ id: entry.id }),
+    question: ({ name, id }) => ({
+      title: text.uninstall.title({ name: name.value }),
+      text: text.uninstall.text({ id }),
       option: text.uninstall.option,
       danger: true,
     }),
@@ -231,12 +193,12 @@ export const MANY = ACTIONS.filter(({ many }) => many !== undefined)
 export const actionName = ({ name, command }: Action, entry?: AppEntry): string => name?.(entry) ?? commandName(command)
 
 /** The actions offered for an app now, with the reasons for refused ones. */
-export function actionsOf(entry: AppEntry, page: PageContext): (MenuItem & Pick<Action, 'key' | 'isOfGuardian'>)[] {
-  const busy = entry.running.value === undefined ? undefined : text.busy
+export function actionsOf(entry: AppEntry, page: PageContext): (MenuItem & Pick<Action, 'key' | 'command'>)[] {
+  const busy = entry.running.value === undefined ? undefined : terms.busy
   return ACTIONS.filter(({ fits }) => fits(entry)).map((action) => ({
     ...action,
     label: actionName(action, entry),
-    refused: busy ?? refusal(page, { hub: entry.hub, app: entry.id }, action.command),
+    refused: busy ?? refusal(page, entry.target, action.command),
     choose: () => void runAction(entry, action.key),
   }))
 }

@@ -2,19 +2,7 @@
 import * as v from 'valibot'
 import { USAGE_HISTORY } from '../../../contract/crash.ts'
 import { encodeLevel } from '../../../contract/templates.ts'
-import {
-  API_ERROR,
-  CONFIG_REPORT,
-  DOCTOR_REPORT,
-  LOG_LINES,
-  SESSION,
-  SETUP,
-  SETUP_DONE,
-  SETUP_TEST,
-  type SetupApply,
-  type SetupBroker,
-  type SetupHub,
-} from '../../server/api/protocol.ts'
+import * as protocol from '../../server/api/protocol.ts'
 import { ANSWER, type Answer, parseJson, read } from './live/payload.ts'
 import { defineStrings } from './strings.ts'
 
@@ -33,13 +21,8 @@ export type Result<T> =
   /** Status 0: there was no answer. */
   | { readonly ok: false; readonly status: number; readonly message: string }
 
-interface Asked {
-  readonly status: number
-  readonly body: unknown
-}
-
 /** `undefined` if there was no answer. */
-async function ask(path: string, init: RequestInit = {}): Promise<Asked | undefined> {
+async function ask(path: string, init: RequestInit = {}) {
   try {
     const response = await fetch(apiUrl(path), { cache: 'no-store', ...init })
     return { status: response.status, body: parseJson(await response.text()) }
@@ -48,14 +31,16 @@ async function ask(path: string, init: RequestInit = {}): Promise<Asked | undefi
   }
 }
 
-function resultOf<S extends v.GenericSchema>(schema: S, asked: Asked | undefined): Result<v.InferOutput<S>> {
+type Asked = Awaited<ReturnType<typeof ask>>
+
+function resultOf<S extends v.GenericSchema>(schema: S, asked: Asked): Result<v.InferOutput<S>> {
   if (asked === undefined) return { ok: false, status: 0, message: text.unreachable }
   const { status, body } = asked
   if (status >= 200 && status < 300) {
     const result = v.safeParse(schema, body)
     return result.success ? { ok: true, value: result.output } : { ok: false, status, message: text.unreadable }
   }
-  return { ok: false, status, message: read(API_ERROR, body)?.error.message ?? text.status({ status }) }
+  return { ok: false, status, message: read(protocol.API_ERROR, body)?.error.message ?? text.status({ status }) }
 }
 
 const get = async <S extends v.GenericSchema>(schema: S, path: string, init?: RequestInit) =>
@@ -69,20 +54,20 @@ const post = async <S extends v.GenericSchema>(schema: S, path: string, body: un
 const LOG_MS = 10_000
 
 export const api = {
-  session: () => get(SESSION, 'session'),
+  session: () => get(protocol.SESSION, 'session'),
   login: (password: string) => post(v.unknown(), 'login', { password }),
   logout: () => post(v.unknown(), 'logout', {}),
   history: (hub: string, app: string, hours: number) =>
     get(USAGE_HISTORY, `hubs/${encodeURIComponent(hub)}/apps/${encodeURIComponent(app)}/history/${hours}`),
-  config: () => get(CONFIG_REPORT, 'config'),
+  config: () => get(protocol.CONFIG_REPORT, 'config'),
   /** The lines that follow an earlier answer, by its `next`. */
   log: (after: string) =>
-    get(LOG_LINES, `log?after=${encodeURIComponent(after)}`, { signal: AbortSignal.timeout(LOG_MS) }),
-  doctor: () => get(DOCTOR_REPORT, 'doctor'),
-  setup: () => get(SETUP, 'setup'),
-  testHub: (hub: SetupHub) => post(SETUP_TEST, 'setup/test-hub', hub),
-  testBroker: (broker: SetupBroker) => post(SETUP_TEST, 'setup/test-broker', broker),
-  applySetup: (wanted: SetupApply) => post(SETUP_DONE, 'setup/apply', wanted),
+    get(protocol.LOG_LINES, `log?after=${encodeURIComponent(after)}`, { signal: AbortSignal.timeout(LOG_MS) }),
+  doctor: () => get(protocol.DOCTOR_REPORT, 'doctor'),
+  setup: () => get(protocol.SETUP, 'setup'),
+  testHub: (hub: protocol.SetupHub) => post(protocol.SETUP_TEST, 'setup/test-hub', hub),
+  testBroker: (broker: protocol.SetupBroker) => post(protocol.SETUP_TEST, 'setup/test-broker', broker),
+  applySetup: (wanted: protocol.SetupApply) => post(protocol.SETUP_DONE, 'setup/apply', wanted),
 }
 
 /** The app's icon from the hub. */
@@ -110,6 +95,6 @@ export async function sendCommand(target: For, command: string, payload = ''): P
   const answer = read(ANSWER, asked?.body)
   if (answer !== undefined) return answer
   const result = resultOf(v.never(), asked)
-  const code = read(API_ERROR, asked?.body)?.error.code ?? null
+  const code = read(protocol.API_ERROR, asked?.body)?.error.code ?? null
   return { ok: false, error: { code, message: result.ok ? text.unreadable : result.message } }
 }

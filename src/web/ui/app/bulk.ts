@@ -6,6 +6,7 @@ import type { AppEntry } from './live/entries.ts'
 import { confirm } from './parts/overlays.tsx'
 import { type PageContext, stage } from './session.ts'
 import { defineStrings } from './strings.ts'
+import { terms } from './terms.ts'
 
 const text = defineStrings('bulk', {
   how: 'One after the other. It stops at the first that fails.',
@@ -14,10 +15,8 @@ const text = defineStrings('bulk', {
     other: '{count} of the selected apps are left out: {why}',
   },
   ofHub: '{name} ({hub})',
-  more: 'and {count} more',
   busy: 'Another action on several apps is under way.',
   noneFits: 'There is nothing to do.',
-  appBusy: 'A command is under way.',
   lost: 'The connection was lost before the answer came. It may have been done.',
 })
 
@@ -46,15 +45,12 @@ export const isUnderWay = () => bulk.value?.state === 'running' || bulk.value?.s
 const stay = (event: Event) => event.preventDefault()
 effect(() => (isUnderWay() ? addEventListener('beforeunload', stay) : removeEventListener('beforeunload', stay)))
 
-const refusalOf = (page: PageContext, { command }: Action, entry: AppEntry) =>
-  refusal(page, { hub: entry.hub, app: entry.id }, command)
-
 /** The apps that an action can be done for now; `why` it is not possible for the others. */
 function possible(page: PageContext, action: Action, entries: readonly AppEntry[]) {
   const able: AppEntry[] = []
   let why: string | undefined
   for (const entry of entries.filter(action.fits)) {
-    const refused = refusalOf(page, action, entry)
+    const refused = refusal(page, entry.target, action.command)
     if (refused === undefined) able.push(entry)
     else why ??= refused
   }
@@ -64,7 +60,8 @@ function possible(page: PageContext, action: Action, entries: readonly AppEntry[
 /** Why an action is possible for none of these apps. */
 export function bulkRefusal(page: PageContext, action: Action, entries: readonly AppEntry[]): string | undefined {
   if (isUnderWay()) return text.busy
-  const isPossible = (entry: AppEntry) => action.fits(entry) && refusalOf(page, action, entry) === undefined
+  const isPossible = (entry: AppEntry) =>
+    action.fits(entry) && refusal(page, entry.target, action.command) === undefined
   return entries.some(isPossible) ? undefined : possible(page, action, entries).why
 }
 
@@ -83,7 +80,7 @@ export async function startBulk(page: PageContext, action: Action, entries: read
   const question = {
     title: action.many?.({ count: able.length }) ?? '',
     text: out === 0 ? text.how : `${text.how} ${text.leftOut({ count: out, why })}`,
-    list: more > 0 ? [...list, { name: text.more({ count: more }) }] : list,
+    list: more > 0 ? [...list, { name: terms.more({ count: more }) }] : list,
     action: actionName(action),
     danger: action.question?.(first).danger ?? false,
   }
@@ -140,7 +137,7 @@ async function takeStep(page: PageContext, action: Action, { hub, id }: Target):
   if (refused !== undefined) return { as: 'failed', why: refused }
   const entry = page.store.app(hub, id)
   if (entry === undefined || !action.fits(entry)) return { as: 'skipped' }
-  if (entry.running.value !== undefined) return { as: 'failed', why: text.appBusy }
+  if (entry.running.value !== undefined) return { as: 'failed', why: terms.busy }
   // A browser sends a request again if a kept connection is reset: the transaction makes that harmless.
   const transaction = [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16)).join('-')
   const payload = { ...action.payload?.(entry, { option: false }), transaction }

@@ -18,7 +18,6 @@ const text = defineStrings('commands', {
   of: '{name} – {outcome}',
   refused: {
     unknown: 'There is no such command.',
-    stale: 'There is no connection.',
     offline: 'The hub is offline.',
     elsewhere: 'This hub belongs to the fleet member {member}: use the page of that member.',
     noLease: 'This fleet member has no lease at the moment.',
@@ -31,7 +30,7 @@ export function refusal({ session, store, channel }: PageContext, target: For, n
   const command = findCommand(kind, name, false)
   if (command === undefined) return text.refused.unknown
   if (session.access !== 'full') return terms.readOnly
-  if (channel.liveness.value !== 'live') return text.refused.stale
+  if (channel.liveness.value !== 'live') return terms.noConnection
   if (target.hub === undefined) return undefined
   const member = store.ownerElsewhere(target.hub)
   if (member !== undefined) return text.refused.elsewhere({ member })
@@ -58,10 +57,7 @@ function outcomeOf(command: string, ended: Ended): Outcome {
 /** How long a success stays on the row. A failure stays until the next command. */
 const SHOWN_MS = 8_000
 
-/**
- * Sends a command to an app, and shows its progress on the app's row.
- * @param isQuiet whether there is no notice, because the result is shown elsewhere too
- */
+/** Sends a command to an app, and shows its progress on the app's row. `isQuiet`: without a notice of the result. */
 export async function actOn(
   entry: AppEntry,
   command: AppCommand,
@@ -70,7 +66,7 @@ export async function actOn(
 ): Promise<Ended> {
   entry.running.value = command
   entry.outcome.value = undefined
-  const ended = await sendCommand({ hub: entry.hub, app: entry.id }, command, payloadOf(payload))
+  const ended = await sendCommand(entry.target, command, payloadOf(payload))
   const outcome = outcomeOf(command, ended)
   entry.running.value = undefined
   entry.outcome.value = outcome

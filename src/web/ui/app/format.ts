@@ -5,8 +5,8 @@ import { locale } from './strings.ts'
 /** The formats of the page's language. */
 const formats = computed(() => {
   const language = locale.value
-  const unit = (name: string, maximumFractionDigits = 1) =>
-    new Intl.NumberFormat(language, { style: 'unit', unit: name, maximumFractionDigits })
+  const unit = (name: string, maximumFractionDigits = 1, unitDisplay: 'short' | 'long' = 'short') =>
+    new Intl.NumberFormat(language, { style: 'unit', unit: name, maximumFractionDigits, unitDisplay })
   return {
     decimal: new Intl.NumberFormat(language, { maximumFractionDigits: 1 }),
     percent: unit('percent'),
@@ -19,6 +19,7 @@ const formats = computed(() => {
     moment: new Intl.DateTimeFormat(language, { dateStyle: 'medium', timeStyle: 'medium' }),
     day: new Intl.DateTimeFormat(language, { day: 'numeric', month: 'short' }),
     wholeDay: new Intl.DateTimeFormat(language, { dateStyle: 'full' }),
+    span: (name: string) => unit(name, 0, 'long'),
     relative: new Intl.RelativeTimeFormat(language, { numeric: 'auto', style: 'long' }),
   }
 })
@@ -69,13 +70,7 @@ export const formatMoment = (at: number): string => formats.value.moment.format(
 /** How long something lasted, in its largest unit. */
 export function formatSpan(seconds: number): string {
   const [unit, length] = UNITS.find(([, ms]) => seconds * 1000 >= ms) ?? ['second', 1000]
-  const format = new Intl.NumberFormat(locale.value, {
-    style: 'unit',
-    unit,
-    unitDisplay: 'long',
-    maximumFractionDigits: 0,
-  })
-  return format.format(Math.floor((seconds * 1000) / length))
+  return formats.value.span(unit).format(Math.floor((seconds * 1000) / length))
 }
 
 export function formatAgo(at: number, now = Date.now()): string {

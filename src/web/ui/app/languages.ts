@@ -1,6 +1,6 @@
 /** The languages of the page, and the choice of one. The texts of a language other than English load on demand. */
 import { signal } from '@preact/signals'
-import { toast } from './parts/overlays.tsx'
+import { openMenu, toast } from './parts/overlays.tsx'
 import { store, stored } from './preferences.ts'
 import { defineStrings, language, type Texts } from './strings.ts'
 
@@ -28,9 +28,9 @@ const LANGUAGES: ReadonlyMap<string, Language> = new Map([
 /** The first language of the browser that the page has. */
 const BROWSER = 'browser'
 /** `BROWSER`, or the code of a language. */
-export const CHOICES: readonly string[] = [BROWSER, ...LANGUAGES.keys()]
+const CHOICES: readonly string[] = [BROWSER, ...LANGUAGES.keys()]
 const kept = stored('localStorage', 'language')
-export const choice = signal(CHOICES.find((one) => one === kept) ?? BROWSER)
+const choice = signal(CHOICES.find((one) => one === kept) ?? BROWSER)
 
 function codeOf(one: string): string {
   const wanted = one === BROWSER ? navigator.languages.map((tag) => tag.split('-')[0] ?? '') : [one]
@@ -39,23 +39,20 @@ function codeOf(one: string): string {
 
 const languageOf = (one: string) => LANGUAGES.get(codeOf(one)) ?? ENGLISH
 
-export function choiceName(one: string): string {
+function choiceName(one: string): string {
   const { name } = languageOf(one)
   return one === BROWSER ? text.ofBrowser({ name }) : name
 }
 
-export const choiceTitle = () => text.title
 export const choiceLabel = () => text.choice({ name: choiceName(choice.value) })
 
 /** Shows the chosen language. If its texts cannot be loaded, the page keeps the language that it has. */
 export async function showLanguage(): Promise<boolean> {
   const code = codeOf(choice.peek())
-  const texts = await languageOf(code)
+  const loaded = await languageOf(code)
     .load()
-    .then(
-      (loaded) => loaded.default,
-      () => undefined,
-    )
+    .catch(() => undefined)
+  const texts = loaded?.default
   // Another one may have been chosen meanwhile.
   if (texts !== undefined && code === codeOf(choice.peek())) {
     language.value = { code, texts }
@@ -64,8 +61,18 @@ export async function showLanguage(): Promise<boolean> {
   return texts !== undefined
 }
 
-export async function choose(next: string): Promise<void> {
+async function choose(next: string): Promise<void> {
   choice.value = next
   store('localStorage', 'language', next)
   if (!(await showLanguage())) toast(false, text.failed)
+}
+
+export function openChoices(opener: HTMLElement): void {
+  const items = CHOICES.map((one) => ({
+    label: choiceName(one),
+    glyph: 'check' as const,
+    checked: one === choice.value,
+    choose: () => void choose(one),
+  }))
+  openMenu(opener, text.title, items)
 }

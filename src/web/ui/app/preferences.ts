@@ -54,20 +54,15 @@ export type Filter = (typeof FILTERS)[number]
 export const COLUMN_KEYS = ['name', 'version', 'state', 'guardian', 'enabled', 'cpu', 'memory'] as const
 export type ColumnKey = (typeof COLUMN_KEYS)[number]
 
+const SORT = v.object({ by: v.picklist(COLUMN_KEYS), isReversed: v.boolean() })
 const CHOICE = v.object({
-  search: v.string(),
-  filter: v.picklist(FILTERS),
-  sort: v.object({ by: v.picklist(COLUMN_KEYS), isReversed: v.boolean() }),
-  grouped: v.boolean(),
+  search: v.optional(v.string(), ''),
+  filter: v.optional(v.picklist(FILTERS), 'all'),
+  sort: v.optional(SORT, { by: 'name', isReversed: false }),
+  grouped: v.optional(v.boolean(), true),
 })
-const FIRST: v.InferOutput<typeof CHOICE> = {
-  search: '',
-  filter: 'all',
-  sort: { by: 'name', isReversed: false },
-  grouped: true,
-}
 
-const first = read(CHOICE, parseJson(stored('sessionStorage', 'list') ?? '')) ?? FIRST
+const first = read(CHOICE, parseJson(stored('sessionStorage', 'list') ?? '')) ?? v.parse(CHOICE, {})
 export const search = signal(first.search)
 export const filter = signal(first.filter)
 export const sort = signal(first.sort)

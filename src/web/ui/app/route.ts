@@ -22,36 +22,31 @@ addEventListener('hashchange', () => {
   scrollTo(0, 0)
 })
 
-/**
- * A choice of the current view, kept in its address; one that is not among the options is ignored.
- * @returns what can be used as a signal
- */
+/** A choice of the current view, kept in its address and used like a signal; what is no option is ignored. */
 export function chosenInAddress<const K extends string>(name: string, options: readonly [K, ...K[]]): Changeable<K> {
   const [first] = options
-  return {
-    get value() {
-      const chosen = query.value.get(name)
-      return options.find((option) => option === chosen) ?? first
-    },
-    set value(option) {
-      setQuery('pushState', name, option === first ? '' : option)
-    },
-  }
+  return inAddress(name, 'pushState', first, (kept) => options.find((option) => option === kept) ?? first)
 }
 
 /** The same for a text. The history has no step for each letter. */
 export function textInAddress(name: string): Changeable<string> {
+  return inAddress(name, 'replaceState', '', (kept) => kept ?? '')
+}
+
+type How = 'pushState' | 'replaceState'
+
+function inAddress<T extends string>(name: string, how: How, first: T, read: (kept: string | null) => T) {
   return {
     get value() {
-      return query.value.get(name) ?? ''
+      return read(query.value.get(name))
     },
-    set value(text) {
-      setQuery('replaceState', name, text)
+    set value(value: T) {
+      setQuery(how, name, value === first ? '' : value)
     },
   }
 }
 
-function setQuery(how: 'pushState' | 'replaceState', name: string, value: string): void {
+function setQuery(how: How, name: string, value: string): void {
   const next = new URLSearchParams(query.value)
   if (value === '') next.delete(name)
   else next.set(name, value)

@@ -1,7 +1,6 @@
 /**
  * The texts of the page. Each part defines its own in English, as plain data beside its code; a translation is a table
- * with
- * the same keys. `{name}` is a placeholder, and `{count}` selects the plural form.
+ * with the same keys. `{name}` is a placeholder, and `{count}` selects the plural form.
  */
 import { computed, signal } from '@preact/signals'
 

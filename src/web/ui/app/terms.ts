@@ -15,7 +15,7 @@ export const terms = defineStrings('terms', {
   offline: 'offline',
   since: 'Since',
   reason: 'Reason',
-  apps: 'Apps',
+  views: { apps: 'Apps', activity: 'Activity', bridge: 'Bridge', log: 'Log' },
   version: 'Version',
   enabled: 'Enabled',
   /** States of apps. */
@@ -104,6 +104,12 @@ export const terms = defineStrings('terms', {
     closed: 'it closed the connection',
     reset: 'the connection was lost',
   },
+  noConnection: 'There is no connection.',
+  noMessage: 'The app crashed without a message.',
+  busy: 'A command is under way.',
+  readAgain: 'Read again',
+  onDemand: 'Read from the hub on demand.',
+  more: 'and {count} more',
   readOnly: 'You have read-only access.',
   howToWrite: 'To make changes, open the address that hub2mqtt printed when it started, or that hub2mqtt open prints.',
 })

@@ -1,6 +1,5 @@
 /** The latest events and answers, as the lists show them. */
 import type * as v from 'valibot'
-
 import type { EventType } from '../../../../contract/events.ts'
 import { PUBLICATIONS } from '../../../../contract/publications.ts'
 import { EVENT_OF_HUB } from '../../../../contract/schemas.ts'

@@ -1,5 +1,5 @@
 /** The page's data on hubs and apps. Each app has its own signals, so that a change renders one row. */
-import { computed, type ReadonlySignal, type Signal, signal } from '@preact/signals'
+import { computed, signal } from '@preact/signals'
 import type { Json } from '../../../../base/json.ts'
 import type { Payload, PublicationName } from '../../../../contract/publications.ts'
 import type { App } from '../../../../hub/app.ts'
@@ -19,62 +19,51 @@ export interface Further {
   readonly payload: string
 }
 
-export interface AppEntry {
-  readonly hub: string
-  readonly id: string
-  /** Its topic, which is unique. */
-  readonly topic: string
-  readonly app: Signal<App>
-  /** Its name, or its id if it has none. */
-  readonly name: ReadonlySignal<string>
-  /** Usage of the last 15 minutes, oldest first. Grows in place, always before `app` changes. */
-  readonly samples: Sample[]
-  /** Published settings. */
-  readonly settings: Signal<ReadonlyMap<string, Json>>
-  /** The contents of the app's other retained topics, by topic. */
-  readonly further: Signal<ReadonlyMap<string, Further>>
-  /** The sent command that has no answer yet. */
-  readonly running: Signal<string | undefined>
-  readonly outcome: Signal<Outcome | undefined>
-}
+export type AppEntry = Readonly<ReturnType<typeof newApp>>
+export type HubEntry = Readonly<ReturnType<typeof newHub>>
 
-export interface HubEntry {
-  readonly name: string
-  readonly state: Signal<Payload<'hubState'> | undefined>
-  /** When its state last changed, in epoch milliseconds. */
-  readonly since: Signal<number | undefined>
-  readonly info: Signal<Payload<'hubInfo'> | undefined>
-  readonly health: Signal<Payload<'hubHealth'> | undefined>
-  /** Replaced as a whole when an app is added or removed. */
-  readonly apps: Signal<ReadonlyMap<string, AppEntry>>
+/** The properties of a component that shows a hub. */
+export interface HubProps {
+  readonly hub: HubEntry
 }
 
 export const KEPT_USAGE_MS = 15 * 60_000
 
-export function newApp(hub: string, topic: string, first: App): AppEntry {
+export function newApp(hub: string, topic: string, first: App) {
   const app = signal(first)
+  const samples: Sample[] = []
   return {
     hub,
     id: first.id,
+    /** For its commands. */
+    target: { hub, app: first.id },
+    /** Its topic, which is unique. */
     topic,
     app,
+    /** Its name, or its id if it has none. */
     name: computed(() => app.value.name?.trim() || first.id),
-    samples: [],
-    settings: signal(new Map()),
-    further: signal(new Map()),
-    running: signal(undefined),
-    outcome: signal(undefined),
+    /** Usage of the last 15 minutes, oldest first. Grows in place, always before `app` changes. */
+    samples,
+    /** Published settings. */
+    settings: signal<ReadonlyMap<string, Json>>(new Map()),
+    /** The contents of the app's other retained topics, by topic. */
+    further: signal<ReadonlyMap<string, Further>>(new Map()),
+    /** The sent command that has no answer yet. */
+    running: signal<string | undefined>(undefined),
+    outcome: signal<Outcome | undefined>(undefined),
   }
 }
 
-export function newHub(name: string): HubEntry {
+export function newHub(name: string) {
   return {
     name,
-    state: signal(undefined),
-    since: signal(undefined),
-    info: signal(undefined),
-    health: signal(undefined),
-    apps: signal(new Map()),
+    state: signal<Payload<'hubState'> | undefined>(undefined),
+    /** When its state last changed, in epoch milliseconds. */
+    since: signal<number | undefined>(undefined),
+    info: signal<Payload<'hubInfo'> | undefined>(undefined),
+    health: signal<Payload<'hubHealth'> | undefined>(undefined),
+    /** Replaced as a whole when an app is added or removed. */
+    apps: signal<ReadonlyMap<string, AppEntry>>(new Map()),
   }
 }
 

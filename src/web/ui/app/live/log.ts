@@ -6,33 +6,17 @@ import type { LogLines } from '../../../server/api/protocol.ts'
 import { api } from '../api.ts'
 import { read } from './payload.ts'
 
-export interface LogLine {
-  /** Counts up; the key in lists. */
-  readonly number: number
-  /** How many lines are missing here; such an entry has no other content. */
-  readonly missed: number
-  readonly level: string | undefined
-  readonly time: string | undefined
-  readonly part: string | undefined
-  readonly hub: string | undefined
-  readonly app: string | undefined
-  readonly message: string
-  /** The other fields. */
-  readonly further: string
-  /** The stack of an error, of several lines. */
-  readonly stack: string
-  /** The line as it was logged, as JSON. */
-  readonly json: string
-}
+export type LogLine = Readonly<ReturnType<typeof lineOf>>
 
 /** As many as the daemon keeps. */
 const MOST = 2_000
 const INTERVAL_MS = 1_000
 
-const optional = v.nullish(v.string())
+/** Of a field; `null` counts as missing. */
+const optional = (schema: v.GenericSchema<string>) => v.nullish(schema, () => undefined)
 const FIELDS = v.looseObject({
-  ...{ level: optional, time: v.nullish(v.pipe(v.string(), v.isoTimestamp())), part: optional },
-  ...{ hub: optional, app: optional, msg: optional },
+  ...v.entriesFromList(['level', 'part', 'hub', 'app', 'msg'], optional(v.string())),
+  time: optional(v.pipe(v.string(), v.isoTimestamp())),
 })
 const ERROR = v.object({ stack: v.string() })
 
@@ -82,22 +66,32 @@ export class LogReader {
     this.#next = next
     this.level.value = { level, fallback }
     if (lines.length === 0 && missed === 0) return
-    const gap = missed > 0 ? [{ ...this.#line(JSON.stringify({ missed })), missed }] : []
-    this.lines.value = [...this.lines.value, ...gap, ...lines.map((line) => this.#line(line))].slice(-MOST)
-  }
-
-  #line(json: string): LogLine {
-    this.#count += 1
-    const shown = shownLine(json)
-    const { level, time, part, hub, app, msg, ...rest } = read(FIELDS, shown) ?? { msg: json }
-    const stack = read(ERROR, rest['err'] ?? rest['error'])?.stack ?? ''
-    const further = Object.entries(rest).filter(([name]) => stack === '' || (name !== 'err' && name !== 'error'))
-    return {
-      ...{ number: this.#count, missed: 0, json, message: msg ?? '', stack },
-      ...{ level: level ?? undefined, time: time ?? undefined, part: part ?? undefined },
-      ...{ hub: hub ?? undefined, app: app ?? undefined },
-      further: further.map(([name, value]) => `${name}=${textOf(value)}`).join(' '),
+    const lineFrom = (json: string) => {
+      this.#count += 1
+      return lineOf(json, this.#count)
     }
+    const gap = missed > 0 ? [{ ...lineFrom(JSON.stringify({ missed })), missed }] : []
+    this.lines.value = [...this.lines.value, ...gap, ...lines.map(lineFrom)].slice(-MOST)
+  }
+}
+
+function lineOf(json: string, number: number) {
+  const { level, time, part, hub, app, msg, ...rest } = read(FIELDS, shownLine(json)) ?? v.parse(FIELDS, { msg: json })
+  const stack = read(ERROR, rest['err'] ?? rest['error'])?.stack ?? ''
+  const further = Object.entries(rest).filter(([name]) => stack === '' || (name !== 'err' && name !== 'error'))
+  return {
+    /** Counts up; the key in lists. */
+    number,
+    /** How many lines are missing here; such an entry has no other content. */
+    missed: 0,
+    ...{ level, time, part, hub, app },
+    message: msg ?? '',
+    /** The other fields. */
+    further: further.map(([name, value]) => `${name}=${textOf(value)}`).join(' '),
+    /** The stack of an error, of several lines. */
+    stack,
+    /** The line as it was logged, as JSON. */
+    json,
   }
 }
 

@@ -18,8 +18,9 @@ export function read<S extends v.GenericSchema>(schema: S, value: unknown): v.In
   return result.success ? result.output : undefined
 }
 
-/** The value of a topic; `undefined` if its payload does not match the schema. */
-export function readPayload<N extends PublicationName>(name: N, payload: string): Payload<N> | undefined {
+/** The value of a topic; `undefined` if it has no payload, or if that does not match the schema. */
+export function readPayload<N extends PublicationName>(name: N, payload: string | null): Payload<N> | undefined {
+  if (payload === null) return undefined
   const row = PUBLICATIONS[name]
   const schema: (typeof PUBLICATIONS)[N]['schema'] = row.schema
   return read(schema, 'text' in row ? payload : parseJson(payload))

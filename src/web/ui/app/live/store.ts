@@ -130,8 +130,7 @@ export class Store {
   #hold(topic: string, payload: string | null, at: string, isNews: boolean): void {
     const own = this.topics.parse(topic)
     if (own === undefined) {
-      const state = payload === null ? undefined : readPayload('bridgeState', payload)
-      this.memberStates.value = changed(this.memberStates.value, topic, state)
+      this.memberStates.value = changed(this.memberStates.value, topic, readPayload('bridgeState', payload))
       return
     }
     const { owner } = own
@@ -153,8 +152,7 @@ export class Store {
     const entry = this.#entry(hub, owner.app)
     if (entry === undefined) return
     if (owner.kind === 'setting') {
-      const setting = payload === null ? undefined : readPayload('setting', payload)
-      entry.settings.value = changed(entry.settings.value, owner.name, setting)
+      entry.settings.value = changed(entry.settings.value, owner.name, readPayload('setting', payload))
     } else {
       const further = payload === null ? undefined : { name, payload }
       entry.further.value = changed(entry.further.value, topic, further)
@@ -163,26 +161,25 @@ export class Store {
   }
 
   #holdBridge({ name }: OwnTopic, payload: string | null): void {
-    const text = payload ?? ''
-    if (name === 'bridgeState') this.bridgeState.value = readPayload(name, text)
-    else if (name === 'bridgeInfo') this.bridgeInfo.value = readPayload(name, text)
-    else if (name === 'bridgeHealth') this.health.value = readPayload(name, text)
-    else if (name === 'bridgeDiscovery') this.discovery.value = readPayload(name, text)
+    if (name === 'bridgeState') this.bridgeState.value = readPayload(name, payload)
+    else if (name === 'bridgeInfo') this.bridgeInfo.value = readPayload(name, payload)
+    else if (name === 'bridgeHealth') this.health.value = readPayload(name, payload)
+    else if (name === 'bridgeDiscovery') this.discovery.value = readPayload(name, payload)
   }
 
   #holdHub(hub: HubEntry, { name }: OwnTopic, payload: string | null, newsAt: number | undefined): void {
     if (name === 'hubState') {
-      const state = readPayload(name, payload ?? '')
+      const state = readPayload(name, payload)
       if (newsAt !== undefined && state !== hub.state.value) hub.since.value = newsAt
       hub.state.value = state
-    } else if (name === 'hubInfo') hub.info.value = readPayload(name, payload ?? '')
-    else if (name === 'hubHealth') hub.health.value = readPayload(name, payload ?? '')
+    } else if (name === 'hubInfo') hub.info.value = readPayload(name, payload)
+    else if (name === 'hubHealth') hub.health.value = readPayload(name, payload)
     if (payload === null && !isKnown(hub)) this.hubs.value = this.hubs.value.filter((other) => other !== hub)
   }
 
   #holdApp(hub: HubEntry, topic: string, id: string, payload: string | null, newsAt: number | undefined): void {
     this.appChanges += 1
-    const app = payload === null ? undefined : readPayload('app', payload)
+    const app = readPayload('app', payload)
     if (app === undefined) {
       this.#moving(hub).delete(id)
       return

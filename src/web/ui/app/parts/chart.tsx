@@ -5,27 +5,25 @@ import type Plot from 'uplot'
 import { formatBytes, formatMoment, formatPercent, formatTick } from '../format.ts'
 import { theme } from '../preferences.ts'
 import { defineStrings, locale } from '../strings.ts'
+import { set } from './controls.tsx'
 import { PATHS } from './icons.tsx'
 
 export type Figure = 'cpu' | 'memory'
-export type MarkKind = 'crash' | 'restart' | 'update'
 
 /** Something that happened, in epoch seconds. */
 export interface Mark {
   readonly at: number
-  readonly kind: MarkKind
-}
-
-/** Times in epoch seconds, oldest first, with the figures then; `null`: the app did not run, or it is not known. */
-export interface Points {
-  readonly times: readonly number[]
-  readonly cpu: readonly (number | null)[]
-  readonly memory: readonly (number | null)[]
+  readonly kind: 'crash' | 'restart' | 'update'
 }
 
 /** What one or more charts show. */
 export interface Charted {
-  readonly points: Points
+  /** Times in epoch seconds, oldest first, with the figures then; `null`: the app did not run, or it is not known. */
+  readonly points: {
+    readonly times: readonly number[]
+    readonly cpu: readonly (number | null)[]
+    readonly memory: readonly (number | null)[]
+  }
   readonly marks: readonly Mark[]
   /** The ends of the axis of time. */
   readonly from: number
@@ -119,9 +117,7 @@ export function Chart({ figure, label, summary, charted, hovered }: ChartProps) 
           event.preventDefault()
           hovered.value = times[Math.max(0, Math.min(last, (chosen === -1 ? times.length : chosen) + step))]
         }}
-        onBlur={() => {
-          hovered.value = undefined
-        }}
+        onBlur={() => set(hovered, undefined)}
       />
       {library.value === null && <p class="bad-text">{text.failed}</p>}
     </>
@@ -139,10 +135,8 @@ export function described({ points, marks }: Charted, figure: Figure, index: num
 
 /** The last of the times that is not after another; the first if all are. */
 function nearest(times: readonly number[], at: number): number {
-  return Math.max(
-    0,
-    times.findLastIndex((time) => time <= at),
-  )
+  const last = times.findLastIndex((time) => time <= at)
+  return Math.max(0, last)
 }
 
 const dataOf = ({ points }: Charted, figure: Figure): Plot.AlignedData => [[...points.times], [...points[figure]]]
@@ -183,11 +177,7 @@ function draw(library: typeof Plot, holder: HTMLDivElement, { figure, shown, hov
       ],
       series: [{}, line(COLOURS[figure])],
       hooks: {
-        setCursor: [
-          ({ cursor: { idx }, data: [times] }) => {
-            hovered.value = idx == null ? undefined : times[idx]
-          },
-        ],
+        setCursor: [({ cursor: { idx }, data: [times] }) => set(hovered, idx == null ? undefined : times[idx])],
         draw: [(drawn) => drawMarks(drawn, shown.current.marks)],
       },
     },

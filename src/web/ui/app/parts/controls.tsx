@@ -1,6 +1,6 @@
 /** Buttons, fields and badges. */
 import { useSignal } from '@preact/signals'
-import type { ButtonHTMLAttributes, ComponentChildren } from 'preact'
+import type { ButtonHTMLAttributes, ComponentChildren, SelectHTMLAttributes } from 'preact'
 import { defineStrings } from '../strings.ts'
 import { Glyph, type GlyphName } from './icons.tsx'
 import { toast } from './overlays.tsx'
@@ -51,12 +51,8 @@ export function Switch({ on, label, ...rest }: ButtonProps & { readonly on: bool
   )
 }
 
-interface ActionProps extends ButtonProps {
-  readonly glyph?: GlyphName
-  readonly tone?: 'primary' | 'danger' | undefined
-}
-
-export function Action({ label, glyph, tone, ...rest }: ActionProps) {
+export function Action(props: ButtonProps & { glyph?: GlyphName; tone?: 'primary' | 'danger' | undefined }) {
+  const { label, glyph, tone, ...rest } = props
   return (
     <Button {...rest} class={tone}>
       {rest.busy ? <span class="spinner" aria-hidden="true" /> : glyph && <Glyph name={glyph} size={16} />}
@@ -88,14 +84,8 @@ export interface Changeable<T> {
   value: T
 }
 
-interface SearchProps {
-  readonly label: string
-  readonly value: Changeable<string>
-  /** The key that focuses it. */
-  readonly shortcut?: string
-}
-
-export function Search({ label, value, shortcut }: SearchProps) {
+/** `shortcut`: the key that focuses it. */
+export function Search({ label, value, shortcut }: { label: string; value: Changeable<string>; shortcut?: string }) {
   return (
     <label class="search">
       <Glyph name="search" size={16} />
@@ -139,14 +129,37 @@ export function Chips<K extends string>({ label, options, chosen, children }: Ch
   )
 }
 
+type ListAttributes = Pick<SelectHTMLAttributes<HTMLSelectElement>, 'class' | 'title' | 'disabled' | 'aria-label'>
+
+interface SelectProps<K extends string> extends ListAttributes {
+  readonly options: readonly K[]
+  readonly chosen: K
+  readonly choose: (option: K) => void
+  /** Default: the option itself. */
+  readonly nameOf?: (option: K) => string
+}
+
+/** A choice of one, as a list that opens. */
+export function Select<K extends string>(props: SelectProps<K>) {
+  const { options, chosen, choose, nameOf = (option) => option, ...attributes } = props
+  const onChange = (value: string) => options.filter((option) => option === value).forEach(choose)
+  return (
+    <select {...attributes} value={chosen} onChange={({ currentTarget }) => onChange(currentTarget.value)}>
+      {options.map((one) => (
+        <option key={one} value={one}>
+          {nameOf(one)}
+        </option>
+      ))}
+    </select>
+  )
+}
+
 export function Copy({ text: copied, label }: { readonly text: string; readonly label: string }) {
   const done = useSignal(false)
   const copy = async () => {
     done.value = await copyText(copied)
     if (!done.value) toast(false, text.copyFailed)
-    setTimeout(() => {
-      done.value = false
-    }, 1_500)
+    setTimeout(() => set(done, false), 1_500)
   }
   return <IconButton label={label} glyph={done.value ? 'check' : 'copy'} size={16} act={() => void copy()} />
 }
@@ -154,10 +167,7 @@ export function Copy({ text: copied, label }: { readonly text: string; readonly 
 /** Plain HTTP, as in a home network, has no clipboard of its own. */
 export async function copyText(text: string): Promise<boolean> {
   if (navigator.clipboard !== undefined) {
-    return await navigator.clipboard.writeText(text).then(
-      () => true,
-      () => false,
-    )
+    return (await navigator.clipboard.writeText(text).catch(() => false)) !== false
   }
   const area = document.createElement('textarea')
   area.value = text
@@ -171,6 +181,12 @@ export async function copyText(text: string): Promise<boolean> {
 /** For handlers, which return nothing. */
 export function set<T>(to: Changeable<T>, value: T): void {
   to.value = value
+}
+
+/** For forms, which the page sends itself. */
+export const submits = (act: () => unknown) => (event: Event) => {
+  event.preventDefault()
+  void act()
 }
 
 /** State of something that is requested on demand: whether the request is running, and its last result. */

@@ -48,16 +48,11 @@ export function Glyph({ name, size = 18 }: { readonly name: GlyphName; readonly 
 /** Topic of an app → the state of its icon, so that it is requested once. */
 const known = new Map<string, Signal<'asked' | 'shown' | 'none'>>()
 
-function stateOf(topic: string) {
-  const state = known.get(topic) ?? signal('asked')
-  known.set(topic, state)
-  return state
-}
-
 /** The app's icon from the hub, or its initial on a colour derived from its id. */
 export function AppIcon({ entry, name, size = 32 }: { entry: AppEntry; name: string; size?: number }) {
   const { hub, id, topic } = entry
-  const state = stateOf(topic)
+  const state = known.get(topic) ?? signal('asked')
+  known.set(topic, state)
   const hue = [...id].reduce((sum, char) => (sum * 31 + (char.codePointAt(0) ?? 0)) % 360, 7)
   return (
     <span

@@ -2,6 +2,7 @@
 import { signal } from '@preact/signals'
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import { defineStrings } from '../strings.ts'
+import { set } from './controls.tsx'
 
 const text = defineStrings('keys', {
   title: 'Keys',
@@ -75,11 +76,8 @@ export function Keys() {
 function KeysDialog() {
   const dialog = useRef<HTMLDialogElement>(null)
   useLayoutEffect(() => dialog.current?.showModal(), [])
-  const close = () => {
-    isShown.value = false
-  }
   return (
-    <dialog ref={dialog} class="confirm" aria-labelledby="keys-title" onClose={close}>
+    <dialog ref={dialog} class="confirm" aria-labelledby="keys-title" onClose={() => set(isShown, false)}>
       <form method="dialog">
         <h2 id="keys-title">{text.title}</h2>
         <dl class="lines">

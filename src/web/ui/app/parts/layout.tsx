@@ -1,18 +1,10 @@
 /** Cards and their content. */
-
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { formatAgo, formatMoment, formatSecond, formatTime } from '../format.ts'
 import { defineStrings } from '../strings.ts'
 import { Action, Copy, useAsked } from './controls.tsx'
 import { Glyph } from './icons.tsx'
-
-interface CardProps {
-  readonly title: string
-  readonly children: ComponentChildren
-  readonly aside?: ComponentChildren
-  readonly wide?: boolean
-}
 
 /** The head of a table whose columns are evident, for screen readers. */
 export function HiddenHead({ columns }: { readonly columns: Readonly<Record<string, string>> }) {
@@ -27,7 +19,8 @@ export function HiddenHead({ columns }: { readonly columns: Readonly<Record<stri
   )
 }
 
-export function Card({ title, children, aside, wide = false }: CardProps) {
+export function Card(props: { title: string; children: ComponentChildren; aside?: ComponentChildren; wide?: boolean }) {
+  const { title, children, aside, wide = false } = props
   return (
     <section class={wide ? 'card wide' : 'card'} aria-label={title}>
       <header>
@@ -55,15 +48,9 @@ export function Facts({ rows }: { rows: readonly (readonly [name: string, value:
   )
 }
 
-interface TableProps {
-  readonly label: string
-  readonly children: ComponentChildren
-  /** If missing, the table has no head. */
-  readonly columns?: readonly string[]
-}
-
-/** A table that scrolls within its card. */
-export function Table({ label, children, columns }: TableProps) {
+/** A table that scrolls within its card. Without `columns`, it has no head. */
+export function Table(props: { label: string; children: ComponentChildren; columns?: readonly string[] }) {
+  const { label, children, columns } = props
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and must be reachable by keyboard.
     <div class="scroll" tabIndex={0}>
@@ -85,15 +72,8 @@ export function Table({ label, children, columns }: TableProps) {
   )
 }
 
-interface TimeProps {
-  readonly at: number | string
-  /** As how long ago. */
-  readonly ago?: boolean
-  /** Without the date, also of another day. */
-  readonly clock?: boolean
-}
-
-export function Time({ at, ago = false, clock = false }: TimeProps) {
+/** `ago`: as how long ago; `clock`: without the date, also of another day. */
+export function Time({ at, ago = false, clock = false }: { at: number | string; ago?: boolean; clock?: boolean }) {
   const ms = typeof at === 'string' ? Date.parse(at) : at
   return (
     <time dateTime={new Date(ms).toISOString()} title={formatMoment(ms)}>
@@ -113,7 +93,7 @@ export function Alert({ children }: { readonly children: ComponentChildren }) {
 
 export function Json({ value }: { readonly value: unknown }) {
   // biome-ignore lint/a11y/noNoninteractiveTabindex: it may scroll, and must be reachable by keyboard.
-  return <pre tabIndex={0}>{typeof value === 'string' ? value : JSON.stringify(value, null, 2)}</pre>
+  return <pre tabIndex={0}>{textOf(value)}</pre>
 }
 
 const text = defineStrings('report', { copy: 'Copy: {title}', nothing: 'The hub returned nothing.' })

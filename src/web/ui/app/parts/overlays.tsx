@@ -219,13 +219,7 @@ function place(menu: HTMLElement, opener: HTMLElement): void {
 
 const text = defineStrings('toasts', { title: 'Notifications', dismiss: 'Dismiss' })
 
-interface Toast {
-  readonly number: number
-  readonly ok: boolean
-  readonly said: string
-}
-
-const shown = signal<readonly Toast[]>([])
+const shown = signal<readonly { number: number; ok: boolean; said: string }[]>([])
 let count = 0
 const MOST = 4
 const OK_MS = 5_000

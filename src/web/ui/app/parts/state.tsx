@@ -1,8 +1,7 @@
-/** How an app is, as badges and switches, and why a hub or the broker is away. */
-
+/** How an app is and how the guardian treats it, as badges and switches, and why a hub or the broker is away. */
 import { isCrashed } from '../../../../contract/classify.ts'
 import type { EventType, GuardEventType } from '../../../../contract/events.ts'
-import type { Reason } from '../../../../contract/guard.ts'
+import type { GuardPayload, Reason } from '../../../../contract/guard.ts'
 import { lasting } from '../../../../guardian/history.ts'
 import type { App, AppState } from '../../../../hub/app.ts'
 import { type AppCommand, actOn, refusal } from '../commands.ts'
@@ -13,13 +12,34 @@ import { usePage } from '../session.ts'
 import { defineStrings } from '../strings.ts'
 import { terms } from '../terms.ts'
 import { Badge, Switch, type Tone } from './controls.tsx'
+import { Glyph, type GlyphName } from './icons.tsx'
 
 const text = defineStrings('state', {
-  noMessage: 'The app crashed without a message.',
   lastSeen: 'Last seen: {state}',
   update: 'Update',
   since: 'since {time}',
   sinceWhy: 'since {time}: {why}',
+  guard: {
+    states: {
+      off: 'off',
+      watching: 'watching',
+      waiting: 'waiting before the next restart',
+      restarting: 'restarting',
+      given_up: 'given up',
+      snoozed: 'snoozed',
+    },
+    short: {
+      off: 'Off',
+      watching: 'Watching',
+      waiting: 'Waiting',
+      restarting: 'Restarting',
+      given_up: 'Given up',
+      snoozed: 'Snoozed',
+    },
+    next: 'next try {time}',
+    until: 'until {time}',
+    of: 'Guardian: {state}',
+  },
 })
 
 /** The properties of a component that shows an app. */
@@ -38,11 +58,18 @@ const TONES: Readonly<Record<AppState, Tone>> = {
 /** The state of an app is unknown while its hub is offline. */
 export function StateBadge({ entry, store }: { readonly entry: AppEntry; readonly store: Store }) {
   const app = entry.app.value
-  const isAway = store.isAway(entry.hub)
-  if (!isAway && isCrashed(app)) return <CrashBadge app={app} reason={furtherOf(entry, 'guard')?.last_crash?.reason} />
-  const state = isAway ? null : app.state
+  const state = store.isAway(entry.hub) ? null : isCrashed(app) ? 'crashed' : app.state
   if (state === null) return <Badge tone="quiet">{terms.unknown}</Badge>
-  return <Badge tone={TONES[state]}>{terms.states[state]}</Badge>
+  if (state !== 'crashed') return <Badge tone={TONES[state]}>{terms.states[state]}</Badge>
+  const { crash_count } = app
+  const reason = furtherOf(entry, 'guard')?.last_crash?.reason
+  return (
+    <Badge tone="bad" title={crashMessage(app)}>
+      {terms.states.crashed}
+      {crash_count !== null && crash_count > 1 && ` ×${formatCount(crash_count)}`}
+      {reason !== undefined && !PLAIN.has(reason) && `: ${terms.causes[reason]}`}
+    </Badge>
+  )
 }
 
 /** The last state that the hub reported. */
@@ -51,7 +78,7 @@ export function lastState(app: App): string | undefined {
   return state === null ? undefined : text.lastSeen({ state: terms.states[state] })
 }
 
-export const crashMessage = ({ crash_message }: App): string => crash_message ?? text.noMessage
+export const crashMessage = ({ crash_message }: App): string => crash_message ?? terms.noMessage
 
 export const eventName = (type: EventType): string => terms.events[type]
 
@@ -77,23 +104,6 @@ export function needsAttention(entry: AppEntry, store: Store): boolean {
 /** Reasons that are less informative than the crash's message. */
 const PLAIN: ReadonlySet<Reason> = new Set(['unknown', 'exception'])
 
-interface CrashProps {
-  readonly app: App
-  /** If the guardian knows it. */
-  readonly reason?: Reason | undefined
-}
-
-function CrashBadge({ app, reason }: CrashProps) {
-  const { crash_count } = app
-  return (
-    <Badge tone="bad" title={crashMessage(app)}>
-      {terms.states.crashed}
-      {crash_count !== null && crash_count > 1 && ` ×${formatCount(crash_count)}`}
-      {reason !== undefined && !PLAIN.has(reason) && `: ${terms.causes[reason]}`}
-    </Badge>
-  )
-}
-
 export function UpdateBadge({ app: { update_available, latest_version } }: { readonly app: App }) {
   if (update_available !== true) return null
   return <Badge tone="info">{latest_version === null ? text.update : `→ ${latest_version}`}</Badge>
@@ -106,22 +116,84 @@ export function whyAway(since: number | undefined, reason: string | undefined): 
   return reason === undefined ? text.since({ time }) : text.sinceWhy({ time, why: reason })
 }
 
-interface CommandSwitchProps extends AppProps {
-  readonly command: AppCommand
-  readonly label: string
-  readonly on: boolean
-}
-
 /** Switches something of an app on or off by a command. */
-export function CommandSwitch({ entry, command, label, on }: CommandSwitchProps) {
+export function CommandSwitch(props: AppProps & { command: AppCommand; label: string; on: boolean }) {
+  const { entry, command, label, on } = props
   const page = usePage()
   return (
     <Switch
       on={on}
       label={label}
       busy={entry.running.value !== undefined}
-      refused={refusal(page, { hub: entry.hub, app: entry.id }, command)}
+      refused={refusal(page, entry.target, command)}
       act={() => void actOn(entry, command, on ? 'OFF' : 'ON')}
     />
+  )
+}
+
+type GuardState = GuardPayload['state']
+
+/** The most urgent state first: the order of the list. */
+const LOOKS: Readonly<Record<GuardState, { readonly tone: Tone; readonly glyph: GlyphName }>> = {
+  given_up: { tone: 'bad', glyph: 'alert' },
+  waiting: { tone: 'warn', glyph: 'clock' },
+  restarting: { tone: 'info', glyph: 'restart' },
+  snoozed: { tone: 'quiet', glyph: 'dark' },
+  watching: { tone: 'ok', glyph: 'shield' },
+  off: { tone: 'quiet', glyph: 'pause' },
+}
+const ORDER = Object.keys(LOOKS)
+
+/** For comparing apps; those that the guardian does not know come last. */
+export function guardOrder(entry: AppEntry): number {
+  const state = furtherOf(entry, 'guard')?.state
+  return state === undefined ? ORDER.length : ORDER.indexOf(state)
+}
+
+export function GuardBadge({ state }: { readonly state: GuardState }) {
+  return <Badge tone={LOOKS[state].tone}>{text.guard.states[state]}</Badge>
+}
+
+/** When the guardian acts next; `undefined` if it does not plan to. */
+export function nextOf(entry: AppEntry): string | undefined {
+  const guard = furtherOf(entry, 'guard')
+  if (guard?.state === 'snoozed' && guard.snoozed_until !== null)
+    return text.guard.until({ time: timeOf(guard.snoozed_until) })
+  const next = guard?.next_restart_at ?? guard?.retry_at ?? null
+  return next === null ? undefined : text.guard.next({ time: timeOf(next) })
+}
+
+const timeOf = (time: string) => formatTime(Date.parse(time))
+
+function inWords(state: GuardState, entry: AppEntry): string {
+  return [text.guard.states[state], nextOf(entry)].filter((part) => part !== undefined).join(', ')
+}
+
+/** A glyph whose text is for screen readers and pointers; nothing if the guardian does not watch the app. */
+export function GuardMark({ entry }: AppProps) {
+  const state = furtherOf(entry, 'guard')?.state
+  if (state === undefined || state === 'off') return null
+  const said = text.guard.of({ state: inWords(state, entry) })
+  return (
+    <span class={`guard ${LOOKS[state].tone}`} title={said}>
+      <Glyph name={LOOKS[state].glyph} size={16} />
+      <span class="hidden">{said}</span>
+    </span>
+  )
+}
+
+/** The same in words, where there is room. */
+export function GuardCell({ entry }: AppProps) {
+  const state = furtherOf(entry, 'guard')?.state
+  if (state === undefined) return null
+  const { tone, glyph } = LOOKS[state]
+  const next = nextOf(entry)
+  return (
+    <>
+      <span class={`guard ${tone}`} title={inWords(state, entry)}>
+        <Glyph name={glyph} size={16} /> {text.guard.short[state]}
+      </span>
+      {next !== undefined && <small title={next}>{next}</small>}
+    </>
   )
 }

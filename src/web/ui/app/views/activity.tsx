@@ -14,9 +14,9 @@ import { eventName } from '../parts/state.tsx'
 import { chosenInAddress, hrefOf, textInAddress } from '../route.ts'
 import { usePage } from '../session.ts'
 import { defineStrings } from '../strings.ts'
+import { terms } from '../terms.ts'
 
 const text = defineStrings('activity', {
-  title: 'Activity',
   search: 'Search activity',
   kind: 'Show',
   kinds: { all: 'All', events: 'Events', commands: 'Commands', failures: 'Failures' },
@@ -63,10 +63,11 @@ export function Activity() {
   const wanted = search.value.trim().toLowerCase()
   const passes = PASSES[kind.value]
   const matching = all.filter((entry) => passes(entry) && (wanted === '' || searchable(entry, store).includes(wanted)))
-  const missed = paused.value === undefined ? 0 : newerThan(store.recent.value, paused.value)
+  const last = paused.value?.at(-1)?.number ?? 0
+  const missed = paused.value === undefined ? 0 : store.recent.value.filter(({ number }) => number > last).length
   return (
     <div class="view">
-      <h1>{text.title}</h1>
+      <h1>{terms.views.activity}</h1>
       <div class="toolbar">
         <Search label={text.search} value={search} />
         <Chips label={text.kind} options={KINDS} chosen={kind}>
@@ -160,19 +161,9 @@ function searchable(entry: Entry, store: Store): string {
   return `${entry.hub ?? ''} ${entry.app ?? ''} ${name} ${labelOf(entry)} ${facts} ${said}`.toLowerCase()
 }
 
-function newerThan(all: readonly Entry[], paused: readonly Entry[]): number {
-  const last = paused.at(-1)?.number ?? 0
-  return all.filter(({ number }) => number > last).length
-}
-
-interface HappeningProps {
-  readonly row: Row
-  /** For the apps' names; without it, the list is about one app. */
-  readonly store?: Store
-}
-
-/** What belongs together on one line, which can be expanded. */
-export function HappeningRows({ row: { lead, entries, count, apps }, store }: HappeningProps) {
+/** What belongs together on one line, which can be expanded. `store`: for the apps' names in a list of several apps. */
+export function HappeningRows({ row, store }: { readonly row: Row; readonly store?: Store }) {
+  const { lead, entries, count, apps } = row
   const isOpen = useSignal(false)
   const isOfMany = apps.size > 1
   const rest = isOfMany ? entries : entries.filter((entry) => entry !== lead)

@@ -214,13 +214,7 @@ function BrokerForm({ broker }: { readonly broker: Signal<SetupBroker> }) {
 }
 
 /** Keyed by the tested values: the result is valid only for these. */
-interface TestProps {
-  readonly label: string
-  readonly ready: boolean
-  readonly test: () => Promise<Result<SetupTest>>
-}
-
-function Test({ label, ready, test }: TestProps) {
+function Test({ label, ready, test }: { label: string; ready: boolean; test: () => Promise<Result<SetupTest>> }) {
   const { busy, result, ask } = useAsked<Result<SetupTest>>()
   const ended = result.value?.ok ? result.value.value : result.value
   return (

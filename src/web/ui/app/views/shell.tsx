@@ -1,16 +1,15 @@
 /** The frame around all views, and the login. */
 import { useSignal } from '@preact/signals'
-import type { ComponentType } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import { api, type Result } from '../api.ts'
 import { bulk, isUnderWay } from '../bulk.ts'
-import { CHOICES, choice, choiceLabel, choiceName, choiceTitle, choose } from '../languages.ts'
+import { choiceLabel, openChoices } from '../languages.ts'
 import type { HubEntry } from '../live/entries.ts'
 import type { Store } from '../live/store.ts'
-import { IconButton, useAsked } from '../parts/controls.tsx'
-import { Glyph, type GlyphName } from '../parts/icons.tsx'
+import { IconButton, set, submits, useAsked } from '../parts/controls.tsx'
+import { Glyph } from '../parts/icons.tsx'
 import { Keys, showKeys } from '../parts/keys.tsx'
-import { ConfirmDialog, confirm, MenuHost, openMenu, Toasts } from '../parts/overlays.tsx'
+import { ConfirmDialog, confirm, MenuHost, Toasts } from '../parts/overlays.tsx'
 import { whyAway } from '../parts/state.tsx'
 import { nextTheme, theme } from '../preferences.ts'
 import { hrefOf, type Route, route } from '../route.ts'
@@ -27,7 +26,7 @@ import { SetupPage } from './setup.tsx'
 
 const text = defineStrings('shell', {
   skip: 'Skip to content',
-  nav: { label: 'Main', apps: 'Apps', activity: 'Activity', bridge: 'Bridge', log: 'Log' },
+  nav: 'Main',
   problems: { one: '{count} problem', other: '{count} problems' },
   live: { connecting: 'Connecting', live: 'Live', stale: 'Not live', away: 'Hub offline' },
   theme: 'Theme: {name}',
@@ -45,7 +44,6 @@ const text = defineStrings('shell', {
     other: '{count} hubs are offline: {hubs}. States are unknown; figures are the last known ones.',
   },
   hubWhy: '{hub} {why}',
-  hubsMore: 'and {count} more',
   brokerOffline:
     'The bridge has no connection to the MQTT broker {why}. Nothing is published; this page still follows the hubs.',
   docs: 'Documentation',
@@ -101,18 +99,12 @@ function moveFocus(before: Route): void {
   ;(left ?? heading)?.focus()
 }
 
-interface View {
-  readonly at: Exclude<Route['at'], 'app' | 'log'>
-  readonly glyph: GlyphName
-  readonly view: ComponentType
-}
-
-/** The views in the navigation. Their names are in `text.nav`. */
-const VIEWS: readonly View[] = [
+/** The views in the navigation. Their names are in `terms.views`. */
+const VIEWS = [
   { at: 'apps', glyph: 'apps', view: Apps },
   { at: 'activity', glyph: 'activity', view: Activity },
   { at: 'bridge', glyph: 'bridge', view: BridgePage },
-]
+] as const
 
 function Open() {
   const { store } = usePage()
@@ -138,7 +130,7 @@ function Routed() {
   const { store } = usePage()
   const now = route.value
   const entry = now.at === 'app' ? store.app(now.hub, now.app) : undefined
-  const title = now.at === 'app' ? (entry === undefined ? now.app : entry.name.value) : text.nav[now.at]
+  const title = now.at === 'app' ? (entry === undefined ? now.app : entry.name.value) : terms.views[now.at]
   useEffect(() => {
     document.title = `${title} – ${PRODUCT}`
   }, [title])
@@ -164,11 +156,11 @@ function Header() {
       <a class="brand" href={hrefOf({ at: 'apps' })}>
         <Glyph name="hub" size={22} /> <span>{PRODUCT}</span>
       </a>
-      <nav aria-label={text.nav.label}>
+      <nav aria-label={text.nav}>
         {VIEWS.map(({ at: to, glyph }) => (
           <a key={to} href={hrefOf({ at: to })} aria-current={current === to ? 'page' : undefined}>
             <Glyph name={glyph} />
-            <span>{text.nav[to]}</span>
+            <span>{terms.views[to]}</span>
             {to === 'bridge' && problems > 0 && (
               <span class="dot">
                 <span class="hidden">{text.problems({ count: problems })}</span>
@@ -182,22 +174,12 @@ function Header() {
         <span class="word">{text.live[live]}</span>
       </span>
       <IconButton label={text.theme({ name: text.themes[theme.value] })} glyph={theme.value} act={nextTheme} />
-      <IconButton label={choiceLabel()} glyph="language" popup="menu" act={chooseLanguage} />
+      <IconButton label={choiceLabel()} glyph="language" popup="menu" act={openChoices} />
       {session.login !== 'none' && session.access === 'full' && (
         <IconButton label={text.logout} glyph="logout" act={() => void leave()} />
       )}
     </header>
   )
-}
-
-function chooseLanguage(opener: HTMLElement): void {
-  const items = CHOICES.map((one) => ({
-    label: choiceName(one),
-    glyph: 'check' as const,
-    checked: one === choice.value,
-    choose: () => void choose(one),
-  }))
-  openMenu(opener, choiceTitle(), items)
 }
 
 async function leave(): Promise<void> {
@@ -274,7 +256,7 @@ function whyHubs(store: Store): string {
   if (first !== undefined && store.own.value.length === 1)
     return text.hubOffline({ name: first.name, why: whyOf(first) })
   const hubs = away.slice(0, MOST_NAMED).map((hub) => text.hubWhy({ hub: hub.name, why: whyOf(hub) }))
-  const more = away.length > MOST_NAMED ? [text.hubsMore({ count: away.length - MOST_NAMED })] : []
+  const more = away.length > MOST_NAMED ? [terms.more({ count: away.length - MOST_NAMED })] : []
   return text.hubsOffline({ count: away.length, hubs: [...hubs, ...more].join('; ') })
 }
 
@@ -282,9 +264,7 @@ function StaleBanner() {
   const { channel } = usePage()
   const now = useSignal(Date.now())
   useEffect(() => {
-    const timer = setInterval(() => {
-      now.value = Date.now()
-    }, 1_000)
+    const timer = setInterval(() => set(now, Date.now()), 1_000)
     return () => clearInterval(timer)
   }, [])
   const at = channel.retryAt.value
@@ -302,7 +282,7 @@ function StaleBanner() {
   )
 }
 
-export function Login() {
+function Login() {
   const field = useRef<HTMLInputElement>(null)
   const { busy, result, ask } = useAsked<Result<unknown>>()
   useEffect(() => field.current?.focus(), [])
@@ -315,13 +295,7 @@ export function Login() {
   const failure = result.value?.ok === false ? result.value : undefined
   return (
     <main class="gate">
-      <form
-        class="card"
-        onSubmit={(event) => {
-          event.preventDefault()
-          void login()
-        }}
-      >
+      <form class="card" onSubmit={submits(login)}>
         <h1>
           <Glyph name="hub" size={26} /> {PRODUCT}
         </h1>

@@ -52,7 +52,6 @@ const text = defineStrings('app', {
   broken: '{total}, {bad} broken',
   diagnostics: {
     title: 'Diagnostics',
-    hint: 'Read from the hub on demand.',
     record: 'The hub’s record',
     locales: 'Translations',
     send: 'Send report to developer',
@@ -72,7 +71,7 @@ export function AppPage({ hub, id }: { readonly hub: string; readonly id: string
   return (
     <div class="view">
       <a class="back" href={hrefOf({ at: 'apps' })}>
-        <Glyph name="back" size={16} /> {terms.apps}
+        <Glyph name="back" size={16} /> {terms.views.apps}
       </a>
       {entry === undefined ? (
         <>
@@ -139,7 +138,7 @@ function Head({ entry }: AppProps) {
       </div>
       <div class="buttons">
         {actionsOf(entry, page)
-          .filter(({ isOfGuardian }) => !isOfGuardian)
+          .filter(({ command }) => command !== 'guard')
           .map(({ key, label, glyph, danger, refused, choose }) => (
             <Action
               key={key}
@@ -201,7 +200,7 @@ function Details({ entry }: AppProps) {
 /** What else an app can be asked, on demand. */
 function Diagnostics({ entry }: AppProps) {
   const page = usePage()
-  const target = { hub: entry.hub, app: entry.id }
+  const { target } = entry
   const request = (label: string, command: AppCommand, payload?: string) => ({
     label,
     refused: refusal(page, target, command),
@@ -210,26 +209,25 @@ function Diagnostics({ entry }: AppProps) {
       return ended.ok ? { ok: true, value: ended.data } : { ok: false, message: inLanguage(ended.error.message) }
     },
   })
-  const { title, hint, record, locales, send, question } = text.diagnostics
+  const { title, record, locales, send, question } = text.diagnostics
   const report = request(send, 'get-std')
   const askFirst = async () => ((await confirm({ ...question, action: send })) ? await report.ask() : undefined)
   return (
     <Report
       title={title}
-      hint={hint}
+      hint={terms.onDemand}
       requests={[request(record, 'get', '{"raw":true}'), request(locales, 'get-locales'), { ...report, ask: askFirst }]}
     />
   )
 }
 
 function TopicList({ entry }: AppProps) {
-  const owner = { hub: entry.hub, app: entry.id }
   const { topics } = usePage().store
   const published = [
     entry.topic,
-    topics.of('appEvent', owner),
+    topics.of('appEvent', entry.target),
     ...entry.further.value.keys(),
-    ...[...entry.settings.value.keys()].map((name) => topics.of('setting', { ...owner, name })),
+    ...[...entry.settings.value.keys()].map((name) => topics.of('setting', { ...entry.target, name })),
   ]
   return (
     <Card title={text.topics} wide>

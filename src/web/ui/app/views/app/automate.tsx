@@ -2,12 +2,12 @@
 import { useSignal } from '@preact/signals'
 import { COMMANDS } from '../../../../../contract/commands.ts'
 import { commandName, refusal } from '../../commands.ts'
-import { Copy, set } from '../../parts/controls.tsx'
+import { Copy, Select, set } from '../../parts/controls.tsx'
 import { Card, Facts, Json } from '../../parts/layout.tsx'
 import type { AppProps } from '../../parts/state.tsx'
 import { usePage } from '../../session.ts'
 import { defineStrings } from '../../strings.ts'
-import { commandRecipe, eventRecipe, payloadOf, type Recipe } from './recipes.ts'
+import { commandRecipe, eventRecipe, payloadOf } from './recipes.ts'
 
 const text = defineStrings('automate', {
   title: 'Automate',
@@ -40,15 +40,16 @@ const MOST_NAMED = 60
 
 export function Automate({ entry }: AppProps) {
   const page = usePage()
-  const chosen = useSignal<string | undefined>('restart')
-  const { hub, id } = entry
+  const chosen = useSignal('restart')
+  const { id, target } = entry
   const { topics } = page.store
-  const command = chosen.value
-  const action = command === undefined ? text.events : commandName(command)
-  const label = text.label({ app: entry.name.value.slice(0, MOST_NAMED), action })
-  const topic = command === undefined ? topics.of('appEvent', { hub, app: id }) : topics.appCommand(hub, id, command)
+  const command = chosen.value === EVENTS ? undefined : chosen.value
+  const nameOf = (one: string) => (one === EVENTS ? text.events : commandName(one))
+  const label = text.label({ app: entry.name.value.slice(0, MOST_NAMED), action: nameOf(chosen.value) })
+  const topic = command === undefined ? topics.of('appEvent', target) : topics.appCommand(target.hub, id, command)
   const payload = command && payloadOf(command, id)
-  const refused = command && refusal(page, { hub, app: id }, command)
+  const refused = command && refusal(page, target, command)
+  const hints = payload === undefined ? { ...text.hints, homeAssistant: text.hints.automation } : text.hints
   const recipe = payload === undefined ? eventRecipe(label, topic) : commandRecipe(label, topic, payload)
   return (
     <Card
@@ -57,22 +58,12 @@ export function Automate({ entry }: AppProps) {
       aside={
         <label class="check">
           {text.what}
-          <select
-            value={command ?? EVENTS}
-            onChange={({ currentTarget: { value } }) =>
-              set(
-                chosen,
-                APP_COMMANDS.find((name) => name === value),
-              )
-            }
-          >
-            {APP_COMMANDS.map((name) => (
-              <option key={name} value={name}>
-                {commandName(name)}
-              </option>
-            ))}
-            <option value={EVENTS}>{text.events}</option>
-          </select>
+          <Select
+            options={[...APP_COMMANDS, EVENTS]}
+            chosen={chosen.value}
+            choose={(one) => set(chosen, one)}
+            nameOf={nameOf}
+          />
         </label>
       }
     >
@@ -83,15 +74,6 @@ export function Automate({ entry }: AppProps) {
           [text.payload, payload === undefined ? undefined : payload === '' ? text.empty : <code>{payload}</code>],
         ]}
       />
-      <Programs recipe={recipe} isEvents={payload === undefined} />
-    </Card>
-  )
-}
-
-function Programs({ recipe, isEvents }: { readonly recipe: Recipe; readonly isEvents: boolean }) {
-  const hints = isEvents ? { ...text.hints, homeAssistant: text.hints.automation } : text.hints
-  return (
-    <>
       {PROGRAMS.map((program) => (
         <div key={program}>
           <h3 class="buttons">
@@ -102,6 +84,6 @@ function Programs({ recipe, isEvents }: { readonly recipe: Recipe; readonly isEv
           <Json value={recipe[program]} />
         </div>
       ))}
-    </>
+    </Card>
   )
 }

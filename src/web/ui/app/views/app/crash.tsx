@@ -15,14 +15,13 @@ import { hrefOf } from '../../route.ts'
 import { usePage } from '../../session.ts'
 import { defineStrings } from '../../strings.ts'
 import { terms } from '../../terms.ts'
-import { HealthFacts } from '../bridge/health.tsx'
+import { HealthFacts } from '../bridge/hub.tsx'
 import { Figures, SHORTEST_SECONDS } from './usage.tsx'
 
 const text = defineStrings('crash', {
   title: 'Latest crash',
   hint: '“Copy for the developer” copies what was known before it as a text without personal data.',
   copy: 'Copy for the developer',
-  noMessage: 'The app crashed without a message.',
   at: 'Time',
   firmware: 'Hub firmware',
   hubUp: 'Hub had been up for',
@@ -46,18 +45,17 @@ const text = defineStrings('crash', {
 export function CrashCard({ entry }: AppProps) {
   const page = usePage()
   const crash = furtherOf(entry, 'crash')
-  const target = { hub: entry.hub, app: entry.id }
   if (crash === undefined) return null
   const ask = async (): Promise<Answer> => {
-    const ended = await sendCommand(target, 'get-crash')
+    const ended = await sendCommand(entry.target, 'get-crash')
     if (!ended.ok) return { ok: false, message: inLanguage(ended.error.message) }
     const { markdown } = v.parse(v.object({ markdown: v.nullable(v.string()) }), ended.data)
     if (markdown !== null) await copyText(markdown)
     return { ok: true, value: markdown }
   }
-  const { title, hint, copy } = text
+  const request = { label: text.copy, refused: refusal(page, entry.target, 'get-crash'), ask }
   return (
-    <Report title={title} hint={hint} requests={[{ label: copy, refused: refusal(page, target, 'get-crash'), ask }]}>
+    <Report title={text.title} hint={text.hint} requests={[request]}>
       <Said crash={crash} />
       <div class="crash">
         <div>
@@ -82,7 +80,7 @@ const MAX_LARGE = 200
 
 /** What the app said: the first line large, then its stack as it is. */
 function Said({ crash: { message, stack_head } }: { readonly crash: Crash }) {
-  const [first = '', ...stack] = (message ?? stack_head ?? text.noMessage).split('\n')
+  const [first = '', ...stack] = (message ?? stack_head ?? terms.noMessage).split('\n')
   return (
     <div class="said">
       <div class={first.length > MAX_LARGE ? '' : 'headline'}>{first}</div>

@@ -1,8 +1,4 @@
-/**
- * The guardian's treatment of an app, and its history: since the daemon started, and as far back as the guardian keeps
- * it.
- */
-
+/** How the guardian treats an app, and its history: since the daemon started, and what the guardian keeps of it. */
 import { useComputed } from '@preact/signals'
 import { headOf, isCrashed } from '../../../../../contract/classify.ts'
 import { MAX_GUARD_MESSAGE } from '../../../../../contract/guard.ts'
@@ -12,9 +8,8 @@ import { crashTexts } from '../../live/activity.ts'
 import { furtherOf } from '../../live/entries.ts'
 import { rowsOf } from '../../live/happenings.ts'
 import { Action, Badge } from '../../parts/controls.tsx'
-import { GuardBadge } from '../../parts/guardian.tsx'
 import { Card, Facts, Table, Time } from '../../parts/layout.tsx'
-import { type AppProps, CommandSwitch } from '../../parts/state.tsx'
+import { type AppProps, CommandSwitch, GuardBadge } from '../../parts/state.tsx'
 import { usePage } from '../../session.ts'
 import { defineStrings, textFor } from '../../strings.ts'
 import { terms } from '../../terms.ts'
@@ -69,7 +64,7 @@ export function Guardian({ entry }: AppProps) {
       {isOn && (
         <div class="buttons">
           {actionsOf(entry, page)
-            .filter(({ isOfGuardian, key }) => isOfGuardian && key !== 'unwatch')
+            .filter(({ command, key }) => command === 'guard' && key !== 'unwatch')
             .map(({ key, label, glyph, refused, choose }) => (
               <Action key={key} label={label} glyph={glyph} refused={refused} act={choose} />
             ))}

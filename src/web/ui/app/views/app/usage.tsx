@@ -6,17 +6,7 @@ import { api } from '../../api.ts'
 import { formatTime } from '../../format.ts'
 import type { Entry } from '../../live/activity.ts'
 import { type AppEntry, furtherOf } from '../../live/entries.ts'
-import {
-  Chart,
-  type Charted,
-  described,
-  type Figure,
-  FORMAT,
-  GLYPHS,
-  type Mark,
-  type MarkKind,
-  type Points,
-} from '../../parts/chart.tsx'
+import { Chart, type Charted, described, type Figure, FORMAT, GLYPHS, type Mark } from '../../parts/chart.tsx'
 import { Chips } from '../../parts/controls.tsx'
 import { Glyph } from '../../parts/icons.tsx'
 import { Card } from '../../parts/layout.tsx'
@@ -61,7 +51,7 @@ interface Answered {
   readonly hours: (typeof RANGES)[number]
   readonly at: number
   readonly history: UsageHistory
-  readonly points: Points
+  readonly points: Charted['points']
 }
 
 export function Usage({ entry }: AppProps) {
@@ -69,11 +59,7 @@ export function Usage({ entry }: AppProps) {
   const range = useSignal<(typeof RANGES)[number]>('24')
   const { answered, failure } = useHistory(entry, range.value)
   // Most events are about other apps: draw again only if a mark is new.
-  const marked = useComputed(() =>
-    marksOf(entry, store.recent.value)
-      .map(({ at }) => at)
-      .join(),
-  ).value
+  const marked = useComputed(() => String(marksOf(entry, store.recent.value).map(({ at }) => at))).value
   const charted = useMemo(
     () => answered && chartedOf(answered, marksOf(entry, store.recent.peek())),
     [answered, marked],
@@ -141,7 +127,7 @@ function useHistory({ hub, id }: AppEntry, hours: Answered['hours']) {
 }
 
 /** Every period from the first known one to the last, so that unknown ones are gaps. */
-export function pointsOf({ resolution_seconds: step, cpu_percent, memory_bytes }: UsageHistory): Points {
+export function pointsOf({ resolution_seconds: step, cpu_percent, memory_bytes }: UsageHistory): Charted['points'] {
   const [cpu, memory] = [new Map(cpu_percent), new Map(memory_bytes)]
   const known = [...cpu.keys(), ...memory.keys()]
   const first = Math.min(...known)
@@ -171,7 +157,7 @@ function noteOn({ hours, at, history, points }: Answered): string {
 /** Two reports of the same, in seconds. */
 const SAME_SECONDS = 30
 /** Kinds of events, and of what the guardian keeps. */
-const KIND_OF: ReadonlyMap<string, MarkKind> = new Map([
+const KIND_OF: ReadonlyMap<string, Mark['kind']> = new Map([
   ['crash', 'crash'],
   ['crashed', 'crash'],
   ['restart', 'restart'],

@@ -13,11 +13,10 @@ import { hrefOf } from '../../route.ts'
 import { usePage } from '../../session.ts'
 import { defineStrings } from '../../strings.ts'
 import { terms } from '../../terms.ts'
-import { BulkBar, SelectAll, selected, toggleSelected } from './bulk.tsx'
-import { COLUMNS, shownColumns } from './columns.tsx'
-import { type AppList, type Item, isDescending, listApps } from './order.ts'
-import { Overview } from './overview.tsx'
-import { Toolbar } from './toolbar.tsx'
+import { BulkBar, SelectAll, selected } from './bulk.tsx'
+import { COLUMNS, columnName, shownColumns } from './columns.tsx'
+import { type Item, isDescending, type ListProps, listApps } from './order.ts'
+import { Overview, Toolbar } from './overview.tsx'
 import { useWindow } from './window.ts'
 
 const text = defineStrings('apps', {
@@ -48,7 +47,7 @@ export function Apps() {
   const items = list.items.value
   return (
     <div class="view">
-      <h1 class="hidden">{terms.apps}</h1>
+      <h1 class="hidden">{terms.views.apps}</h1>
       <Overview list={list} />
       <Toolbar list={list} />
       <BulkBar list={list} />
@@ -71,12 +70,12 @@ function WhyEmpty() {
   )
 }
 
-function Table({ list }: { readonly list: AppList }) {
+function Table({ list }: ListProps) {
   const items = list.items.value
   const body = useRef<HTMLTableSectionElement>(null)
   const { from, to, above, below } = useWindow(body, items).value
   return (
-    <table class="apps" aria-rowcount={items.length + 1} aria-label={terms.apps}>
+    <table class="apps" aria-rowcount={items.length + 1} aria-label={terms.views.apps}>
       <thead>
         <tr aria-rowindex={1}>
           <th class="c-select" style={{ '--wide': '44px' }}>
@@ -119,7 +118,7 @@ function Head({ by }: { readonly by: ColumnKey }) {
       style={wide === undefined ? {} : { '--wide': `${wide}px`, '--narrow': `${narrow}px` }}
     >
       <button type="button" onClick={() => set(sort, { by, isReversed: isSorted && !now.isReversed })}>
-        {COLUMNS[by].title()}
+        {columnName(by)}
         <span class="order" aria-hidden="true">
           {isSorted && (isDown ? '↓' : '↑')}
         </span>
@@ -139,12 +138,7 @@ function Space({ height }: { readonly height: number }) {
   )
 }
 
-interface HubRowProps {
-  readonly item: Extract<Item, { kind: 'hub' }>
-  readonly place: number
-}
-
-function HubRow({ item: { hub, count }, place }: HubRowProps) {
+function HubRow({ item: { hub, count }, place }: { item: Extract<Item, { kind: 'hub' }>; place: number }) {
   const { store } = usePage()
   const isOffline = hub.state.value === 'offline'
   const isWhole = filter.value === 'all' && search.value === ''
@@ -162,13 +156,8 @@ function HubRow({ item: { hub, count }, place }: HubRowProps) {
   )
 }
 
-interface RowProps extends AppProps {
-  /** Its position in the whole list, from 1. */
-  readonly place: number
-}
-
-/** A row of the list. It is rendered again only when this app changes. */
-function AppRow({ entry, place }: RowProps) {
+/** A row of the list, with its position in the whole list from 1. It is rendered again only when this app changes. */
+function AppRow({ entry, place }: AppProps & { readonly place: number }) {
   const page = usePage()
   const isSelected = useComputed(() => selected.value.has(entry.topic)).value
   const isAway = useComputed(() => page.store.isAway(entry.hub)).value
@@ -181,7 +170,7 @@ function AppRow({ entry, place }: RowProps) {
           type="checkbox"
           aria-label={text.select({ name: entry.name.value })}
           checked={isSelected}
-          onChange={() => toggleSelected(entry.topic)}
+          onChange={() => set(selected, selected.value.symmetricDifference(new Set([entry.topic])))}
         />
       </td>
       {shownColumns.value.map((key) => {
@@ -210,7 +199,7 @@ function RowActions({ entry }: AppProps) {
         title={commandName('restart')}
         glyph="restart"
         busy={entry.running.value !== undefined}
-        refused={isDisabled ? text.disabled : refusal(page, { hub: entry.hub, app: entry.id }, 'restart')}
+        refused={isDisabled ? text.disabled : refusal(page, entry.target, 'restart')}
         act={() => void runAction(entry, 'restart')}
       />
       <IconButton

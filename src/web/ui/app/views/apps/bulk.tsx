@@ -7,7 +7,8 @@ import { Action, IconButton, set } from '../../parts/controls.tsx'
 import { openMenu } from '../../parts/overlays.tsx'
 import { usePage } from '../../session.ts'
 import { defineStrings } from '../../strings.ts'
-import type { AppList } from './order.ts'
+import { terms } from '../../terms.ts'
+import type { AppList, ListProps } from './order.ts'
 
 const text = defineStrings('selection', {
   title: 'Selected apps',
@@ -34,20 +35,11 @@ const text = defineStrings('selection', {
   failure: '{name}: {why}',
   left: 'Left: {names}',
   leftMore: 'Left: {names}, and {count} more',
-  noConnection: 'There is no connection.',
 })
 
 const NOTHING: ReadonlySet<string> = new Set()
 /** The topics of the selected apps. */
 export const selected = signal(NOTHING)
-
-export function toggleSelected(topic: string): void {
-  selected.value = selected.value.symmetricDifference(new Set([topic]))
-}
-
-interface ListProps {
-  readonly list: AppList
-}
 
 const shownIn = (list: AppList) => list.items.value.flatMap((item) => (item.kind === 'app' ? [item.entry] : []))
 
@@ -178,10 +170,8 @@ function Ended() {
     result.as === 'failed' ? [text.failure({ name: all[i]?.name ?? '', why: result.why })] : [],
   )
   const left = all.slice(results.length)
-  const names = left
-    .slice(0, MOST_NAMED)
-    .map(({ name }) => name)
-    .join(', ')
+  const named = left.slice(0, MOST_NAMED).map(({ name }) => name)
+  const names = named.join(', ')
   const more = left.length - MOST_NAMED
   const counts = [
     text.done({ count: count('done') }),
@@ -191,7 +181,7 @@ function Ended() {
   const isLive = page.channel.liveness.value === 'live'
   return (
     <>
-      {left.length > 0 && <Action label={text.goOn} refused={isLive ? undefined : text.noConnection} act={goOn} />}
+      {left.length > 0 && <Action label={text.goOn} refused={isLive ? undefined : terms.noConnection} act={goOn} />}
       <Action label={state === 'failed' && left.length > 0 ? text.stop : text.close} act={() => set(bulk, undefined)} />
       <ul>
         <li>{counts.filter((part) => part !== false).join(', ')}</li>

@@ -3,16 +3,26 @@ import { computed, signal, useComputed } from '@preact/signals'
 import type { ComponentType } from 'preact'
 import { isCrashed } from '../../../../../contract/classify.ts'
 import type { App } from '../../../../../hub/app.ts'
+import type { Sample } from '../../../../server/api/protocol.ts'
 import { runAction } from '../../actions.ts'
 import { commandName, refusal } from '../../commands.ts'
 import { formatBytes, formatPercent } from '../../format.ts'
-import type { AppEntry } from '../../live/entries.ts'
+import { type AppEntry, KEPT_USAGE_MS } from '../../live/entries.ts'
 import type { Figure } from '../../parts/chart.tsx'
 import { Switch, set } from '../../parts/controls.tsx'
-import { GuardCell, GuardMark, guardOrder, nextOf } from '../../parts/guardian.tsx'
 import { AppIcon } from '../../parts/icons.tsx'
-import { Spark } from '../../parts/spark.tsx'
-import { type AppProps, eventName, lastState, StateBadge, troubleOf, UpdateBadge } from '../../parts/state.tsx'
+import {
+  type AppProps,
+  eventName,
+  GuardCell,
+  GuardMark,
+  guardOrder,
+  lastState,
+  nextOf,
+  StateBadge,
+  troubleOf,
+  UpdateBadge,
+} from '../../parts/state.tsx'
 import { COLUMN_KEYS, type ColumnKey, grouped } from '../../preferences.ts'
 import { hrefOf } from '../../route.ts'
 import { usePage } from '../../session.ts'
@@ -33,7 +43,6 @@ const text = defineStrings('columns', {
 
 /** A column. Its key is in `COLUMN_KEYS`, in the order of the columns. */
 interface Column {
-  readonly title: () => string
   /** The value for comparing apps. */
   readonly value: (app: App, entry: AppEntry) => string | number
   /** Whether the greatest value comes first, because users look for it. */
@@ -49,48 +58,30 @@ interface Column {
 const STATE_ORDER: Readonly<Record<string, number>> = { crashed: 0, stopping: 1, starting: 2, stopped: 3, running: 4 }
 
 export const COLUMNS: Readonly<Record<ColumnKey, Column>> = {
-  name: { title: () => text.name, value: ({ name, id }) => name ?? id, cell: Name },
-  version: {
-    title: () => text.version,
-    value: ({ version }) => version ?? '',
-    cell: Version,
-    width: [144, 116],
-  },
+  name: { value: ({ name, id }) => name ?? id, cell: Name },
+  version: { value: ({ version }) => version ?? '', cell: Version, width: [144, 116] },
   state: {
-    title: () => text.state,
     value: (app) => (isCrashed(app) ? 0 : (STATE_ORDER[app.state ?? ''] ?? 5)),
     cell: State,
     width: [210, 156],
   },
-  guardian: {
-    title: () => text.guardian,
-    value: (_, entry) => guardOrder(entry),
-    cell: GuardCell,
-    width: [132, 132],
-    hideBelow: 1360,
-  },
-  enabled: {
-    title: () => text.enabled,
-    value: ({ enabled }) => Number(enabled),
-    isDescending: true,
-    cell: Enabled,
-    width: [84, 80],
-  },
+  guardian: { value: (_, entry) => guardOrder(entry), cell: GuardCell, width: [132, 132], hideBelow: 1360 },
+  enabled: { value: ({ enabled }) => Number(enabled), isDescending: true, cell: Enabled, width: [84, 80] },
   cpu: {
-    title: () => text.cpu,
     value: ({ cpu_percent }) => cpu_percent ?? -1,
     isDescending: true,
-    cell: Cpu,
+    cell: ({ entry }) => usage(entry, 'cpu', entry.app.value.cpu_percent, formatPercent),
     width: [152, 72],
   },
   memory: {
-    title: () => text.memory,
     value: ({ memory_bytes }) => memory_bytes ?? -1,
     isDescending: true,
-    cell: Memory,
+    cell: ({ entry }) => usage(entry, 'memory', entry.app.value.memory_bytes, formatBytes),
     width: [152, 84],
   },
 }
+
+export const columnName = (key: ColumnKey): string => text[key]
 
 const windowWidth = signal(innerWidth)
 addEventListener('resize', () => set(windowWidth, innerWidth))
@@ -182,18 +173,10 @@ function Enabled({ entry }: AppProps) {
       on={on}
       label={text.enabledOf({ name: entry.name.value })}
       busy={entry.running.value !== undefined}
-      refused={refusal(page, { hub: entry.hub, app: entry.id }, command)}
+      refused={refusal(page, entry.target, command)}
       act={() => void runAction(entry, command)}
     />
   )
-}
-
-function Cpu({ entry }: AppProps) {
-  return usage(entry, 'cpu', entry.app.value.cpu_percent, formatPercent)
-}
-
-function Memory({ entry }: AppProps) {
-  return usage(entry, 'memory', entry.app.value.memory_bytes, formatBytes)
 }
 
 function usage(entry: AppEntry, figure: Figure, now: number | null, format: (now: number) => string) {
@@ -201,7 +184,58 @@ function usage(entry: AppEntry, figure: Figure, now: number | null, format: (now
   return (
     <>
       <span class="figure">{format(now)}</span>
-      <Spark samples={entry.samples} figure={figure} width={64} height={22} />
+      <Spark samples={entry.samples} figure={figure} />
     </>
   )
+}
+
+const COLUMN = { cpu: 1, memory: 2 } as const
+/** Points of a line; more would not be visible. */
+const STEPS = 60
+const WIDTH = 64
+const HEIGHT = 22
+const VIEW = `0 0 ${WIDTH} ${HEIGHT}`
+
+/** The last 15 minutes as a line. Hidden from screen readers: the figure is beside it. */
+function Spark({ samples, figure }: { readonly samples: readonly Sample[]; readonly figure: Figure }) {
+  const { line, area } = pathOf(samples, figure)
+  return (
+    <svg class="spark" width={WIDTH} height={HEIGHT} viewBox={VIEW} preserveAspectRatio="none" aria-hidden="true">
+      <path class="area" d={area} />
+      <path class="line" d={line} />
+    </svg>
+  )
+}
+
+/** Data that covers at least this time fills the whole width. */
+const SHORTEST_MS = 2 * 60_000
+
+/** The last sample of each step; a step without a sample keeps the previous one. */
+function pathOf(samples: readonly Sample[], figure: Figure) {
+  const end = samples.at(-1)?.[0] ?? 0
+  const length = Math.min(KEPT_USAGE_MS, Math.max(SHORTEST_MS, end - (samples[0]?.[0] ?? end)))
+  const start = end - length
+  const values: (number | null)[] = Array.from({ length: STEPS + 1 }, () => null)
+  for (const sample of samples) {
+    const step = Math.min(STEPS, Math.max(0, Math.ceil(((sample[0] - start) / length) * STEPS)))
+    values[step] = sample[COLUMN[figure]]
+  }
+  const known = values.filter((value) => value !== null)
+  if (known.length === 0) return { line: '', area: '' }
+  const top = Math.max(...known) * 1.15
+  // Memory changes little: on a scale from zero it would be a flat line.
+  const low = figure === 'memory' ? Math.min(...known) * 0.85 : 0
+  const span = top - low || 1
+  const y = (value: number) => (HEIGHT - 1.5 - ((value - low) / span) * (HEIGHT - 3)).toFixed(1)
+  const first = values.findIndex((value) => value !== null)
+  let line = ''
+  let last = known[0] ?? 0
+  for (let step = first; step <= STEPS; step += 1) {
+    last = values[step] ?? last
+    line += `${line === '' ? 'M' : 'L'}${((step / STEPS) * WIDTH).toFixed(1)} ${y(last)}`
+  }
+  // Draw a line even for a single sample.
+  if (first === STEPS) line = `M0 ${y(last)}L${WIDTH} ${y(last)}`
+  const from = first === STEPS ? '0' : ((first / STEPS) * WIDTH).toFixed(1)
+  return { line, area: `${line}L${WIDTH} ${HEIGHT}L${from} ${HEIGHT}Z` }
 }

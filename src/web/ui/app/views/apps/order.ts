@@ -1,5 +1,5 @@
 /** Which apps are listed, and in which order. */
-import { computed, effect, type ReadonlySignal, type Signal, signal, untracked } from '@preact/signals'
+import { computed, effect, signal, untracked } from '@preact/signals'
 import { isCrashed } from '../../../../../contract/classify.ts'
 import type { App } from '../../../../../hub/app.ts'
 import { collator } from '../../format.ts'
@@ -31,27 +31,21 @@ function compare(one: string | number, other: string | number): number {
 export const isDescending = ({ by, isReversed }: typeof sort.value) =>
   (COLUMNS[by].isDescending ?? false) !== isReversed
 
-/** Figures over all apps. */
-interface Totals {
-  readonly counts: Readonly<Record<Filter, number>>
-  /** Hub → the memory of its apps; no apps with figures: none. */
-  readonly memory: ReadonlyMap<string, number>
-}
+export type AppList = Readonly<ReturnType<typeof listApps>>
 
-export interface AppList {
-  readonly items: ReadonlySignal<readonly Item[]>
-  /** Updated as often as the order. */
-  readonly totals: ReadonlySignal<Totals>
-  readonly end: () => void
+/** The properties of a component that shows the list, or acts on it. */
+export interface ListProps {
+  readonly list: AppList
 }
 
 /** How often changes of apps can sort the list: rows must not jump away from a pointer. */
 const ORDER_MS = 1_000
-const NONE: Totals['counts'] = { attention: 0, all: 0, crashed: 0, given_up: 0, stopped: 0, updates: 0 }
+const NONE: Readonly<Record<Filter, number>> = { attention: 0, all: 0, crashed: 0, given_up: 0, stopped: 0, updates: 0 }
 
-export function listApps(store: Store): AppList {
-  const items: Signal<readonly Item[]> = signal([])
-  const totals: Signal<Totals> = signal({ counts: NONE, memory: new Map() })
+export function listApps(store: Store) {
+  const items = signal<readonly Item[]>([])
+  /** Figures over all apps, updated as often as the order. */
+  const totals = signal({ counts: NONE, memory: memoryOf([]) })
   let ordered = -1
   const tick = signal(0)
   const members = computed(() => store.own.value.map((hub) => ({ hub, apps: [...hub.apps.value.values()] })))
@@ -108,30 +102,28 @@ function shownOf(entries: readonly AppEntry[], store: Store): AppEntry[] {
     .map(({ entry }) => entry)
 }
 
-function count(hubs: readonly Members[], store: Store): Totals['counts'] {
-  const counts: Record<Filter, number> = { ...NONE }
+function count(hubs: readonly Members[], store: Store) {
+  const counts = { ...NONE }
   for (const entry of hubs.flatMap(({ apps }) => apps)) {
     for (const one of FILTERS) if (PASSES[one](entry.app.value, entry, store)) counts[one] += 1
   }
   return counts
 }
 
-function memoryOf(hubs: readonly Members[]): Totals['memory'] {
+/** Hub → the memory of its apps; no apps with figures: none. */
+function memoryOf(hubs: readonly Members[]): ReadonlyMap<string, number> {
   const memory = new Map<string, number>()
   for (const { hub, apps } of hubs) {
-    const known = apps.flatMap(({ app }) => app.value.memory_bytes ?? [])
-    if (known.length > 0)
-      memory.set(
-        hub.name,
-        known.reduce((sum, bytes) => sum + bytes),
-      )
+    for (const { app } of apps) {
+      const bytes = app.value.memory_bytes
+      if (bytes !== null) memory.set(hub.name, (memory.get(hub.name) ?? 0) + bytes)
+    }
   }
   return memory
 }
 
-function sameItems(one: readonly Item[], other: readonly Item[]): boolean {
-  return one.length === other.length && one.every((item, i) => sameItem(item, other[i]))
-}
+const sameItems = (one: readonly Item[], other: readonly Item[]) =>
+  one.length === other.length && one.every((item, i) => sameItem(item, other[i]))
 
 function sameItem(one: Item, other: Item | undefined): boolean {
   if (one.kind === 'app') return other?.kind === 'app' && one.entry === other.entry

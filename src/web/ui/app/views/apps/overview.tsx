@@ -1,13 +1,18 @@
-/** The overview above the list: figures that filter it, and how each hub does as a machine. */
-import { formatBytes, formatCelsius, formatCount } from '../../format.ts'
+/** What is above the list: figures that filter it, how each hub does as a machine, and search, order and update of all. */
+import { type Signal, untracked } from '@preact/signals'
+import { UPDATE } from '../../actions.ts'
+import { bulkRefusal, startBulk } from '../../bulk.ts'
+import { formatBytes, formatCount } from '../../format.ts'
 import type { HubEntry } from '../../live/entries.ts'
-import { Badge, set } from '../../parts/controls.tsx'
-import { FILTERS, type Filter, filter } from '../../preferences.ts'
+import { Action, Badge, Search, Select, set } from '../../parts/controls.tsx'
+import { SEARCH_KEY } from '../../parts/keys.tsx'
+import { COLUMN_KEYS, compact, FILTERS, type Filter, filter, grouped, search, sort } from '../../preferences.ts'
 import { hrefOf } from '../../route.ts'
 import { usePage } from '../../session.ts'
 import { defineStrings } from '../../strings.ts'
 import { terms } from '../../terms.ts'
-import type { AppList } from './order.ts'
+import { figuresOf } from '../bridge/hub.tsx'
+import type { ListProps } from './order.ts'
 
 const text = defineStrings('overview', {
   title: 'Overview',
@@ -22,14 +27,26 @@ const text = defineStrings('overview', {
   },
   memory: 'Memory of apps',
   of: '{part} of {total}',
-  load: 'Load',
-  temperature: 'Temperature',
-  storage: 'Storage',
-  free: '{free} free of {total}',
   weak: 'Power supply too weak',
   throttled: 'Speed reduced',
   last: 'last known figures',
   more: { one: '{count} more hub', other: '{count} more hubs' },
+  toolbar: {
+    search: 'Search apps',
+    sort: 'Sort by',
+    sortBy: {
+      name: 'By name',
+      version: 'By version',
+      state: 'By state',
+      guardian: 'By guardian',
+      enabled: 'By enabled',
+      cpu: 'By CPU',
+      memory: 'By memory',
+    },
+    group: 'By hub',
+    compact: 'Compact',
+    updateAll: 'Update all ({count})',
+  },
 })
 
 /** The colour of a figure that is not 0. */
@@ -40,39 +57,30 @@ const CLASSES: Readonly<Partial<Record<Filter, string>>> = {
   updates: 'info',
 }
 
-interface ListProps {
-  readonly list: AppList
-}
-
 export function Overview({ list }: ListProps) {
-  const { counts } = list.totals.value
-  return (
-    <section class="overview" aria-label={text.title}>
-      {counts.all > 0 && <Figures list={list} />}
-      <Machines list={list} />
-    </section>
-  )
-}
-
-function Figures({ list }: ListProps) {
   const { store } = usePage()
   const { counts } = list.totals.value
   const isAway = store.away.value.length === store.own.value.length
   return (
-    <fieldset class={isAway ? 'filters away' : 'filters'}>
-      <legend class="hidden">{text.filter}</legend>
-      {FILTERS.map((one) => (
-        <button
-          key={one}
-          type="button"
-          aria-pressed={filter.value === one}
-          onClick={() => set(filter, filter.value === one ? 'all' : one)}
-        >
-          <span>{text.filters[one]}</span>{' '}
-          <strong class={counts[one] > 0 ? (CLASSES[one] ?? 'plain') : 'none'}>{formatCount(counts[one])}</strong>
-        </button>
-      ))}
-    </fieldset>
+    <section class="overview" aria-label={text.title}>
+      {counts.all > 0 && (
+        <fieldset class={isAway ? 'filters away' : 'filters'}>
+          <legend class="hidden">{text.filter}</legend>
+          {FILTERS.map((one) => (
+            <button
+              key={one}
+              type="button"
+              aria-pressed={filter.value === one}
+              onClick={() => set(filter, filter.value === one ? 'all' : one)}
+            >
+              <span>{text.filters[one]}</span>{' '}
+              <strong class={counts[one] > 0 ? (CLASSES[one] ?? 'plain') : 'none'}>{formatCount(counts[one])}</strong>
+            </button>
+          ))}
+        </fieldset>
+      )}
+      <Machines list={list} />
+    </section>
   )
 }
 
@@ -110,11 +118,9 @@ function Machine({ hub, memory }: { readonly hub: HubEntry; readonly memory: num
   const health = hub.health.value
   const total = health?.memory_total_bytes
   const used = memory === undefined ? undefined : formatBytes(memory)
-  const figures: readonly (readonly [name: string, value: string | undefined])[] = [
-    [text.memory, used && total ? text.of({ part: used, total: formatBytes(total) }) : used],
-    [text.load, known(health?.load_1m, formatCount)],
-    [text.temperature, known(health?.temperature_celsius, formatCelsius)],
-    [text.storage, free(health?.storage_free_bytes, health?.storage_total_bytes)],
+  const figures = [
+    [text.memory, used && total ? text.of({ part: used, total: formatBytes(total) }) : used] as const,
+    ...(health === undefined ? [] : figuresOf(health)),
   ]
   return (
     <li class={isAway ? 'away' : ''}>
@@ -141,11 +147,48 @@ function Machine({ hub, memory }: { readonly hub: HubEntry; readonly memory: num
   )
 }
 
-function known(value: number | null | undefined, format: (value: number) => string): string | undefined {
-  return value === null || value === undefined ? undefined : format(value)
+export function Toolbar({ list }: ListProps) {
+  const { store } = usePage()
+  return (
+    <div class="toolbar">
+      <Search label={text.toolbar.search} value={search} shortcut={SEARCH_KEY} />
+      <UpdateAll list={list} />
+      <label class="sort">
+        <span class="hidden">{text.toolbar.sort}</span>
+        <Select
+          options={COLUMN_KEYS}
+          chosen={sort.value.by}
+          choose={(by) => set(sort, { by, isReversed: false })}
+          nameOf={(key) => text.toolbar.sortBy[key]}
+        />
+      </label>
+      {store.own.value.length > 1 && <Check label={text.toolbar.group} on={grouped} />}
+      <Check label={text.toolbar.compact} on={compact} look="check compact" />
+    </div>
+  )
 }
 
-function free(bytes: number | null | undefined, total: number | null | undefined): string | undefined {
-  if (bytes == null || total == null) return undefined
-  return text.free({ free: formatBytes(bytes), total: formatBytes(total) })
+function Check({ label, on, look = 'check' }: { label: string; on: Signal<boolean>; look?: string }) {
+  return (
+    <label class={look}>
+      <input type="checkbox" checked={on.value} onChange={({ currentTarget }) => set(on, currentTarget.checked)} />
+      {label}
+    </label>
+  )
+}
+
+/** Not only of the apps that the list shows. */
+function UpdateAll({ list }: ListProps) {
+  const page = usePage()
+  const { updates } = list.totals.value.counts
+  if (updates === 0) return null
+  const all = () => page.store.own.value.flatMap(({ apps }) => [...apps.value.values()].filter(UPDATE.fits))
+  return (
+    <Action
+      label={text.toolbar.updateAll({ count: updates })}
+      glyph={UPDATE.glyph}
+      refused={bulkRefusal(page, UPDATE, untracked(all))}
+      act={() => void startBulk(page, UPDATE, all())}
+    />
+  )
 }

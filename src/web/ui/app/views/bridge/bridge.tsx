@@ -1,11 +1,10 @@
 /** The state of the bridge, its broker and its hubs. */
-
 import { isCrashed } from '../../../../../contract/classify.ts'
 import { LOG_LEVELS } from '../../../../../contract/log-levels.ts'
 import type { FailureCode } from '../../../../../mqtt/types.ts'
 import { api } from '../../api.ts'
 import { act, commandName, refusal } from '../../commands.ts'
-import { Badge } from '../../parts/controls.tsx'
+import { Badge, Select } from '../../parts/controls.tsx'
 import { Alert, Card, Facts, Report, Time } from '../../parts/layout.tsx'
 import { hrefOf } from '../../route.ts'
 import { usePage } from '../../session.ts'
@@ -15,7 +14,6 @@ import { FleetCard } from './fleet.tsx'
 import { HubCard } from './hub.tsx'
 
 const text = defineStrings('bridge', {
-  title: 'Bridge',
   problems: 'Problems',
   well: 'all is well',
   ready: 'ready, with problems',
@@ -26,7 +24,6 @@ const text = defineStrings('bridge', {
   extensions: 'Extensions',
   apps: '{apps}, {crashed} crashed, {updates}',
   updates: { one: '{count} update available', other: '{count} updates available' },
-  log: 'Log',
   showLog: 'Show the log',
   discovery: 'Home Assistant discovery',
   discoveryOff: 'off, or nothing published yet',
@@ -46,14 +43,13 @@ const text = defineStrings('bridge', {
   doctor: 'Doctor',
   doctorHint: 'Checks the hubs, the broker and the configuration, and shows a fix for each problem.',
   check: 'Run the checks',
-  stale: 'There is no connection.',
 })
 
 export function BridgePage() {
   const { store } = usePage()
   return (
     <div class="view">
-      <h1 class="hidden">{text.title}</h1>
+      <h1 class="hidden">{terms.views.bridge}</h1>
       <Problems />
       <div class="cards">
         <BridgeCard />
@@ -92,18 +88,18 @@ function BridgeCard() {
   const startedAt = info?.started_at ?? health?.started_at
   const prefixes = store.discovery.value?.prefixes.join(', ') || undefined
   return (
-    <Card title={text.title} aside={health && <HealthBadge {...health} />}>
+    <Card title={terms.views.bridge} aside={health && <HealthBadge {...health} />}>
       <Facts
         rows={[
           [terms.version, info?.version ?? session.version],
           [text.contract, info?.contract],
           [text.started, startedAt && <Time at={startedAt} ago />],
           [text.baseTopic, <code>{session.base_topic}</code>],
-          [terms.apps, <Counts />],
+          [terms.views.apps, <Counts />],
           [text.extensions, info?.extensions.join(', ')],
           [text.discovery, prefixes === undefined ? text.discoveryOff : text.discoveryOn({ prefixes })],
           [commandName('log-level'), <LogLevel />],
-          [text.log, <a href={hrefOf({ at: 'log' })}>{text.showLog}</a>],
+          [terms.views.log, <a href={hrefOf({ at: 'log' })}>{text.showLog}</a>],
         ]}
       />
     </Card>
@@ -131,19 +127,14 @@ function LogLevel() {
   const page = usePage()
   const refused = refusal(page, {}, 'log-level')
   return (
-    <select
+    <Select
       aria-label={commandName('log-level')}
       title={refused}
       disabled={refused !== undefined}
-      value={page.store.logLevel.value}
-      onChange={({ currentTarget }) => void act({}, 'log-level', currentTarget.value)}
-    >
-      {LOG_LEVELS.map((one) => (
-        <option key={one} value={one}>
-          {one}
-        </option>
-      ))}
-    </select>
+      options={LOG_LEVELS}
+      chosen={page.store.logLevel.value}
+      choose={(one) => void act({}, 'log-level', one)}
+    />
   )
 }
 
@@ -174,7 +165,7 @@ function BrokerCard() {
 /** Reports on demand: the configuration, and the doctor. */
 function Reports() {
   const { channel } = usePage()
-  const refused = channel.liveness.value === 'live' ? undefined : text.stale
+  const refused = channel.liveness.value === 'live' ? undefined : terms.noConnection
   const configuration = async () => {
     const result = await api.config()
     if (!result.ok) return result

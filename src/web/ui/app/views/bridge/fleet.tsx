@@ -28,10 +28,6 @@ const text = defineStrings('fleet', {
   hint: 'To act on one of them, use the page of its member, or MQTT.',
 })
 
-interface FleetProps {
-  readonly fleet: FleetStatus
-}
-
 type State = keyof typeof TONES
 
 const TONES = { online: 'ok', offline: 'bad', leased: 'ok' } as const
@@ -63,7 +59,7 @@ export function FleetCard() {
   )
 }
 
-function Members({ fleet }: FleetProps) {
+function Members({ fleet }: { readonly fleet: FleetStatus }) {
   const { store } = usePage()
   return (
     <>
@@ -86,7 +82,7 @@ function Members({ fleet }: FleetProps) {
   )
 }
 
-function OtherHubs({ fleet }: FleetProps) {
+function OtherHubs({ fleet }: { readonly fleet: FleetStatus }) {
   const { store } = usePage()
   const rows = sorted(fleet.owners).filter(([, owner]) => owner !== fleet.member)
   if (rows.length === 0) return null

@@ -1,19 +1,19 @@
-/** A hub: its state, and the permissions of its key. */
+/** A hub: its state, how it does as a machine, and the permissions of its key. */
 import { useSignal } from '@preact/signals'
 import { isCrashed } from '../../../../../contract/classify.ts'
 import { COMMANDS } from '../../../../../contract/commands.ts'
+import type { HubHealth } from '../../../../../contract/crash.ts'
 import { commandKey } from '../../../../../contract/permissions.ts'
 import type { Ended } from '../../api.ts'
 import { act, commandName, refusal } from '../../commands.ts'
-import { formatCount } from '../../format.ts'
-import type { HubEntry } from '../../live/entries.ts'
+import { formatBytes, formatCelsius, formatCount, formatTime } from '../../format.ts'
+import type { HubProps } from '../../live/entries.ts'
 import { inLanguage } from '../../messages.ts'
-import { Action, Badge, set, useAsked } from '../../parts/controls.tsx'
+import { Action, Badge, set, submits, useAsked } from '../../parts/controls.tsx'
 import { Card, Facts, Time } from '../../parts/layout.tsx'
 import { usePage } from '../../session.ts'
 import { defineStrings } from '../../strings.ts'
 import { terms } from '../../terms.ts'
-import { Health } from './health.tsx'
 
 const text = defineStrings('hub', {
   title: 'Hub {name}',
@@ -29,20 +29,30 @@ const text = defineStrings('hub', {
   refused: { one: '{count} command is unavailable', other: '{count} commands are unavailable' },
   speech: 'Speech',
   speechHint: 'Text that the hub says',
+  health: {
+    title: 'Health',
+    asOf: 'Health, as of {time}',
+    memory: 'Memory',
+    free: '{free} free of {total}',
+    load: 'Load',
+    temperature: 'Temperature',
+    storage: 'Storage',
+    booted: 'Running since',
+    backup: 'Last backup',
+    update: 'Firmware on offer',
+    power: 'Power supply',
+    weak: 'too weak',
+    speed: 'Speed',
+    throttled: 'reduced to protect the hub',
+    lacking:
+      'With the permission homey.system.readonly of the API key, this shows memory, load and storage of the hub.',
+  },
 })
-
-interface HubProps {
-  readonly hub: HubEntry
-}
 
 export function HubCard({ hub }: HubProps) {
   const page = usePage()
-  const {
-    name,
-    state: { value: state },
-    info: { value: info },
-    since,
-  } = hub
+  const { name, since } = hub
+  const [state, info] = [hub.state.value, hub.info.value]
   const { store } = page
   const apps = [...hub.apps.value.values()]
   const crashed = apps.filter(({ app }) => isCrashed(app.peek())).length
@@ -63,7 +73,7 @@ export function HubCard({ hub }: HubProps) {
           [text.firmware, info?.firmware],
           [text.id, info?.id && <code>{info.id}</code>],
           [text.realtime, info && text.realtimes[info.realtime]],
-          [terms.apps, crashed === 0 ? count : text.crashed({ apps: count, crashed })],
+          [terms.views.apps, crashed === 0 ? count : text.crashed({ apps: count, crashed })],
           [text.permissions, info?.permissions.join(', ')],
         ]}
       />
@@ -94,13 +104,7 @@ function Speech({ hub: { name: hub } }: HubProps) {
     if (ok) words.value = ''
   }
   return (
-    <form
-      class="speech"
-      onSubmit={(event) => {
-        event.preventDefault()
-        void speak()
-      }}
-    >
+    <form class="speech" onSubmit={submits(speak)}>
       <label class="field">
         <span>{text.speech}</span>
         <input
@@ -138,4 +142,56 @@ function Refused({ hub: { name } }: HubProps) {
       </ul>
     </details>
   )
+}
+
+/** As `permissions` of a hub's info has it. */
+const NEEDED = 'hub.system.readonly'
+
+function Health({ hub }: HubProps) {
+  const health = hub.health.value
+  if (health === undefined) {
+    const granted = hub.info.value?.permissions ?? []
+    const isPermitted = granted.some((scope) => scope === NEEDED || NEEDED.startsWith(`${scope}.`))
+    // The figures come a few seconds after the hub.
+    return hub.state.value !== 'online' || isPermitted ? null : <p class="quiet">{text.health.lacking}</p>
+  }
+  const away = hub.state.value === 'online' ? undefined : hub.since.value
+  return (
+    <>
+      <h3>{away === undefined ? text.health.title : text.health.asOf({ time: formatTime(away) })}</h3>
+      <HealthFacts health={health} />
+    </>
+  )
+}
+
+/** The figures that every list of a hub's figures has. */
+export function figuresOf(health: HubHealth): readonly (readonly [name: string, value: string | undefined])[] {
+  const { load_1m: load, temperature_celsius: temperature, storage_free_bytes, storage_total_bytes } = health
+  return [
+    [text.health.load, load === null ? undefined : formatCount(load)],
+    [text.health.temperature, temperature === null ? undefined : formatCelsius(temperature)],
+    [text.health.storage, free(storage_free_bytes, storage_total_bytes)],
+  ]
+}
+
+export function HealthFacts({ health }: { readonly health: HubHealth }) {
+  const { booted_at: booted, last_backup_at: backup } = health
+  return (
+    <Facts
+      rows={[
+        [text.health.power, health.undervoltage ? <Badge tone="warn">{text.health.weak}</Badge> : undefined],
+        [text.health.speed, health.throttled ? <Badge tone="warn">{text.health.throttled}</Badge> : undefined],
+        [text.health.memory, free(health.memory_free_bytes, health.memory_total_bytes)],
+        ...figuresOf(health),
+        [text.health.booted, booted && <Time at={booted} />],
+        [text.health.backup, backup && <Time at={backup} ago />],
+        [text.health.update, health.firmware_update],
+      ]}
+    />
+  )
+}
+
+function free(bytes: number | null, total: number | null): string | undefined {
+  if (bytes === null || total === null) return undefined
+  return text.health.free({ free: formatBytes(bytes), total: formatBytes(total) })
 }

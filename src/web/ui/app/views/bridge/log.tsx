@@ -6,7 +6,7 @@ import { act, refusal } from '../../commands.ts'
 import { collator } from '../../format.ts'
 import { type LogLine, LogReader } from '../../live/log.ts'
 import type { Store } from '../../live/store.ts'
-import { Action, Badge, Search, set, type Tone } from '../../parts/controls.tsx'
+import { Action, Badge, Search, Select, set, type Tone } from '../../parts/controls.tsx'
 import { Glyph } from '../../parts/icons.tsx'
 import { Alert, HiddenHead, Time } from '../../parts/layout.tsx'
 import { hrefOf } from '../../route.ts'
@@ -15,8 +15,6 @@ import { defineStrings } from '../../strings.ts'
 import { terms } from '../../terms.ts'
 
 const text = defineStrings('log', {
-  title: 'Log',
-  back: 'Bridge',
   hint: 'The latest 2,000 lines of hub2mqtt’s own log, without secrets. A hub does not provide the output of an app from the store.',
   access: 'The log needs full access.',
   search: 'Search the log',
@@ -46,9 +44,9 @@ export function LogPage() {
   return (
     <div class="view">
       <a class="back" href={hrefOf({ at: 'bridge' })}>
-        <Glyph name="back" size={16} /> {text.back}
+        <Glyph name="back" size={16} /> {terms.views.bridge}
       </a>
-      <h1>{text.title}</h1>
+      <h1>{terms.views.log}</h1>
       {session.access === 'full' ? (
         <Log />
       ) : (
@@ -80,19 +78,7 @@ function Level({ reader }: { readonly reader: LogReader }) {
           ? text.now({ level })
           : text.limited({ level, next: fallback.level, count: Math.ceil(fallback.remaining_ms / MINUTE_MS) })}
       </strong>
-      <select
-        aria-label={text.wanted}
-        value={wanted.value}
-        onChange={({ currentTarget }) =>
-          set(wanted, LOG_LEVELS.find((one) => one === currentTarget.value) ?? wanted.value)
-        }
-      >
-        {LOG_LEVELS.map((one) => (
-          <option key={one} value={one}>
-            {one}
-          </option>
-        ))}
-      </select>
+      <Select aria-label={text.wanted} options={LOG_LEVELS} chosen={wanted.value} choose={(one) => set(wanted, one)} />
       <Action label={text.setLevel} refused={refused} act={() => void send({ level: wanted.value, for: '10m' })} />
       {fallback !== null && (
         <Action label={text.endNow({ next: fallback.level })} refused={refused} act={() => void send(fallback.level)} />
@@ -155,7 +141,7 @@ function Log() {
       <div class="card" hidden={shown.length === 0}>
         {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and must be reachable by keyboard. */}
         <div class="scroll log" ref={box} tabIndex={0} onScroll={onScroll}>
-          <table class="list" aria-label={text.title}>
+          <table class="list" aria-label={terms.views.log}>
             <HiddenHead columns={text.columns} />
             <tbody>
               {shown.map((line) => (
@@ -201,19 +187,14 @@ function Choice({ name, chosen, options, labelOf = (option) => option }: ChoiceP
   const { value } = chosen
   const all = value === '' || options.includes(value) ? options : [value, ...options]
   return (
-    <select
+    <Select
       class="choice"
       aria-label={text.filters[name]}
-      value={value}
-      onChange={({ currentTarget }) => set(chosen, currentTarget.value)}
-    >
-      <option value="">{text.all[name]}</option>
-      {all.map((option) => (
-        <option key={option} value={option}>
-          {labelOf(option)}
-        </option>
-      ))}
-    </select>
+      options={['', ...all]}
+      chosen={value}
+      choose={(option) => set(chosen, option)}
+      nameOf={(option) => (option === '' ? text.all[name] : labelOf(option))}
+    />
   )
 }
 
