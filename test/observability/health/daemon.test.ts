@@ -54,7 +54,7 @@ describe('a daemon that does its work', () => {
   it('is not found by a configuration file that is not there', async () => {
     await start()
     const { status: code, stderr } = await command(['--config', '/no/such/file.yaml'])
-    expect(code).toBe(2)
+    expect(code).toBe(1)
     expect(stderr).toBe('hub2mqtt: /no/such/file.yaml: there is no such file\n')
   })
 
