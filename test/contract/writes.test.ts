@@ -79,6 +79,7 @@ describe('an answer that contradicts what was asked', () => {
     ['app enable', '', 'enableApp', { id: APP, enabled: false }],
     ['app disable', '', 'disableApp', { id: APP, enabled: true }],
     ['app autoupdate', 'OFF', 'updateApp', { id: APP, autoupdate: true }],
+    ['app update', '{"autoupdate":false}', 'updateApp', { id: APP, autoupdate: true }],
     ['app enable', '', 'enableApp', { id: 'another.app', enabled: true }],
     ['app set-setting/x', '[7]', 'setAppSetting', [8]],
     ['app set-setting/x', '[7]', 'setAppSetting', true],
@@ -166,17 +167,22 @@ describe('a look', () => {
   })
 
   test.each([
-    ['app uninstall', JSON.stringify({ confirm: APP }), 'uninstallApp', 'getApp'],
-    ['app unset-setting/x', '', 'unsetAppSetting', 'getAppSetting'],
-  ] as const)('that fails the second time proves nothing: %s', async (words, payload, operation, second) => {
-    const aimed = await aim()
-    aimed.emulated.behave('execute-then-reset', { operation })
-    aimed.emulated.behave('answer-status', { operation: second, status: 503 })
-    expect(await failure(carryOut(aimed, words, payload))).toMatchObject({
-      code: 'outcome_unknown',
-      message: expect.not.stringContaining(LOOKED),
-    })
-  })
+    ['app uninstall', 'answer-status', 503, JSON.stringify({ confirm: APP }), 'uninstallApp', 'getApp'],
+    ['app unset-setting/x', 'answer-status', 503, '', 'unsetAppSetting', 'getAppSetting'],
+    ['app uninstall', 'gateway-page', 404, JSON.stringify({ confirm: APP }), 'uninstallApp', 'getApp'],
+    ['app unset-setting/x', 'gateway-page', 404, '', 'unsetAppSetting', 'getAppSetting'],
+  ] as const)(
+    'that fails the second time proves nothing: %s, %s %i',
+    async (words, how, status, payload, operation, second) => {
+      const aimed = await aim()
+      aimed.emulated.behave('execute-then-reset', { operation })
+      aimed.emulated.behave(how, { operation: second, status })
+      expect(await failure(carryOut(aimed, words, payload))).toMatchObject({
+        code: 'outcome_unknown',
+        message: expect.not.stringContaining(LOOKED),
+      })
+    },
+  )
 
   test('at an empty list proves nothing, not even of the only app', async () => {
     const aimed = await aim({ apps: [{ id: APP }] })
