@@ -35,11 +35,6 @@ describe('on this machine, without a password', () => {
       expect(told).toEqual([])
     },
   )
-
-  it('a proxy that is trusted and adds nothing is none either', async () => {
-    const { ask } = await openDoor({ env: { HTTP_TRUSTED_PROXIES: '127.0.0.1' } })
-    expect(await ask('/api/state')).toMatchObject({ status: 403, code: 'no_password' })
-  })
 })
 
 describe('beyond this machine', () => {
@@ -84,15 +79,6 @@ describe('a token', () => {
     const { ask, told } = await openDoor({ env })
     expect((await ask(RESTART, { ...restart, headers: full })).status).toBe(200)
     expect(told).toMatchObject([{ by: 'restarter' }])
-  })
-
-  it('that may only look looks, and commands nothing', async () => {
-    const { ask, told, webSocket } = await openDoor({ env })
-    expect((await ask('/api/state', { headers: reader })).status).toBe(200)
-    expect(await fateOf(webSocket(reader))).toBe('open')
-    expect(await ask(RESTART, { ...restart, headers: reader })).toMatchObject({ status: 403, code: 'read_only' })
-    expect(await ask('/api/doctor', { headers: reader })).toMatchObject({ status: 403, code: 'read_only' })
-    expect(told).toEqual([])
   })
 
   it.each(['Bearer another-token-altogether', 'Bearer', 'Bearer token-that-may-everything-else'])(
@@ -265,13 +251,6 @@ describe('a login', () => {
     onTestFinished(() => void hook.disable())
     await Promise.all(Array.from({ length: 3 }, () => ask('/api/login', credentials(PASSWORD))))
     expect(most).toEqual({ atOnce: 1, inAll: 3 })
-  })
-
-  it('is refused after thirty wrong ones of all together', async () => {
-    const { ask } = await openDoor({ env: { ...env, HTTP_TRUSTED_PROXIES: '127.0.0.1' } })
-    const attempt = (from: number) => ask('/api/login', credentials('wrong', { 'x-forwarded-for': `10.0.1.${from}` }))
-    for (let from = 0; from < 30; from += 1) expect((await attempt(from)).status).toBe(401)
-    expect((await attempt(99)).status).toBe(429)
   })
 
   it.each(['', '{', '[]', '{"password":7}', '{"password":"x","more":1}'])('wants a password: %s', async (body) => {
