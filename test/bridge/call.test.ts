@@ -128,6 +128,11 @@ describe.concurrent('a call that changes something', () => {
     expect(desk.failed).toMatchObject([{ hub: 'home', app: null, command: 'call', code: 'unsupported' }])
   })
 
+  test('is told each time that the hub was asked, however many fail', async ({ desk }) => {
+    for (let i = 0; i < 61; i++) await call(desk, { item: 'flow', method: 'POST', path: '/x' })
+    expect(desk.audit).toHaveLength(61)
+  })
+
   test('is told as what it does', async ({ desk }) => {
     await call(desk, RESTART)
     await call(desk, { item: 'apps', path: `/app/${APP}` })
