@@ -25,18 +25,6 @@ function crowd(limiter: Limiter) {
 }
 
 describe('a limiter with lanes', () => {
-  test('runs the commands of one app in order, and those of others beside them', async () => {
-    const limiter = new Limiter({ slots: 4, maxWaiting: 32, clock: new FakeClock() })
-    const begun: string[] = []
-    const tasks = ['a1', 'a2', 'b1'].map((name) => ({ name, ...task(begun, name) }))
-    const all = Promise.all(tasks.map(({ name, run }) => limiter.run({ lane: name.slice(0, 1), deadline: 1e9 }, run)))
-    await settled()
-    expect(begun).toEqual(['a1', 'b1'])
-    for (const { end } of tasks) end()
-    await all
-    expect(begun).toEqual(['a1', 'b1', 'a2'])
-  })
-
   test('never has more under way than it may, and every app gets its turn', async () => {
     const limiter = new Limiter({ slots: 2, maxWaiting: 32, clock: new FakeClock() })
     const begun: string[] = []
@@ -124,54 +112,9 @@ describe('a limiter with lanes', () => {
     await expect(limiter.run({ lane: 'a', deadline: 1e9 }, () => Promise.reject(new Error('x')))).rejects.toThrow('x')
     await expect(limiter.run({ lane: 'b', deadline: 1e9 }, () => Promise.resolve('done'))).resolves.toBe('done')
   })
-
-  test('begins each command once and in its order, whatever comes when', async () => {
-    await fc.assert(
-      fc.asyncProperty(
-        fc.array(fc.tuple(fc.constantFrom('a', 'b', 'c'), fc.nat(3)), { maxLength: 60 }),
-        async (plan) => {
-          const limiter = new Limiter({ slots: 2, maxWaiting: 100, clock: new FakeClock() })
-          const begun: number[] = []
-          let active = 0
-          await Promise.all(
-            plan.map(([lane, turns], index) =>
-              limiter.run({ lane, deadline: 1e9 }, async () => {
-                begun.push(index)
-                expect(++active).toBeLessThanOrEqual(2)
-                for (let i = 0; i < turns; i++) await Promise.resolve()
-                active--
-              }),
-            ),
-          )
-          expect([...begun].sort((a, b) => a - b)).toEqual(plan.map((_, index) => index))
-          for (const lane of ['a', 'b', 'c']) {
-            const order = begun.filter((index) => plan[index]?.[0] === lane)
-            expect(order).toEqual([...order].sort((a, b) => a - b))
-          }
-        },
-      ),
-    )
-  })
 })
 
 describe('a limiter with four slots', () => {
-  test('lets in no fifth before one of the four has ended', async () => {
-    const { begun, join } = crowd(new Limiter({ clock: new FakeClock(), slots: 4 }))
-    const all = Array.from({ length: 10 }, () => join())
-    // Whoever finds a place begins at once.
-    expect(begun).toHaveLength(4)
-    await settled()
-    expect(begun).toHaveLength(4)
-    begun[2]?.end()
-    await settled()
-    expect(begun).toHaveLength(5)
-    for (let i = 0; i < 10; i += 1) {
-      begun[i]?.end()
-      await settled()
-    }
-    await Promise.all(all)
-  })
-
   test('gives the slot of one that does not say in time that it goes well to the next', async () => {
     const clock = new FakeClock()
     const { begun, join } = crowd(new Limiter({ clock, slots: 4, patienceMs: 1000 }))
@@ -210,12 +153,6 @@ describe('a limiter with four slots', () => {
     begun[0]?.end()
     await settled()
     expect(begun).toHaveLength(3)
-  })
-
-  test('has its place again after work that failed', async () => {
-    const limiter = new Limiter({ clock: new FakeClock(), slots: 1 })
-    await expect(limiter.run({}, () => Promise.reject(new Error('refused')))).rejects.toThrow('refused')
-    expect(await limiter.run({}, async () => 'next')).toBe('next')
   })
 })
 

@@ -28,24 +28,6 @@ describe.concurrent('the audit', () => {
     const changed = lines(world).filter(({ msg }) => msg === 'log level changed')
     expect(changed).toMatchObject([{ log_level: 'fatal' }, { log_level: 'error' }])
   })
-
-  test('tells a flood of refusals as a number, and still every write that reaches the hub', async () => {
-    await using world = await World.start({ env: { COMMANDS_DENY: 'disable' } })
-    const { app, observer, clock } = world
-    for (let i = 0; i < 100; i++) await observer.publish(`hub2mqtt/home/app/${app}/cmd/disable`, '')
-    await until('all answers', () => observer.texts(`hub2mqtt/home/app/${app}/result/disable`).length === 100)
-    await world.ask(`home/app/${app}/cmd/restart`)
-    expect(audits(world).filter(({ outcome }) => outcome === 'not_allowed')).toHaveLength(60)
-    expect(audits(world).filter(({ command }) => command === 'restart')).toHaveLength(1)
-    const events = () => world.events(app).filter(({ event_type }) => event_type === 'command_failed')
-    expect(events()).toHaveLength(60)
-    await until('the number', () => {
-      clock.jump(200)
-      return lines(world).find(({ refused }) => refused === 40)
-    })
-    await world.ask(`home/app/${app}/cmd/disable`)
-    expect(audits(world).filter(({ outcome }) => outcome === 'not_allowed')).toHaveLength(61)
-  })
 })
 
 describe.concurrent('a write that was refused or failed', () => {

@@ -24,11 +24,6 @@ describe.concurrent('a call', () => {
     expect(desk.emulated.spoken).toEqual(['Hi'])
   })
 
-  test('of what the hub does not have is answered unsupported', async ({ desk }) => {
-    const answer = await call(desk, { item: 'alarms', path: '/alarm' })
-    expect(answer).toMatchObject({ ok: false, error: { code: 'unsupported' } })
-  })
-
   test('reaches a manager that has no commands, and tells where the key may not', async () => {
     const desk = await openDesk({ hub: { keys: { key: ['homey.app', 'homey.notifications.readonly'] } } })
     const path = '/notification'
@@ -92,18 +87,6 @@ describe.concurrent('a call reaches no further than other commands', () => {
     expect(desk.writes()).toEqual([])
   })
 
-  test('where the right is gone when its turn comes', async ({ desk }) => {
-    desk.emulated.behave('slow-headers', { ms: 300, times: 1, operation: 'disableApp' })
-    const first = desk.ask(`home/app/${APP}/cmd/disable`)
-    await until('the first', () => desk.operations().includes('disableApp'))
-    desk.hand(TOPIC, JSON.stringify(RESTART))
-    desk.world.policy = { ...desk.world.policy, read_only: true }
-    await first
-    await until('both answers', () => desk.sent.length === 2)
-    expect(desk.sent[1]?.answer).toMatchObject({ command: 'call', error: { code: 'not_allowed' } })
-    expect(desk.writes()).toEqual(['disableApp'])
-  })
-
   test('apps that configuration hides are neither listed nor reached', async () => {
     await using world = await World.start({
       env: { COMMANDS_ALLOW: '*', APPS_EXCLUDE: 'the.hidden' },
@@ -150,23 +133,6 @@ describe.concurrent('a call that changes something', () => {
     expect(desk.audit).toHaveLength(61)
   })
 
-  test('is not sent twice, and is called unknown where the answer is lost', async ({ desk }) => {
-    desk.emulated.behave('execute-then-reset', { operation: 'restartApp' })
-    expect(await call(desk, RESTART)).toMatchObject({ error: { code: 'outcome_unknown' } })
-    expect(desk.writes()).toEqual(['restartApp'])
-  })
-
-  test('waits with the commands of its app, and others do not wait for it', async ({ desk }) => {
-    desk.emulated.behave('slow-headers', { ms: 400, times: 1, operation: 'restartApp' })
-    desk.hand(TOPIC, JSON.stringify(RESTART))
-    await until('the first', () => desk.operations().includes('restartApp'))
-    desk.hand(`home/app/${APP}/cmd/disable`)
-    desk.hand('home/app/another.app/cmd/disable')
-    await until('all answers', () => desk.sent.length === 3)
-    const order = desk.sent.map(({ answer }) => `${answer['command']} ${answer['app']}`)
-    expect(order).toEqual(['disable another.app', 'call null', `disable ${APP}`])
-  })
-
   test('is told as what it does', async ({ desk }) => {
     await call(desk, RESTART)
     await call(desk, { item: 'apps', path: `/app/${APP}` })
@@ -176,13 +142,6 @@ describe.concurrent('a call that changes something', () => {
       { app: APP, about: APP, command: { name: 'call', operation: 'getApp', write: false } },
     ])
   })
-
-  test('is answered from memory when it comes again', async ({ desk }) => {
-    const payload = { ...RESTART, transaction: 't' }
-    await call(desk, payload)
-    expect(await call(desk, payload)).toMatchObject({ ok: true, replayed: true })
-    expect(desk.writes()).toEqual(['restartApp'])
-  })
 })
 
 test.concurrent('a call that only reads is no line of the audit, and its failure no event', async ({ desk }) => {
@@ -191,22 +150,6 @@ test.concurrent('a call that only reads is no line of the audit, and its failure
   await call(desk, { item: 'flow' })
   expect(desk.audit).toEqual([])
   expect(desk.failed).toEqual([])
-})
-
-test.concurrent('a call without an answer is a hub that cannot be reached where it only reads', async ({ desk }) => {
-  desk.emulated.behave('never-answer', { operation: 'getAppLocales' })
-  expect(await call(desk, { item: 'apps', path: `/app/${APP}/locale` })).toMatchObject({
-    error: { code: 'hub_unreachable' },
-  })
-})
-
-test.concurrent('a call is put off where the hub asks for that, a write too', async ({ desk }) => {
-  desk.emulated.behave('answer-status', { status: 429, times: 1, operation: 'restartApp' })
-  desk.hand(TOPIC, JSON.stringify(RESTART))
-  await until('the first', () => desk.writes().length === 1)
-  while (desk.sent.length === 0) await desk.clock.advance(500)
-  expect(desk.sent[0]?.answer).toMatchObject({ ok: true })
-  expect(desk.writes()).toEqual(['restartApp', 'restartApp'])
 })
 
 test.concurrent('an API key in an answer is not passed on', async () => {

@@ -9,13 +9,12 @@ describe('an answer', () => {
   test('says what became of which command', async ({ desk }) => {
     await desk.ask(app('get-setting/x'), '{"transaction":"t"}', { receivedAt: desk.clock.elapsed() - 12.4 })
     const head = { command: 'get-setting', hub: 'home', app: APP, duration_ms: 12 }
-    expect(desk.sent).toMatchObject([
-      { topic: `b/home/app/${APP}/result/get-setting/x`, answer: { ok: true, data: 1, transaction: 't', ...head } },
-    ])
-    expect(desk.sent[0]?.answer).not.toHaveProperty('replayed')
+    expect(desk.sent[0]?.topic).toBe(`b/home/app/${APP}/result/get-setting/x`)
+    expect(desk.sent[0]?.answer).toEqual({ ok: true, data: 1, transaction: 't', ...head })
     expect(desk.ends).toMatchObject([{ command: 'get-setting', outcome: 'ok', ms: 12.4 }])
     const refused = await desk.ask('home/cmd/install', '{"id":"","transaction":7}')
     expect(refused).toMatchObject({ ok: false, command: 'install', app: null, transaction: 7 })
+    expect(Object.keys(refused)).toEqual(['ok', 'command', 'hub', 'app', 'transaction', 'error', 'duration_ms'])
     expect(desk.ends[1]).toMatchObject({ command: 'hub/install', outcome: 'invalid_payload' })
   })
 
@@ -29,9 +28,10 @@ describe('an answer', () => {
   })
 
   test('goes where its requester wants it, if it may', async ({ desk }) => {
-    for (const responseTopic of ['me/answers', 'b/home/state']) await desk.ask('bridge/cmd/ping', '', { responseTopic })
+    const spoken = ['b/home/state', `b/${app('restart')}`]
+    for (const responseTopic of ['me/answers', ...spoken]) await desk.ask('bridge/cmd/ping', '', { responseTopic })
     await desk.ask('bridge/cmd/ping')
-    expect(desk.sent.map(({ topic }) => topic)).toEqual(['me/answers', 'b/bridge/result/ping', 'b/bridge/result/ping'])
+    expect(desk.sent.map(({ topic }) => topic)).toEqual(['me/answers', ...Array(3).fill('b/bridge/result/ping')])
   })
 
   test('that is too large is replaced by one that says so', async ({ desk }) => {
@@ -114,6 +114,11 @@ describe('a message that is refused before the hub is asked', () => {
     ['home/app/the.app/cmd/set-setting/a/b', '1', 'invalid_payload'],
     ['home/app/the.app/cmd/set-setting/%', '1', 'invalid_payload'],
     ['home/app/the.app/cmd/set-setting/%61', '1', 'invalid_payload'],
+    ['home/app/the%2Eapp/cmd/restart', '', 'unknown_app'],
+    ['home/app/the.ap%70/cmd/restart', '', 'unknown_app'],
+    ['h%6Fme/app/the.app/cmd/restart', '', 'unknown_hub'],
+    ['home/app/the.app/cmd/rest%61rt', '', 'unknown_command'],
+    ['home/app/b%c3%bchne/cmd/restart', '', 'unknown_app'],
   ])('%s %j: %s', async (topic, payload, code) => {
     const desk = await openDesk()
     expect(await desk.ask(topic, payload)).toMatchObject({ ok: false, error: { code } })

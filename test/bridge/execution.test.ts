@@ -247,6 +247,6 @@ describe('a request that the hub puts off', () => {
     await until('it waits', () => desk.clock.pending === 1)
     void desk.dispatcher.stop()
     await until('the answer', () => desk.sent.length === 2)
-    expect(codes(desk)[1]).toBe('rate_limited')
+    expect(desk.sent[1]?.answer).toMatchObject({ error: { code: 'rate_limited', status: 429 } })
   })
 })

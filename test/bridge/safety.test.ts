@@ -90,16 +90,6 @@ describe.concurrent.each(BROKERS)('on %s', (broker) => {
     expect(world.asked('restartApp')).toBe(3)
   })
 
-  test('a command for one app waits for the one before it, and too many that wait are refused', async ({ world }) => {
-    world.hub.behave('slow-headers', { ms: 500, times: 1, operation: 'restartApp' })
-    const topic = `hub2mqtt/${restartOf(world.app)}`
-    await Promise.all(Array.from({ length: 34 }, () => world.observer.publish(topic, '')))
-    await until('all answers', () => resultsOf(world, world.app).length === 34)
-    const codes = resultsOf(world, world.app).map(({ error }) => error?.code ?? 'ok')
-    expect(codes.filter((code) => code === 'busy')).toHaveLength(1)
-    expect(world.asked('restartApp')).toBe(33)
-  })
-
   test('at most four requests reach the hub at a time', async ({ world }) => {
     const apps = [...world.hub.apps.keys()].slice(0, 8)
     world.hub.behave('never-answer', { operation: 'disableApp' })
@@ -143,16 +133,6 @@ describe.skipIf(mosquittoPath === undefined)('under MQTT 5', { concurrent: true 
     expect(resultsOf(world, world.app)).toEqual([])
   })
 
-  test('an answer is never sent to a topic on which the bridge itself speaks or listens', async () => {
-    await using world = await World.start({ broker: 'mosquitto' })
-    const app = world.app
-    for (const responseTopic of ['hub2mqtt/home/state', `hub2mqtt/${restartOf(app)}`]) {
-      await world.ask(`home/app/${app}/cmd/get`, '', { properties: { responseTopic } })
-    }
-    expect(world.observer.texts('hub2mqtt/home/state')).toEqual(['online'])
-    expect(world.asked('restartApp')).toBe(0)
-  })
-
   test('a command whose connection was lost while it waited is refused, not executed', async () => {
     await using world = await World.start({ broker: 'mosquitto', env: { MQTT_CLIENT_ID: 'the-bridge' } })
     world.hub.behave('slow-headers', { ms: 1500, times: 1, operation: 'restartApp' })
@@ -175,21 +155,6 @@ describe.skipIf(mosquittoPath === undefined)('under MQTT 5', { concurrent: true 
 })
 
 describe.concurrent('what configuration does not allow', () => {
-  test('is refused before anything reaches the hub', async ({ world }) => {
-    const { app } = world
-    for (const [topic, payload] of [
-      [`home/app/${app}/cmd/uninstall`, JSON.stringify({ confirm: app, transaction: 5 })],
-      ['home/cmd/install', '{"id":"com.harborlight.irrigation","transaction":5}'],
-    ] as const) {
-      expect(await world.ask(topic, payload)).toMatchObject({
-        ok: false,
-        transaction: 5,
-        error: { code: 'not_allowed' },
-      })
-    }
-    expect(world.asked('uninstallApp') + world.asked('installFromAppStore')).toBe(0)
-  })
-
   test('can be allowed by name, and then uninstall still wants to be confirmed', async () => {
     await using world = await World.start({ env: { COMMANDS_ALLOW: 'uninstall' } })
     const topic = `home/app/${world.app}/cmd/uninstall`
@@ -199,47 +164,15 @@ describe.concurrent('what configuration does not allow', () => {
     expect(await world.ask(topic, JSON.stringify({ confirm: world.app }))).toMatchObject({ ok: true })
     expect((await world.ask('home/cmd/install', '{"id":"x"}')).error?.code).toBe('not_allowed')
   })
-
-  test('can be denied by name, and by reading only, where reading still works', async () => {
-    await using denied = await World.start({ env: { COMMANDS_DENY: 'restart' } })
-    expect((await denied.ask(restartOf(denied.app))).error?.code).toBe('not_allowed')
-    expect(JSON.parse(denied.observer.last('hub2mqtt/home/info') ?? '{}').commands).not.toContain('restart')
-    await using reading = await World.start({ env: { COMMANDS_READ_ONLY: 'true', COMMANDS_ALLOW: '*' } })
-    for (const command of ['restart', 'disable', 'set-setting/x', 'install']) {
-      expect((await reading.ask(`home/app/${reading.app}/cmd/${command}`)).error?.code, command).toBe('not_allowed')
-    }
-    expect((await reading.ask(`home/app/${reading.app}/cmd/get`)).ok).toBe(true)
-    expect(reading.hub.requests.filter(({ method }) => !['GET', 'EMIT'].includes(method))).toEqual([])
-  })
 })
 
 describe.concurrent('what the key does not permit', () => {
-  test('is refused before it is sent, naming the permission', async () => {
-    await using world = await World.start({ hub: { keys: { [KEY]: ['hub.app.readonly'] } } })
-    const answer = await world.ask(restartOf(world.app))
-    expect(answer.error).toEqual({ code: 'forbidden', message: 'The API key lacks hub.app.', status: null })
-    expect(world.asked('restartApp')).toBe(0)
-  })
-
   test('is reported the same way when only the hub knows, and the permissions are read again', async ({ world }) => {
     world.hub.setKeys({ [KEY]: ['hub.app.readonly', 'hub.speech'] })
     const answer = await world.ask(restartOf(world.app))
     expect(answer.error).toEqual({ code: 'forbidden', message: 'The API key lacks hub.app.', status: 403 })
     await until('the new permissions', () => !world.observer.last('hub2mqtt/home/info')?.includes('"hub.app"'))
     expect(JSON.parse(world.observer.last('hub2mqtt/home/info') ?? '{}').commands).not.toContain('restart')
-  })
-})
-
-describe.concurrent('what the hub does not have', () => {
-  test('is refused before it is sent', async () => {
-    await using world = await World.start({ hub: { flavour: 'newer' } })
-    for (const [topic, payload] of [
-      ['home/cmd/speak', 'Hello'],
-      [`home/app/${world.app}/cmd/garbage-collect`, ''],
-    ] as const) {
-      expect((await world.ask(topic, payload)).error?.code).toBe('unsupported')
-    }
-    expect(world.hub.requests.filter(({ method }) => method === 'POST')).toEqual([])
   })
 })
 
@@ -259,62 +192,6 @@ describe.concurrent('secrets', () => {
       `hub2mqtt/home/app/${world.app}/result/get-settings`,
     ])
     expect(world.bridge.lines.join('') + seen.map(({ text }) => text).join('')).not.toContain(KEY)
-  })
-
-  test('are not in the audit line that each write leaves', async ({ world }) => {
-    await world.ask(`home/app/${world.app}/cmd/set-setting/password`, CANARY)
-    await world.ask(restartOf(world.app), '{"transaction":"t9"}')
-    const audits = world.bridge.lines.map((line) => JSON.parse(line)).filter(({ msg }) => msg === 'command')
-    expect(audits).toMatchObject([
-      { level: 'info', command: 'set-setting', hub: 'home', app: world.app, outcome: 'ok', transaction: null },
-      { level: 'info', command: 'restart', transaction: 't9', outcome: 'ok', duration_ms: expect.any(Number) },
-    ])
-  })
-})
-
-describe.concurrent('an answer comes to every command', () => {
-  test('such as one that names a setting that there is not', async ({ world }) => {
-    const answer = await world.ask('home/app/com.athom.hue/cmd/get-setting/nope')
-    expect(answer).toMatchObject({ ok: false, error: { code: 'unknown_setting' } })
-    expect(Object.keys(answer)).toEqual(['ok', 'command', 'hub', 'app', 'transaction', 'error', 'duration_ms'])
-  })
-
-  test('naming the field and what was expected, never the value', async ({ world }) => {
-    const message = async (command: string, payload: string) =>
-      (await world.ask(`home/app/${world.app}/cmd/${command}`, payload)).error?.message
-    expect(await message('update', '{"autoupdate":"secret"}')).toBe('autoupdate: expected boolean.')
-    expect(await message('update', '{"secret":1}')).not.toContain('1')
-    expect(await message('set-setting', '{"value":"secret"}')).toBe('name: expected "name".')
-    expect(await message('autoupdate', 'secret')).toBe('Expected ON, OFF, on, off, true, false, 1, 0.')
-  })
-
-  test('naming the command that was perhaps meant, and the option that refuses one', async () => {
-    await using world = await World.start({ env: { COMMANDS_READ_ONLY: 'true' } })
-    const message = async (command: string) => (await world.ask(`home/app/${world.app}/cmd/${command}`)).error?.message
-    expect(await message('restrat')).toBe('There is no such command; did you mean restart?')
-    expect(await message('dance')).toBe('There is no such command.')
-    expect(await message('restart')).toBe('commands.read_only is set.')
-    await world.restart({ COMMANDS_READ_ONLY: 'false' })
-    await world.ready()
-    expect(await message('uninstall')).toBe('It is off until commands.allow names uninstall.')
-  })
-
-  test('the answer to a good one says so only after the hub confirmed', async ({ world }) => {
-    world.hub.behave('answer-status', { status: 503, operation: 'restartApp' })
-    expect(await world.ask(restartOf(world.app))).toMatchObject({
-      ok: false,
-      error: { code: 'hub_failed', status: 503 },
-    })
-    world.hub.behaveWell()
-    expect(await world.ask(restartOf(world.app), '{"transaction":"7"}')).toEqual({
-      ok: true,
-      command: 'restart',
-      hub: 'home',
-      app: world.app,
-      transaction: '7',
-      data: null,
-      duration_ms: expect.any(Number),
-    })
   })
 })
 
@@ -342,11 +219,3 @@ describe.skipIf(mosquittoPath === undefined)(
     })
   },
 )
-
-test.concurrent('an app that configuration leaves out is not installed either', async () => {
-  await using world = await World.start({ env: { APPS_EXCLUDE: 'com.hidden.*', COMMANDS_ALLOW: 'hub/install' } })
-  const answer = await world.ask('home/cmd/install', '{"id":"com.hidden.one"}')
-  expect(answer).toMatchObject({ ok: false, error: { code: 'not_allowed' } })
-  expect(answer.error?.message).toContain('apps.exclude')
-  expect(world.hub.requests.filter(({ operation }) => operation === 'installFromAppStore')).toEqual([])
-})

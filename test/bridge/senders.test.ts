@@ -299,10 +299,13 @@ test('a topic whose level is no id of an app names no app', async ({ desk }) => 
   expect(await desk.ask('home/app/%/cmd/restart')).toMatchObject({ error: { code: 'unknown_app' } })
 })
 
-test('no part of a command begins after the time that its sender set', async ({ desk }) => {
+test.each([
+  ['in its payload', { expires_at: Date.parse('2026-01-01T00:01:00Z') }, {}],
+  ['of its message', {}, { expiresInMs: 60_000 }],
+])('no part of a command begins after the time that its sender set %s', async (_, envelope, more) => {
+  const desk = await openDesk()
   desk.emulated.behave('slow-headers', { ms: 100, operation: 'updateApp' })
-  const expires_at = Date.parse('2026-01-01T00:01:00Z')
-  desk.hand(app('update'), JSON.stringify({ autoupdate: false, channel: 'beta', expires_at }))
+  desk.hand(app('update'), JSON.stringify({ autoupdate: false, channel: 'beta', ...envelope }), more)
   await until('the first part', () => desk.operations().includes('updateApp'))
   await desk.clock.advance(60_000)
   await until('the answer', () => desk.sent.length === 1)

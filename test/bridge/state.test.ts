@@ -138,28 +138,6 @@ describe.concurrent.each(BROKERS)('on %s, a subscriber', (broker) => {
   })
 })
 
-describe.concurrent('the state is right again after', () => {
-  const faults: [string, (world: World) => void | Promise<void>][] = [
-    ['the realtime channel is cut', ({ hub }) => hub.dropRealtime('cut')],
-    ['the hub ends the realtime session', ({ hub }) => hub.dropRealtime('goodbye')],
-    ['an event is lost', ({ hub, app }) => hub.crash(app, 'silently', { silent: true })],
-    ['events come twice', ({ hub }) => hub.behave('duplicate-events')],
-    ['events come in the wrong order', ({ hub }) => hub.behave('reorder-events')],
-    ['the hub reboots', ({ hub }) => hub.reboot({ version: '99.1.0' })],
-    ['the hub answers 500 for a while', ({ hub }) => hub.behave('answer-status', { status: 500, times: 3 })],
-    ['the hub does not know the key for a moment', ({ hub }) => hub.behave('answer-status', { status: 401, times: 1 })],
-    ['the hub talks nonsense for a while', ({ hub }) => hub.behave('not-json', { times: 5 })],
-  ]
-
-  test.each(faults)('%s', async (_, fault) => {
-    await using world = await World.start()
-    await fault(world)
-    world.hub.disable([...world.hub.apps.values()].filter(({ state }) => state === 'running').at(-1)?.id ?? '')
-    if (world.hub.apps.size > 1) world.hub.uninstall(world.app, { silent: true })
-    await untilAgreed(world)
-  })
-})
-
 test.skipIf(mosquittoPath === undefined)(
   'nothing is lost when the broker dies and has forgotten everything',
   { concurrent: true },

@@ -15,45 +15,6 @@ const installs = ({ hub }: World) =>
   hub.requests.filter(({ operation }) => operation === 'installFromAppStore').map(({ body }) => Object(body).id)
 
 describe.concurrent('update-all', () => {
-  test.each(['4', '1'])('installs each update that waits, with %s at a time on the hub', async (most) => {
-    await using world = await start({}, { HUB_MAX_REQUESTS: most })
-    expect(await world.ask('home/cmd/update-all')).toMatchObject({
-      ok: true,
-      command: 'update-all',
-      app: null,
-      data: { updated: ['a.one', 'b.two', 'd.three'] },
-    })
-    expect(installs(world)).toEqual(['a.one', 'b.two', 'd.three'])
-    expect(await world.ask('home/cmd/update-all')).toMatchObject({ ok: true, data: { updated: [] } })
-    expect(installs(world)).toHaveLength(3)
-  })
-
-  test('goes on after an update that fails, and names what was done', async () => {
-    await using world = await start()
-    world.hub.behave('answer-status', { status: 500, operation: 'installFromAppStore', times: 1 })
-    const answer = await world.ask('home/cmd/update-all')
-    expect(answer).toMatchObject({ ok: false, error: { code: 'hub_failed' }, data: { done: ['b.two', 'd.three'] } })
-    expect(answer.error?.message).toMatch(/^1 of 3 updates failed; a\.one: /)
-    expect(await world.ask('home/cmd/update-all')).toMatchObject({ ok: true, data: { updated: ['a.one'] } })
-  })
-
-  test('says what it could not do where the bridge ends meanwhile', async () => {
-    await using world = await start()
-    world.hub.behave('slow-headers', { ms: 500, times: 1, operation: 'installFromAppStore' })
-    const { observer } = world
-    await observer.publish('hub2mqtt/home/cmd/update-all', '')
-    await until('the first', () => installs(world).length === 1)
-    await world.bridge.stop()
-    expect(observer.texts('hub2mqtt/home/result/update-all').map((text) => JSON.parse(text))).toMatchObject([
-      {
-        ok: false,
-        error: { code: 'expired', message: expect.stringMatching(/^2 of 3 updates failed; b\.two: /) },
-        data: { done: ['a.one'] },
-      },
-    ])
-    expect(installs(world)).toHaveLength(1)
-  })
-
   test('shows the progress of each app, leaves a line in the log for each, and is one at a time', async () => {
     await using world = await start()
     world.hub.behave('slow-headers', { ms: 1000, times: 1, operation: 'installFromAppStore' })

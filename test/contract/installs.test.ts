@@ -55,8 +55,12 @@ describe('an install that the hub answered', () => {
     ['reference', '12.4.0', 'managers', {}],
   ] as const)('on a %s hub with firmware %s under %s is sent with %j', async (flavour, version, prefix, more) => {
     const aimed = await aim({ flavour, version, prefix })
-    await carryOut(aimed, 'app install')
-    expect(installs(aimed)).toEqual([{ id: APP, ...more }])
+    await carryOut(aimed, 'app install', '{"version":"1.1.0"}')
+    await carryOut(aimed, 'hub install', JSON.stringify({ id: NEW_APP }))
+    expect(installs(aimed)).toEqual([
+      { id: APP, version: '1.1.0', ...more },
+      { id: NEW_APP, ...more },
+    ])
   })
 })
 
@@ -80,9 +84,13 @@ describe('an install without an answer', () => {
     expect(failed).not.toMatchObject({ message: expect.stringContaining('look') })
   })
 
-  test('is unknown after a minute in which nothing is new', async ({ aimed }) => {
+  test.each([
+    ['app install', ''],
+    ['hub install', JSON.stringify({ id: 'another.app' })],
+  ])('is unknown after a minute in which nothing is new: %s %s', async (words, payload) => {
+    const aimed = await aim()
     aimed.emulated.behave('reset-before-executing', { operation: 'installFromAppStore' })
-    expect(await failure(carryOut(aimed, 'app install'))).toMatchObject({
+    expect(await failure(carryOut(aimed, words, payload))).toMatchObject({
       code: 'outcome_unknown',
       message: expect.stringContaining('A look at the hub finds it not done so far.'),
     })
@@ -146,12 +154,16 @@ describe('the update of an app', () => {
 })
 
 describe('another channel', () => {
-  test('is an install from it, and none where the app has it already', async ({ aimed }) => {
-    await carryOut(aimed, 'app update', '{"channel":"stable"}')
+  test.each([
+    ['older', 'stable', 'beta'],
+    ['newer', 'live', 'test'],
+  ] as const)('on a %s hub is an install from it, and none where it is %s already', async (flavour, present, other) => {
+    const aimed = await aim({ flavour })
+    await carryOut(aimed, 'app update', JSON.stringify({ channel: present }))
     expect(installs(aimed)).toEqual([])
-    await carryOut(aimed, 'app update', '{"channel":"beta"}')
-    expect(installs(aimed)).toEqual([{ id: APP, channel: 'beta' }])
-    expect(aimed.emulated.apps.get(APP)?.channel).toBe('beta')
+    await carryOut(aimed, 'app update', JSON.stringify({ channel: other }))
+    expect(installs(aimed)).toMatchObject([{ id: APP, channel: other }])
+    expect(aimed.emulated.apps.get(APP)?.channel).toBe(other)
   })
 
   test('is tried where the present one is not known', async ({ aimed }) => {

@@ -87,11 +87,6 @@ describe('the bytes of a command', () => {
       }
     }
   })
-
-  test('are refused for their number alone', () => {
-    expect(() => decodeText(new Uint8Array(MAX_PAYLOAD_BYTES + 1))).toThrow(CommandError)
-    expect(decodeText(new Uint8Array(MAX_PAYLOAD_BYTES))).toHaveLength(MAX_PAYLOAD_BYTES)
-  })
 })
 
 describe('what was sent', () => {

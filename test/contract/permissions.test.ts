@@ -144,7 +144,9 @@ describe('configuration', () => {
     ['get'],
     ['get-settings'],
     ['get-setting'],
+    ['set-setting'],
     ['hub/get-apps'],
+    ['hub/update-all'],
   ]
 
   test.each([
@@ -153,12 +155,17 @@ describe('configuration', () => {
     ['enabled', ['enable', 'disable', 'enabled']],
     ['autoupdate', ['autoupdate', 'update autoupdate']],
     ['update', ['autoupdate', 'update autoupdate', 'update channel', 'install channel', 'hub/install channel']],
-    ['install', ['update channel', 'install ', 'install channel', 'hub/install ', 'hub/install channel']],
+    [
+      'install',
+      ['update channel', 'install ', 'install channel', 'hub/install ', 'hub/install channel', 'hub/update-all'],
+    ],
     ['hub/install', ['hub/install ', 'hub/install channel']],
     ['get', ['get', 'hub/get-apps']],
     ['get-apps', ['hub/get-apps']],
     ['get-setting', ['get-settings', 'get-setting']],
     ['get-settings', ['get-settings', 'get-setting']],
+    ['set-setting', ['set-setting']],
+    ['update-all', ['hub/update-all']],
   ])('that denies %s denies all that does the same, and with which input', (denied, refused) => {
     const policy = { ...OPEN, allow: ['*'], deny: [denied] }
     const found = USES.filter(([key, input]) => !mayUse(policy, command(key), input))
@@ -202,6 +209,9 @@ describe('the commands of a hub', () => {
     expect(all).toEqual([...new Set(COMMANDS.filter(({ target }) => target !== 'bridge').map(({ name }) => name))])
     expect(availableCommands(hub(), OPEN)).not.toContain('uninstall')
     expect(availableCommands(hub('restartApp'), OPEN)).not.toContain('restart')
+    const denied = ['disable', 'enabled', 'autoupdate', 'get', 'get-apps']
+    const left = availableCommands(hub(), { ...OPEN, allow: ['*'], deny: ['disable', 'autoupdate', 'get'] })
+    expect(all.filter((name) => !left.includes(name)).toSorted()).toEqual(denied.toSorted())
   })
 
   test('lack others, each with its reason: the configuration, the key or the hub', () => {

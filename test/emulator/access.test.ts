@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { grants, normaliseScope } from '../../src/emulator/scopes.ts'
 import { until } from '../support/until.ts'
-import { acknowledged, ask, HUE, hubOf, sessionOf, subscribed } from './support.ts'
+import { acknowledged, ask, hubOf, sessionOf, subscribed } from './support.ts'
 
 const PING = 'GET /system/ping'
 
@@ -32,25 +32,6 @@ describe('identity', () => {
 })
 
 describe('keys', () => {
-  test('refuses a missing and an unknown key with 401 and an error body', async () => {
-    const hub = await hubOf()
-    for (const key of [null, 'wrong'])
-      expect(await ask(hub, 'GET /apps/app', { key })).toMatchObject({
-        status: 401,
-        json: { error: 'unauthorized', error_description: expect.any(String) },
-      })
-  })
-
-  test('refuses what a key has no scope for with 403 and names the scope', async () => {
-    const hub = await hubOf({ keys: { reader: ['hub.app.readonly'] } })
-    expect((await ask(hub, 'GET /apps/app', { key: 'reader' })).status).toBe(200)
-    expect(await ask(hub, `PUT /apps/app/${HUE}/enable`, { key: 'reader' })).toMatchObject({
-      status: 403,
-      json: { error: 'missing_scopes', error_description: 'Missing Scopes: homey.app' },
-    })
-    expect((await ask(hub, `GET /apps/app/${HUE}/setting`, { key: 'reader' })).status).toBe(403)
-  })
-
   test('tells a key its own scopes in the form of the wire', async () => {
     const hub = await hubOf({ keys: { reader: ['hub.app.readonly', 'homey.speech'] } })
     const scopes = ['homey.app.readonly', 'homey.speech']

@@ -131,18 +131,3 @@ test('the namespace wants the token that the handshake brought', async () => {
   expect(await open(true)).toBe('open')
   expect(await open(false)).toMatchObject({ data: { statusCode: 401 } })
 })
-
-test('a hub of the reference has its prefix and paths alone, and does not say who it is', async () => {
-  const hub = await hubOf({ flavour: 'reference' })
-  expect((await ask(hub, 'GET /api/manager/system/ping')).status).toBe(404)
-  const ping = await ask(hub, 'GET /api/managers/system/ping')
-  expect(ping).toMatchObject({ status: 200, json: true })
-  expect(ping.headers).not.toHaveProperty('x-homey-id')
-  const status = async (line: string, body?: unknown) => (await ask(hub, line, { body })).status
-  expect(await status('GET /api/managers/sessions/session/me')).toBe(404)
-  expect(await status('GET /api/managers/speech-output/voice/')).toBe(404)
-  expect(await status('POST /api/managers/speech-output/say', { text: 'no' })).toBe(404)
-  expect(await status('POST /api/managers/speech-output/', { text: 'Hello' })).toBe(200)
-  expect(hub.spoken).toEqual(['Hello'])
-  expect(await status(`POST /api/managers/apps/app/${HUE}/gc`)).toBe(200)
-})

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { until } from '../support/until.ts'
-import { acknowledged, ask, BLINDS, connected, events, HUE, hubOf, opened, sessionOf, subscribed } from './support.ts'
+import { acknowledged, BLINDS, connected, events, HUE, hubOf, opened, sessionOf, subscribed } from './support.ts'
 
 const API = 'homey:manager:apps'
 
@@ -113,28 +113,11 @@ describe('a session', () => {
 describe('calls over the session', () => {
   const call = (operation: string, args: object = {}, uri = API) => ({ uri, operation, args })
 
-  test('do what the REST routes do, with the same permissions', async () => {
-    const hub = await hubOf({ flavour: 'older', keys: { secret: ['homey'], reader: ['homey.app.readonly'] } })
-    const { api } = await sessionOf(hub)
-    const over = (operation: string, args: object = {}) => acknowledged(api, 'api', call(operation, args))
-    expect(await over('getApps')).toEqual([null, (await ask(hub, 'GET /apps/app')).json])
-    expect(await over('enableApp', { id: BLINDS })).toEqual([null, null])
-    expect(hub.apps.get(BLINDS)?.enabled).toBe(true)
-    expect(await over('setAppSetting', { id: HUE, name: 'a/b', value: { x: 1 } })).toEqual([null, null])
-    expect(await over('getAppSetting', { id: HUE, name: 'a/b' })).toEqual([null, { x: 1 }])
-    expect(await over('updateApp', { id: HUE, app: { autoupdate: false } })).toMatchObject([
-      null,
-      { autoupdate: false },
-    ])
-    expect(await over('uninstallApp', { id: BLINDS, purgeSettings: true })).toEqual([null, null])
-    expect(await acknowledged(api, 'api', call('say', { text: 'Hi' }, 'homey:manager:speech-output'))).toEqual([
-      null,
-      null,
-    ])
-    expect(hub.spoken).toEqual(['Hi'])
-    expect(await acknowledged(api, 'api', call('ping', {}, 'homey:manager:system'))).toEqual([null, true])
-    const reader = await sessionOf(hub, 'reader')
-    expect((await acknowledged(reader.api, 'api', call('enableApp', { id: HUE })))[0]).toMatchObject({
+  test('have the same permissions as the REST routes', async () => {
+    const hub = await hubOf({ keys: { reader: ['homey.app.readonly'] } })
+    const { api } = await sessionOf(hub, 'reader')
+    expect(await acknowledged(api, 'api', call('getApps'))).toEqual([null, Object.fromEntries(hub.apps)])
+    expect((await acknowledged(api, 'api', call('enableApp', { id: HUE })))[0]).toMatchObject({
       statusCode: 403,
       error: 'missing_scopes',
     })

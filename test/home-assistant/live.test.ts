@@ -235,21 +235,6 @@ test.concurrent('apps lose the name of their hub when another one goes that has 
   expect(await settled(world)).toEqual(before)
 })
 
-test.concurrent('an entity that an earlier version had is named as gone, and then left out', async ({ world }) => {
-  const before = await settled(world)
-  await world.bridge.stop()
-  const old = JSON.parse(before.get(HUE) ?? '')
-  old.components.version = { platform: 'sensor', unique_id: 'x', name: 'Version', state_topic: 'x' }
-  await world.observer.publish(HUE, JSON.stringify(old), { retain: true })
-  const seen = world.observer.texts(HUE).length
-  await world.restart()
-  expect(await settled(world)).toEqual(before)
-  const [stubbed, left, ...more] = world.observer.texts(HUE).slice(seen)
-  expect(JSON.parse(stubbed ?? '').components.version).toEqual({ platform: 'sensor' })
-  expect(left).toBe(before.get(HUE))
-  expect(more).toEqual([])
-})
-
 test.concurrent('settings that are published at run time become entities, and stop being some', async () => {
   await using world = await World.start({ file: 'settings: {}' })
   await settled(world)
@@ -296,26 +281,6 @@ test.concurrent('two hubs that exchange their addresses have their own devices, 
   const after = await settled(world, ALL + 2)
   expect(commanded(after, 'cabin')).toEqual(new Set(['home']))
   expect(commanded(after, HUB)).toEqual(new Set(['cabin']))
-})
-
-test.concurrent('what a key no longer permits is named as gone, and then left out', async ({ world }) => {
-  await settled(world)
-  world.hub.setKeys({ [KEY]: ['hub.app.readonly'] })
-  await world.settle()
-  const [stubbed] = world.observer.texts(HUE).slice(-2)
-  expect(JSON.parse(stubbed ?? '').components.restart).toEqual({ platform: 'button' })
-  expect(componentsOf(world.observer.last(HUE))).toEqual(
-    expect.arrayContaining(['running', 'problem', 'state', 'event', 'crash_count']),
-  )
-})
-
-test.concurrent('a device whose topic is emptied comes back', async ({ world }) => {
-  await settled(world)
-  await world.observer.publish(HUE, '', { retain: true })
-  await world.settle()
-  const texts = world.observer.texts(HUE)
-  expect(texts.at(-2)).toBe('')
-  expect(texts.at(-1)).toBe(texts[0])
 })
 
 test.concurrent('Home Assistant is told everything again when it was born, and only then', async ({ world }) => {
@@ -421,28 +386,6 @@ test.concurrent('without triggers there are none, and the rest stays', async ({ 
   expect(before.filter((key) => !after.includes(key))).toEqual([
     ...['trigger_crashed', 'trigger_updated', 'trigger_command_failed'],
   ])
-})
-
-test.concurrent('an install shows as progress until it ends, however it ends', async ({ world }) => {
-  const topic = 'hub2mqtt/home/app/net.lindqvist.heatpump/update'
-  const progress = () => world.observer.texts(topic).map((text) => JSON.parse(text).in_progress)
-  world.hub.behave('answer-status', { status: 500, operation: 'installFromAppStore', times: 1 })
-  expect((await world.ask('home/app/net.lindqvist.heatpump/cmd/install', '{}')).ok).toBe(false)
-  await world.settle()
-  expect(progress()).toEqual([false, true, false])
-  expect((await world.ask('home/app/net.lindqvist.heatpump/cmd/install', '{}')).ok).toBe(true)
-  await world.settle()
-  expect(JSON.parse(world.observer.last(topic) ?? '')).toEqual({
-    title: 'Heat Pump',
-    installed_version: '2.5.0',
-    latest_version: '2.5.0',
-    release_url: 'https://homey.app/a/net.lindqvist.heatpump',
-    in_progress: false,
-    update_percentage: null,
-  })
-  const steps = world.observer.texts(topic).map((text) => JSON.parse(text).update_percentage)
-  expect(steps.slice(0, 4)).toEqual([null, 10, null, 10])
-  expect(steps.at(-2)).toBeGreaterThan(10)
 })
 
 test.concurrent('a switch is refused where either of its commands is', async () => {

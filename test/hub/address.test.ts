@@ -55,20 +55,6 @@ test('who is there is asked without the key', async ({ emulate, hold }) => {
   expect(emulated.requests[0]?.operation).toBe('ping')
 })
 
-test.for([{ realtime: true }, { realtime: false }])(
-  'a stranger at the address of a hub that went away is not told the key (%o)',
-  async (options, { attach, stranger, told }) => {
-    const { emulated, watched } = await attach({ ...options, pollInterval: 200, pollIntervalFallback: 200 })
-    const port = Number(new URL(emulated.url).port)
-    await emulated.close()
-    await until('offline', () => !watched.hub.status.online)
-    await stranger(port, 200, page, HTML)
-    await until('some attempts', () => told.length > 3)
-    await expect(watched.hub.call('getApps', {})).rejects.toThrow()
-    expect(told.join('\n')).not.toMatch(/authorization|socket\.io/)
-  },
-)
-
 describe('a hub below a path', () => {
   test('is spoken to there alone, realtime included', async ({ emulate, hold }) => {
     const emulated = await emulate()

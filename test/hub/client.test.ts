@@ -32,96 +32,14 @@ describe.each(['older', 'newer'] as const)('with a hub of the %s kind', (flavour
     expect(await client.hub.identify()).toEqual({ id: hub.id, firmware: hub.version, api: prefix })
     expect((await client.call('getApps', {})).size).toBe(hub.apps.size)
   })
-
-  test.each(['null', 'empty', '204'] as const)('takes "nothing" said as %s for success', async (nothing) => {
-    const hub = await emulate({ flavour, nothing })
-    const client = connect(hub.url)
-    const [id = ''] = hub.apps.keys()
-    expect(await client.call('disableApp', { id })).toBeNull()
-    expect(hub.apps.get(id)).toMatchObject({ enabled: false })
-  })
-
-  test('runs each operation of the app manager', async () => {
-    const hub = await emulate({ flavour })
-    const client = connect(hub.url)
-    const id = [...hub.apps.values()].find(({ enabled }) => enabled)?.id ?? ''
-    const before = hub.apps.size
-    expect(await client.call('getApp', { id })).toMatchObject({ enabled: true })
-    await client.call('updateApp', { id, update: { autoupdate: false } })
-    expect(hub.apps.get(id)).toMatchObject({ autoupdate: false })
-    await client.call('setAppSetting', { id, name: 'a/b ü', value: { deep: [1, null] } })
-    expect(await client.call('getAppSetting', { id, name: 'a/b ü' })).toEqual({ deep: [1, null] })
-    expect(await client.call('getAppSettings', { id })).toMatchObject({ 'a/b ü': { deep: [1, null] } })
-    await client.call('unsetAppSetting', { id, name: 'a/b ü' })
-    expect(hub.settings(id)).not.toHaveProperty('a/b ü')
-    await client.call('disableApp', { id })
-    await client.call('enableApp', { id })
-    await client.call('restartApp', { id })
-    await client.call('getAppStd', { id })
-    expect(await client.call('getAppLocales', { id })).toBeTypeOf('object')
-    await client.call('uninstallApp', { id, purgeSettings: true })
-    expect(hub.apps.size).toBe(before - 1)
-    const operations = hub.requests.map(({ operation }) => operation)
-    expect(operations).toEqual(expect.arrayContaining(['updateApp', 'restartApp', 'getAppStd', 'uninstallApp']))
-  })
-})
-
-describe('an operation that only some hubs have', () => {
-  test('works on an older hub', async () => {
-    const hub = await emulate({ flavour: 'older' })
-    const client = connect(hub.url)
-    const [id = ''] = hub.apps.keys()
-    await client.call('garbageCollectApp', { id })
-    await client.call('speak', { text: 'Hello' })
-    expect(hub.spoken).toEqual(['Hello'])
-  })
-
-  test('is unsupported on a newer one, while an unknown app is an unknown app', async () => {
-    const hub = await emulate({ flavour: 'newer' })
-    const known = connect(hub.url)
-    const [id = ''] = hub.apps.keys()
-    await expect(known.call('garbageCollectApp', { id })).rejects.toThrow(failure('unsupported', { status: 404 }))
-    await expect(known.call('speak', { text: 'x' })).rejects.toThrow(failure('unsupported'))
-    const unknown = connect(hub.url, { knows: () => false })
-    await expect(unknown.call('garbageCollectApp', { id: 'nope' })).rejects.toThrow(failure('unknown_app'))
-    await expect(known.call('getAppSetting', { id, name: 'nope' })).rejects.toThrow(failure('unknown_setting'))
-  })
-
-  test('is found where the reference has it, too', async () => {
-    const seen: string[] = []
-    const url = await serveHub((request, response) => {
-      seen.push(`${request.method} ${request.url}`)
-      response.statusCode = request.url === '/api/managers/speech-output/' ? 200 : 404
-      response.end()
-    })
-    await connect(url, { pathPrefix: 'managers' }).call('speak', { text: 'Hello' })
-    expect(seen.at(-1)).toBe('POST /api/managers/speech-output/')
-  })
 })
 
 describe('each way in which a hub fails is one error', () => {
   const answer = (status: number, body: string, headers = {}) =>
     serveHub((_, response) => void response.writeHead(status, headers).end(body))
 
-  test('a wrong key, a missing permission, an unknown app', async () => {
-    const hub = await emulate({ keys: { key: ['hub.app.readonly'] } })
-    const [id = ''] = hub.apps.keys()
-    await expect(connect(hub.url, { apiKey: () => 'wrong' }).call('getApps', {})).rejects.toThrow(
-      failure('unauthorized', { status: 401 }),
-    )
-    await expect(connect(hub.url).call('restartApp', { id })).rejects.toThrow(
-      failure('forbidden', { scope: 'hub.app' }),
-    )
-    await expect(connect(hub.url, { knows: () => false }).call('getApp', { id: 'nope' })).rejects.toThrow(
-      failure('unknown_app'),
-    )
-  })
-
   test.each([
     [400, '{"error":"bad\\u0007ly\\nput"}', 'rejected', /400, bad ly put\.$/],
-    [409, 'plain words', 'rejected', /409\.$/],
-    [500, '{"error":"e","error_description":"it broke"}', 'failed', /500, it broke\.$/],
-    [302, '', 'nonsense', /302/],
     [200, '<html>', 'nonsense', /not JSON/],
     [200, '[]', 'nonsense', /not a list of apps/],
     [200, `[${'0,'.repeat(199_998)}0]`, 'nonsense', /not a list of apps/],
@@ -131,21 +49,6 @@ describe('each way in which a hub fails is one error', () => {
   ])('status %d, case %#', async (status, body, code, message) => {
     const client = connect(await answer(status, body, { location: 'http://elsewhere.invalid/' }))
     await expect(client.call('getApps', {})).rejects.toThrow(failure(code, { message: expect.stringMatching(message) }))
-  })
-
-  test('429, with the wait that was asked for, in either form, and bounded', async () => {
-    const wait = async (value: string) => {
-      const client = connect(await answer(429, '', { 'retry-after': value }))
-      const error: unknown = await client.call('getApps', {}).catch((reason: unknown) => reason)
-      return error instanceof Error && 'retryAfterMs' in error ? error.retryAfterMs : undefined
-    }
-    expect(await wait('7')).toBe(7000)
-    expect(await wait('0')).toBe(1000)
-    expect(await wait('soon')).toBeUndefined()
-    expect(await wait('999999999')).toBe(300_000)
-    expect(await wait(new Date(Date.now() + 60_000).toUTCString())).toSatisfy(
-      (ms: number) => ms > 50_000 && ms <= 60_000,
-    )
   })
 
   test('a connection refused and a name that is none: nothing was sent', async () => {

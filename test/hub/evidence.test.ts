@@ -1,7 +1,7 @@
 /** What a hub can do is offered until there is evidence against it, and what was concluded does not outlive its reason. */
 import { describe, expect } from 'vitest'
 import { until } from '../support/until.ts'
-import { anApp, asked, connected, listed, test } from './support.ts'
+import { anApp, connected, listed, test } from './support.ts'
 
 const POLLS = { realtime: false, pollInterval: 100, pollIntervalFallback: 100 }
 
@@ -133,13 +133,6 @@ describe.concurrent.each(['Subscription Inactive', 'Invalid Serial Number'])('a 
       await expect(hub.call('getApps', {})).rejects.toMatchObject({ code: 'subscription', status: 403 })
     },
   )
-})
-
-test.concurrent('the page of a gateway is no proof that an app is gone', async ({ attach }) => {
-  const { emulated, watched } = await attach(POLLS)
-  emulated.behave('gateway-page', { status: 404, operation: 'getApp' })
-  await expect(watched.hub.call('getApp', { id: anApp(emulated) })).rejects.toMatchObject({ code: 'failed' })
-  expect(asked(emulated, 'getApp')).toBe(1)
 })
 
 describe.concurrent('of a hub that signs its answers', () => {

@@ -179,19 +179,6 @@ test.concurrent('a key for speech alone is of use, though it may not see the app
   expect(emulated.spoken).toEqual(['Hello'])
 })
 
-test.concurrent('a list that is suddenly empty is believed only after a second look', async ({ emulate, hold }) => {
-  const emulated = await emulate()
-  const watched = hold(emulated.url, { realtime: false, pollIntervalFallback: 100 })
-  await until('the list', () => watched.hub.apps.complete)
-  const size = watched.hub.apps.all.size
-  emulated.behave('empty-list', { times: 1 })
-  emulated.forgetRequests()
-  await until('the second look', () => emulated.requests.filter(({ operation }) => operation === 'getApps').length > 3)
-  expect(watched.hub.apps.all.size).toBe(size)
-  for (const id of [...emulated.apps.keys()]) emulated.uninstall(id, { silent: true })
-  await until('the empty list', () => watched.hub.apps.all.size === 0)
-})
-
 test.concurrent('an app that one list lacks stays, and no list hides that another one is gone', async ({ attach }) => {
   const { emulated, watched } = await attach({ realtime: false })
   emulated.behave('half-list', { keep: 0.9, times: 1 })
@@ -217,31 +204,6 @@ test.concurrent('an app that the hub has confirmed to uninstall is gone with the
   emulated.behave('half-list', { keep: 0, times: 1 })
   await watched.hub.refresh()
   expect(known(watched, id)).toBeDefined()
-})
-
-test.concurrent('the apps of another hub at the same address come only after its id is known', async ({
-  emulated,
-  watched,
-}) => {
-  const { hub } = watched
-  const before = hub.status.id
-  const heard: (string | null)[] = []
-  hub.apps.subscribe(({ changes }) => {
-    if (changes.some(({ after }) => after !== undefined)) heard.push(hub.status.id)
-  })
-  await emulated.reboot({ id: 'another' })
-  await until('the list of the other hub', () => heard.length > 0)
-  expect(before).not.toBe('another')
-  expect(new Set(heard)).toEqual(new Set(['another']))
-})
-
-test.concurrent('another hub at the same address is taken for another hub, without news of its apps', async ({
-  emulated,
-  watched,
-}) => {
-  await emulated.reboot({ id: 'another' })
-  await until('the other hub', () => watched.hub.status.id === 'another' && watched.hub.apps.complete)
-  expect(watched.news).toEqual([])
 })
 
 describe.concurrent('the cache', () => {

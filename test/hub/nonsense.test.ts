@@ -66,9 +66,9 @@ describe.concurrent('a list that is none leaves every app as it was', () => {
 })
 
 describe.concurrent('a list that lost more than half of its apps', () => {
-  polling('is not believed at once', async ({ emulated, watched }) => {
+  polling.for([0.3, 0])('is not believed at once: %f of them', async (keep, { emulated, watched }) => {
     const ids = idsOf(watched)
-    emulated.behave('half-list', { keep: 0.3, times: 1 })
+    emulated.behave('half-list', { keep, times: 1 })
     emulated.forgetRequests()
     await until('another look', () => asked(emulated, 'getApps') > 3)
     expect([idsOf(watched), watched.news]).toEqual([ids, []])
@@ -85,9 +85,9 @@ describe.concurrent('a list that lost more than half of its apps', () => {
     expect([idsOf(watched), watched.news]).toEqual([ids, []])
   })
 
-  polling('is believed when it stays so', async ({ emulated, watched }) => {
-    for (const id of idsOf(watched).slice(1)) emulated.uninstall(id, { silent: true })
-    await until('the list', () => watched.hub.apps.all.size === 1)
+  polling.for([1, 0])('is believed when it stays so: %i of them', async (left, { emulated, watched }) => {
+    for (const id of idsOf(watched).slice(left)) emulated.uninstall(id, { silent: true })
+    await until('the list', () => watched.hub.apps.all.size === left)
   })
 })
 

@@ -75,22 +75,6 @@ describe('reduce', () => {
     expect(reduce(apps(one), { type: 'delete', id: 'a' })).toEqual([{ id: 'a', before: one, after: undefined }])
   })
 
-  test('says nothing of an event that changes nothing, nor of the removal of an app that is not there', () => {
-    const one = app('a', { state: 'running' })
-    expect(reduce(apps(one), { type: 'update', id: 'a', patch: { state: 'running' } })).toEqual([])
-    expect(reduce(apps(one), { type: 'delete', id: 'b' })).toEqual([])
-  })
-
-  test('finds nothing in a list that is what is known', () => {
-    const known = apps(app('a', { name: 'A' }), app('b'))
-    expect(read(known, { a: { name: 'A' }, b: {} })).toEqual([])
-  })
-
-  test('takes what a whole record leaves out for unknown', () => {
-    const before = app('a', { name: 'A' })
-    expect(read(apps(before), { a: {} })).toEqual([{ id: 'a', before, after: app('a') }])
-  })
-
   test('does not let a list undo an event that overtook it', () => {
     const stopped = app('a', { state: 'stopped' })
     const stop: AppEvent = { type: 'update', id: 'a', patch: { state: 'stopped' } }

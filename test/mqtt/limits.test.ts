@@ -58,13 +58,6 @@ describe('a broker that takes one message at a time', () => {
 })
 
 describe.skipIf(withoutMosquitto)('Mosquitto', () => {
-  test.each(['retain_available false', 'max_qos 0'])('with %s is not used, and not given up', async (line) => {
-    await using broker = await Mosquitto.start({ config: [line] })
-    await using bridge = startLink({ url: broker.url })
-    await until('the reason', () => bridge.link.status().reason === 'unsuitable')
-    expect(bridge.log.loud).toHaveLength(1)
-  })
-
   test('with the least of everything else works', async () => {
     const config = ['max_inflight_messages 1', 'max_topic_alias 0', 'max_qos 1', 'max_queued_messages 100']
     await using broker = await Mosquitto.start({ config })

@@ -25,21 +25,6 @@ describe.skipIf(withoutMosquitto).each(['5', '3.1.1'] as const)('under MQTT %s',
     ])
   })
 
-  test('what others publish on a watched filter is told, live only', async ({ broker }) => {
-    await using other = await Observer.on(broker.port)
-    await other.publish('b/app/before', 'x', { retain: true })
-    await using bridge = startLink({ url: broker.url, protocol, watchedFilters: ['b/app/+'] })
-    bridge.link.hold('b/app/a', 'a')
-    await settled(bridge)
-    await other.publish('b/app/a', '', { retain: true })
-    await other.publish('b/other/a', 'no')
-    await until('the touch', () => bridge.touched.some(({ topic, payload }) => topic === 'b/app/a' && payload === ''))
-    expect(bridge.touched.map(({ topic }) => topic)).not.toContain('b/app/before')
-    expect(bridge.touched.map(({ topic }) => topic)).not.toContain('b/other/a')
-    bridge.link.refresh(['b/app/a'])
-    await until('it to be back', () => other.last('b/app/a') === 'a')
-  })
-
   test('what is read back may name more to read back', async ({ broker }) => {
     await using other = await Observer.on(broker.port)
     await other.publish('b/app/memory', 'former/+', { retain: true })

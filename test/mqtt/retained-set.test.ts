@@ -251,14 +251,6 @@ describe('a new connection', () => {
     expect(flush()).toEqual(['b=1', 'c=1', 'd=1'])
   })
 
-  test('is not sent to clear what the broker was not found to hold', () => {
-    holding({ a: '1' })
-    set.forget()
-    set.hold('a', null)
-    set.settle(all)
-    expect([set.peek(), set.waiting, set.concerns('a')]).toEqual([undefined, 0, false])
-  })
-
   test('is sent each topic once, as it is by then', () => {
     holding({ a: '1' })
     set.forget()

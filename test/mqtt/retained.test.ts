@@ -4,7 +4,7 @@ import { Observer, retainedOn } from '../support/observer.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
 import { RawBroker } from './raw-broker.ts'
-import { portOf, settled, startAedes, startLink, test, unclaimedBy, withoutMosquitto } from './support.ts'
+import { portOf, settled, startAedes, startLink, test, withoutMosquitto } from './support.ts'
 
 describe.skipIf(withoutMosquitto)('what Mosquitto holds', { concurrent: true }, () => {
   test('a bridge that starts again sends nothing that is there already', async ({ broker }) => {
@@ -87,83 +87,6 @@ describe.skipIf(withoutMosquitto)('what Mosquitto holds', { concurrent: true }, 
     expect(bridge.link.status().publishes - publishes).toBe(3)
   })
 
-  test('of 50,000 updates of 10 topics while offline only the newest arrive', async ({ broker, proxy }) => {
-    await using observer = await Observer.on(broker.port, { filter: 'b/app/+' })
-    await using bridge = startLink({ url: `mqtt://127.0.0.1:${proxy.port}` })
-    await settled(bridge)
-    proxy.refuse(true)
-    proxy.reset()
-    await until('the loss', () => bridge.link.status().reason)
-    for (let i = 0; i < 50_000; i += 1) bridge.link.hold(`b/app/${i % 10}`, String(i))
-    expect(bridge.link.status().queued).toBe(10)
-    proxy.refuse(false)
-    await until('all ten', () => observer.seen.length >= 10)
-    await settled(bridge)
-    expect(observer.seen.map(({ text }) => Number(text))).toEqual([...Array(10).keys()].map((i) => 49_990 + i))
-  })
-
-  test('no more than the window is unacknowledged, and what comes meanwhile is sent in its newest form', async () => {
-    await using broker = await Mosquitto.start()
-    await using proxy = await TcpProxy.to(broker.port)
-    await using observer = await Observer.on(broker.port, { filter: 'b/app/+' })
-    await using bridge = startLink({ url: `mqtt://127.0.0.1:${proxy.port}`, window: 8 })
-    await settled(bridge)
-    proxy.pause()
-    for (let round = 0; round < 50; round += 1) {
-      for (let i = 0; i < 40; i += 1) bridge.link.hold(`b/app/${i}`, `round ${round}`)
-    }
-    expect(bridge.link.status()).toMatchObject({ unacknowledged: 8, queued: 32 })
-    proxy.resume()
-    await settled(bridge)
-    // The eight under way were first written in round 0.
-    await until('all', () => observer.seen.length === 48)
-    for (let i = 0; i < 40; i += 1) expect(observer.last(`b/app/${i}`)).toBe('round 49')
-  })
-
-  test('a broker that takes fewer at a time is obeyed', async () => {
-    await using broker = await Mosquitto.start({ config: ['max_inflight_messages 3'] })
-    await using proxy = await TcpProxy.to(broker.port)
-    await using bridge = startLink({ url: `mqtt://127.0.0.1:${proxy.port}` })
-    await settled(bridge)
-    proxy.pause()
-    for (let i = 0; i < 40; i += 1) bridge.link.hold(`b/app/${i}`, 'x')
-    expect(bridge.link.status().unacknowledged).toBe(3)
-    proxy.resume()
-    await settled(bridge)
-    expect((await retainedOn(broker.port)).size).toBe(41)
-  })
-
-  test('a sweep clears only what it is told, and the rest stays', async ({ broker, observer }) => {
-    await observer.publish('b/app/ghost', '{"by":"us"}', { retain: true })
-    await observer.publish('b/app/foreign', '{"by":"them"}', { retain: true })
-    await observer.publish('other/app/ghost', '{"by":"us"}', { retain: true })
-    let swept: number | undefined
-    await using bridge = startLink({
-      url: broker.url,
-      onConnected: (link) => {
-        link.hold('b/app/alive', '{"by":"us"}')
-        expect(unclaimedBy(link)).toEqual(['b/app/foreign', 'b/app/ghost'])
-        swept = link.sweep((_topic, payload) => payload.includes('us'))
-      },
-    })
-    await settled(bridge)
-    expect(swept).toBe(1)
-    expect([...(await retainedOn(broker.port)).keys()].sort()).toEqual([
-      'b/app/alive',
-      'b/app/foreign',
-      'b/state',
-      'other/app/ghost',
-    ])
-    expect(bridge.unclaimed()).toEqual(['b/app/foreign'])
-  })
-
-  test('nothing is sent to clear what is not there', async ({ bridge }) => {
-    bridge.link.hold('b/app/early', null)
-    await settled(bridge)
-    bridge.link.hold('b/app/late', null)
-    expect(bridge.link.status()).toMatchObject({ publishes: 1, queued: 0, unacknowledged: 0 })
-  })
-
   test('nothing is sent to clear what is not there, however much the broker holds elsewhere', async () => {
     await using broker = await Mosquitto.start()
     await using observer = await Observer.on(broker.port, { filter: 'b/#' })
@@ -179,17 +102,6 @@ describe.skipIf(withoutMosquitto)('what Mosquitto holds', { concurrent: true }, 
     const empty = observer.seen.filter(({ text }) => text === '').map(({ topic }) => topic)
     // That one may have been there: it is not known of more than the broker queues.
     expect(empty.sort()).toEqual(['b/app/7', 'b/app/late', 'b/guard/7'])
-  })
-
-  test('what may be there is cleared once, if the broker holds too much to know', async ({ broker, observer }) => {
-    for (let i = 0; i < 1_000; i += 1) await observer.publish(`b/app/${i}`, 'theirs', { retain: true })
-    await using bridge = startLink({ url: broker.url })
-    await settled(bridge)
-    for (let round = 0; round < 3; round += 1) {
-      bridge.link.hold('b/app/late', null)
-      await settled(bridge)
-    }
-    expect(observer.seen.filter(({ topic }) => topic === 'b/app/late')).toHaveLength(1)
   })
 
   test.each([
@@ -214,26 +126,6 @@ describe.skipIf(withoutMosquitto)('what Mosquitto holds', { concurrent: true }, 
       expect(second.link.status().reconnects).toBe(0)
     },
   )
-
-  test('what is too large or no topic is named once and disturbs nothing else', async () => {
-    await using broker = await Mosquitto.start({ config: ['max_packet_size 5000'] })
-    await using bridge = startLink({ url: broker.url })
-    bridge.link.hold('b/app/large', 'x'.repeat(5000))
-    bridge.link.hold('b/app/+', 'wild')
-    bridge.link.hold('b/app/fine', 'x'.repeat(4000))
-    await settled(bridge)
-    expect(bridge.link.status()).toMatchObject({ deniedTopics: 2, reconnects: 0 })
-    bridge.link.hold('b/app/large', 'y'.repeat(5000))
-    bridge.link.hold('b/app/large', 'small')
-    bridge.link.send('b/event/#', 'wild')
-    bridge.link.send('b/event', 'y'.repeat(5000))
-    await settled(bridge)
-    const held = await retainedOn(broker.port)
-    expect([...held.keys()].sort()).toEqual(['b/app/fine', 'b/app/large', 'b/state'])
-    expect(bridge.log.loud.filter((line) => line.includes('b/app/large'))).toHaveLength(1)
-    expect(bridge.log.loud.filter((line) => line.includes('b/app/+'))).toHaveLength(1)
-    expect(bridge.log.loud.filter((line) => line.includes('b/event'))).toHaveLength(2)
-  })
 })
 
 describe.concurrent('a read-back', () => {

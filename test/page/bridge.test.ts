@@ -145,42 +145,6 @@ describe.runIf(canBrowse)('the activity', () => {
     await page.getByText('No entries match.').waitFor()
   })
 
-  test('has one line for a command that failed', async () => {
-    const { house, page } = await start('#/activity')
-    await page.getByRole('heading', { name: 'Activity' }).waitFor()
-    house.hub().behave('answer-status', { operation: 'restartApp', status: 500 })
-    const headers = await house.daemon.owner()
-    await fetch(`${house.url}api/commands/home/app/com.athom.hue/restart`, { method: 'POST', headers })
-    await rowWith(page, 'Restart').waitFor()
-    house.hub().crash('org.tidewater.meter', 'Error: later')
-    await page.getByText('Error: later').waitFor()
-    const rows = rowWith(page, 'Lumen Lights')
-    expect(await rows.count()).toBe(1)
-    await rows.getByRole('button', { name: '1 more' }).click()
-    await rows.getByText('Command failed').waitFor()
-    expect(await rows.count()).toBe(2)
-  })
-
-  test('has one line for a crash and what the guardian does about it, which opens, and one for the next crash', async () => {
-    const guard = { watch: ['com.athom.hue'], backoff: '1s', backoff_max: '1s' }
-    const { house, page } = await start('#/activity', { config: { guard } })
-    const rows = rowWith(page, 'Lumen Lights')
-    house.hub().crash('com.athom.hue', 'Error: first')
-    const more = rows.getByRole('button', { name: /5 more/ })
-    await more.waitFor()
-    expect(await rows.count()).toBe(1)
-    await rows.getByText('Error: first').waitFor()
-    await more.press('Enter')
-    await until('all lines', async () => (await rows.count()) === 6)
-    for (const name of ['Stopped', 'Recovered', 'Restart', 'Restarted by the guardian', 'Started']) {
-      await rows.getByText(name, { exact: true }).waitFor()
-    }
-    await more.press('Enter')
-    house.hub().crash('com.athom.hue', 'Error: second')
-    await rows.getByText('Error: second').waitFor()
-    expect(await rows.count()).toBe(2)
-  })
-
   const failure = (page: Page, label: string) => page.locator('.list .badge.bad').getByText(label, { exact: true })
   /** The list, and the failures among the activity. */
   async function look(page: Page, name: string, label: string): Promise<void> {

@@ -1,10 +1,10 @@
 import { afterAll, describe, expect, test } from 'vitest'
 import { BridgeProcess } from '../support/bridge-process.ts'
+import { HttpGateway } from '../support/http-gateway.ts'
 import { freePort } from '../support/ports.ts'
 import { until } from '../support/until.ts'
 import { canBrowse, quit, visit } from './support/browser.ts'
 import { rowWith, startHouse } from './support/house.ts'
-import { prefixProxy } from './support/prefix-proxy.ts'
 
 afterAll(quit)
 
@@ -78,7 +78,7 @@ describe.runIf(canBrowse)('the live channel', () => {
 
   test('works below the prefix of a reverse proxy', async () => {
     const house = await startHouse()
-    await using proxy = await prefixProxy(house.port, '/home/hub2mqtt/')
+    await using proxy = await HttpGateway.to(house.port, '/home/hub2mqtt')
     const page = await visit(`http://127.0.0.1:${proxy.port}/home/hub2mqtt/${new URL(house.page).search}`)
     await rowWith(page, 'Lumen Lights').getByText('Running').waitFor()
     await page.getByRole('button', { name: 'Restart Lumen Lights' }).click()

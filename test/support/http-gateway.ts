@@ -1,4 +1,4 @@
-/** Something between a client and its hub that understands HTTP: a gateway or portal that answers in the hub's place. */
+/** Something between a client and a server that understands HTTP: a gateway, portal or proxy that may answer in its place. */
 import {
   createServer,
   type IncomingHttpHeaders,

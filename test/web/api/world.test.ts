@@ -88,29 +88,6 @@ describe('over HTTP', () => {
     expect(snapshot.refusals['home']).not.toHaveProperty('restart')
   })
 
-  it('a generic call reaches no further than over MQTT', async () => {
-    const allowed = await Worlds.start({ env: { ...http, COMMANDS_ALLOW: 'hub/call', COMMANDS_DENY: 'restart' } })
-    const api = await addressOf(allowed)
-    const ask = async (payload: object) => {
-      const headers = { ...(await allowed.bridge.owner), 'content-type': 'application/json' }
-      const body = JSON.stringify(payload)
-      return await (await fetch(`${api}/api/commands/home/call`, { method: 'POST', headers, body })).json()
-    }
-    try {
-      expect(await ask({ item: 'system', path: '/ping' })).toMatchObject({ ok: true, data: true })
-      for (const [method, path] of [
-        ['POST', `/app/${allowed.app}/restart`],
-        ['DELETE', `/app/${allowed.app}`],
-      ]) {
-        expect(await ask({ item: 'apps', method, path })).toMatchObject({ error: { code: 'not_allowed' } })
-      }
-      expect(await ask({ item: 'apps', path: '/app/../../x' })).toMatchObject({ error: { code: 'invalid_payload' } })
-      expect(allowed.hub.requests.filter(({ method }) => method !== 'GET' && method !== 'EMIT')).toEqual([])
-    } finally {
-      await allowed[Symbol.asyncDispose]()
-    }
-  })
-
   it('a transaction is executed once, whichever way it comes', async () => {
     const { app } = world
     const count = () => world.hub.requests.filter(({ operation }) => operation === 'restartApp').length

@@ -35,11 +35,6 @@ describe('on this machine, without a password', () => {
       expect(told).toEqual([])
     },
   )
-
-  it('a proxy that is trusted and adds nothing is none either', async () => {
-    const { ask } = await openDoor({ env: { HTTP_TRUSTED_PROXIES: '127.0.0.1' } })
-    expect(await ask('/api/state')).toMatchObject({ status: 403, code: 'no_password' })
-  })
 })
 
 describe('beyond this machine', () => {
@@ -53,11 +48,6 @@ describe('beyond this machine', () => {
     expect((await ask(RESTART, restart)).status).toBe(403)
     expect((await ask('/api/login', { method: 'POST', body: '{"password":""}' })).status).toBe(403)
     expect(await fateOf(webSocket())).toBe(403)
-  })
-
-  it('health stays open', async () => {
-    const { ask } = await openDoor({ env: EVERYWHERE })
-    expect((await ask('/livez')).status).toBe(200)
   })
 
   it('with a password there is the page, and nothing else before the login', async () => {
@@ -84,15 +74,6 @@ describe('a token', () => {
     const { ask, told } = await openDoor({ env })
     expect((await ask(RESTART, { ...restart, headers: full })).status).toBe(200)
     expect(told).toMatchObject([{ by: 'restarter' }])
-  })
-
-  it('that may only look looks, and commands nothing', async () => {
-    const { ask, told, webSocket } = await openDoor({ env })
-    expect((await ask('/api/state', { headers: reader })).status).toBe(200)
-    expect(await fateOf(webSocket(reader))).toBe('open')
-    expect(await ask(RESTART, { ...restart, headers: reader })).toMatchObject({ status: 403, code: 'read_only' })
-    expect(await ask('/api/doctor', { headers: reader })).toMatchObject({ status: 403, code: 'read_only' })
-    expect(told).toEqual([])
   })
 
   it.each(['Bearer another-token-altogether', 'Bearer', 'Bearer token-that-may-everything-else'])(
@@ -216,7 +197,7 @@ describe('a login', () => {
     expect(await attempt(PASSWORD, 9)).toHaveProperty('cookie')
   })
 
-  it('is refused after five wrong ones, with the time to wait, also with the right one; another address goes on', async () => {
+  it('is refused after five wrong ones, with the time to wait, also with the right one; another address goes on, whatever clients write before their own', async () => {
     const clock = new FakeClock()
     const { ask } = await openDoor({ env: { ...env, HTTP_TRUSTED_PROXIES: '127.0.0.1' }, clock })
     const attempt = (password: string, from = '10.0.0.9') =>
@@ -265,13 +246,6 @@ describe('a login', () => {
     onTestFinished(() => void hook.disable())
     await Promise.all(Array.from({ length: 3 }, () => ask('/api/login', credentials(PASSWORD))))
     expect(most).toEqual({ atOnce: 1, inAll: 3 })
-  })
-
-  it('is refused after thirty wrong ones of all together', async () => {
-    const { ask } = await openDoor({ env: { ...env, HTTP_TRUSTED_PROXIES: '127.0.0.1' } })
-    const attempt = (from: number) => ask('/api/login', credentials('wrong', { 'x-forwarded-for': `10.0.1.${from}` }))
-    for (let from = 0; from < 30; from += 1) expect((await attempt(from)).status).toBe(401)
-    expect((await attempt(99)).status).toBe(429)
   })
 
   it.each(['', '{', '[]', '{"password":7}', '{"password":"x","more":1}'])('wants a password: %s', async (body) => {
@@ -334,19 +308,15 @@ describe('a page of another origin', () => {
 })
 
 describe('a page under a name of its own that leads here', () => {
-  it('gets 421 for everything', async () => {
-    const { ask, told } = await openDoor()
+  it('gets 421 for everything, the live channel too', async () => {
+    const { ask, told, webSocket } = await openDoor()
     const headers = { host: 'evil.example', origin: 'http://evil.example' }
     for (const path of ['/', '/api/session', '/api/state', '/livez']) {
       expect((await ask(path, { headers })).status, path).toBe(421)
     }
     expect((await ask(RESTART, { method: 'POST', headers })).status).toBe(421)
+    expect(await fateOf(webSocket(headers))).toBe(421)
     expect(told).toEqual([])
-  })
-
-  it('gets no live channel', async () => {
-    const { webSocket } = await openDoor()
-    expect(await fateOf(webSocket({ host: 'evil.example', origin: 'http://evil.example' }))).toBe(421)
   })
 })
 

@@ -143,7 +143,7 @@ it('every route says what it takes', () => {
 })
 
 describe.each(Object.entries(WAYS))('%s', (_, { env = {}, port, headers = {}, may, refusal }) => {
-  it(`may use what is for "${may}", and nothing else`, async () => {
+  it(`may use what is for "${may}" and ask for the health, and nothing else`, async () => {
     const clock = new FakeClock()
     const door = await openDoor({ env, clock })
     const through = (await port?.(door)) ?? door.port

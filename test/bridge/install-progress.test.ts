@@ -1,0 +1,87 @@
+/** The progress of an install as the update entity shows it; `contract/installs.test.ts` has what proves its end. */
+import { describe, expect } from 'vitest'
+import { until } from '../support/until.ts'
+import { World, type WorldOptions, test as worldTest } from '../support/world.ts'
+
+const APP = 'the.app'
+const apps = [{ id: APP, version: '1.0.0', update: '1.1.0' }, { id: 'another.app' }]
+const cmd = (command: string) => `home/app/${APP}/cmd/${command}`
+
+/** A hub that is read when asked, and not by a timer that a test does not see. */
+const optionsWith = (env: WorldOptions['env'] = {}): WorldOptions => ({
+  hub: { apps },
+  env: { HUB_POLL_INTERVAL: '1h', HUB_POLL_INTERVAL_FALLBACK: '1h', ...env },
+})
+const test = worldTest.extend({ options: optionsWith() })
+
+describe.concurrent('an install that takes longer than a call may', () => {
+  const inProgress = ({ observer }: World) =>
+    JSON.parse(observer.last(`hub2mqtt/home/app/${APP}/update`) ?? '{}').in_progress
+
+  test('shows its progress until the hub has another version, and is ok then', async () => {
+    await using world = await World.start(optionsWith({ HUB_TIMEOUT: '300ms' }))
+    world.hub.behave('never-answer', { operation: 'installFromAppStore' })
+    const answer = world.ask(cmd('install'))
+    await until('a look', () => {
+      const order = world.hub.requests.map(({ operation }) => operation)
+      return (
+        order.lastIndexOf('getApps') > order.indexOf('installFromAppStore') && order.includes('installFromAppStore')
+      )
+    })
+    expect(inProgress(world)).toBe(true)
+    world.hub.install(APP)
+    expect(await answer).toMatchObject({ ok: true })
+    await until('the end of the progress', () => inProgress(world) === false)
+    expect(world.asked('installFromAppStore')).toBe(1)
+  })
+})
+
+describe.concurrent('an install that the hub confirms before it is done', () => {
+  /** What the update entity has shown: whether there is progress, and of which version. */
+  const shown = ({ observer }: World) =>
+    observer.texts(`hub2mqtt/home/app/${APP}/update`).map((text) => {
+      const { in_progress, installed_version } = JSON.parse(text || '{}')
+      return `${in_progress} ${installed_version}`
+    })
+
+  /** Resolves when the hub has confirmed an install, and its list was read again after that. */
+  async function confirmed(world: World): Promise<void> {
+    world.hub.behave('pretend', { operation: 'installFromAppStore', value: null })
+    expect(await world.ask(cmd('install'))).toMatchObject({ ok: true })
+    expect(await world.ask('home/cmd/refresh')).toMatchObject({ ok: true })
+    expect(shown(world)).toEqual(['false 1.0.0', 'true 1.0.0'])
+  }
+
+  test.each(['true', 'false'])('shows progress until its version is there (realtime: %s)', async (realtime) => {
+    await using world = await World.start(optionsWith({ HUB_REALTIME: realtime }))
+    await confirmed(world)
+    world.hub.install(APP)
+    expect(await world.ask('home/cmd/refresh')).toMatchObject({ ok: true })
+    await until('the end of the progress', () => shown(world).at(-1) === 'false 1.1.0')
+    expect(shown(world)).not.toContain('true 1.1.0')
+    expect(shown(world).filter((one) => one === 'false 1.0.0')).toHaveLength(1)
+  })
+
+  test('shows progress for a minute at most', async ({ world }) => {
+    await confirmed(world)
+    world.clock.jump(60_000)
+    await until('the end of the progress', () => shown(world).at(-1) === 'false 1.0.0')
+  })
+
+  test('shows no progress once it is started again and fails', async ({ world }) => {
+    await confirmed(world)
+    world.hub.behaveWell()
+    world.hub.behave('answer-status', { status: 400, operation: 'installFromAppStore' })
+    expect(await world.ask(cmd('install'))).toMatchObject({ ok: false })
+    await until('the end of the progress', () => shown(world).at(-1) === 'false 1.0.0')
+  })
+
+  test('shows no progress after its app was hidden and is shown again', async ({ world }) => {
+    await confirmed(world)
+    world.bridge.reload(`apps: { exclude: [${APP}] }\n`)
+    await until('the app to go', () => world.observer.last(`hub2mqtt/home/app/${APP}/update`) === '')
+    world.bridge.reload('apps: { exclude: [] }\n')
+    await until('the app to come back', () => world.observer.last(`hub2mqtt/home/app/${APP}/update`) !== '')
+    expect(shown(world).at(-1)).toBe('false 1.0.0')
+  })
+})
