@@ -2,7 +2,7 @@
 import { EVENT_TYPES, GUARD_EVENT_TYPES } from '../contract/events.ts'
 import { REASONS } from '../contract/guard.ts'
 import { APP_STATES } from '../hub/app.ts'
-import type { Entity } from './entity.ts'
+import { entitiesOf } from './entity.ts'
 import {
   anyOf,
   attributesOf,
@@ -19,10 +19,13 @@ import {
 
 /** The payloads of entities that a template reads or switches. */
 export const WORDS = { on: 'ON', off: 'OFF' } as const
+export const DIAGNOSTIC = { platform: 'sensor', category: 'diagnostic' } as const
+/** A diagnostic sensor that is disabled by default. */
+export const HIDDEN = { ...DIAGNOSTIC, enabled: false } as const
+const GUARDED = { when: 'guard', reads: 'guard' } as const
 
-export const APP_ENTITIES: readonly Entity[] = [
+export const APP_ENTITIES = entitiesOf('app', [
   {
-    device: 'app',
     key: 'enabled',
     platform: 'switch',
     name: null,
@@ -34,7 +37,6 @@ export const APP_ENTITIES: readonly Entity[] = [
     doc: 'Enables and disables the app.',
   },
   {
-    device: 'app',
     key: 'running',
     platform: 'binary_sensor',
     name: 'Running',
@@ -45,7 +47,6 @@ export const APP_ENTITIES: readonly Entity[] = [
     doc: 'Whether the app runs.',
   },
   {
-    device: 'app',
     key: 'problem',
     platform: 'binary_sensor',
     name: 'Problem',
@@ -57,13 +58,10 @@ export const APP_ENTITIES: readonly Entity[] = [
     doc: 'On after a crash, with the attributes `message` (one line), `stack` (the other lines) and `count`.',
   },
   {
-    device: 'app',
-    key: 'state',
-    platform: 'sensor',
-    name: 'State',
-    category: 'diagnostic',
     // Most people only need Running and Problem.
-    enabled: false,
+    ...HIDDEN,
+    key: 'state',
+    name: 'State',
     icon: 'mdi:state-machine',
     reads: 'app',
     template: fieldOf('state'),
@@ -71,7 +69,6 @@ export const APP_ENTITIES: readonly Entity[] = [
     doc: 'Starting, running, stopping, stopped or crashed.',
   },
   {
-    device: 'app',
     key: 'update',
     platform: 'update',
     name: 'Update',
@@ -80,7 +77,6 @@ export const APP_ENTITIES: readonly Entity[] = [
     doc: 'The installed and the newest version; installs the newest one, with progress. If the hub does not report the newest version: when it was found. Links to the page of an app from the store.',
   },
   {
-    device: 'app',
     key: 'event',
     platform: 'event',
     name: 'Event',
@@ -92,7 +88,6 @@ export const APP_ENTITIES: readonly Entity[] = [
     doc: 'The events of the app, with their keys as attributes; `message` is the first line of a message, `stack` has the other lines.',
   },
   {
-    device: 'app',
     key: 'restart',
     platform: 'button',
     name: 'Restart',
@@ -101,7 +96,6 @@ export const APP_ENTITIES: readonly Entity[] = [
     doc: 'Restarts the app.',
   },
   {
-    device: 'app',
     key: 'garbage_collect',
     platform: 'button',
     name: 'Free memory',
@@ -112,7 +106,6 @@ export const APP_ENTITIES: readonly Entity[] = [
     doc: 'Makes the app free memory (older hubs).',
   },
   {
-    device: 'app',
     key: 'autoupdate',
     platform: 'switch',
     name: 'Automatic updates',
@@ -126,12 +119,9 @@ export const APP_ENTITIES: readonly Entity[] = [
     doc: 'Whether the hub updates the app by itself.',
   },
   {
-    device: 'app',
+    ...HIDDEN,
     key: 'cpu',
-    platform: 'sensor',
     name: 'CPU',
-    category: 'diagnostic',
-    enabled: false,
     icon: 'mdi:cpu-64-bit',
     reads: 'app',
     template: fieldOf('cpu_percent'),
@@ -139,25 +129,19 @@ export const APP_ENTITIES: readonly Entity[] = [
     doc: 'Per cent of one core.',
   },
   {
-    device: 'app',
+    ...HIDDEN,
     key: 'memory',
-    platform: 'sensor',
     name: 'Memory',
-    category: 'diagnostic',
-    enabled: false,
     reads: 'app',
     template: mebibytesOf('memory_bytes'),
     shows: { stateClass: 'measurement', unit: 'MiB', decimals: 1, deviceClass: 'data_size' },
     doc: 'Memory in MiB.',
   },
   {
-    device: 'app',
-    key: 'crash_count',
-    platform: 'sensor',
-    name: 'Crashes',
-    category: 'diagnostic',
     // Problem has it as an attribute.
-    enabled: false,
+    ...HIDDEN,
+    key: 'crash_count',
+    name: 'Crashes',
     icon: 'mdi:counter',
     reads: 'app',
     template: fieldOf('crash_count'),
@@ -165,12 +149,9 @@ export const APP_ENTITIES: readonly Entity[] = [
     doc: "The hub's count of crashes.",
   },
   {
-    device: 'app',
+    ...HIDDEN,
     key: 'channel',
-    platform: 'sensor',
     name: 'Channel',
-    category: 'diagnostic',
-    enabled: false,
     icon: 'mdi:source-branch',
     reads: 'app',
     template: textOf('channel'),
@@ -178,12 +159,9 @@ export const APP_ENTITIES: readonly Entity[] = [
     doc: 'The channel of updates.',
   },
   {
-    device: 'app',
+    ...HIDDEN,
     key: 'origin',
-    platform: 'sensor',
     name: 'Origin',
-    category: 'diagnostic',
-    enabled: false,
     icon: 'mdi:store-outline',
     reads: 'app',
     template: textOf('origin'),
@@ -191,7 +169,6 @@ export const APP_ENTITIES: readonly Entity[] = [
     doc: 'The source of the app.',
   },
   {
-    device: 'app',
     key: 'devices_away',
     platform: 'binary_sensor',
     name: 'Devices unavailable',
@@ -204,12 +181,9 @@ export const APP_ENTITIES: readonly Entity[] = [
     doc: 'Whether any device of the app is unavailable, if the API key has `homey.device.readonly`; the attributes `devices` and `unavailable` count them.',
   },
   {
-    device: 'app',
+    ...HIDDEN,
     key: 'devices_unavailable',
-    platform: 'sensor',
     name: 'Unavailable devices',
-    category: 'diagnostic',
-    enabled: false,
     from: 'getDevices',
     reads: 'appLinks',
     template: fieldOf('devices_unavailable'),
@@ -217,12 +191,9 @@ export const APP_ENTITIES: readonly Entity[] = [
     doc: 'How many devices of the app are unavailable.',
   },
   {
-    device: 'app',
+    ...HIDDEN,
     key: 'flows_broken',
-    platform: 'sensor',
     name: 'Broken flows',
-    category: 'diagnostic',
-    enabled: false,
     from: 'getFlows',
     reads: 'appLinks',
     template: fieldOf('flows_broken'),
@@ -230,29 +201,23 @@ export const APP_ENTITIES: readonly Entity[] = [
     doc: 'How many flows that use the app are broken, if the API key has `homey.flow.readonly`.',
   },
   {
-    device: 'app',
     key: 'guard',
     platform: 'switch',
     name: 'Guard',
     category: 'config',
     icon: 'mdi:shield-half-full',
-    when: 'guard',
-    reads: 'guard',
+    ...GUARDED,
     template: differs('state', 'off'),
     sends: 'guard',
     ...WORDS,
     doc: 'Whether the guardian restarts the app; if the guardian is on.',
   },
   {
-    device: 'app',
+    ...HIDDEN,
     key: 'last_crash_reason',
-    platform: 'sensor',
     name: 'Last crash reason',
-    category: 'diagnostic',
-    enabled: false,
     icon: 'mdi:heart-broken-outline',
-    when: 'guard',
-    reads: 'guard',
+    ...GUARDED,
     template: crashReasonOf('last_crash'),
     // Home Assistant reserves `unknown`, the contract's word for any other reason.
     shows: {
@@ -261,35 +226,26 @@ export const APP_ENTITIES: readonly Entity[] = [
     doc: 'Why the app crashed last, `none` before the first crash; if the guardian is on.',
   },
   {
-    device: 'app',
+    ...HIDDEN,
     key: 'guard_restarts',
-    platform: 'sensor',
     name: 'Restarts by the guardian',
-    category: 'diagnostic',
-    enabled: false,
     icon: 'mdi:shield-refresh-outline',
-    when: 'guard',
-    reads: 'guard',
+    ...GUARDED,
     template: fieldOf('restarts'),
     shows: { stateClass: 'total_increasing' },
     doc: 'How often the guardian has restarted the app; if the guardian is on.',
   },
   {
-    device: 'app',
+    ...HIDDEN,
     key: 'memory_trend',
-    platform: 'sensor',
     name: 'Memory trend',
-    category: 'diagnostic',
-    enabled: false,
     icon: 'mdi:trending-up',
-    when: 'guard',
-    reads: 'guard',
+    ...GUARDED,
     template: mebibytesOf('memory_trend_bytes_per_hour'),
     shows: { stateClass: 'measurement', unit: 'MiB/h' },
     doc: "The growth of the app's memory; if the guardian is on.",
   },
   {
-    device: 'app',
     key: 'guard_snooze',
     platform: 'button',
     name: 'Snooze guard',
@@ -301,7 +257,6 @@ export const APP_ENTITIES: readonly Entity[] = [
     doc: 'The guardian only watches the app for an hour; if the guardian is on.',
   },
   {
-    device: 'app',
     key: 'guard_resume',
     platform: 'button',
     name: 'Run again',
@@ -312,4 +267,4 @@ export const APP_ENTITIES: readonly Entity[] = [
     press: 'ON',
     doc: 'The guardian restarts the app again, with a new count, after it gave up or was snoozed; if the guardian is on.',
   },
-]
+])

@@ -1,16 +1,16 @@
 /** Every entity that is offered to Home Assistant, one row each. Discovery and the documentation follow from it. */
 
 import { LOG_LEVELS } from '../contract/log-levels.ts'
-import { APP_ENTITIES, WORDS } from './app-entities.ts'
-import type { Entity } from './entity.ts'
+import { APP_ENTITIES, DIAGNOSTIC, HIDDEN, WORDS } from './app-entities.ts'
+import { type Entity, entitiesOf } from './entity.ts'
 import { anyIn, attributesOf, fieldOf, flagOf, mebibytesOf, sentUnder, textOf, wordOf } from './templates.ts'
 
 const ONLINE = { on: 'online', off: 'offline' } as const
+const HEALTH = { ...DIAGNOSTIC, reads: 'hubHealth' } as const
+const COUNT = { platform: 'sensor', reads: 'hubSummary', shows: { stateClass: 'measurement' } } as const
 
-export const ENTITIES: readonly Entity[] = [
-  ...APP_ENTITIES,
+const HUB_ENTITIES = entitiesOf('hub', [
   {
-    device: 'hub',
     key: 'connected',
     platform: 'binary_sensor',
     name: 'Connected',
@@ -22,11 +22,9 @@ export const ENTITIES: readonly Entity[] = [
     doc: 'Whether the hub answers with a valid key.',
   },
   {
-    device: 'hub',
+    ...DIAGNOSTIC,
     key: 'reason',
-    platform: 'sensor',
     name: 'Reason',
-    category: 'diagnostic',
     icon: 'mdi:lan-disconnect',
     reads: 'hubInfo',
     template: wordOf('reason', 'none'),
@@ -35,11 +33,9 @@ export const ENTITIES: readonly Entity[] = [
     doc: 'Why the hub is offline or not fully usable, such as `unauthorized` or `unreachable`; else `none`.',
   },
   {
-    device: 'hub',
+    ...DIAGNOSTIC,
     key: 'realtime',
-    platform: 'sensor',
     name: 'Realtime',
-    category: 'diagnostic',
     icon: 'mdi:transit-connection-variant',
     reads: 'hubInfo',
     template: wordOf('realtime', 'polling'),
@@ -47,40 +43,30 @@ export const ENTITIES: readonly Entity[] = [
     doc: 'Whether changes arrive at once (connected) or are found by polling.',
   },
   {
-    device: 'hub',
+    ...COUNT,
     key: 'apps',
-    platform: 'sensor',
     name: 'Apps',
     icon: 'mdi:apps',
-    reads: 'hubSummary',
     template: fieldOf('apps'),
-    shows: { stateClass: 'measurement' },
     doc: 'The number of apps.',
   },
   {
-    device: 'hub',
+    ...COUNT,
     key: 'apps_crashed',
-    platform: 'sensor',
     name: 'Crashed apps',
     icon: 'mdi:alert-octagon-outline',
-    reads: 'hubSummary',
     template: fieldOf('apps_crashed'),
-    shows: { stateClass: 'measurement' },
     doc: 'The number of crashed apps.',
   },
   {
-    device: 'hub',
+    ...COUNT,
     key: 'updates_available',
-    platform: 'sensor',
     name: 'Available updates',
     icon: 'mdi:package-up',
-    reads: 'hubSummary',
     template: fieldOf('updates_available'),
-    shows: { stateClass: 'measurement' },
     doc: 'The number of apps with an update.',
   },
   {
-    device: 'hub',
     key: 'update_all',
     platform: 'button',
     name: 'Update all',
@@ -90,12 +76,9 @@ export const ENTITIES: readonly Entity[] = [
     doc: 'Updates all apps, one after the other.',
   },
   {
-    device: 'hub',
+    ...HIDDEN,
     key: 'cpu',
-    platform: 'sensor',
     name: 'CPU of the apps',
-    category: 'diagnostic',
-    enabled: false,
     icon: 'mdi:cpu-64-bit',
     reads: 'hubSummary',
     template: fieldOf('cpu_percent'),
@@ -103,19 +86,15 @@ export const ENTITIES: readonly Entity[] = [
     doc: 'The CPU usage of all apps in per cent of one core, from the latest read of the list.',
   },
   {
-    device: 'hub',
+    ...HIDDEN,
     key: 'memory',
-    platform: 'sensor',
     name: 'Memory of the apps',
-    category: 'diagnostic',
-    enabled: false,
     reads: 'hubSummary',
     template: mebibytesOf('memory_bytes'),
     shows: { stateClass: 'measurement', unit: 'MiB', decimals: 1, deviceClass: 'data_size' },
     doc: 'The memory of all apps, from the latest read of the list.',
   },
   {
-    device: 'hub',
     key: 'attention',
     platform: 'binary_sensor',
     name: 'Apps that need attention',
@@ -128,68 +107,52 @@ export const ENTITIES: readonly Entity[] = [
     doc: 'Whether the guardian has given up on an app or found something that needs attention; the attribute `apps` has the ids.',
   },
   {
-    device: 'hub',
+    ...HEALTH,
     key: 'memory_free',
-    platform: 'sensor',
     name: 'Free memory',
-    category: 'diagnostic',
     from: 'getMemoryInfo',
-    reads: 'hubHealth',
     template: mebibytesOf('memory_free_bytes'),
     shows: { stateClass: 'measurement', unit: 'MiB', decimals: 1, deviceClass: 'data_size' },
     doc: 'The free memory of the hub, if the API key has `homey.system.readonly`, as the next five do.',
   },
   {
-    device: 'hub',
+    ...HEALTH,
     key: 'load',
-    platform: 'sensor',
     name: 'Load',
-    category: 'diagnostic',
     icon: 'mdi:gauge',
     from: 'getInfo',
-    reads: 'hubHealth',
     template: fieldOf('load_1m'),
     shows: { stateClass: 'measurement' },
     doc: 'The load of the hub in the last minute.',
   },
   {
-    device: 'hub',
+    ...HEALTH,
     key: 'temperature',
-    platform: 'sensor',
     name: 'Temperature',
-    category: 'diagnostic',
     from: 'getInfo',
-    reads: 'hubHealth',
     template: fieldOf('temperature_celsius'),
     shows: { stateClass: 'measurement', unit: '°C', deviceClass: 'temperature' },
     doc: "The temperature of the hub's processor.",
   },
   {
-    device: 'hub',
+    ...HEALTH,
     key: 'storage_free',
-    platform: 'sensor',
     name: 'Free storage',
-    category: 'diagnostic',
     from: 'getStorageInfo',
-    reads: 'hubHealth',
     template: mebibytesOf('storage_free_bytes'),
     shows: { stateClass: 'measurement', unit: 'MiB', decimals: 1, deviceClass: 'data_size' },
     doc: 'The free storage of the hub.',
   },
   {
-    device: 'hub',
+    ...HEALTH,
     key: 'last_boot',
-    platform: 'sensor',
     name: 'Last boot',
-    category: 'diagnostic',
     from: 'getInfo',
-    reads: 'hubHealth',
     template: fieldOf('booted_at'),
     shows: { deviceClass: 'timestamp' },
     doc: 'When the hub started.',
   },
   {
-    device: 'hub',
     key: 'undervoltage',
     platform: 'binary_sensor',
     name: 'Under-voltage',
@@ -202,7 +165,6 @@ export const ENTITIES: readonly Entity[] = [
     doc: "Whether the hub's power supply is too weak.",
   },
   {
-    device: 'hub',
     key: 'speak',
     platform: 'notify',
     name: 'Speak',
@@ -212,7 +174,6 @@ export const ENTITIES: readonly Entity[] = [
     doc: 'Says a message aloud (older hubs).',
   },
   {
-    device: 'hub',
     key: 'speak_text',
     platform: 'text',
     name: 'Say',
@@ -223,7 +184,6 @@ export const ENTITIES: readonly Entity[] = [
     doc: 'The same, as a text field.',
   },
   {
-    device: 'hub',
     key: 'refresh',
     platform: 'button',
     name: 'Refresh',
@@ -232,8 +192,10 @@ export const ENTITIES: readonly Entity[] = [
     sends: 'refresh',
     doc: 'Reads everything from the hub again.',
   },
+])
+
+const BRIDGE_ENTITIES = entitiesOf('bridge', [
   {
-    device: 'bridge',
     key: 'connected',
     platform: 'binary_sensor',
     name: 'Connected',
@@ -245,13 +207,10 @@ export const ENTITIES: readonly Entity[] = [
     doc: 'Whether the bridge is connected to the broker.',
   },
   {
-    device: 'bridge',
-    key: 'version',
-    platform: 'sensor',
-    name: 'Version',
-    category: 'diagnostic',
     // The device already shows it.
-    enabled: false,
+    ...HIDDEN,
+    key: 'version',
+    name: 'Version',
     icon: 'mdi:tag-outline',
     reads: 'bridgeInfo',
     template: textOf('version'),
@@ -259,7 +218,6 @@ export const ENTITIES: readonly Entity[] = [
     doc: 'Version of the bridge.',
   },
   {
-    device: 'bridge',
     key: 'log_level',
     platform: 'select',
     name: 'Log level',
@@ -271,14 +229,14 @@ export const ENTITIES: readonly Entity[] = [
     doc: 'The log level, until the next start.',
   },
   {
-    device: 'bridge',
+    ...DIAGNOSTIC,
     key: 'last_start',
-    platform: 'sensor',
     name: 'Last start',
-    category: 'diagnostic',
     reads: 'bridgeInfo',
     template: fieldOf('started_at'),
     shows: { deviceClass: 'timestamp' },
     doc: 'When the bridge started.',
   },
-]
+])
+
+export const ENTITIES: readonly Entity[] = [...APP_ENTITIES, ...HUB_ENTITIES, ...BRIDGE_ENTITIES]

@@ -24,8 +24,7 @@ export type Readable<D extends DeviceKind> = {
 type FieldOf<N extends PublicationName> = KeyOf<Payload<N>>
 type KeyOf<P> = P extends string ? never : keyof P & string
 
-interface Common<D extends DeviceKind> {
-  readonly device: D
+interface Common {
   /** Part of the unique id: never change it. */
   readonly key: string
   /** The name for people, without the device's name; `null` for the main entity of the device. */
@@ -117,6 +116,13 @@ type ByPlatform<D extends DeviceKind> =
   | ({ readonly platform: 'number'; readonly min: number; readonly max: number; readonly step?: number } & Reads<D> &
       Sends<D>)
 
-export type EntityOf<D extends DeviceKind> = Common<D> & ByPlatform<D>
+type RowOf<D extends DeviceKind> = Common & ByPlatform<D>
+export type EntityOf<D extends DeviceKind> = { readonly device: D } & RowOf<D>
 export type Entity = EntityOf<'app'> | EntityOf<'hub'> | EntityOf<'bridge'>
 export type Platform = Entity['platform']
+
+/** The entities of one kind of device. */
+export function entitiesOf<D extends DeviceKind>(device: D, rows: readonly RowOf<D>[]): EntityOf<D>[]
+export function entitiesOf(device: DeviceKind, rows: readonly object[]): object[] {
+  return rows.map((row) => ({ device, ...row }))
+}
