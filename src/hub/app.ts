@@ -7,34 +7,40 @@ import { type Severity, severityOf } from '../base/versions.ts'
 export const APP_STATES = ['starting', 'running', 'stopping', 'stopped', 'crashed'] as const
 export type AppState = (typeof APP_STATES)[number]
 
-/** One app of a hub. Every key is always present; `null` if the hub did not send it, or with a wrong type. */
-export interface App {
-  readonly id: string
-  readonly name: string | null
-  readonly version: string | null
-  readonly enabled: boolean | null
-  readonly state: AppState | null
-  readonly crashed: boolean | null
+/** An app of which nothing is known but its id. */
+class Unknown {
+  readonly name: string | null = null
+  readonly version: string | null = null
+  readonly enabled: boolean | null = null
+  readonly state: AppState | null = null
+  readonly crashed: boolean | null = null
   /** At most 1,024 characters. */
-  readonly crash_message: string | null
-  readonly crash_count: number | null
-  readonly autoupdate: boolean | null
-  readonly channel: string | null
-  readonly origin: string | null
-  readonly update_available: boolean | null
+  readonly crash_message: string | null = null
+  readonly crash_count: number | null = null
+  readonly autoupdate: boolean | null = null
+  readonly channel: string | null = null
+  readonly origin: string | null = null
+  readonly update_available: boolean | null = null
   /** The version of the available update; `null` if the hub only reports that there is one, as newer hubs do. */
-  readonly latest_version: string | null
+  readonly latest_version: string | null = null
   /** The size of the update step; `null` if unknown. */
-  readonly update_severity: Severity | null
+  readonly update_severity: Severity | null = null
   /** Percent of one core, one decimal; `null` unless running. */
-  readonly cpu_percent: number | null
+  readonly cpu_percent: number | null = null
   /** Bytes, an integer; `null` unless running. */
-  readonly memory_bytes: number | null
-  readonly has_settings: boolean | null
-  readonly sdk: number | null
-  readonly author: string | null
-  readonly compatibility: string | null
+  readonly memory_bytes: number | null = null
+  readonly has_settings: boolean | null = null
+  readonly sdk: number | null = null
+  readonly author: string | null = null
+  readonly compatibility: string | null = null
 }
+
+/** One app of a hub. Every key is always present; `null` if the hub did not send it, or with a wrong type. */
+export interface App extends Unknown {
+  readonly id: string
+}
+
+const UNKNOWN: Omit<App, 'id'> = { ...new Unknown() }
 
 /** How the process last ended, as older hubs report it. A symbol key, because it is not published. */
 export const EXIT = Symbol('exit')
@@ -45,28 +51,6 @@ export const exitOf = (app: App & WithExit) => app[EXIT] ?? { code: null, signal
 
 /** What a hub sent about an app: only the keys that it sent. */
 export type AppPatch = Partial<Omit<App, 'id' | 'update_severity'>> & WithExit
-
-const UNKNOWN: Omit<App, 'id'> = {
-  name: null,
-  version: null,
-  enabled: null,
-  state: null,
-  crashed: null,
-  crash_message: null,
-  crash_count: null,
-  autoupdate: null,
-  channel: null,
-  origin: null,
-  update_available: null,
-  latest_version: null,
-  update_severity: null,
-  cpu_percent: null,
-  memory_bytes: null,
-  has_settings: null,
-  sdk: null,
-  author: null,
-  compatibility: null,
-}
 
 /** The keys of an app, in published order. */
 export const APP_KEYS = ['id', ...Object.keys(UNKNOWN)] as readonly (keyof App)[]

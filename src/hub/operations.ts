@@ -99,8 +99,10 @@ interface StoreInstall {
 
 /** For responses about the hub itself, whose size does not depend on the number of apps. */
 const SMALL = { method: 'GET', optional: true, maxBytes: 512 * 1024 } as const
+const SYSTEM = { ...SMALL, manager: 'system', scope: 'hub.system.readonly' } as const
 /** For responses with all devices or flows of a home. */
 const LARGE = { method: 'GET', optional: true, maxBytes: 8 * 1024 * 1024, asText: true } as const
+const FLOWS = { ...LARGE, manager: 'flow', scope: 'hub.flow.readonly', decode: decodeFlows } as const
 
 /** For a write that does not show in the app's record. */
 const nothing = () => ({})
@@ -179,28 +181,10 @@ const ROWS = {
     optional: true,
     body: ({ text }: { text: string }) => ({ text }),
   }),
-  getInfo: row({ ...SMALL, manager: 'system', path: '/', scope: 'hub.system.readonly', decode: decodeInfo }),
-  getMemoryInfo: row({
-    ...SMALL,
-    manager: 'system',
-    path: '/memory',
-    scope: 'hub.system.readonly',
-    decode: decodeSpace,
-  }),
-  getStorageInfo: row({
-    ...SMALL,
-    manager: 'system',
-    path: '/storage',
-    scope: 'hub.system.readonly',
-    decode: decodeSpace,
-  }),
-  getLastBackup: row({
-    ...SMALL,
-    manager: 'backup',
-    path: '/option/lastSuccessfulBackup',
-    scope: 'hub.system.readonly',
-    decode: decodeTime,
-  }),
+  getInfo: row({ ...SYSTEM, path: '/', decode: decodeInfo }),
+  getMemoryInfo: row({ ...SYSTEM, path: '/memory', decode: decodeSpace }),
+  getStorageInfo: row({ ...SYSTEM, path: '/storage', decode: decodeSpace }),
+  getLastBackup: row({ ...SYSTEM, manager: 'backup', path: '/option/lastSuccessfulBackup', decode: decodeTime }),
   getUpdates: row({
     ...SMALL,
     manager: 'updates',
@@ -215,14 +199,8 @@ const ROWS = {
     scope: 'hub.device.readonly',
     decode: decodeDevices,
   }),
-  getFlows: row({ ...LARGE, manager: 'flow', path: '/flow', scope: 'hub.flow.readonly', decode: decodeFlows }),
-  getAdvancedFlows: row({
-    ...LARGE,
-    manager: 'flow',
-    path: '/advancedflow',
-    scope: 'hub.flow.readonly',
-    decode: decodeFlows,
-  }),
+  getFlows: row({ ...FLOWS, path: '/flow' }),
+  getAdvancedFlows: row({ ...FLOWS, path: '/advancedflow' }),
   getLogs: row({ ...LARGE, manager: 'insights', path: '/log', scope: 'hub.insights.readonly', decode: decodeLogs }),
   // Not `:id`, which always stands for an app.
   getLogEntries: row({
