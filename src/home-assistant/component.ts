@@ -69,8 +69,16 @@ export function triggerOf({ event, template }: Trigger, topic: string): Componen
 /** Keys that only this platform has. */
 function ownKeys(entity: Entity, place: Place): Readonly<Record<string, Json | undefined>> {
   switch (entity.platform) {
-    case 'sensor':
-      return sensorKeys(entity.shows)
+    case 'sensor': {
+      const { options, stateClass, unit, deviceClass, decimals } = entity.shows
+      return {
+        state_class: stateClass,
+        unit_of_measurement: unit,
+        device_class: options === undefined ? deviceClass : 'enum',
+        suggested_display_precision: decimals,
+        options: options && [...options],
+      }
+    }
     case 'binary_sensor':
       return {
         device_class: entity.deviceClass,
@@ -102,19 +110,4 @@ function ownKeys(entity: Entity, place: Place): Readonly<Record<string, Json | u
     case 'notify':
       return {}
   }
-}
-
-function sensorKeys(
-  shows: Extract<Entity, { platform: 'sensor' }>['shows'],
-): Readonly<Record<string, Json | undefined>> {
-  if (shows.options !== undefined) return { device_class: 'enum', options: [...shows.options] }
-  if (shows.stateClass !== undefined) {
-    return {
-      state_class: shows.stateClass,
-      unit_of_measurement: shows.unit,
-      device_class: shows.deviceClass,
-      suggested_display_precision: shows.decimals,
-    }
-  }
-  return { device_class: shows.deviceClass }
 }

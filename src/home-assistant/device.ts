@@ -67,12 +67,9 @@ export interface Surroundings {
   readonly triggers: readonly Trigger[]
 }
 
-export function bridgeDevice(
-  entities: readonly Entity[],
-  { topics, version, publicUrl }: Surroundings,
-  bridgeId: string,
-): Device {
-  return assemble(entities, {
+export function bridgeDevice(entities: readonly Entity[], surroundings: Surroundings, bridgeId: string): Device {
+  const { topics, version, publicUrl } = surroundings
+  return assemble(entities, surroundings, {
     owner: { kind: 'bridge', hubId: bridgeId },
     info: {
       name: 'hub2mqtt',
@@ -81,21 +78,16 @@ export function bridgeDevice(
       sw_version: version,
       configuration_url: below(publicUrl, '#/bridge'),
     },
-    version,
-    topics,
     availability: [bridgeState(topics)],
     parameters: {},
     command: (name) => topics.bridgeCommand(name),
   })
 }
 
-export function hubDevice(
-  entities: readonly Entity[],
-  hub: HubFacts,
-  { topics, version, bridgeId }: Surroundings,
-): Device {
+export function hubDevice(entities: readonly Entity[], hub: HubFacts, surroundings: Surroundings): Device {
   const { name } = hub
-  return assemble(entities, {
+  const { topics, bridgeId } = surroundings
+  return assemble(entities, surroundings, {
     owner: { kind: 'hub', hubId: hub.id },
     info: {
       name: hubName(name),
@@ -104,8 +96,6 @@ export function hubDevice(
       configuration_url: new URL(hub.url).origin,
       ...(bridgeId !== null && { via_device: objectIdOf({ kind: 'bridge', hubId: bridgeId }) }),
     },
-    version,
-    topics,
     availability: bothStates(topics, name),
     parameters: { hub: name },
     command: (command) => topics.hubCommand(name, command),
@@ -116,13 +106,14 @@ export function appDevice(
   entities: readonly Entity[],
   hub: HubFacts,
   app: Pick<App, (typeof SHOWN)[number]>,
-  { topics, version, severalHubs, publicUrl, triggers }: Surroundings,
+  surroundings: Surroundings,
 ): Device {
+  const { topics, severalHubs, publicUrl, triggers } = surroundings
   const { id } = app
   const [hubLevel, idLevel] = [hub.name, id].map(encodeURIComponent)
   const title = tidy(app.name)
   const shown = title ?? tidy(id) ?? 'App'
-  return assemble(entities, {
+  return assemble(entities, surroundings, {
     owner: { kind: 'app', hubId: hub.id, app: id },
     info: {
       name: severalHubs ? appName(shown, hub.name) : shown,
@@ -139,8 +130,6 @@ export function appDevice(
       releaseUrl: app.origin === 'appstore' ? `${STORE}${idLevel}` : undefined,
     },
     triggers,
-    version,
-    topics,
     availability: bothStates(topics, hub.name),
     parameters: { hub: hub.name, app: id },
     command: (command, setting) => topics.appCommand(hub.name, id, command, setting),
@@ -168,16 +157,14 @@ interface Parts {
   readonly info: Omit<DeviceInfo, 'identifiers'>
   readonly software?: Software
   readonly triggers?: readonly Trigger[]
-  readonly version: string
-  readonly topics: Topics
   readonly availability: readonly Availability[]
   /** Parameters of the topics that the entities read. */
   readonly parameters: Readonly<Record<string, string>>
   readonly command: (name: string, setting?: string) => string
 }
 
-function assemble(entities: readonly Entity[], parts: Parts): Device {
-  const { availability, parameters, topics, version, triggers = [] } = parts
+function assemble(entities: readonly Entity[], { topics, version }: Surroundings, parts: Parts): Device {
+  const { availability, parameters, triggers = [] } = parts
   const objectId = objectIdOf(parts.owner)
   const place: Place = {
     objectId,

@@ -86,8 +86,10 @@ type Measure =
       readonly decimals?: number
       readonly options?: never
     }
-  | { readonly options: readonly string[]; readonly stateClass?: never; readonly unit?: never }
-  | { readonly deviceClass?: 'timestamp'; readonly stateClass?: never; readonly unit?: never; readonly options?: never }
+  | ({ readonly options: readonly string[]; readonly deviceClass?: never } & NoAmount)
+  | ({ readonly deviceClass?: 'timestamp'; readonly options?: never } & NoAmount)
+
+type NoAmount = { readonly [K in 'stateClass' | 'unit' | 'decimals']?: never }
 
 type ByPlatform<D extends DeviceKind> =
   | ({ readonly platform: 'sensor'; readonly shows: Measure } & Reads<D>)

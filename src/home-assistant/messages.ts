@@ -1,5 +1,5 @@
 /** The discovery messages of a device, in either form. */
-import { isRecord } from '../base/json.ts'
+import { isRecord, parseJson } from '../base/json.ts'
 import type { DiscoveryTopics, Form } from '../contract/discovery.ts'
 import type { Device, OfferedComponent } from './device.ts'
 
@@ -57,7 +57,9 @@ export function platformsOf(device: Device | undefined): Platforms {
 
 /** The platforms in a device's message; empty for a payload that is not ours. */
 export function platformsIn(payload: string): Platforms {
-  const components = read(payload)['components']
+  // Every new device, and every one that was too large to keep, gets here; an exception would take far longer.
+  const device = payload === '' ? undefined : parseJson(payload)
+  const components = isRecord(device) ? device['components'] : undefined
   const found = Object.entries(isRecord(components) ? components : {})
   return same(found.flatMap(([key, component]) => (isRecord(component) ? removable(key, component) : [])))
 }
@@ -91,15 +93,4 @@ export function withStubs(before: Platforms, now: Platforms, payload: string): s
   if (!isRecord(whole) || !isRecord(whole['components'])) return undefined
   const stubs = Object.fromEntries(gone.map(([key, platform]) => [key, { platform }]))
   return JSON.stringify({ ...whole, components: { ...whole['components'], ...stubs } })
-}
-
-function read(payload: string): Readonly<Record<string, unknown>> {
-  // Every new device, and every one that was too large to keep, gets here; an exception would take far longer.
-  if (payload === '') return {}
-  try {
-    const parsed: unknown = JSON.parse(payload)
-    return isRecord(parsed) ? parsed : {}
-  } catch {
-    return {}
-  }
 }

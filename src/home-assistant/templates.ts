@@ -10,67 +10,46 @@ export interface Template<F extends string> {
 }
 
 const field = (key: string) => `(value_json|d({})).${key}|d(none)`
-const onOff = (condition: string) => `'None' if x is none else 'ON' if ${condition} else 'OFF'`
+const reading = <F extends string>(key: F, jinja: string): Template<F> => ({ fields: [key], jinja })
 
 /** Home Assistant refuses longer states. */
 const MAX_STATE = 255
 
 /** The plain value; `None` means unknown. */
-export const fieldOf = <F extends string>(key: F): Template<F> => ({ fields: [key], jinja: `{{ ${field(key)} }}` })
+export const fieldOf = <F extends string>(key: F) => reading(key, `{{ ${field(key)} }}`)
 
 /** A number of bytes in MiB, rounded to the decimals shown. */
-export const mebibytesOf = <F extends string>(key: F): Template<F> => ({
-  fields: [key],
-  jinja: `{% set x=${field(key)} %}{{ 'None' if x is none else (x/1048576)|round(1) }}`,
-})
-
-/** Whether a number is above 0, as `ON`, `OFF` or unknown. */
-export const anyOf = <F extends string>(key: F): Template<F> => ({
-  fields: [key],
-  jinja: `{% set x=${field(key)} %}{{ ${onOff('x > 0')} }}`,
-})
+export const mebibytesOf = <F extends string>(key: F) =>
+  reading(key, `{% set x=${field(key)} %}{{ 'None' if x is none else (x/1048576)|round(1) }}`)
 
 /** A text of any length. */
-export const textOf = <F extends string>(key: F): Template<F> => ({
-  fields: [key],
-  jinja: `{{ (${field(key)}|string)[:${MAX_STATE}] }}`,
-})
+export const textOf = <F extends string>(key: F) => reading(key, `{{ (${field(key)}|string)[:${MAX_STATE}] }}`)
 
-/** A boolean as `ON`, `OFF` or unknown. */
-export const flagOf = <F extends string>(key: F): Template<F> => ({
-  fields: [key],
-  jinja: `{% set x=${field(key)} %}{{ ${onOff('x')} }}`,
-})
+/** Whether the value `x` fulfils a condition, as `ON`, `OFF` or unknown. */
+const onOff = <F extends string>(key: F, condition: string) =>
+  reading(key, `{% set x=${field(key)} %}{{ 'None' if x is none else 'ON' if ${condition} else 'OFF' }}`)
 
-/** Whether a text equals `word`, as `ON`, `OFF` or unknown. */
-export const equals = <F extends string>(key: F, word: string): Template<F> => ({
-  fields: [key],
-  jinja: `{% set x=${field(key)} %}{{ ${onOff(`x == '${word}'`)} }}`,
-})
-
-/** Whether a text differs from `word`, as `ON`, `OFF` or unknown. */
-export const differs = <F extends string>(key: F, word: string): Template<F> => ({
-  fields: [key],
-  jinja: `{% set x=${field(key)} %}{{ ${onOff(`x != '${word}'`)} }}`,
-})
-
-/** Whether a list is not empty, as `ON`, `OFF` or unknown. */
-export const anyIn = <F extends string>(key: F): Template<F> => ({
-  fields: [key],
-  jinja: `{% set x=${field(key)} %}{{ ${onOff('x|length > 0')} }}`,
-})
+/** Whether a number is above 0. */
+export const anyOf = <F extends string>(key: F) => onOff(key, 'x > 0')
+/** A boolean. */
+export const flagOf = <F extends string>(key: F) => onOff(key, 'x')
+/** Whether a text equals `word`. */
+export const equals = <F extends string>(key: F, word: string) => onOff(key, `x == '${word}'`)
+/** Whether a text differs from `word`. */
+export const differs = <F extends string>(key: F, word: string) => onOff(key, `x != '${word}'`)
+/** Whether a list is not empty. */
+export const anyIn = <F extends string>(key: F) => onOff(key, 'x|length > 0')
 
 /** The reason of the last crash, without words that Home Assistant reserves: `none` without a crash, `other` for unknown. */
-export const crashReasonOf = <F extends string>(key: F): Template<F> => ({
-  fields: [key],
-  jinja: `{{ 'None' if value_json is undefined else ((value_json.${key}|d(none) or {}).reason|d('none'))|replace('unknown','other') }}`,
-})
+export const crashReasonOf = <F extends string>(key: F) =>
+  reading(
+    key,
+    `{{ 'None' if value_json is undefined else ((value_json.${key}|d(none) or {}).reason|d('none'))|replace('unknown','other') }}`,
+  )
 
 /** The word if it is one of these, otherwise `otherwise`. */
-export const wordOf = <F extends string>(key: F, otherwise: string): Template<F> => ({
-  fields: [key],
-  jinja: `{{ (value_json|d({})).${key}|d('${otherwise}', true) }}`,
-})
+export const wordOf = <F extends string>(key: F, otherwise: string) =>
+  reading(key, `{{ (value_json|d({})).${key}|d('${otherwise}', true) }}`)
 
 /** Attributes: name → key of the payload. */
 export function attributesOf<const F extends string>(keys: Readonly<Record<string, F>>): Template<F> {
@@ -95,10 +74,11 @@ export function messageOf<const F extends string>(message: F, keys: Readonly<Rec
 }
 
 /** The payload itself, with the first line of its message and the other lines as `stack`. */
-export const withMessage = <F extends string>(message: F): Template<F> => ({
-  fields: [message],
-  jinja: `{% set m=${field(message)} %}{% if m %}${linesOf('m')}{{ dict(value_json, ${LINES})|to_json }}{% else %}{{ value }}{% endif %}`,
-})
+export const withMessage = <F extends string>(message: F) =>
+  reading(
+    message,
+    `{% set m=${field(message)} %}{% if m %}${linesOf('m')}{{ dict(value_json, ${LINES})|to_json }}{% else %}{{ value }}{% endif %}`,
+  )
 
 /** Quotes a text, so that its receiver does not mistake it for JSON. */
 export const SENT_AS_TEXT = '{{ value|to_json }}'
