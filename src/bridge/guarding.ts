@@ -6,12 +6,16 @@ import type { GuardEventPayload, HubEventPayload } from '../contract/events.ts'
 import type { GoneApp, GuardControl } from '../contract/guard.ts'
 import { type CommandPolicy, lackOf, refusalsOf } from '../contract/permissions.ts'
 import type { GuardFacts } from '../contract/publications.ts'
+import type { AppLinks } from '../contract/schemas.ts'
 import type { App, Change } from '../hub/app.ts'
 import { asHubError, HubError } from '../hub/errors.ts'
 import { isNewer } from '../hub/greeting.ts'
 import type { Hub } from '../hub/hub.ts'
 import type { HubState } from './hub-state.ts'
 import type { CommandRun, OwnCommand } from './requests.ts'
+
+/** The devices of an app, as far as known. */
+export type Links = Pick<AppLinks, 'devices' | 'devices_unavailable'>
 
 export interface Guardian {
   /** The published facts about an app; `null` once the guardian is turned off, `undefined` if not known yet. */
@@ -34,11 +38,7 @@ export interface Guardian {
   /** The hub's start time, in epoch milliseconds. */
   booted(name: string, at: number): void
   /** Number of an app's devices, and how many are unavailable; `null` if not known. */
-  linked(
-    name: string,
-    app: string,
-    links: { readonly devices: number | null; readonly devices_unavailable: number | null } | null,
-  ): void
+  linked(name: string, app: string, links: Links | null): void
   /**
    * Apps have changed. `read`: the whole list has just been read. `silent`: nothing happened to them, but the
    * configuration or the hub is a different one; apps that are gone because of that are forgotten.

@@ -2,13 +2,14 @@
 
 import { nextAfter } from '../base/cron.ts'
 import { severityOf } from '../base/versions.ts'
+import type { Links } from '../bridge/guarding.ts'
 import { hasCrashed, isCrashed, isUp } from '../contract/classify.ts'
 import { SAME_BOOT_MS } from '../contract/guard.ts'
 import type { App } from '../hub/app.ts'
 import { countRecent, delayAfter, type RestartLimits, type RestartState, retryDelay } from './restart-state.ts'
 import type { Situation } from './restarts.ts'
 import { isRising } from './trend.ts'
-import type { Boot, Links } from './turn.ts'
+import type { Boot } from './turn.ts'
 
 /** After a hub comes back, its apps are still starting for this long. */
 const SETTLING_MS = 120_000

@@ -4,7 +4,7 @@
  */
 import type { Logger } from 'pino'
 import { type Clock, wallOffset } from '../base/clock.ts'
-import type { GuardedHub, Guardian } from '../bridge/guarding.ts'
+import type { GuardedHub, Guardian, Links } from '../bridge/guarding.ts'
 import type { GuardEventPayload, HubEventPayload } from '../contract/events.ts'
 import type { GoneApp, GuardControl } from '../contract/guard.ts'
 import { appFilter, isGuarded } from '../contract/permissions.ts'
@@ -16,7 +16,7 @@ import { isSavedName, SavedStates } from './saved-states.ts'
 import { type Schedule, Schedules } from './schedules.ts'
 import { type GuardConfig, type Patterns, patternsOf } from './settings.ts'
 import { afterCrash } from './storm.ts'
-import { BY, type Context, type Effect, type GuardRun, type Input, type Links, WatchedHub } from './turn.ts'
+import { BY, type Context, type Effect, type GuardRun, type Input, WatchedHub } from './turn.ts'
 import { isOpen } from './updates.ts'
 import { WatchedApp } from './watched-app.ts'
 

@@ -1,5 +1,6 @@
 /** Events of one app, and how the guardian reacts. */
 
+import type { Links } from '../bridge/guarding.ts'
 import { headOf, isCrashed, isUp, reasonOf } from '../contract/classify.ts'
 import type { GuardControl } from '../contract/guard.ts'
 import type { App } from '../hub/app.ts'
@@ -8,7 +9,7 @@ import { probe, UNPROBED } from './probes.ts'
 import * as watch from './restart-state.ts'
 import { countCrash, countsForStorm } from './storm.ts'
 import { levelsAt, type MemorySample, noMemory, shownTrend, trendOf } from './trend.ts'
-import { BY, type Context, type GuardRun, type Links, mayAct, type Turn, tell, versions } from './turn.ts'
+import { BY, type Context, type GuardRun, mayAct, type Turn, tell, versions } from './turn.ts'
 import { offerOf } from './updates.ts'
 import { isOn, isStopped, note, settle, type WatchedApp } from './watched-app.ts'
 

@@ -1,5 +1,5 @@
 /** One decision about a hub: its context, its input, and its results. */
-import type { GuardedHub } from '../bridge/guarding.ts'
+import type { GuardedHub, Links } from '../bridge/guarding.ts'
 import type { CommandRun } from '../bridge/requests.ts'
 import type { Outcome } from '../contract/answer.ts'
 import type { GuardEventPayload, GuardEventType, HubEventPayload } from '../contract/events.ts'
@@ -156,11 +156,6 @@ interface Inputs {
   readonly asked: { readonly watched: WatchedApp; readonly isGood: boolean | undefined }
   readonly backup: { readonly update: Update; readonly failure: string | undefined }
   readonly outcome: { readonly order: Order; readonly outcome: Outcome }
-}
-/** The devices of an app, as far as known. */
-export interface Links {
-  readonly devices: number | null
-  readonly devices_unavailable: number | null
 }
 export type InputOf<K extends keyof Inputs> = { readonly [P in K]: { readonly kind: P } & Inputs[P] }[K]
 export type Input = InputOf<keyof Inputs>

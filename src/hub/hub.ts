@@ -147,21 +147,12 @@ export class Hub {
     }
   }
 
-  /**
-   * Reads a file of the hub that needs no API key.
-   * @returns `undefined` if there is none
-   * @throws HubError
-   */
+  /** As `HubClient.file`. @throws HubError */
   file(path: string, maxBytes: number): Promise<Buffer | undefined> {
     return this.#client.file(path, maxBytes)
   }
 
-  /**
-   * Sends a GET request to an app's own web API.
-   * @param path below the app's, with a leading slash
-   * @returns the HTTP status
-   * @throws HubError
-   */
+  /** As `HubClient.askApp`. @throws HubError */
   askApp(id: string, path: string): Promise<number> {
     return this.#client.askApp(id, path)
   }

@@ -7,29 +7,25 @@ import type { HubErrorCode } from './errors.ts'
 import type { OperationName } from './operations.ts'
 import type { ApiPrefix, Identity } from './proven-hub.ts'
 
-/** The status of a hub. Replaced as a whole, never mutated. */
-export interface HubStatus extends Omit<Identity, 'api'> {
-  readonly api: ApiPrefix | null
-  readonly online: boolean
+/** What is known of a hub before its first response. */
+class Unknown {
+  readonly id: Identity['id'] = null
+  readonly firmware: Identity['firmware'] = null
+  readonly api: ApiPrefix | null = null
+  readonly online: boolean = false
   /** Why it is not or only partly usable: an error code, or `connecting` before the first response. */
-  readonly reason: HubErrorCode | 'connecting' | null
-  readonly realtime: 'connected' | 'polling'
+  readonly reason: HubErrorCode | 'connecting' | null = 'connecting'
+  readonly realtime: 'connected' | 'polling' = 'polling'
   /** The API key's scopes as `hub.…`; `undefined` if the hub does not report them. */
-  readonly scopes: readonly string[] | undefined
+  readonly scopes: readonly string[] | undefined = undefined
   /** Operations that this hub is known to lack. */
-  readonly missing: ReadonlySet<OperationName>
+  readonly missing: ReadonlySet<OperationName> = new Set()
 }
 
-export const UNKNOWN_STATUS: HubStatus = {
-  online: false,
-  reason: 'connecting',
-  id: null,
-  firmware: null,
-  api: null,
-  realtime: 'polling',
-  scopes: undefined,
-  missing: new Set(),
-}
+/** The status of a hub. Replaced as a whole, never mutated. */
+export type HubStatus = Unknown
+
+export const UNKNOWN_STATUS: HubStatus = { ...new Unknown() }
 
 /** Holds the current status, notifies listeners of each change, and logs when the hub goes offline or online. */
 export class StatusTracker {
