@@ -1,18 +1,17 @@
 /** Types of command requests: the requester, the state of a request, and the dependencies of the dispatcher. */
 import type { Logger } from 'pino'
-import type { Clock } from '../base/clock.ts'
 import type { Limiter } from '../base/limiter.ts'
 import type { Outcome } from '../contract/answer.ts'
 import type { BridgeControl, Command, HubCommand } from '../contract/command.ts'
 import type { ErrorCode } from '../contract/errors.ts'
 import type { CommandFailedPayload } from '../contract/events.ts'
 import type { GuardControl } from '../contract/guard.ts'
-import type { CommandTopic, Topics } from '../contract/topics.ts'
+import type { CommandTopic } from '../contract/topics.ts'
 import type { Endpoint } from '../hub/endpoints.ts'
 import type { Hub } from '../hub/hub.ts'
 import type { MqttLink } from '../mqtt/link.ts'
 import type { LinkStatus, Message } from '../mqtt/types.ts'
-import type { BridgeSettings } from './bridge-options.ts'
+import type { BridgeOptions, FleetSide } from './bridge-options.ts'
 import type { Evidence } from './evidence.ts'
 
 /** The sender of a command that did not arrive over MQTT. */
@@ -98,18 +97,14 @@ export interface DispatchHub {
   readonly concurrency: number
 }
 
-export interface DispatcherOptions {
-  readonly topics: Pick<Topics, 'parseCommand' | 'appCommand' | 'mayAnswerOn'>
+export interface DispatcherOptions extends Pick<BridgeOptions, 'topics' | 'live' | 'clock'> {
   readonly hubs: ReadonlyMap<string, DispatchHub>
-  readonly live: { readonly value: BridgeSettings }
   readonly link: Pick<MqttLink, 'isCurrent' | 'send' | 'hold'> & { status(): Pick<LinkStatus, 'protocol'> }
   readonly control: BridgeControl
-  /** In a fleet: why a hub is not in `hubs`, for people; `undefined` if no such hub is configured. */
-  readonly fleet?: { readonly isLeader: boolean; whyNotServed(hub: string): string | undefined } | undefined
+  readonly fleet?: Pick<FleetSide, 'isLeader' | 'whyNotServed'> | undefined
   readonly evidence: Pick<Evidence, 'report' | 'history'>
   /** Where large answers of all hubs pass. */
   readonly largeReads: Limiter
-  readonly clock: Clock
   readonly log: Logger
   /** Writes regardless of the log level. */
   readonly audit: Logger

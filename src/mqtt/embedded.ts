@@ -54,24 +54,73 @@ export class EmbeddedBrokerError extends ExpectedError {
 const BESIDES = 5 + 2 + 65_535 + 2
 const MAX_PAYLOAD = 1024 * 1024
 
+export interface EmbeddedBroker extends AsyncDisposable {
+  /** For clients on this machine. */
+  readonly url: string
+  /** Ends all connections; may be called twice. */
+  close(): Promise<void>
+}
+
 /** Starts the broker. Logs a notice of its limits, and its errors. */
 export async function startEmbeddedBroker(options: EmbeddedBrokerOptions, log: Logger): Promise<EmbeddedBroker> {
-  const { host, username, password } = options
+  const { host, port, username, password, maxPayload = MAX_PAYLOAD, maxConnections = 200 } = options
   if (!isLoopback(host) && (username === undefined || password === undefined)) {
     throw new EmbeddedBrokerError(
       'unsafe_host',
       `the embedded broker does not listen on ${host || 'all addresses'} without a user name and a password: anyone could command the hub; set both, or listen on 127.0.0.1`,
     )
   }
-  const broker = new EmbeddedBroker(options, await Aedes.createBroker(brokerOptions(options)), log)
+  const aedes = await Aedes.createBroker(brokerOptions(options))
+  logProblems(aedes, options.birthTopic, log)
+  const streams = new Set<Duplex>()
+  const onBacklog = (bytes: number) =>
+    log.warn({ waiting_bytes: bytes }, 'an MQTT client is dropped: it does not read what it has subscribed to')
+  let closing: Promise<void> | undefined
+  const tcp = createServer({ noDelay: true }, (stream) => {
+    stream.on('error', () => undefined)
+    if (streams.size >= maxConnections || closing !== undefined) {
+      stream.destroy()
+      return
+    }
+    streams.add(stream)
+    stream.once('close', () => streams.delete(stream))
+    limitPackets(stream, maxPayload + BESIDES)
+    limitBacklog(stream, streams, onBacklog)
+    aedes.handle(stream)
+  })
+  const end = async () => {
+    await new Promise<void>((resolve) => aedes.close(resolve))
+    for (const stream of streams) stream.destroy()
+    // Closing fails if the server never listened.
+    await tcp[Symbol.asyncDispose]().catch(() => undefined)
+  }
+  const close = () => {
+    closing ??= end()
+    return closing
+  }
   try {
-    await broker.listen()
+    const url = `mqtt://${await listening(tcp, host, port)}`
+    log.info({ url }, EMBEDDED_BROKER_NOTICE)
+    return { url, close, [Symbol.asyncDispose]: close }
   } catch (error) {
-    await broker.close()
+    await close()
     throw error
   }
-  log.info({ url: broker.url }, EMBEDDED_BROKER_NOTICE)
-  return broker
+}
+
+function logProblems(aedes: Aedes, birthTopic: string | undefined, log: Logger): void {
+  const said = new Set<string>()
+  const sayOnce = (text: string) => {
+    if (said.size < said.add(text).size) log.warn(text)
+  }
+  aedes.on('clientError', ({ id }, { message }) => log.debug({ client: id, detail: message }, 'MQTT client dropped'))
+  aedes.on('connectionError', (_, { message }) => {
+    log.debug({ detail: message }, 'MQTT connection refused')
+    if (message === 'unacceptable protocol version') sayOnce(REFUSED_MQTT_5)
+  })
+  aedes.on('publish', ({ topic }, client) => {
+    if (client !== null && topic === birthTopic) sayOnce(HOME_ASSISTANT_HERE)
+  })
 }
 
 /** Marks a packet as published with the retain flag. aedes keeps properties inside, and MQTT 3.1.1 sends none. */
@@ -99,75 +148,6 @@ function brokerOptions(options: EmbeddedBrokerOptions): AedesOptions {
       if (clean && packet.properties === RETAINED) packet.retain = true
       return packet
     },
-  }
-}
-
-export class EmbeddedBroker implements AsyncDisposable {
-  url = ''
-  readonly #options: EmbeddedBrokerOptions
-  readonly #aedes: Aedes
-  readonly #tcp: Server
-  readonly #streams = new Set<Duplex>()
-  readonly #onBacklog: (bytes: number) => void
-  readonly #maxConnections: number
-  readonly #maxPacket: number
-  #closing: Promise<void> | undefined
-
-  constructor(options: EmbeddedBrokerOptions, aedes: Aedes, log: Logger) {
-    this.#options = options
-    this.#aedes = aedes
-    this.#maxConnections = options.maxConnections ?? 200
-    this.#maxPacket = (options.maxPayload ?? MAX_PAYLOAD) + BESIDES
-    aedes.on('clientError', ({ id }, { message }) => log.debug({ client: id, detail: message }, 'MQTT client dropped'))
-    const said = new Set<string>()
-    const sayOnce = (text: string) => {
-      if (said.size < said.add(text).size) log.warn(text)
-    }
-    aedes.on('connectionError', (_, { message }) => {
-      log.debug({ detail: message }, 'MQTT connection refused')
-      if (message === 'unacceptable protocol version') sayOnce(REFUSED_MQTT_5)
-    })
-    aedes.on('publish', ({ topic }, client) => {
-      if (client !== null && topic === options.birthTopic) sayOnce(HOME_ASSISTANT_HERE)
-    })
-    this.#onBacklog = (bytes) =>
-      log.warn({ waiting_bytes: bytes }, 'an MQTT client is dropped: it does not read what it has subscribed to')
-    this.#tcp = createServer({ noDelay: true }, (socket) => this.#serve(socket))
-  }
-
-  #serve(stream: Duplex): void {
-    stream.on('error', () => undefined)
-    if (this.#streams.size >= this.#maxConnections || this.#closing !== undefined) {
-      stream.destroy()
-      return
-    }
-    this.#streams.add(stream)
-    stream.once('close', () => this.#streams.delete(stream))
-    limitPackets(stream, this.#maxPacket)
-    limitBacklog(stream, this.#streams, this.#onBacklog)
-    this.#aedes.handle(stream)
-  }
-
-  async listen(): Promise<void> {
-    const { host, port } = this.#options
-    this.url = `mqtt://${await listening(this.#tcp, host, port)}`
-  }
-
-  /** Ends all connections; may be called twice. */
-  close(): Promise<void> {
-    this.#closing ??= this.#close()
-    return this.#closing
-  }
-
-  async #close(): Promise<void> {
-    await new Promise<void>((resolve) => this.#aedes.close(resolve))
-    for (const stream of this.#streams) stream.destroy()
-    // Closing fails if the server never listened.
-    await this.#tcp[Symbol.asyncDispose]().catch(() => undefined)
-  }
-
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.close()
   }
 }
 
