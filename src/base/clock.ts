@@ -52,3 +52,15 @@ export function sleep(clock: Clock, ms: number, signal?: AbortSignal): Promise<v
     signal?.addEventListener('abort', wake)
   })
 }
+
+/** Resolves with `event`, or with `undefined` after `ms`, or at once when `signal` aborts. */
+export async function within<T>(
+  clock: Clock,
+  ms: number,
+  event: Promise<T>,
+  signal?: AbortSignal,
+): Promise<T | undefined> {
+  const done = new AbortController()
+  const late = sleep(clock, ms, signal === undefined ? done.signal : AbortSignal.any([done.signal, signal]))
+  return await Promise.race([event, late.then(() => undefined)]).finally(() => done.abort())
+}

@@ -2,7 +2,7 @@
  * The steps of a command, from a message on its topic to its one answer: find it, read its payload, refuse it if late,
  * answer a repetition from memory, read its input, check it, wait in the queue, check again, run it, answer.
  */
-import { sleep } from '../base/clock.ts'
+import { within } from '../base/clock.ts'
 import { isRecord } from '../base/json.ts'
 import { Limiter } from '../base/limiter.ts'
 import { nearest } from '../base/nearest.ts'
@@ -82,12 +82,11 @@ export class Dispatcher {
     this.#ending.abort()
     this.#answers.stop()
     if (this.#underWay === 0) return
-    const done = new AbortController()
-    const answered = this.#answered.promise.finally(() => done.abort())
-    await Promise.race([answered, sleep(clock, ANSWER_MS, done.signal)])
+    const answered = this.#answered.promise
+    await within(clock, ANSWER_MS, answered)
     if (!this.isBusy) return
     for (const { hub } of hubs.values()) void hub.endCalls()
-    await Promise.race([answered, sleep(clock, CUT_MS, done.signal)])
+    await within(clock, CUT_MS, answered)
   }
 
   /** Handles a message on a command topic, or a command from elsewhere. Never throws, and always answers a command. */

@@ -1,5 +1,5 @@
 /** CPU and memory of an app for longer than the bridge has run: from the logs of the hub, if it has them. */
-import { type Clock, sleep } from '../base/clock.ts'
+import { type Clock, within } from '../base/clock.ts'
 import type { Limiter } from '../base/limiter.ts'
 import type { UsageHistory } from '../contract/crash.ts'
 import type { InsightEntry, InsightLog } from '../hub/decode-evidence.ts'
@@ -12,14 +12,9 @@ const AHEAD_MS = 60_000
 const MAX_POINTS = 2_016
 
 /** How a hub names its logs of an app, and which figures they can have. */
-interface Kind {
-  readonly id: string
-  readonly units: string
-  readonly max: number
-  readonly digits: number
-}
-const CPU: Kind = { id: 'cpu', units: '%', max: 10_000, digits: 1 }
-const MEMORY: Kind = { id: 'memory', units: 'B', max: Number.MAX_SAFE_INTEGER, digits: 0 }
+const CPU = { id: 'cpu', units: '%', max: 10_000, digits: 1 }
+const MEMORY = { id: 'memory', units: 'B', max: Number.MAX_SAFE_INTEGER, digits: 0 }
+type Kind = typeof CPU
 
 type Points = UsageHistory['cpu_percent']
 
@@ -40,11 +35,9 @@ export async function usageHistory(question: Question): Promise<UsageHistory> {
   const { hub, hours, own, clock, deadline } = question
   const covered = clock.now() - hours * HOUR_MS + 2 * own.resolution_seconds * 1000
   if (startOf(own) * 1000 <= covered || hub.permits('getLogs') !== 'yes') return own
-  const done = new AbortController()
   // A slow hub gets half of the time that is left, so that the bridge can still answer.
-  const late = sleep(clock, (deadline - clock.elapsed()) / 2, done.signal).then(() => undefined)
-  const found = await Promise.race([fromHub(question).catch(() => undefined), late])
-  done.abort()
+  const left = (deadline - clock.elapsed()) / 2
+  const found = await within(clock, left, fromHub(question)).catch(() => undefined)
   return found !== undefined && startOf(found) < startOf(own) ? found : own
 }
 

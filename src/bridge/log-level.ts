@@ -2,12 +2,6 @@
 import type { LogLevel } from '../contract/log-levels.ts'
 import type { BridgeOptions } from './bridge-options.ts'
 
-/** The level that follows one that was set for a time. */
-export interface LevelFallback {
-  readonly level: LogLevel
-  readonly remainingMs: number
-}
-
 /** Timers of Node.js that are longer than 24.8 days run at once. */
 const LONGEST_TIMER_MS = 24 * 60 * 60_000
 
@@ -26,8 +20,8 @@ export class LogLevels {
     this.#onChange = onChange
   }
 
-  /** `undefined`: the level holds until it is changed. */
-  get fallback(): LevelFallback | undefined {
+  /** The level that follows one that was set for a time; `undefined`: the level holds until it is changed. */
+  get fallback(): { readonly level: LogLevel; readonly remainingMs: number } | undefined {
     if (this.#fallback === undefined) return undefined
     const { level, at } = this.#fallback
     return { level, remainingMs: Math.max(0, at - this.#options.clock.elapsed()) }

@@ -219,7 +219,7 @@ export class Publisher {
 
   /** Clears topics that a device no longer uses, after moving the entities from topics of the other form. */
   #leave(before: readonly string[], after: Messages): void {
-    const { link, topics, form } = this.#options
+    const { link, topics, form, clock } = this.#options
     const leaving = before.filter((topic) => !after.has(topic))
     const migrating = leaving.filter((topic) => {
       const parsed = parseDiscoveryTopic(topic)
@@ -228,15 +228,9 @@ export class Publisher {
     for (const topic of leaving) if (!migrating.includes(topic)) link.hold(topic, null)
     if (migrating.length === 0) return
     for (const topic of migrating) link.send(topic, MIGRATE)
-    this.#later(MIGRATION_MS, () => {
-      for (const topic of migrating) link.hold(topic, null)
-    })
-  }
-
-  #later(ms: number, task: () => void): void {
-    const cancel = this.#options.clock.after(ms, () => {
+    const cancel = clock.after(MIGRATION_MS, () => {
       this.#timers.delete(cancel)
-      task()
+      for (const topic of migrating) link.hold(topic, null)
     })
     this.#timers.add(cancel)
   }

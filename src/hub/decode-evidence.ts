@@ -6,23 +6,6 @@ import { isRecord } from '../base/json.ts'
 import { asItIs, shortText } from './decode.ts'
 import { eachRecord } from './records.ts'
 
-export interface SystemInfo {
-  /** Over the last one, five and fifteen minutes. */
-  readonly load: readonly [number | null, number | null, number | null]
-  readonly cpus: number | null
-  readonly memory: Space
-  readonly temperatureCelsius: number | null
-  readonly undervoltage: boolean | null
-  readonly throttled: boolean | null
-  readonly uptimeSeconds: number | null
-}
-
-/** In bytes. */
-export interface Space {
-  readonly total: number | null
-  readonly free: number | null
-}
-
 /** How many devices or flows use an app, and how many of them do not work; `null` if the hub does not report that. */
 export interface Tally {
   readonly count: number
@@ -68,11 +51,12 @@ function flagged(info: Record<string, unknown>, prefix: string): boolean | null 
   return flags.length === 0 ? null : flags.some(([, flag]) => flag)
 }
 
-export function decodeInfo(value: unknown): SystemInfo {
+export function decodeInfo(value: unknown) {
   const info = record(value)
   const { loadavg, cpus, totalmem, freemem, uptime, videoCoreTemperature } = info
   const [one, five, fifteen] = list(loadavg).map((load) => numberIn(load, 0, 1e6, 2))
   return {
+    /** Over the last one, five and fifteen minutes. */
     load: [one ?? null, five ?? null, fifteen ?? null],
     cpus: numberIn(Array.isArray(cpus) ? cpus.length : cpus, 1, 1024),
     memory: { total: bytes(totalmem), free: bytes(freemem) },
@@ -83,7 +67,8 @@ export function decodeInfo(value: unknown): SystemInfo {
   }
 }
 
-export function decodeSpace(value: unknown): Space {
+/** In bytes. */
+export function decodeSpace(value: unknown) {
   const { total, free } = record(value)
   return { total: bytes(total), free: bytes(free) }
 }

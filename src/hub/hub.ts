@@ -60,9 +60,9 @@ export class Hub {
     return this.#session.isStarting
   }
 
-  /** Calls `listener` after each change of the status; the returned function unsubscribes. */
-  subscribe(listener: (status: HubStatus) => void): () => void {
-    return this.#status.subscribe(listener)
+  /** Calls `listener` after each change of the status. */
+  subscribe(listener: (status: HubStatus) => void): void {
+    this.#status.subscribe(listener)
   }
 
   start(): void {

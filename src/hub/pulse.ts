@@ -7,11 +7,7 @@ const GRACE_MS = 60_000
 /** Maximum number of consecutive calls in one round of the task, each up to its timeout. */
 const CALLS_IN_A_TURN = 8
 
-interface Intervals {
-  readonly poll_interval: number
-  readonly poll_interval_fallback: number
-  readonly timeout: number
-}
+type Intervals = Readonly<Record<'poll_interval' | 'poll_interval_fallback' | 'timeout', number>>
 
 export class Pulse {
   readonly #clock: Clock

@@ -44,10 +44,9 @@ export class StatusTracker {
     this.#turnedAt = clock.elapsed()
   }
 
-  /** Calls `listener` after each change; the returned function unsubscribes. */
-  subscribe(listener: (status: HubStatus) => void): () => void {
+  /** Calls `listener` after each change. */
+  subscribe(listener: (status: HubStatus) => void): void {
     this.#listeners.add(listener)
-    return () => this.#listeners.delete(listener)
   }
 
   /** @param why explains to people why the hub is offline */

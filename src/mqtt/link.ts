@@ -1,6 +1,6 @@
 /** The bridge's link to a broker: publishes what should be retained, sends events and answers, receives commands. */
 import type { IPublishPacket } from 'mqtt'
-import { sleep } from '../base/clock.ts'
+import { within } from '../base/clock.ts'
 import { CLOSED_BY_US, type Connection } from './connection.ts'
 import { ConnectionLoop, type ConnectionLoopOptions } from './connection-loop.ts'
 import type { Failure } from './failure.ts'
@@ -241,15 +241,13 @@ export class MqttLink implements AsyncDisposable {
 
   async #close(deadlineMs: number): Promise<void> {
     this.#loop.stop()
-    const done = new AbortController()
     const { connection } = this.#loop
     if (connection?.isAccepted) {
       const finished = this.#sender.finish(connection).then(() => connection.end())
-      await Promise.race([finished, connection.down, sleep(this.#parts.clock, deadlineMs, done.signal)])
+      await within(this.#parts.clock, deadlineMs, finished, connection.ended)
     }
     connection?.drop(CLOSED_BY_US)
     this.#suspendDetector.stop()
-    done.abort()
     this.#setState('stopped', undefined)
   }
 

@@ -1,6 +1,6 @@
 /** Sends a request to a broker until it answers. */
 import { setImmediate } from 'node:timers/promises'
-import { type Clock, sleep } from '../base/clock.ts'
+import { type Clock, within } from '../base/clock.ts'
 
 /** A broker with a full queue may also drop an answer, so the request is repeated. */
 const REPEAT_MS = 500
@@ -51,10 +51,4 @@ export async function retryUntilAnswered(question: RetryUntilAnswered): Promise<
     if (isAnswered) return asked
   }
   return undefined
-}
-
-async function within(clock: Clock, ms: number, event: Promise<unknown>, ended: AbortSignal): Promise<void> {
-  const done = new AbortController()
-  await Promise.race([event, sleep(clock, ms, AbortSignal.any([done.signal, ended]))])
-  done.abort()
 }
