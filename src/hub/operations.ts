@@ -97,6 +97,8 @@ interface StoreInstall {
   readonly waitForInstall?: boolean | undefined
 }
 
+const READ_APP = { method: 'GET', path: '/app/:id', scope: 'hub.app.readonly' } as const
+const SPEECH = { manager: 'speech-output', optional: true } as const
 /** For responses about the hub itself, whose size does not depend on the number of apps. */
 const SMALL = { method: 'GET', optional: true, maxBytes: 512 * 1024 } as const
 const SYSTEM = { ...SMALL, manager: 'system', scope: 'hub.system.readonly' } as const
@@ -109,14 +111,8 @@ const nothing = () => ({})
 
 const ROWS = {
   getApps: row({ method: 'GET', path: '/app', scope: 'hub.app.readonly', decode: decodeApps }),
-  getApp: row({ method: 'GET', path: '/app/:id', scope: 'hub.app.readonly', decode: decodeApp }),
-  getAppRecord: row({
-    method: 'GET',
-    path: '/app/:id',
-    scope: 'hub.app.readonly',
-    maxBytes: 1024 * 1024,
-    decode: decodeRecord,
-  }),
+  getApp: row({ ...READ_APP, decode: decodeApp }),
+  getAppRecord: row({ ...READ_APP, maxBytes: 1024 * 1024, decode: decodeRecord }),
   updateApp: row({
     method: 'PUT',
     path: '/app/:id',
@@ -164,21 +160,13 @@ const ROWS = {
   ping: row({ manager: 'system', method: 'GET', path: '/ping', decode: decodeNothing }),
   getSessionMe: row({ manager: 'sessions', method: 'GET', path: '/session/me', decode: decodeScopes }),
   createBackup: row({ manager: 'backup', method: 'POST', path: '/backup', scope: 'hub.system', optional: true }),
-  getVoices: row({
-    manager: 'speech-output',
-    method: 'GET',
-    path: '/voice/',
-    scope: 'hub.system',
-    optional: true,
-    decode: decodeNothing,
-  }),
+  getVoices: row({ ...SPEECH, method: 'GET', path: '/voice/', scope: 'hub.system', decode: decodeNothing }),
   speak: row({
-    manager: 'speech-output',
+    ...SPEECH,
     method: 'POST',
     path: '/say',
     otherPath: '/',
     scope: 'hub.speech',
-    optional: true,
     body: ({ text }: { text: string }) => ({ text }),
   }),
   getInfo: row({ ...SYSTEM, path: '/', decode: decodeInfo }),

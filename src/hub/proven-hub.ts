@@ -28,11 +28,6 @@ export interface HubCall {
   readonly ms: number
 }
 
-export interface Asking extends Omit<Sending, 'key'> {
-  /** Whether to never repeat the request, even if it is a read. */
-  readonly once?: boolean
-}
-
 /** How often to check the hub's identity if connections close as soon as they open. */
 const MAX_PROOFS = 3
 
@@ -131,10 +126,14 @@ export class ProvenHub {
   /**
    * Sends a request with the API key, only to the hub that calls are meant for. A request on an idle connection that
    * the hub is closing fails early; a read is then sent once more. A write is never repeated, because it may have been
-   * carried out.
+   * carried out, nor is a read with `once`.
    * @throws HubError
    */
-  async ask(method: Method, path: string, { once, ...sending }: Asking): Promise<Answer> {
+  async ask(
+    method: Method,
+    path: string,
+    { once, ...sending }: Omit<Sending, 'key'> & { once?: boolean },
+  ): Promise<Answer> {
     const early = this.#clock.elapsed() + this.#options.timeoutMs / 2
     let mayRepeat = method === 'GET' && !once
     // A hub may close the connection after the response that has identified it.
