@@ -33,7 +33,9 @@ const TOGETHER_MS = 10 * 60_000
 /** How long to wait for further crashes before logging how many there were. */
 const QUIET_MS = 60_000
 /** The events that appear in the evidence. */
-const TOLD = ['installed', 'updated', 'removed', 'crashed'] as const
+const TOLD: ReadonlyMap<string, Happening['what']> = new Map(
+  (['installed', 'updated', 'removed', 'crashed'] as const).map((what) => [what, what]),
+)
 /** Maximum total length of the evidence read from the broker, in characters. */
 const MAX_LEARNED = 16 * 1024 * 1024
 
@@ -114,7 +116,7 @@ class HubEvidence {
     for (const { id, before, after, events } of changes) {
       let crashed = false
       for (const { event_type, from = null, to = null } of silent ? [] : events) {
-        const what = TOLD.find((one) => one === event_type)
+        const what = TOLD.get(event_type)
         crashed ||= what === 'crashed'
         if (what !== undefined) this.#note(what, { app: id, from, to })
         else if (event_type === 'started') this.#startedAt.set(id, this.#clock.elapsed())
