@@ -1,3 +1,4 @@
+import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
 
 /** Where a mistake harms: what a command may do, and what the hub and the broker are believed to say. */
@@ -8,6 +9,10 @@ const SAFETY = [
   'src/hub/{client,decode,refusal,verify,written}.ts',
   'src/mqtt/{outbox,retained,sender}.ts',
 ]
+
+// Compile the sources once for all workers and the children that they start. See `SHARED` in test/support/process.ts.
+if (process.argv.some((option) => option.startsWith('--coverage'))) process.env['NODE_DISABLE_COMPILE_CACHE'] = '1'
+else process.env['NODE_COMPILE_CACHE'] ??= fileURLToPath(new URL('node_modules/.cache/hub2mqtt', import.meta.url))
 
 export default defineConfig({
   test: {
