@@ -16,9 +16,11 @@ const ELSEWHERE = ['test/container/**', 'test/package/**', 'test/node-red/**', '
 /** Tests that leave their process as they found it: a worker runs one such file after the other. */
 const SHARED = [
   'test/{bridge,contract,guardian,home-assistant,mqtt,observability,web}/**/*.test.ts',
+  'test/cluster/rollout/*.test.ts',
   'test/config/reload/*.test.ts',
   'test/emulator/*.test.ts',
-  // These two listen to what happens to their process.
+  // One sets an environment variable, two listen to what happens to their process.
+  'test/config/!(instance).test.ts',
   'test/hub/!(fuzz|manners).test.ts',
 ]
 
