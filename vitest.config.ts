@@ -1,4 +1,6 @@
+import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
+import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 /** Where a mistake harms: what a command may do, and what the hub and the broker are believed to say. */
 const SAFETY = [
@@ -9,11 +11,55 @@ const SAFETY = [
   'src/mqtt/{outbox,retained,sender}.ts',
 ]
 
+/** They have configurations of their own: npm run test:container, test:package, test:node-red and test:page. */
+const ELSEWHERE = ['test/container/**', 'test/package/**', 'test/node-red/**', 'test/page/**']
+/** Tests that leave their process as they found it: a worker runs one such file after the other. */
+const SHARED = [
+  'test/{bridge,contract,guardian,home-assistant,mqtt,observability,web}/**/*.test.ts',
+  'test/cluster/rollout/*.test.ts',
+  'test/config/reload/*.test.ts',
+  'test/emulator/*.test.ts',
+  // One sets an environment variable, two listen to what happens to their process.
+  'test/config/!(instance).test.ts',
+  'test/hub/!(fuzz|manners).test.ts',
+]
+
+/** The tests that take longest. A fresh checkout does not know that, and would start some of them last. */
+const LONGEST = [
+  'chaos/chaos',
+  'guardian/months',
+  'doctor/set-ups',
+  'rollout/owners',
+  'cli/program',
+  'recording/',
+  'cluster/members',
+  'rollout/rollout',
+  'setup/first-run',
+  'guardian/world',
+  'doctor/doctor',
+]
+
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const placeOf = ({ moduleId }: TestSpecification) => {
+      const place = LONGEST.findIndex((part) => moduleId.includes(`/${part}`))
+      return place === -1 ? LONGEST.length : place
+    }
+    return (await super.sort(files)).sort((a, b) => placeOf(a) - placeOf(b))
+  }
+}
+
+// Compile the sources once for all workers and the children that they start. See `SHARED` in test/support/process.ts.
+if (process.argv.some((option) => option.startsWith('--coverage'))) process.env['NODE_DISABLE_COMPILE_CACHE'] = '1'
+else process.env['NODE_COMPILE_CACHE'] ??= fileURLToPath(new URL('node_modules/.cache/hub2mqtt', import.meta.url))
+
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.ts'],
-    // They have configurations of their own: npm run test:container, test:package, test:node-red and test:page.
-    exclude: ['test/container/**', 'test/package/**', 'test/node-red/**', 'test/page/**'],
+    projects: [
+      { extends: true, test: { name: 'apart', include: ['test/**/*.test.ts'], exclude: [...ELSEWHERE, ...SHARED] } },
+      { extends: true, test: { name: 'shared', include: SHARED, isolate: false } },
+    ],
+    sequence: { sequencer: LongestFirst },
     // Only for what hangs: on a busy machine with coverage the longest tests take half of it.
     testTimeout: 60_000,
     hookTimeout: 60_000,

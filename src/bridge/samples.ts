@@ -235,7 +235,7 @@ function placeOf({ short, long }: Size, kind: Kind, bucket: number): number {
 
 /** Advances to a bucket. Hubs report only changes, so the buckets between get the latest reading. */
 function advance(record: Float32Array, size: Size, to: number): void {
-  const { [BUCKET]: at = Number.NaN, [CPU]: cpu = Number.NaN, [MEMORY]: memory = Number.NaN } = record
+  const [at, cpu, memory] = [record[BUCKET] ?? Number.NaN, record[CPU] ?? Number.NaN, record[MEMORY] ?? Number.NaN]
   record[READINGS] = 0
   // After a longer gap, all buckets have the same value.
   const first = Number.isNaN(at) ? to : Math.max(at + 1, to - LONG * Math.max(size.long, size.short))

@@ -72,15 +72,18 @@ export function levelsAt(
   if (bucket === before) return undefined
   memory.bucket = bucket
   if (before === Number.NEGATIVE_INFINITY) return undefined
-  const levels = new Map<number, number>()
+  const levels: [start: number, least: number][] = []
   const found = samples(Math.max(memory.since, bucket - MAX_BUCKETS * BUCKET_MS))
   const [[first] = [bucket]] = found
   for (const [at, bytes] of found) {
     const start = startOf(memory, at)
-    if (start >= first && start < bucket) levels.set(start, Math.min(levels.get(start) ?? bytes, bytes))
+    if (start < first || start >= bucket) continue
+    const last = levels.at(-1)
+    if (last?.[0] === start) last[1] = Math.min(last[1], bytes)
+    else levels.push([start, bytes])
   }
   for (const [start, level] of levels) if (start >= before) follow(memory, level)
-  return [...levels]
+  return levels
 }
 
 function follow(memory: Memory, level: number): void {

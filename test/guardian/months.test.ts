@@ -51,6 +51,7 @@ describe('a guardian that decides wrongly is found out', () => {
       days: decisions.isBad ? 16 : decisions.mayInstall ? 30 : 12,
       apps: 20,
       decisions,
+      until: promise,
     })
     expect(
       [...broken.keys()].some((name) => promise.test(name)),

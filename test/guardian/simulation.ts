@@ -132,6 +132,8 @@ export interface SimulationOptions {
   readonly days: number
   readonly apps: number
   readonly decisions?: Partial<Decisions>
+  /** Ends with the day on which a promise of this name is broken. */
+  readonly until?: RegExp
 }
 
 const OK: Outcome = { ok: true, json: 'null' }
@@ -197,7 +199,7 @@ class Simulation {
   }
 
   async run(): Promise<Story> {
-    const { days } = this.#options
+    const { days, until } = this.#options
     for (const home of this.#homes) {
       this.#every(READ_MS, () => this.#read(home))
       this.#every(9 * DAY + 7 * HOUR, () => this.#restartHub(home))
@@ -211,8 +213,11 @@ class Simulation {
     this.#at(5 * DAY + 19 * HOUR, 13 * DAY, () => this.clock.step(-HOUR))
     this.#at(9 * DAY + 12 * HOUR, 15 * DAY, () => this.#breakByFirmware())
     for (const home of this.#homes) this.#at(3 * DAY + 9 * HOUR, 8 * DAY, () => this.#loseHub(home))
-    for (let day = 0; day < days; day += 1) await this.clock.advance(DAY)
-    this.figures.days = days
+    const isBroken = () => [...this.#broken.keys()].some((name) => until?.test(name))
+    while (this.figures.days < days && !isBroken()) {
+      await this.clock.advance(DAY)
+      this.figures.days += 1
+    }
     this.#guard.standBy()
     for (const home of this.#homes) for (const truth of home.apps.values()) this.#compareHistory(home, truth)
     this.#compareLeaks()

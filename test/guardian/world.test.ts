@@ -1,8 +1,11 @@
 /** The guardian in the bridge as users run it: an emulated hub, a real broker, and a client that looks on. */
-import { describe, expect, test } from 'vitest'
+import { test as base, describe, expect } from 'vitest'
 import { BROKERS } from '../support/brokers.ts'
 import { until } from '../support/until.ts'
 import { World } from '../support/world.ts'
+
+/** Each has a world of its own, and waits for most of the time. */
+const test = base.concurrent
 
 const APP = 'the.app'
 const APPS = [{ id: APP, name: 'The app', version: '1.0.0' }, { id: 'another.app' }]

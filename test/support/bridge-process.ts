@@ -4,8 +4,6 @@ import { Process } from './process.ts'
 import { ownerOf } from './start-token.ts'
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
-/** Of functions from the compile cache, coverage knows only whether they were called at all. */
-const UNCACHED = process.env['NODE_V8_COVERAGE'] === undefined ? {} : { NODE_DISABLE_COMPILE_CACHE: '1' }
 
 export interface BridgeProcessOptions {
   /** The file that starts it; default: that of the checkout, which runs the sources. */
@@ -43,7 +41,7 @@ export class BridgeProcess extends Process {
     const file = config === undefined ? [] : ['--config', config]
     super(process.execPath, [...nodeOptions, ...imports, program, 'run', ...file], {
       cwd: ROOT,
-      env: { PATH: process.env['PATH'], HOME: process.env['HOME'], ...UNCACHED, ...env },
+      env: { PATH: process.env['PATH'], HOME: process.env['HOME'], ...env },
       output: logs ? 'keep' : 'drop',
       channel,
     })

@@ -10,6 +10,15 @@ import { until } from './until.ts'
 const MOST_LINES = 100_000
 const PATIENCE_MS = 10_000
 
+/**
+ * What children share whatever their environment is: compiled code. With coverage they do without it, which knows of
+ * functions from the cache only whether they were called at all.
+ */
+const SHARED: NodeJS.ProcessEnv =
+  process.env['NODE_V8_COVERAGE'] === undefined
+    ? { NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'] }
+    : { NODE_DISABLE_COMPILE_CACHE: '1' }
+
 const running = new Set<ChildProcess>()
 /** Those that lead a group of processes, as what is started in a terminal does. */
 const leaders = new WeakSet<ChildProcess>()
@@ -59,7 +68,7 @@ export class Process implements AsyncDisposable {
     const { env, cwd, output = 'keep', channel = false, group = false } = options
     const stdout = output === 'keep' ? 'pipe' : output === 'drop' ? 'ignore' : output
     const child = spawn(command, args, {
-      env,
+      env: { ...SHARED, ...(env ?? process.env) },
       cwd,
       detached: group,
       stdio: ['ignore', stdout, 'pipe', ...(channel ? ['ipc' as const] : [])],
@@ -196,7 +205,8 @@ export interface RunOptions {
 /** Runs a program to its end, whatever that is; rejects only if there is no such program. */
 export function runProgram(command: string, args: readonly string[], options: RunOptions = {}): Promise<Ran> {
   return new Promise((resolve, reject) => {
-    const child = execFile(command, args, { ...options, maxBuffer: 64 * 1024 * 1024 }, (error, stdout, stderr) => {
+    const env = { ...SHARED, ...(options.env ?? process.env) }
+    const child = execFile(command, args, { ...options, env, maxBuffer: 64 * 1024 * 1024 }, (error, stdout, stderr) => {
       running.delete(child)
       if (child.pid === undefined) reject(error)
       else resolve({ status: child.exitCode, stdout, stderr })
