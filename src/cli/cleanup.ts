@@ -145,9 +145,10 @@ async function runningIn(held: ReadonlyMap<string, string>, options: CleanupOpti
     return `${online.topic} says that this member of a fleet runs: stop it first; if it is gone for good, clear that topic`
   }
   if (held.get(topics.availability) !== 'online') return undefined
+  if (await isAnswered(options)) return `a bridge is running with the base topic ${topics.base}: stop it first`
   // Members that ended at the same time may have left this to each other.
-  if (members.length > 0 && !(await isAnswered(options))) return undefined
-  return `a bridge is running with the base topic ${topics.base}: stop it first`
+  if (members.length > 0) return undefined
+  return `${topics.availability} says that a bridge runs, but none answers: stop it; if it is gone for good, clear that topic`
 }
 
 async function isAnswered({ broker, topics: { base }, clock }: CleanupOptions): Promise<boolean> {

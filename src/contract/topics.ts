@@ -137,6 +137,7 @@ export function createTopics(base: string, member?: string, alone = false) {
     mayAnswerOn(topic: string, discoveryPrefix: string, only: readonly string[]): boolean {
       // biome-ignore lint/suspicious/noControlCharactersInRegex: NUL is what a topic must not hold.
       if (topic === '' || topic.startsWith('$') || /[+#\u0000]/.test(topic)) return false
+      if (topic.split('/', MAX_ANSWER_LEVELS + 1).length > MAX_ANSWER_LEVELS) return false
       const levels = levelsBelow(base, topic)
       if (levels !== undefined) return levels[levels[1] === 'app' ? 3 : 1] === 'result' && !this.parse(topic)
       const isBelow = (prefix: string) => topic === prefix || topic.startsWith(`${prefix}/`)
@@ -144,6 +145,9 @@ export function createTopics(base: string, member?: string, alone = false) {
     },
   }
 }
+
+/** Some brokers end the connection that publishes below more: EMQX 128, Mosquitto 200. */
+const MAX_ANSWER_LEVELS = 64
 
 /** First levels that cannot be a hub's name. */
 const NO_HUBS: ReadonlySet<string> = new Set(['bridge', 'fleet', 'rollout'])

@@ -17,6 +17,14 @@ describe.skipIf(mosquittoPath === undefined)('a response topic', { concurrent: t
     const result = `hub2mqtt/home/app/${world.app}/result/get`
     expect(await answersOn(world, 'ha/discovery/switch/x/config')).toBe(result)
     world.observer.seen.length = 0
+    // Mosquitto ends the connection that publishes below 201 levels.
+    for (const deep of [64, 250].map((levels) => `me${'/x'.repeat(levels)}`)) {
+      expect(await answersOn(world, deep)).toBe(result)
+      world.observer.seen.length = 0
+    }
+    expect(world.observer.texts('hub2mqtt/bridge/state')).not.toContain('offline')
+    expect(await answersOn(world, `me${'/x'.repeat(63)}`)).toBe(`me${'/x'.repeat(63)}`)
+    world.observer.seen.length = 0
     expect(await answersOn(world, 'me/answers')).toBe('me/answers')
     world.bridge.reload('discovery: {prefix: ha/discovery}\ncommands: {response_topics: [answers]}\n')
     world.observer.seen.length = 0

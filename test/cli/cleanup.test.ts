@@ -72,6 +72,18 @@ describe.each(BROKERS)('cleanup on %s', (broker) => {
   })
 })
 
+test('refuses with the way out if the broker still holds the state of a bridge that died with it', async () => {
+  await using world = await World.start()
+  await world.settle()
+  await world.bridge.stop()
+  await retain(world, { 'hub2mqtt/bridge/state': 'online' })
+  await expect(run(world.broker, { clear: true })).rejects.toThrow(
+    'none answers: stop it; if it is gone for good, clear',
+  )
+  await retain(world, { 'hub2mqtt/bridge/state': '' })
+  expect((await run(world.broker, { clear: true })).left).toEqual([])
+})
+
 describe.skipIf(mosquittoPath === undefined)('with a broker that has rules', () => {
   const users = { hub2mqtt: 'secret', homeassistant: 'other', observer: 'all' }
 
