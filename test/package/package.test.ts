@@ -117,6 +117,7 @@ describe('the package', () => {
       'src/web/ui/dist/icon-192.png',
       'src/web/ui/dist/icon-512.png',
       'src/web/ui/build.ts',
+      'src/emulator/sdk/limits.js',
       'src/emulator/sdk/runner.js',
       'src/emulator/sdk/package.json',
       'src/emulator/sdk/sdk.d.ts',

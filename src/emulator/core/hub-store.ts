@@ -24,12 +24,6 @@ export interface HubStore {
   forget(id: number): boolean
 }
 
-/** The maximum number of settings of an app or the hub, and their maximum size. */
-export const MAX_SETTINGS = 1000
-export const MAX_SETTING_NAME = 200
-/** Measured as JSON. */
-export const MAX_SETTING_BYTES = 256 * 1024
-
 /** Beyond this number, the oldest are removed. */
 export const MAX_NOTIFICATIONS = 1000
 

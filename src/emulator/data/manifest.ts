@@ -7,9 +7,9 @@ import { MOST_BYTES, readPlainText } from '../../base/read-plain.ts'
 import { listed } from '../../base/text.ts'
 import { VERSION } from '../../base/versions.ts'
 import { described, optional } from '../core/endpoint.ts'
-import { MAX_SETTING_BYTES, MAX_SETTING_NAME, MAX_SETTINGS } from '../core/hub-store.ts'
 import { explain, mapping } from '../hub-file.ts'
 import { ScopeText } from '../scopes.ts'
+import { MAX_SETTING_BYTES, MAX_SETTING_NAME, MAX_SETTINGS } from '../sdk/limits.js'
 
 const MANIFEST_FILE = 'app.json'
 

@@ -2,15 +2,9 @@
 import { randomBytes } from 'node:crypto'
 import { isAbsolute, join, relative } from 'node:path'
 import * as v from 'valibot'
-import {
-  type HubStore,
-  MAX_NOTIFICATIONS,
-  MAX_SETTING_BYTES,
-  MAX_SETTING_NAME,
-  MAX_SETTINGS,
-  type StoredNotification,
-} from '../core/hub-store.ts'
+import { type HubStore, MAX_NOTIFICATIONS, type StoredNotification } from '../core/hub-store.ts'
 import { HubError } from '../hub-error.ts'
+import { refusedSetting } from '../sdk/limits.js'
 import type { Database } from './database.ts'
 
 const MAX_NOTIFICATION = 4000
@@ -111,14 +105,15 @@ export class SqliteState implements HubStore {
   }
 
   setSetting(owner: string, name: string, value: unknown): void {
-    const text = settingText(name, value)
+    const json = JSON.stringify(value)
     this.transaction(() => {
       const others = 'SELECT count(*) AS count FROM setting WHERE owner = ? AND name <> ?'
       const [{ count } = { count: 0 }] = this.#all(CountRow, others, owner, name)
-      if (count >= MAX_SETTINGS) throw new HubError(413, 'too_many', `There are ${MAX_SETTINGS} settings already`)
+      const refused = refusedSetting(name, json, count)
+      if (refused !== undefined) throw new HubError(refused.status, refused.code, refused.message)
       const put = `INSERT INTO setting (owner, name, value) VALUES (?, ?, ?)
         ON CONFLICT (owner, name) DO UPDATE SET value = excluded.value`
-      this.#run(put, owner, name, text)
+      this.#run(put, owner, name, json)
     })
   }
 
@@ -181,17 +176,4 @@ export class SqliteState implements HubStore {
   #run(statement: string, ...values: (string | number)[]) {
     return this.#database.sql.prepare(statement).run(...values)
   }
-}
-
-/** A setting as it is stored. @throws HubError */
-function settingText(name: string, value: unknown): string {
-  const usable = name !== '' && name.length <= MAX_SETTING_NAME && name.isWellFormed() && !name.includes('\0')
-  if (!usable)
-    throw new HubError(400, 'invalid_name', `A setting's name is text of 1 to ${MAX_SETTING_NAME} characters`)
-  const text: string | undefined = JSON.stringify(value)
-  if (text === undefined) throw new HubError(400, 'invalid_value', "A setting's value has to be a JSON value")
-  if (Buffer.byteLength(text) > MAX_SETTING_BYTES) {
-    throw new HubError(413, 'too_large', `A setting's value has at most ${MAX_SETTING_BYTES} bytes as JSON`)
-  }
-  return text
 }

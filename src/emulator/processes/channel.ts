@@ -1,18 +1,19 @@
 /**
  * The hub's end of the pipe to an app, over which both send JSON objects, one per line; `../sdk/` is the other end. The
  * hub does not trust the app: the length of a line, the messages per second and the open questions are limited.
- * Anything
- * beyond the limits waits in the app.
+ * Anything beyond the limits waits in the app.
  */
 import type { Duplex } from 'node:stream'
 import * as v from 'valibot'
 import type { Clock } from '../../base/clock.ts'
 import { readJson } from '../../base/read-json.ts'
+import { checked } from '../core/endpoint.ts'
 import { asHubError, HubError } from '../hub-error.ts'
+import { MAX_LINE_BYTES, MAX_NAME } from '../sdk/limits.js'
 import { Allowance } from './allowance.ts'
 
 const id = v.pipe(v.number(), v.safeInteger())
-const name = v.pipe(v.string(), v.maxLength(1000))
+const name = v.pipe(v.string(), v.maxLength(MAX_NAME))
 
 /** In characters. */
 const MOST_OF_A_STACK = 16_384
@@ -28,7 +29,7 @@ const FromApp = v.variant('type', [
   }),
   v.object({ type: v.literal('subscribe'), id, uri: name }),
   v.object({ type: v.literal('unsubscribe'), uri: name }),
-  v.object({ type: v.literal('emit'), event: name, payload: v.unknown() }),
+  v.object({ type: v.literal('emit'), event: name, payload: v.optional(v.unknown(), null) }),
   v.object({
     type: v.literal('call'),
     id,
@@ -57,6 +58,9 @@ const FromApp = v.variant('type', [
     ),
   }),
 ])
+
+/** A message that waits for an answer, even if the hub does not understand it. The ids of answers are the hub's own. */
+const Waiting = v.looseObject({ type: v.pipe(v.string(), v.notValue('answer')), id })
 
 type AppMessage = v.InferOutput<typeof FromApp>
 export type AppQuestion = Extract<AppMessage, { readonly type: 'subscribe' | 'call' | 'setting' }>
@@ -88,8 +92,6 @@ type HubQuestion =
   | { readonly type: 'gc' }
   | { readonly type: 'usage' }
 
-/** A line fits the largest body that the hub accepts over HTTP, with its JSON escapes. */
-const LONGEST_LINE = 2 * 1024 * 1024
 const MESSAGES_PER_SECOND = 200
 const BYTES_PER_SECOND = 4 * 1024 * 1024
 /** The app's questions that the hub handles at a time. */
@@ -122,7 +124,7 @@ export class Channel {
   readonly #messages: Allowance
   readonly #bytes: Allowance
   readonly #asked = new Map<number, Asked>()
-  readonly #split = splitter(LONGEST_LINE)
+  readonly #split = splitter(MAX_LINE_BYTES)
   /** Received lines that are not handled yet. */
   #lines: string[] = []
   #last = 0
@@ -227,17 +229,23 @@ export class Channel {
 
   #receive(line: string): void {
     const message = readJson(FromApp, line)
-    if (message === undefined) return void this.#noteOnce('a message to the hub was not understood')
+    if (message === undefined) return void this.#refuse(line)
     switch (message.type) {
       case 'answer':
         return void this.#settle(message)
       case 'call':
       case 'setting':
       case 'subscribe':
-        return void this.#serve(message)
+        return void this.#serve(message.id, () => this.#options.answer(message))
       default:
         return void this.#options.hear(message)
     }
+  }
+
+  #refuse(line: string): void {
+    const waiting = readJson(Waiting, line)
+    if (waiting === undefined) return void this.#noteOnce('a message to the hub was not understood')
+    this.#serve(waiting.id, () => checked(FromApp, waiting))
   }
 
   #settle({ id, value, error }: Extract<AppMessage, { readonly type: 'answer' }>): void {
@@ -248,16 +256,15 @@ export class Channel {
     else asked?.reject(new HubError(error.status, error.code, error.message))
   }
 
-  #serve(question: AppQuestion): void {
+  #serve(id: number, task: () => unknown): void {
     if (this.#draining) return
     this.#open += 1
-    const { id } = question
     const done = (answer: HubMessage) => {
       this.#open -= 1
       this.#answer(answer)
       this.#work()
     }
-    Promise.try(() => this.#options.answer(question)).then(
+    Promise.try(task).then(
       (value) => done({ type: 'answer', id, value: value ?? null }),
       (thrown: unknown) => {
         const { status, error: code, message } = asHubError(thrown)

@@ -2,6 +2,7 @@
 import { syncBuiltinESMExports } from 'node:module'
 import { Socket } from 'node:net'
 import v8 from 'node:v8'
+import { MAX_LINE_BYTES } from './limits.js'
 
 /** The descriptor at which the hub opens the pipe. */
 const PIPE = 3
@@ -15,6 +16,19 @@ export class HubError extends Error {
     this.status = status
     this.code = code
   }
+}
+
+/** A question as the hub can read it. @throws HubError */
+export function questionLine(message) {
+  let line
+  try {
+    line = JSON.stringify(message)
+  } catch (cause) {
+    const refused = { status: 400, code: 'invalid_value', message: 'The values of a call have to be JSON values' }
+    throw Object.assign(new HubError(refused), { cause })
+  }
+  if (Buffer.byteLength(line) <= MAX_LINE_BYTES) return line
+  throw new HubError({ status: 413, code: 'too_large', message: `A call has at most ${MAX_LINE_BYTES} bytes as JSON` })
 }
 
 export function connect() {
@@ -64,9 +78,10 @@ export function connect() {
     async ask(message) {
       last += 1
       const id = last
+      const line = questionLine({ ...message, id })
       const answer = new Promise((resolve, reject) => {
         waiting.set(id, { resolve, reject })
-        send({ ...message, id })
+        socket.write(`${line}\n`)
       })
       try {
         return await answer

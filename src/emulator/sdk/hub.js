@@ -1,10 +1,16 @@
 // What a hub is to an app: its managers, its other apps, its voice.
+import { HubError } from './connection.js'
+import { isName, refusedName, refusedParameter } from './limits.js'
 
 export function createHub(connection) {
   const listeners = new Map()
   const settingListeners = new Set()
 
-  const call = (section, item, operation, args = {}) => connection.ask({ type: 'call', section, item, operation, args })
+  const call = async (section, item, operation, args = {}) => {
+    if (!isName(item)) throw new HubError(refusedParameter('item', item))
+    if (typeof args !== 'object' || args === null) throw new HubError(refusedParameter('args', args))
+    return await connection.ask({ type: 'call', section, item, operation, args })
+  }
 
   const events = (uri) => ({
     async on(event, listener) {
@@ -24,12 +30,16 @@ export function createHub(connection) {
     },
   })
 
-  const setting = (operation, rest) => connection.ask({ type: 'setting', operation, ...rest })
+  const setting = async (operation, name, value) => {
+    const refused = refusedName(name)
+    if (refused !== undefined) throw new HubError(refused)
+    return await connection.ask({ type: 'setting', operation, name, value })
+  }
   const settings = {
-    get: (name) => setting('get', { name }),
-    set: (name, value) => setting('set', { name, value }),
-    unset: (name) => setting('unset', { name }),
-    all: () => setting('all'),
+    get: (name) => setting('get', name),
+    set: (name, value) => setting('set', name, value),
+    unset: (name) => setting('unset', name),
+    all: () => connection.ask({ type: 'setting', operation: 'all' }),
     on(event, listener) {
       if (event !== 'change') throw new TypeError(`settings have no event ${JSON.stringify(event)}`)
       settingListeners.add(listener)

@@ -70,7 +70,7 @@ export type Manager = Events & { readonly [operation: string]: Operation }
 export interface Settings {
   /** `null` if the setting does not exist. */
   get(name: string): Promise<unknown>
-  /** Resolves when the value, any JSON, is on disk. */
+  /** Resolves when the value, any JSON, is on disk. `undefined` becomes `null`. A name has 1 to 200 characters. */
   set(name: string, value: unknown): Promise<void>
   unset(name: string): Promise<void>
   all(): Promise<Record<string, unknown>>

@@ -53,7 +53,7 @@ export interface TestApp {
   readonly lines: readonly string[]
   /** The app's settings now. */
   readonly settings: Readonly<Record<string, unknown>>
-  /** Changes a setting from outside. */
+  /** Changes a setting from outside. Throws a `HubError` if the hub would refuse it. */
   setSetting(name: string, value: unknown): void
   /** Removes a setting from outside. */
   unsetSetting(name: string): void

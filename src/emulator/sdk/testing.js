@@ -1,26 +1,35 @@
 // Starts an app in a test, without a hub: routes, events and settings work as in the app's process, the test is the hub.
 import { format } from 'node:util'
 import { createApp } from './app.js'
-import { HubError, refusal } from './connection.js'
+import { HubError, questionLine, refusal } from './connection.js'
 import { createHub } from './hub.js'
+import { refusedParameter, refusedSetting } from './limits.js'
 
 export async function startApp(start, options = {}) {
   const { id = 'com.example.app', version = '1.0.0', managers = {}, apps = {} } = options
-  const settings = new Map(Object.entries(asJson(options.settings ?? {})))
+  const settings = new Map()
   const [emitted, spoken, lines] = [[], [], []]
+
+  function store(name, value) {
+    const others = settings.has(name) ? settings.size - 1 : settings.size
+    const refused = refusedSetting(name, JSON.stringify(value), others)
+    if (refused !== undefined) throw new HubError(refused)
+    settings.set(name, value)
+  }
 
   const answers = {
     subscribe: () => null,
-    setting({ operation, name, value }) {
+    setting({ operation, name, value = null }) {
       if (operation === 'all') return Object.fromEntries(settings)
-      if (operation === 'set') settings.set(name, value)
+      if (operation === 'set') store(name, value)
       if (operation === 'unset') settings.delete(name)
       return operation === 'get' ? settings.get(name) : null
     },
     call({ section, item, operation, args }) {
       const owner = own(section === 'app' ? apps : managers, item)
       if (owner !== undefined && Object.hasOwn(owner, operation)) return owner[operation](args)
-      if (item !== 'speech-output') throw new HubError(missing(section, item, operation))
+      if (item !== 'speech-output' || operation !== 'say') throw new HubError(missing(section, item, operation))
+      if (typeof args.text !== 'string') throw new HubError(refusedParameter('text', args.text))
       spoken.push(args.text)
     },
   }
@@ -28,7 +37,7 @@ export async function startApp(start, options = {}) {
     send(message) {
       if (message.type === 'emit') emitted.push([message.event, asJson(message.payload)])
     },
-    ask: async (message) => asJson(await answers[message.type](asJson(message))),
+    ask: async (message) => asJson(await answers[message.type](JSON.parse(questionLine(message)))),
   }
   const app = createApp(id, version, connection)
   const hub = createHub(connection)
@@ -43,6 +52,7 @@ export async function startApp(start, options = {}) {
     }
   }
 
+  for (const [name, value] of Object.entries(asJson(options.settings ?? {}))) store(name, value)
   await start({ app: app.public, hub: hub.public, log: (...words) => void lines.push(format(...words)) })
   return {
     get: request('GET'),
@@ -56,7 +66,7 @@ export async function startApp(start, options = {}) {
       return Object.fromEntries(settings)
     },
     setSetting(name, value) {
-      settings.set(name, asJson(value))
+      store(name, asJson(value))
       hub.hearSetting({ name, value: asJson(value) })
     },
     unsetSetting(name) {
@@ -70,7 +80,7 @@ export async function startApp(start, options = {}) {
 }
 
 /** As it comes out of the pipe between an app and its hub. */
-const asJson = (value) => JSON.parse(JSON.stringify(value ?? null))
+const asJson = (value) => JSON.parse(JSON.stringify(value) ?? 'null')
 
 const own = (object, name) => (Object.hasOwn(object, name) ? object[name] : undefined)
 

@@ -216,6 +216,26 @@ describe('an app that does not keep to the rules harms nobody else', () => {
     expect(hub.apps.output(APP).match(/was not understood/g)).toHaveLength(1)
   })
 
+  test('when it asks what nobody understands: each question is refused by its id', async () => {
+    const hub = await runningApp(`
+      import { Socket } from 'node:net'
+      export default async ({ app, hub }) => {
+        const { write } = Socket.prototype
+        const forged = [{ type: 'strange' }, { item: 5 }, { args: 'x' }, { operation: null }, { section: 'x'.repeat(1001) }]
+        for (const fields of forged) {
+          Socket.prototype.write = function (line) {
+            Socket.prototype.write = write
+            return this.write(JSON.stringify({ ...JSON.parse(line), ...fields }) + '\\n')
+          }
+          await hub.speak('x').catch(({ status, code, message }) => app.emit('refused', [status, code, message]))
+        }
+      }
+    `)
+    const wrong = ['type', 'item', 'args', 'operation', 'section']
+    expect(hub.told).toEqual(wrong.map((name) => ['refused', [400, 'invalid_parameter', `Invalid Parameter: ${name}`]]))
+    expect(hub.apps.output(APP)).toBe('')
+  })
+
   test('when it sends a message without an end: it is ended', async () => {
     const hub = await runningApp(`
       export default ({ app }) => { setImmediate(() => app.emit('x', 'y'.repeat(50e6))) }

@@ -136,6 +136,48 @@ describe('the hub as an app sees it', () => {
     ])
   })
 
+  test('refuses every call that cannot be one, with status and code, and the app goes on', async () => {
+    const hub = await runningApp(`
+      export default async ({ app, hub }) => {
+        const settings = hub.manager('settings')
+        const endless = {}
+        endless.self = endless
+        const tasks = [
+          () => settings.get(5),
+          () => settings.get('x'.repeat(1024)),
+          () => settings.unset(),
+          () => settings.set(5, 1),
+          () => settings.set(null, 1),
+          () => settings.set({}, 1),
+          () => settings.set('a', 1n),
+          () => settings.set('a', endless),
+          () => settings.set('a', 'x'.repeat(3e6)),
+          () => hub.manager('apps').getApp('com.example.r'),
+          () => hub.manager('apps').getApp(null),
+          () => hub.manager('apps').getApp(new Date(0)),
+          () => hub.manager('apps').on('app.update', () => {}),
+          () => hub.manager('x'.repeat(1024)).on('app.update', () => {}),
+          () => hub.manager('x'.repeat(1024)).getApps(),
+          () => hub.manager(5).getApps(),
+          () => hub.app(5).get('/x'),
+        ]
+        for (const task of tasks) await task().catch(({ name, status, code }) => app.emit('refused', [name, status, code]))
+        app.emit('all', await settings.all())
+      }
+    `)
+    const refused = (code: string, status = 400) => ['refused', ['HubError', status, code]]
+    expect(hub.told).toEqual([
+      ...Array.from({ length: 6 }, () => refused('invalid_name')),
+      ...Array.from({ length: 2 }, () => refused('invalid_value')),
+      refused('too_large', 413),
+      ...Array.from({ length: 3 }, () => refused('invalid_parameter')),
+      refused('missing_scopes', 403),
+      ...Array.from({ length: 4 }, () => refused('invalid_parameter')),
+      ['all', {}],
+    ])
+    expect(hub.apps.output(APP)).not.toContain('not understood')
+  })
+
   test('refuses with a stack that leads to the line of the app', async () => {
     const hub = await runningApp('export default async ({ hub }) => {\n  await hub.speak("x")\n}')
     await hub.untilCrashed()

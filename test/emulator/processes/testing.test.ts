@@ -4,6 +4,7 @@ import type { Start } from 'hub2mqtt/sdk'
 import { startApp, type TestOptions } from 'hub2mqtt/sdk/testing'
 import { expect, test } from 'vitest'
 import { until } from '../../support/until.ts'
+import { hubOf } from '../support.ts'
 import { APP, running, written } from './support.ts'
 
 /** The same app in a test of its developer. */
@@ -58,6 +59,56 @@ test('an app does in a test what it does on a hub', async () => {
   app.unsetSetting('count')
   await until('both changes', () => hub.told.length === app.emitted.length)
   expect(JSON.parse(JSON.stringify(app.emitted))).toEqual(hub.told)
+})
+
+test('what a hub refuses, or stores as null, a test does too', async () => {
+  const folder = written(`
+    export default async ({ app, hub }) => {
+      const settings = hub.manager('settings')
+      const tasks = [
+        () => settings.set('nothing', undefined),
+        () => settings.set('function', () => {}),
+        () => settings.set('', 1),
+        () => settings.set('x'.repeat(201), 1),
+        () => settings.set('half \\ud800', 1),
+        () => settings.set(5, 1),
+        () => settings.get(5),
+        () => settings.get('x'.repeat(1024)),
+        () => settings.set('big', 'x'.repeat(256 * 1024)),
+        () => settings.set('bigger', 'x'.repeat(3e6)),
+        () => settings.set('a', 1n),
+        () => settings.set('one more', 1),
+        () => settings.set('name 7', 'changed'),
+        () => hub.manager('apps').getApp('com.example.r'),
+        () => hub.app(5).get('/x'),
+        () => hub.speak(),
+        () => hub.speak(5),
+      ]
+      for (const task of tasks) await task().catch(({ status, code, message }) => app.emit('refused', [status, code, message]))
+      app.emit('nothing', () => {})
+      app.emit('all', await settings.all())
+    }
+  `)
+  const settings = Object.fromEntries(Array.from({ length: 998 }, (_, index) => [`name ${index}`, index]))
+  const { inApp } = await hubOf({ flavour: 'older', apps: [{ id: APP, permissions: ['hub.speech'] }] })
+  const hub = await running(folder, { settings, inApp: { call: inApp.call } })
+  const app = await inTest(folder, { settings })
+  expect(app.emitted).toEqual(hub.told)
+  const codes = app.emitted.flatMap(([event, refused]) => (event === 'refused' ? [Object(refused).slice(0, 2)] : []))
+  expect(codes).toEqual([
+    ...Array.from({ length: 6 }, () => [400, 'invalid_name']),
+    [413, 'too_large'],
+    [413, 'too_large'],
+    [400, 'invalid_value'],
+    [413, 'too_many'],
+    [400, 'invalid_parameter'],
+    [400, 'invalid_parameter'],
+    [400, 'missing_parameter'],
+    [400, 'invalid_parameter'],
+  ])
+  expect(app.settings).toEqual({ ...settings, 'name 7': 'changed', nothing: null, function: null })
+  expect(app.spoken).toEqual([])
+  expect(() => app.setSetting('', 1)).toThrow(expect.objectContaining({ status: 400, code: 'invalid_name' }))
 })
 
 test('the test answers for the hub and for other apps, tells events and hears what is said', async () => {

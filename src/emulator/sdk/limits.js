@@ -1,0 +1,47 @@
+// What the hub accepts of an app. The hub and the test of an app refuse by the same rules.
+
+/** How many settings an app or the hub may have. */
+export const MAX_SETTINGS = 1000
+export const MAX_SETTING_NAME = 200
+/** Measured as JSON. */
+export const MAX_SETTING_BYTES = 256 * 1024
+/** Of managers, operations and events, in characters. */
+export const MAX_NAME = 1000
+/** A line fits the largest body that the hub accepts over HTTP, with its JSON escapes. */
+export const MAX_LINE_BYTES = 2 * 1024 * 1024
+
+export const isName = (name) => typeof name === 'string' && name.length <= MAX_NAME
+
+/** Why a setting cannot have this name, if so. */
+export function refusedName(name) {
+  const usable =
+    typeof name === 'string' &&
+    name !== '' &&
+    name.length <= MAX_SETTING_NAME &&
+    name.isWellFormed() &&
+    !name.includes('\0')
+  if (usable) return undefined
+  const message = `A setting's name is text of 1 to ${MAX_SETTING_NAME} characters`
+  return { status: 400, code: 'invalid_name', message }
+}
+
+/** Why a setting cannot be stored as this JSON beside `others` others, if so. */
+export function refusedSetting(name, json, others) {
+  const refused = refusedName(name)
+  if (refused !== undefined) return refused
+  if (json === undefined) {
+    return { status: 400, code: 'invalid_value', message: "A setting's value has to be a JSON value" }
+  }
+  if (Buffer.byteLength(json) > MAX_SETTING_BYTES) {
+    const message = `A setting's value has at most ${MAX_SETTING_BYTES} bytes as JSON`
+    return { status: 413, code: 'too_large', message }
+  }
+  if (others < MAX_SETTINGS) return undefined
+  return { status: 413, code: 'too_many', message: `There are ${MAX_SETTINGS} settings already` }
+}
+
+/** The refusal of a parameter that is wrong, or missing if it is `undefined`. */
+export function refusedParameter(name, value) {
+  if (value === undefined) return { status: 400, code: 'missing_parameter', message: `Missing Parameter: ${name}` }
+  return { status: 400, code: 'invalid_parameter', message: `Invalid Parameter: ${name}` }
+}
