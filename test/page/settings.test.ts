@@ -117,6 +117,23 @@ describe.runIf(canBrowse)('a setting of an app', () => {
     expect(await field(page, 'access_token').inputValue()).toBe('a new one')
   })
 
+  test('that is not shown is saved only once something was entered, which can be deleted again for an empty text', async () => {
+    const { house, page } = await start()
+    for (const name of ['access_token', 'address']) {
+      await edit(page, name)
+      const refused = page.getByRole('button', { name: /^Save \(Enter a new value first\./ })
+      await refused.click({ force: true })
+      await refused.waitFor()
+      await field(page, name).pressSequentially('x')
+      await refused.waitFor({ state: 'detached' })
+      await field(page, name).press('Backspace')
+      await save(page)
+      await done(page, name)
+      expect(held(house)[name]).toBe('')
+      expect(asked(house, `/setting/${name}`)).toHaveLength(1)
+    }
+  })
+
   test('that something else has changed meanwhile is overwritten only on request', async () => {
     const { house, page } = await start()
     await edit(page, 'transition')
