@@ -10,6 +10,8 @@ const settings = {
   transition: 400,
   dimmed: false,
   name: 'Lamp',
+  note: 'one\r\ntwo\r\n',
+  mixed: 'one\r\ntwo\n',
   bridges: ['192.0.2.14'],
   access_token: 'canary-token',
   address: 'http://key-of-the-house@192.0.2.1/',
@@ -131,6 +133,22 @@ describe.runIf(canBrowse)('a setting of an app', () => {
       await done(page, name)
       expect(held(house)[name]).toBe('')
       expect(asked(house, `/setting/${name}`)).toHaveLength(1)
+    }
+  })
+
+  test('with Windows line ends throughout keeps them when it is edited', async () => {
+    const { house, page } = await start()
+    for (const [name, next] of [
+      ['note', 'one\r\ntwo\r\n3\r\n'],
+      ['mixed', 'one\ntwo\n3\n'],
+    ] as const) {
+      await edit(page, name)
+      await field(page, name).press('ControlOrMeta+End')
+      await page.keyboard.type('3')
+      await page.keyboard.press('Enter')
+      await save(page)
+      await done(page, name)
+      expect(held(house)[name]).toBe(next)
     }
   })
 

@@ -289,7 +289,7 @@ function Editor({ name, before, isHidden: startsEmpty, busy, refused, save, canc
   useEffect(() => form.current?.querySelector<HTMLElement>('.new')?.focus(), [])
   const submit = () => {
     if (busy || refused !== undefined || typed.value === undefined) return
-    const read = readTyped(kind.value, typed.value)
+    const read = readTyped(kind.value, typed.value, before)
     problem.value = read.ok ? '' : read.message
     if (read.ok) save(read.value)
   }
