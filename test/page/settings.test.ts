@@ -10,6 +10,8 @@ const settings = {
   transition: 400,
   dimmed: false,
   name: 'Lamp',
+  note: 'one\r\ntwo\r\n',
+  mixed: 'one\r\ntwo\n',
   bridges: ['192.0.2.14'],
   access_token: 'canary-token',
   address: 'http://key-of-the-house@192.0.2.1/',
@@ -115,6 +117,39 @@ describe.runIf(canBrowse)('a setting of an app', () => {
       .click()
     await edit(page, 'access_token')
     expect(await field(page, 'access_token').inputValue()).toBe('a new one')
+  })
+
+  test('that is not shown is saved only once something was entered, which can be deleted again for an empty text', async () => {
+    const { house, page } = await start()
+    for (const name of ['access_token', 'address']) {
+      await edit(page, name)
+      const refused = page.getByRole('button', { name: /^Save \(Enter a new value first\./ })
+      await refused.click({ force: true })
+      await refused.waitFor()
+      await field(page, name).pressSequentially('x')
+      await refused.waitFor({ state: 'detached' })
+      await field(page, name).press('Backspace')
+      await save(page)
+      await done(page, name)
+      expect(held(house)[name]).toBe('')
+      expect(asked(house, `/setting/${name}`)).toHaveLength(1)
+    }
+  })
+
+  test('with Windows line ends throughout keeps them when it is edited', async () => {
+    const { house, page } = await start()
+    for (const [name, next] of [
+      ['note', 'one\r\ntwo\r\n3\r\n'],
+      ['mixed', 'one\ntwo\n3\n'],
+    ] as const) {
+      await edit(page, name)
+      await field(page, name).press('ControlOrMeta+End')
+      await page.keyboard.type('3')
+      await page.keyboard.press('Enter')
+      await save(page)
+      await done(page, name)
+      expect(held(house)[name]).toBe(next)
+    }
   })
 
   test('that something else has changed meanwhile is overwritten only on request', async () => {

@@ -84,8 +84,16 @@ export interface Changeable<T> {
   value: T
 }
 
-/** `shortcut`: the key that focuses it. */
-export function Search({ label, value, shortcut }: { label: string; value: Changeable<string>; shortcut?: string }) {
+interface SearchProps {
+  readonly label: string
+  readonly value: Changeable<string>
+  /** The key that focuses it. */
+  readonly shortcut?: string
+  /** Opens the first match. */
+  readonly open?: () => void
+}
+
+export function Search({ label, value, shortcut, open }: SearchProps) {
   return (
     <label class="search">
       <Glyph name="search" size={16} />
@@ -95,7 +103,8 @@ export function Search({ label, value, shortcut }: { label: string; value: Chang
         placeholder={label}
         value={value.value}
         onInput={({ currentTarget }) => set(value, currentTarget.value)}
-        onKeyDown={({ key, currentTarget }) => {
+        onKeyDown={({ key, isComposing, currentTarget }) => {
+          if (key === 'Enter' && !isComposing && value.value.trim() !== '') open?.()
           if (key !== 'Escape') return
           value.value = ''
           currentTarget.blur()

@@ -1,4 +1,4 @@
-/** The keys of the page, one row each, and the dialog that lists them. Typing and dialogs leave them out. */
+/** The keys of the page, one row each, and the dialog that lists them. Typing and dialogs leave them out, but ↓ leads out of a search. */
 import { signal } from '@preact/signals'
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import { defineStrings } from '../strings.ts'
@@ -10,12 +10,14 @@ const text = defineStrings('keys', {
   search: 'Search',
   down: 'Next app in the list',
   up: 'Previous app in the list',
-  open: 'Open the app',
+  open: 'Open the app, or the first match of the search',
   escape: 'Close, or empty the search',
   help: 'Show the keys',
 })
 
 export const SEARCH_KEY = '/'
+const SEARCH = 'input[type=search]'
+const TYPING = 'input:not([type=checkbox]), textarea, select'
 
 interface Key {
   readonly name: string
@@ -25,7 +27,7 @@ interface Key {
 }
 
 const KEYS: Readonly<Record<string, Key>> = {
-  [SEARCH_KEY]: { name: SEARCH_KEY, does: 'search', act: () => focus(document.querySelector('input[type=search]')) },
+  [SEARCH_KEY]: { name: SEARCH_KEY, does: 'search', act: () => focus(document.querySelector(SEARCH)) },
   ArrowDown: { name: '↓', does: 'down', act: () => step(1) },
   ArrowUp: { name: '↑', does: 'up', act: () => step(-1) },
   Enter: { name: 'Enter', does: 'open' },
@@ -45,20 +47,23 @@ function focus(element: HTMLElement | null | undefined): boolean {
   return element != null
 }
 
-/** Focuses the app below or above the one that has the focus, or the first one in view. */
+/** Focuses the app below or above the one that has the focus, or the first one in view; above the first is the search. */
 function step(by: 1 | -1): boolean {
   const { activeElement: now } = document
   const row = now?.closest('tr.app')
-  const isFree = row != null || now === document.body || now?.matches('h1, main')
+  const isFree = row != null || now === document.body || now?.matches(`h1, main, ${SEARCH}`)
   if (!isFree) return false
   const links = [...document.querySelectorAll<HTMLElement>('tr.app td.c-name a')]
   const at = links.findIndex((link) => row?.contains(link))
+  const isTop = at === 0 && document.querySelector('tr.app, tr.space')?.matches('.app')
+  if (isTop && by === -1) return focus(document.querySelector(SEARCH))
   return focus(row == null ? links.find((link) => link.getBoundingClientRect().top >= 0) : links[at + by])
 }
 
 function onKey(event: KeyboardEvent): void {
-  const { target, key, ctrlKey, metaKey, altKey, defaultPrevented } = event
-  const isTyping = target instanceof HTMLElement && target.matches('input:not([type=checkbox]), textarea, select')
+  const { target, key, ctrlKey, metaKey, altKey, shiftKey, isComposing, defaultPrevented } = event
+  const mayLeave = key === 'ArrowDown' && !shiftKey && !isComposing
+  const isTyping = target instanceof HTMLElement && target.matches(TYPING) && !(mayLeave && target.matches(SEARCH))
   const isElsewhere = document.querySelector('dialog[open], [popover]:popover-open') !== null
   if (defaultPrevented || isTyping || isElsewhere || ctrlKey || metaKey || altKey || !Object.hasOwn(KEYS, key)) return
   if (KEYS[key]?.act?.()) event.preventDefault()

@@ -41,6 +41,7 @@ const text = defineStrings('settings', {
     kinds: { boolean: 'true or false', number: 'number', text: 'text', json: 'JSON' },
     value: 'New value of {name}',
     anew: 'The present value is not shown: enter a new one.',
+    untyped: 'Enter a new value first. For an empty text, type something and delete it.',
     save: 'Save',
     back: 'Put back',
     was: 'Before: {value}',
@@ -282,13 +283,15 @@ interface EditorProps extends Pick<SettingProps, 'name' | 'refused'> {
 function Editor({ name, before, isHidden: startsEmpty, busy, refused, save, cancel }: EditorProps) {
   const form = useRef<HTMLFormElement>(null)
   const kind = useSignal<Kind>(kindOf(before))
-  const typed = useSignal(startsEmpty ? '' : textOf(before))
+  /** `undefined`: nothing was entered yet, which is not the wish for an empty text. */
+  const typed = useSignal(startsEmpty ? undefined : textOf(before))
   const problem = useSignal('')
   useEffect(() => form.current?.querySelector<HTMLElement>('.new')?.focus(), [])
   const submit = () => {
-    const read = readTyped(kind.value, typed.value)
+    if (busy || refused !== undefined || typed.value === undefined) return
+    const read = readTyped(kind.value, typed.value, before)
     problem.value = read.ok ? '' : read.message
-    if (read.ok && !busy && refused === undefined) save(read.value)
+    if (read.ok) save(read.value)
   }
   return (
     <form ref={form} class="wide edit" onSubmit={submits(submit)} onKeyDown={({ key }) => key === 'Escape' && cancel()}>
@@ -298,7 +301,13 @@ function Editor({ name, before, isHidden: startsEmpty, busy, refused, save, canc
         {problem.value}
       </p>
       <div class="buttons">
-        <Action label={text.setting.save} tone="primary" busy={busy} refused={refused} act={submit} />
+        <Action
+          label={text.setting.save}
+          tone="primary"
+          busy={busy}
+          refused={refused ?? (typed.value === undefined ? text.setting.untyped : undefined)}
+          act={submit}
+        />
         <Action label={terms.cancel} act={cancel} />
         <label class="check">
           {text.setting.kind}
@@ -314,15 +323,22 @@ function Editor({ name, before, isHidden: startsEmpty, busy, refused, save, canc
   )
 }
 
-function Field({ name, kind, typed }: { readonly name: string; readonly kind: Kind; readonly typed: Signal<string> }) {
+interface FieldProps {
+  readonly name: string
+  readonly kind: Kind
+  readonly typed: Signal<string | undefined>
+}
+
+function Field({ name, kind, typed }: FieldProps) {
+  const value = typed.value ?? ''
   const shared = {
     class: 'new',
     'aria-label': text.setting.value({ name }),
-    value: typed.value,
+    value,
     onInput: ({ currentTarget }: { currentTarget: { value: string } }) => set(typed, currentTarget.value),
   }
   if (kind === 'number') return <input {...shared} inputMode="decimal" />
-  if (kind !== 'boolean') return <textarea {...shared} rows={Math.min(MOST_LINES, typed.value.split('\n').length)} />
+  if (kind !== 'boolean') return <textarea {...shared} rows={Math.min(MOST_LINES, value.split('\n').length)} />
   return (
     <select {...shared}>
       {['', 'true', 'false'].map((one) => (

@@ -45,9 +45,15 @@ export type Typed<T> = { readonly ok: true; readonly value: T } | { readonly ok:
 
 const wrong = (message: string) => ({ ok: false, message }) as const
 
-/** What was typed, as a value of this kind. */
-export function readTyped(kind: Kind, typed: string): Typed<unknown> {
-  if (kind === 'text') return { ok: true, value: typed }
+/** A text field has no `\r\n`: if all lines before ended so, those that were typed do again. */
+function withLineEnds(typed: string, before: unknown): string {
+  const hadCrlf = typeof before === 'string' && before.includes('\r\n') && !/(?<!\r)\n|\r(?!\n)/.test(before)
+  return hadCrlf ? typed.replaceAll(/\r?\n/g, '\r\n') : typed
+}
+
+/** What was typed in the place of another value, as a value of this kind. */
+export function readTyped(kind: Kind, typed: string, before: unknown): Typed<unknown> {
+  if (kind === 'text') return { ok: true, value: withLineEnds(typed, before) }
   const trimmed = typed.trim()
   if (trimmed === '') return wrong(text.empty)
   if (kind === 'boolean') return { ok: true, value: trimmed === 'true' }

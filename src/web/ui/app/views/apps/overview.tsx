@@ -12,7 +12,7 @@ import { usePage } from '../../session.ts'
 import { defineStrings } from '../../strings.ts'
 import { terms } from '../../terms.ts'
 import { figuresOf } from '../bridge/hub.tsx'
-import type { ListProps } from './order.ts'
+import type { AppList, ListProps } from './order.ts'
 
 const text = defineStrings('overview', {
   title: 'Overview',
@@ -147,11 +147,17 @@ function Machine({ hub, memory }: { readonly hub: HubEntry; readonly memory: num
   )
 }
 
+/** Not the first one that is drawn: the list may be scrolled. */
+function openFirst({ items }: AppList): void {
+  const first = items.value.find((item) => item.kind === 'app')
+  if (first !== undefined) location.hash = hrefOf({ at: 'app', hub: first.entry.hub, app: first.entry.id })
+}
+
 export function Toolbar({ list }: ListProps) {
   const { store } = usePage()
   return (
     <div class="toolbar">
-      <Search label={text.toolbar.search} value={search} shortcut={SEARCH_KEY} />
+      <Search label={text.toolbar.search} value={search} shortcut={SEARCH_KEY} open={() => openFirst(list)} />
       <UpdateAll list={list} />
       <label class="sort">
         <span class="hidden">{text.toolbar.sort}</span>
