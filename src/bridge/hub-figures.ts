@@ -43,8 +43,8 @@ interface FigureHandlers {
   readonly largeReads: Limiter
   /** The published health has changed. */
   readonly onHealth: () => void
-  /** The links of these apps have changed. */
-  readonly onLinks: (apps: readonly string[]) => void
+  /** The devices of these apps were read, or their links have changed. */
+  readonly onLinks: (read: readonly string[], changed: ReadonlySet<string>) => void
   /** The hub's start time is known, in epoch milliseconds. `again`: it has restarted. */
   readonly onBoot: (at: number, again: boolean) => void
   /** From now on it is known which retained messages are left over. */
@@ -227,18 +227,19 @@ export class HubFigures {
     if (!this.#areMade(LINKS)) return
     const from = LINKS.map((name) => this.#figures[name])
     if (this.#linksFrom !== undefined && from.every((one, at) => one === this.#linksFrom?.[at])) return
+    const areDevicesNew = this.#figures.getDevices !== this.#linksFrom?.[LINKS.indexOf('getDevices')]
     const isFirst = this.#linksFrom === undefined
     this.#linksFrom = from
     const isPermitted = from.some((one) => one)
-    const apps = isPermitted ? this.#hub.apps.all.keys() : this.links.keys()
-    const changed: string[] = []
-    for (const app of [...apps]) {
+    const apps = [...(isPermitted ? this.#hub.apps.all.keys() : this.links.keys())]
+    const changed = new Set<string>()
+    for (const app of apps) {
       const links = isPermitted ? linksIn(this.#figures, app) : null
       if (isDeepStrictEqual(this.links.get(app), links)) continue
       this.links.set(app, links)
-      changed.push(app)
+      changed.add(app)
     }
-    if (changed.length > 0) this.#options.onLinks(changed)
+    this.#options.onLinks(areDevicesNew ? apps : [...changed], changed)
     if (isFirst) this.#options.onSettled()
   }
 }

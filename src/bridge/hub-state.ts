@@ -81,11 +81,9 @@ export class HubState {
     this.figures = new HubFigures(hub, {
       ...options,
       onHealth: () => this.changed(),
-      onLinks: (apps) => {
-        for (const app of apps) {
-          options.guardian.linked(name, app, this.figures.links.get(app) ?? null)
-          this.appChanged(app)
-        }
+      onLinks: (read, changed) => {
+        for (const app of read) options.guardian.linked(name, app, this.figures.links.get(app) ?? null)
+        for (const app of changed) this.appChanged(app)
       },
       onBoot: (at, again) => {
         options.guardian.booted(name, at)

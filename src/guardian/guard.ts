@@ -141,7 +141,9 @@ export class Guard implements Guardian {
   linked(name: string, app: string, links: Links | null): void {
     const hub = this.#hubs.get(name)
     const watched = hub?.apps.get(app)
-    if (watched !== undefined) this.#decide(hub, { kind: 'links', watched, links })
+    // Each read tells it of all apps.
+    const isRuled = watched?.away !== undefined || this.#patterns.unavailable(app) !== undefined
+    if (watched !== undefined && isRuled) this.#decide(hub, { kind: 'links', watched, links })
   }
 
   ran(run: GuardRun): void {

@@ -305,6 +305,19 @@ describe('what uses an app', () => {
     expect(asked(world.hub, HEALTH_READS)).toEqual([])
   })
 
+  test('is told to the guardian by each read, also of devices that stay away as they are', async () => {
+    const env = { GUARD_WATCH: HUE }
+    const file = `guard: { unavailable: { ${HUE}: { devices: all, for: 8m } } }\n`
+    await using world = await start([SYSTEM, ...LINKS], { env, file })
+    await pass(world, 15_000)
+    await until('links', () => links(world) !== undefined)
+    world.hub.setDevices(HUE, 'away')
+    await pass(world, 10 * MINUTE_MS)
+    expect(asked(world.hub, ['restartApp'])).toEqual([])
+    await pass(world, 6 * MINUTE_MS)
+    await until('the restart', () => asked(world.hub, ['restartApp']).length === 1)
+  })
+
   test('is kept on the broker while it is not known again after a restart of the bridge', async () => {
     await using world = await start([SYSTEM, ...LINKS])
     await first(world)
