@@ -104,6 +104,8 @@ function sendRestart(turn: Turn, watched: WatchedApp): void {
   watched.listsUp = 0
   watched.failedReads = 0
   watched.away = undefined
+  // Not every hub shows that it stops and starts.
+  watched.changedAt = now
   const entry = note(turn, watched, 'restart', why, 'guard', isRetry ? RETRY : isSpared ? AFTER_STORM : null)
   settle(turn, watched)
   const event = isRetry ? 'retried' : 'restarted'

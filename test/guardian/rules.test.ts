@@ -671,6 +671,15 @@ describe('an app that says it runs', () => {
     expect(stand.events).toMatchObject([{ event_type: 'restarted', app: 'a', reason: 'probe' }])
   })
 
+  test('and whose restarts no list shows is left alone for the same time after each', async () => {
+    const stand = new Stand('guard: { watch: ["*"], change_limit: { a: 1h } }').start('a')
+    for (let minute = 0; minute < 190; minute += 1) {
+      await stand.clock.advance(MINUTE)
+      stand.read()
+    }
+    expect(stand.restarted).toHaveLength(3)
+  })
+
   test.each<[string, string, number | null | undefined, boolean]>([
     ['answers another status', '/status', 500, true],
     ['does not answer', '/status', null, true],
