@@ -47,8 +47,9 @@ const wrong = (message: string) => ({ ok: false, message }) as const
 
 /** A text field has no `\r\n`: if all lines before ended so, those that were typed do again. */
 function withLineEnds(typed: string, before: unknown): string {
-  const hadCrlf = typeof before === 'string' && before.includes('\r\n') && !/(?<!\r)\n|\r(?!\n)/.test(before)
-  return hadCrlf ? typed.replaceAll(/\r?\n/g, '\r\n') : typed
+  const lines = typeof before === 'string' ? before.split('\r\n') : []
+  const hadCrlf = lines.length > 1 && !lines.some((line) => line.includes('\n') || line.includes('\r'))
+  return hadCrlf ? typed.replaceAll('\r\n', '\n').replaceAll('\n', '\r\n') : typed
 }
 
 /** What was typed in the place of another value, as a value of this kind. */
