@@ -167,8 +167,10 @@ async function carryOutWave(progress: Progress, session: Session): Promise<void>
 }
 
 function isCrash(before: SeenApp | undefined, after: SeenApp | undefined): boolean {
-  if (before === undefined || after?.crashed !== true) return false
-  return before.crashed !== true || (after.crash_count ?? 0) > (before.crash_count ?? 0)
+  if (before === undefined || after === undefined) return false
+  // An app that somebody has restarted runs again, and only its count tells.
+  const isCounted = before.crash_count !== null && (after.crash_count ?? 0) > (before.crash_count ?? 0)
+  return isCounted || (after.crashed === true && before.crashed !== true)
 }
 
 /** Whether the app runs, or is not meant to. Missing information does not count against the app. */

@@ -27,11 +27,14 @@ describe.each(BROKERS)('on %s', (broker) => {
     expect(street.asked().slice(1)).toEqual([0, 0])
   })
 
-  test('an app that crashes within the pause has failed', async () => {
+  test.each<[string, (street: Street) => void]>([
+    ['is seen', (street) => street.hub('h0').crash(APP)],
+    ['only its count shows, because it runs again', (street) => street.hub('h0').change(APP, { crashedCount: 7 })],
+  ])('an app whose crash within the pause %s has failed', async (_, happens) => {
     const street = await Street.open({ broker, houses: 3 })
     await street.rollOut({ pause: '1h' })
     await street.answered()
-    street.hub('h0').crash(APP)
+    happens(street)
     const end = await street.ended()
     expect(end).toMatchObject({ state: 'stopped', reason: 'canary_failed' })
     expect(end.failed).toMatchObject([{ hub: 'h0', app: APP, code: 'crashed' }])
