@@ -2,6 +2,7 @@
 import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import { systemClock } from '../../base/clock.ts'
 import { ROOT } from '../../base/root.ts'
 import type { EmulateOptions, Emulation } from '../command.ts'
@@ -14,6 +15,8 @@ import { EmulatorOptionError } from '../scopes.ts'
 import { filesIn, MOST_FILES, watchFiles } from './app-files.ts'
 import { ProcessApps } from './process-apps.ts'
 import { addSettings, newApp } from './record.ts'
+
+const execute = promisify(execFile)
 
 const DEMO = fileURLToPath(new URL('config/demo/', ROOT))
 
@@ -135,10 +138,10 @@ function speaker(command: string, shown: (text: string) => void, tell: (problem:
     const text = waiting.shift()
     speaks = text !== undefined
     if (text === undefined) return
-    execFile(program, [...args, text], { timeout: LONGEST_SPEECH_MS }, (error) => {
-      if (error !== null) tell(`${program} does not speak: ${error.message.split('\n')[0]}`)
-      next()
-    })
+    // A text that is too long for an argument throws at once.
+    void Promise.try(() => execute(program, [...args, text], { timeout: LONGEST_SPEECH_MS }))
+      .catch((error: unknown) => tell(`${program} does not speak: ${String(error).split('\n')[0]}`))
+      .finally(next)
   }
   return (text: string) => {
     shown(text)
