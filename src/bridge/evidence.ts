@@ -19,6 +19,7 @@ import {
   type UsageHistory,
 } from '../contract/crash.ts'
 import { reportOf } from '../contract/crash-report.ts'
+import type { AppEventPayload } from '../contract/events.ts'
 import type { GuardFacts } from '../contract/publications.ts'
 import { type App, exitOf } from '../hub/app.ts'
 import type { NotableChange } from './hub-state.ts'
@@ -33,9 +34,12 @@ const TOGETHER_MS = 10 * 60_000
 /** How long to wait for further crashes before logging how many there were. */
 const QUIET_MS = 60_000
 /** The events that appear in the evidence. */
-const TOLD: ReadonlyMap<string, Happening['what']> = new Map(
-  (['installed', 'updated', 'removed', 'crashed'] as const).map((what) => [what, what]),
-)
+const TOLD: { readonly [T in AppEventPayload['event_type']]?: Happening['what'] } = {
+  installed: 'installed',
+  updated: 'updated',
+  removed: 'removed',
+  crashed: 'crashed',
+}
 /** Maximum total length of the evidence read from the broker, in characters. */
 const MAX_LEARNED = 16 * 1024 * 1024
 
@@ -116,7 +120,7 @@ class HubEvidence {
     for (const { id, before, after, events } of changes) {
       let crashed = false
       for (const { event_type, from = null, to = null } of silent ? [] : events) {
-        const what = TOLD.get(event_type)
+        const what = TOLD[event_type]
         crashed ||= what === 'crashed'
         if (what !== undefined) this.#note(what, { app: id, from, to })
         else if (event_type === 'started') this.#startedAt.set(id, this.#clock.elapsed())

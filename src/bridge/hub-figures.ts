@@ -43,7 +43,7 @@ interface FigureHandlers {
   readonly largeReads: Limiter
   /** The published health has changed. */
   readonly onHealth: () => void
-  /** The devices of these apps were read, or their links have changed. */
+  /** `read`: apps whose devices were read, or whose links have changed. `changed`: only the latter. */
   readonly onLinks: (read: readonly string[], changed: ReadonlySet<string>) => void
   /** The hub's start time is known, in epoch milliseconds. `again`: it has restarted. */
   readonly onBoot: (at: number, again: boolean) => void

@@ -27,8 +27,8 @@ const passwordNeedsName = (part: 'mqtt' | 'fleet'): Rule => ({
 /** The ways to share hubs that are configured; one with a mistake counts. */
 function waysToShare({ shard, index, count, nats }: Config['fleet'], isWrong: IsWrong): number {
   const byIndex = index !== null || count !== null || isWrong('fleet.index') || isWrong('fleet.count')
-  return [shard !== null || isWrong('fleet.shard'), byIndex, nats.length > 0 || isWrong('fleet.nats')].filter(Boolean)
-    .length
+  const ways = [shard !== null || isWrong('fleet.shard'), byIndex, nats.length > 0 || isWrong('fleet.nats')]
+  return ways.filter(Boolean).length
 }
 
 const rules: readonly Rule[] = [

@@ -7,7 +7,7 @@ import { type Severity, severityOf } from '../base/versions.ts'
 export const APP_STATES = ['starting', 'running', 'stopping', 'stopped', 'crashed'] as const
 export type AppState = (typeof APP_STATES)[number]
 
-/** An app of which nothing is known but its id. */
+/** An app about which only the id is known. */
 class Unknown {
   readonly name: string | null = null
   readonly version: string | null = null

@@ -168,7 +168,7 @@ async function carryOutWave(progress: Progress, session: Session): Promise<void>
 
 function isCrash(before: SeenApp | undefined, after: SeenApp | undefined): boolean {
   if (before === undefined || after === undefined) return false
-  // An app that somebody has restarted runs again, and only its count tells.
+  // If the app has been restarted by hand, it runs again, and only its count shows the crash.
   const isCounted = before.crash_count !== null && (after.crash_count ?? 0) > (before.crash_count ?? 0)
   return isCounted || (after.crashed === true && before.crashed !== true)
 }

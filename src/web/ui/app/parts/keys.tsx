@@ -1,4 +1,7 @@
-/** The keys of the page, one row each, and the dialog that lists them. Typing and dialogs leave them out, but ↓ leads out of a search. */
+/**
+ * The keys of the page, one row each, and the dialog that lists them. They do nothing in a text field or while a dialog
+ * is open, except ↓, which leads out of a search.
+ */
 import { signal } from '@preact/signals'
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import { defineStrings } from '../strings.ts'
@@ -47,7 +50,7 @@ function focus(element: HTMLElement | null | undefined): boolean {
   return element != null
 }
 
-/** Focuses the app below or above the one that has the focus, or the first one in view; above the first is the search. */
+/** Focuses the app below or above the focused one, or the first one in view; above the first is the search. */
 function step(by: 1 | -1): boolean {
   const { activeElement: now } = document
   const row = now?.closest('tr.app')
