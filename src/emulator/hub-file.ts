@@ -10,7 +10,6 @@ const HeaderText = v.pipe(v.string(), v.regex(VISIBLE, 'has to be visible ASCII 
 const Key = v.pipe(v.string(), v.regex(VISIBLE, 'a key is made of visible ASCII characters'))
 /** Valibot accepts a list as an object, but a list here is a mistake. */
 export const mapping = v.custom<Record<string, unknown>>(isRecord, 'has to be an object')
-const AnyObject = v.pipe(mapping, v.record(v.string(), v.unknown()))
 
 /** A declared app, the same for all flavours; `recordOf` creates the wire record. */
 export const AppFields = {
@@ -24,7 +23,7 @@ export const AppFields = {
   origin: optional(v.string(), 'Source of the app; default appstore.'),
   update: optional(v.string(), 'The available version in the store; default: none.'),
   crashed: optional(v.string(), 'The message of its crash; default: the app runs.'),
-  settings: optional(AnyObject, 'Its settings: any JSON value by name.'),
+  settings: optional(mapping, 'Its settings: any JSON value by name.'),
   usage: optional(
     v.pipe(mapping, v.strictObject({ cpu: v.number(), mem: v.number() })),
     'Its usage: cpu as a part of one core, mem in bytes.',
@@ -32,7 +31,7 @@ export const AppFields = {
   permissions: optional(v.array(v.string()), 'Permissions on the hub; default: none.'),
   hasDrivers: optional(v.boolean(), 'Whether it has devices; reported by older hubs.'),
   color: optional(v.string(), 'Brand colour, such as #4A6572.'),
-  record: optional(AnyObject, "Fields that override the hub's record of the app, to imitate a firmware."),
+  record: optional(mapping, "Fields that override the hub's record of the app, to imitate a firmware."),
 }
 
 const App = v.pipe(mapping, v.strictObject(AppFields))

@@ -1,4 +1,5 @@
 /** The behaviours of the hub, one row each: options, documentation and effect. */
+import { validateHeaderValue } from 'node:http'
 import * as v from 'valibot'
 import { optional } from './core/endpoint.ts'
 import { APP_SECTION, ENTRIES } from './core/table.ts'
@@ -22,6 +23,7 @@ import {
   subscriptionInactive,
   worded,
 } from './faults.ts'
+import { mapping } from './hub-file.ts'
 
 const NAMES = [...ENTRIES, APP_SECTION].map(({ name }) => name)
 const Operation = v.picklist(NAMES, 'has to be an operation of the hub')
@@ -29,8 +31,18 @@ const count = v.pipe(v.number(), v.minValue(0))
 const Status = v.pipe(v.number(), v.integer(), v.minValue(200), v.maxValue(599))
 const status = (usual: number) => optional(Status, `Default ${usual}.`)
 const ms = (usual: number) => optional(count, `Milliseconds; default ${usual}.`)
+const headerValue = v.pipe(v.string(), v.check(isHeaderValue, 'cannot be sent in a header'))
 const value = optional(v.unknown(), 'Any JSON value.')
 const times = optional(v.pipe(v.number(), v.integer(), v.minValue(1)), 'How often; default: until it is cleared.')
+
+function isHeaderValue(text: string): boolean {
+  try {
+    validateHeaderValue('name', text)
+    return true
+  } catch {
+    return false
+  }
+}
 
 /** What a behaviour applies to, and its possible limits. Without limits it applies to everything. */
 const LIMITS = {
@@ -120,7 +132,7 @@ const ANSWERS = {
   'other-fields': answers(
     'Sets or leaves out fields of the answer, if it is an object.',
     {
-      set: optional(v.record(v.string(), v.unknown()), 'Fields with their values.'),
+      set: optional(mapping, 'Fields with their values.'),
       omit: optional(v.pipe(v.array(v.string()), v.readonly()), 'Names of fields.'),
     },
     ({ set = {}, omit = [] }) =>
@@ -183,7 +195,7 @@ const ANSWERS = {
     {
       status: status(200),
       text: optional(v.string(), 'The body; default: none.'),
-      type: optional(v.string(), 'Its `Content-Type`; default `application/json`.'),
+      type: optional(headerValue, 'Its `Content-Type`; default `application/json`.'),
       executes: optional(v.boolean(), 'Whether the hub carried the request out; default: it did not.'),
     },
     ({ status = 200, text = '', type = 'application/json', executes }) =>
@@ -191,7 +203,7 @@ const ANSWERS = {
   ),
   redirect: answers(
     'Another server at the address redirects the client.',
-    { status: status(302), location: optional(v.string(), 'Where to.') },
+    { status: status(302), location: optional(headerValue, 'Where to.') },
     ({ location = 'http://elsewhere.invalid/', status = 302 }) => foreign(status, { location }, ''),
   ),
 } as const
@@ -203,7 +215,7 @@ const IDENTITY = {
   'other-identity': row(
     'requests',
     'Answers with the identity of another hub.',
-    { id: optional(v.string(), 'Its id.'), version: optional(v.string(), 'Its firmware.') },
+    { id: optional(headerValue, 'Its id.'), version: optional(headerValue, 'Its firmware.') },
     ({ id = 'another-hub', version }) => ({ identity: { id, version } }),
   ),
 } as const

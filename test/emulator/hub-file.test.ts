@@ -32,6 +32,12 @@ describe('a hub file', () => {
     expect(loadHubFile('', 'empty.yaml')).toEqual({})
   })
 
+  test('keeps settings of any name', () => {
+    const settings = JSON.parse('{"constructor": 1, "prototype": 2, "__proto__": 3}')
+    const text = JSON.stringify({ apps: [{ id: 'one.app', settings }] })
+    expect(JSON.stringify(loadHubFile(text, 'hub.json'))).toBe(text)
+  })
+
   test('is taken by the loader and by an editor in all examples', () => {
     expect(examples).toHaveLength(2)
     for (const text of examples) {

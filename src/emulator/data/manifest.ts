@@ -40,6 +40,8 @@ const COLOR = /^#[0-9A-Fa-f]{6}$/
 
 const text = v.pipe(v.string(), v.nonEmpty('must not be empty'), v.maxLength(MAX_TEXT, 'is too long'))
 
+/** Valibot would leave these names out silently. */
+const LEFT_OUT = ['__proto__', 'prototype', 'constructor']
 const SettingName = v.pipe(
   v.string(),
   v.nonEmpty('the name must not be empty'),
@@ -79,7 +81,12 @@ export const ManifestFields = {
   ),
   permissions: v.optional(described(v.array(ScopeText), 'Permissions on the hub; default: none.'), []),
   settings: optional(
-    v.pipe(mapping, v.record(SettingName, Setting), v.maxEntries(MAX_SETTINGS, `has more than ${MAX_SETTINGS}`)),
+    v.pipe(
+      mapping,
+      v.check((settings) => !LEFT_OUT.some((name) => Object.hasOwn(settings, name)), `has ${LEFT_OUT.join(' or ')}`),
+      v.record(SettingName, Setting),
+      v.maxEntries(MAX_SETTINGS, `has more than ${MAX_SETTINGS}`),
+    ),
     'Initial values of its settings.',
   ),
   color: optional(v.pipe(v.string(), v.regex(COLOR, 'has to be such as #4A6572')), 'Brand colour.'),

@@ -3,6 +3,7 @@
 import { type JsonSchema, toJsonSchema } from '@valibot/to-json-schema'
 import type * as v from 'valibot'
 import { ENVELOPE, type PayloadKind } from '../../contract/payload.ts'
+import { mapping } from '../../emulator/hub-file.ts'
 
 export type { JsonSchema }
 
@@ -12,6 +13,8 @@ export function jsonSchema(schema: v.GenericSchema, target?: 'draft-2020-12'): J
     ...(target !== undefined && { target }),
     typeMode: 'output',
     ignoreActions: ['check', 'finite', 'readonly'],
+    overrideSchema: ({ valibotSchema }) =>
+      valibotSchema === mapping ? { type: 'object', additionalProperties: {} } : undefined,
   })
   return rest
 }

@@ -77,6 +77,11 @@ describe('app.json', () => {
     expect(editorTakes(JSON.parse(text))).toBe(false)
   })
 
+  test('is refused with a setting whose name would be left out', () => {
+    const text = JSON.stringify(manifestOf({ settings: { constructor: 1 } }))
+    expect(mistake(() => parseManifest(text, 'app.json'))).toContain('settings: has __proto__ or prototype or')
+  })
+
   test('in the form of a real app is read, where an editor says what this hub does not know', () => {
     expect(editorTakes(manifestOf({ setings: {} }))).toBe(false)
     expect(editorTakes(manifestOf({ name: { en: 'Lights' } }))).toBe(false)
