@@ -65,13 +65,18 @@ async function examineAddress(url: string, config: Config, clock: Clock): Promis
       }
       await askForListeners(connection, discovery, clock)
       onNoSubscribers = () => {}
+      // The rules may forbid it: members need not read each other's topics.
+      for (const filter of membership ? topics.memberFilters : []) await connection.subscribe(filter, { qos: 1 })
       found.push(...(await examineRules(connection, topics, config, { echoes, clock })))
       found.push(...examineListeners(held, discovery, protocol === '5' ? isHeard : undefined))
       if (mqtt.url === null && held.get(topics.of('bridgeState', {})) !== 'online') {
         const remedy = `to use that broker, set mqtt.url: ${at}; else choose another mqtt.embedded.port`
         found.push(problem(`the embedded broker cannot start: another broker listens at ${at}`, remedy))
       }
-      return [...found, ...(membership ? examineFleet(held, topics, membership) : examineOther(held, topics, config))]
+      return [
+        ...found,
+        ...(membership ? examineFleet(held, topics, membership, config.hubs) : examineOther(held, topics, config)),
+      ]
     })
     const topic = topics.of('bridgeProbe', {})
     return [...findings, ...(await examineSize(session(), topic, { echoes, clock }))]

@@ -16,7 +16,7 @@ type Held = ReadonlyMap<string, string>
 const WAYS = { static: 'by number', leases: 'by leases' } as const
 
 /** Examines the fleet from the view of a member with this configuration; `topics` are the member's. */
-export function examineFleet(held: Held, topics: Topics, membership: Membership): Finding[] {
+export function examineFleet(held: Held, topics: Topics, membership: Membership, hubs: Config['hubs']): Finding[] {
   const { ok, problem } = about('fleet')
   const { mode, member } = membership
   const own = held.get(topics.of('bridgeState', {}))
@@ -37,16 +37,53 @@ export function examineFleet(held: Held, topics: Topics, membership: Membership)
     const text = `its members go by a count of ${fleet.count}, and this configuration says ${membership.count}`
     findings.push(problem(text, 'change it for all members, and restart them'))
   }
-  return findings
+  return [...findings, ...compareHubs(held, topics, fleet.count, hubs)]
+}
+
+/** Compares this configuration with the hubs that the members serve, if all of them are online. */
+function compareHubs(held: Held, topics: Topics, count: number, hubs: Config['hubs']): Finding[] {
+  const lists = [...held].flatMap(([topic, payload]) => {
+    const { name, member = '' } = topics.parseMember(topic) ?? {}
+    if (name !== 'bridgeInfo' || held.get(topics.memberState(member)) !== 'online') return []
+    const info = readJson(INFO, payload)
+    return info === undefined ? [] : [info.hubs]
+  })
+  if (lists.length !== count) return []
+  const own = here(hubs)
+  const its = lists.flatMap(there)
+  const told = (text: string, some: readonly Hub[], others: readonly Hub[]) => {
+    const known = new Set(others.map(String))
+    const left = some.filter((hub) => !known.has(String(hub)))
+    if (left.length === 0) return []
+    const { shown, names } = named(left)
+    return [about('fleet').problem(`${text}: ${shown}`, 'give all members the same hubs, and restart them', names)]
+  }
+  return [
+    ...told('its members serve hubs that this configuration does not have', its, own),
+    ...told('no member serves what this configuration has, unless it is just handed over', own, its),
+  ]
 }
 
 /** A later version may add keys. */
 const INFO = v.object(BRIDGE_INFO.entries)
+type Served = v.InferOutput<typeof INFO>['hubs']
 /** How many hubs to name: there may be a thousand. */
 const MAX_NAMED = 5
 
 /** Real values of a bridge are shorter. */
 const short = (text: string) => (text.length > 100 ? '…' : text)
+
+type Hub = readonly [name: string, host: string]
+const here = (hubs: Config['hubs']) => Object.entries(hubs).map(([name, { url }]): Hub => [name, new URL(url).host])
+const there = (hubs: Served) => Object.entries(hubs).map(([name, { url_host }]): Hub => [name, url_host])
+
+/** A few of the hubs as a text, and its names and addresses. */
+function named(hubs: readonly Hub[]) {
+  const few = hubs.slice(0, MAX_NAMED)
+  const more = hubs.length > MAX_NAMED ? ` and ${hubs.length - MAX_NAMED} more` : ''
+  const shown = few.map(([name, host]) => short(`${name} at ${host}`)).join(', ') || 'no hub'
+  return { shown: shown + more, names: few.flat() }
+}
 
 /** Whether a bridge with the same base topic is online, and whether it serves the hubs configured here. */
 export function examineOther(held: Held, topics: Topics, { hubs }: Config): Finding[] {
@@ -57,15 +94,11 @@ export function examineOther(held: Held, topics: Topics, { hubs }: Config): Find
   if (state !== 'online') return []
   const info = readJson(INFO, held.get(topics.of('bridgeInfo', {})) ?? '')
   if (info === undefined) return [note(`a bridge ${at} is online, and does not say what it serves`)]
-  const own = Object.entries(hubs).map(([name, { url }]) => `${name} at ${new URL(url).host}`)
-  const its = Object.entries(info.hubs).map(([name, { url_host }]) => `${name} at ${url_host}`)
-  const names = Object.entries(info.hubs)
-    .slice(0, MAX_NAMED)
-    .flatMap(([name, { url_host }]) => [name, url_host])
-  const more = its.length > MAX_NAMED ? ` and ${its.length - MAX_NAMED} more` : ''
-  const hubsOf = its.slice(0, MAX_NAMED).map(short).join(', ') || 'no hub'
-  const who = `version ${short(info.version)}, since ${short(info.started_at)}, with ${hubsOf}${more}`
-  if (own.sort().join() === its.sort().join()) return [ok(`the bridge ${at} is online: ${who}`)]
+  const own = here(hubs)
+  const its = there(info.hubs)
+  const { shown, names } = named(its)
+  const who = `version ${short(info.version)}, since ${short(info.started_at)}, with ${shown}`
+  if (own.map(String).sort().join() === its.map(String).sort().join()) return [ok(`the bridge ${at} is online: ${who}`)]
   const remedy =
     'if it is this one before a change: reload or restart it; else stop one of the two, or give it its own mqtt.base_topic'
   return [problem(`a bridge ${at} is online that serves other hubs than this configuration: ${who}`, remedy, names)]

@@ -155,6 +155,12 @@ describe('doctor in a fleet', () => {
     expect((await say({ ...access, FLEET_SHARD: '1/3' })).problems).toEqual([
       expect.stringContaining('its members go by a count of 1, and this configuration says 3'),
     ])
+    const other = await emulate()
+    const hostOf = (url: string) => new URL(url).host
+    expect((await say({ ...access, HUB_URL: other.url, FLEET_SHARD: '1/1' })).problems).toEqual([
+      expect.stringContaining(`hubs that this configuration does not have: home at ${hostOf(hub.url)}`),
+      expect.stringContaining(`no member serves what this configuration has, unless it is just handed over: home at`),
+    ])
     const port = await freePort()
     const leases = await say({ ...access, FLEET_NATS: `nats://localhost:${port}`, FLEET_MEMBER: 'castle' })
     expect(leases.problems).toEqual([
