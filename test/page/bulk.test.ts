@@ -129,6 +129,21 @@ describe.runIf(canBrowse)('an action on several apps', () => {
     expect(restarted(house)).toEqual(IDS)
   })
 
+  test('does not go on with read-only access, which a restart of the daemon leaves without a password', async () => {
+    const { house, page } = await show()
+    await select(page)
+    house.hub().behave('slow-headers', { operation: 'restartApp', ms: 20_000 })
+    await start(page, 'Restart')
+    await until('the first request', () => restarted(house).length === 1)
+    await house.daemon.stop('SIGKILL')
+    await progress(page, 'Restart').getByText('Stopped: Backyard Weather failed').waitFor()
+    house.hub().behaveWell()
+    await house.start()
+    const name = 'Go on (You have read-only access.)'
+    await progress(page, 'Restart').getByRole('button', { name }).waitFor()
+    await progress(page, 'Restart').getByText('Left: Heat Pump, Lumen Lights').waitFor()
+  })
+
   test('waits with the next app if the connection is lost between two, and leaves none out', async () => {
     const house = await startHouse()
     await using context = await profile()

@@ -179,9 +179,11 @@ function Ended() {
     count('skipped') > 0 && text.skipped({ count: count('skipped') }),
   ]
   const isLive = page.channel.liveness.value === 'live'
+  // Otherwise the next app would count as tried.
+  const refused = !isLive ? terms.noConnection : page.session.access === 'full' ? undefined : terms.readOnly
   return (
     <>
-      {left.length > 0 && <Action label={text.goOn} refused={isLive ? undefined : terms.noConnection} act={goOn} />}
+      {left.length > 0 && <Action label={text.goOn} refused={refused} act={goOn} />}
       <Action label={state === 'failed' && left.length > 0 ? text.stop : text.close} act={() => set(bulk, undefined)} />
       <ul>
         <li>{counts.filter((part) => part !== false).join(', ')}</li>
