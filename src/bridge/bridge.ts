@@ -107,13 +107,7 @@ export class Bridge {
       onOtherActive: () => this.#onOtherActive(),
       upkeep: this.#upkeep,
     })
-    this.#stateOptions = {
-      ...common,
-      table,
-      upkeep: this.#upkeep,
-      updates: this.#updates,
-      early: this.#early,
-    }
+    this.#stateOptions = { ...common, table, upkeep: this.#upkeep, updates: this.#updates, early: this.#early }
   }
 
   /** Accepts commands, and connects the link. */
@@ -269,7 +263,9 @@ export class Bridge {
     homeAssistant?.connected()
     this.#state.set({ prefixes: this.#prefixes.all })
     // Before the sweep, which clears topics without an owner.
-    guardian.begin(!this.#hasBegun || this.#wasReplaced)
+    const anew = !this.#hasBegun || this.#wasReplaced
+    if (anew) for (const state of this.#states.values()) state.begin()
+    guardian.begin(anew)
     this.#hasBegun = true
     for (const name of hubs.keys()) this.#upkeep.hubAdded(name)
     if (this.#wasReplaced) this.#upkeep.readAgain(hubs.keys())
@@ -333,6 +329,7 @@ export class Bridge {
     if (name === 'bridgeInfo') this.#upkeep.former.learn(payload)
     if (owner.kind !== 'hub' && owner.kind !== 'app') return
     const { hub } = owner
+    if (name === 'hubInfo') this.#upkeep.former.learnId(hub, payload)
     const app = owner.kind === 'app' ? owner.app : ''
     const learner = name === 'appUpdate' ? this.#updates : name === 'crash' ? this.evidence : undefined
     if (learner === undefined) this.#options.guardian.learn(name, hub, app, payload)

@@ -12,9 +12,11 @@ const MAX_NAME = 32
 const MAX_PREFIXES = 8
 
 const INFO = v.object({ hubs: v.record(v.string(), v.unknown()) })
+const HUB_INFO = v.object({ id: v.string() })
 
 export class FormerHubs {
   readonly #names = new Set<string>()
+  readonly #ids = new Map<string, string>()
 
   has(name: string): boolean {
     return this.#names.has(name)
@@ -28,6 +30,17 @@ export class FormerHubs {
   learn(payload: string): this {
     for (const name of Object.keys(readJson(INFO, payload)?.hubs ?? {})) this.add(name)
     return this
+  }
+
+  /** Learns the id of a hub from a payload of its `info`. */
+  learnId(hub: string, payload: string): void {
+    const id = readJson(HUB_INFO, payload)?.id
+    if (id !== undefined && (this.#ids.has(hub) || this.#ids.size < MAX_HUBS)) this.#ids.set(hub, id)
+  }
+
+  /** The id of the hub that last had this name, if it is known. */
+  idOf(hub: string): string | undefined {
+    return this.#ids.get(hub)
   }
 }
 

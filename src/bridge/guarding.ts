@@ -35,6 +35,8 @@ export interface Guardian {
   /** The hub answers, or does not. */
   hubChanged(name: string, online: boolean): void
   hubRemoved(name: string): void
+  /** The broker's data is about another hub, which had this name before. */
+  hubReplaced(name: string): void
   /** The hub's start time, in epoch milliseconds. */
   booted(name: string, at: number): void
   /** Number of an app's devices, and how many are unavailable; `null` if not known. */

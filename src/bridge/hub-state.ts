@@ -41,10 +41,19 @@ export interface HubStateOptions extends Pick<BridgeOptions, 'topics' | 'live' |
   readonly link: Pick<MqttLink, 'send'>
   readonly guardian: Pick<
     Guardian,
-    'factsOf' | 'attentionOf' | 'goneAppsOf' | 'appsChanged' | 'hubChanged' | 'control' | 'ran' | 'booted' | 'linked'
+    | 'factsOf'
+    | 'attentionOf'
+    | 'goneAppsOf'
+    | 'appsChanged'
+    | 'hubChanged'
+    | 'hubReplaced'
+    | 'control'
+    | 'ran'
+    | 'booted'
+    | 'linked'
   >
   readonly homeAssistant: Pick<Discovery, 'appsChanged' | 'hubChanged'> | undefined
-  readonly upkeep: Pick<Upkeep, 'request' | 'listRead'>
+  readonly upkeep: Pick<Upkeep, 'request' | 'listRead' | 'former'>
   readonly updates: AppUpdates
   readonly evidence: Evidence
   readonly early: Pick<StartupBuffer, 'run'>
@@ -69,6 +78,8 @@ export class HubState {
   #permitted: { readonly from: readonly unknown[]; readonly commands: readonly string[] } | undefined
   readonly #eventListeners = new Set<(event: EventPayload) => void>()
   readonly #listeners = new Set<(changes: readonly NotableChange[]) => void>()
+  /** The id of the hub that the broker's data is about, until it was compared. */
+  #formerId: string | undefined
 
   /** Subscribes to a new hub. Its topics stay as they are until its state is known. */
   constructor(name: string, hub: Hub, options: HubStateOptions) {
@@ -96,8 +107,15 @@ export class HubState {
     this.#evidence = options.evidence.of(name)
     // The guardian reads in the samples what the list has just said.
     options.evidence.samples.follow(name, hub)
+    this.#formerId = options.upkeep.former.idOf(name)
     hub.apps.subscribe((news) => this.#appsChanged(news))
     hub.subscribe(() => this.#statusChanged())
+  }
+
+  /** The broker's data was read, and nothing was done with it yet. */
+  begin(): void {
+    this.#formerId = this.#options.upkeep.former.idOf(this.#name)
+    this.#compare()
   }
 
   /** Calls `listener` with changes of apps, after all parts that act on them. */
@@ -251,8 +269,26 @@ export class HubState {
     return this.#permitted.commands
   }
 
+  /** Forgets what the broker has of another hub, which was at the address before this run. */
+  #compare(): void {
+    const { id } = this.#hub.status
+    if (id === null || this.#formerId === undefined) return
+    const isOther = id !== this.#formerId
+    this.#formerId = undefined
+    if (!isOther) return
+    for (const app of this.#evidence.crashes.keys()) this.#evidence.forget(app)
+    this.#options.guardian.hubReplaced(this.#name)
+    const apps = [...this.#hub.apps.all.values()]
+    this.#muchChanged(
+      apps.map((after) => ({ id: after.id, before: undefined, after, events: [] })),
+      true,
+    )
+    for (const app of apps) this.#setApp(app)
+  }
+
   #statusChanged(): void {
     const { guardian, homeAssistant, upkeep } = this.#options
+    this.#compare()
     for (const app of this.#evidence.hasFirmware(this.#hub.status.firmware)) this.appChanged(app)
     this.changed()
     // The hub's id arrives after its apps; only then it is known which devices belong to it.

@@ -112,6 +112,26 @@ export class Guard implements Guardian {
     this.#hubs.delete(name)
   }
 
+  hubReplaced(name: string): void {
+    this.#saved.forget(name)
+    const hub = this.#hubs.get(name)
+    const apps = [...(hub?.port.apps() ?? [])]
+    const isRead = hub?.isRead === true
+    const change = { before: undefined, after: undefined }
+    this.appsChanged(
+      name,
+      apps.map((before) => ({ ...change, id: before.id, before })),
+      false,
+      true,
+    )
+    this.appsChanged(
+      name,
+      apps.map((after) => ({ ...change, id: after.id, after })),
+      isRead,
+      true,
+    )
+  }
+
   appsChanged(name: string, changes: readonly Change[], read: boolean, silent = false): void {
     const hub = this.#hubs.get(name)
     if (this.#wasOn) this.#decide(hub, { kind: 'apps', changes, read, silent })

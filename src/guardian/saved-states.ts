@@ -56,6 +56,12 @@ export class SavedStates {
     })
   }
 
+  /** Forgets everything about a hub. */
+  forget(hub: string): void {
+    for (const app of [...(this.#hubs.get(hub)?.keys() ?? [])]) this.#take(hub, app)
+    this.#gone.delete(hub)
+  }
+
   #goneFrom(hub: string): Map<string, GoneApp> {
     const { hubGuardMemory: text } = this.#take(hub, '')
     const known = text === undefined ? this.#gone.get(hub) : undefined

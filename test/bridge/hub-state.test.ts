@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import { Limiter } from '../../src/base/limiter.ts'
 import { AppUpdates } from '../../src/bridge/app-updates.ts'
 import { Evidence } from '../../src/bridge/evidence.ts'
+import { FormerHubs } from '../../src/bridge/former.ts'
 import { HubState } from '../../src/bridge/hub-state.ts'
 import { rowTable } from '../../src/bridge/owner-rows.ts'
 import { loadConfig } from '../../src/config/load.ts'
@@ -45,13 +46,18 @@ async function open() {
       goneAppsOf: () => undefined,
       appsChanged: noted('guard: apps', undefined),
       hubChanged: noted('guard: hub', undefined),
+      hubReplaced: noted('guard: replaced', undefined),
       ran: noted('guard: ran', undefined),
       control: noted('guard: control', undefined),
       booted: noted('guard: booted', undefined),
       linked: noted('guard: linked', undefined),
     },
     homeAssistant: { appsChanged: noted('discovery: apps', undefined), hubChanged: noted('discovery: hub', true) },
-    upkeep: { request: noted('sweep', undefined), listRead: noted('read', undefined) },
+    upkeep: {
+      request: noted('sweep', undefined),
+      listRead: noted('read', undefined),
+      former: new FormerHubs(),
+    },
     updates: new AppUpdates(clock),
     evidence: new Evidence(clock, log),
     fleet: undefined,

@@ -11,10 +11,11 @@ const APP = 'the.app'
 const APPS = [{ id: APP, name: 'The app', version: '1.0.0' }, { id: 'another.app' }]
 const ENV = { GUARD_WATCH: '*', GUARD_BACKOFF: '1s' }
 
-const parsed = (world: World, topic: string) => {
-  const text = world.observer.last(`hub2mqtt/home/app/${APP}/${topic}`)
+const parsedOf = (world: World, topic: string) => {
+  const text = world.observer.last(topic)
   return text === undefined || text === '' ? undefined : JSON.parse(text)
 }
+const parsed = (world: World, topic: string) => parsedOf(world, `hub2mqtt/home/app/${APP}/${topic}`)
 const guardOf = (world: World): Record<string, unknown> | undefined => parsed(world, 'guard')
 const historyOf = (world: World): Record<string, unknown>[] => parsed(world, 'history') ?? []
 const types = (world: World) => world.events(APP).map((event) => event['event_type'])
@@ -85,6 +86,36 @@ describe.each(BROKERS)('on %s', (broker) => {
     expect(await world.ask(`home/app/${APP}/cmd/guard`, 'ON')).toMatchObject({ ok: true })
     await until('another restart', () => restarts(world) === count + 1)
   })
+})
+
+describe('another hub at the address', () => {
+  test.each([true, false])(
+    'starts without data of the former one, also if it came while no bridge ran (bridge first: %s)',
+    async (isBridgeFirst) => {
+      await using world = await World.start({ hub: { id: 'former', apps: [...APPS, { id: 'gone.app' }] }, env: ENV })
+      await until('a guard', () => guardOf(world)?.['state'] === 'watching')
+      for (const app of ['another.app', 'gone.app']) await world.ask(`home/app/${app}/cmd/guard`, 'OFF')
+      world.hub.crash(APP, 'Error: boom')
+      await until('the restart', () => guardOf(world)?.['restarts'] === 1)
+      world.hub.uninstall('gone.app')
+      await until('its memory', () => (world.observer.last('hub2mqtt/home/guard-memory') ?? '') !== '')
+      await world.bridge.stop()
+      world.hub.behave('other-identity', { id: 'another' })
+      if (isBridgeFirst) world.hub.behave('answer-status', { status: 503 })
+      await world.restart()
+      if (isBridgeFirst) {
+        await until('the bridge', () => world.observer.last('hub2mqtt/bridge/state') === 'online')
+        world.hub.behaveWell()
+        world.hub.behave('other-identity', { id: 'another' })
+      }
+      await until('its id', () => parsedOf(world, 'hub2mqtt/home/info')?.['id'] === 'another')
+      for (const topic of ['home/guard-memory', `home/app/${APP}/crash`])
+        await until(topic, () => (world.observer.last(`hub2mqtt/${topic}`) ?? '') === '')
+      const other = () => parsedOf(world, 'hub2mqtt/home/app/another.app/guard')?.['state']
+      await until('a guard that begins', () => guardOf(world)?.['restarts'] === 0 && other() === 'watching')
+      expect(historyOf(world)).toEqual([])
+    },
+  )
 })
 
 describe('an app that goes and comes back within a day', () => {
