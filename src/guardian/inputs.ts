@@ -255,14 +255,14 @@ export function control(turn: Turn, watched: WatchedApp, { enabled, snooze, forg
 const STARTS: ReadonlySet<string> = new Set(['restartApp', 'enableApp'])
 
 /** A command begins or ends. After a write by others that is not for the guardian, the app is left alone. */
-export function commanded(turn: Turn, watched: WatchedApp, { command, phase, by }: GuardRun): void {
+export function commanded(turn: Turn, watched: WatchedApp, { command, phase, ok, by }: GuardRun): void {
   const isInstall = command.operation === 'installFromAppStore'
   if (isInstall) {
     // If the install adds the app, only its end is seen here.
     watched.installs = Math.max(0, watched.installs + (phase === 'begun' ? 1 : -1))
     watched.installedBy = by === BY ? BY : 'command'
   } else if (by === BY || !command.write || command.needs === 'guard') return
-  else if (STARTS.has(command.operation ?? '') && command.name !== 'enabled')
+  else if (ok && STARTS.has(command.operation ?? '') && command.name !== 'enabled')
     watched.watch = watch.afresh(watched.watch)
   if (!isInstall || phase === 'ended') watched.aloneUntil = turn.now + ALONE_MS
   settle(turn, watched)

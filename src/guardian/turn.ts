@@ -128,7 +128,7 @@ export type Order = { readonly watched: WatchedApp; readonly payload: object } &
 )
 
 /** A command by any requester that begins or ends on a hub. */
-export type GuardRun = Omit<CommandRun, 'app' | 'ok'>
+export type GuardRun = Omit<CommandRun, 'app'>
 
 /** The inputs by kind. */
 interface Inputs {

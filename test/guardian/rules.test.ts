@@ -492,6 +492,12 @@ describe('an app that is restarted', () => {
     expect(stand.restarted).toHaveLength(2)
   })
 
+  test.each(['restart', 'enable'] as const)('stays given up if a command to %s it fails', async (command) => {
+    const stand = await tired()
+    stand.command('a', command, ['begun', 'ended'], null, false)
+    expect(stand.state('a').state).toBe('given_up')
+  })
+
   test('waits for two minutes after a hub that was away at the start is there', async () => {
     const stand = new Stand()
     stand.guard.hubChanged('home', false)

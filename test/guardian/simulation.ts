@@ -469,7 +469,9 @@ class Simulation {
     const byCommand = this.#random.chance(0.5)
     const name = truth.vice === 'disabled' ? 'disable' : 'stop'
     const run = (phase: 'begun' | 'ended', command: 'disable' | 'enable') => {
-      this.#guard.ran({ hub: home.name, about: truth.id, command: commandOf(command), setting: null, phase, by: null })
+      const row = commandOf(command)
+      const ok = phase === 'ended'
+      this.#guard.ran({ hub: home.name, about: truth.id, command: row, setting: null, phase, ok, by: null })
     }
     truth.cancel()
     truth.downSince = null
@@ -772,6 +774,7 @@ class Simulation {
         command: commandOf('install'),
         setting: null,
         phase,
+        ok: phase === 'ended',
         by: 'guard',
       })
     }

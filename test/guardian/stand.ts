@@ -152,9 +152,11 @@ export class Stand {
     command: CommandName<'app'> | HubCommand,
     phases: readonly GuardRun['phase'][] = ['begun', 'ended'],
     by: string | null = null,
+    succeeds = true,
   ): void {
     const row = typeof command === 'string' ? commandOf(command) : command
-    for (const phase of phases) this.guard.ran({ hub: 'home', about: id, command: row, setting: null, phase, by })
+    const run = { hub: 'home', about: id, command: row, setting: null, by }
+    for (const phase of phases) this.guard.ran({ ...run, phase, ok: succeeds && phase === 'ended' })
   }
 
   facts(id: string): GuardFacts {
