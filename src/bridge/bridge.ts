@@ -196,7 +196,10 @@ export class Bridge {
 
   /** Call it when the list of hubs is complete. */
   hubsKnown(): void {
-    this.#upkeep.request()
+    this.#upkeep.sweep()
+    if (this.#early.role !== 'active' || this.#options.live.awaitsHubs) return
+    // After the sweep: this replaces the list of former hubs on the broker, which the next run needs until then.
+    this.#state.set({ protocol: this.#protocol })
   }
 
   /** Hands a hub that is no longer in `hubs` over to another member of the fleet, with all its topics. */
@@ -270,9 +273,7 @@ export class Bridge {
     for (const name of hubs.keys()) this.#upkeep.hubAdded(name)
     if (this.#wasReplaced) this.#upkeep.readAgain(hubs.keys())
     this.#wasReplaced = false
-    this.#upkeep.sweep()
-    // After the sweep: this replaces the list of former hubs on the broker, which the next run needs until then.
-    this.#state.set({ protocol: this.#protocol })
+    this.hubsKnown()
     this.#early.flush()
   }
 

@@ -1,4 +1,4 @@
-import { chmodSync, mkdtempDisposableSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdtempDisposableSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it, onTestFinished, test } from 'vitest'
@@ -193,6 +193,31 @@ describe('a configuration that is read again changes while running', () => {
     expect(await topicsOf('home')).not.toEqual([])
     clock.jump(EMPTY_MS)
     await expect.poll(() => topicsOf('home')).toEqual([])
+  })
+
+  it('the hubs: what a run with an empty folder leaves of former ones, the run after it clears', async () => {
+    await start('')
+    await world.bridge.stop()
+    using folder = mkdtempDisposableSync(join(tmpdir(), 'hubs-'))
+    const files = ['home', 'attic'].map((name) => join(folder.path, `${name}.yaml`))
+    const [home = ''] = files
+    const clock = new JumpClock()
+    const online = (name: string) => world.observer.last(`hub2mqtt/${name}/state`) === 'online'
+    const begin = () => startBridge({ MQTT_URL: world.broker.url, HUBS_DIR: folder.path }, '', clock)
+    for (const file of files) writeFileSync(file, `url: "${world.hub.url}"\napi_key: "${KEY}"\n`)
+    await using first = begin()
+    await until('the hubs', () => online('home') && online('attic'))
+    await first.stop()
+    const text = readFileSync(home, 'utf8')
+    for (const file of files) rmSync(file)
+    await using second = begin()
+    await until('the bridge', () => world.observer.last('hub2mqtt/bridge/state') === 'online')
+    await second.stop()
+    expect(await topicsOf('attic')).not.toEqual([])
+    writeFileSync(home, text)
+    await using _third = begin()
+    await expect.poll(() => topicsOf('attic')).toEqual([])
+    expect(await topicsOf('home')).not.toEqual([])
   })
 
   it('the hubs: one with two names is told to Home Assistant under the first, until that is removed', async () => {
