@@ -49,7 +49,7 @@ export interface Parts {
     close(name: string): unknown
     /** Applies changed filters of apps. */
     refilter(): void
-    /** Hides apps whose ids contain a new key. */
+    /** Hides apps whose ids contain a new key or token. */
     hideUnshown(): void
   }
   readonly bridge: {
@@ -75,7 +75,10 @@ export function applyChanges({ before, after }: Reloaded, { hubs, bridge, openHu
     }
   }
   if (!isDeepStrictEqual(before.apps, after.apps)) hubs.refilter()
-  const keysOf = ({ hubs: all }: Config) => Object.values(all).map(({ api_key }) => api_key)
+  const keysOf = ({ hubs: all, http }: Config) => [
+    ...Object.values(all).map(({ api_key }) => api_key),
+    ...[...http.tokens.values()].map(({ token }) => token),
+  ]
   if (!isDeepStrictEqual(keysOf(before), keysOf(after))) hubs.hideUnshown()
   const ofBridge = ({ commands, settings, guard, updates, http }: Config) => [
     commands,
