@@ -129,7 +129,7 @@ export const commands = {
   }),
   health: command({
     summary:
-      'print the health of the running daemon; exit code 0 if it needs no restart, else 1, also if the configuration has a mistake',
+      'print the health of the running daemon; exit code 0 if it needs no restart, else 1; a configuration with mistakes is used as far as it can be read, because the daemon may still run with the one before',
     flags: { config, ready: given('check instead whether the broker is connected and a hub has been read') },
     body: async () => (await import('./running.ts')).health,
   }),
