@@ -12,9 +12,10 @@ export async function startApp(start, options = {}) {
 
   function store(name, value) {
     const others = settings.has(name) ? settings.size - 1 : settings.size
-    const refused = refusedSetting(name, JSON.stringify(value), others)
+    const json = JSON.stringify(value)
+    const refused = refusedSetting(name, json, others)
     if (refused !== undefined) throw new HubError(refused)
-    settings.set(name, value)
+    settings.set(name, JSON.parse(json))
   }
 
   const answers = {
@@ -66,8 +67,8 @@ export async function startApp(start, options = {}) {
       return Object.fromEntries(settings)
     },
     setSetting(name, value) {
-      store(name, asJson(value))
-      hub.hearSetting({ name, value: asJson(value) })
+      store(name, value)
+      hub.hearSetting({ name, value: settings.get(name) })
     },
     unsetSetting(name) {
       settings.delete(name)

@@ -109,6 +109,7 @@ test('what a hub refuses, or stores as null, a test does too', async () => {
   expect(app.settings).toEqual({ ...settings, 'name 7': 'changed', nothing: null, function: null })
   expect(app.spoken).toEqual([])
   expect(() => app.setSetting('', 1)).toThrow(expect.objectContaining({ status: 400, code: 'invalid_name' }))
+  expect(() => app.setSetting('a', undefined)).toThrow(expect.objectContaining({ code: 'invalid_value' }))
 })
 
 test('the test answers for the hub and for other apps, tells events and hears what is said', async () => {
