@@ -182,7 +182,7 @@ export class HomeAssistant implements Discovery {
     const names = { hub: name, same_as: first }
     this.#options.log.warn(
       names,
-      'this hub is configured twice; Home Assistant is told of it under the first name only',
+      'this hub is configured twice; Home Assistant is told of it under the other name only',
     )
     return true
   }
