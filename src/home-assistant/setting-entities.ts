@@ -4,7 +4,7 @@ import type { PublishedSetting } from '../config/settings.ts'
 import { encodeId } from '../contract/discovery.ts'
 import type { EntityOf } from './entity.ts'
 import { humanise } from './names.ts'
-import { SENT_AS_TEXT, WHOLE_TEXT, wholeNumber, wholeWord } from './templates.ts'
+import { SENT_AS_TEXT, WHOLE_FLAG, WHOLE_TEXT, wholeNumber, wholeWord } from './templates.ts'
 
 export function settingEntities(settings: ReadonlyMap<string, PublishedSetting> | undefined): EntityOf<'app'>[] {
   return [...(settings ?? [])].map(([name, setting]) => settingEntity(name, setting))
@@ -24,7 +24,7 @@ function settingEntity(name: string, setting: PublishedSetting): EntityOf<'app'>
   } as const
   switch (setting.type) {
     case 'switch':
-      return { ...common, platform: 'switch', on: 'true', off: 'false' }
+      return { ...common, platform: 'switch', template: WHOLE_FLAG, on: 'true', off: 'false' }
     case 'number': {
       const { min, max, step } = setting
       const template = wholeNumber(min, max)

@@ -87,9 +87,15 @@ export const SENT_AS_TEXT = '{{ value|to_json }}'
 export const sentUnder = (key: string): string => `{{ {'${key}': value}|to_json }}`
 
 /** The payload itself is the JSON value; a value that does not fit the entity counts as unknown. */
+export const WHOLE_FLAG: Template<never> = {
+  fields: [],
+  jinja: `{{ value if value_json is boolean else 'None' }}`,
+}
+
+/** Home Assistant's texts cannot be unknown. A shortened text would be saved as such, so it is empty as well. */
 export const WHOLE_TEXT: Template<never> = {
   fields: [],
-  jinja: `{{ (value_json if value_json is string else value)[:${MAX_STATE}] }}`,
+  jinja: `{{ value_json if value_json is string and value_json|length <= ${MAX_STATE} else '' }}`,
 }
 
 export function wholeNumber(min: number, max: number): Template<never> {

@@ -267,6 +267,16 @@ describe('how it is shown', () => {
     expect(components({ settings: new Map([['pin', { type: 'text' }]]) }).setting_pin).not.toHaveProperty('mode')
   })
 
+  test('a setting with a value that does not fit becomes unknown, or an empty text, but never keeps the old state', () => {
+    const of = components(withSettings)
+    expect(of.setting_a.value_template).toBe("{{ value if value_json is boolean else 'None' }}")
+    for (const key of ['setting_c', 'setting_d']) expect(of[key].value_template).toMatch(/else 'None' }}$/)
+    for (const key of ['setting_b', 'setting_p']) {
+      const template = "{{ value_json if value_json is string and value_json|length <= 255 else '' }}"
+      expect(of[key].value_template).toBe(template)
+    }
+  })
+
   test('a crash, a new version, a failed command and a guardian that gave up can start an automation', () => {
     for (const type of ['crashed', 'updated', 'command_failed', 'gave_up']) {
       expect(components()[`trigger_${type}`]).toEqual({
@@ -403,7 +413,7 @@ describe('the state of an update entity', () => {
 
 test('the largest device stays far below what Home Assistant takes', () => {
   const largest = (wish: Wish) => Math.max(...[...messages('device', wish).values()].map((payload) => payload.length))
-  expect(largest({ ...withSettings, missing: EVIDENCE })).toBeLessThan(12 * 1024)
+  expect(largest({ ...withSettings, missing: EVIDENCE })).toBeLessThan(13 * 1024)
   // With all permissions.
   expect(largest(withSettings)).toBeLessThan(14 * 1024)
 })

@@ -458,6 +458,27 @@ describe.each(await testedVersions())('in Home Assistant $name, a person', (vers
     })
   })
 
+  test('sees values of settings that do not fit their types as unknown, or as empty texts', async () => {
+    const command = (name: string) => `hub2mqtt/home/app/com.athom.hue/cmd/${name}`
+    const set = (name: string, text: string) => home.observer.publish(command(`set-setting/${name}`), text)
+    for (const night of ['5', '"true"']) {
+      await set('night', 'true')
+      await home.untilState(`${HUE}--setting_night`, 'on')
+      await set('night', night)
+      await home.untilState(`${HUE}--setting_night`, 'unknown')
+    }
+    for (const greeting of ['5', '{"a":1}', JSON.stringify('x'.repeat(256))]) {
+      await set('greeting', '"hello"')
+      await home.untilState(`${HUE}--setting_greeting`, 'hello')
+      await set('greeting', greeting)
+      await home.untilState(`${HUE}--setting_greeting`, '')
+    }
+    await set('night', 'true')
+    await home.untilState(`${HUE}--setting_night`, 'on')
+    await home.observer.publish(command('unset-setting/night'), '')
+    await home.untilState(`${HUE}--setting_night`, 'unknown')
+  })
+
   test('can copy the templates of the documentation', async () => {
     const updates = `{{ integration_entities('mqtt') | select('match', 'update\\.') | select('is_state', 'on')
       | map('state_attr', 'title') | join(', ') }}`
