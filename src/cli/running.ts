@@ -6,7 +6,7 @@ import * as v from 'valibot'
 import { ExpectedError } from '../base/errors.ts'
 import { fromHere, inUrl, isLoopback, reachable } from '../base/hosts.ts'
 import { parseJson } from '../base/json.ts'
-import { configFileOf, hasPassword, loadHttpConfig } from '../config/load.ts'
+import { configFileOf, hasPassword, type LoadOptions, loadHttpConfig, loadValidHttpConfig } from '../config/load.ts'
 import { addressWith, readToken, tokenFileOf } from '../config/start-token.ts'
 import { type Body, exitCodes } from './command.ts'
 
@@ -35,8 +35,9 @@ export const health: Body<{ readonly config: string | undefined; readonly ready:
 
 /** Prints the address that logs in a browser, with the token that the daemon stores for the same configuration. */
 export const open: Body<{ readonly config: string | undefined }> = async ({ env, print }, { config: file }) => {
-  const http = loadHttpConfig({ file, env })
-  const address = pageAddress(http, configFileOf({ file, env }), hasPassword({ file, env }))
+  // On a first run, there is a token and no file yet.
+  const http = loadValidHttpConfig({ file, env, requireFile: false })
+  const address = pageAddress(http, { file, env })
   // The token must only be sent to hub2mqtt. If nothing answers, it may be about to start.
   const answer = await askHealth(http, '/healthz').catch(() => undefined)
   if (answer?.isOurs === false) throw anotherProgram(http)
@@ -78,18 +79,21 @@ function askHealth({ host, port }: HealthAddress, path: '/healthz' | '/readyz') 
 type Listening = HealthAddress & Parameters<typeof tokenFileOf>[0]
 
 /** The address of the page of a running daemon with this configuration. @throws ExpectedError if there is none */
-function pageAddress(http: Listening, configFile: string | null, hasPassword: boolean): string {
+function pageAddress(http: Listening, request: LoadOptions): string {
   const { host, port } = http
   const refuse = (why: string): never => {
     throw new ExpectedError(why)
   }
-  if (hasPassword) return refuse('http.password is set: the page takes that, and no start-up token')
+  if (hasPassword(request)) return refuse('http.password is set: the page takes that, and no start-up token')
   if (!isLoopback(host)) return refuse(`http.host is ${host}: there the page takes http.password`)
   if (port === 0) return refuse('http.port is 0: only what hub2mqtt prints when it starts has the address')
-  const file = tokenFileOf(http, configFile)
+  const file = tokenFileOf(http, configFileOf(request))
   if (file === null) return refuse('no file keeps a start-up token: name one by http.token_file, or give --config')
-  const token =
-    readToken(file) ??
-    refuse(`${file}: no start-up token; hub2mqtt writes it when it starts, unless there is an http.password`)
+  const token = readToken(file)
+  if (token === undefined) {
+    // A missing configuration file explains it.
+    loadValidHttpConfig(request)
+    return refuse(`${file}: no start-up token; hub2mqtt writes it when it starts, unless there is an http.password`)
+  }
   return addressWith(fromHere(`http://${inUrl(host)}:${port}`), token)
 }

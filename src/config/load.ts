@@ -139,6 +139,16 @@ export function loadHttpConfig(request: LoadOptions): Values<typeof httpOptions>
   return readTop(httpOptions, open(request)).http
 }
 
+/** The same, for a program that needs it as written. @throws {ConfigError} if the file or one of these has a mistake */
+export function loadValidHttpConfig(request: LoadOptions): Values<typeof httpOptions>['http'] {
+  const opened = open(request)
+  const { mistakes } = opened.reading
+  protectSecrets(opened.file.root, opened.env, [hubOptions, options], mistakes)
+  const { http } = readTop(httpOptions, opened)
+  if (mistakes.lines.length > 0) throw new ConfigError(mistakes.lines)
+  return http
+}
+
 /** Whether the page has a password, without reading it. */
 export function hasPassword(request: LoadOptions): boolean {
   const { sources } = open(request)

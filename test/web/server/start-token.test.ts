@@ -183,6 +183,29 @@ describe('a daemon without a password', () => {
 
 describe('hub2mqtt open says why there is no address', () => {
   it.each([
+    ['a broken file', 'http: {', ' line 1, column 8: '],
+    ['a broken option', 'http: { port: many }', 'http.port'],
+    ['no file', undefined, 'there is no such file'],
+  ])('as a mistake in the configuration, with %s', async (_, text, words) => {
+    const config = join(folder(), 'hub2mqtt.yaml')
+    if (text !== undefined) writeFileSync(config, text)
+    const ran = await runProgram(process.execPath, ['src/bin.js', 'open', '--config', config], {
+      env: { PATH: process.env['PATH'] },
+    })
+    expect(ran).toMatchObject({ status: 2, stdout: '', stderr: expect.stringContaining(words) })
+    expect(ran.stderr).toContain(config)
+  })
+
+  it('but gives it on a first run, without a file, as there is a token', async () => {
+    const config = join(folder(), 'hub2mqtt.yaml')
+    writeFileSync(`${config}.token`, GOOD, { mode: 0o600 })
+    const ran = await runProgram(process.execPath, ['src/bin.js', 'open', '--config', config], {
+      env: { PATH: process.env['PATH'], HUB2MQTT_HTTP_PORT: String(await freePort()) },
+    })
+    expect(ran).toMatchObject({ status: 0, stdout: expect.stringContaining(GOOD) })
+  })
+
+  it.each([
     [{ host: '0.0.0.0' }, 'http.password'],
     [{ port: 0 }, 'http.port is 0'],
   ])('with %j', async (http, words) => {
