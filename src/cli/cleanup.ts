@@ -9,8 +9,10 @@ import { loadConfig } from '../config/load.ts'
 import type { Config } from '../config/options.ts'
 import { discoveryFilters } from '../contract/discovery.ts'
 import { createTopics, type Topics } from '../contract/topics.ts'
+import { ENTITIES } from '../home-assistant/entities.ts'
 import type { Connection } from '../mqtt/connection.ts'
-import { ReadBack } from '../mqtt/readback.ts'
+import { topicMatcher } from '../mqtt/names.ts'
+import { CERTAIN, ReadBack } from '../mqtt/readback.ts'
 import { SessionError, withSession } from '../mqtt/session.ts'
 import { shownText } from '../observability/controls.ts'
 import { CallError, call } from './call.ts'
@@ -44,7 +46,7 @@ export async function clean(
     return exitCodes.ok.code
   }
   const { yes, base = mqtt.base_topic } = given
-  const { found, left } = await cleanup({
+  const { found, left, isComplete } = await cleanup({
     broker: brokerAccess(mqtt, mqtt.url),
     topics: createTopics(base),
     prefix: given.prefix ?? discovery.prefix,
@@ -59,6 +61,7 @@ export async function clean(
   else if (!yes) print(`\n${found.length} retained messages; hub2mqtt cleanup --yes clears them`)
   else if (left.length === 0) print(`cleared ${found.length} retained messages`)
   else warn(`hub2mqtt: the broker refused to clear these ${left.length} of ${found.length} retained messages`)
+  if (!isComplete) warn('hub2mqtt: there may be more: brokers leave messages out if many are read at once')
   return left.length === 0 ? exitCodes.ok.code : exitCodes.failed.code
 }
 
@@ -77,12 +80,15 @@ export interface CleanupOptions {
   readonly clock: Clock
 }
 
-/** Reading a broker with very many topics may miss some, so it is read again after they were cleared. */
+/** Reading a broker with very many topics may miss some, so it is read again. */
 const MAX_READS = 20
 /** A running bridge answers sooner. */
 const PING_MS = 3_000
 
-/** `left`: what the broker refused to clear. @throws ExpectedError if it is impossible, or impossible now */
+/**
+ * `left`: what the broker refused to clear. `isComplete`: whether nothing can have been missed.
+ * @throws ExpectedError if it is impossible, or impossible now
+ */
 export async function cleanup(options: CleanupOptions) {
   const { broker, topics, clear, timeoutMs, clock } = options
   // Never the configured client id: the broker would end the bridge's connection.
@@ -90,33 +96,85 @@ export async function cleanup(options: CleanupOptions) {
   let reading: ReadBack | undefined
   const session = { broker, clientId, timeoutMs, onPublish: (packet: Packet) => reading?.received(packet) }
   return await withSession(session, clock, async (connection) => {
-    const read = async () => {
+    const { filters, furtherFilters } = searchOf(options)
+    // What has been cleared still tells the hubs and prefixes of the rest.
+    const seen = new Map<string, string>()
+    const read = async (some: readonly string[]) => {
       const held = new Map<string, string>()
-      reading = readBack(connection, options, held)
-      if ((await reading.run()).probe === 'denied') {
-        throw new ExpectedError(`the broker lets this user neither publish nor read ${topics.of('bridgeProbe', {})}`)
+      const keep = (topic: string, text: string) => {
+        held.set(topic, text)
+        seen.set(topic, text)
+        filters.push(...furtherFilters(topic, text).filter((filter) => !filters.includes(filter)))
       }
+      reading = readBack(connection, options, some, furtherFilters, keep)
+      if ((await reading.run()).probe === 'ok') return held
+      throw new ExpectedError(`the broker lets this user neither publish nor read ${topics.of('bridgeProbe', {})}`)
+    }
+    const readAll = async () => {
+      const held = await read(filters)
       const running = await runningIn(held, options)
       if (running !== undefined) throw new ExpectedError(running)
       return held
     }
+    if (!clear) {
+      const isComplete = (await readAll()).size <= CERTAIN || (await readInParts(read, filters, seen))
+      return { found: ownTopics(seen, seen, options).sort(), left: [], isComplete }
+    }
     const found = new Set<string>()
     const refused = new Set<string>()
-    for (let reads = 0; reads < MAX_READS; reads += 1) {
-      const fresh = ownTopics(await read(), options).filter((topic) => !refused.has(topic))
-      if (fresh.length === 0) break
+    let isComplete = false
+    for (let reads = 0; reads < MAX_READS && !isComplete; reads += 1) {
+      const fresh = ownTopics(await readAll(), seen, options).filter((topic) => !refused.has(topic))
       for (const topic of fresh) found.add(topic)
-      if (!clear) break
       for (const topic of await cleared(connection, fresh, options.onProgress)) refused.add(topic)
+      isComplete = fresh.length === 0
     }
-    return { found: [...found].sort(), left: [...refused].sort() }
+    return { found: [...found].sort(), left: [...refused].sort(), isComplete }
   })
 }
 
+/** Reads filter by filter, until nothing new comes. Resolves to whether the broker can have left nothing out. */
+async function readInParts(
+  read: (filters: readonly string[]) => Promise<ReadonlyMap<string, string>>,
+  filters: readonly string[],
+  seen: ReadonlyMap<string, string>,
+): Promise<boolean> {
+  let isComplete = false
+  for (let reads = 0, before = -1; reads < MAX_READS && seen.size > before; reads += 1) {
+    before = seen.size
+    isComplete = true
+    const parts = [...filters]
+    for (const filter of parts) {
+      const isPart = topicMatcher([filter])
+      if ([...(await read([filter])).keys()].filter(isPart).length <= CERTAIN) continue
+      const further = partsOf(filter, [...seen.keys()].filter(isPart))
+      isComplete &&= further.length > 0
+      parts.push(...further)
+    }
+  }
+  return isComplete
+}
+
+const PLATFORMS = ['device_automation', ...ENTITIES.map(({ platform }) => platform)]
+
+/** The filters for the values that the first of several wildcards is known to have. */
+function partsOf(filter: string, topics: readonly string[]): string[] {
+  const levels = filter.split('/')
+  const at = levels.indexOf('+')
+  if (at === levels.lastIndexOf('+')) return []
+  const known = topics.map((topic) => topic.split('/')[at] ?? '')
+  const values = new Set(filter.endsWith('/+/hub2mqtt/+/config') ? [...known, ...PLATFORMS] : known)
+  return [...values].map((value) => levels.with(at, value).join('/'))
+}
+
 /** Topics of a bridge with this base topic, or of a fleet's members: of hubs as configured, or in their own info. */
-function ownTopics(held: ReadonlyMap<string, string>, { topics, hubs }: CleanupOptions): string[] {
+function ownTopics(
+  held: ReadonlyMap<string, string>,
+  seen: ReadonlyMap<string, string>,
+  { topics, hubs }: CleanupOptions,
+): string[] {
   const configured = new Set(hubs)
-  const former = [...held].flatMap(([topic, payload]) => {
+  const former = [...seen].flatMap(([topic, payload]) => {
     const found = topics.parse(topic) ?? topics.parseMember(topic)
     return found?.name === 'bridgeInfo' ? [new FormerHubs().learn(payload)] : []
   })
@@ -164,27 +222,37 @@ async function isAnswered({ broker, topics: { base }, clock }: CleanupOptions): 
 
 type Packet = Parameters<ReadBack['received']>[0]
 
-function readBack(
-  connection: Connection,
-  { topics, prefix, timeoutMs, clock }: CleanupOptions,
-  held: Map<string, string>,
-): ReadBack {
+/** The filters to read, and what finds further ones in a message. */
+function searchOf({ topics, prefix }: CleanupOptions) {
   const memory = topics.of('bridgeDiscovery', {})
   const prefixes = new Prefixes(prefix, memory)
-  return new ReadBack(connection, {
-    heldFilters: [
+  return {
+    filters: [
       ...topics.retainedFilters,
       ...topics.transientFilters,
       ...topics.memberFilters,
       ...discoveryFilters(prefix),
     ],
+    furtherFilters: (topic: string, text: string) =>
+      prefixes.learn(topics.parseMember(topic)?.name === 'bridgeDiscovery' ? memory : topic, text),
+  }
+}
+
+function readBack(
+  connection: Connection,
+  { topics, timeoutMs, clock }: CleanupOptions,
+  filters: readonly string[],
+  furtherFilters: (topic: string, text: string) => readonly string[],
+  onFound: (topic: string, text: string) => void,
+): ReadBack {
+  return new ReadBack(connection, {
+    heldFilters: filters,
     probeTopic: topics.of('bridgeProbe', {}),
     clock,
     timeoutMs,
     subscribe: (filter, qos) => connection.subscribe(filter, { qos }),
-    onFound: (topic, text) => held.set(topic, text),
-    furtherFilters: (topic, text) =>
-      prefixes.learn(topics.parseMember(topic)?.name === 'bridgeDiscovery' ? memory : topic, text),
+    furtherFilters,
+    onFound,
   })
 }
 

@@ -42,7 +42,7 @@ const QUIET_MS = 20
  * With more messages, a read-back may be incomplete: Mosquitto queues 1,000 packets for a client, including
  * acknowledgements, and drops the others without notice.
  */
-const CERTAIN = 900
+export const CERTAIN = 900
 
 export class ReadBack {
   readonly #connection: Connection
