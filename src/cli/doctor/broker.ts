@@ -65,8 +65,8 @@ async function examineAddress(url: string, config: Config, clock: Clock): Promis
       }
       await askForListeners(connection, discovery, clock)
       onNoSubscribers = () => {}
-      // The rules may forbid it: members need not read each other's topics.
-      for (const filter of membership ? topics.memberFilters : []) await connection.subscribe(filter, { qos: 1 })
+      // The rules may forbid it: members need not read each other's topics, and other bridges none of a fleet.
+      for (const filter of topics.memberFilters) await connection.subscribe(filter, { qos: 1 })
       found.push(...(await examineRules(connection, topics, config, { echoes, clock })))
       found.push(...examineListeners(held, discovery, protocol === '5' ? isHeard : undefined))
       if (mqtt.url === null && held.get(topics.of('bridgeState', {})) !== 'online') {

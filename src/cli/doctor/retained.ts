@@ -40,17 +40,21 @@ export function examineFleet(held: Held, topics: Topics, membership: Membership,
   return [...findings, ...compareHubs(held, topics, fleet.count, hubs)]
 }
 
-/** Compares this configuration with the hubs that the members serve, if all of them are online. */
-function compareHubs(held: Held, topics: Topics, count: number, hubs: Config['hubs']): Finding[] {
-  const lists = [...held].flatMap(([topic, payload]) => {
+/** The information of the members that are online. */
+function membersOnline(held: Held, topics: Topics) {
+  return [...held].flatMap(([topic, payload]) => {
     const { name, member = '' } = topics.parseMember(topic) ?? {}
     if (name !== 'bridgeInfo' || held.get(topics.memberState(member)) !== 'online') return []
-    const info = readJson(INFO, payload)
-    return info === undefined ? [] : [info.hubs]
+    return readJson(INFO, payload) ?? []
   })
-  if (lists.length !== count) return []
+}
+
+/** Compares this configuration with the hubs that the members serve, if all of them are online. */
+function compareHubs(held: Held, topics: Topics, count: number, hubs: Config['hubs']): Finding[] {
+  const members = membersOnline(held, topics)
+  if (members.length !== count) return []
   const own = here(hubs)
-  const its = lists.flatMap(there)
+  const its = members.flatMap((member) => there(member.hubs))
   const told = (text: string, some: readonly Hub[], others: readonly Hub[]) => {
     const known = new Set(others.map(String))
     const left = some.filter((hub) => !known.has(String(hub)))
@@ -92,7 +96,18 @@ export function examineOther(held: Held, topics: Topics, { hubs }: Config): Find
   const at = `with the base topic ${topics.base}`
   if (state === 'offline') return [ok(`a bridge ${at} was here, and is offline`)]
   if (state !== 'online') return []
+  const members = membersOnline(held, topics)
+  const fleet = readJson(FLEET, held.get(topics.of('fleet', {})) ?? '')
   const info = readJson(INFO, held.get(topics.of('bridgeInfo', {})) ?? '')
+  if (members.length > 0 || (info === undefined && fleet !== undefined)) {
+    const { shown, names } = named(members.flatMap((member) => there(member.hubs)))
+    const since = members.map(({ started_at }) => started_at).sort()
+    const versions = [...new Set(members.map(({ version }) => short(version)))].sort().join(', ')
+    const who = members.length > 0 ? `: version ${versions}, since ${short(since[0] ?? '')}, with ${shown}` : ''
+    const text = `a fleet of ${counted(fleet?.count ?? members.length, 'member')} ${at} is online${who}`
+    const remedy = 'to join it, give this bridge the configuration of its members; else its own mqtt.base_topic'
+    return [problem(text, remedy, names)]
+  }
   if (info === undefined) return [note(`a bridge ${at} is online, and does not say what it serves`)]
   const own = here(hubs)
   const its = there(info.hubs)

@@ -161,6 +161,11 @@ describe('doctor in a fleet', () => {
       expect.stringContaining(`hubs that this configuration does not have: home at ${hostOf(hub.url)}`),
       expect.stringContaining(`no member serves what this configuration has, unless it is just handed over: home at`),
     ])
+    expect((await say(access)).problems).toEqual([
+      expect.stringMatching(
+        /a fleet of one member with the base topic hub2mqtt is online: version \S+, since 2.*, with home at .*→ to join it.*mqtt\.base_topic/s,
+      ),
+    ])
     const port = await freePort()
     const leases = await say({ ...access, FLEET_NATS: `nats://localhost:${port}`, FLEET_MEMBER: 'castle' })
     expect(leases.problems).toEqual([
