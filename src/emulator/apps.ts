@@ -180,7 +180,7 @@ export class Apps implements HubApps {
 }
 
 const RESTART: readonly AppState[] = ['stopping', 'stopped', 'starting', 'running']
-const isUp = (state: AppState) => state !== 'stopped' && state !== 'crashed'
+export const isUp = (state: AppState) => state !== 'stopped' && state !== 'crashed'
 const number = (value: unknown) => (typeof value === 'number' ? value : 0)
 
 /** Lets usage change over time and, now and then, an app crash and start again. */

@@ -3,10 +3,11 @@ import { createServer, type IncomingMessage } from 'node:http'
 import * as v from 'valibot'
 import { mayAsk } from '../base/hosts.ts'
 import { isRecord, parseJson } from '../base/json.ts'
+import { isUp } from './apps.ts'
 import { checked, type Input, inputOf, methodOf, optional, type Request } from './core/endpoint.ts'
 import { doorOf } from './door.ts'
 import { JSON_TYPE } from './faults.ts'
-import type { EmulatedHub } from './hub.ts'
+import type { AppRecord, EmulatedHub } from './hub.ts'
 import { asHubError, HubError } from './hub-error.ts'
 import { BEHAVIOURS, isBehaviour } from './misbehaviour.ts'
 import { urlOf } from './options.ts'
@@ -42,6 +43,12 @@ const whole = v.pipe(v.number(), v.integer(), v.minValue(0))
 function known(name: string) {
   if (isBehaviour(name)) return name
   throw new HubError(404, 'not_found', `There is no behaviour ${name}`)
+}
+
+function installed(hub: EmulatedHub, id: string): AppRecord {
+  const app = hub.apps.get(id)
+  if (app === undefined) throw new HubError(404, 'not_found', 'App Not Found')
+  return app
 }
 
 /** Sets a behaviour with untrusted options. @throws HubError 400 */
@@ -101,7 +108,7 @@ export const CONTROL: readonly ControlRow[] = [
     request: 'POST /apps/:id/crash',
     takes: { message: optional(v.string(), 'The message of the crash.') },
     run: (hub, { id, message }) => {
-      if (!hub.apps.has(id)) throw new HubError(404, 'not_found', 'App Not Found')
+      if (!isUp(installed(hub, id).state)) throw new HubError(503, 'not_running', 'The app does not run')
       return hub.provokeCrash(id, message)
     },
   }),
@@ -109,7 +116,7 @@ export const CONTROL: readonly ControlRow[] = [
     doc: "Makes an app's devices go away, or come back.",
     request: 'PUT /apps/:id/devices',
     takes: { state: v.picklist(['away', 'back']) },
-    run: (hub, { id, state }) => hub.setDevices(id, state),
+    run: (hub, { id, state }) => hub.setDevices(installed(hub, id).id, state),
   }),
   row({
     doc: 'Ends every realtime session.',

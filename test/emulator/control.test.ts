@@ -54,6 +54,7 @@ describe('over the control port', () => {
     ['PUT /behaviours/other-identity', { id: 'ü€' }, 400, 'id: cannot be sent in a header'],
     ['PUT /behaviours/pretend', [], 400, 'The body has to be a JSON object'],
     ['POST /apps/nobody/crash', {}, 404, 'App Not Found'],
+    ['PUT /apps/nobody/devices', { state: 'away' }, 404, 'App Not Found'],
     ['POST /reboot', { downMs: -1 }, 400, 'Invalid Parameter: downMs'],
     ['GET /nothing', undefined, 404, 'Not Found'],
     ['POST /behaviours', undefined, 404, 'Not Found'],
@@ -72,6 +73,20 @@ describe('over the control port', () => {
     expect(JSON.stringify(json)).not.toContain('secret')
     await tell('DELETE /requests')
     expect((await tell('GET /requests')).json).toEqual([])
+  })
+
+  test.each(['older', 'newer'] as const)('only an app that runs can be made to crash, %s', async (flavour) => {
+    const { hub, tell } = await controlled({ flavour })
+    const crash = async () => await tell(`POST /apps/${HUE}/crash`)
+    const refusal = { status: 503, json: { error: 'not_running' } }
+    expect((await crash()).status).toBe(200)
+    const crashed = hub.apps.get(HUE)
+    expect(await crash()).toMatchObject(refusal)
+    expect(hub.apps.get(HUE)).toEqual(crashed)
+    hub.disable(HUE)
+    expect(await crash()).toMatchObject(refusal)
+    hub.enable(HUE)
+    expect((await crash()).status).toBe(200)
   })
 
   test('an app crashes, sessions end, and the hub reboots as another version', async () => {
