@@ -18,11 +18,13 @@ const settings = {
   [ODD]: 'odd',
 }
 
+const APP = { id: HUE, name: 'Lumen Lights', version: '7.0.12' }
+
 afterAll(quit)
 
 /** The page of an app that has these settings, which it has read. */
 async function start(options: HouseOptions = {}): Promise<{ house: House; page: Page }> {
-  const hubs = { home: { apps: [{ id: HUE, name: 'Lumen Lights', version: '7.0.12', settings }] } }
+  const hubs = { home: { apps: [{ ...APP, settings }] } }
   const { house, page } = await show({ hubs, ...options }, { hash: `#/app/home/${HUE}` })
   await page.getByRole('button', { name: 'Read settings' }).click()
   await page.getByText('transition', { exact: true }).waitFor()
@@ -41,12 +43,14 @@ const held = (house: House) => house.hub().settings(HUE)
 const done = (page: Page, name: string) => page.getByRole('status').getByText(`${name} is changed.`).waitFor()
 
 /** What another client does. */
-async function setElsewhere(house: House, name: string, value: unknown): Promise<void> {
+async function elsewhere(house: House, command: string, payload: object): Promise<void> {
   const headers = { ...(await house.daemon.owner()), 'content-type': 'application/json' }
-  const body = JSON.stringify({ name, value })
-  const answer = await fetch(`${house.url}api/commands/home/app/${HUE}/set-setting`, { method: 'POST', headers, body })
+  const body = JSON.stringify(payload)
+  const answer = await fetch(`${house.url}api/commands/home/app/${HUE}/${command}`, { method: 'POST', headers, body })
   expect(answer.status).toBe(200)
 }
+const setElsewhere = (house: House, name: string, value: unknown) => elsewhere(house, 'set-setting', { name, value })
+const unsetElsewhere = (house: House, name: string) => elsewhere(house, 'unset-setting', { name })
 
 describe.runIf(canBrowse)('a setting of an app', () => {
   test('is changed in place as the type that it has, and put back', async () => {
@@ -173,6 +177,51 @@ describe.runIf(canBrowse)('a setting of an app', () => {
     await save(page)
     await dialog.getByText('Something else has given it another value.').waitFor()
     expect(await page.content()).not.toContain('theirs')
+  })
+
+  test('that something else has removed meanwhile is set again only on request, and keeps what was typed', async () => {
+    const { house, page } = await start({
+      hubs: { home: { apps: [{ ...APP, settings: { ...settings, valueOf: 1 } }] } },
+    })
+    const dialog = page.getByRole('dialog')
+    for (const [name, typed, value] of [
+      ['transition', '500', 500],
+      ['valueOf', '2', 2],
+      ['access_token', 'mine', 'mine'],
+    ] as const) {
+      await edit(page, name)
+      await field(page, name).fill(typed)
+      await unsetElsewhere(house, name)
+      await save(page)
+      await dialog.getByText('The app no longer has this setting.').waitFor()
+      await dialog.getByRole('button', { name: 'Cancel' }).click()
+      await lineOf(page, name).getByText('Nothing was changed.', { exact: true }).waitFor()
+      await lineOf(page, name).locator('.value').getByText('The app no longer has this setting.').waitFor()
+      expect(Object.keys(held(house))).not.toContain(name)
+      await setElsewhere(house, `after ${name}`, true)
+      await page.getByRole('button', { name: 'Read again' }).click()
+      await lineOf(page, `after ${name}`).waitFor()
+      expect(await field(page, name).inputValue()).toBe(typed)
+      await save(page)
+      await dialog.getByRole('button', { name: 'Overwrite' }).click()
+      await done(page, name)
+      expect(held(house)[name]).toBe(value)
+      expect(await field(page, name).count()).toBe(0)
+    }
+  })
+
+  test('that something else has removed is put back only on request', async () => {
+    const { house, page } = await start()
+    await edit(page, 'transition')
+    await field(page, 'transition').fill('500')
+    await save(page)
+    await done(page, 'transition')
+    await unsetElsewhere(house, 'transition')
+    await lineOf(page, 'transition').getByRole('button', { name: 'Put back' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByText('The app no longer has this setting.').waitFor()
+    await dialog.getByRole('button', { name: 'Overwrite' }).click()
+    await until('the former value', () => held(house)['transition'] === 400)
   })
 
   test('takes no number that is not finite, no text that is not JSON, and nothing longer than a command', async () => {

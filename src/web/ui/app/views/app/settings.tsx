@@ -59,14 +59,16 @@ export function Settings({ entry }: AppProps) {
   const { target } = entry
   const { busy, result, ask } = useAsked<Ended>()
   /** As last read; a later failure leaves them. */
-  const values = useSignal<Readonly<Record<string, unknown>> | undefined>(undefined)
+  const values = useSignal<ReadonlyMap<string, unknown> | undefined>(undefined)
   const shown = useSignal(NO_NAMES)
   /** Those that may have been changed since. */
   const unknown = useSignal(NO_NAMES)
+  /** Those that were edited here. Their lines hold what was typed, and stay if the app loses the setting. */
+  const edited = useSignal(NO_NAMES)
   const read = async (): Promise<Ended> => {
     const ended = await ask(() => sendCommand(target, 'get-settings'))
     if (ended.ok) {
-      values.value = isRecord(ended.data) ? ended.data : {}
+      values.value = new Map(isRecord(ended.data) ? Object.entries(ended.data) : [])
       unknown.value = NO_NAMES
     }
     return ended
@@ -77,7 +79,7 @@ export function Settings({ entry }: AppProps) {
     if (!payload.ok) return { at: 'failed', message: payload.message }
     const { ok, error } = { error: undefined, ...(await read()) }
     if (!ok) return { at: 'failed', message: text.unread({ why: inLanguage(error?.message ?? '') }) }
-    const now = values.value?.[name]
+    const now = values.value?.get(name)
     if (!isSame(now, before) && !(await mayOverwrite(name, now, shown.value.has(name)))) return { at: 'kept' }
     const ended = await sendCommand(target, 'set-setting', payload.value)
     if (!ended.ok) {
@@ -89,7 +91,7 @@ export function Settings({ entry }: AppProps) {
     toast(true, text.done({ name }))
     return { at: 'done', before: now }
   }
-  const names = Object.keys(values.value ?? {}).toSorted(collator.compare)
+  const names = [...new Set(values.value?.keys()).union(edited.value)].toSorted(collator.compare)
   const plain = names.filter((name) => !maySecret(name))
   const isAnyShown = shown.value.size > 0
   return (
@@ -125,9 +127,10 @@ export function Settings({ entry }: AppProps) {
             <Setting
               key={name}
               name={name}
-              value={values.value?.[name]}
+              value={values.value?.get(name)}
               shown={shown.value.has(name)}
               unknown={unknown.value.has(name)}
+              keep={() => set(edited, edited.value.union(new Set([name])))}
               toggle={() => set(shown, shown.value.symmetricDifference(new Set([name])))}
               refused={refusal(page, target, 'set-setting')}
               change={change}
@@ -144,12 +147,15 @@ export function Settings({ entry }: AppProps) {
 const mayHaveHappened = (code: string | null) => code === null || code === 'outcome_unknown'
 
 async function mayOverwrite(name: string, now: unknown, isShown: boolean): Promise<boolean> {
-  const { title, hidden, gone, action } = text.meanwhile
-  const shown = isHidden({ name, value: now, shown: isShown })
-    ? hidden
-    : text.meanwhile.now({ value: textOf(now).slice(0, MOST_ASKED) })
-  const question = { title: title({ name }), text: now === undefined ? gone : shown, action, danger: true }
+  const { title, action } = text.meanwhile
+  const question = { title: title({ name }), text: whatIsNow(name, now, isShown), action, danger: true }
   return (await confirm(question)) !== undefined
+}
+
+function whatIsNow(name: string, value: unknown, shown: boolean): string {
+  const { now, hidden, gone } = text.meanwhile
+  if (value === undefined) return gone
+  return isHidden({ name, value, shown }) ? hidden : now({ value: textOf(value).slice(0, MOST_ASKED) })
 }
 
 const MOST_LINES = 12
@@ -162,10 +168,13 @@ type Changed =
 
 interface SettingProps {
   readonly name: string
+  /** `undefined`: the app no longer has it. */
   readonly value: unknown
   readonly shown: boolean
   /** Whether a change may have been made since the value was read. */
   readonly unknown: boolean
+  /** Keeps its line even if the app loses the setting. */
+  readonly keep: () => void
   readonly toggle: () => void
   /** Why it cannot be changed. */
   readonly refused: string | undefined
@@ -199,6 +208,7 @@ function useChange(props: SettingProps) {
   }
   const edit = () => {
     if (!props.shown && !maySecret(props.name)) props.toggle()
+    props.keep()
     ended.value = undefined
     edited.value = { value: props.value }
   }
@@ -209,26 +219,29 @@ function Setting(props: SettingProps) {
   const { name, value, shown, unknown, toggle, refused, read } = props
   const { edited, former, busy, ended, save, edit } = useChange(props)
   const base = edited.value
+  const isGone = value === undefined
   return (
     <li class="setting">
       <code class="key">{name}</code>
       {maySecret(name) && !shown && <small>{text.setting.secret}</small>}
       <Value value={value} shown={shown} unknown={unknown} />
-      {shown && !unknown && <Copy text={textOf(value)} label={text.setting.copy({ name })} />}
-      <IconButton
-        label={text.setting.showOf({ name })}
-        title={shown ? text.setting.hide : text.setting.show}
-        glyph="eye"
-        size={16}
-        pressed={shown}
-        act={toggle}
-      />
+      {shown && !unknown && !isGone && <Copy text={textOf(value)} label={text.setting.copy({ name })} />}
+      {!isGone && (
+        <IconButton
+          label={text.setting.showOf({ name })}
+          title={shown ? text.setting.hide : text.setting.show}
+          glyph="eye"
+          size={16}
+          pressed={shown}
+          act={toggle}
+        />
+      )}
       <IconButton
         label={text.setting.changeOf({ name })}
         title={text.setting.change}
         glyph="edit"
         size={16}
-        refused={refused}
+        refused={refused ?? (isGone ? text.meanwhile.gone : undefined)}
         act={edit}
       />
       {base !== undefined && (
@@ -268,6 +281,7 @@ function Setting(props: SettingProps) {
 
 function Value({ value, shown, unknown }: Pick<SettingProps, 'value' | 'shown' | 'unknown'>) {
   if (unknown) return <span class="value">{terms.unknown}</span>
+  if (value === undefined) return <span class="value">{text.meanwhile.gone}</span>
   return <span class="value">{shown ? <code>{textOf(value)}</code> : <span aria-hidden="true">••••••</span>}</span>
 }
 
