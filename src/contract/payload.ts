@@ -217,8 +217,9 @@ const NUMBER = /^-?(\d+)(?:\.(\d+))?(?:e([+-]?\d+))?$/i
 /**
  * Parses JSON without changing integers: refuses one that would be rounded or infinite, and JSON nested too deep.
  * Rounds fractions to the nearest double. `undefined` if the text is not JSON.
+ * @throws CommandError `invalid_payload`
  */
-function parseExact(text: string): Json | undefined {
+export function parseExact(text: string): Json | undefined {
   if (depth(text) > MAX_JSON_DEPTH) throw invalid(`Expected JSON of at most ${MAX_JSON_DEPTH} levels.`)
   try {
     return JSON.parse(text, LARGE_NUMBER.test(text) ? asSent : undefined)

@@ -224,7 +224,7 @@ describe.runIf(canBrowse)('a setting of an app', () => {
     await until('the former value', () => held(house)['transition'] === 400)
   })
 
-  test('takes no number that is not finite, no text that is not JSON, and nothing longer than a command', async () => {
+  test('takes no number that is not finite or would be rounded, no text that is not JSON, and nothing longer than a command', async () => {
     const { house, page } = await start()
     const problem = page.locator('.edit').getByRole('alert')
     const refuses = async (typed: string, why: string) => {
@@ -235,12 +235,14 @@ describe.runIf(canBrowse)('a setting of an app', () => {
     await edit(page, 'transition')
     await refuses('4OO', 'Enter a number, such as 21.5.')
     await refuses('1e999', 'A number is too large')
-    await refuses('-Infinity', 'A number is too large')
+    await refuses('-Infinity', 'Enter a number, such as 21.5.')
+    await refuses('9007199254740993', 'A number has more digits than can be kept')
     await refuses('  ', 'Enter a value.')
     await page.keyboard.press('Escape')
     await edit(page, 'bridges')
     await refuses('{"a":', 'This is not JSON.')
     await refuses('{"a":[1e999]}', 'A number is too large')
+    await refuses('{"a":12345678901234567891}', 'A number has more digits than can be kept')
     await refuses('['.repeat(40) + ']'.repeat(40), 'values are nested too deeply')
     await page.keyboard.press('Escape')
     await edit(page, 'name')

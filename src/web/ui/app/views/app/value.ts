@@ -1,11 +1,12 @@
 /** Values of settings: their kinds, how they are shown, and reading them from typed text. */
-import { MAX_JSON_DEPTH, MAX_PAYLOAD_BYTES } from '../../../../../contract/payload.ts'
+import { MAX_JSON_DEPTH, MAX_PAYLOAD_BYTES, parseExact } from '../../../../../contract/payload.ts'
 import { parseJson } from '../../live/payload.ts'
 import { defineStrings } from '../../strings.ts'
 
 const text = defineStrings('value', {
   number: 'Enter a number, such as 21.5.',
   unwritable: 'A number is too large, or values are nested too deeply.',
+  rounded: 'A number has more digits than can be kept: shorten it, or enter it as a text.',
   json: 'This is not JSON.',
   empty: 'Enter a value.',
   long: 'The value is too long: a setting takes at most {size} KiB.',
@@ -58,10 +59,21 @@ export function readTyped(kind: Kind, typed: string, before: unknown): Typed<unk
   const trimmed = typed.trim()
   if (trimmed === '') return wrong(text.empty)
   if (kind === 'boolean') return { ok: true, value: trimmed === 'true' }
-  const value = kind === 'number' ? Number(trimmed) : parseJson(trimmed)
+  const value = parseJson(trimmed)
+  if (kind === 'number' && typeof value !== 'number') return wrong(text.number)
   if (value === undefined) return wrong(text.json)
-  if (Number.isNaN(value)) return wrong(text.number)
-  return isWritable(value) ? { ok: true, value } : wrong(text.unwritable)
+  if (!isWritable(value)) return wrong(text.unwritable)
+  return isExact(trimmed) ? { ok: true, value } : wrong(text.rounded)
+}
+
+/** Whether a command would take the numbers as they were typed. */
+function isExact(json: string): boolean {
+  try {
+    parseExact(json)
+    return true
+  } catch {
+    return false
+  }
 }
 
 /** JSON reads a number beyond the range as infinite, and writes it as `null`. */

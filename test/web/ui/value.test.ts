@@ -1,0 +1,31 @@
+import { describe, expect, test } from 'vitest'
+import { readTyped } from '../../../src/web/ui/app/views/app/value.ts'
+
+const ROUNDED = expect.stringContaining('more digits than can be kept')
+
+describe('a number that is typed for a setting', () => {
+  test.each(['0', '-21.5', '9007199254740992', '-9007199254740994', '5.0', '1.5e1', '1e21', '0.1'])(
+    'is taken as it is: %s',
+    (typed) => {
+      expect(readTyped('number', ` ${typed} `, 1)).toEqual({ ok: true, value: Number(typed) })
+      expect(readTyped('json', `{"a":[${typed}]}`, {})).toEqual({ ok: true, value: { a: [Number(typed)] } })
+    },
+  )
+
+  test.each(['9007199254740993', '-9007199254740993', '12345678901234567891', '9007199254740993.0'])(
+    'is refused if it would be rounded: %s',
+    (typed) => {
+      expect(readTyped('number', typed, 1)).toEqual({ ok: false, message: ROUNDED })
+      expect(readTyped('json', `{"a":[${typed}]}`, {})).toEqual({ ok: false, message: ROUNDED })
+      expect(readTyped('json', `"${typed}"`, {})).toEqual({ ok: true, value: typed })
+      expect(readTyped('text', typed, '')).toEqual({ ok: true, value: typed })
+    },
+  )
+
+  test.each(['1,5', '+9007199254740993', '0x20000000000001', '"1"', '[1]', 'null', 'NaN', '1 2'])(
+    'is refused if it is no decimal number: %s',
+    (typed) => {
+      expect(readTyped('number', typed, 1)).toEqual({ ok: false, message: 'Enter a number, such as 21.5.' })
+    },
+  )
+})
