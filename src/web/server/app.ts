@@ -21,8 +21,7 @@ const MAX_BODY_BYTES = MAX_PAYLOAD_BYTES + 1024
 const SLOW_MS = 15 * 60_000
 
 interface Env {
-  readonly Bindings: HttpBindings
-  readonly Variables: { sender: Sender }
+  readonly Bindings: HttpBindings & { readonly sender: Sender }
 }
 
 type Handler = MiddlewareHandler<Env>
@@ -35,22 +34,21 @@ export function siteListener(context: AppContext): RequestHandler['answer'] {
     const isGone = env.incoming.socket.destroyed
     return written(isGone ? text(400, 'the request has no end') : failed(error, context.log))
   })
-  app.use(async (c, next) => {
-    c.set('sender', context.access.senderOf(c.env.incoming))
-    await next()
-  })
   app.use('/api/*', methodNotAllowed({ app, onMethodNotAllowed: (_, methods) => written(notAllowed(methods)) }))
   for (const route of ROUTES) {
     app.on(route.method, patternOf(route), permit(context, route), ...stepsOf(route), (c) => run(context, route, c))
   }
   app.all('/api/*', () => written(refuse(404, 'unknown_path', 'There is no such path.')))
-  app.all('*', async (c) => written(await pageReply(context, c.env.incoming, c.get('sender'))))
+  app.all('*', async (c) => written(await pageReply(context, c.env.incoming, c.env.sender)))
   const errorHandler = (error: unknown) =>
     written(error instanceof RequestError ? text(400, 'this request cannot be read') : failed(error, context.log))
   return (incoming, outgoing) => {
+    const sender = context.access.senderOf(incoming)
+    // The listener has checked the host; the adapter would refuse some spellings of addresses.
+    incoming.headers.host = undefined
     // The adapter would print an error to the console, and send its message to the client.
     const answer = async (request: Request) => {
-      send(incoming, outgoing, await replyOf(await app.fetch(request, { incoming, outgoing })))
+      send(incoming, outgoing, await replyOf(await app.fetch(request, { incoming, outgoing, sender })))
       return RESPONSE_ALREADY_SENT
     }
     const options = { hostname: 'localhost', errorHandler, autoCleanupIncoming: false }
@@ -78,7 +76,7 @@ const patternOf = ({ path }: Route) => `/${path}`.replace(/\{(\w+)…\}/, ':$1{.
 
 /** Refuses callers without access to a route. */
 function permit({ access, live }: AppContext, route: Route): Handler {
-  return async ({ env: { incoming, outgoing }, var: { sender } }, next) => {
+  return async ({ env: { incoming, outgoing, sender } }, next) => {
     if (route.shown && live.value.http.public_url !== null) {
       outgoing.setHeader('cross-origin-resource-policy', 'cross-origin')
       return await next()
@@ -107,8 +105,8 @@ const stepsOf = ({ method, slow }: Route): Handler[] => [
   ...(slow ? [PATIENT] : []),
 ]
 
-async function run(context: AppContext, route: Route, { req, env, var: { sender } }: Context<Env>): Promise<Response> {
-  const { incoming, outgoing } = env
+async function run(context: AppContext, route: Route, { req, env }: Context<Env>): Promise<Response> {
+  const { incoming, outgoing, sender } = env
   const reply = await route.run(context, {
     incoming,
     outgoing,

@@ -320,6 +320,48 @@ describe('a page under a name of its own that leads here', () => {
   })
 })
 
+describe('a Host header', () => {
+  it.each([
+    '127.0.0.1:',
+    'localhost:',
+    '[::1]:8099',
+    '[::FFFF:7F00:1]',
+    '[::ffff:127.0.0.1]',
+    '[::ffff:127.0.0.1]:8099',
+    '[2001:db8:0:0:0:0:0:1]:8099',
+    '[2001:0db8::0001]:',
+    '[fe80::1%25eth0]',
+  ])('may be any spelling of an address: %s', async (host) => {
+    const { port, askAsOwner: ask, told } = await openDoor({ page: { 'index.html': 'the page' } })
+    const head = `Host: ${host}\r\nConnection: close\r\n`
+    expect(await rawAnswer(port, `GET / HTTP/1.1\r\n${head}\r\n`)).toMatch(/ 200 [^]*the page/)
+    expect(await rawAnswer(port, `GET /api/session HTTP/1.1\r\n${head}\r\n`)).toMatch(/^HTTP\/1\.1 200 /)
+    expect((await ask(RESTART, { method: 'POST', headers: { host } })).status).toBe(200)
+    if (!host.includes('%')) {
+      const origin = new URL(`http://${host}`).origin
+      expect((await ask(RESTART, { method: 'POST', headers: { host, origin } })).status).toBe(200)
+    }
+    const origin = 'http://evil.example'
+    expect(await ask(RESTART, { method: 'POST', headers: { host, origin } })).toMatchObject({ code: 'origin' })
+    expect(told.length).toBeGreaterThan(0)
+  })
+
+  it.each([
+    '[::1',
+    '[::1].evil.example',
+    '[::ffff:127.0.0.1.evil.example]',
+    '[::1]:80:80',
+    '127.0.0.1:x',
+    'a@127.0.0.1',
+  ])('is refused if it only resembles an address: %s', async (host) => {
+    const { port } = await openDoor({ page: { 'index.html': 'the page' } })
+    for (const path of ['/', '/api/session']) {
+      const answer = await rawAnswer(port, `GET ${path} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`)
+      expect(answer).toMatch(/^HTTP\/1\.1 (?:400|421) /)
+    }
+  })
+})
+
 describe('a reverse proxy that is trusted', () => {
   const env = { HTTP_PASSWORD: PASSWORD, HTTP_TRUSTED_PROXIES: '127.0.0.1', HTTP_ALLOWED_HOSTS: 'home.example.org' }
   const forwarded = {
