@@ -224,7 +224,7 @@ export const ROUTES: readonly Route[] = [
     method: 'GET',
     path: 'api/hubs/{hub}/apps/{app}/history/{hours}',
     access: 'local',
-    doc: 'CPU and memory of an app in the last 1 to 168 hours, as `get-history` answers; empty for an unknown app.',
+    doc: 'CPU and memory of an app in the last 1 to 168 hours, as the bridge itself recorded them; in the form of `get-history`; empty for an unknown app.',
     answers: {
       200: { doc: 'The history.', schema: USAGE_HISTORY },
       400: { doc: 'It is not that many hours.', schema: protocol.API_ERROR },
