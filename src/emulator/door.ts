@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
+import { systemCode } from '../base/failures.ts'
 import { EmulatorOptionError } from './scopes.ts'
 
 /** The hub's listening port and its connections: a reboot closes them all, and a hang freezes the realtime ones. */
@@ -21,20 +22,16 @@ export function doorOf(server: Server, host: string) {
   })
 
   /** Opens the port and resolves with its number. @throws EmulatorOptionError with the system's error `code` */
-  function listen(port: number): Promise<number> {
-    return new Promise((resolve, reject) => {
-      const refuse = (cause: NodeJS.ErrnoException) => {
-        const { code } = cause
-        const message = `cannot listen on ${host}:${port} (${code}); choose another by --port`
-        reject(Object.assign(new EmulatorOptionError(message, { cause }), { code }))
-      }
-      server.once('error', refuse)
-      server.listen(port, host, () => {
-        server.off('error', refuse)
-        const address = server.address()
-        resolve(typeof address === 'object' && address !== null ? address.port : port)
-      })
-    })
+  async function listen(port: number): Promise<number> {
+    try {
+      await once(server.listen(port, host), 'listening')
+    } catch (cause) {
+      const code = systemCode(cause)
+      const message = `cannot listen on ${host}:${port} (${code}); choose another by --port`
+      throw Object.assign(new EmulatorOptionError(message, { cause }), { code })
+    }
+    const address = server.address()
+    return typeof address === 'object' && address !== null ? address.port : port
   }
 
   /** Closes the port and all connections; resolves when the last one is closed. */

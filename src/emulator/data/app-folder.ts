@@ -1,6 +1,6 @@
 /** The folder of an app: copies it durably within limits, refuses unsafe links, and reads its texts. */
 import { lstatSync, readdirSync, realpathSync } from 'node:fs'
-import { type FileHandle, lstat, mkdir, open, readdir, realpath, stat } from 'node:fs/promises'
+import { lstat, mkdir, open, readdir, realpath, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { readPlainText } from '../../base/read-plain.ts'
 import { syncFolder } from './data-folder.ts'
@@ -51,26 +51,17 @@ async function linkedFile({ root }: Copy, link: string): Promise<string> {
   return file
 }
 
-const CHUNK = 64 * 1024
-
 /** Copies by hand, because a file may grow while it is copied, so its size is known only at the end. */
 async function copyFile(copy: Copy, source: string, target: string): Promise<void> {
   await using from = await open(source, 'r')
   const { mode } = await from.stat()
   await using to = await open(target, 'wx', 0o600 | (mode & 0o100))
-  const buffer = Buffer.allocUnsafe(CHUNK)
-  for (;;) {
-    const { bytesRead } = await from.read(buffer, 0, CHUNK)
-    if (bytesRead === 0) break
-    copy.bytes += bytesRead
+  for await (const chunk of from.createReadStream()) {
+    copy.bytes += chunk.length
     if (copy.bytes > copy.limits.bytes) throw new ManifestError(`${copy.root}: more than ${copy.limits.bytes} bytes`)
-    await writeAll(to, buffer.subarray(0, bytesRead))
+    await to.writeFile(chunk)
   }
   await to.sync()
-}
-
-async function writeAll(file: FileHandle, bytes: Uint8Array): Promise<void> {
-  for (let done = 0; done < bytes.length; ) done += (await file.write(bytes, done)).bytesWritten
 }
 
 /** Node's permission model follows links. @throws ManifestError naming the first that leads out of the folder */

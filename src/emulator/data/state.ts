@@ -6,6 +6,7 @@ import { type HubStore, MAX_NOTIFICATIONS, type StoredNotification } from '../co
 import { HubError } from '../hub-error.ts'
 import { refusedSetting } from '../sdk/limits.js'
 import type { Database } from './database.ts'
+import { isBelow } from './manifest.ts'
 
 const MAX_NOTIFICATION = 4000
 
@@ -152,8 +153,7 @@ export class SqliteState implements HubStore {
 
   /** Code in the data folder keeps a relative path, so that the folder can be moved. */
   #portable(folder: string): string {
-    const below = relative(this.#database.folder, folder)
-    return below.startsWith('..') || isAbsolute(below) ? folder : below
+    return isBelow(this.#database.folder, folder) ? relative(this.#database.folder, folder) : folder
   }
 
   #located(app: StoredApp): StoredApp {
