@@ -7,6 +7,7 @@ import {
   type AppRecord,
   type AppSeed,
   type AppState,
+  crashOf,
   type Flavour,
   GENERATIONS,
   NO_USAGE,
@@ -118,7 +119,7 @@ export class Apps implements HubApps {
 
   crash(id: string, message = 'Error: it fell over', how: How = {}): void {
     this.#stopSettling(id)
-    this.change(id, { ...GENERATIONS[this.#options.flavour].crash(this.#must(id), message), usage: NO_USAGE }, how)
+    this.change(id, crashOf(this.#must(id), message, this.#options.flavour), how)
   }
 
   /** Overrides any fields of the record. */

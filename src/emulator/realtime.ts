@@ -102,7 +102,7 @@ export class Realtime {
   }
 
   get #givesTokens(): boolean {
-    return GENERATIONS[this.#hub.flavour].namespaceToken || this.#hub.behaviours.has('namespace-token')
+    return GENERATIONS[this.#hub.flavour].isNewer || this.#hub.behaviours.has('namespace-token')
   }
 
   /** The protocol of the hub's official client (3) cannot carry a token in the request for a namespace. */

@@ -35,18 +35,25 @@ export interface AppRecord {
 
 export type Patch = Readonly<Record<string, unknown>>
 
+/** A crash as the hub stores it. */
+interface Crash {
+  readonly crashedMessage: string | null
+  readonly crashedCount: number
+  readonly exitCode: number | null
+  readonly exitSignal: string | null
+}
+
 interface Generation {
   channels: readonly string[]
-  /** Whether uninstalling always deletes the settings too. */
-  purges: boolean
-  /** Whether getAppStd requires a message. */
-  wantsMessage: boolean
-  /** Whether the realtime namespace requires the token of the handshake. */
-  namespaceToken: boolean
-  /** Whether the store accepts a version to install. */
-  installsVersions: boolean
+  /**
+   * Newer hubs always delete the settings of an uninstalled app, require a message for getAppStd and the token of the
+   * handshake for the realtime namespace, and install a version that the client names.
+   */
+  isNewer: boolean
   offer(version: string | undefined): unknown
-  crash(record: AppRecord, message: string): Patch
+  crash(crash: Crash): Patch
+  /** The field with the number of crashes. */
+  counter: 'exitCount' | 'crashedCount'
   recovered: Patch
   stands(state: AppState): Patch
   extras(seed: AppSeed): Patch
@@ -54,20 +61,18 @@ interface Generation {
 
 const OLDER: Generation = {
   channels: ['stable', 'beta', 'alpha'],
-  purges: false,
-  wantsMessage: false,
-  namespaceToken: false,
-  installsVersions: false,
+  isNewer: false,
   offer: (version) => (version === undefined ? null : { version, permissions: [] }),
-  crash: (record, message) => ({
+  crash: ({ crashedMessage, crashedCount, exitCode, exitSignal }) => ({
     state: 'stopped',
     ready: false,
     crashed: true,
-    crashedMessage: message,
-    exitCode: 1,
-    exitSignal: null,
-    exitCount: count(record['exitCount']) + 1,
+    crashedMessage,
+    exitCode,
+    exitSignal,
+    exitCount: crashedCount,
   }),
+  counter: 'exitCount',
   recovered: { crashed: false, crashedMessage: null, exitCode: null, exitSignal: null },
   stands: (state) => ({ state, ready: state === 'running' }),
   extras: (seed) => ({
@@ -88,17 +93,10 @@ const OLDER: Generation = {
 
 const NEWER: Generation = {
   channels: ['live', 'test'],
-  purges: true,
-  wantsMessage: true,
-  namespaceToken: true,
-  installsVersions: true,
+  isNewer: true,
   offer: (version) => version !== undefined,
-  crash: (record, message) => ({
-    state: 'crashed',
-    crashed: true,
-    crashedMessage: message,
-    crashedCount: count(record['crashedCount']) + 1,
-  }),
+  crash: ({ crashedMessage, crashedCount }) => ({ state: 'crashed', crashed: true, crashedMessage, crashedCount }),
+  counter: 'crashedCount',
   recovered: { crashed: false, crashedMessage: null },
   stands: (state) => ({ state }),
   extras: (seed) => ({
@@ -118,7 +116,6 @@ export const GENERATIONS: Readonly<Record<Flavour, Generation>> = {
 }
 
 const authorOf = (seed: AppSeed) => seed.author ?? 'Nobody in Particular'
-const count = (value: unknown) => (typeof value === 'number' ? value : 0)
 
 export const NO_USAGE: Usage = { cpu: 0, mem: 0 }
 
@@ -146,6 +143,13 @@ export function recordOf(seed: AppSeed, flavour: Flavour): AppRecord {
     ...generation.extras(seed),
     ...generation.stands(up ? 'running' : 'stopped'),
   }
-  const crash = seed.crashed === undefined ? {} : generation.crash(base, seed.crashed)
-  return { ...base, ...crash, ...seed.record }
+  return { ...base, ...(seed.crashed !== undefined && crashOf(base, seed.crashed, flavour)), ...seed.record }
+}
+
+/** How one more crash of an app that only pretends to run changes its record. */
+export function crashOf(record: AppRecord, message: string, flavour: Flavour): Patch {
+  const { crash, counter } = GENERATIONS[flavour]
+  const former = record[counter]
+  const crashedCount = (typeof former === 'number' ? former : 0) + 1
+  return { ...crash({ crashedMessage: message, crashedCount, exitCode: 1, exitSignal: null }), usage: NO_USAGE }
 }

@@ -8,7 +8,7 @@ import { type AppRecord, type AppState, GENERATIONS, NO_USAGE, type Patch, type 
 import { AppProcess, type End, type Inquiries } from './app-process.ts'
 import type { HubMessage } from './channel.ts'
 import { Output } from './output.ts'
-import { crashOf, recordFor } from './record.ts'
+import { recordFor } from './record.ts'
 import { Supervisor } from './supervisor.ts'
 import type { Limits, Watch } from './watch.ts'
 
@@ -234,7 +234,7 @@ export class InstalledApp {
       exitCode: code,
       exitSignal: signal,
     })
-    this.#show(crashOf(this.#stored, this.#record, this.#world.host.flavour))
+    this.#show({ ...GENERATIONS[this.#world.host.flavour].crash(this.#stored), usage: NO_USAGE })
   }
 
   #see(usage: Usage): void {

@@ -1,7 +1,7 @@
 /** The stored state of an app that is a process, and the wire record made of it and of its manifest. */
 import type { Manifest } from '../data/manifest.ts'
 import type { SqliteState, StoredApp } from '../data/state.ts'
-import { type AppRecord, type Flavour, GENERATIONS, NO_USAGE, type Patch, recordOf } from '../records.ts'
+import { type AppRecord, type Flavour, GENERATIONS, NO_USAGE, recordOf } from '../records.ts'
 
 type Given = Pick<StoredApp, 'id' | 'folder' | 'version' | 'channel' | 'origin'> & Partial<StoredApp>
 
@@ -39,31 +39,12 @@ export function recordFor(app: StoredApp, manifest: Manifest, flavour: Flavour, 
   const { id, version, enabled, autoupdate, channel, origin } = app
   const { name, author, settings, permissions, color } = manifest
   const seed = { id, name, version, author, enabled, autoupdate, channel, origin, update }
-  const { stands } = GENERATIONS[flavour]
-  const record: AppRecord = {
+  const { stands, crash, counter } = GENERATIONS[flavour]
+  return {
     ...recordOf({ ...seed, settings, permissions, color, hasDrivers: false }, flavour),
     ...stands('stopped'),
     usage: NO_USAGE,
+    [counter]: app.crashedCount,
+    ...(app.crashed && crash(app)),
   }
-  const counted = { ...record, ...known(record, { crashedCount: app.crashedCount, exitCount: app.crashedCount }) }
-  return app.crashed ? { ...counted, ...crashOf(app, counted, flavour) } : counted
-}
-
-/** How a stored crash changes the record. */
-export function crashOf(app: StoredApp, record: AppRecord, flavour: Flavour): Patch {
-  return {
-    ...GENERATIONS[flavour].crash(record, app.crashedMessage ?? ''),
-    ...known(record, {
-      crashedCount: app.crashedCount,
-      exitCount: app.crashedCount,
-      exitCode: app.exitCode,
-      exitSignal: app.exitSignal,
-    }),
-    usage: NO_USAGE,
-  }
-}
-
-/** The fields that records of this flavour have. */
-function known(record: AppRecord, fields: Patch): Patch {
-  return Object.fromEntries(Object.entries(fields).filter(([name]) => Object.hasOwn(record, name)))
 }

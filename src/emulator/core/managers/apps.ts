@@ -42,7 +42,7 @@ export const APPS = {
     },
     run(core, { id, purgeSettings }) {
       known(core, id)
-      const always = GENERATIONS[core.flavour].purges
+      const always = GENERATIONS[core.flavour].isNewer
       return core.apps.uninstall(id, { purgeSettings: always || String(purgeSettings) === 'true' })
     },
   }),
@@ -56,7 +56,7 @@ export const APPS = {
     },
     run(core, { id, message }) {
       known(core, id)
-      if (message === undefined && GENERATIONS[core.flavour].wantsMessage) throw missing('message')
+      if (message === undefined && GENERATIONS[core.flavour].isNewer) throw missing('message')
       return core.apps.output(id)
     },
   }),
@@ -134,7 +134,7 @@ export const APPS = {
     },
     run({ apps, flavour }, { id, channel, version }) {
       const wanted = { id, channel: channelOf(channel, flavour) }
-      return apps.install(GENERATIONS[flavour].installsVersions ? { ...wanted, version: version ?? undefined } : wanted)
+      return apps.install(GENERATIONS[flavour].isNewer ? { ...wanted, version: version ?? undefined } : wanted)
     },
   }),
   getAppUsage: endpoint({
