@@ -1,4 +1,4 @@
-/** The data folder of an emulated hub: which folders are valid, the lock, and file permissions. */
+/** The data folder of an emulated hub and its SQLite database: what is refused, the lock, the permissions, the tables. */
 import {
   chmodSync,
   closeSync,
@@ -11,8 +11,8 @@ import {
   statSync,
 } from 'node:fs'
 import { open } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
+import { dirname, join, resolve } from 'node:path'
+import { DatabaseSync, type DatabaseSyncOptions } from 'node:sqlite'
 import { ExpectedError } from '../../base/errors.ts'
 import { systemCode } from '../../base/failures.ts'
 
@@ -23,7 +23,7 @@ export class HubDataError extends ExpectedError {
 
 /** The folder with the code of installed apps, below the data folder. */
 export const APPS_FOLDER = 'apps'
-export const DATABASE = 'hub.db'
+const DATABASE = 'hub.db'
 const LOCK = 'hub.lock'
 const FILES = [DATABASE, `${DATABASE}-wal`, `${DATABASE}-shm`, LOCK]
 /** Names allowed in a folder that no hub has used: leftovers of an interrupted first start, and those of a new disk. */
@@ -33,7 +33,7 @@ const OWN_NAMES = [...FILES, 'lost+found']
 export const holdsHub = (folder: string): boolean => existsSync(join(folder, DATABASE))
 
 /** Creates a data folder, or checks an existing one without changing it. @throws HubDataError */
-export function makeFolder(folder: string): void {
+function makeFolder(folder: string): void {
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 })
     const foreign = holdsHub(folder) ? undefined : readdirSync(folder).find((name) => !OWN_NAMES.includes(name))
@@ -60,7 +60,7 @@ export function makeFolder(folder: string): void {
   }
 }
 
-export function makePrivate(folder: string): void {
+function makePrivate(folder: string): void {
   if ((statSync(folder).mode & 0o077) === 0 || process.platform === 'win32') return
   try {
     chmodSync(folder, 0o700)
@@ -73,35 +73,29 @@ export function makePrivate(folder: string): void {
  * SQLite holds an operating system lock on a separate file, because Node offers no locks. The lock ends with the
  * process, however that ends. It is not on the database, because keys are created and revoked while the hub runs.
  */
-export function lockFolder(folder: string): DatabaseSync {
+function lockFolder(folder: string): DatabaseSync {
   const path = join(folder, LOCK)
-  let lock: DatabaseSync | undefined
-  try {
-    createPrivate(path)
-    lock = new DatabaseSync(path, { timeout: 0 })
+  const problem = (cause: unknown) =>
+    isBusy(cause) ? `${folder}: another hub uses this folder` : `${path}: cannot be locked (${messageOf(cause)})`
+  return useFile(path, { timeout: 0 }, problem, (lock) => {
     // Nothing is ever written, so avoid a journal file on disk.
     lock.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE;')
     chmodSync(path, 0o600)
-    return lock
-  } catch (cause) {
-    lock?.close()
-    if (isBusy(cause)) throw new HubDataError(`${folder}: another hub uses this folder`, { cause })
-    throw new HubDataError(`${path}: cannot be locked (${messageOf(cause)})`, { cause })
-  }
+  })
 }
 
 /** Opens no existing file: on POSIX systems, closing it would release this process's locks on it, SQLite's included. */
-export function createPrivate(path: string): void {
+function createPrivate(path: string): void {
   if (!existsSync(path)) closeSync(openSync(path, 'a', 0o600))
 }
 
 const SQLITE_BUSY = 5
 
-export function isBusy(error: unknown): boolean {
+function isBusy(error: unknown): boolean {
   return error instanceof Error && 'errcode' in error && error.errcode === SQLITE_BUSY
 }
 
-export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
 /** Makes the names in a folder survive a power failure. Windows cannot open folders, and does this by itself. */
 export async function syncFolder(path: string): Promise<void> {
@@ -111,7 +105,7 @@ export async function syncFolder(path: string): Promise<void> {
 }
 
 /** The synchronous form, for the start, when no request waits. */
-export function syncFolderNow(path: string): void {
+function syncFolderNow(path: string): void {
   if (process.platform === 'win32') return
   const folder = openSync(path, 'r')
   try {
@@ -120,3 +114,144 @@ export function syncFolderNow(path: string): void {
     closeSync(folder)
   }
 }
+
+/** `h2mq`: identifies our databases. */
+const APPLICATION_ID = 0x68326d71
+/** Increases with each change of the tables. */
+const SCHEMA_VERSION = 1
+/** How long a write waits for another process, which locks the database for a few milliseconds at most. */
+const BUSY_MS = 2000
+
+const TABLES = `
+  CREATE TABLE hub (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
+  CREATE TABLE app (
+    id TEXT PRIMARY KEY,
+    folder TEXT NOT NULL,
+    version TEXT NOT NULL,
+    enabled INTEGER NOT NULL,
+    autoupdate INTEGER NOT NULL,
+    channel TEXT NOT NULL,
+    origin TEXT NOT NULL,
+    crashed INTEGER NOT NULL,
+    crashedMessage TEXT,
+    crashedCount INTEGER NOT NULL,
+    exitCode INTEGER,
+    exitSignal TEXT
+  ) STRICT;
+  CREATE TABLE setting (
+    owner TEXT NOT NULL, name TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (owner, name)
+  ) STRICT;
+  CREATE TABLE notification (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    owner TEXT NOT NULL,
+    text TEXT NOT NULL,
+    at INTEGER NOT NULL
+  ) STRICT;
+  CREATE TABLE apiKey (
+    id TEXT PRIMARY KEY, hash BLOB NOT NULL UNIQUE, name TEXT NOT NULL, scopes TEXT NOT NULL, at INTEGER NOT NULL
+  ) STRICT;
+`
+
+export type Database = ReturnType<typeof openDatabase>
+
+/**
+ * Opens the database of a folder, and creates both if needed. `alone`: as its only hub; otherwise beside a running one.
+ * @throws HubDataError if the folder is unreadable, holds something else, or is used by another hub
+ */
+export function openDatabase(path: string, { alone }: { readonly alone: boolean }) {
+  const folder = resolve(path)
+  makeFolder(folder)
+  look(join(folder, DATABASE))
+  using opened = new DisposableStack()
+  if (alone) opened.use(lockFolder(folder))
+  makePrivate(folder)
+  const sql = opened.use(openFile(folder))
+  const resources = opened.move()
+  /** `folder`: absolute path of the data folder. */
+  return { folder, sql, close: () => resources.dispose() }
+}
+
+/** Runs several writes atomically. SQLite cannot nest transactions; the outer one decides. */
+export function transaction<T>(sql: DatabaseSync, task: () => T): T {
+  if (sql.isTransaction) return task()
+  sql.exec('BEGIN IMMEDIATE')
+  try {
+    const result = task()
+    sql.exec('COMMIT')
+    return result
+  } catch (error) {
+    if (sql.isTransaction) sql.exec('ROLLBACK')
+    throw error
+  }
+}
+
+/** Checks everything before changing anything, so that a foreign file stays as it is. */
+function look(path: string): void {
+  if (!existsSync(path)) return
+  // A writable connection merges the WAL on close; a read-only one leaves an empty WAL if there was none.
+  useFile(path, { readOnly: existsSync(`${path}-wal`) }, unreadable(path), (sql) => check(sql, path)).close()
+}
+
+function openFile(folder: string): DatabaseSync {
+  const path = join(folder, DATABASE)
+  return useFile(path, {}, unreadable(path), (sql) => {
+    // SQLite gives its other files the mode of the database.
+    chmodSync(path, 0o600)
+    prepare(sql)
+    syncFolderNow(folder)
+  })
+}
+
+/** Opens and uses the file; on failure, closes it and throws an error for the user. */
+function useFile(
+  path: string,
+  options: DatabaseSyncOptions,
+  problem: (cause: unknown) => string,
+  use: (sql: DatabaseSync) => void,
+) {
+  let sql: DatabaseSync | undefined
+  try {
+    createPrivate(path)
+    sql = new DatabaseSync(path, { timeout: BUSY_MS, ...options })
+    use(sql)
+    return sql
+  } catch (cause) {
+    sql?.close()
+    if (cause instanceof HubDataError) throw cause
+    throw new HubDataError(problem(cause), { cause })
+  }
+}
+
+const unreadable = (path: string) => (cause: unknown) =>
+  isBusy(cause)
+    ? `${path}: another program holds it`
+    : `${path}: cannot be read as a hub's data (${messageOf(cause)}); it was left as it is`
+
+const isEmpty = (sql: DatabaseSync): boolean => pragma(sql, 'schema_version') === 0 && pragma(sql, 'user_version') === 0
+
+function check(sql: DatabaseSync, path: string): void {
+  const version = pragma(sql, 'user_version')
+  if (!isEmpty(sql) && pragma(sql, 'application_id') !== APPLICATION_ID) {
+    throw new HubDataError(`${path}: is a database of another program`)
+  }
+  if (typeof version !== 'number' || version > SCHEMA_VERSION) {
+    throw new HubDataError(
+      `${path}: was written by a newer hub2mqtt (format ${version}; this one reads up to ${SCHEMA_VERSION})`,
+    )
+  }
+  const health = pragma(sql, 'quick_check')
+  if (health !== 'ok') throw new HubDataError(`${path}: is damaged (${String(health).trim()}); it was left as it is`)
+}
+
+function prepare(sql: DatabaseSync): void {
+  const isNew = isEmpty(sql)
+  sql.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;')
+  if (!isNew) return
+  transaction(sql, () => {
+    // Another process may have created the tables first.
+    if (pragma(sql, 'user_version') !== 0) return
+    sql.exec(`${TABLES} PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${SCHEMA_VERSION};`)
+  })
+}
+
+const pragma = (sql: DatabaseSync, name: string): unknown => Object.values(sql.prepare(`PRAGMA ${name}`).get() ?? {})[0]

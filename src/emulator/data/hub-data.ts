@@ -2,7 +2,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { openDatabase } from './database.ts'
+import { openDatabase } from './data-folder.ts'
 import { storedKeys } from './keys.ts'
 import { Packages, type Sources } from './packages.ts'
 import { SqliteState } from './state.ts'

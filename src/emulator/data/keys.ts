@@ -2,8 +2,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import * as v from 'valibot'
 import { checkScopes, EmulatorOptionError, normaliseScope, writtenScope } from '../scopes.ts'
-import { HubDataError, holdsHub } from './data-folder.ts'
-import { type Database, openDatabase } from './database.ts'
+import { type Database, HubDataError, holdsHub, openDatabase } from './data-folder.ts'
 
 interface StoredKey {
   /** Identifies the key for users who revoke it; it reveals nothing of the key itself. */

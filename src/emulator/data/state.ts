@@ -5,7 +5,7 @@ import * as v from 'valibot'
 import { type HubStore, MAX_NOTIFICATIONS, type StoredNotification } from '../core/hub-store.ts'
 import { HubError } from '../hub-error.ts'
 import { refusedSetting } from '../sdk/limits.js'
-import type { Database } from './database.ts'
+import { type Database, transaction } from './data-folder.ts'
 import { isBelow } from './manifest.ts'
 
 const MAX_NOTIFICATION = 4000
@@ -143,8 +143,7 @@ export class SqliteState implements HubStore {
 
   /** Runs several writes atomically. */
   transaction<T>(task: () => T): T {
-    // SQLite cannot nest transactions; the outer one decides.
-    return this.#database.sql.isTransaction ? task() : this.#database.transaction(task)
+    return transaction(this.#database.sql, task)
   }
 
   close(): void {
