@@ -3,45 +3,33 @@ import type { Clock } from '../../base/clock.ts'
 
 const SECOND_MS = 1000
 
-export class Allowance {
-  readonly #perSecond: number
-  readonly #clock: Clock
-  readonly #refilled: () => void
-  #used = 0
-  #since: number
-  #cancel: (() => void) | undefined
+export type Allowance = ReturnType<typeof allow>
 
-  /** @param refilled - Called when the used-up amount is available again. */
-  constructor(perSecond: number, clock: Clock, refilled: () => void) {
-    this.#perSecond = perSecond
-    this.#clock = clock
-    this.#refilled = refilled
-    this.#since = clock.elapsed()
+/** @param refilled - Called when the used-up amount is available again. */
+export function allow(perSecond: number, clock: Clock, refilled: () => void) {
+  let used = 0
+  let since = clock.elapsed()
+  let cancel: (() => void) | undefined
+  const refill = (now: number) => {
+    since = now
+    used = 0
   }
-
-  get exhausted(): boolean {
-    return this.#cancel !== undefined
-  }
-
-  use(amount: number): void {
-    const now = this.#clock.elapsed()
-    if (now - this.#since >= SECOND_MS) this.#refill(now)
-    this.#used += amount
-    if (this.#used < this.#perSecond || this.#cancel !== undefined) return
-    this.#cancel = this.#clock.after(this.#since + SECOND_MS - now, () => {
-      this.#cancel = undefined
-      this.#refill(this.#clock.elapsed())
-      this.#refilled()
-    })
-  }
-
-  stop(): void {
-    this.#cancel?.()
-    this.#cancel = undefined
-  }
-
-  #refill(now: number): void {
-    this.#since = now
-    this.#used = 0
+  return {
+    isExhausted: () => cancel !== undefined,
+    use(amount: number): void {
+      const now = clock.elapsed()
+      if (now - since >= SECOND_MS) refill(now)
+      used += amount
+      if (used < perSecond || cancel !== undefined) return
+      cancel = clock.after(since + SECOND_MS - now, () => {
+        cancel = undefined
+        refill(clock.elapsed())
+        refilled()
+      })
+    },
+    stop(): void {
+      cancel?.()
+      cancel = undefined
+    },
   }
 }

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import type { Clock } from '../../base/clock.ts'
 import { ROOT } from '../../base/root.ts'
 import type { AppRequest } from '../core/hub-apps.ts'
-import { Allowance } from './allowance.ts'
+import { type Allowance, allow } from './allowance.ts'
 import { type AppNews, type AppQuestion, Channel, type HubMessage } from './channel.ts'
 import type { Output } from './output.ts'
 
@@ -43,7 +43,6 @@ export interface Inquiries {
 
 /** From SIGTERM to SIGKILL. */
 const GRACE_MS = 2000
-const ANSWER_MS = 10_000
 const OUTPUT_PER_SECOND = 1024 * 1024
 /** How much of the last output is kept, to find out why the process died. */
 const LAST_WORDS = 8192
@@ -98,17 +97,17 @@ export class AppProcess {
   /** Sends a request to the app's own web API. @throws HubError */
   async request({ method, path, query, body }: AppRequest): Promise<unknown> {
     const question = { type: 'request', method, path, query: Object.fromEntries(query), body: body ?? null } as const
-    return await this.#channel?.ask(question, ANSWER_MS)
+    return await this.#channel?.ask(question)
   }
 
   /** Resolves when the garbage is collected. @throws HubError 503 if the app hangs */
   async collectGarbage(): Promise<void> {
-    await this.#channel?.ask({ type: 'gc' }, ANSWER_MS)
+    await this.#channel?.ask({ type: 'gc' })
   }
 
   /** The usage measured by the process itself, for systems on which the hub cannot measure it. */
   async ownUsage(): Promise<unknown> {
-    return await this.#channel?.ask({ type: 'usage' }, ANSWER_MS)
+    return await this.#channel?.ask({ type: 'usage' })
   }
 
   /** Asks the process to end, and kills it if it does not. */
@@ -148,7 +147,7 @@ export class AppProcess {
   /** Limit the rate: an app that writes faster than this must wait. */
   #collect(stream: Readable | null, hear: (text: string) => void): void {
     if (stream === null) return
-    const allowance = new Allowance(OUTPUT_PER_SECOND, this.#clock, () => stream.resume())
+    const allowance = allow(OUTPUT_PER_SECOND, this.#clock, () => stream.resume())
     this.#limits.push(allowance)
     const output = this.#output.stream()
     stream.on('error', () => {})
@@ -158,7 +157,7 @@ export class AppProcess {
       hear(chunk.toString('utf8'))
       if (this.#gone) return
       allowance.use(chunk.length)
-      if (allowance.exhausted) stream.pause()
+      if (allowance.isExhausted()) stream.pause()
     })
   }
 

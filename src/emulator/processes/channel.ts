@@ -10,7 +10,7 @@ import { readJson } from '../../base/read-json.ts'
 import { checked } from '../core/endpoint.ts'
 import { asHubError, HubError } from '../hub-error.ts'
 import { MAX_LINE_BYTES, MAX_NAME } from '../sdk/limits.js'
-import { Allowance } from './allowance.ts'
+import { type Allowance, allow } from './allowance.ts'
 
 const id = v.pipe(v.number(), v.safeInteger())
 const name = v.pipe(v.string(), v.maxLength(MAX_NAME))
@@ -94,6 +94,8 @@ type HubQuestion =
 
 const MESSAGES_PER_SECOND = 200
 const BYTES_PER_SECOND = 4 * 1024 * 1024
+/** How long the app may take to answer. */
+const ANSWER_MS = 10_000
 /** The app's questions that the hub handles at a time. */
 const MOST_OPEN = 16
 /** The hub's questions that may be open at a time. */
@@ -137,8 +139,8 @@ export class Channel {
     this.#socket = socket
     this.#options = options
     const work = () => this.#work()
-    this.#messages = new Allowance(MESSAGES_PER_SECOND, options.clock, work)
-    this.#bytes = new Allowance(BYTES_PER_SECOND, options.clock, work)
+    this.#messages = allow(MESSAGES_PER_SECOND, options.clock, work)
+    this.#bytes = allow(BYTES_PER_SECOND, options.clock, work)
     socket.on('error', () => {})
     socket.on('drain', work)
     socket.on('data', (chunk: Buffer) => this.#take(chunk))
@@ -155,7 +157,7 @@ export class Channel {
   /**
    * Sends a question to the app. @throws HubError 503 if it ends, hangs or has too many open questions, or its refusal
    */
-  ask(question: HubQuestion, timeoutMs: number): Promise<unknown> {
+  ask(question: HubQuestion): Promise<unknown> {
     if (this.#ended) return Promise.reject(notRunning())
     if (this.#asked.size >= MOST_ASKED || this.#socket.writableLength > MOST_UNREAD) {
       return Promise.reject(new HubError(503, 'busy', 'The app has too much to answer'))
@@ -163,7 +165,7 @@ export class Channel {
     this.#last += 1
     const id = this.#last
     const { promise, resolve, reject } = Promise.withResolvers<unknown>()
-    const cancel = this.#options.clock.after(timeoutMs, () => {
+    const cancel = this.#options.clock.after(ANSWER_MS, () => {
       this.#asked.delete(id)
       reject(new HubError(503, 'timeout', 'The app does not answer'))
     })
@@ -224,7 +226,8 @@ export class Channel {
   #mustWait(): boolean {
     if (this.#draining || this.#ended) return false
     const { writableLength } = this.#socket
-    return this.#open >= MOST_OPEN || writableLength > MOST_UNREAD || this.#messages.exhausted || this.#bytes.exhausted
+    if (this.#open >= MOST_OPEN || writableLength > MOST_UNREAD) return true
+    return this.#messages.isExhausted() || this.#bytes.isExhausted()
   }
 
   #receive(line: string): void {

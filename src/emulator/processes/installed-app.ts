@@ -1,7 +1,7 @@
 /** An installed app: its stored state, its record and, while it runs, its process. */
 import type { Clock } from '../../base/clock.ts'
 import type { AppsHost } from '../core/hub-apps.ts'
-import type { Unpacked } from '../data/packages.ts'
+import type { Packages, Unpacked } from '../data/packages.ts'
 import type { SqliteState, StoredApp } from '../data/state.ts'
 import { HubError } from '../hub-error.ts'
 import { type AppRecord, type AppState, GENERATIONS, NO_USAGE, type Patch, type Usage } from '../records.ts'
@@ -9,7 +9,7 @@ import { AppProcess, type End, type Inquiries } from './app-process.ts'
 import type { HubMessage } from './channel.ts'
 import { Output } from './output.ts'
 import { recordFor } from './record.ts'
-import { Supervisor } from './supervisor.ts'
+import { supervise } from './supervisor.ts'
 import type { Limits, Watch } from './watch.ts'
 
 /** What all apps of one hub share. */
@@ -19,14 +19,13 @@ export interface World {
   readonly host: AppsHost
   readonly limits: Limits
   readonly watch: Watch
-  /** The newer version in the store, if there is one. */
-  readonly offered: (app: StoredApp) => string | undefined
+  readonly packages: Packages
   /** Whether the hub ends or reboots; then no app is started. */
   readonly isDown: () => boolean
   /** Called with each line that an app writes, or that the hub writes about it. */
   readonly onLine: ((id: string, line: string) => void) | undefined
-  /** Called when the record has changed. */
-  readonly show: (record: AppRecord) => void
+  /** The records of all apps; each app keeps its own up to date. */
+  readonly records: Map<string, AppRecord>
 }
 
 /** How often clients are sent the usage; an answer always has the latest. */
@@ -43,7 +42,11 @@ export class InstalledApp {
   #code: Unpacked
   #stored: StoredApp
   #record: AppRecord
-  readonly #supervisor: Supervisor
+  readonly #supervisor = supervise(
+    () => this.#launch(),
+    (state) => this.#enter(state),
+    (end) => this.#onEnd(end),
+  )
   #offer: string | undefined
   #usageToldAt = Number.NEGATIVE_INFINITY
   /** Uninstalled: stop storing and sending its changes. */
@@ -58,19 +61,10 @@ export class InstalledApp {
     this.#code = code
     this.#stored = stored
     this.#record = this.#recordAtRest()
-    this.#supervisor = new Supervisor(
-      () => this.#launch(),
-      (state) => this.#enter(state),
-      (end) => this.#onEnd(end),
-    )
   }
 
   get stored(): StoredApp {
     return this.#stored
-  }
-
-  get folder(): string {
-    return this.#code.folder
   }
 
   get record(): AppRecord {
@@ -79,13 +73,13 @@ export class InstalledApp {
 
   /** The running process. @throws HubError 503 */
   get process(): AppProcess {
-    const { process } = this.#supervisor
+    const process = this.#supervisor.process()
     if (process === undefined) throw new HubError(503, 'not_running', 'The app does not run')
     return process
   }
 
   get pid(): number | undefined {
-    return this.#supervisor.process?.pid
+    return this.#supervisor.process()?.pid
   }
 
   /** Resolves when the process has started, after the former one has ended. */
@@ -113,7 +107,7 @@ export class InstalledApp {
 
   /** Sends an event if the newer version in the store has changed. */
   lookForOffer(): void {
-    const offer = this.#world.offered(this.#stored)
+    const offer = this.#newerVersion()
     if (offer === this.#offer || this.#onTrial) return
     this.#offer = offer
     this.#show({ updateAvailable: GENERATIONS[this.#world.host.flavour].offer(offer) })
@@ -121,7 +115,7 @@ export class InstalledApp {
 
   /** Notifies the app of a setting that another client changed. */
   tellSetting(name: string, value?: unknown): void {
-    this.#supervisor.process?.tell({ type: 'setting', name, value })
+    this.#supervisor.process()?.tell({ type: 'setting', name, value })
   }
 
   /** Collects garbage and sends the new usage. */
@@ -137,7 +131,7 @@ export class InstalledApp {
    * @throws HubError 500 with what went wrong
    */
   async replace(code: Unpacked, stored: Partial<StoredApp>): Promise<void> {
-    const former = { code: this.#code, stored: this.#stored, wasUp: this.#supervisor.isUp }
+    const former = { code: this.#code, stored: this.#stored, wasUp: this.#supervisor.isUp() }
     const taken = { ...this.#stored, ...stored, folder: code.folder, version: code.manifest.version }
     if (!taken.enabled) return this.#take(code, taken)
     this.#onTrial = true
@@ -167,7 +161,7 @@ export class InstalledApp {
   /** Starts the new version; resolves with the problem if it does not start. */
   async #try(): Promise<string | undefined> {
     await this.start()
-    const { process } = this.#supervisor
+    const process = this.#supervisor.process()
     if (process === undefined) return this.#stored.enabled ? 'Error: the process did not start' : undefined
     const { clock } = this.#world
     const { promise: late, resolve } = Promise.withResolvers<'late'>()
@@ -196,16 +190,22 @@ export class InstalledApp {
   }
 
   #recordAtRest(): AppRecord {
-    const { host, offered } = this.#world
-    this.#offer = offered(this.#stored)
-    return recordFor(this.#stored, this.#code.manifest, host.flavour, this.#offer)
+    this.#offer = this.#newerVersion()
+    return recordFor(this.#stored, this.#code.manifest, this.#world.host.flavour, this.#offer)
+  }
+
+  /** The newer version in the store, if there is one. */
+  #newerVersion(): string | undefined {
+    const { id, channel, version } = this.#stored
+    const offer = this.#world.packages.find({ id, channel, present: version })
+    return offer?.version === version ? undefined : offer?.version
   }
 
   async #launch(): Promise<AppProcess> {
     const { clock, watch, limits } = this.#world
     const { id, version } = this.#stored
     const { folder, manifest } = this.#code
-    const inquiries = inquiriesOf(id, this.#world, (message) => this.#supervisor.process?.tell(message))
+    const inquiries = inquiriesOf(id, this.#world, (message) => this.#supervisor.process()?.tell(message))
     const launch = { id, version, folder, main: manifest.main, memoryLimit: limits.memory }
     const process = await AppProcess.start(launch, clock, this.output, inquiries)
     void process.ended.then(() => inquiries.end())
@@ -239,10 +239,7 @@ export class InstalledApp {
 
   #see(usage: Usage): void {
     const now = this.#world.clock.elapsed()
-    if (now - this.#usageToldAt < TELL_USAGE_MS) {
-      this.#record = { ...this.#record, usage }
-      return void (this.#isGone || this.#world.show(this.#record))
-    }
+    if (now - this.#usageToldAt < TELL_USAGE_MS) return void this.#keep({ usage })
     this.#usageToldAt = now
     this.#show({ usage })
   }
@@ -265,11 +262,14 @@ export class InstalledApp {
     }
   }
 
-  #show(patch: Patch): void {
-    if (this.#isGone) return
+  #keep(patch: Patch): void {
     this.#record = { ...this.#record, ...patch }
-    this.#world.show(this.#record)
-    this.#world.host.tell('app.update', this.#record)
+    if (!this.#isGone) this.#world.records.set(this.#stored.id, this.#record)
+  }
+
+  #show(patch: Patch): void {
+    this.#keep(patch)
+    if (!this.#isGone) this.#world.host.tell('app.update', this.#record)
   }
 }
 

@@ -16,7 +16,6 @@ const OFFERS_MS = 5000
 export class ProcessApps implements HubApps {
   readonly records = new Map<string, AppRecord>()
   readonly #apps = new Map<string, InstalledApp>()
-  readonly #packages: Packages
   readonly #world: World
   readonly #installing = new Set<string>()
   #isDown = false
@@ -36,23 +35,10 @@ export class ProcessApps implements HubApps {
   ) {
     const { state, packages, clock = systemClock } = options
     const limits = { ...LIMITS, ...options.limits }
-    this.#packages = packages
-    this.#world = {
-      clock,
-      state,
-      host,
-      limits,
-      watch: new Watch(clock, limits),
-      offered: ({ id, channel, version }) => {
-        const offer = packages.find({ id, channel, present: version })
-        return offer === undefined || offer.version === version ? undefined : offer.version
-      },
-      isDown: () => this.#isDown,
-      onLine: options.onLine,
-      show: (record) => {
-        if (this.#apps.has(record.id)) this.records.set(record.id, record)
-      },
-    }
+    const { records } = this
+    const watch = new Watch(clock, limits)
+    const isDown = () => this.#isDown
+    this.#world = { clock, state, packages, host, limits, watch, records, isDown, onLine: options.onLine }
     for (const stored of state.apps()) this.#add(this.#codeOf(stored), stored)
   }
 
@@ -77,14 +63,14 @@ export class ProcessApps implements HubApps {
 
   async install({ id, channel, version }: InstallRequest): Promise<void> {
     const present = this.#apps.get(id)
-    const wanted = { id, channel: channel ?? present?.stored.channel, version }
-    const offer = this.#packages.find(present === undefined ? wanted : { ...wanted, present: present.stored.version })
+    const { channel: former, version: installed } = present?.stored ?? {}
+    const offer = this.#world.packages.find({ id, channel: channel ?? former, version, present: installed })
     if (offer === undefined) throw new HubError(404, 'not_found', 'The store has no such app')
     if (this.#installing.has(id)) throw new HubError(409, 'already_installing', 'The app is being installed')
     this.#installing.add(id)
     try {
       await this.#leaving.get(id)
-      const code = await unpacked(this.#packages.unpack(offer))
+      const code = await unpacked(this.#world.packages.unpack(offer))
       if (present === undefined) await this.#installNew(code, channel)
       else await this.#update(present, code, channel)
     } finally {
@@ -100,7 +86,7 @@ export class ProcessApps implements HubApps {
     this.#world.host.tell('app.delete', { id })
     const gone = app
       .leave()
-      .then(() => this.#packages.discard(app.folder))
+      .then(() => this.#world.packages.discard(app.stored.folder))
       .finally(() => this.#leaving.delete(id))
     this.#leaving.set(id, gone)
     gone.catch(() => {})
@@ -129,12 +115,12 @@ export class ProcessApps implements HubApps {
   /** The files of an app that runs in place have changed or are gone. */
   async reload(id: string, folder: string, paths: readonly string[]): Promise<void> {
     const app = this.#apps.get(id)
-    if (app?.folder !== folder || this.#installing.has(id)) return
+    if (app?.stored.folder !== folder || this.#installing.has(id)) return
     if (paths.length === 0) return app.output.show('its folder is gone')
     app.output.show(`changed: ${listed(paths, 3)}`)
     this.#installing.add(id)
     try {
-      const code = this.#packages.adopt(folder)
+      const code = this.#world.packages.adopt(folder)
       if (code.manifest.id !== id) throw new Error(`app.json: has another id, ${code.manifest.id}; start the hub again`)
       addSettings(this.#world.state, id, code.manifest.settings)
       await app.reload(code)
@@ -154,7 +140,7 @@ export class ProcessApps implements HubApps {
   }
 
   locales(id: string): Readonly<Record<string, unknown>> {
-    return localesIn(this.#must(id).folder)
+    return localesIn(this.#must(id).stored.folder)
   }
 
   request(id: string, request: AppRequest): Promise<unknown> {
@@ -210,7 +196,7 @@ export class ProcessApps implements HubApps {
   /** If the code no longer exists, the start fails, as a crash. */
   #codeOf({ id, version, folder }: StoredApp): Unpacked {
     try {
-      return this.#packages.adopt(folder)
+      return this.#world.packages.adopt(folder)
     } catch {
       return { folder, manifest: { id, name: id, version, main: 'app.js', permissions: [], channel: 'stable' } }
     }
@@ -231,7 +217,7 @@ export class ProcessApps implements HubApps {
   }
 
   async #update(app: InstalledApp, code: Unpacked, channel: string | undefined): Promise<void> {
-    const former = app.folder
+    const former = app.stored.folder
     const { state } = this.#world
     const { id, settings } = code.manifest
     const added = state.transaction(() => addSettings(state, id, settings))
@@ -241,10 +227,10 @@ export class ProcessApps implements HubApps {
       state.transaction(() => {
         for (const name of added) state.unsetSetting(id, name)
       })
-      await this.#packages.discard(code.folder)
+      await this.#world.packages.discard(code.folder)
       throw error
     }
-    await this.#packages.discard(former)
+    await this.#world.packages.discard(former)
   }
 }
 
