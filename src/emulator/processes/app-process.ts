@@ -1,8 +1,9 @@
 /** One run of an app: its process, from start to end. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { realpath } from 'node:fs/promises'
-import type { Duplex, Readable } from 'node:stream'
+import { Duplex, type Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import type { Clock } from '../../base/clock.ts'
 import { ROOT } from '../../base/root.ts'
 import type { AppRequest } from '../core/hub-apps.ts'
@@ -49,15 +50,15 @@ const LAST_WORDS = 8192
 
 export class AppProcess {
   readonly pid: number | undefined
-  /** Whether the app has started to run; `false` if it ended before. */
-  readonly ready: Promise<boolean>
-  readonly ended: Promise<End>
   readonly #child: ChildProcess
   readonly #clock: Clock
   readonly #output: Output
-  readonly #inquiries: Inquiries
   readonly #channel: Channel | undefined
   readonly #ready = Promise.withResolvers<boolean>()
+  readonly #ended = Promise.withResolvers<End>()
+  /** Whether the app has started to run; `false` if it ended before. */
+  readonly ready = this.#ready.promise
+  readonly ended = this.#ended.promise
   readonly #limits: Allowance[] = []
   #lastWords = ''
   #reason: string | undefined
@@ -78,16 +79,25 @@ export class AppProcess {
     this.#child = child
     this.#clock = clock
     this.#output = output
-    this.#inquiries = inquiries
     this.pid = child.pid
-    this.ready = this.#ready.promise
-    this.ended = this.#watchEnd()
+    this.#watchEnd()
     this.#collect(child.stdout, () => {})
     this.#collect(child.stderr, (text) => {
       this.#lastWords = (this.#lastWords + text).slice(-LAST_WORDS)
     })
     const pipe = child.stdio[3]
-    if (isDuplex(pipe)) this.#channel = this.#connect(pipe)
+    if (!(pipe instanceof Duplex)) return
+    this.#channel = new Channel(pipe, {
+      clock,
+      answer: (question) => inquiries.answer(question),
+      note: (text) => output.note(text),
+      onAbuse: (reason) => this.unload(reason),
+      hear: (message) => {
+        if (message.type === 'ready') this.#ready.resolve(true)
+        else if (message.type === 'crash') this.#reason ??= message.message
+        else inquiries.hear(message)
+      },
+    })
   }
 
   tell(message: HubMessage): void {
@@ -130,20 +140,6 @@ export class AppProcess {
     this.#child.kill('SIGKILL')
   }
 
-  #connect(pipe: Duplex): Channel {
-    return new Channel(pipe, {
-      clock: this.#clock,
-      answer: (question) => this.#inquiries.answer(question),
-      note: (text) => this.#output.note(text),
-      onAbuse: (reason) => this.unload(reason),
-      hear: (message) => {
-        if (message.type === 'ready') this.#ready.resolve(true)
-        else if (message.type === 'crash') this.#reason ??= message.message
-        else this.#inquiries.hear(message)
-      },
-    })
-  }
-
   /** Limit the rate: an app that writes faster than this must wait. */
   #collect(stream: Readable | null, hear: (text: string) => void): void {
     if (stream === null) return
@@ -161,8 +157,7 @@ export class AppProcess {
     })
   }
 
-  #watchEnd(): Promise<End> {
-    const { promise, resolve } = Promise.withResolvers<End>()
+  #watchEnd(): void {
     const child = this.#child
     child.once('exit', () => {
       this.#gone = true
@@ -175,16 +170,15 @@ export class AppProcess {
     })
     child.once('error', (error) => {
       this.#reason ??= `Error: the process did not start: ${error.message}`
-      if (child.pid === undefined) this.#finish(resolve, null, null)
+      if (child.pid === undefined) this.#finish(null, null)
     })
-    child.once('close', (code, signal) => this.#finish(resolve, code, signal))
-    return promise
+    child.once('close', (code, signal) => this.#finish(code, signal))
   }
 
-  #finish(resolve: (end: End) => void, code: number | null, signal: string | null): void {
+  #finish(code: number | null, signal: string | null): void {
     this.#channel?.end()
     this.#ready.resolve(false)
-    resolve({ asked: this.#asked, code, signal, message: this.#reason ?? this.#guess(code, signal) })
+    this.#ended.resolve({ asked: this.#asked, code, signal, message: this.#reason ?? this.#guess(code, signal) })
   }
 
   /** When the heap is full, V8 prints that as the process ends; no JavaScript runs any more. */
@@ -194,9 +188,6 @@ export class AppProcess {
     return signal === null ? `Error: exited with code ${code}` : `Error: ended by ${signal}`
   }
 }
-
-const isDuplex = (stream: unknown): stream is Duplex =>
-  typeof stream === 'object' && stream !== null && 'write' in stream && 'read' in stream
 
 /** Options that confine the app and end it with the hub. The permission model does not cover SQLite. */
 async function commandLine({ id, version, folder, main, memoryLimit }: Launch) {
@@ -235,8 +226,6 @@ async function findWrapper(): Promise<string | undefined> {
 }
 
 function runs(place: string): Promise<boolean> {
-  const args = [...WRAPPING, '--', process.execPath, '--version']
-  return new Promise((resolve) => {
-    execFile(place, args, { timeout: 5000 }, (error) => resolve(error === null))
-  })
+  const run = promisify(execFile)(place, [...WRAPPING, '--', process.execPath, '--version'], { timeout: 5000 })
+  return run.then(() => true).catch(() => false)
 }

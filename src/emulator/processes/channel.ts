@@ -8,8 +8,9 @@ import * as v from 'valibot'
 import type { Clock } from '../../base/clock.ts'
 import { readJson } from '../../base/read-json.ts'
 import { checked } from '../core/endpoint.ts'
+import type { AppRequest } from '../core/hub-apps.ts'
 import { asHubError, HubError } from '../hub-error.ts'
-import { MAX_LINE_BYTES, MAX_NAME } from '../sdk/limits.js'
+import { MAX_LINE_BYTES, MAX_NAME, type Refusal } from '../sdk/limits.js'
 import { type Allowance, allow } from './allowance.ts'
 
 const id = v.pipe(v.number(), v.safeInteger())
@@ -72,23 +73,13 @@ export const OwnUsage = v.object({ cpuMs: v.number(), mem: v.number() })
 /** Messages of the hub: `answer` answers a question of the app; a question of the hub also has an `id`. */
 export type HubMessage =
   | { readonly type: 'answer'; readonly id: number; readonly value: unknown }
-  | {
-      readonly type: 'answer'
-      readonly id: number
-      readonly error: Pick<HubError, 'status' | 'message'> & { code: string }
-    }
+  | { readonly type: 'answer'; readonly id: number; readonly error: Refusal }
   | { readonly type: 'event'; readonly uri: string; readonly event: string; readonly payload: unknown }
   | { readonly type: 'setting'; readonly name: string; readonly value?: unknown }
   | { readonly type: 'crash' }
 
 type HubQuestion =
-  | {
-      readonly type: 'request'
-      readonly method: string
-      readonly path: string
-      readonly query: Readonly<Record<string, string>>
-      readonly body: unknown
-    }
+  | ({ readonly type: 'request'; readonly query: Readonly<Record<string, string>> } & Omit<AppRequest, 'query'>)
   | { readonly type: 'gc' }
   | { readonly type: 'usage' }
 

@@ -9,7 +9,7 @@ import { HubError } from '../hub-error.ts'
 import { type AppRecord, GENERATIONS, type Patch } from '../records.ts'
 import { InstalledApp, type World } from './installed-app.ts'
 import { addSettings, newApp } from './record.ts'
-import { LIMITS, type Limits, Watch } from './watch.ts'
+import { LIMITS, type Limits, watchUsage } from './watch.ts'
 
 const OFFERS_MS = 5000
 
@@ -36,7 +36,7 @@ export class ProcessApps implements HubApps {
     const { state, packages, clock = systemClock } = options
     const limits = { ...LIMITS, ...options.limits }
     const { records } = this
-    const watch = new Watch(clock, limits)
+    const watch = watchUsage(clock, limits)
     const isDown = () => this.#isDown
     this.#world = { clock, state, packages, host, limits, watch, records, isDown, onLine: options.onLine }
     for (const stored of state.apps()) this.#add(this.#codeOf(stored), stored)

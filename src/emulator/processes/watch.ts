@@ -37,72 +37,65 @@ interface Watched {
   cpuWarnings: number
 }
 
-export class Watch {
-  readonly #clock: Clock
-  readonly #limits: Limits
-  readonly #watched = new Set<Watched>()
-  #cancel: (() => void) | undefined
+export type Watch = ReturnType<typeof watchUsage>
 
-  constructor(clock: Clock, limits: Limits) {
-    this.#clock = clock
-    this.#limits = limits
-  }
+export function watchUsage(clock: Clock, limits: Limits) {
+  const all = new Set<Watched>()
+  let cancel: (() => void) | undefined
 
-  /** Watches the process until it ends. */
-  add(process: AppProcess, see: (usage: Usage) => void): void {
-    const last = { cpuMs: 0, at: this.#clock.elapsed() }
-    const watched: Watched = { process, see, cpu: 0, last, memoryWarnings: 0, cpuWarnings: 0 }
-    this.#watched.add(watched)
-    void process.ended.then(() => this.#watched.delete(watched))
-    this.#cancel ??= this.#later()
-  }
-
-  /** Measures it now instead of at the next second. */
-  lookAt(process: AppProcess): void {
-    for (const watched of this.#watched) if (watched.process === process) this.#look(watched, 'now')
-  }
-
-  stop(): void {
-    this.#cancel?.()
-    this.#cancel = undefined
-    this.#watched.clear()
-  }
-
-  #later(): () => void {
-    return this.#clock.after(LOOK_MS, () => {
-      this.#cancel = this.#watched.size > 0 ? this.#later() : undefined
-      for (const watched of this.#watched) this.#look(watched)
+  function later(): () => void {
+    return clock.after(LOOK_MS, () => {
+      cancel = all.size > 0 ? later() : undefined
+      for (const watched of all) look(watched)
     })
   }
 
-  #look(watched: Watched, when: 'now' | 'each second' = 'each second'): void {
-    if (process.platform === 'linux') return void this.#note(watched, readProc(watched.process.pid), when)
+  function look(watched: Watched, when: 'now' | 'each second' = 'each second'): void {
+    if (process.platform === 'linux') return void note(watched, readProc(watched.process.pid), when)
     watched.process.ownUsage().then(
-      (answer) => this.#note(watched, v.is(OwnUsage, answer) ? answer : undefined, when),
+      (answer) => note(watched, v.is(OwnUsage, answer) ? answer : undefined, when),
       () => {},
     )
   }
 
-  #note(watched: Watched, reading: Reading | undefined, when: 'now' | 'each second'): void {
-    if (reading === undefined || !this.#watched.has(watched)) return
+  function note(watched: Watched, reading: Reading | undefined, when: 'now' | 'each second'): void {
+    if (reading === undefined || !all.has(watched)) return
     if (when === 'now') return void watched.see({ cpu: watched.cpu, mem: reading.mem })
-    const at = this.#clock.elapsed()
+    const at = clock.elapsed()
     const { last } = watched
     watched.last = { cpuMs: reading.cpuMs, at }
     if (at <= last.at) return
     const cpu = Math.max(0, (reading.cpuMs - last.cpuMs) / (at - last.at))
     watched.cpu = Number(cpu.toFixed(4))
     watched.see({ cpu: watched.cpu, mem: reading.mem })
-    this.#limit(watched, { cpu, mem: reading.mem })
+    limit(watched, { cpu, mem: reading.mem })
   }
 
-  #limit(watched: Watched, { cpu, mem }: Usage): void {
-    watched.memoryWarnings = mem > this.#limits.memory ? watched.memoryWarnings + 1 : 0
-    watched.cpuWarnings = cpu >= this.#limits.cpu ? watched.cpuWarnings + 1 : 0
+  function limit(watched: Watched, { cpu, mem }: Usage): void {
+    watched.memoryWarnings = mem > limits.memory ? watched.memoryWarnings + 1 : 0
+    watched.cpuWarnings = cpu >= limits.cpu ? watched.cpuWarnings + 1 : 0
     if (watched.memoryWarnings >= MEMORY_WARNINGS) watched.process.unload('Too many memwarns')
-    else if (watched.cpuWarnings >= this.#limits.cpuSeconds) {
-      watched.process.unload('CPU Warning Limit Reached')
-    }
+    else if (watched.cpuWarnings >= limits.cpuSeconds) watched.process.unload('CPU Warning Limit Reached')
+  }
+
+  return {
+    /** Watches the process until it ends. */
+    add(process: AppProcess, see: (usage: Usage) => void): void {
+      const last = { cpuMs: 0, at: clock.elapsed() }
+      const watched: Watched = { process, see, cpu: 0, last, memoryWarnings: 0, cpuWarnings: 0 }
+      all.add(watched)
+      void process.ended.then(() => all.delete(watched))
+      cancel ??= later()
+    },
+    /** Measures it now instead of at the next second. */
+    lookAt(process: AppProcess): void {
+      for (const watched of all) if (watched.process === process) look(watched, 'now')
+    },
+    stop(): void {
+      cancel?.()
+      cancel = undefined
+      all.clear()
+    },
   }
 }
 
