@@ -33,6 +33,20 @@ const AppRow = v.object({
 /** The stored part of an app. The record that clients see combines it with the manifest. */
 export type StoredApp = Readonly<v.InferOutput<typeof AppRow>>
 
+/** Clears a former crash, except for its count. */
+export const CURED = { crashed: false, crashedMessage: null, exitCode: null, exitSignal: null }
+
+type Given = Pick<StoredApp, 'id' | 'folder' | 'version' | 'channel' | 'origin'> & Partial<StoredApp>
+
+/** An app that has just been installed, and never crashed. */
+export const newApp = (given: Given): StoredApp => ({
+  enabled: true,
+  autoupdate: true,
+  ...CURED,
+  crashedCount: 0,
+  ...given,
+})
+
 const SettingRow = v.object({ name: v.string(), value: v.string() })
 const NotificationRow = v.object({
   id: v.number(),
@@ -175,4 +189,19 @@ export class SqliteState implements HubStore {
   #run(statement: string, ...values: (string | number)[]) {
     return this.#database.sql.prepare(statement).run(...values)
   }
+}
+
+/**
+ * Adds the default settings of an app, except those kept from an earlier installation. Returns the names of those
+ * added.
+ */
+export function addSettings(
+  state: SqliteState,
+  id: string,
+  settings: Readonly<Record<string, unknown>> = {},
+): string[] {
+  const kept = state.settings(id)
+  const added = Object.keys(settings).filter((name) => !kept.has(name))
+  for (const name of added) state.setSetting(id, name, settings[name])
+  return added
 }

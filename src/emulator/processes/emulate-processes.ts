@@ -9,12 +9,12 @@ import type { EmulateOptions, Emulation } from '../command.ts'
 import { type HubData, openHubData } from '../data/hub-data.ts'
 import { ManifestError } from '../data/manifest.ts'
 import type { Packages, Unpacked } from '../data/packages.ts'
+import { addSettings, newApp } from '../data/state.ts'
 import { EmulatedHub, type EmulatedHubOptions } from '../hub.ts'
 import { type Flavour, GENERATIONS } from '../records.ts'
 import { EmulatorOptionError } from '../scopes.ts'
 import { filesIn, MOST_FILES, watchFiles } from './app-files.ts'
 import { ProcessApps } from './process-apps.ts'
-import { addSettings, newApp } from './record.ts'
 
 const execute = promisify(execFile)
 

@@ -2,13 +2,12 @@
 import type { Clock } from '../../base/clock.ts'
 import type { AppsHost } from '../core/hub-apps.ts'
 import type { Packages, Unpacked } from '../data/packages.ts'
-import type { SqliteState, StoredApp } from '../data/state.ts'
+import { CURED, type SqliteState, type StoredApp } from '../data/state.ts'
 import { HubError } from '../hub-error.ts'
-import { type AppRecord, type AppState, GENERATIONS, NO_USAGE, type Patch, type Usage } from '../records.ts'
+import { type AppRecord, type AppState, GENERATIONS, NO_USAGE, type Patch, recordOf, type Usage } from '../records.ts'
 import { AppProcess, type End, type Inquiries } from './app-process.ts'
 import type { HubMessage } from './channel.ts'
 import { Output } from './output.ts'
-import { recordFor } from './record.ts'
 import { supervise } from './supervisor.ts'
 import type { Limits, Watch } from './watch.ts'
 
@@ -32,9 +31,6 @@ export interface World {
 const TELL_USAGE_MS = 10_000
 /** How long a new version may take to start before the former one is restored. */
 const TRIAL_MS = 10_000
-
-/** Clears a former crash, except for its count. */
-const CURED = { crashed: false, crashedMessage: null, exitCode: null, exitSignal: null }
 
 export class InstalledApp {
   readonly output: Output
@@ -191,7 +187,18 @@ export class InstalledApp {
 
   #recordAtRest(): AppRecord {
     this.#offer = this.#newerVersion()
-    return recordFor(this.#stored, this.#code.manifest, this.#world.host.flavour, this.#offer)
+    const { id, version, enabled, autoupdate, channel, origin, crashed, crashedCount } = this.#stored
+    const { name, author, settings, permissions, color } = this.#code.manifest
+    const { flavour } = this.#world.host
+    const { stands, crash, counter } = GENERATIONS[flavour]
+    const seed = { id, name, version, author, enabled, autoupdate, channel, origin, update: this.#offer }
+    return {
+      ...recordOf({ ...seed, settings, permissions, color, hasDrivers: false }, flavour),
+      ...stands('stopped'),
+      usage: NO_USAGE,
+      [counter]: crashedCount,
+      ...(crashed && crash(this.#stored)),
+    }
   }
 
   /** The newer version in the store, if there is one. */

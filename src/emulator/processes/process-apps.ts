@@ -4,11 +4,10 @@ import { listed } from '../../base/text.ts'
 import type { AppRequest, AppsHost, HubApps, InstallRequest } from '../core/hub-apps.ts'
 import { localesIn } from '../data/app-folder.ts'
 import type { Packages, Unpacked } from '../data/packages.ts'
-import type { SqliteState, StoredApp } from '../data/state.ts'
+import { addSettings, newApp, type SqliteState, type StoredApp } from '../data/state.ts'
 import { HubError } from '../hub-error.ts'
 import { type AppRecord, GENERATIONS, type Patch } from '../records.ts'
 import { InstalledApp, type World } from './installed-app.ts'
-import { addSettings, newApp } from './record.ts'
 import { LIMITS, type Limits, watchUsage } from './watch.ts'
 
 const OFFERS_MS = 5000

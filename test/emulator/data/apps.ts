@@ -1,8 +1,7 @@
 /** Apps and stores of the tests; free of the test runner, as programs use them too. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { StoredApp } from '../../../src/emulator/data/state.ts'
-import { newApp } from '../../../src/emulator/processes/record.ts'
+import { newApp, type StoredApp } from '../../../src/emulator/data/state.ts'
 
 export const LIGHTS = 'com.example.lights'
 

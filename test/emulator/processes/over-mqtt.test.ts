@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { openHubData } from '../../../src/emulator/data/hub-data.ts'
+import { addSettings, newApp } from '../../../src/emulator/data/state.ts'
 import { ProcessApps } from '../../../src/emulator/processes/process-apps.ts'
-import { addSettings, newApp } from '../../../src/emulator/processes/record.ts'
 import { until } from '../../support/until.ts'
 import { World } from '../../support/world.ts'
 import { isAlive } from './support.ts'
