@@ -1,6 +1,6 @@
 /** Simulated apps: their records, settings and life cycle. Each step sends an event. */
 
-import type { AppEvent, HubApps, InstallRequest } from './core/hub-apps.ts'
+import type { AppsHost, HubApps, InstallRequest } from './core/hub-apps.ts'
 import { HubError } from './hub-error.ts'
 import type { Settled } from './options.ts'
 import {
@@ -8,7 +8,6 @@ import {
   type AppSeed,
   type AppState,
   crashOf,
-  type Flavour,
   GENERATIONS,
   NO_USAGE,
   type Patch,
@@ -22,14 +21,9 @@ export interface How {
   silent?: boolean
 }
 
-interface AppsOptions {
-  flavour: Flavour
+interface AppsOptions extends Pick<Settled, 'flavour' | 'random' | 'settleMs' | 'store'> {
   timers: Timers
-  random: () => number
-  /** How long an app stays in each intermediate state; 0 makes all the steps at once, events included. */
-  settleMs: number
-  store: readonly AppSeed[]
-  tell(event: AppEvent, payload: unknown): void
+  tell: AppsHost['tell']
 }
 
 /** Apps that only pretend to run. */

@@ -1,5 +1,5 @@
 /** The folder of an app: copies it durably within limits, refuses unsafe links, and reads its texts. */
-import { lstatSync, readdirSync, realpathSync } from 'node:fs'
+import { globSync, lstatSync, readdirSync, realpathSync } from 'node:fs'
 import { lstat, mkdir, open, readdir, realpath, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { readPlainText } from '../../base/read-plain.ts'
@@ -89,20 +89,12 @@ const LOCALE_FILE = /^([a-z]{2,3}(?:-[A-Za-z]+)?)\.json$/
 /** The app's texts by language, from `locales/<language>.json`. Unreadable files are left out. */
 export function localesIn(folder: string): Readonly<Record<string, unknown>> {
   const texts: Record<string, unknown> = {}
-  for (const name of namesIn(join(folder, 'locales'))) {
+  for (const name of globSync('*.json', { cwd: join(folder, 'locales') }).sort()) {
     const language = LOCALE_FILE.exec(name)?.[1]
     const text = language === undefined ? undefined : readLocale(join(folder, 'locales', name))
     if (language !== undefined && text !== undefined) texts[language] = text
   }
   return texts
-}
-
-function namesIn(folder: string): string[] {
-  try {
-    return readdirSync(folder).sort()
-  } catch {
-    return []
-  }
 }
 
 function readLocale(path: string): unknown {

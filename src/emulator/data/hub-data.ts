@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openDatabase } from './data-folder.ts'
 import { storedKeys } from './keys.ts'
-import { Packages, type Sources } from './packages.ts'
+import { packagesOf, type Sources } from './packages.ts'
 import { SqliteState } from './state.ts'
 
 /** @throws HubDataError if the folder cannot be used, or another hub uses it */
@@ -21,7 +21,7 @@ export async function openHubData(
   const database = openDatabase(folder, { alone: true })
   opened.defer(() => database.close())
   const state = new SqliteState(database, options.hubId)
-  const packages = new Packages(database.folder, options)
+  const packages = packagesOf(database.folder, options)
   await packages.sweep(new Set(state.apps().map((app) => app.folder)))
   const resources = opened.move()
   return {

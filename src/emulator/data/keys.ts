@@ -4,16 +4,8 @@ import * as v from 'valibot'
 import { checkScopes, EmulatorOptionError, normaliseScope, writtenScope } from '../scopes.ts'
 import { type Database, HubDataError, holdsHub, openDatabase } from './data-folder.ts'
 
-interface StoredKey {
-  /** Identifies the key for users who revoke it; it reveals nothing of the key itself. */
-  readonly id: string
-  readonly name: string
-  readonly scopes: readonly string[]
-  /** Epoch milliseconds. */
-  readonly at: number
-}
-
 const KEY_BYTES = 32
+/** The id identifies the key for users who revoke it; it reveals nothing of the key itself. */
 const ID_BYTES = 4
 
 const KeyRow = v.object({ id: v.string(), name: v.string(), scopes: v.string(), at: v.number() })
@@ -33,10 +25,7 @@ export function storedKeys({ sql }: Database) {
   }
 
   /** Creates a key and returns it. Only its hash is stored, so it cannot be shown again. */
-  function create(
-    scopes: readonly string[],
-    { name = '', now = Date.now() } = {},
-  ): StoredKey & { readonly key: string } {
+  function create(scopes: readonly string[], { name = '', now = Date.now() } = {}) {
     const key = randomBytes(KEY_BYTES).toString('base64url')
     const id = randomBytes(ID_BYTES).toString('hex')
     const kept = [...new Set(scopes.map(normaliseScope))]
@@ -47,7 +36,7 @@ export function storedKeys({ sql }: Database) {
   }
 
   /** Oldest first. */
-  function list(): StoredKey[] {
+  function list() {
     const rows = sql.prepare('SELECT id, name, scopes, at FROM apiKey ORDER BY rowid').all()
     return rows.map((row) => v.parse(KeyRow, row)).map((row) => ({ ...row, scopes: row.scopes.split(' ') }))
   }
@@ -91,7 +80,7 @@ export function keysOf(folder: string, { make = false } = {}) {
   const database = openDatabase(folder, { alone: false })
   const keys = storedKeys(database)
   return {
-    create(scopes: readonly string[], name: string): { readonly id: string; readonly key: string } {
+    create(scopes: readonly string[], name: string) {
       checkScopes('--scope', scopes)
       if (name.length > MAX_NAME) throw new EmulatorOptionError(`--name: at most ${MAX_NAME} characters`)
       return keys.create(scopes, { name })

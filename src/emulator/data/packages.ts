@@ -25,14 +25,11 @@ export interface Sources {
   readonly tell?: ((problem: string) => void) | undefined
 }
 
-/** A version of an app in the store. */
-export interface Offer {
+/** A version of an app in the store, with the folder that holds it there. */
+export interface Offer extends Unpacked {
   readonly id: string
   readonly version: string
   readonly channel: Channel
-  readonly manifest: Manifest
-  /** Absolute path of its folder in the store. */
-  readonly folder: string
 }
 
 export interface Wanted {
@@ -58,88 +55,75 @@ const CHANNEL_NAMES: ReadonlyMap<string, readonly Channel[]> = new Map<string, r
  * the former folder; a rollback restores the row and discards the new folder. If the hub is killed in between, the next
  * start removes the folder that no row names.
  */
-export class Packages {
-  readonly #apps: string
-  /** Has one folder for each version of an app, `STORE/<id>/<version>/app.json`. */
-  readonly #store: string | undefined
-  readonly #samples: ReadonlyMap<string, string>
-  readonly #tell: (problem: string) => void
-  /** The last reported problem of each folder, so that each is reported once. */
-  readonly #told = new Map<string, string>()
+export type Packages = ReturnType<typeof packagesOf>
 
-  /** @param data - Absolute path of the data folder. */
-  constructor(data: string, { store, samples = new Map(), tell = () => {} }: Sources) {
-    this.#apps = join(data, APPS_FOLDER)
-    this.#store = store === undefined ? undefined : resolve(store)
-    this.#samples = samples
-    this.#tell = tell
-  }
+/** @param data - Absolute path of the data folder. */
+export function packagesOf(data: string, { store, samples = new Map(), tell: warn = () => {} }: Sources) {
+  const apps = join(data, APPS_FOLDER)
+  const tell = onceEach(warn)
 
   /**
    * The newest matching version in the store, or else in the samples. Reads the folders each time: versions may be
    * added.
    */
-  find(wanted: Wanted): Offer | undefined {
-    return this.#inStore(wanted) ?? this.#sampleFor(wanted)
+  function find(wanted: Wanted): Offer | undefined {
+    return inStore(wanted) ?? sampleFor(wanted)
   }
 
   /** A sample app. @throws ManifestError if it cannot be used */
-  sample(id: string): Offer {
-    const folder = this.#samples.get(id)
+  function sample(id: string): Offer {
+    const folder = samples.get(id)
     if (folder === undefined) throw new ManifestError(`${id}: is no sample app`)
-    const manifest = readManifest(folder)
-    return { id, version: manifest.version, channel: manifest.channel, manifest, folder }
+    return offerOf(folder, readManifest(folder))
   }
 
-  #sampleFor({ id, version, present }: Wanted): Offer | undefined {
-    if (!this.#samples.has(id)) return undefined
-    const offer = this.sample(id)
+  function sampleFor({ id, version, present }: Wanted): Offer | undefined {
+    if (!samples.has(id)) return undefined
+    const offer = sample(id)
     return [version, present].every((one) => one === undefined || one === offer.version) ? offer : undefined
   }
 
-  #inStore({ id, channel, version, present }: Wanted): Offer | undefined {
+  function inStore({ id, channel, version, present }: Wanted): Offer | undefined {
     const anyChannel = channel === undefined && version !== undefined
     const channels = anyChannel ? CHANNELS : (CHANNEL_NAMES.get(channel ?? 'stable') ?? [])
-    return this.#offers(id)
+    return offers(id)
       .filter((offer) => channels.includes(offer.channel))
       .filter((offer) => version === undefined || offer.version === version)
       .filter((offer) => present === undefined || compareVersions(offer.version, present) >= 0)
       .toSorted((one, other) => compareVersions(other.version, one.version))[0]
   }
 
-  #offers(id: string): Offer[] {
-    if (this.#store === undefined || !v.is(AppId, id)) return []
-    const ofApp = join(this.#store, id)
-    return foldersIn(ofApp).flatMap((version) => this.#offer(id, version, join(ofApp, version)) ?? [])
+  /** The store has one folder for each version of an app, `STORE/<id>/<version>/app.json`. */
+  function offers(id: string): Offer[] {
+    if (store === undefined || !v.is(AppId, id)) return []
+    const ofApp = resolve(store, id)
+    return foldersIn(ofApp).flatMap((version) => offerIn(id, version, join(ofApp, version)) ?? [])
   }
 
-  #offer(id: string, version: string, folder: string): Offer | undefined {
+  function offerIn(id: string, version: string, folder: string): Offer | undefined {
     try {
-      const manifest = readManifest(folder, this.#tell)
-      if (manifest.id !== id || manifest.version !== version) {
-        throw new ManifestError(`${folder}: holds ${manifest.id} ${manifest.version}, not what its folders say`)
-      }
-      return { id, version, channel: manifest.channel, manifest, folder }
+      const manifest = readManifest(folder, tell)
+      if (manifest.id === id && manifest.version === version) return offerOf(folder, manifest)
+      throw new ManifestError(`${folder}: holds ${manifest.id} ${manifest.version}, not what its folders say`)
     } catch (error) {
       if (!(error instanceof ManifestError)) throw error
-      if (this.#told.get(folder) !== error.message) this.#tell(error.message)
-      this.#told.set(folder, error.message)
+      tell(error.message)
       return undefined
     }
   }
 
   /** Copies an offer into a new folder of the data folder. @throws ManifestError if it cannot be used */
-  async unpack({ id, version, folder: source }: Offer): Promise<Unpacked> {
-    const ofApp = join(this.#apps, id)
+  async function unpack({ id, version, folder: source }: Offer): Promise<Unpacked> {
+    const ofApp = join(apps, id)
     const folder = join(ofApp, `${version}-${randomBytes(6).toString('hex')}`)
     mkdirSync(ofApp, { recursive: true, mode: 0o700 })
     try {
       await copyApp(source, folder)
-      for (const parent of [ofApp, this.#apps, dirname(this.#apps)]) await syncFolder(parent)
+      for (const parent of [ofApp, apps, data]) await syncFolder(parent)
       // Read the copy: it is what will run, and the store may have changed meanwhile.
       return { folder, manifest: readManifest(folder) }
     } catch (error) {
-      await this.discard(folder)
+      await discard(folder)
       throw error
     }
   }
@@ -147,30 +131,44 @@ export class Packages {
   /**
    * Uses an app in place, such as one under development. @throws ManifestError also if a link leads out of the folder
    */
-  adopt(folder: string): Unpacked {
-    const adopted = { folder: resolve(folder), manifest: readManifest(folder, this.#tell) }
+  function adopt(folder: string): Unpacked {
+    const adopted = { folder: resolve(folder), manifest: readManifest(folder, tell) }
     // Copies have no links.
-    if (!isBelow(this.#apps, adopted.folder)) refuseLinksOut(adopted.folder)
+    if (!isBelow(apps, adopted.folder)) refuseLinksOut(adopted.folder)
     return adopted
   }
 
   /** Removes code from the data folder. Folders elsewhere stay. */
-  async discard(folder: string): Promise<void> {
-    if (!isBelow(this.#apps, folder)) return
+  async function discard(folder: string): Promise<void> {
+    if (!isBelow(apps, folder)) return
     await rm(folder, { recursive: true, force: true })
     removeEmpty(dirname(folder))
   }
 
   /** Removes what a killed hub left behind: every folder that is not in `used`. */
-  async sweep(used: ReadonlySet<string>): Promise<void> {
-    for (const id of foldersIn(this.#apps)) {
-      const ofApp = join(this.#apps, id)
-      for (const name of foldersIn(ofApp)) {
-        const folder = join(ofApp, name)
-        if (!used.has(folder)) await rm(folder, { recursive: true, force: true })
-      }
+  async function sweep(used: ReadonlySet<string>): Promise<void> {
+    for (const id of foldersIn(apps)) {
+      const ofApp = join(apps, id)
+      const left = foldersIn(ofApp).map((name) => join(ofApp, name))
+      for (const folder of left) if (!used.has(folder)) await rm(folder, { recursive: true, force: true })
       removeEmpty(ofApp)
     }
+  }
+
+  return { find, sample, unpack, adopt, discard, sweep }
+}
+
+const offerOf = (folder: string, manifest: Manifest): Offer => {
+  const { id, version, channel } = manifest
+  return { id, version, channel, manifest, folder }
+}
+
+/** The store is read often: report each problem once. */
+export function onceEach(tell: (problem: string) => void) {
+  const told = new Set<string>()
+  return (problem: string) => {
+    if (!told.has(problem)) tell(problem)
+    told.add(problem)
   }
 }
 

@@ -8,7 +8,7 @@ import { ROOT } from '../../base/root.ts'
 import type { EmulateOptions, Emulation } from '../command.ts'
 import { type HubData, openHubData } from '../data/hub-data.ts'
 import { ManifestError } from '../data/manifest.ts'
-import type { Packages, Unpacked } from '../data/packages.ts'
+import { onceEach, type Packages, type Unpacked } from '../data/packages.ts'
 import { addSettings, newApp } from '../data/state.ts'
 import { EmulatedHub, type EmulatedHubOptions } from '../hub.ts'
 import { type Flavour, GENERATIONS } from '../records.ts'
@@ -36,8 +36,7 @@ const SAMPLES = new Map(
 
 /** Rejects with `EmulatorOptionError` or `HubDataError` for the user. */
 export async function emulateProcesses(hub: EmulatedHubOptions, options: EmulateOptions): Promise<Emulation> {
-  const { clock, limits, onSpeak = () => {} } = options
-  const tell = onceEach(options.tell ?? (() => {}))
+  const { clock, limits, onSpeak = () => {}, tell = () => {} } = options
   await using opened = new AsyncDisposableStack()
   const store = options.store ?? join(DEMO, 'store')
   const data = opened.use(await openHubData({ folder: options.data, store, samples: SAMPLES, hubId: hub.id, tell }))
@@ -46,7 +45,7 @@ export async function emulateProcesses(hub: EmulatedHubOptions, options: Emulate
   const hasOwnKeys = keys.list().length > 0
   const { spareKey } = options
   const spare = spareKey === undefined || hasOwnKeys ? {} : { [spareKey.key]: spareKey.scopes }
-  const speak = options.speechCommand === undefined ? onSpeak : speaker(options.speechCommand, onSpeak, tell)
+  const speak = options.speechCommand === undefined ? onSpeak : speaker(options.speechCommand, onSpeak, onceEach(tell))
   const onLine = (id: string, line: string) => {
     if (own.some((app) => app.id === id)) options.onLine?.(id, line)
   }
@@ -73,15 +72,6 @@ export async function emulateProcesses(hub: EmulatedHubOptions, options: Emulate
   }
   const resources = opened.move()
   return { hub: running, hasOwnKeys, [Symbol.asyncDispose]: () => resources.disposeAsync() }
-}
-
-/** The store is read often: report each problem once. */
-function onceEach(tell: (problem: string) => void) {
-  const told = new Set<string>()
-  return (problem: string) => {
-    if (!told.has(problem)) tell(problem)
-    told.add(problem)
-  }
 }
 
 /** The first start installs the sample apps. Every start installs and returns the apps that run in place. */
