@@ -4,7 +4,7 @@ import * as v from 'valibot'
 import { mayAsk } from '../base/hosts.ts'
 import { isRecord, parseJson } from '../base/json.ts'
 import { isUp } from './apps.ts'
-import { checked, type Input, inputOf, methodOf, optional, type Request } from './core/endpoint.ts'
+import { type Endpoint, type Input, optional, type Request, requestOf } from './core/endpoint.ts'
 import { doorOf } from './door.ts'
 import { JSON_TYPE } from './faults.ts'
 import type { AppRecord, EmulatedHub } from './hub.ts'
@@ -14,8 +14,7 @@ import { urlOf } from './options.ts'
 import { fill, readBody, split } from './rest.ts'
 import { EmulatorOptionError } from './scopes.ts'
 
-interface ControlRow extends ReturnType<typeof methodOf> {
-  readonly doc: string
+interface ControlRow extends Pick<Endpoint, 'doc' | 'method' | 'path'> {
   /** The fields of the body. */
   readonly takes: v.ObjectEntries
   /** `args` holds the parameters of the path and the fields of the body. @throws HubError */
@@ -26,14 +25,14 @@ interface Row<R extends Request, E extends v.ObjectEntries> {
   readonly doc: string
   readonly request: R
   readonly takes?: E
-  run(hub: EmulatedHub, input: v.InferOutput<Input<R, E>>): unknown
+  run(hub: EmulatedHub, input: Input<R, E>): unknown
 }
 
 // biome-ignore lint/complexity/noBannedTypes: `{}` is what a row without `takes` adds to the parameters of its path.
 function row<const R extends Request, const E extends v.ObjectEntries = {}>(row: Row<R, E>): ControlRow
 function row({ doc, request, takes = {}, run }: Row<Request, v.ObjectEntries>): ControlRow {
-  const input = inputOf(request, takes)
-  return { doc, takes, ...methodOf(request), perform: (hub, args) => run(hub, checked(input, args)) }
+  const { read, ...asked } = requestOf(request, takes)
+  return { doc, takes, ...asked, perform: (hub, args) => run(hub, read(args)) }
 }
 
 /** The whole body is the options of the behaviour. */

@@ -42,26 +42,21 @@ type PathParameter<P extends string> = P extends `${string}:${infer Name}/${infe
   : P extends `${string}:${infer Name}`
     ? Name
     : never
-type PathEntries<P extends string> = { readonly [K in PathParameter<P>]: v.StringSchema<undefined> }
+type PathInput<P extends string> = { readonly [K in PathParameter<P>]: string }
+type Further<E extends v.ObjectEntries> = v.InferOutput<v.ObjectSchema<E, undefined>>
 
 /** The input of a request: the parameters of its path, and all others. */
-export type Input<R extends Request, E extends v.ObjectEntries> = v.ObjectSchema<PathEntries<R> & E, undefined>
+export type Input<R extends Request, E extends v.ObjectEntries> = PathInput<R> & Further<E>
 
 export const inPath = (path: string) => [...path.matchAll(/:(\w+)/g)].map(([, name = '']) => name)
 
-function isComplete<P extends string>(entries: v.ObjectEntries, path: P): entries is PathEntries<P> {
-  return inPath(path).every((name) => Object.hasOwn(entries, name))
-}
+type Args = Readonly<Record<string, unknown>>
 
-export function inputOf<R extends Request, E extends v.ObjectEntries>(request: R, takes: E): Input<R, E> {
-  const entries = Object.fromEntries(inPath(request).map((name) => [name, v.string()]))
-  if (!isComplete(entries, request)) throw new Error(`${request}: a parameter is missing`)
-  return v.object({ ...entries, ...takes })
-}
-
-export function methodOf(request: Request): { readonly method: Method; readonly path: string } {
+/** The method and the path of a request, and `read`, which checks its parameters. */
+export function requestOf(request: Request, takes: v.ObjectEntries) {
   const method = METHODS.find((one) => request.startsWith(`${one} `)) ?? 'GET'
-  return { method, path: request.slice(method.length + 1) }
+  const input = v.object({ ...Object.fromEntries(inPath(request).map((name) => [name, v.string()])), ...takes })
+  return { method, path: request.slice(method.length + 1), read: (args: Args) => checked(input, args) }
 }
 
 interface Declared {
@@ -82,7 +77,7 @@ interface Row<R extends Request, E extends v.ObjectEntries> extends Declared {
   readonly request: R
   /** Further parameters: in the query for GET and DELETE, otherwise in the body. */
   readonly takes?: E
-  run(core: Core, input: v.InferOutput<Input<R, E>>, caller: Caller): unknown
+  run(core: Core, input: Input<R, E>, caller: Caller): unknown
 }
 
 export interface Endpoint extends Declared {
@@ -91,7 +86,7 @@ export interface Endpoint extends Declared {
   /** Names of the parameters that are not in the path. */
   readonly takes: readonly string[]
   /** Checks the parameters and runs the operation; `undefined`, or a promise of it: no result. @throws HubError */
-  perform(core: Core, args: Readonly<Record<string, unknown>>, caller: Caller): unknown
+  perform(core: Core, args: Args, caller: Caller): unknown
 }
 
 export type Endpoints = Readonly<Record<string, Endpoint>>
@@ -99,13 +94,8 @@ export type Endpoints = Readonly<Record<string, Endpoint>>
 // biome-ignore lint/complexity/noBannedTypes: `{}` is what a row without `takes` adds to the parameters of its path.
 export function endpoint<const R extends Request, const E extends v.ObjectEntries = {}>(row: Row<R, E>): Endpoint
 export function endpoint({ request, takes = {}, run, ...row }: Row<Request, v.ObjectEntries>): Endpoint {
-  const input = inputOf(request, takes)
-  return {
-    ...row,
-    ...methodOf(request),
-    takes: Object.keys(takes),
-    perform: (core, args, caller) => run(core, checked(input, args), caller),
-  }
+  const { read, ...asked } = requestOf(request, takes)
+  return { ...row, ...asked, takes: Object.keys(takes), perform: (core, args, caller) => run(core, read(args), caller) }
 }
 
 /** An option with its text for the documentation. */
@@ -125,10 +115,7 @@ export function settingIn(settings: ReadonlyMap<string, unknown>, name: string):
 }
 
 /** The parameters after validation. @throws HubError 400 that names the first invalid one */
-export function checked<S extends v.GenericSchema>(
-  schema: S,
-  args: Readonly<Record<string, unknown>>,
-): v.InferOutput<S> {
+export function checked<S extends v.GenericSchema>(schema: S, args: Args): v.InferOutput<S> {
   const parsed = v.safeParse(schema, args, { abortEarly: true })
   if (parsed.success) return parsed.output
   const name = String(parsed.issues[0].path?.[0]?.key ?? '')

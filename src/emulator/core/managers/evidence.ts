@@ -11,8 +11,9 @@ const numberOf = (id: string, end: number) =>
 /** The reference has none of this. */
 const WIRE: readonly Flavour[] = ['older', 'newer', 'self-hosted']
 
-const keyed = <T extends { readonly id: string }>(records: readonly T[]) =>
-  Object.fromEntries(records.map((record) => [record.id, record]))
+/** By its id, each thing that comes with an app. */
+const byId = ({ apps }: Core, thingsOf: (record: AppRecord) => readonly { readonly id: string }[]) =>
+  Object.fromEntries([...apps.records.values()].flatMap(thingsOf).map((thing) => [thing.id, thing]))
 
 /** Each app with drivers has one to three devices. They are away while it does not run. */
 function devicesOf({ flavour, away }: Core, { id: app, state, hasDrivers }: AppRecord) {
@@ -38,12 +39,12 @@ export const DEVICES = {
     request: 'GET /device',
     needs: 'homey.device.readonly',
     only: WIRE,
-    run: (core) => keyed([...core.apps.records.values()].flatMap((record) => devicesOf(core, record))),
+    run: (core) => byId(core, (record) => devicesOf(core, record)),
   }),
 } as const satisfies Endpoints
 
 /** A flow without its app is broken. */
-const flowOf = ({ id, enabled }: AppRecord) => ({ name: `With ${id}`, enabled: true, broken: enabled !== true })
+const flowOf = (app: string, enabled: boolean) => ({ name: `With ${app}`, enabled: true, broken: enabled !== true })
 
 export const FLOWS = {
   getFlows: endpoint({
@@ -51,32 +52,23 @@ export const FLOWS = {
     request: 'GET /flow',
     needs: 'homey.flow.readonly',
     only: WIRE,
-    run: ({ apps }) =>
-      keyed(
-        [...apps.records.values()].map((record) => ({
-          id: `flow-${record.id}`,
-          ...flowOf(record),
-          trigger: { uri: `homey:app:${record.id}`, id: 'changed' },
-          conditions: [],
-          actions: [{ uri: `homey:app:${record.id}`, id: 'act', args: {} }],
-        })),
-      ),
+    run: (core) =>
+      byId(core, ({ id, enabled }) => {
+        const uri = `homey:app:${id}`
+        const cards = { trigger: { uri, id: 'changed' }, conditions: [], actions: [{ uri, id: 'act', args: {} }] }
+        return [{ id: `flow-${id}`, ...flowOf(id, enabled), ...cards }]
+      }),
   }),
   getAdvancedFlows: endpoint({
     doc: 'All advanced flows by id.',
     request: 'GET /advancedflow',
     needs: 'homey.flow.readonly',
     only: WIRE,
-    run: ({ apps }) =>
-      keyed(
-        [...apps.records.values()]
-          .filter(({ id }) => numberOf(id, 2) === 1)
-          .map((record) => ({
-            id: `advanced-${record.id}`,
-            ...flowOf(record),
-            cards: { one: { type: 'trigger', id: `homey:app:${record.id}:changed` }, two: { type: 'delay' } },
-          })),
-      ),
+    run: (core) =>
+      byId(core, ({ id, enabled }) => {
+        const cards = { one: { type: 'trigger', id: `homey:app:${id}:changed` }, two: { type: 'delay' } }
+        return numberOf(id, 2) === 1 ? [{ id: `advanced-${id}`, ...flowOf(id, enabled), cards }] : []
+      }),
   }),
 } as const satisfies Endpoints
 
