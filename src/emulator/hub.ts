@@ -29,6 +29,9 @@ interface Reboot {
   id?: string | undefined
 }
 
+/** Only a reboot changes it. */
+type ChangingCore = HubCore & { id: string; version: string }
+
 const MOST_SPOKEN = 1000
 /** The limit of newer hubs. */
 const RATE = { requests: 4, windowMs: 400 }
@@ -39,10 +42,8 @@ const REVOKED_MS = 1000
 export class EmulatedHub implements AsyncDisposable {
   readonly #options: Settled
   readonly #ending = new AbortController()
-  readonly #timers: Timers
   #requests: RequestRecord[] = []
   readonly #spoken: string[] = []
-  readonly #behaviours = new Behaviours()
   /** The keys from the options, which `setKeys` can replace. */
   #given: ReadonlyMap<string, readonly string[]>
   readonly #apps: HubApps
@@ -57,10 +58,10 @@ export class EmulatedHub implements AsyncDisposable {
   readonly #realtime: Realtime
   readonly #away = new Set<string>()
   #born: number
+  /** This hub as its REST and realtime channels see it. */
+  readonly #core: ChangingCore
   readonly flavour: Flavour
-  /** Changed only by a reboot, as the version; the port is known from the start on. */
-  id: string
-  version: string
+  /** Known from the start on. */
   port = 0
   /** The last reboot; never rejects. */
   #rebooting: Promise<void> = Promise.resolve()
@@ -72,9 +73,9 @@ export class EmulatedHub implements AsyncDisposable {
     try {
       hub.port = await hub.#door.listen(hub.#options.port)
       if (hub.#options.storedKeys !== undefined) {
-        hub.#timers.every(REVOKED_MS, () => hub.#realtime.disconnectUnknown())
+        hub.#core.timers.every(REVOKED_MS, () => hub.#realtime.disconnectUnknown())
       }
-      if (hub.#simulated !== undefined) liveOn(hub.#simulated, hub.#timers, hub.#options)
+      if (hub.#simulated !== undefined) liveOn(hub.#simulated, hub.#core.timers, hub.#options)
       await hub.#apps.start?.()
       return hub
     } catch (error) {
@@ -88,25 +89,31 @@ export class EmulatedHub implements AsyncDisposable {
     const { flavour, random, settleMs, store, pingIntervalMs, pingTimeoutMs } = options
     this.#options = options
     this.flavour = flavour
-    this.id = options.id
-    this.version = options.version
     this.#born = options.clock.elapsed()
-    this.#timers = new Timers(options.clock)
     this.#given = normalised(options.keys)
-    this.#gate = eventGate(this.#behaviours, (...event) => this.#realtime.send(...event))
+    this.#core = this.#seenInside()
+    const { timers, behaviours } = this.#core
+    this.#gate = eventGate(behaviours, (...event) => this.#realtime.send(...event))
     const tell = (event: AppEvent, payload: unknown) => this.#tell(APPS_URI, event, payload)
-    const inside = this.#inside()
-    this.inApp = inAppInterface(inside, this.#events)
+    this.inApp = inAppInterface(this.#core, this.#events)
     const { backend, apps: seeds } = options
     const apps =
       backend === undefined
-        ? new Apps(seeds, { flavour, timers: this.#timers, random, settleMs, store, tell })
+        ? new Apps(seeds, { flavour, timers, random, settleMs, store, tell })
         : backend({ flavour, tell, inApp: this.inApp })
     this.#apps = apps
     this.#simulated = apps instanceof Apps ? apps : undefined
-    const server = createServer({ keepAliveTimeout: options.keepAliveMs }, restListener(inside))
+    const server = createServer({ keepAliveTimeout: options.keepAliveMs }, restListener(this.#core))
     this.#door = doorOf(server, options.host)
-    this.#realtime = new Realtime(server, inside, { pingInterval: pingIntervalMs, pingTimeout: pingTimeoutMs })
+    this.#realtime = new Realtime(server, this.#core, { pingInterval: pingIntervalMs, pingTimeout: pingTimeoutMs })
+  }
+
+  get id(): string {
+    return this.#core.id
+  }
+
+  get version(): string {
+    return this.#core.version
   }
 
   get url(): string {
@@ -144,19 +151,19 @@ export class EmulatedHub implements AsyncDisposable {
 
   /** Sets a behaviour; `false` clears all its variants. */
   behave<N extends BehaviourName>(name: N, options?: BehaviourOptions[N] | false): void {
-    if (options === false) this.#behaviours.clear(name)
-    else this.#behaviours.set(name, options ?? {})
+    if (options === false) this.#core.behaviours.clear(name)
+    else this.#core.behaviours.set(name, options ?? {})
     this.#settleBehaviours()
   }
 
   /** The active behaviours; `left`: how many turns remain, `null` for no limit. */
   get behaviours() {
-    return this.#behaviours.list()
+    return this.#core.behaviours.list()
   }
 
   /** Clears every behaviour. */
   behaveWell(): void {
-    this.#behaviours.clear()
+    this.#core.behaviours.clear()
     this.#settleBehaviours()
   }
 
@@ -210,11 +217,7 @@ export class EmulatedHub implements AsyncDisposable {
 
   /** Drops every connection, goes down, and comes back on the same port, if wanted as another hub or version. */
   reboot(options: Reboot = {}): Promise<void> {
-    const before = this.#rebooting
-    const reboot = (async () => {
-      await before
-      await this.#reboot(options)
-    })()
+    const reboot = this.#rebooting.then(() => this.#reboot(options))
     this.#rebooting = reboot.catch(() => {})
     return reboot
   }
@@ -233,8 +236,8 @@ export class EmulatedHub implements AsyncDisposable {
     const { signal } = this.#ending
     await this.#door.shut()
     await this.#apps.stop?.()
-    this.version = version ?? this.version
-    this.id = id ?? this.id
+    this.#core.version = version ?? this.version
+    this.#core.id = id ?? this.id
     if (downMs > 0) await sleep(this.#options.clock, downMs, signal)
     this.#born = this.#options.clock.elapsed()
     if (!signal.aborted) await this.#door.listen(this.port)
@@ -243,7 +246,7 @@ export class EmulatedHub implements AsyncDisposable {
 
   async #end(): Promise<void> {
     this.#ending.abort()
-    this.#timers.stop()
+    this.#core.timers.stop()
     await this.#rebooting
     await this.#door.shut()
     await this.#realtime.close()
@@ -262,34 +265,24 @@ export class EmulatedHub implements AsyncDisposable {
   }
 
   #settleBehaviours(): void {
-    this.#door.hang(this.#behaviours.has('realtime-hung'))
-    if (!this.#behaviours.has('reorder-events')) this.#gate.flush()
+    this.#door.hang(this.#core.behaviours.has('realtime-hung'))
+    if (!this.#core.behaviours.has('reorder-events')) this.#gate.flush()
   }
 
-  /** This hub as its REST and realtime channels see it. */
-  #inside(): HubCore {
+  #seenInside(): ChangingCore {
     const hub = this
+    const { id, version, clock, prefix, nothing } = this.#options
     return {
-      get id() {
-        return hub.id
-      },
-      get version() {
-        return hub.version
-      },
-      flavour: this.flavour,
+      ...{ id, version, clock, prefix, nothing, flavour: this.flavour },
       get apps() {
         return hub.#apps
       },
       store: this.#options.kept,
       keys: (key) => this.#given.get(key) ?? this.#options.storedKeys?.(key),
-      behaviours: this.#behaviours,
-      timers: this.#timers,
-      prefix: this.#options.prefix,
-      nothing: this.#options.nothing,
+      behaviours: new Behaviours(),
+      timers: new Timers(clock),
       limit: this.#options.rateLimit ? rateLimit(RATE) : undefined,
-      elapsed: () => this.#options.clock.elapsed(),
-      uptime: () => this.#options.clock.elapsed() - this.#born,
-      now: () => this.#options.clock.now(),
+      uptime: () => clock.elapsed() - this.#born,
       away: this.#away,
       tell: (...event) => this.#tell(...event),
       speak: (text) => {
@@ -297,7 +290,7 @@ export class EmulatedHub implements AsyncDisposable {
         this.#options.onSpeak?.(text)
       },
       remember: (asked) => {
-        const entry: OpenRecord = { at: this.#options.clock.now(), ...asked }
+        const entry: OpenRecord = { at: clock.now(), ...asked }
         keepLast(this.#requests, entry, this.#options.memory)
         return entry
       },

@@ -42,8 +42,6 @@ export interface HubCore extends Core {
   readonly nothing: Nothing
   /** Refuses requests that come too fast; `undefined`: no limit. */
   readonly limit: Fault | undefined
-  /** Milliseconds that never jump. */
-  elapsed(): number
   remember(entry: Omit<OpenRecord, 'at'>): OpenRecord
 }
 
@@ -61,9 +59,7 @@ export function restListener(hub: HubCore): RequestListener {
 
 async function serve(hub: HubCore, request: IncomingMessage, response: ServerResponse): Promise<void> {
   const { method = '', url: target = '' } = request
-  const mark = target.indexOf('?')
-  const path = mark < 0 ? target : target.slice(0, mark)
-  const search = mark < 0 ? '' : target.slice(mark + 1)
+  const [path = '', ...search] = target.split('?')
   const upload = await readBody(request)
   const body = attempt(() => parseBody(upload))
   const match = attempt(() => matchRequest(method, path, hub.prefix, hub.flavour))
@@ -83,7 +79,7 @@ async function serve(hub: HubCore, request: IncomingMessage, response: ServerRes
   const execute = async () => {
     const done =
       icon === undefined
-        ? await outcome(hub, match, key, new URLSearchParams(search), body)
+        ? await outcome(hub, match, key, new URLSearchParams(search.join('?')), body)
         : { status: 200, headers: { 'content-type': 'image/svg+xml' }, text: icon }
     entry.executed = done.status < 300
     return done
@@ -94,8 +90,8 @@ async function serve(hub: HubCore, request: IncomingMessage, response: ServerRes
 
 /** The fault for a request, if there is one. */
 export function claimFault(hub: HubCore, operation: string | undefined, via: 'rest' | 'socket'): Fault | undefined {
-  if (hub.limit?.meets?.(hub.elapsed())) return hub.limit
-  return hub.behaviours.claimFault(operation, via, hub.elapsed())
+  const now = hub.clock.elapsed()
+  return hub.limit?.meets?.(now) ? hub.limit : hub.behaviours.claimFault(operation, via, now)
 }
 
 const NOT_DONE: Outcome = { status: 200, headers: JSON_TYPE, text: 'null' }

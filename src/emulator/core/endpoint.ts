@@ -1,5 +1,6 @@
 /** Defines an endpoint of the hub. REST, the realtime channel, the in-app interface and the documentation use it. */
 import * as v from 'valibot'
+import type { Clock } from '../../base/clock.ts'
 import { HubError } from '../hub-error.ts'
 import type { Flavour } from '../records.ts'
 import type { Needs } from '../scopes.ts'
@@ -15,8 +16,7 @@ export interface Core {
   readonly store: HubStore
   /** Milliseconds since the start of the hub. */
   uptime(): number
-  /** Epoch milliseconds. */
-  now(): number
+  readonly clock: Clock
   /** Apps that run and whose devices are away all the same. */
   readonly away: ReadonlySet<string>
   speak(text: string): void | Promise<void>

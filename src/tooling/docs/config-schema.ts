@@ -1,36 +1,14 @@
 /** The JSON Schema of the configuration file, for editors. */
 
-import { type ConversionConfig, type JsonSchema, toJsonSchema } from '@valibot/to-json-schema'
 import type * as v from 'valibot'
 import { path as filePath } from '../../config/addresses.ts'
 import { HUB_NAME, hubName, hubOptions, options } from '../../config/options.ts'
 import { fileKey, nest, type Option, type Table } from '../../config/table.ts'
+import { type JsonSchema, jsonSchema } from './schema.ts'
 
 type Schema = Readonly<Record<string, unknown>>
 
-const CONVERSION: ConversionConfig = {
-  target: 'draft-2020-12',
-  // The last schema of a pipe: the earlier ones only turn maps into objects.
-  typeMode: 'output',
-  // JSON Schema cannot express checks, and has only finite numbers.
-  ignoreActions: ['transform', 'check', 'finite', 'readonly', 'metadata'],
-  overrideSchema: ({ valibotSchema }) =>
-    isMap(valibotSchema) ? { type: 'object', additionalProperties: convert(valibotSchema.value) } : null,
-  overrideAction({ valibotAction, jsonSchema }) {
-    const requirement = 'requirement' in valibotAction ? valibotAction.requirement : undefined
-    // JSON Schema uses patterns with the flag `u`; a text never has more characters than bytes.
-    if (requirement instanceof RegExp) return { ...jsonSchema, pattern: requirement.source }
-    return valibotAction.type === 'max_bytes' ? { ...jsonSchema, maxLength: Number(requirement) } : null
-  },
-}
-
-type AnyMap = v.MapSchema<v.GenericSchema, v.GenericSchema, undefined>
-const isMap = (schema: v.GenericSchema): schema is AnyMap => schema.type === 'map'
-
-function convert(schema: v.GenericSchema): JsonSchema {
-  const { $schema: _, ...rest } = toJsonSchema(schema, CONVERSION)
-  return rest
-}
+const convert = (schema: v.GenericSchema) => jsonSchema(schema, 'draft-2020-12')
 
 /** A key without a value is an omitted option. */
 function orNull({ type, anyOf, enum: values, ...rest }: JsonSchema): Schema {

@@ -7,14 +7,29 @@ import { mapping } from '../../emulator/hub-file.ts'
 
 export type { JsonSchema }
 
-/** The JSON Schema of a message. JSON has only finite numbers, and no notion of read-only. */
-export function jsonSchema(schema: v.GenericSchema, target?: 'draft-2020-12'): JsonSchema {
+type AnyMap = v.MapSchema<v.GenericSchema, v.GenericSchema, undefined>
+const isMap = (schema: v.GenericSchema): schema is AnyMap => schema.type === 'map'
+
+/** The JSON Schema of a value, without what JSON Schema cannot express. JSON has only finite numbers. */
+export function jsonSchema(schema: v.GenericSchema, target: 'draft-07' | 'draft-2020-12' = 'draft-07'): JsonSchema {
   const { $schema: _, ...rest } = toJsonSchema(schema, {
-    ...(target !== undefined && { target }),
+    target,
+    // The last schema of a pipe: the earlier ones only turn maps into objects.
     typeMode: 'output',
-    ignoreActions: ['check', 'finite', 'readonly'],
-    overrideSchema: ({ valibotSchema }) =>
-      valibotSchema === mapping ? { type: 'object', additionalProperties: {} } : undefined,
+    ignoreActions: ['transform', 'check', 'finite', 'readonly', 'metadata'],
+    overrideSchema({ valibotSchema }) {
+      if (valibotSchema === mapping) return { type: 'object', additionalProperties: {} }
+      return isMap(valibotSchema)
+        ? { type: 'object', additionalProperties: jsonSchema(valibotSchema.value, target) }
+        : undefined
+    },
+    overrideAction({ valibotAction, jsonSchema: made }) {
+      const requirement = 'requirement' in valibotAction ? valibotAction.requirement : undefined
+      // JSON Schema uses patterns with the flag `u`; a text never has more characters than bytes.
+      if (valibotAction.type === 'regex' && requirement instanceof RegExp)
+        return { ...made, pattern: requirement.source }
+      return valibotAction.type === 'max_bytes' ? { ...made, maxLength: Number(requirement) } : undefined
+    },
   })
   return rest
 }

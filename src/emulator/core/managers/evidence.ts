@@ -104,14 +104,14 @@ export const INSIGHTS = {
     needs: 'homey.insights.readonly',
     only: WIRE,
     takes: { resolution: v.optional(v.picklist(['lastHour', 'last24Hours', 'last7Days'])) },
-    run({ apps, now }, { owner, log, resolution = 'lastHour' }) {
+    run({ apps, clock }, { owner, log, resolution = 'lastHour' }) {
       const usage = apps.records.get(owner.replace('homey:app:', ''))?.usage
       const name = log.replace(`${owner}:`, '')
       if (usage === undefined || !Object.hasOwn(FIGURES, name)) throw new HubError(404, 'not_found', 'Log Not Found')
       const { span, step } = RESOLUTIONS[resolution]
       const latest = name === 'cpu' ? usage.cpu * 100 : usage.mem
       const count = span / step
-      const end = Math.floor(now() / step) * step
+      const end = Math.floor(clock.now() / step) * step
       const values = Array.from({ length: count }, (_, at) => {
         const back = count - 1 - at
         return { t: new Date(end - back * step).toISOString(), v: latest * (1 - 0.1 * Math.sin(back / 3)) }

@@ -79,8 +79,8 @@ export const BACKUP = {
     doc: 'Begins a backup.',
     request: 'POST /backup',
     needs: 'homey.system',
-    run({ store, now }) {
-      store.setSetting(BACKUP_OWNER, LAST_BACKUP, new Date(now()).toISOString())
+    run({ store, clock }) {
+      store.setSetting(BACKUP_OWNER, LAST_BACKUP, new Date(clock.now()).toISOString())
       return { id: 'backup-1' }
     },
   }),
