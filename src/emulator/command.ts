@@ -5,6 +5,7 @@ import { type HubFile, loadHubFile } from './hub-file.ts'
 import { population } from './population.ts'
 import { emulateProcesses } from './processes/emulate-processes.ts'
 import type { Limits } from './processes/watch.ts'
+import { GENERATIONS } from './records.ts'
 import { EmulatorOptionError } from './scopes.ts'
 
 /** `rateLimit`: by default as hubs of the flavour do. */
@@ -55,7 +56,7 @@ export async function emulate(options: EmulateOptions): Promise<Emulation> {
   const given = {
     ...file,
     ...{ host, port, clock, random, flavour },
-    rateLimit: options.rateLimit ?? (flavour === 'newer' || flavour === 'self-hosted'),
+    rateLimit: options.rateLimit ?? GENERATIONS[flavour].isNewer,
     keys: { ...file.keys, ...collect(options.apiKeys ?? []) },
   }
   const { simulated, apps, crashes } = options

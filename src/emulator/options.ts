@@ -4,7 +4,7 @@ import { inUrl, reachable } from '../base/hosts.ts'
 import type { AppsHost, HubApps } from './core/hub-apps.ts'
 import { type HubStore, hubStoreInMemory } from './core/hub-store.ts'
 import { DEFAULT_APPS, DEFAULT_STORE } from './population.ts'
-import type { AppSeed, Flavour } from './records.ts'
+import { type AppSeed, type Flavour, GENERATIONS } from './records.ts'
 import type { Nothing, Prefix } from './rest.ts'
 import type { Keys } from './scopes.ts'
 
@@ -55,14 +55,6 @@ export interface EmulatedHubOptions {
   random?: (() => number) | undefined
 }
 
-/** Defaults of each flavour. */
-const USUAL: Readonly<Record<Flavour, { version: string; prefix: Prefix }>> = {
-  older: { version: '8.1.6', prefix: 'both' },
-  newer: { version: '12.4.0', prefix: 'both' },
-  'self-hosted': { version: '12.4.0', prefix: 'both' },
-  reference: { version: '8.1.6', prefix: 'managers' },
-}
-
 /** The options with all defaults filled in. */
 export type Settled = ReturnType<typeof settle>
 
@@ -79,8 +71,8 @@ export function settle(given: EmulatedHubOptions) {
     store: given.store ?? DEFAULT_STORE,
     kept: given.kept ?? hubStoreInMemory(() => clock.now()),
     id: given.id ?? '5f0c8a1b2d3e4f5061728394',
-    version: given.version ?? USUAL[flavour].version,
-    prefix: given.prefix ?? USUAL[flavour].prefix,
+    version: given.version ?? (GENERATIONS[flavour].isNewer ? '12.4.0' : '8.1.6'),
+    prefix: given.prefix ?? (flavour === 'reference' ? 'managers' : 'both'),
     nothing: given.nothing ?? 'null',
     settleMs: given.settleMs ?? 200,
     usageMs: given.usageMs ?? 0,

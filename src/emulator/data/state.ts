@@ -1,12 +1,16 @@
 /** The state of an emulated hub in SQLite: its apps, their settings and its notifications. */
 import { randomBytes } from 'node:crypto'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { isAbsolute, join, relative } from 'node:path'
 import * as v from 'valibot'
 import { type HubStore, MAX_NOTIFICATIONS, type StoredNotification } from '../core/hub-store.ts'
 import { HubError } from '../hub-error.ts'
 import { refusedSetting } from '../sdk/limits.js'
-import { type Database, transaction } from './data-folder.ts'
+import { type Database, openDatabase, transaction } from './data-folder.ts'
+import { storedKeys } from './keys.ts'
 import { isBelow } from './manifest.ts'
+import { packagesOf, type Sources } from './packages.ts'
 
 const MAX_NOTIFICATION = 4000
 
@@ -204,4 +208,39 @@ export function addSettings(
   const added = Object.keys(settings).filter((name) => !kept.has(name))
   for (const name of added) state.setSetting(id, name, settings[name])
   return added
+}
+
+/** Opens the data of an emulated hub, in a data folder or a temporary one. @throws HubDataError if the folder cannot be used, or another hub uses it */
+export async function openHubData(
+  options: Sources & {
+    /** The data folder, created if it does not exist; default: a temporary one, removed at the end. */
+    readonly folder?: string | undefined
+    /** Id of the hub; default: its former one, or a new one. */
+    readonly hubId?: string | undefined
+  } = {},
+) {
+  await using opened = new AsyncDisposableStack()
+  const folder = options.folder ?? (await temporaryFolder(opened))
+  const database = openDatabase(folder, { alone: true })
+  opened.defer(() => database.close())
+  const state = new SqliteState(database, options.hubId)
+  const packages = packagesOf(database.folder, options)
+  await packages.sweep(new Set(state.apps().map((app) => app.folder)))
+  const resources = opened.move()
+  return {
+    /** Absolute path. */
+    folder: database.folder,
+    state,
+    packages,
+    keys: storedKeys(database),
+    [Symbol.asyncDispose]: () => resources.disposeAsync(),
+  }
+}
+
+export type HubData = Awaited<ReturnType<typeof openHubData>>
+
+async function temporaryFolder(opened: AsyncDisposableStack): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'hub2mqtt-hub-'))
+  opened.defer(() => rm(folder, { recursive: true, force: true }))
+  return folder
 }

@@ -51,26 +51,22 @@ function changed(before: Files, after: Files): string[] {
   return [...paths].filter((path) => before.get(path) !== after.get(path))
 }
 
-export async function filesIn(folder: string): Promise<Files> {
-  const files = new Map<string, string>()
-  await collect(folder, '', files)
-  return files
-}
-
 /** Packages change only by `npm install`; hidden files and those with a tilde belong to editors and Git. */
 const isLeftOut = (name: string) => name === 'node_modules' || name.startsWith('.') || name.endsWith('~')
 
-async function collect(folder: string, below: string, files: Map<string, string>): Promise<void> {
+/** The files in a folder, or in the part `below` of it, added to those found so far. */
+export async function filesIn(folder: string, below = '', files = new Map<string, string>()): Promise<Files> {
   // A folder that cannot be read no longer exists.
   const entries = await readdir(join(folder, below), { withFileTypes: true }).catch(() => [])
   for (const entry of entries.filter(({ name }) => !isLeftOut(name))) {
-    if (files.size >= MOST_FILES) return
+    if (files.size >= MOST_FILES) break
     const path = below === '' ? entry.name : `${below}/${entry.name}`
-    if (entry.isDirectory()) await collect(folder, path, files)
+    if (entry.isDirectory()) await filesIn(folder, path, files)
     else {
       const stat = await lstat(join(folder, path)).catch(() => undefined)
       // A file that replaces another may have the same size and time.
       if (stat !== undefined) files.set(path, `${stat.ino} ${stat.size} ${stat.mtimeMs} ${stat.ctimeMs}`)
     }
   }
+  return files
 }

@@ -6,10 +6,9 @@ import { promisify } from 'node:util'
 import { systemClock } from '../../base/clock.ts'
 import { ROOT } from '../../base/root.ts'
 import type { EmulateOptions, Emulation } from '../command.ts'
-import { type HubData, openHubData } from '../data/hub-data.ts'
 import { ManifestError } from '../data/manifest.ts'
 import { onceEach, type Packages, type Unpacked } from '../data/packages.ts'
-import { addSettings, newApp } from '../data/state.ts'
+import { addSettings, type HubData, newApp, openHubData } from '../data/state.ts'
 import { EmulatedHub, type EmulatedHubOptions } from '../hub.ts'
 import { type Flavour, GENERATIONS } from '../records.ts'
 import { EmulatorOptionError } from '../scopes.ts'
@@ -78,7 +77,7 @@ export async function emulateProcesses(hub: EmulatedHubOptions, options: Emulate
 async function install(data: HubData, appFolders: readonly string[], flavour: Flavour) {
   const { state, packages } = data
   // Take the fingerprints before reading the apps, so that no later change is missed.
-  const files = await Promise.all(appFolders.map(filesIn))
+  const files = await Promise.all(appFolders.map((folder) => filesIn(folder)))
   const own = appFolders.map((folder) => adopted(packages, folder))
   if (state.isNew) {
     const samples =

@@ -69,7 +69,9 @@ export class ProcessApps implements HubApps {
     this.#installing.add(id)
     try {
       await this.#leaving.get(id)
-      const code = await unpacked(this.#world.packages.unpack(offer))
+      const code = await this.#world.packages.unpack(offer).catch((error: unknown) => {
+        throw new HubError(500, 'install_failed', error instanceof Error ? error.message : String(error))
+      })
       if (present === undefined) await this.#installNew(code, channel)
       else await this.#update(present, code, channel)
     } finally {
@@ -230,13 +232,5 @@ export class ProcessApps implements HubApps {
       throw error
     }
     await this.#world.packages.discard(former)
-  }
-}
-
-async function unpacked(unpacking: Promise<Unpacked>): Promise<Unpacked> {
-  try {
-    return await unpacking
-  } catch (error) {
-    throw new HubError(500, 'install_failed', error instanceof Error ? error.message : String(error))
   }
 }

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { openHubData } from '../../../src/emulator/data/hub-data.ts'
+import { openHubData } from '../../../src/emulator/data/state.ts'
 import { Process } from '../../support/process.ts'
 import { offer } from './apps.ts'
 import { killOften, WRITER } from './kill.ts'

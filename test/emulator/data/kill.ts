@@ -10,7 +10,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import * as v from 'valibot'
-import { type HubData, openHubData } from '../../../src/emulator/data/hub-data.ts'
+import { type HubData, openHubData } from '../../../src/emulator/data/state.ts'
 import { LIGHTS, manifestOf, writeApp } from './apps.ts'
 
 export const WRITER = fileURLToPath(new URL('writer.ts', import.meta.url))

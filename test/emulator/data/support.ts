@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
-import { type HubData, openHubData } from '../../../src/emulator/data/hub-data.ts'
+import { type HubData, openHubData } from '../../../src/emulator/data/state.ts'
 
 /** An empty folder, gone after the test. */
 export function folder(): string {

@@ -3,7 +3,7 @@
  * it is confirmed. Arguments: the data folder, the store, and the number of the round, which every value carries.
  */
 import { writeSync } from 'node:fs'
-import { openHubData } from '../../../src/emulator/data/hub-data.ts'
+import { openHubData } from '../../../src/emulator/data/state.ts'
 import { LIGHTS, storedApp } from './apps.ts'
 
 const [folder = '', store = '', round = ''] = process.argv.slice(2)

@@ -1,6 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest'
-import { openHubData } from '../../../src/emulator/data/hub-data.ts'
-import { addSettings, newApp } from '../../../src/emulator/data/state.ts'
+import { addSettings, newApp, openHubData } from '../../../src/emulator/data/state.ts'
 import { ProcessApps } from '../../../src/emulator/processes/process-apps.ts'
 import { until } from '../../support/until.ts'
 import { World } from '../../support/world.ts'
