@@ -1,10 +1,11 @@
 /** Connects this bridge to the others on its broker: the hubs of a fleet that it serves, and rollouts over all hubs. */
 import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
+import type { Bridge } from '../bridge/bridge.ts'
 import type { ClusterPort } from '../bridge/bridge-options.ts'
+import type { Hubs } from '../config/open-hubs.ts'
 import type { HubConfig, Live } from '../config/options.ts'
 import { policyOf, rolloutRefusal } from '../contract/permissions.ts'
-import type { Role } from '../contract/schemas.ts'
 import type { Topics } from '../contract/topics.ts'
 import type { MqttLink } from '../mqtt/link.ts'
 import type { BrokerOptions, LinkOptions } from '../mqtt/types.ts'
@@ -24,13 +25,8 @@ export interface ClusterOptions {
 
 /** The parts of the bridge and its neighbours that the cluster uses. */
 export interface BridgePort {
-  readonly bridge: {
-    readonly role: Role
-    /** Hands over a hub with all its topics to another member. */
-    releaseHub(name: string): void
-    fleetChanged(): void
-  }
-  readonly hubs: { readonly all: ReadonlyMap<string, unknown>; close(name: string): Promise<void> }
+  readonly bridge: Bridge
+  readonly hubs: Hubs
   readonly openHub: (name: string, config: HubConfig) => void
   readonly link: Pick<MqttLink, 'expect' | 'release' | 'hold' | 'refresh' | 'status'>
   /** Options of `link`. Rollouts and the leader have separate connections, made in the same way. */

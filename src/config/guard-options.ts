@@ -32,8 +32,15 @@ const quietHours = text({
   pattern: /^(?:[01]\d|2[0-3]):[0-5]\d-(?:[01]\d|2[0-3]):[0-5]\d$/u,
 })
 
-/** Values by pattern of app ids: the first matching pattern applies. */
-const byPattern = <S extends v.GenericSchema>(value: S, such: string) => map(value, `values by app such as ${such}`)
+/**
+ * Values by pattern of app ids: the first matching pattern applies. `such` is a value as a message shows it, `written`
+ * the same as parsed from a file.
+ */
+const byApp = <S extends v.GenericSchema>(value: S, such: string, written: unknown = such) => ({
+  schema: map(value, `values by app such as {com.athom.hue: ${such}}`),
+  default: new Map<string, never>(),
+  example: { 'com.athom.hue': written },
+})
 
 const webProbe = text({
   name: 'probe',
@@ -110,9 +117,7 @@ export const guardOptions = liveOptions({
   },
   'guard.after_boot': {
     doc: 'Time by app after which it is restarted once when its hub has started.',
-    schema: byPattern(duration('1s', '24h'), '{com.athom.hue: 5m}'),
-    default: new Map(),
-    example: { 'com.athom.hue': '5m' },
+    ...byApp(duration('1s', '24h'), '5m'),
   },
   'guard.quiet_hours': {
     doc: 'Time of day in which the guardian only watches.',
@@ -128,26 +133,19 @@ export const guardOptions = liveOptions({
   },
   'guard.memory_limit': {
     doc: 'Memory limit by app, above which it is restarted.',
-    schema: byPattern(size('1MiB', '65536MiB'), '{com.athom.hue: 120MiB}'),
-    default: new Map(),
-    example: { 'com.athom.hue': '120MiB' },
+    ...byApp(size('1MiB', '65536MiB'), '120MiB'),
   },
   'guard.cpu_limit': {
     doc: 'CPU limit by app in per cent of one core, above which it is restarted.',
-    schema: byPattern(integer(1, 1600), '{com.athom.hue: 80}'),
-    default: new Map(),
-    example: { 'com.athom.hue': 80 },
+    ...byApp(integer(1, 1600), '80', 80),
   },
   'guard.change_limit': {
     doc: 'Time by app after which a running app without any change, also of its usage, is restarted.',
-    schema: byPattern(duration('1m', '720h'), '{com.athom.hue: 2h}'),
-    default: new Map(),
-    example: { 'com.athom.hue': '2h' },
+    ...byApp(duration('1m', '720h'), '2h'),
   },
   'guard.probe': {
     doc: "Path of the app's own web API by app, requested with GET at each read of the list, and the expected status if it is not 200 to 299.",
-    schema: byPattern(webProbe, '{com.athom.hue: /status}'),
-    default: new Map(),
+    ...byApp(webProbe, '/status'),
     example: { 'com.athom.hue': '/status', 'com.example.bridge': '/login 401' },
   },
   'guard.for_reads': {
@@ -163,15 +161,11 @@ export const guardOptions = liveOptions({
   },
   'guard.unavailable': {
     doc: 'Number of unavailable devices by app, or `all`, and for how long, after which the app is restarted.',
-    schema: byPattern(unavailable, '{com.athom.hue: {devices: all, for: 10m}}'),
-    default: new Map(),
-    example: { 'com.athom.hue': { devices: 'all', for: '10m' } },
+    ...byApp(unavailable, '{devices: all, for: 10m}', { devices: 'all', for: '10m' }),
   },
   'guard.schedule': {
     doc: 'Scheduled restarts, as cron expressions by app; on each hub one app after the other.',
-    schema: byPattern(cron, '{com.athom.hue: "0 4 * * 1"}'),
-    default: new Map(),
-    example: { 'com.athom.hue': '0 4 * * 1' },
+    ...byApp(cron, '"0 4 * * 1"', '0 4 * * 1'),
   },
   'guard.history': {
     doc: 'Number of events of an app in its history.',
@@ -207,9 +201,7 @@ export const guardOptions = liveOptions({
   },
   'updates.severity': {
     doc: 'The largest step by app that is installed in the window: `patch`, `minor` or `major`. An unknown step counts as `major`. Default: `major`.',
-    schema: byPattern(choice(['patch', 'minor', 'major']), '{com.athom.hue: minor}'),
-    default: new Map(),
-    example: { 'com.athom.hue': 'minor' },
+    ...byApp(choice(['patch', 'minor', 'major']), 'minor'),
   },
   'updates.store': {
     doc: 'Whether the public app store is asked for each installed app, once a day: it names newest versions that the hub does not name, and what is new in them.',

@@ -1,6 +1,9 @@
 /** Compares configurations at a reload: what takes effect at run time, and what the running parts do about it. */
 import { isDeepStrictEqual } from 'node:util'
+import type { Bridge } from '../bridge/bridge.ts'
+import type { Store } from '../hub/store.ts'
 import type { Reloaded } from './live-config.ts'
+import type { Hubs } from './open-hubs.ts'
 import { type Config, type HubConfig, hubOptions, options } from './options.ts'
 import { type Table, valueAt } from './table.ts'
 
@@ -43,26 +46,14 @@ function differing(table: Table, one: object, other: object): string[] {
   return Object.keys(table).filter((path) => !isDeepStrictEqual(valueAt(one, path), valueAt(other, path)))
 }
 
-export interface Parts {
-  readonly hubs: {
-    readonly all: ReadonlyMap<string, { readonly hub: { renewed(): void } }>
-    close(name: string): unknown
-    /** Applies changed filters of apps. */
-    refilter(): void
-    /** Hides apps whose ids contain a new key or token. */
-    hideUnshown(): void
-  }
-  readonly bridge: {
-    removeHub(name: string): void
-    hubsKnown(): void
-    reconfigured(): void
-    readonly logLevels: { set(level: Config['log']['level']): void }
-  }
+interface Parts {
+  readonly hubs: Hubs
+  readonly bridge: Bridge
   /** Opens and starts a hub, and announces it to the other parts. */
   readonly openHub: (name: string, config: HubConfig) => void
   /** Updates which member of a fleet serves a new hub. */
   readonly fleet?: { hubsChanged(): void } | undefined
-  readonly store: { reconfigured(): void }
+  readonly store: Store
 }
 
 export function applyChanges({ before, after }: Reloaded, { hubs, bridge, openHub, fleet, store }: Parts): void {
@@ -70,7 +61,7 @@ export function applyChanges({ before, after }: Reloaded, { hubs, bridge, openHu
   if (before.log.level !== after.log.level) bridge.logLevels.set(after.log.level)
   for (const name of Object.keys(before.hubs)) {
     if (!Object.hasOwn(after.hubs, name)) {
-      hubs.close(name)
+      void hubs.close(name)
       bridge.removeHub(name)
     }
   }
@@ -80,13 +71,9 @@ export function applyChanges({ before, after }: Reloaded, { hubs, bridge, openHu
     ...[...http.tokens.values()].map(({ token }) => token),
   ]
   if (!isDeepStrictEqual(keysOf(before), keysOf(after))) hubs.hideUnshown()
-  const ofBridge = ({ commands, settings, guard, updates, http }: Config) => [
-    commands,
-    settings,
-    guard,
-    updates,
-    http.public_url,
-  ]
+  const ofBridge = ({ commands, settings, guard, updates, http: { public_url } }: Config) => {
+    return { commands, settings, guard, updates, public_url }
+  }
   if (!isDeepStrictEqual(ofBridge(before), ofBridge(after))) bridge.reconfigured()
   store.reconfigured()
   for (const [name, config] of Object.entries(after.hubs)) {
