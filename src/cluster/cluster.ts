@@ -2,7 +2,6 @@
 import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
 import type { Bridge } from '../bridge/bridge.ts'
-import type { ClusterPort } from '../bridge/bridge-options.ts'
 import type { Hubs } from '../config/open-hubs.ts'
 import type { HubConfig, Live } from '../config/options.ts'
 import { policyOf, rolloutRefusal } from '../contract/permissions.ts'
@@ -10,7 +9,6 @@ import type { Topics } from '../contract/topics.ts'
 import type { MqttLink } from '../mqtt/link.ts'
 import type { BrokerOptions, LinkOptions } from '../mqtt/types.ts'
 import type { Membership } from './fleet.ts'
-import type { FleetMember } from './fleet-member.ts'
 import { Rollouts } from './rollout/rollouts.ts'
 
 export interface ClusterOptions {
@@ -37,55 +35,47 @@ export interface BridgePort {
   readonly onChange: () => void
 }
 
-export class Cluster implements ClusterPort, AsyncDisposable {
-  /** `undefined`: this bridge is alone. */
-  readonly fleet: FleetMember | undefined
-  readonly rollouts: Rollouts
-  #port: BridgePort | undefined
-
-  constructor({ live, topics, log, ...options }: ClusterOptions, fleet: FleetMember | undefined) {
-    this.fleet = fleet
-    this.rollouts = new Rollouts({
-      ...options,
-      topics,
-      log: log.child({ part: 'rollout' }),
-      clientId: () => `${this.#port?.linked.clientId}-rollout`,
-      serves: (hub) => fleet === undefined || this.#port?.hubs.all.has(hub) === true,
-      refusal: (command) => rolloutRefusal(policyOf(live.value), command),
-    })
-  }
-
-  /** Opens the hubs that this bridge serves, and follows the fleet's assignment from now on. */
-  start(port: BridgePort, hubs: Live['value']['hubs']): void {
-    this.#port = port
-    if (this.fleet !== undefined) this.fleet.start(port)
-    else for (const [name, config] of Object.entries(hubs)) port.openHub(name, config)
-  }
-
-  /** Runs at once: a rollout may be ordered as soon as the bridge has published `online`. */
-  roleChanged(isOnline: boolean): void {
-    if (this.#port === undefined) return
-    const { bridge, link } = this.#port
-    const isLeader = this.fleet?.isLeader ?? true
-    if (isOnline && isLeader) this.rollouts.start(link)
-    else if (bridge.role === 'standby' || !isLeader) this.rollouts.stop()
-  }
-
-  /** Handles a message that the broker holds when the link connects. */
-  readBack(topic: string, payload: string): void {
-    this.fleet?.heard(topic, payload)
-    this.rollouts.readBack(topic, payload)
-  }
-
-  /** Leaves the fleet, while the link is still connected, and ends the rollout's connection. */
-  async [Symbol.asyncDispose](): Promise<void> {
-    await Promise.all([this.fleet?.[Symbol.asyncDispose](), this.rollouts[Symbol.asyncDispose]()])
-  }
-}
-
 /** A bridge without a fleet loads neither the fleet's code nor the NATS client. */
-export async function openCluster(options: ClusterOptions, membership: Membership | undefined): Promise<Cluster> {
-  if (membership === undefined) return new Cluster(options, undefined)
-  const { FleetMember } = await import('./fleet-member.ts')
-  return new Cluster(options, new FleetMember(membership, options))
+export async function openCluster(options: ClusterOptions, membership: Membership | undefined) {
+  const { live, log, ...rest } = options
+  const fleet = membership && (await import('./fleet-member.ts')).fleetMember(membership, options)
+  let port: BridgePort | undefined
+  const rollouts = new Rollouts({
+    ...rest,
+    log: log.child({ part: 'rollout' }),
+    clientId: () => `${port?.linked.clientId}-rollout`,
+    serves: (hub) => fleet === undefined || port?.hubs.all.has(hub) === true,
+    refusal: (command) => rolloutRefusal(policyOf(live.value), command),
+  })
+  return {
+    /** `undefined`: this bridge is alone. */
+    fleet,
+    rollouts,
+
+    /** Opens the hubs that this bridge serves, and follows the fleet's assignment from now on. */
+    start(given: BridgePort, hubs: Live['value']['hubs']): void {
+      port = given
+      if (fleet !== undefined) fleet.start(port)
+      else for (const [name, config] of Object.entries(hubs)) port.openHub(name, config)
+    },
+
+    /** Runs at once: a rollout may be ordered as soon as the bridge has published `online`. */
+    roleChanged(isOnline: boolean): void {
+      if (port === undefined) return
+      const isLeader = fleet?.isLeader ?? true
+      if (isOnline && isLeader) rollouts.start(port.link)
+      else if (port.bridge.role === 'standby' || !isLeader) rollouts.stop()
+    },
+
+    /** Handles a message that the broker holds when the link connects. */
+    readBack(topic: string, payload: string): void {
+      fleet?.heard(topic, payload)
+      rollouts.readBack(topic, payload)
+    },
+
+    /** Leaves the fleet, while the link is still connected, and ends the rollout's connection. */
+    async [Symbol.asyncDispose](): Promise<void> {
+      await Promise.all([fleet?.[Symbol.asyncDispose](), rollouts[Symbol.asyncDispose]()])
+    },
+  }
 }

@@ -10,29 +10,21 @@ const REPEAT_MS = 1_000
 
 const RETAINED = { qos: 1, retain: true } as const
 
-export class FleetLeader {
-  readonly #options: Pick<ConnectionLoopOptions, 'link' | 'clock' | 'log' | 'random'>
-  #loop: ConnectionLoop | undefined
+/** @param options with the state topic of the whole fleet */
+export function fleetLeader(options: Pick<ConnectionLoopOptions, 'link' | 'clock' | 'log' | 'random'>) {
+  const { link, clock, log } = options
+  let running: ConnectionLoop | undefined
 
-  /** @param options with the state topic of the whole fleet */
-  constructor(options: Pick<ConnectionLoopOptions, 'link' | 'clock' | 'log' | 'random'>) {
-    this.#options = options
-  }
-
-  start(): void {
-    if (this.#loop !== undefined) return
-    const { link, clock, log, random } = this.#options
+  function start(): void {
+    if (running !== undefined) return
     let publishedAt = Number.NEGATIVE_INFINITY
     const publish = (connection: Connection) => {
       publishedAt = clock.elapsed()
       connection.publish(link.stateTopic, 'online', RETAINED, () => {})
     }
     const loop = new ConnectionLoop({
-      link,
-      clock,
-      log,
+      ...options,
       journal: new Journal(clock, log),
-      random,
       onAccepted: async (connection) => {
         await connection.subscribe(link.stateTopic, { qos: 1 })
         publish(connection)
@@ -47,7 +39,7 @@ export class FleetLeader {
         })
       },
     })
-    this.#loop = loop
+    running = loop
     void loop.run()
   }
 
@@ -55,16 +47,17 @@ export class FleetLeader {
    * Ends. `handover`: another member publishes the state from now on. `lost`: it is unknown whether another member
    * leads, so the broker publishes the will, and a new leader corrects it.
    */
-  async stop(how: 'handover' | 'lost'): Promise<void> {
-    const loop = this.#loop
-    if (loop === undefined) return
-    this.#loop = undefined
-    loop.stop()
-    const { connection } = loop
+  async function stop(how: 'handover' | 'lost'): Promise<void> {
+    const loop = running
+    running = undefined
+    loop?.stop()
+    const connection = loop?.connection
     if (connection?.isAccepted && how === 'handover') {
-      const cancel = this.#options.clock.after(END_MS, () => connection.drop(CLOSED_BY_US))
+      const cancel = clock.after(END_MS, () => connection.drop(CLOSED_BY_US))
       await connection.end()
       cancel()
     } else connection?.drop(CLOSED_BY_US)
   }
+
+  return { start, stop }
 }

@@ -1,14 +1,12 @@
 /** A member of a fleet: opens and leaves hubs as the fleet assigns them, and reports on the fleet. */
-import type { Logger } from 'pino'
 import * as v from 'valibot'
-import type { FleetSide } from '../bridge/bridge-options.ts'
 import type { Config, Live } from '../config/options.ts'
 import { camelKeys } from '../config/table.ts'
 import { AVAILABILITY, type FleetPayload } from '../contract/schemas.ts'
 import type { Topics } from '../contract/topics.ts'
 import type { BridgePort, ClusterOptions } from './cluster.ts'
 import { type Fleet, LEADER, type Membership, ownerOf, staticFleet } from './fleet.ts'
-import { FleetLeader } from './fleet-leader.ts'
+import { fleetLeader } from './fleet-leader.ts'
 import { LeasedFleet } from './leased.ts'
 import { NatsStore } from './nats.ts'
 
@@ -22,76 +20,103 @@ interface FleetStatus extends FleetPayload {
   owners: Record<string, string>
 }
 
-export class FleetMember implements FleetSide, AsyncDisposable {
-  /** State topics of the other members that are known from the start; members with leases come and go. */
-  readonly memberStates: readonly string[]
-  /** Handles a message that the broker holds, or that another client has published. */
-  heard: (topic: string, payload: string) => void = () => {}
-  readonly #options: ClusterOptions
-  readonly #live: Live
-  readonly #log: Logger
-  readonly #store: NatsStore | undefined
-  readonly #fleet: Fleet
-  #port: BridgePort | undefined
-  #leader: FleetLeader | undefined
-  #serves: ReadonlySet<string> = new Set()
-  #published = ''
-  #configured: { readonly hubs: Config['hubs']; readonly resources: readonly string[] } | undefined
-  #status: { readonly hubs: Config['hubs']; readonly value: FleetStatus } | undefined
+export function fleetMember(membership: Membership, options: ClusterOptions) {
+  const { live, clock, topics, random, log } = options
+  let port: BridgePort | undefined
+  let leader: ReturnType<typeof fleetLeader> | undefined
+  let served: ReadonlySet<string> = new Set()
+  let published = ''
+  let configured: { readonly hubs: Config['hubs']; readonly resources: readonly string[] } | undefined
+  let known: { readonly hubs: Config['hubs']; readonly value: FleetStatus } | undefined
+  const leads = () => served.has(LEADER)
+  const { fleet, store } = join()
+  const others = [...fleet.view.members.keys()].filter((name) => name !== topics.member)
 
-  constructor(membership: Membership, options: ClusterOptions) {
-    const { live, clock, topics } = options
-    this.#options = options
-    this.#live = live
-    this.#log = options.log
-    const resources = () => this.#resources()
-    if (membership.mode === 'static') this.#fleet = staticFleet(membership.index, membership.count, resources)
-    else {
-      const { member } = membership
-      const { nats: servers, lease, username, password, bucket } = camelKeys(live.value.fleet)
-      const log = options.log.child({ part: 'fleet' })
-      const name = `hub2mqtt ${member}`
-      const store = new NatsStore({ servers, username, password, bucket, quietMs: lease, name, clock, log })
-      const onChange = () => this.#changed()
-      const isFit = () => this.#port?.link.status().protocol !== null
-      this.#store = store
-      this.#fleet = new LeasedFleet({ member, leaseMs: lease, store, resources, onChange, isFit, clock, log })
-    }
-    const others = [...this.#fleet.view.members.keys()].filter((name) => name !== topics.member)
-    this.memberStates = others.map(topics.memberState)
+  const member = {
+    member: fleet.member,
+    /** State topics of the other members that are known from the start; members with leases come and go. */
+    memberStates: others.map(topics.memberState),
+    /** Handles a message that the broker holds, or that another client has published. */
+    heard: (_topic: string, _payload: string): void => {},
+
+    get epoch(): number {
+      return fleet.view.epoch
+    },
+
+    get isLeader(): boolean {
+      return leads()
+    },
+
+    get payload(): FleetPayload {
+      const { mode, epoch, members, count } = status()
+      return { mode, epoch, members, count }
+    },
+
+    status,
+
+    whyNotServed(hub: string): string | undefined {
+      const { owners, acts } = status()
+      const owner = Object.hasOwn(owners, hub) ? owners[hub] : undefined
+      if (owner === undefined) return undefined
+      if (owner !== fleet.member)
+        return `Member ${owner} of the fleet has this hub: ask there, or send the command over MQTT.`
+      return acts
+        ? 'This member of the fleet is about to take over the hub.'
+        : 'This member of the fleet has no lease at the moment.'
+    },
+
+    /** Whether the member may send requests to hubs and write their topics now. */
+    mayAct: (): boolean => fleet.mayAct(),
+
+    start(given: BridgePort): void {
+      port = given
+      const { linked, feed, hubs } = port
+      if (feed !== undefined) member.heard = followPeers(topics, member.memberStates, hubs.all, live, feed)
+      const link = { ...linked, clientId: `${linked.clientId}-speaker`, stateTopic: topics.availability }
+      leader = fleetLeader({ link, clock, log: log.child({ part: 'speaker' }), random })
+      fleet.start(apply)
+    },
+
+    /** Call it when the configured hubs have changed. */
+    hubsChanged(): void {
+      fleet.resourcesChanged()
+      changed()
+    },
+
+    async [Symbol.asyncDispose](): Promise<void> {
+      const isLeader = leads()
+      const areOthersLeft = await fleet.leave()
+      await leader?.stop('handover')
+      // If another member leads after all, it publishes `online` again.
+      if (!(areOthersLeft ?? !isLeader)) publishOffline()
+      await store?.[Symbol.asyncDispose]()
+    },
   }
+  return member
 
-  get member(): string {
-    return this.#fleet.member
-  }
-
-  get epoch(): number {
-    return this.#fleet.view.epoch
-  }
-
-  get isLeader(): boolean {
-    return this.#serves.has(LEADER)
-  }
-
-  get payload(): FleetPayload {
-    const { mode, epoch, members, count } = this.status()
-    return { mode, epoch, members, count }
+  function join(): { readonly fleet: Fleet; readonly store?: NatsStore } {
+    if (membership.mode === 'static') return { fleet: staticFleet(membership.index, membership.count, resources) }
+    const { nats: servers, lease, username, password, bucket } = camelKeys(live.value.fleet)
+    const part = log.child({ part: 'fleet' })
+    const name = `hub2mqtt ${membership.member}`
+    const store = new NatsStore({ servers, username, password, bucket, quietMs: lease, name, clock, log: part })
+    const isFit = () => port?.link.status().protocol !== null
+    const how = { member: membership.member, leaseMs: lease, store, resources, onChange: changed, isFit, clock }
+    return { fleet: new LeasedFleet({ ...how, log: part }), store }
   }
 
   /** Returns the same object until something changes: it is called at each renewal of any lease. */
-  status(): FleetStatus {
-    const { hubs } = this.#live.value
-    const acts = this.mayAct()
-    const known =
-      this.#status?.hubs === hubs && this.#status.value.epoch === this.epoch ? this.#status.value : undefined
-    const value = known?.acts === acts ? known : { ...(known ?? this.#report(Object.keys(hubs))), acts }
-    this.#status = { hubs, value }
+  function status(): FleetStatus {
+    const { hubs } = live.value
+    const acts = fleet.mayAct()
+    const before = known?.hubs === hubs && known.value.epoch === fleet.view.epoch ? known.value : undefined
+    const value = before?.acts === acts ? before : { ...(before ?? report(Object.keys(hubs))), acts }
+    known = { hubs, value }
     return value
   }
 
-  #report(hubs: readonly string[]): Omit<FleetStatus, 'acts'> {
-    const { member } = this
-    const { mode, epoch, members } = this.#fleet.view
+  function report(hubs: readonly string[]): Omit<FleetStatus, 'acts'> {
+    const { mode, epoch, members } = fleet.view
     const names = [...members.keys()].sort()
     const owned = hubs.flatMap((hub): [string, string][] => {
       const owner = ownerOf(hub, names)
@@ -103,93 +128,50 @@ export class FleetMember implements FleetSide, AsyncDisposable {
     })
     return {
       ...{ mode, epoch, members: Object.fromEntries(names.map((name) => [name, about(name)])), count: names.length },
-      ...{ member, speaker: ownerOf(LEADER, names) ?? null, owners: Object.fromEntries(owned) },
+      ...{ member: fleet.member, speaker: ownerOf(LEADER, names) ?? null, owners: Object.fromEntries(owned) },
     }
-  }
-
-  whyNotServed(hub: string): string | undefined {
-    const { member, owners, acts } = this.status()
-    const owner = Object.hasOwn(owners, hub) ? owners[hub] : undefined
-    if (owner === undefined) return undefined
-    if (owner !== member) return `Member ${owner} of the fleet has this hub: ask there, or send the command over MQTT.`
-    return acts
-      ? 'This member of the fleet is about to take over the hub.'
-      : 'This member of the fleet has no lease at the moment.'
-  }
-
-  /** Whether the member may send requests to hubs and write their topics now. */
-  readonly mayAct = (): boolean => this.#fleet.mayAct()
-
-  start(port: BridgePort): void {
-    const { topics, clock, random } = this.#options
-    const { linked } = port
-    this.#port = port
-    if (port.feed !== undefined) {
-      this.heard = followPeers(topics, this.memberStates, port.hubs.all, this.#live, port.feed)
-    }
-    const link = { ...linked, clientId: `${linked.clientId}-speaker`, stateTopic: topics.availability }
-    this.#leader = new FleetLeader({ link, clock, log: this.#log.child({ part: 'speaker' }), random })
-    this.#fleet.start((serves) => this.#apply(serves))
-  }
-
-  /** Call it when the configured hubs have changed. */
-  hubsChanged(): void {
-    this.#fleet.resourcesChanged()
-    this.#changed()
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    const { isLeader } = this
-    const areOthersLeft = await this.#fleet.leave()
-    await this.#leader?.stop('handover')
-    // If another member leads after all, it publishes `online` again.
-    if (!(areOthersLeft ?? !isLeader)) this.#publishOffline()
-    await this.#store?.[Symbol.asyncDispose]()
   }
 
   /** No member is left that could publish for the fleet. */
-  #publishOffline(): void {
-    const { availability } = this.#options.topics
-    this.#port?.link.hold(availability, 'offline')
+  function publishOffline(): void {
+    port?.link.hold(topics.availability, 'offline')
     // The broker may have received another state from a leader since the read-back.
-    this.#port?.link.refresh([availability])
+    port?.link.refresh([topics.availability])
   }
 
-  #resources(): readonly string[] {
-    const { hubs } = this.#live.value
-    if (this.#configured?.hubs !== hubs) this.#configured = { hubs, resources: [...Object.keys(hubs), LEADER] }
-    return this.#configured.resources
+  function resources(): readonly string[] {
+    const { hubs } = live.value
+    if (configured?.hubs !== hubs) configured = { hubs, resources: [...Object.keys(hubs), LEADER] }
+    return configured.resources
   }
 
-  async #apply(serves: ReadonlySet<string>): Promise<void> {
-    const [port, leader] = [this.#port, this.#leader]
+  async function apply(serves: ReadonlySet<string>): Promise<void> {
     if (port === undefined || leader === undefined) return
     const { hubs, bridge, openHub } = port
-    this.#serves = serves
+    served = serves
     const leaving = [...hubs.all.keys()].filter((name) => !serves.has(name))
     const closing = leaving.map((name) => hubs.close(name))
     for (const name of leaving) bridge.releaseHub(name)
-    if (!this.isLeader) closing.push(leader.stop(this.mayAct() ? 'handover' : 'lost'))
+    if (!leads()) closing.push(leader.stop(fleet.mayAct() ? 'handover' : 'lost'))
     await Promise.all(closing)
-    const configured = this.#live.value.hubs
     const coming = [...serves].filter((name) => !hubs.all.has(name))
     for (const name of coming) {
-      const config = configured[name]
+      const config = live.value.hubs[name]
       if (config !== undefined) openHub(name, config)
     }
-    if (this.isLeader) leader.start()
-    const { epoch } = this
-    this.#log.info({ epoch, hubs: hubs.all.size, came: coming.length, left: leaving.length }, 'hubs of this member')
-    this.#published = ''
-    this.#changed()
+    if (leads()) leader.start()
+    const { epoch } = fleet.view
+    log.info({ epoch, hubs: hubs.all.size, came: coming.length, left: leaving.length }, 'hubs of this member')
+    published = ''
+    changed()
   }
 
-  #changed(): void {
-    const news = JSON.stringify([this.payload, this.isLeader])
-    if (this.#port === undefined || news === this.#published) return
-    this.#published = news
-    this.#port.bridge.fleetChanged()
-    this.#port.onChange()
+  function changed(): void {
+    const news = JSON.stringify([member.payload, leads()])
+    if (port === undefined || news === published) return
+    published = news
+    port.bridge.fleetChanged()
+    port.onChange()
   }
 }
 

@@ -13,9 +13,9 @@
 import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
 import { type Fleet, type FleetView, shareOf } from './fleet.ts'
-import { type Instant, Lease, OwnRow } from './own-row.ts'
+import { type Instant, newLease, newOwnRow } from './own-row.ts'
 import { MAX_EPOCH, type Roster } from './records.ts'
-import { RosterKeeper } from './roster-keeper.ts'
+import { rosterKeeper } from './roster-keeper.ts'
 import { Rows, type Store } from './rows.ts'
 
 export interface LeasedOptions {
@@ -45,11 +45,11 @@ const FAREWELL_MS = 2_000
 
 export class LeasedFleet implements Fleet {
   readonly #options: LeasedOptions
-  readonly #lease: Lease
+  readonly #lease: ReturnType<typeof newLease>
   /** These three belong to the current store; a new store gets new ones. */
   #rows: Rows
-  #roster: RosterKeeper
-  #row: OwnRow
+  #roster: ReturnType<typeof rosterKeeper>
+  #row: ReturnType<typeof newOwnRow>
   readonly #startedAt: string
   #apply: (serves: ReadonlySet<string>) => Promise<void> = async () => {}
   /** What this member serves while the lease is valid. */
@@ -73,27 +73,26 @@ export class LeasedFleet implements Fleet {
   constructor(options: LeasedOptions) {
     const { leaseMs, clock } = options
     this.#options = options
-    this.#lease = new Lease(clock, leaseMs)
+    this.#lease = newLease(clock, leaseMs)
     this.#rows = new Rows(options.store, options.clock)
     this.#roster = this.#newRoster()
     this.#row = this.#newRow()
     this.#startedAt = new Date(clock.now()).toISOString()
   }
 
-  #newRoster(): RosterKeeper {
-    const onNews = () => {
+  #newRoster() {
+    return rosterKeeper(this.#options, this.#rows, () => {
       this.#again = true
-    }
-    return new RosterKeeper(this.#options, this.#rows, onNews)
+    })
   }
 
   /** @param ready nothing is written before it resolves */
-  #newRow(ready = Promise.resolve()): OwnRow {
+  #newRow(ready = Promise.resolve()) {
     const onRenewed = (from: Instant) => {
       if (row === this.#row) this.#extend(from)
     }
     const handlers = { onRenewed, onTaken: () => this.#lose() }
-    const row: OwnRow = new OwnRow(this.#options, this.#rows, this.#lease, handlers, ready)
+    const row: ReturnType<typeof newOwnRow> = newOwnRow(this.#options, this.#rows, this.#lease, handlers, ready)
     return row
   }
 

@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto'
 import { JetStreamApiCodes, JetStreamApiError, jetstream } from '@nats-io/jetstream'
 import { type KV, type KvEntry, Kvm } from '@nats-io/kv'
-import { connect, type NatsConnection, type NodeConnectionOptions, type ServerInfo } from '@nats-io/transport-node'
+import { connect, type NatsConnection, type ServerInfo } from '@nats-io/transport-node'
 import type { Logger } from 'pino'
 import { type Clock, sleep } from '../base/clock.ts'
 import { compareVersions } from '../base/versions.ts'
@@ -38,14 +38,11 @@ export const REPLICAS = 3
 export const MARK_KEY = 'mark'
 
 /** Login and encryption. If one address is `tls://`, all connections use TLS: each server gets the same password. */
-export function accessTo(
-  servers: readonly string[],
-  username: string | null | undefined,
-  password: string | null | undefined,
-): NodeConnectionOptions {
+export function accessTo({ servers, username, password }: Pick<NatsOptions, 'servers' | 'username' | 'password'>) {
   return {
-    ...(username != null && { user: username }),
-    ...(password != null && { pass: password }),
+    servers: [...servers],
+    ...(username !== undefined && { user: username }),
+    ...(password !== undefined && { pass: password }),
     // The client ignores the scheme: without this option, the server alone decides.
     ...(servers.some((url) => url.startsWith('tls://')) && { tls: {} }),
     // The configured addresses are reachable; the names that a cluster gives its servers may not be.
@@ -142,10 +139,9 @@ export class NatsStore implements Store, AsyncDisposable {
   }
 
   async #connect(): Promise<NatsConnection> {
-    const { servers, username, password, name, log } = this.#options
+    const { name, log } = this.#options
     const connection = await connect({
-      servers: [...servers],
-      ...accessTo(servers, username, password),
+      ...accessTo(this.#options),
       name,
       timeout: CALL_MS,
       pingInterval: PING_MS,

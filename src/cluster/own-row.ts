@@ -17,43 +17,34 @@ export interface Instant {
  * How long this member may act, counted from the beginning of its latest successful renewal. It compares two clocks:
  * one does not count the time for which the machine was suspended.
  */
-export class Lease {
-  readonly #clock: Clock
-  readonly #usableMs: number
-  #from: Instant | undefined
-
-  constructor(clock: Clock, leaseMs: number) {
-    this.#clock = clock
-    this.#usableMs = leaseMs * USABLE
+export function newLease(clock: Clock, leaseMs: number) {
+  let from: Instant | undefined
+  const now = (): Instant => ({ elapsed: clock.elapsed(), uptime: clock.uptime?.() })
+  const lease = {
+    now,
+    /** Call it after a successful renewal that began at `begun`. */
+    renewed(begun: Instant): void {
+      from = begun
+    },
+    /** Call it when the lease no longer belongs to this member. */
+    lost(): void {
+      from = undefined
+    },
+    get holds(): boolean {
+      return lease.leftMs > 0
+    },
+    /** How long the member may act; 0 if the lease is over. */
+    get leftMs(): number {
+      if (from === undefined) return 0
+      const { elapsed, uptime } = now()
+      const age = elapsed - from.elapsed
+      const age2 = uptime === undefined || from.uptime === undefined ? age : uptime - from.uptime
+      return Math.max(0, leaseMs * USABLE - Math.max(age, age2))
+    },
   }
-
-  now(): Instant {
-    return { elapsed: this.#clock.elapsed(), uptime: this.#clock.uptime?.() }
-  }
-
-  /** Call it after a successful renewal that began at `from`. */
-  renewed(from: Instant): void {
-    this.#from = from
-  }
-
-  /** Call it when the lease no longer belongs to this member. */
-  lost(): void {
-    this.#from = undefined
-  }
-
-  get holds(): boolean {
-    return this.leftMs > 0
-  }
-
-  /** How long the member may act; 0 if the lease is over. */
-  get leftMs(): number {
-    if (this.#from === undefined) return 0
-    const { elapsed, uptime } = this.now()
-    const age = elapsed - this.#from.elapsed
-    const age2 = uptime === undefined || this.#from.uptime === undefined ? age : uptime - this.#from.uptime
-    return Math.max(0, this.#usableMs - Math.max(age, age2))
-  }
+  return lease
 }
+export type Lease = ReturnType<typeof newLease>
 
 type Options = Pick<LeasedOptions, 'member' | 'store' | 'log' | 'mark'>
 
@@ -64,132 +55,107 @@ interface Handlers {
   onTaken(): Promise<void>
 }
 
-export class OwnRow {
-  /** The epoch that it confirms. */
-  adopted = 0
-  readonly #options: Options
-  readonly #rows: Rows
-  readonly #lease: Lease
-  readonly #handlers: Handlers
-  readonly #key: string
-  #nonce: string
+/** @param ready nothing is written before it resolves */
+export function newOwnRow(options: Options, rows: Rows, lease: Lease, handlers: Handlers, ready: Promise<void>) {
+  const { member, store, log, mark = randomUUID } = options
+  const key = memberKey(member)
+  let nonce = mark()
   /** The revision of the last write; `undefined`: no row is known. */
-  #revision: number | undefined
+  let revision: number | undefined
   /** The revision with which the nonce began. */
-  #begunAt: number | undefined
-  #writing: Promise<unknown>
-  #ended = false
+  let begunAt: number | undefined
+  let writing: Promise<unknown> = ready
+  let ended = false
 
-  /** @param ready nothing is written before it resolves */
-  constructor(options: Options, rows: Rows, lease: Lease, handlers: Handlers, ready: Promise<void>) {
-    this.#options = options
-    this.#rows = rows
-    this.#lease = lease
-    this.#handlers = handlers
-    this.#key = memberKey(options.member)
-    this.#nonce = this.#newNonce()
-    this.#writing = ready
+  const row = {
+    /** The epoch that it confirms. */
+    adopted: 0,
+    get nonce(): string {
+      return nonce
+    },
+    /** The revision with which the nonce began; 0 if unknown. */
+    get begunAt(): number {
+      return begunAt ?? 0
+    },
+    /** Whether the row belongs to another process of this name, or did until that one was killed. */
+    get isForeign(): boolean {
+      return revision === undefined && free() === undefined
+    },
+    /** Returns whether the write succeeded. */
+    write(): Promise<boolean> {
+      const written = writing.then(() => writeOnce())
+      writing = written
+      return written
+    },
+    /** Writes nothing more except its farewell. */
+    end(): void {
+      ended = true
+    },
+    /** Returns whether there was a row to withdraw. */
+    async leave(): Promise<boolean> {
+      await writing
+      if (revision === undefined) return false
+      revision = await store.update(key, JSON.stringify({ gone: nonce }), revision)
+      return true
+    },
   }
-
-  #newNonce(): string {
-    return (this.#options.mark ?? randomUUID)()
-  }
-
-  get nonce(): string {
-    return this.#nonce
-  }
-
-  /** The revision with which the nonce began; 0 if unknown. */
-  get begunAt(): number {
-    return this.#begunAt ?? 0
-  }
-
-  /** Whether the row belongs to another process of this name, or did until that one was killed. */
-  get isForeign(): boolean {
-    return this.#revision === undefined && this.#free() === undefined
-  }
-
-  /** Returns whether the write succeeded. */
-  write(): Promise<boolean> {
-    const written = this.#writing.then(() => this.#writeOnce())
-    this.#writing = written
-    return written
-  }
-
-  /** Writes nothing more except its farewell. */
-  end(): void {
-    this.#ended = true
-  }
-
-  /** Returns whether there was a row to withdraw. */
-  async leave(): Promise<boolean> {
-    await this.#writing
-    if (this.#revision === undefined) return false
-    const value = JSON.stringify({ gone: this.#nonce })
-    this.#revision = await this.#options.store.update(this.#key, value, this.#revision)
-    return true
-  }
+  return row
 
   /** @param found the row that made the first attempt fail */
-  async #writeOnce(found?: Row): Promise<boolean> {
-    if (this.#ended) return false
-    const rows = this.#rows
-    const from = this.#lease.now()
-    const before = this.#revision ?? this.#free(found)
+  async function writeOnce(found?: Row): Promise<boolean> {
+    if (ended) return false
+    const from = lease.now()
+    const before = revision ?? free(found)
     if (before === undefined) return false
-    const record: MemberRecord = { nonce: this.#nonce, adopted: this.adopted }
-    const value = JSON.stringify(record)
+    const record: MemberRecord = { nonce, adopted: row.adopted }
     try {
-      this.#revision = await rows.write(this.#key, value, before)
-      this.#begunAt ??= this.#revision
-      this.#handlers.onRenewed(from)
+      revision = await rows.write(key, JSON.stringify(record), before)
+      begunAt ??= revision
+      handlers.onRenewed(from)
       return true
     } catch (error) {
       if (!(error instanceof ConflictError)) {
         rows.unavailable()
-        this.#options.log.debug({ err: error }, 'the lease could not be renewed')
+        log.debug({ err: error }, 'the lease could not be renewed')
         return false
       }
-      const inTheWay = await this.#resolve()
-      return inTheWay !== undefined && found === undefined && (await this.#writeOnce(inTheWay))
+      const inTheWay = await resolve()
+      return inTheWay !== undefined && found === undefined && (await writeOnce(inTheWay))
     }
   }
 
   /** The revision that a first row replaces. 0: no row exists. `undefined`: another process owns the row. */
-  #free(found?: Row): number | undefined {
-    const known = this.#rows.member(this.#options.member)
+  function free(found?: Row): number | undefined {
+    const known = rows.member(member)
     const record = found === undefined ? known?.record : readMember(found.value)
-    const revision = found?.revision ?? known?.revision ?? 0
-    return record === undefined || 'gone' in record ? revision : undefined
+    return record === undefined || 'gone' in record ? (found?.revision ?? known?.revision ?? 0) : undefined
   }
 
   /**
    * The row has another revision: an earlier write succeeded after all, or another process wrote it. Returns the row
    * that exists; compare its revision, because a server may send another one to watchers.
    */
-  async #resolve(): Promise<Row | undefined> {
-    const { store, log, member } = this.#options
-    const found = await this.#rows.look(this.#key).catch(() => null)
+  async function resolve(): Promise<Row | undefined> {
+    const found = await rows.look(key).catch(() => null)
     // The row was purged, or the store was replaced; only the store can find out which. Do not rewrite the row here:
     // the write could go to a lost store.
-    if (found === undefined && this.#revision !== undefined && !this.#ended)
-      await store.startOver().catch(() => undefined)
+    if (found === undefined && revision !== undefined && !ended) await store.startOver().catch(() => undefined)
     if (found === undefined || found === null) return undefined
     const record = readMember(found.value)
-    if (record !== undefined && 'nonce' in record && record.nonce === this.#nonce) {
-      this.#revision = found.revision
-      this.#begunAt ??= found.revision
+    if (record !== undefined && 'nonce' in record && record.nonce === nonce) {
+      revision = found.revision
+      begunAt ??= found.revision
       return found
     }
-    if (this.#revision === undefined) return found
+    if (revision === undefined) return found
     log.warn({ member }, 'the lease of this member was taken: it serves nothing until it has another one')
-    this.#nonce = this.#newNonce()
-    this.#revision = undefined
-    this.#begunAt = undefined
-    this.adopted = 0
+    nonce = mark()
+    revision = undefined
+    begunAt = undefined
+    row.adopted = 0
     // Only then may it have a lease again: until everything has stopped, a new lease would be mistaken for the former
     // one.
-    await this.#handlers.onTaken()
+    await handlers.onTaken()
     return found
   }
 }

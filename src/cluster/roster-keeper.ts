@@ -5,24 +5,16 @@ import { ConflictError, type Rows } from './rows.ts'
 
 type Options = Pick<LeasedOptions, 'member' | 'leaseMs' | 'store' | 'clock' | 'log'>
 
-export class RosterKeeper {
-  readonly #options: Options
-  readonly #rows: Rows
-  readonly #onNews: () => void
-  #lookedAt: number
-  #ended = false
-
-  /** @param onNews called when something new is known */
-  constructor(options: Options, rows: Rows, onNews: () => void) {
-    this.#options = options
-    this.#rows = rows
-    this.#onNews = onNews
-    this.#lookedAt = options.clock.elapsed()
-  }
+/** @param onNews called when something new is known */
+export function rosterKeeper(options: Options, rows: Rows, onNews: () => void) {
+  const { member, leaseMs, store, clock, log } = options
+  let lookedAt = clock.elapsed()
+  let ended = false
+  return { end, keep, leave, writeOff }
 
   /** Its knowledge is of a lost store: it writes nothing more. */
-  end(): void {
-    this.#ended = true
+  function end(): void {
+    ended = true
   }
 
   /**
@@ -30,43 +22,38 @@ export class RosterKeeper {
    * @param self this member, as the roster lists it
    * @param adopted the epoch that this member confirms
    */
-  async keep(self: Listed, adopted: number): Promise<boolean> {
-    await this.#lookNowAndThen()
+  async function keep(self: Listed, adopted: number): Promise<boolean> {
+    await lookNowAndThen()
     // The roster that the new one is based on: a newer one must not be overwritten.
-    const { roster, rosterRevision } = this.#rows
-    const next = await this.#next(roster, self, adopted)
-    if (next !== undefined && !this.#ended) await this.#write(next, rosterRevision)
-    return next === undefined && !this.#ended
+    const { roster, rosterRevision } = rows
+    const next = await nextOf(roster, self, adopted)
+    if (next !== undefined && !ended) await write(next, rosterRevision)
+    return next === undefined && !ended
   }
 
   /**
    * Removes this member. If several leave at the same time, each overwrites the roster of the one before, so the last
    * one knows that it is the last. Returns whether others remain; `undefined`: unknown.
    */
-  async leave(nonce: string): Promise<boolean | undefined> {
-    const rows = this.#rows
-    const { member } = this.#options
+  async function leave(nonce: string): Promise<boolean | undefined> {
     let before: Rows['roster']
     for (let { roster } = rows; roster !== before; { roster } = rows) {
       before = roster
       if (roster?.record.members[member]?.nonce !== nonce) return true
       const left = without(roster.record, [member])
       const next = { ...left, epoch: rows.highestEpoch + 1 }
-      if (await this.#write(next, roster.revision)) return Object.keys(left.members).length > 0
+      if (await write(next, roster.revision)) return Object.keys(left.members).length > 0
     }
     return undefined
   }
 
   /** Ends the lease of a member that was silent for the whole lease. */
-  async writeOff(name: string): Promise<boolean> {
-    const rows = this.#rows
-    const { leaseMs, log } = this.#options
+  async function writeOff(name: string): Promise<boolean> {
     const known = rows.member(name)
     if (rows.silentMs(name) < leaseMs) return false
     const nonce = known?.record !== undefined && 'nonce' in known.record ? known.record.nonce : 'unknown'
-    const value = JSON.stringify({ gone: nonce })
     try {
-      await this.#put(memberKey(name), value, known?.revision)
+      await put(memberKey(name), JSON.stringify({ gone: nonce }), known?.revision)
       log.warn({ member: name }, 'a member of the fleet has not renewed its lease: the others take over')
       return true
     } catch {
@@ -75,15 +62,13 @@ export class RosterKeeper {
   }
 
   /** Returns `undefined` if nothing changes. */
-  async #next(roster: Rows['roster'], self: Listed, adopted: number): Promise<Roster | undefined> {
-    const rows = this.#rows
-    const { member, leaseMs, clock } = this.#options
+  async function nextOf(roster: Rows['roster'], self: Listed, adopted: number): Promise<Roster | undefined> {
     const epoch = Math.max(rows.highestEpoch, adopted) + 1
     if (roster === undefined) return { epoch, settled: false, members: { [member]: self } }
     const { members, settled } = roster.record
     const gone: string[] = []
     for (const [name, listed] of Object.entries(members)) {
-      if (name !== member && (rows.isOver(name, listed) || (await this.writeOff(name)))) gone.push(name)
+      if (name !== member && (rows.isOver(name, listed) || (await writeOff(name)))) gone.push(name)
     }
     const isListed = members[member]?.nonce === self.nonce
     const settles = !settled && clock.elapsed() - roster.seenAt >= leaseMs
@@ -95,15 +80,14 @@ export class RosterKeeper {
   }
 
   /** Writes over the given revision. Returns whether it succeeded. */
-  async #write(roster: Roster, before: number | undefined): Promise<boolean> {
-    const { store, log } = this.#options
+  async function write(roster: Roster, before: number | undefined): Promise<boolean> {
     try {
       if (roster.epoch > MAX_EPOCH) {
         await store.startOver()
         return false
       }
-      await this.#put(ROSTER_KEY, JSON.stringify(roster), before)
-      this.#onNews()
+      await put(ROSTER_KEY, JSON.stringify(roster), before)
+      onNews()
       return true
     } catch (error) {
       if (!(error instanceof ConflictError)) log.debug({ err: error }, 'the roster of the fleet could not be written')
@@ -118,27 +102,25 @@ export class RosterKeeper {
    *   A second write, over that revision, lets the store decide.
    * - If it no longer exists, it was purged, or is gone with its store.
    */
-  async #put(key: string, value: string, before: number | undefined): Promise<void> {
-    const rows = this.#rows
+  async function put(key: string, value: string, before: number | undefined): Promise<void> {
     try {
       await rows.write(key, value, before ?? 0)
     } catch (error) {
       if (!(error instanceof ConflictError)) throw error
-      const found = await rows.look(key, this.#onNews).catch(() => null)
+      const found = await rows.look(key, onNews).catch(() => null)
       // The conflicting record may belong to a store that has replaced the lost one.
-      if (this.#ended || before === undefined) throw error
-      if (found === undefined) await this.#options.store.startOver()
+      if (ended || before === undefined) throw error
+      if (found === undefined) await store.startOver()
       if (found === undefined || found === null || found.revision >= before) throw error
       await rows.write(key, value, found.revision)
     }
   }
 
   /** A watch may skip a step. Rows are written repeatedly, but the roster is not. */
-  async #lookNowAndThen(): Promise<void> {
-    const { leaseMs, clock } = this.#options
-    if (clock.elapsed() - this.#lookedAt < leaseMs) return
-    this.#lookedAt = clock.elapsed()
-    await this.#rows.look(ROSTER_KEY, this.#onNews).catch(() => undefined)
+  async function lookNowAndThen(): Promise<void> {
+    if (clock.elapsed() - lookedAt < leaseMs) return
+    lookedAt = clock.elapsed()
+    await rows.look(ROSTER_KEY, onNews).catch(() => undefined)
   }
 }
 

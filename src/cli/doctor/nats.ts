@@ -1,7 +1,7 @@
 /** Examines the NATS servers with the leases of a fleet: each server, JetStream and the bucket. */
 import { randomBytes } from 'node:crypto'
 import { JetStreamApiCodes, type JetStreamManager, jetstream, jetstreamManager } from '@nats-io/jetstream'
-import { type KV, Kvm, type KvStatus } from '@nats-io/kv'
+import { Kvm, type KvStatus } from '@nats-io/kv'
 import { connect, errors, type NatsConnection } from '@nats-io/transport-node'
 import { listed } from '../../base/text.ts'
 import {
@@ -17,6 +17,7 @@ import {
 } from '../../cluster/nats.ts'
 import { memberKey, memberOf, ROSTER_KEY, readMember, readRoster } from '../../cluster/records.ts'
 import type { Config } from '../../config/options.ts'
+import { camelKeys } from '../../config/table.ts'
 import { about, counted, type Finding } from './finding.ts'
 
 const { ok, note, problem } = about('NATS')
@@ -63,14 +64,10 @@ export async function* examineNats(fleet: Fleet): AsyncGenerator<Finding> {
   }
 }
 
-function connectTo(url: string, { nats, username, password }: Fleet): Promise<NatsConnection> {
-  return connect({
-    servers: [url],
-    ...accessTo(nats, username, password),
-    name: 'hub2mqtt doctor',
-    timeout: TIMEOUT_MS,
-    reconnect: false,
-  })
+function connectTo(url: string, fleet: Fleet): Promise<NatsConnection> {
+  const { nats, username, password } = camelKeys(fleet)
+  const access = accessTo({ servers: nats, username, password })
+  return connect({ ...access, servers: [url], name: 'hub2mqtt doctor', timeout: TIMEOUT_MS, reconnect: false })
 }
 
 function notConnected(url: string, error: unknown): Finding {
@@ -92,18 +89,22 @@ async function* examineJetStream(connection: NatsConnection, fleet: Fleet): Asyn
   const options = { timeout: TIMEOUT_MS }
   const jsm = await jetstreamManager(connection, options)
   const kvm = new Kvm(jetstream(connection, options))
-  const status = await statusOf(kvm, fleet.bucket)
-  if (status === undefined) yield* tryBucket(kvm, fleet.bucket, connection.info?.cluster === undefined ? 1 : REPLICAS)
+  const bucket = await open(kvm, jsm, fleet.bucket)
+  if (bucket === undefined) yield* tryBucket(kvm, fleet.bucket, connection.info?.cluster === undefined ? 1 : REPLICAS)
   else {
-    yield* examineCopies(status, fleet)
-    yield* examineContent(await kvm.open(fleet.bucket), jsm)
+    yield* examineCopies(bucket.status, fleet)
+    yield* examineContent(bucket)
   }
 }
 
+type Bucket = NonNullable<Awaited<ReturnType<typeof open>>>
+
 /** `undefined` if the bucket does not exist. */
-async function statusOf(kvm: Kvm, bucket: string): Promise<KvStatus | undefined> {
+async function open(kvm: Kvm, jsm: JetStreamManager, name: string) {
   try {
-    return await (await kvm.open(bucket)).status()
+    const kv = await kvm.open(name)
+    const status = await kv.status()
+    return { kv, jsm, status, stream: status.streamInfo.config.name, subject: `$KV.${status.bucket}.` }
   } catch (error) {
     if (codeOf(error) === JetStreamApiCodes.StreamNotFound) return undefined
     throw error
@@ -153,13 +154,14 @@ function* examineCopies({ bucket, replicas, ttl, streamInfo }: KvStatus, fleet: 
   }
 }
 
-async function* examineContent(kv: KV, jsm: JetStreamManager): AsyncGenerator<Finding> {
-  const { bucket } = await kv.status()
+async function* examineContent(open: Bucket): AsyncGenerator<Finding> {
+  const { kv, status, subject } = open
+  const { bucket } = status
   const name = await nameIn(kv, ROSTER_KEY)
   const entry = typeof name === 'string' ? await kv.get(name) : null
   const roster = entry?.operation === 'PUT' ? readRoster(entry.string()) : undefined
   const foreign = name === null ? ['mark'] : entry?.operation === 'PUT' && roster === undefined ? [ROSTER_KEY] : []
-  if (typeof name === 'string') foreign.push(...(await foreignRows(kv, jsm, name.slice(0, -ROSTER_KEY.length))))
+  if (typeof name === 'string') foreign.push(...(await foreignRows(open, name.slice(0, -ROSTER_KEY.length))))
   for (const key of foreign) {
     const text = `the bucket ${bucket} holds a ${key} that is not of a fleet: something else writes to it`
     yield problem(text, 'give the fleet a bucket of its own: fleet.bucket')
@@ -167,7 +169,7 @@ async function* examineContent(kv: KV, jsm: JetStreamManager): AsyncGenerator<Fi
   if (foreign.includes('mark') || foreign.includes(ROSTER_KEY)) yield note('members write over it, and begin anew')
   else if (roster === undefined) yield ok('it can be read, and no member has used it yet')
   else yield ok(`it can be read: epoch ${roster.epoch}, ${counted(Object.keys(roster.members).length, 'member')}`)
-  const strays = await strayNames(kv, jsm)
+  const strays = await strayNames(open)
   if (strays.length > 0) {
     const text = `the bucket ${bucket} holds other keys, such as ${strays.join(', ')}: members ignore them`
     yield note(text, 'delete them, or give the fleet a bucket of its own: fleet.bucket', strays)
@@ -177,38 +179,35 @@ async function* examineContent(kv: KV, jsm: JetStreamManager): AsyncGenerator<Fi
     await kv.update(NO_KEY, '', NO_REVISION, TIMEOUT_MS)
   } catch (error) {
     if (codeOf(error) === JetStreamApiCodes.StreamWrongLastSequence) return yield ok('it can be written')
-    const remedy = `let the user publish on $KV.${bucket}.>, and see that more than half of the servers run`
+    const remedy = `let the user publish on ${subject}>, and see that more than half of the servers run`
     yield problem(`it cannot be written: ${detailOf(error)}`, remedy)
   }
 }
 
 /** The names below `prefix`, without it. Listing them by a watch would leave a consumer behind for a while. */
-async function namesBelow(prefix: string, filter: string, kv: KV, jsm: JetStreamManager): Promise<string[]> {
-  const { bucket, streamInfo } = await kv.status()
-  const subject = `$KV.${bucket}.${prefix}`
-  const { state } = await jsm.streams.info(streamInfo.config.name, { subjects_filter: subject + filter })
-  return Object.keys(state.subjects ?? {}).map((each) => each.slice(subject.length))
+async function namesBelow(prefix: string, filter: string, { jsm, stream, subject }: Bucket): Promise<string[]> {
+  const { state } = await jsm.streams.info(stream, { subjects_filter: subject + prefix + filter })
+  return Object.keys(state.subjects ?? {}).map((each) => each.slice(subject.length + prefix.length))
 }
 
 /** Keys of members with values that no member writes, such as an epoch out of range. */
-async function foreignRows(kv: KV, jsm: JetStreamManager, prefix: string): Promise<string[]> {
+async function foreignRows(open: Bucket, prefix: string): Promise<string[]> {
   const found: string[] = []
-  for (const key of await namesBelow(prefix, memberKey('*'), kv, jsm)) {
-    const row = memberOf(key) === undefined ? null : await kv.get(prefix + key)
+  for (const key of await namesBelow(prefix, memberKey('*'), open)) {
+    const row = memberOf(key) === undefined ? null : await open.kv.get(prefix + key)
     if (row?.operation === 'PUT' && readMember(row.string()) === undefined) found.push(key)
   }
   return found.sort()
 }
 
 /** A few of the names that no member uses, escaped and truncated. Deleted ones do not count. */
-async function strayNames(kv: KV, jsm: JetStreamManager): Promise<string[]> {
-  const { bucket, streamInfo } = await kv.status()
-  const strays = (await namesBelow('', '>', kv, jsm)).filter((name) => !isOwn(name))
+async function strayNames(open: Bucket): Promise<string[]> {
+  const { jsm, stream, subject } = open
+  const strays = (await namesBelow('', '>', open)).filter((name) => !isOwn(name))
   const found: string[] = []
   for (const name of strays.sort().slice(0, MOST_READ)) {
     // Query by subject: the key-value client refuses some names.
-    const query = { last_by_subj: `$KV.${bucket}.${name}` }
-    const message = await jsm.streams.getMessage(streamInfo.config.name, query)
+    const message = await jsm.streams.getMessage(stream, { last_by_subj: subject + name })
     if (message === null || message.header.get('KV-Operation') !== '') continue
     if (found.push(listed([encodeURIComponent(name.toWellFormed())], 1)) === MOST_NAMED) break
   }

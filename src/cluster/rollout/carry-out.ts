@@ -6,20 +6,14 @@ import { type Clock, sleep } from '../../base/clock.ts'
 import { readJson } from '../../base/read-json.ts'
 import { durationMs } from '../../contract/payload.ts'
 import type { Rollout, RolloutCommand, RolloutFailure, RolloutStep } from '../../contract/rollout.ts'
-import type { Topics } from '../../contract/topics.ts'
 import { type Client, DeniedError } from './client.ts'
 import { type RolloutEvent, readApp, reduce, type SeenApp } from './record.ts'
+import type { RolloutsOptions } from './rollouts.ts'
 
-export interface Session {
+export interface Session extends Pick<RolloutsOptions, 'topics' | 'clock' | 'serves' | 'refusal'> {
   readonly client: Client
-  readonly topics: Topics
-  readonly clock: Clock
   /** Publishes a record; null clears it. Resolves when the broker has it. @throws DeniedError */
   readonly write: (rollout: Rollout, text: string | null) => Promise<void>
-  /** Whether this process serves a hub, and so answers its commands itself. */
-  readonly serves: (hub: string) => boolean
-  /** Why the configuration refuses a rollout of this command. */
-  readonly refusal: (command: RolloutCommand) => string | undefined
   /** Aborted when the connection is lost, and when this process must not continue the rollout. */
   readonly signal: AbortSignal
 }
@@ -49,70 +43,59 @@ const ANSWER = v.object({
 type Answer = v.InferOutput<typeof ANSWER>
 
 /** Wakes all waiting callers. */
-export class Notice {
-  #next = Promise.withResolvers<void>()
-
-  ring(): void {
-    this.#next.resolve()
-    this.#next = Promise.withResolvers()
-  }
-
-  /** Resolves at the next notification. */
-  next(): Promise<void> {
-    return this.#next.promise
+export function newNotice() {
+  let waiting = Promise.withResolvers<void>()
+  return {
+    ring(): void {
+      waiting.resolve()
+      waiting = Promise.withResolvers()
+    },
+    /** Resolves at the next notification. */
+    next: (): Promise<void> => waiting.promise,
   }
 }
 
-/** A rollout as it changes, and the version of it that the broker has. */
-export class Progress {
-  /** Notifies at each change, and when the broker has one. */
-  readonly changed = new Notice()
-  readonly #clock: Clock
-  #value: Rollout
-  #recorded: Rollout | undefined
-
-  /** @param value the rollout as the broker has it */
-  constructor(value: Rollout, clock: Clock) {
-    this.#value = value
-    this.#recorded = value
-    this.#clock = clock
-  }
-
-  get value(): Rollout {
-    return this.#value
-  }
-
-  apply(event: RolloutEvent): void {
-    const next = reduce(this.#value, event)
-    if (next === this.#value) return
-    this.#value = { ...next, updated_at: new Date(this.#clock.now()).toISOString() }
-    this.changed.ring()
-  }
-
-  /** After a lost connection the broker holds this record, or none. */
-  readBack(found: Rollout | undefined): void {
-    this.#recorded = isDeepStrictEqual(found, this.#value) ? this.#value : undefined
-  }
-
-  /** Resolves when the broker has the latest state. */
-  async recorded(): Promise<void> {
-    while (this.#recorded !== this.#value) await this.changed.next()
-  }
-
-  /** Writes each change, only the newest if several wait. @throws the errors of `write` */
-  async keepRecorded({ write, signal }: Pick<Session, 'write' | 'signal'>): Promise<never> {
-    for (;;) {
-      signal.throwIfAborted()
-      const value = this.#value
-      if (this.#recorded === value) await this.changed.next()
-      else {
-        await write(value, JSON.stringify(value))
-        this.#recorded = value
-        this.changed.ring()
+/**
+ * A rollout as it changes, and the version of it that the broker has.
+ * @param value the rollout as the broker has it
+ */
+export function newProgress(value: Rollout, clock: Clock) {
+  let recorded: Rollout | undefined = value
+  const progress = {
+    value,
+    /** Notifies at each change, and when the broker has one. */
+    changed: newNotice(),
+    apply(event: RolloutEvent): void {
+      const next = reduce(progress.value, event)
+      if (next === progress.value) return
+      progress.value = { ...next, updated_at: new Date(clock.now()).toISOString() }
+      progress.changed.ring()
+    },
+    /** After a lost connection the broker holds this record, or none. */
+    readBack(found: Rollout | undefined): void {
+      recorded = isDeepStrictEqual(found, progress.value) ? progress.value : undefined
+    },
+    /** Resolves when the broker has the latest state. */
+    async recorded(): Promise<void> {
+      while (recorded !== progress.value) await progress.changed.next()
+    },
+    /** Writes each change, only the newest if several wait. @throws the errors of `write` */
+    async keepRecorded({ write, signal }: Pick<Session, 'write' | 'signal'>): Promise<never> {
+      for (;;) {
+        signal.throwIfAborted()
+        const { value } = progress
+        if (recorded === value) await progress.changed.next()
+        else {
+          await write(value, JSON.stringify(value))
+          recorded = value
+          progress.changed.ring()
+        }
       }
-    }
+    },
   }
+  return progress
 }
+export type Progress = Readonly<ReturnType<typeof newProgress>>
 
 /** Resolves when the rollout has ended and the broker has the result. @throws DeniedError if it refuses the record */
 export async function carryOut(progress: Progress, session: Session): Promise<void> {

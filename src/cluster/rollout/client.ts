@@ -22,50 +22,42 @@ const READ_MS = 10_000
 /** How many retained messages every broker sends at a time. */
 const MANY = 500
 
-export class Client {
-  readonly #connection: Connection
-  readonly #topics: Topics
-  readonly #clock: Clock
-  readonly #listeners = new Map<string, Listener>()
-  #reading: ReadBack | undefined
-
-  constructor(connection: Connection, topics: Topics, clock: Clock) {
-    this.#connection = connection
-    this.#topics = topics
-    this.#clock = clock
-  }
+export function newClient(connection: Connection, topics: Topics, clock: Clock) {
+  const listeners = new Map<string, Listener>()
+  let reading: ReadBack | undefined
+  return { received, answered, records, apps, listen, publish }
 
   /** Call it with each message. */
-  received(packet: IPublishPacket): void {
-    const listener = this.#listeners.get(packet.topic)
-    if (listener === undefined) this.#reading?.received(packet)
+  function received(packet: IPublishPacket): void {
+    const listener = listeners.get(packet.topic)
+    if (listener === undefined) reading?.received(packet)
     else listener(packet.payload.toString(), 'broker')
   }
 
   /** Call it when this process has answered a command on its result topic. */
-  answered(topic: string, text: () => string): void {
-    this.#listeners.get(topic)?.(text(), 'process')
+  function answered(topic: string, text: () => string): void {
+    listeners.get(topic)?.(text(), 'process')
   }
 
   /** The rollouts on the broker, each with its text, the last changed one at the end. @throws DeniedError */
-  async records(): Promise<Map<Rollout, string>> {
+  async function records(): Promise<Map<Rollout, string>> {
     const found: [Rollout, string][] = []
-    await this.#read(this.#topics.filterOf('rollout'), (topic, text) => {
-      const rollout = readRollout(this.#topics, topic, text)
+    await read(topics.filterOf('rollout'), (topic, text) => {
+      const rollout = readRollout(topics, topic, text)
       if (rollout !== undefined) found.push([rollout, text])
     })
     return new Map(found.sort(([one], [other]) => Date.parse(one.updated_at) - Date.parse(other.updated_at)))
   }
 
   /** The apps that an order may match, and perhaps others. @throws DeniedError */
-  async apps({ app: wanted }: RolloutOrder): Promise<KnownApp[]> {
+  async function apps({ app: wanted }: RolloutOrder): Promise<KnownApp[]> {
     const found = new Map<string, KnownApp>()
-    const filter = this.#topics.filterOf('app', /[*?]/.test(wanted) ? {} : { app: wanted })
+    const filter = topics.filterOf('app', /[*?]/.test(wanted) ? {} : { app: wanted })
     let before: number
     do {
       before = found.size
-      await this.#read(filter, (topic, text) => {
-        const own = this.#topics.parse(topic)
+      await read(filter, (topic, text) => {
+        const own = topics.parse(topic)
         const seen = readApp(text)
         if (own?.owner.kind !== 'app' || own.name !== 'app' || seen === undefined) return
         const { hub, app } = own.owner
@@ -77,55 +69,56 @@ export class Client {
   }
 
   /** Passes on what is retained below a filter. @throws DeniedError */
-  async #read(filter: string, onFound: (topic: string, text: string) => void): Promise<void> {
-    const probeTopic = this.#topics.of('bridgeProbe', {})
+  async function read(filter: string, onFound: (topic: string, text: string) => void): Promise<void> {
+    const probeTopic = topics.of('bridgeProbe', {})
     let isDenied = false
-    this.#reading = new ReadBack(this.#connection, {
+    reading = new ReadBack(connection, {
       heldFilters: [filter],
       probeTopic,
-      clock: this.#clock,
+      clock,
       timeoutMs: READ_MS,
       subscribe: async (one, qos) => {
-        const granted = await this.#connection.subscribe(one, { qos })
+        const granted = await connection.subscribe(one, { qos })
         if (one === filter) isDenied = !granted
         return granted
       },
       onFound,
     })
-    const { probe } = await this.#reading.run()
-    this.#reading = undefined
+    const { probe } = await reading.run()
+    reading = undefined
     if (isDenied) throw new DeniedError(`the broker does not let this user read ${filter}`)
     if (probe !== 'ok') throw new DeniedError(`the broker does not let this user read ${probeTopic}`)
   }
 
   /** Listens until the returned function is called, beginning with the retained message. @throws DeniedError */
-  async listen(topic: string, listener: Listener): Promise<() => void> {
-    this.#listeners.set(topic, listener)
-    if (!(await this.#connection.subscribe(topic, { qos: 1 }))) {
-      this.#listeners.delete(topic)
+  async function listen(topic: string, listener: Listener): Promise<() => void> {
+    listeners.set(topic, listener)
+    if (!(await connection.subscribe(topic, { qos: 1 }))) {
+      listeners.delete(topic)
       throw new DeniedError(`the broker does not let this user read ${topic}`)
     }
     return () => {
-      this.#listeners.delete(topic)
-      this.#connection.unsubscribe([topic])
+      listeners.delete(topic)
+      connection.unsubscribe([topic])
     }
   }
 
   /** Resolves when the broker has it; never if the connection ends first. @throws DeniedError */
-  async publish(
+  async function publish(
     topic: string,
     payload: string,
     { retain = false, expirySeconds }: { readonly retain?: boolean; readonly expirySeconds?: number } = {},
   ): Promise<void> {
-    const { protocol, maximumPacketSize } = this.#connection
+    const { protocol, maximumPacketSize } = connection
     if (Buffer.byteLength(payload) + Buffer.byteLength(topic) + PACKET_OVERHEAD > maximumPacketSize) {
       throw new DeniedError(`${topic} would be larger than the broker takes`)
     }
     const { promise, resolve } = Promise.withResolvers<number>()
     const expires = protocol === '5' && expirySeconds !== undefined
     const more = expires ? { properties: { messageExpiryInterval: expirySeconds } } : {}
-    this.#connection.publish(topic, payload, { qos: 1, retain, ...more }, resolve)
+    connection.publish(topic, payload, { qos: 1, retain, ...more }, resolve)
     const reason = await promise
     if (reason !== 0) throw new DeniedError(`the broker does not take ${topic} (reason ${reason})`)
   }
 }
+export type Client = ReturnType<typeof newClient>

@@ -13,11 +13,11 @@ import type { Topics } from '../../contract/topics.ts'
 import type { MqttLink } from '../../mqtt/link.ts'
 import { SessionError, type SessionOptions, withSession } from '../../mqtt/session.ts'
 import type { BrokerOptions } from '../../mqtt/types.ts'
-import { carryOut, Notice, Progress, type Session, within } from './carry-out.ts'
-import { Client, DeniedError } from './client.ts'
+import { carryOut, newNotice, newProgress, type Progress, type Session, within } from './carry-out.ts'
+import { type Client, DeniedError, newClient } from './client.ts'
 import { checkName, isOrderOf, plan, readRollout } from './record.ts'
 
-interface RolloutsOptions {
+export interface RolloutsOptions {
   readonly topics: Topics
   /** Called at each connection. */
   readonly broker: () => BrokerOptions
@@ -52,7 +52,7 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
   /** Topics of records that the link holds. */
   readonly held = new Set<string>()
   /** Notifies when a rollout has started. */
-  readonly #found = new Notice()
+  readonly #found = newNotice()
   #link: Pick<MqttLink, 'expect' | 'release'> | undefined
 
   constructor(options: RolloutsOptions) {
@@ -218,7 +218,7 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
       if (this.#progress === undefined) {
         const unfinished = records.find(isUnfinished)
         if (unfinished === undefined) return
-        this.#progress = new Progress(unfinished, clock)
+        this.#progress = newProgress(unfinished, clock)
         this.#found.ring()
         log.info(summary(unfinished), 'rollout under way')
       }
@@ -261,15 +261,15 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
   }
 
   async #connected(signal: AbortSignal, task: (session: Session) => Promise<void>): Promise<void> {
-    const { topics, broker, clientId, clock, serves, refusal } = this.#options
+    const { topics, broker, clientId, clock } = this.#options
     const over = new AbortController()
     const onPublish: SessionOptions['onPublish'] = (packet) => this.client?.received(packet)
     try {
       await withSession({ broker: broker(), clientId: clientId(), signal, onPublish }, clock, async (connection) => {
-        const client = new Client(connection, topics, clock)
+        const client = newClient(connection, topics, clock)
         this.client = client
         const write: Session['write'] = (rollout, text) => this.#write(client, topics.of('rollout', rollout), text)
-        await task({ client, topics, clock, write, serves, refusal, signal: AbortSignal.any([signal, over.signal]) })
+        await task({ ...this.#options, client, write, signal: AbortSignal.any([signal, over.signal]) })
       })
     } finally {
       this.client = undefined
