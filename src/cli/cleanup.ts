@@ -20,37 +20,30 @@ import { type Body, exitCodes, type Io, type Values } from './command.ts'
 import type { cleanupFlags } from './commands.ts'
 import { progress } from './progress.ts'
 
-export const cleanupCommand: Body<Values<typeof cleanupFlags>> = async (
-  io,
-  { config: file, yes, prefix, hub, 'base-topic': base },
-) => {
-  const { config } = loadConfig({ file, env: io.env, requireHub: false })
-  return await clean(config, io, { yes, prefix, hubs: hub, base })
+type Given = Values<typeof cleanupFlags>
+
+export const cleanupCommand: Body<Given> = async (io, flags) => {
+  const { config } = loadConfig({ file: flags.config, env: io.env, requireHub: false })
+  return await clean(config, io, flags)
 }
 
 const CLEANUP_MS = 120_000
 
-/** Clears or lists what a bridge with this configuration has left; `given` holds options of a former configuration. */
+/** Clears or lists what a bridge with this configuration has left; the flags hold options of a former configuration. */
 export async function clean(
   { mqtt, discovery, hubs }: Config,
   { print, warn }: Io,
-  given: {
-    readonly yes: boolean
-    readonly base?: string | undefined
-    readonly prefix?: string | undefined
-    readonly hubs?: readonly string[]
-  },
+  { yes = false, 'base-topic': base = mqtt.base_topic, prefix = discovery.prefix, hub = [] }: Partial<Given>,
 ): Promise<number> {
   if (mqtt.url === null) {
     print('nothing to clear: what the embedded broker holds ends with hub2mqtt')
     return exitCodes.ok.code
   }
-  const { yes, base = mqtt.base_topic } = given
   const { found, left, isComplete } = await cleanup({
     broker: brokerAccess(mqtt, mqtt.url),
     topics: createTopics(base),
-    prefix: given.prefix ?? discovery.prefix,
-    hubs: [...Object.keys(hubs), ...(given.hubs ?? [])],
+    prefix,
+    hubs: [...Object.keys(hubs), ...hub],
     timeoutMs: CLEANUP_MS,
     clock: systemClock,
     clear: yes,

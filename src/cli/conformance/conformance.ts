@@ -13,7 +13,7 @@ import type { conformanceFlags } from '../commands.ts'
 import { waiting } from '../progress.ts'
 import { endSignal } from '../signals.ts'
 import type { LimitSeen } from './evidence.ts'
-import { Client, recordOf } from './observation.ts'
+import { type Client, newClient, recordOf } from './observation.ts'
 import { greetings, operate, PROBES, pathTo, prefixOf, type Reading, read, WRITES, whyNoApp } from './probes.ts'
 import { openSession, type Session, type Step, speaks } from './realtime.ts'
 import { type Report, reportOf, reportText, unreachableReport } from './report.ts'
@@ -93,7 +93,7 @@ export interface ConformanceOptions {
 /** Examines a hub. Never fails because of the hub's behaviour: that becomes the report. */
 export async function examine(options: ConformanceOptions): Promise<Report> {
   const { url, key, timeoutMs, clock, onStep = () => {}, stops = () => new AbortController().signal } = options
-  await using client = new Client({ url, key, timeoutMs, clock })
+  await using client = newClient({ url, key, timeoutMs, clock })
   onStep('looking for a hub')
   const pings = await greetings(client)
   const prefix = prefixOf(pings)
@@ -117,7 +117,7 @@ export async function examine(options: ConformanceOptions): Promise<Report> {
     if (options.writes && writes === null)
       for (const name of WRITES) reading.untried.set(name, `the app ${whyNoApp(reading)}`)
     const noLimit = options.limits ? 'the hub did not answer each' : 'without --limits'
-    return reportOf(options, { ...evidence, reading, limit, noLimit, writes, port: portOf(url) })
+    return reportOf(options, { ...evidence, reading, limit, noLimit, writes, port: Number(new URL(url).port) })
   } finally {
     session?.close()
   }
@@ -165,9 +165,4 @@ async function hurry({ clock }: ConformanceOptions, client: Client, { prefix }: 
   const header = limited.find((seen) => seen.retryAfter !== null)?.retryAfter ?? null
   const retryAfter = header === null || /^\d{1,9}$/.test(header) ? header : 'date'
   return { sent: QUICK, limitedAfter: limited.length === 0 ? null : QUICK - limited.length, retryAfter }
-}
-
-function portOf(url: string): number {
-  const { port, protocol } = new URL(url)
-  return port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port)
 }

@@ -14,7 +14,7 @@ export interface LimitSeen {
 }
 
 export interface Evidence {
-  /** Port of the address. */
+  /** Port of the address; 0: the usual one. */
   readonly port: number
   readonly reading: Reading
   readonly session: SessionSeen

@@ -13,17 +13,6 @@ type Judge = (evidence: Evidence) => Verdict
 /** `R`: the reference; `S`: the official client and its specification; `M`: measured on a hub; `I`: inferred. */
 type Mark = 'R' | 'S' | 'M' | 'I'
 
-interface Expectation {
-  /** Stable: a reader of the JSON report may rely on it. */
-  readonly id: string
-  readonly mark: Mark
-  /** One sentence. */
-  readonly says: string
-  readonly judge: Judge
-  /** Kinds of hubs that it applies to; default: all. */
-  readonly only: readonly Kind[] | undefined
-}
-
 type Name = ProbeName | Question
 
 /** Judges a success. If the key lacks the permission or the hub was away, the verdict is unknown. */
@@ -151,6 +140,10 @@ const subscription: Judge = (evidence) => {
   return refused ?? verdict(subscribe === 'ok', subscribe)
 }
 
+/**
+ * `id` is stable: a reader of the JSON report may rely on it. `says` is one sentence, `only` the kinds of hubs that it
+ * applies to; default: all.
+ */
 type Row = readonly [id: string, mark: Mark, says: string, judge: Judge, only?: readonly Kind[]]
 
 /** All kinds known from the field, not only from the reference. */
@@ -214,10 +207,10 @@ const ROWS: readonly Row[] = [
   ['downgrade', 'I', 'The store never downgrades.', shown('downgrade')],
 ]
 
-export const EXPECTATIONS = ROWS.map(([id, mark, says, judge, only]): Expectation => ({ id, mark, says, judge, only }))
+export const EXPECTATIONS = ROWS.map(([id, mark, says, judge, only]) => ({ id, mark, says, judge, only }))
 
 /** For other kinds of hubs, a difference is only reported. */
-export function judged({ only, judge }: Expectation, evidence: Evidence): Verdict {
+export function judged({ only, judge }: (typeof EXPECTATIONS)[number], evidence: Evidence): Verdict {
   const found = judge(evidence)
   const isExpected = only === undefined || only.includes(kindOfHub(evidence).kind)
   return isExpected || found.result !== 'differs' ? found : unknown(`${found.found}; not of this kind`)

@@ -52,83 +52,71 @@ const UNKNOWN_KEY = 'hub2mqtt-conformance-no-such-key'
 /** A hub's address, the key for it, and the deadline of each request. */
 export type Target = Pick<ConformanceOptions, 'url' | 'key' | 'timeoutMs' | 'clock'>
 
-export class Client implements AsyncDisposable {
-  readonly #options: Target
-  readonly #http: HttpClient
+export function newClient({ url, key, timeoutMs, clock }: Target) {
   /** The key of the current request. */
-  #shown = UNKNOWN_KEY
-  #isFirst = true
+  let shown = UNKNOWN_KEY
+  let isFirst = true
   /** The hub that has identified itself, and the path that it answered. */
-  #hub: { readonly ping: string; readonly id: string | null } | undefined
+  let hub: { readonly ping: string; readonly id: string | null } | undefined
   /** Whether the connections have stayed open since. */
-  #isSure = true
-  #proving: Promise<Observation | undefined> | undefined
-
-  constructor(options: Target) {
-    this.#options = options
-    const { url, timeoutMs, clock } = options
-    const onDisconnected = () => {
-      this.#isSure = false
-    }
-    this.#http = new HttpClient({ url, timeoutMs, maxRequests: 2, onDisconnected, apiKey: () => this.#shown }, clock)
+  let isSure = true
+  let proving: Promise<Observation | undefined> | undefined
+  const onDisconnected = () => {
+    isSure = false
   }
+  const http = new HttpClient({ url, timeoutMs, maxRequests: 2, onDisconnected, apiKey: () => shown }, clock)
+  return { trust, prove, ask, askNow, [Symbol.asyncDispose]: () => http.close() }
 
   /** From now on, shows the key, but only to this hub. */
-  trust(ping: string, id: string | null): void {
-    this.#hub = { ping, id }
+  function trust(ping: string, id: string | null): void {
+    hub = { ping, id }
   }
 
   /** Pings the hub, unless it is already known. Returns the answer that forbids showing the key. */
-  prove(): Promise<Observation | undefined> {
-    if (this.#isSure && this.#hub !== undefined) return Promise.resolve(undefined)
-    this.#proving ??= this.#askWhoItIs().finally(() => {
-      this.#proving = undefined
+  function prove(): Promise<Observation | undefined> {
+    if (isSure && hub !== undefined) return Promise.resolve(undefined)
+    proving ??= askWhoItIs().finally(() => {
+      proving = undefined
     })
-    return this.#proving
+    return proving
   }
 
-  async #askWhoItIs(): Promise<Observation | undefined> {
-    const hub = this.#hub
+  async function askWhoItIs(): Promise<Observation | undefined> {
     if (hub === undefined) throw new Error('No hub has shown itself.')
-    const seen = await this.askNow('GET', hub.ping, { show: 'no key' })
-    this.#isSure = seen.greets && seen.id === hub.id
-    if (this.#isSure) return undefined
+    const seen = await askNow('GET', hub.ping, { show: 'no key' })
+    isSure = seen.greets && seen.id === hub.id
+    if (isSure) return undefined
     return seen.status === 429 || seen.status === null ? seen : { ...seen, ...NONE, failure: 'nonsense' }
   }
 
   /** Sends a request after a pause. If the hub limits requests, repeats it once after the time that the hub names. */
-  async ask(method: Method, path: string, asking: Asking = {}): Promise<Observation> {
-    const { clock } = this.#options
-    if (!this.#isFirst) await sleep(clock, PAUSE_MS)
-    this.#isFirst = false
-    const seen = await this.askNow(method, path, asking)
+  async function ask(method: Method, path: string, asking: Asking = {}): Promise<Observation> {
+    if (!isFirst) await sleep(clock, PAUSE_MS)
+    isFirst = false
+    const seen = await askNow(method, path, asking)
     if (seen.status !== 429) return seen
     const seconds = Number(seen.retryAfter)
     await sleep(clock, seconds > 0 ? Math.min(seconds * 1000, MAX_LIMITED_MS) : LIMITED_MS)
-    return await this.askNow(method, path, asking)
+    return await askNow(method, path, asking)
   }
 
   /** Sends a request without a pause. */
-  async askNow(method: Method, path: string, { show = 'key', body }: Asking = {}): Promise<Observation> {
-    const { clock } = this.#options
-    const against = show === 'key' ? await this.prove() : undefined
+  async function askNow(method: Method, path: string, { show = 'key', body }: Asking = {}): Promise<Observation> {
+    const against = show === 'key' ? await prove() : undefined
     if (against !== undefined) return against
     const started = clock.elapsed()
     const ms = () => Math.round(clock.elapsed() - started)
     try {
       const text = body === undefined ? undefined : JSON.stringify(body)
-      this.#shown = show === 'key' ? this.#options.key : UNKNOWN_KEY
-      return seenOf(await this.#http.request(method, path, { key: show !== 'no key', body: text }), ms())
+      shown = show === 'key' ? key : UNKNOWN_KEY
+      return seenOf(await http.request(method, path, { key: show !== 'no key', body: text }), ms())
     } catch (error) {
       if (!(error instanceof HubError)) throw error
       return { ...NONE, failure: error.code, ms: ms() }
     }
   }
-
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.#http.close()
-  }
 }
+export type Client = ReturnType<typeof newClient>
 
 function seenOf(answer: Answer, ms: number): Observation {
   const value = parse(answer)

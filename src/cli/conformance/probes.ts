@@ -1,5 +1,6 @@
 /** Requests that change nothing: the operations of the table, and further questions about the hub's behaviour. */
 import { isRecord, type Json } from '../../base/json.ts'
+import { decodeScopes } from '../../hub/decode.ts'
 import { OPERATIONS, type OperationName } from '../../hub/operations.ts'
 import { API_PREFIXES, type ApiPrefix } from '../../hub/proven-hub.ts'
 import { saysNo } from '../../hub/written.ts'
@@ -15,10 +16,7 @@ const SHAPES = {
   greeting: (value) => (value === false ? 'answers false, as if it were another hub' : undefined),
   object: (value) => (isRecord(value) ? undefined : `answers ${kindOf(value)} and no object`),
   collection: (value) => (typeof value === 'object' && value !== null ? undefined : `answers ${kindOf(value)}`),
-  scopes: (value) =>
-    isRecord(value) && Array.isArray(value['intersectedScopes'] ?? value['scopes'])
-      ? undefined
-      : 'has no list of scopes',
+  scopes: (value) => (decodeScopes(value) === undefined ? 'has no list of scopes' : undefined),
   app: (value, id) => (isRecord(value) && value['id'] === id ? undefined : 'is not the record of the app'),
   apps(value) {
     if (!isRecord(value)) return `answers ${kindOf(value)} and no object`

@@ -38,7 +38,7 @@ export async function putBack(
   lost: ReadonlySet<Item>,
 ): Promise<Left> {
   const { clock } = options
-  const app = new PutBack(options, before)
+  const app = subjectOf(options, before)
   const asked = new Map<Item, number>()
   const ended = new Map<Item, Fate>()
   // Enabling an app also starts it.
@@ -90,59 +90,49 @@ function nextFor(item: Item, { look, times, waited, isLost }: Standing): Fate | 
   }
 }
 
-class PutBack {
-  readonly #options: Subject
-  readonly #before: AppRecord
-  #isInstalled = false
-
-  constructor(options: Subject, before: AppRecord) {
-    this.#options = options
-    this.#before = before
-  }
-
-  /** The present state of these items. */
-  async look(): Promise<(item: Item) => Look> {
-    const seen = await this.#send('getApp')
-    const setting = await this.#setting()
-    const record = recordOf(seen)
-    return (item) => (item === 'setting' ? setting : record === undefined ? unread(seen) : this.#compare(item, record))
-  }
-
-  async ask(item: Item): Promise<void> {
-    const { app } = this.#options
-    const { autoupdate, channel, enabled } = this.#before
-    if (item === 'setting') await this.#send('unsetAppSetting')
-    else if (item === 'enabled') await this.#send(enabled === false ? 'disableApp' : 'enableApp')
-    else if (item === 'autoupdate') await this.#send('updateApp', { autoupdate })
-    else if (item === 'channel') await this.#send('updateApp', { channel })
-    else if (item === 'version' && !this.#isInstalled) {
-      this.#isInstalled = true
-      await this.#send('installFromAppStore', { id: app, ...(typeof channel === 'string' && { channel }) })
-    }
-  }
+function subjectOf({ client, reading, app }: Subject, before: AppRecord) {
+  let isInstalled = false
+  const send = (name: ProbeName, body?: unknown) =>
+    operate(client, reading.prefix, name, { app, setting: SETTING, body })
 
   /** Whether our setting is gone. If the list cannot be read, reads the setting itself. */
-  async #setting(): Promise<Look> {
-    const list = await this.#send('getAppSettings')
+  async function lookAtSetting(): Promise<Look> {
+    const list = await send('getAppSettings')
     const settings = recordOf(list)
     if (settings !== undefined) return Object.hasOwn(settings, SETTING) ? 'wrong' : 'right'
-    const one = await this.#send('getAppSetting')
+    const one = await send('getAppSetting')
     if (outcomeOf(one) === 'absent') return 'right'
     return isOk(one) && (one.value ?? null) !== null ? 'wrong' : unread(list)
   }
 
-  #compare(item: Item, now: AppRecord): Look {
-    const before = this.#before
+  function compare(item: Item, now: AppRecord): Look {
     if (item === 'state') return runs(before) !== true || runs(now) === true ? 'right' : 'late'
     const isOff = (record: AppRecord) => record['enabled'] === false
     if (item === 'enabled' ? isOff(before) === isOff(now) : before[item] === now[item]) return 'right'
     const [old, version] = [String(before['version']), String(now['version'])]
-    return item === 'version' && this.#isInstalled && compareVersions(version, old) < 0 ? 'late' : 'wrong'
+    return item === 'version' && isInstalled && compareVersions(version, old) < 0 ? 'late' : 'wrong'
   }
 
-  #send(name: ProbeName, body?: unknown): Promise<Observation> {
-    const { client, reading, app } = this.#options
-    return operate(client, reading.prefix, name, { app, setting: SETTING, body })
+  return {
+    /** The present state of these items. */
+    async look(): Promise<(item: Item) => Look> {
+      const seen = await send('getApp')
+      const setting = await lookAtSetting()
+      const record = recordOf(seen)
+      return (item) => (item === 'setting' ? setting : record === undefined ? unread(seen) : compare(item, record))
+    },
+
+    async ask(item: Item): Promise<void> {
+      const { autoupdate, channel, enabled } = before
+      if (item === 'setting') await send('unsetAppSetting')
+      else if (item === 'enabled') await send(enabled === false ? 'disableApp' : 'enableApp')
+      else if (item === 'autoupdate') await send('updateApp', { autoupdate })
+      else if (item === 'channel') await send('updateApp', { channel })
+      else if (item === 'version' && !isInstalled) {
+        isInstalled = true
+        await send('installFromAppStore', { id: app, ...(typeof channel === 'string' && { channel }) })
+      }
+    },
   }
 }
 
