@@ -31,15 +31,7 @@ export interface HubEvent {
 }
 
 /** A session that went as far as it could; it receives events while it is open. */
-export interface Session {
-  readonly seen: SessionSeen
-  readonly events: readonly HubEvent[]
-  /** Whether events can still arrive. */
-  isOpen(): boolean
-  /** Whether an event that satisfies `wanted` arrives, from index `from` on. */
-  hears(from: number, wanted: (event: HubEvent) => boolean, ms: number): Promise<boolean>
-  close(): void
-}
+export type Session = Awaited<ReturnType<typeof openSession>>
 
 /**
  * @param prove - Checks that the hub is there before the key is sent.
@@ -50,7 +42,7 @@ export async function openSession(
   hubId: string | null,
   prove: () => Promise<boolean>,
   withToken: boolean,
-): Promise<Session> {
+) {
   const { origin, pathname } = new URL(url)
   const manager = new Manager(origin, {
     path: `${withoutSlashes(pathname)}/socket.io`,
@@ -119,8 +111,10 @@ export async function openSession(
   return {
     seen,
     events,
+    /** Whether events can still arrive. */
     isOpen: () => seen.subscribe === 'ok' && sockets.every((socket) => socket.connected),
-    hears(from, wanted, ms) {
+    /** Whether an event that satisfies `wanted` arrives, from index `from` on. */
+    hears(from: number, wanted: (event: HubEvent) => boolean, ms: number): Promise<boolean> {
       const { promise, resolve } = Promise.withResolvers<boolean>()
       const cancel = clock.after(ms, () => resolve(false))
       onEvent = () => {
@@ -129,7 +123,7 @@ export async function openSession(
       onEvent()
       return promise.finally(cancel)
     },
-    close() {
+    close(): void {
       for (const socket of sockets.toReversed()) {
         socket.removeAllListeners()
         socket.disconnect()

@@ -55,7 +55,7 @@ export interface WritesOptions {
 export async function write(options: WritesOptions): Promise<WritesSeen> {
   const { reading, signal, onPutBack } = options
   for (const name of WRITES) reading.untried.set(name, 'stopped before')
-  const writer = new Writer(options)
+  const writer = newWriter(options)
   const record = recordOf(reading.answers.get('getApp')) ?? {}
   let left: Left
   try {
@@ -69,209 +69,190 @@ export async function write(options: WritesOptions): Promise<WritesSeen> {
   return { trials: writer.trials, stopped: signal.aborted, ...left }
 }
 
-interface Change {
-  readonly name: ProbeName
-  readonly body?: unknown
-  readonly touches: Item
-}
-
 /** Operations that are requested once more. */
 type Variant = 'readBack' | 'unsetAgain'
 
-class Writer {
-  readonly trials = new Map<Trial, Verdict>()
+function newWriter({ client, reading, app, downgrade: wanted = '1.0.0', session, clock, signal }: WritesOptions) {
+  const trials = new Map<Trial, Verdict>()
   /** What may have been changed. */
-  readonly touched = new Set<Item>()
-  readonly lost = new Set<Item>()
-  readonly #options: WritesOptions
+  const touched = new Set<Item>()
+  const lost = new Set<Item>()
   /** Changes, and whether an event announced each. */
-  readonly #announced = new Map<ProbeName, boolean>()
+  const announced = new Map<ProbeName, boolean>()
+  const eventsSoFar = () => session?.events.length ?? 0
+  return { trials, touched, lost, tryAll }
 
-  constructor(options: WritesOptions) {
-    this.#options = options
+  async function tryAll(before: AppRecord): Promise<void> {
+    trials.set('events', notTried(session?.isOpen() ? 'nothing has changed' : 'the realtime channel is not open'))
+    await trySetting()
+    await tryAutoupdate(before)
+    await tryChannel(before)
+    await tryLife(before)
+    await tryWords()
+    await tryDowngrade(before)
   }
 
-  async tryAll(before: AppRecord): Promise<void> {
-    const { session } = this.#options
-    this.trials.set('events', notTried(session?.isOpen() ? 'nothing has changed' : 'the realtime channel is not open'))
-    await this.#settings()
-    await this.#autoupdate(before)
-    await this.#channel(before)
-    await this.#life(before)
-    await this.#words()
-    await this.#goBack(before)
-  }
-
-  async #settings(): Promise<void> {
-    const set = await this.#keep('setAppSetting', { value: VALUE }, 'setting')
+  async function trySetting(): Promise<void> {
+    const set = await keep('setAppSetting', { value: VALUE }, 'setting')
     if (!isOk(set)) {
-      this.trials.set('setting-kept', failed(set))
-      return this.#skip('the setting could not be set', ['readBack', 'unsetAppSetting', 'unsetAgain'], 'setting-gone')
+      trials.set('setting-kept', failed(set))
+      return skip('the setting could not be set', ['readBack', 'unsetAppSetting', 'unsetAgain'], 'setting-gone')
     }
-    const back = await this.#keep('readBack')
+    const back = await keep('readBack')
     const isKept = isDeepStrictEqual(back.value, VALUE)
-    this.#judge('setting-kept', back, isKept, isKept ? 'it does' : 'another value')
-    const unset = await this.#keep('unsetAppSetting', undefined, 'setting')
+    judge('setting-kept', back, isKept, isKept ? 'it does' : 'another value')
+    const unset = await keep('unsetAppSetting', undefined, 'setting')
     if (!isOk(unset)) {
-      this.trials.set('setting-gone', failed(unset))
-      return this.#skip('the setting could not be removed', ['unsetAgain'])
+      trials.set('setting-gone', failed(unset))
+      return skip('the setting could not be removed', ['unsetAgain'])
     }
-    const rest = await this.#send('getAppSettings')
+    const rest = await send('getAppSettings')
     const isGone = isRecord(rest.value) && !Object.hasOwn(rest.value, SETTING)
-    this.#judge('setting-gone', rest, isGone, isGone ? 'it is' : `${summary(unset)}, and it is not`)
-    if (isGone) await this.#keep('unsetAgain')
-    else this.#skip('the setting is not known to be gone', ['unsetAgain'])
+    judge('setting-gone', rest, isGone, isGone ? 'it is' : `${summary(unset)}, and it is not`)
+    if (isGone) await keep('unsetAgain')
+    else skip('the setting is not known to be gone', ['unsetAgain'])
   }
 
-  async #autoupdate({ autoupdate }: AppRecord): Promise<void> {
+  async function tryAutoupdate({ autoupdate }: AppRecord): Promise<void> {
     if (typeof autoupdate !== 'boolean')
-      return this.#skip('the app does not say whether it is updated', ['updateApp'], 'autoupdate')
-    const change = { name: 'updateApp', body: { autoupdate: !autoupdate }, touches: 'autoupdate' } as const
-    await this.#change('autoupdate', change, (record) => record['autoupdate'] === !autoupdate, SHOW_MS)
-    await this.#send('updateApp', { autoupdate }, 'autoupdate')
+      return skip('the app does not say whether it is updated', ['updateApp'], 'autoupdate')
+    const flip = { name: 'updateApp', body: { autoupdate: !autoupdate }, touches: 'autoupdate' } as const
+    await change('autoupdate', flip, (record) => record['autoupdate'] === !autoupdate, SHOW_MS)
+    await send('updateApp', { autoupdate }, 'autoupdate')
   }
 
-  async #channel({ channel }: AppRecord): Promise<void> {
-    if (typeof channel !== 'string') return this.#skip('the app has no channel', [], 'channel-ignored')
-    const asked = await this.#send('updateApp', { channel: NO_CHANNEL }, 'channel')
-    if (outcomeOf(asked) === 'rejected') return void this.trials.set('channel-ignored', verdict(true, summary(asked)))
-    const seen = isOk(asked) ? await this.#send('getApp') : asked
+  async function tryChannel({ channel }: AppRecord): Promise<void> {
+    if (typeof channel !== 'string') return skip('the app has no channel', [], 'channel-ignored')
+    const asked = await send('updateApp', { channel: NO_CHANNEL }, 'channel')
+    if (outcomeOf(asked) === 'rejected') return void trials.set('channel-ignored', verdict(true, summary(asked)))
+    const seen = isOk(asked) ? await send('getApp') : asked
     const isTaken = recordOf(seen)?.['channel'] === NO_CHANNEL
-    this.#judge('channel-ignored', seen, !isTaken, isTaken ? 'it takes any' : 'it does')
+    judge('channel-ignored', seen, !isTaken, isTaken ? 'it takes any' : 'it does')
   }
 
   /** A disabled app is enabled first, so that it can be stopped. */
-  async #life(before: AppRecord): Promise<void> {
+  async function tryLife(before: AppRecord): Promise<void> {
     const wasEnabled = before['enabled'] !== false
-    await this.#keep('garbageCollectApp')
-    if (!wasEnabled && !(await this.#enable(before)))
-      return this.#skip('the app is disabled', ['restartApp', 'disableApp'], 'disable')
-    const from = this.#heard
-    if (isOk(await this.#keep('restartApp', undefined, 'state'))) {
-      await this.#becomes((record) => runs(record) === true, START_MS)
-      await this.#listen('restartApp', from)
+    await keep('garbageCollectApp')
+    if (!wasEnabled && !(await enable(before)))
+      return skip('the app is disabled', ['restartApp', 'disableApp'], 'disable')
+    const from = eventsSoFar()
+    if (isOk(await keep('restartApp', undefined, 'state'))) {
+      await becomes((record) => runs(record) === true, START_MS)
+      await listen('restartApp', from)
     }
     const isOff = (record: AppRecord) => record['enabled'] !== true && isSaid(record) && runs(record) === false
-    await this.#change('disable', { name: 'disableApp', touches: 'enabled' }, isOff, START_MS)
-    if (wasEnabled) await this.#enable(before)
+    await change('disable', { name: 'disableApp', touches: 'enabled' }, isOff, START_MS)
+    if (wasEnabled) await enable(before)
   }
 
-  async #enable(before: AppRecord): Promise<boolean> {
+  async function enable(before: AppRecord): Promise<boolean> {
     const isOn = (record: AppRecord) => record['enabled'] !== false && runs(record) === true
-    const now = recordOf(await this.#send('getApp'))
+    const now = recordOf(await send('getApp'))
     if (now !== undefined && isOn(now)) {
-      this.#skip('the app ran all the while', [], 'enable')
-      return isOk(await this.#keep('enableApp', undefined, 'enabled'))
+      skip('the app ran all the while', [], 'enable')
+      return isOk(await keep('enableApp', undefined, 'enabled'))
     }
-    const asked = await this.#change('enable', { name: 'enableApp', touches: 'enabled' }, isOn, START_MS)
+    const asked = await change('enable', { name: 'enableApp', touches: 'enabled' }, isOn, START_MS)
     const isExcused = before['enabled'] !== false && runs(before) !== true
-    if (isExcused && this.trials.get('enable')?.result === 'differs')
-      this.trials.set('enable', unknown('it did not run before, either'))
+    if (isExcused && trials.get('enable')?.result === 'differs')
+      trials.set('enable', unknown('it did not run before, either'))
     return isOk(asked)
   }
 
   /** Operations that people notice: a report to the app's developer, and speech. */
-  async #words(): Promise<void> {
-    const bare = await this.#keep('getAppStd', {})
+  async function tryWords(): Promise<void> {
+    const bare = await keep('getAppStd', {})
     const isRejected = outcomeOf(bare) === 'rejected'
-    const seen = isRejected ? await this.#keep('getAppStd', { message: '' }) : bare
-    this.#judge('std-message', seen, !isRejected, isRejected ? 'it wants one' : 'it needs none')
-    const spoken = await this.#keep('speak', { text: 'hub2mqtt' })
-    if (outcomeOf(spoken) === 'absent') await this.#keep('speakReference', { text: 'hub2mqtt' })
-    else this.#skip(`speech-output/say: ${summary(spoken)}`, ['speakReference'])
+    const seen = isRejected ? await keep('getAppStd', { message: '' }) : bare
+    judge('std-message', seen, !isRejected, isRejected ? 'it wants one' : 'it needs none')
+    const spoken = await keep('speak', { text: 'hub2mqtt' })
+    if (outcomeOf(spoken) === 'absent') await keep('speakReference', { text: 'hub2mqtt' })
+    else skip(`speech-output/say: ${summary(spoken)}`, ['speakReference'])
   }
 
   /** Requests a lower version and then installs the newest one again. */
-  async #goBack({ version, channel, origin, updateAvailable }: AppRecord): Promise<void> {
-    const { app, downgrade: wanted = '1.0.0' } = this.#options
+  async function tryDowngrade({ version, channel, origin, updateAvailable }: AppRecord): Promise<void> {
     if (typeof version !== 'string' || !(compareVersions(wanted, version) < 0))
-      return this.#skip('the app has no higher version', ['installFromAppStore'], 'downgrade')
+      return skip('the app has no higher version', ['installFromAppStore'], 'downgrade')
     if (typeof origin === 'string' && origin.startsWith('devkit'))
-      return this.#skip('the app is not of the store', ['installFromAppStore'], 'downgrade')
+      return skip('the app is not of the store', ['installFromAppStore'], 'downgrade')
     // Some hubs install the newest version instead, and none goes back.
     if (updateAvailable !== undefined && updateAvailable !== null && updateAvailable !== false)
-      return this.#skip('an update is offered, which might be installed', ['installFromAppStore'], 'downgrade')
+      return skip('an update is offered, which might be installed', ['installFromAppStore'], 'downgrade')
     const install = { id: app, ...(typeof channel === 'string' && { channel }), version: wanted }
-    const asked = await this.#keep('installFromAppStore', install, 'version')
-    const isLowered = isOk(asked) && (await this.#becomes((record) => record['version'] === wanted, INSTALL_MS)).isSo
+    const asked = await keep('installFromAppStore', install, 'version')
+    const isLowered = isOk(asked) && (await becomes((record) => record['version'] === wanted, INSTALL_MS)).isSo
     const isRefused = ['absent', 'rejected', 'failed'].includes(outcomeOf(asked))
-    if (isRefused) this.trials.set('downgrade', verdict(true, `refused: ${summary(asked)}`))
-    else this.#judge('downgrade', asked, !isLowered, isLowered ? 'downgraded' : 'it does not')
+    if (isRefused) trials.set('downgrade', verdict(true, `refused: ${summary(asked)}`))
+    else judge('downgrade', asked, !isLowered, isLowered ? 'downgraded' : 'it does not')
   }
 
   /** Runs a write, checks its effect and, if it worked, whether an event follows. */
-  async #change(
+  async function change(
     trial: Trial,
-    { name, body, touches }: Change,
+    { name, body, touches }: { readonly name: ProbeName; readonly body?: unknown; readonly touches: Item },
     wanted: (record: AppRecord) => boolean,
     ms: number,
   ): Promise<Observation> {
-    const from = this.#heard
-    const asked = await this.#keep(name, body, touches)
+    const from = eventsSoFar()
+    const asked = await keep(name, body, touches)
     if (!isOk(asked)) {
-      this.trials.set(trial, failed(asked))
+      trials.set(trial, failed(asked))
       return asked
     }
-    const { isSo, seen } = await this.#becomes(wanted, ms)
-    if (isSo || !isOk(seen)) this.#judge(trial, seen, true, 'it does')
-    else this.trials.set(trial, unchanged(trial, asked, isRecord(seen.value) ? seen.value : {}))
-    if (isSo) await this.#listen(name, from)
+    const { isSo, seen } = await becomes(wanted, ms)
+    if (isSo || !isOk(seen)) judge(trial, seen, true, 'it does')
+    else trials.set(trial, unchanged(trial, asked, isRecord(seen.value) ? seen.value : {}))
+    if (isSo) await listen(name, from)
     return asked
   }
 
   /** Keeps the result of a trial, if the answer that shows it is a success. */
-  #judge(trial: Trial, seen: Observation, agrees: boolean, found: string): void {
-    this.trials.set(trial, isOk(seen) ? verdict(agrees, found) : failed(seen))
+  function judge(trial: Trial, seen: Observation, agrees: boolean, found: string): void {
+    trials.set(trial, isOk(seen) ? verdict(agrees, found) : failed(seen))
   }
 
   /** Keeps why something was not tried. */
-  #skip(because: string, names: readonly (ProbeName | Question)[], trial?: Trial): void {
-    for (const name of names) this.#options.reading.untried.set(name, because)
-    if (trial !== undefined) this.trials.set(trial, notTried(because))
+  function skip(because: string, names: readonly (ProbeName | Question)[], trial?: Trial): void {
+    for (const name of names) reading.untried.set(name, because)
+    if (trial !== undefined) trials.set(trial, notTried(because))
   }
 
-  async #send(name: ProbeName | Variant, body?: unknown, touches?: Item): Promise<Observation> {
-    const { client, reading, app, signal } = this.#options
+  async function send(name: ProbeName | Variant, body?: unknown, touches?: Item): Promise<Observation> {
     signal.throwIfAborted()
     const operation = name === 'readBack' ? 'getAppSetting' : name === 'unsetAgain' ? 'unsetAppSetting' : name
     const seen = await operate(client, reading.prefix, operation, { app, setting: SETTING, body })
     const outcome = outcomeOf(seen)
     // A refused request has changed nothing.
-    if (touches !== undefined && ['ok', 'failed', 'no_answer'].includes(outcome)) this.touched.add(touches)
-    if (touches !== undefined && outcome === 'no_answer') this.lost.add(touches)
+    if (touches !== undefined && ['ok', 'failed', 'no_answer'].includes(outcome)) touched.add(touches)
+    if (touches !== undefined && outcome === 'no_answer') lost.add(touches)
     return seen
   }
 
   /** Keeps the answer for the report. */
-  async #keep(name: ProbeName | Variant, body?: unknown, touches?: Item): Promise<Observation> {
-    const seen = await this.#send(name, body, touches)
-    this.#options.reading.answers.set(name, seen)
+  async function keep(name: ProbeName | Variant, body?: unknown, touches?: Item): Promise<Observation> {
+    const seen = await send(name, body, touches)
+    reading.answers.set(name, seen)
     return seen
   }
 
-  get #heard(): number {
-    return this.#options.session?.events.length ?? 0
-  }
-
   /** Whether an event announces a change. Not judged if the channel was lost meanwhile. */
-  async #listen(name: ProbeName, from: number): Promise<void> {
-    const { app, session } = this.#options
+  async function listen(name: ProbeName, from: number): Promise<void> {
     if (!session?.isOpen()) return
     const isOurs = ({ name: event, payload }: HubEvent) => event === 'app.update' && payload['id'] === app
     const heard = await session.hears(from, isOurs, EVENT_MS)
     if (!heard && !session.isOpen()) return
-    this.#announced.set(name, heard || this.#announced.get(name) === true)
-    const after = (heard: boolean) =>
-      [...this.#announced].flatMap(([one, was]) => (was === heard ? [one] : [])).join(', ')
+    announced.set(name, heard || announced.get(name) === true)
+    const after = (heard: boolean) => [...announced].flatMap(([one, was]) => (was === heard ? [one] : [])).join(', ')
     const found = `after ${after(true) || 'none'}; not after ${after(false) || 'none'}`
-    this.trials.set('events', verdict(after(false) === '', found))
+    trials.set('events', verdict(after(false) === '', found))
   }
 
-  async #becomes(wanted: (record: AppRecord) => boolean, ms: number): Promise<{ isSo: boolean; seen: Observation }> {
-    const { clock, signal } = this.#options
+  async function becomes(wanted: (record: AppRecord) => boolean, ms: number) {
     const started = clock.elapsed()
     for (let pauses = 0; ; pauses += LOOK_MS) {
-      const seen = await this.#send('getApp')
+      const seen = await send('getApp')
       const record = recordOf(seen)
       const isSo = record !== undefined && wanted(record)
       if (isSo || Math.max(pauses, clock.elapsed() - started) >= ms) return { isSo, seen }
