@@ -7,13 +7,13 @@ import { type Clock, systemClock } from '../base/clock.ts'
 import { ExpectedError, UsageError } from '../base/errors.ts'
 import { isRecord } from '../base/json.ts'
 import { readJson } from '../base/read-json.ts'
-import { type BrokerAccess, brokerAccess, brokerUrls } from '../config/broker.ts'
+import { brokerAccess, brokerUrls } from '../config/broker.ts'
 import { loadConfig } from '../config/load.ts'
 import { findCommand } from '../contract/commands.ts'
 import { peekTransaction } from '../contract/payload.ts'
 import { type CommandTopic, createTopics } from '../contract/topics.ts'
 import { SessionError, type SessionErrorCode, withSession } from '../mqtt/session.ts'
-import type { Protocol } from '../mqtt/types.ts'
+import type { BrokerOptions, Protocol } from '../mqtt/types.ts'
 import { shownJson } from '../observability/controls.ts'
 import { type Body, exitCodes } from './command.ts'
 import { waiting } from './progress.ts'
@@ -57,7 +57,7 @@ const NO_BRIDGE = 'no bridge listens to commands on this broker: does hub2mqtt r
  * @throws CallError if no answer comes
  */
 export async function call(options: {
-  readonly broker: BrokerAccess
+  readonly broker: BrokerOptions
   /** The configured base topic. */
   readonly base: string
   /** A command's topic, with or without the base topic. */
@@ -133,7 +133,7 @@ interface Exchange<T> {
 /** Sends a request over a separate connection and waits for its answer. @throws SessionError if no answer comes */
 export async function request<T>(
   asked: {
-    readonly broker: BrokerAccess
+    readonly broker: BrokerOptions
     /** Identifies the request: in its client id, and under MQTT 5 as its correlation data. */
     readonly mark: string
     readonly topic: string

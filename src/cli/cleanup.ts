@@ -4,7 +4,7 @@ import { type Clock, systemClock } from '../base/clock.ts'
 import { ExpectedError } from '../base/errors.ts'
 import { FormerHubs, Prefixes } from '../bridge/former.ts'
 import { ownership } from '../bridge/ownership.ts'
-import { type BrokerAccess, brokerAccess } from '../config/broker.ts'
+import { brokerAccess } from '../config/broker.ts'
 import { loadConfig } from '../config/load.ts'
 import type { Config } from '../config/options.ts'
 import { discoveryFilters } from '../contract/discovery.ts'
@@ -14,6 +14,7 @@ import type { Connection } from '../mqtt/connection.ts'
 import { topicMatcher } from '../mqtt/names.ts'
 import { CERTAIN, ReadBack } from '../mqtt/readback.ts'
 import { SessionError, withSession } from '../mqtt/session.ts'
+import type { BrokerOptions } from '../mqtt/types.ts'
 import { shownText } from '../observability/controls.ts'
 import { CallError, call } from './call.ts'
 import { type Body, exitCodes, type Io, type Values } from './command.ts'
@@ -59,7 +60,7 @@ export async function clean(
 }
 
 export interface CleanupOptions {
-  readonly broker: BrokerAccess
+  readonly broker: BrokerOptions
   readonly topics: Topics
   /** Discovery prefix. Prefixes that the bridge has recorded on the broker are searched as well. */
   readonly prefix: string

@@ -46,8 +46,10 @@ export class Rows {
   readonly #clock: Clock
   #formerEpoch: number
   readonly #members = new Map<string, Known<MemberRecord | undefined>>()
-  #roster: Known<Roster> | undefined
-  #rosterRevision: number | undefined
+  /** Changed only here, like the next one. */
+  roster: Known<Roster> | undefined
+  /** Revision of the roster's key, valid or not; `undefined`: unknown. */
+  rosterRevision: number | undefined
   #reachableSince = Number.NEGATIVE_INFINITY
 
   /** @param formerEpoch the highest epoch of a lost store */
@@ -55,15 +57,6 @@ export class Rows {
     this.#store = store
     this.#clock = clock
     this.#formerEpoch = formerEpoch
-  }
-
-  get roster(): Known<Roster> | undefined {
-    return this.#roster
-  }
-
-  /** Revision of the roster's key, valid or not; `undefined`: unknown. */
-  get rosterRevision(): number | undefined {
-    return this.#rosterRevision
   }
 
   member(name: string): Known<MemberRecord | undefined> | undefined {
@@ -93,11 +86,11 @@ export class Rows {
       this.#members.set(name, { record: readMember(value), revision, seenAt })
       return true
     }
-    if (key !== ROSTER_KEY || revision <= (this.#rosterRevision ?? 0)) return false
+    if (key !== ROSTER_KEY || revision <= (this.rosterRevision ?? 0)) return false
     const record = readRoster(value)
     this.#formerEpoch = this.highestEpoch
-    this.#rosterRevision = revision
-    this.#roster = record && { record, revision, seenAt }
+    this.rosterRevision = revision
+    this.roster = record && { record, revision, seenAt }
     return true
   }
 
@@ -120,7 +113,7 @@ export class Rows {
     const adopted = [...this.#members.values()].map(({ record }) =>
       record !== undefined && 'adopted' in record ? record.adopted : 0,
     )
-    return Math.max(this.#formerEpoch, this.#roster?.record.epoch ?? 0, ...adopted)
+    return Math.max(this.#formerEpoch, this.roster?.record.epoch ?? 0, ...adopted)
   }
 
   /** The store refuses this member's writes. The writes of others may be stuck too: past silence does not count. */
@@ -130,7 +123,7 @@ export class Rows {
 
   /** How long a member has been silent, in milliseconds; without a row: since the roster listed it. */
   silentMs(name: string): number {
-    const since = this.#members.get(name)?.seenAt ?? this.#roster?.seenAt
+    const since = this.#members.get(name)?.seenAt ?? this.roster?.seenAt
     return since === undefined ? 0 : this.#clock.elapsed() - Math.max(since, this.#reachableSince)
   }
 }

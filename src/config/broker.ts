@@ -13,18 +13,15 @@ import { readPlain } from '../base/read-plain.ts'
 import { discoveryFilters } from '../contract/discovery.ts'
 import { createTopics, type Topics } from '../contract/topics.ts'
 import type { EmbeddedBroker } from '../mqtt/embedded.ts'
-import type { LinkOptions } from '../mqtt/types.ts'
+import type { BrokerOptions, LinkOptions } from '../mqtt/types.ts'
 import type { Config, Live } from './options.ts'
 import { camelKeys } from './table.ts'
 
-export interface Broker extends AsyncDisposable {
-  readonly urls: readonly string[]
-  /** Counts the processes of this machine that use the same base topic there, from 0. */
-  readonly instance: number
-}
-
-/** @throws EmbeddedBrokerError if the embedded broker cannot listen */
-export async function openBroker(config: Config, log: Logger): Promise<Broker> {
+/**
+ * `instance` counts the processes of this machine that use the same base topic there, from 0.
+ * @throws EmbeddedBrokerError if the embedded broker cannot listen
+ */
+export async function openBroker(config: Config, log: Logger) {
   await using opening = new AsyncDisposableStack()
   const { url, base_topic } = config.mqtt
   const urls = url ?? [opening.use(await openEmbeddedBroker(config, log)).url]
@@ -45,25 +42,17 @@ export async function openEmbeddedBroker({ mqtt, discovery }: Config, log: Logge
 }
 
 type Mqtt = Config['mqtt']
-export type BrokerAccess = Pick<
-  LinkOptions,
-  'urls' | 'username' | 'password' | 'protocol' | 'ca' | 'cert' | 'key' | 'rejectUnauthorized' | 'keepaliveMs'
->
 
-export function brokerAccess(mqtt: Mqtt, urls: readonly string[]): BrokerAccess {
+export function brokerAccess(mqtt: Mqtt, urls: readonly string[]): BrokerOptions {
   const { username, password, protocol, caFile, certFile, keyFile, rejectUnauthorized, keepalive } = camelKeys(mqtt)
   const pem = (path: string | undefined) => (path === undefined ? undefined : readPlain(path))
   return {
-    urls,
-    username,
-    password,
+    ...{ urls, username, password, rejectUnauthorized, keepaliveMs: keepalive },
     // Without a configured broker it is the embedded one, which supports no other version.
     protocol: mqtt.url === null && protocol === 'auto' ? '3.1.1' : protocol,
     ca: pem(caFile),
     cert: pem(certFile),
     key: pem(keyFile),
-    rejectUnauthorized,
-    keepaliveMs: keepalive,
   }
 }
 
@@ -128,26 +117,25 @@ const markOf = (text: string) => createHash('sha256').update(text).digest('hex')
 /** More instances than anyone runs. Further instances share the last number. */
 const MAX_INSTANCES = 64
 
-export interface Instance extends AsyncDisposable {
-  /** 0 for the first process, 1 for one that starts while the first runs, and so on. */
-  readonly number: number
-}
+/** `number`: 0 for the first process, 1 for one that starts while the first runs, and so on. */
+const instance = (number: number, server?: Server) => ({
+  number,
+  [Symbol.asyncDispose]: async () => void server?.close(),
+})
 
 /**
  * Claims the lowest number that no other process of this machine holds under `name`. It is free again when the process
  * ends, however it ends, so that a restart gets the same one. Where the system refuses local sockets, it is 0.
  */
-export async function claimInstance(name: string, platform: NodeJS.Platform = process.platform): Promise<Instance> {
+export async function claimInstance(name: string, platform: NodeJS.Platform = process.platform) {
   const mark = createHash('sha256').update(name).digest('hex').slice(0, 24)
   for (let number = 0; number < MAX_INSTANCES; number += 1) {
     const server = await hold(pathOf(`hub2mqtt-${mark}-${number}`, platform))
-    if (server === 'refused') return unheld(0)
-    if (server !== 'taken') return { number, [Symbol.asyncDispose]: async () => void server.close() }
+    if (server === 'refused') return instance(0)
+    if (server !== 'taken') return instance(number, server)
   }
-  return unheld(MAX_INSTANCES)
+  return instance(MAX_INSTANCES)
 }
-
-const unheld = (number: number): Instance => ({ number, [Symbol.asyncDispose]: async () => undefined })
 
 /** Linux and Windows have names that end with the process; elsewhere a crash leaves a file behind. */
 function pathOf(name: string, platform: NodeJS.Platform): string {

@@ -39,19 +39,16 @@ export const fleetOptions = defineOptions({
   'fleet.shard': {
     doc: 'Share of the hubs that this bridge serves, if several bridges share one configuration by number: `3/8` is the third of eight.',
     schema: shard,
-    default: null,
     example: '3/8',
   },
   'fleet.index': {
     doc: 'The same as a number from 0, as Kubernetes counts; needs `fleet.count`.',
     schema: integer(0, 998),
-    default: null,
     example: 2,
   },
   'fleet.count': {
     doc: 'How many bridges there are; needs `fleet.index`.',
     schema: integer(1, 999),
-    default: null,
     example: 8,
   },
   'fleet.nats': {
@@ -63,13 +60,11 @@ export const fleetOptions = defineOptions({
   'fleet.username': {
     doc: 'User name at NATS.',
     schema: label,
-    default: null,
     example: 'hub2mqtt',
   },
   'fleet.password': {
     doc: 'Password at NATS.',
     schema: password,
-    default: null,
     sensitive: true,
     example: 'put-the-password-here',
   },
@@ -86,7 +81,6 @@ export const fleetOptions = defineOptions({
   'fleet.member': {
     doc: "Unique name of this bridge in the fleet; default: the machine's.",
     schema: member,
-    default: null,
     example: 'bridge-0',
   },
 })

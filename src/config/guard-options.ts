@@ -122,13 +122,11 @@ export const guardOptions = liveOptions({
   'guard.quiet_hours': {
     doc: 'Time of day in which the guardian only watches.',
     schema: quietHours,
-    default: null,
     example: '23:00-07:00',
   },
   'guard.time_zone': {
     doc: "Time zone of `guard.quiet_hours` and `guard.schedule`; default: the machine's.",
     schema: timeZone,
-    default: null,
     example: 'Europe/Berlin',
   },
   'guard.memory_limit': {
@@ -180,7 +178,6 @@ export const guardOptions = liveOptions({
   'updates.window.start': {
     doc: 'Start of the window, as a cron expression.',
     schema: cron,
-    default: null,
     example: '0 4 * * *',
   },
   'updates.window.length': {
@@ -191,7 +188,6 @@ export const guardOptions = liveOptions({
   'updates.time_zone': {
     doc: "Time zone of the window; default: the machine's.",
     schema: timeZone,
-    default: null,
     example: 'Europe/Berlin',
   },
   'updates.hold_days': {

@@ -96,7 +96,6 @@ export const httpOptions = defineOptions({
     doc: 'File of the start-up token, which opens the page while there is no `http.password`; default: the path of the configuration file with `.token` appended. If it cannot be written, each start has a new token.',
     schema: path,
     opens: 'made',
-    default: null,
     example: '/var/lib/hub2mqtt/token',
   },
   'http.allowed_hosts': {
@@ -112,13 +111,11 @@ const pageOptions = liveOptions({
   'http.public_url': {
     doc: 'Address of the page for browsers: Home Assistant then links to it and shows icons of apps. These icons then need no login.',
     schema: publicUrl,
-    default: null,
     example: 'https://home.example.org/hub2mqtt',
   },
   'http.password': {
     doc: 'Password of the page: text, or the output of `hub2mqtt hash-password`. Without one, only this machine may use the page, if `http.host` is loopback; changes need the start-up token.',
     schema: pagePassword,
-    default: null,
     sensitive: true,
     example: 'put-the-password-here',
   },
@@ -152,7 +149,6 @@ const bridgeOptions = defineOptions({
   'mqtt.url': {
     doc: 'Address of the broker, or a list of the addresses of one cluster, the preferred one first (in the environment separated by commas). Default: an embedded broker for this machine.',
     schema: brokerUrls,
-    default: null,
     example: 'mqtt://broker:1883',
   },
   'mqtt.base_topic': {
@@ -163,14 +159,12 @@ const bridgeOptions = defineOptions({
   'mqtt.username': {
     doc: 'User name at the broker; also required by the embedded broker.',
     schema: label,
-    default: null,
     example: 'hub2mqtt',
     live: { ifSame: 'mqtt.url' },
   },
   'mqtt.password': {
     doc: 'Password at the broker; also required by the embedded broker.',
     schema: password,
-    default: null,
     sensitive: true,
     example: 'put-the-password-here',
     live: { ifSame: 'mqtt.url' },
@@ -178,7 +172,6 @@ const bridgeOptions = defineOptions({
   'mqtt.client_id': {
     doc: 'Client id; default: generated. Two clients with the same id disconnect each other.',
     schema: label,
-    default: null,
     example: 'hub2mqtt-home',
   },
   'mqtt.protocol': {
@@ -190,21 +183,18 @@ const bridgeOptions = defineOptions({
     doc: "Certificate authority (PEM) for the broker's certificate, instead of those that Node.js knows or, with `NODE_OPTIONS=--use-system-ca`, the system.",
     schema: path,
     opens: 'certificate',
-    default: null,
     example: '/etc/hub2mqtt/ca.pem',
   },
   'mqtt.cert_file': {
     doc: 'Client certificate (PEM); needs `mqtt.key_file`.',
     schema: path,
     opens: 'certificate',
-    default: null,
     example: '/etc/hub2mqtt/client.pem',
   },
   'mqtt.key_file': {
     doc: 'Private key (PEM) of the client certificate.',
     schema: path,
     opens: 'secret',
-    default: null,
     example: '/etc/hub2mqtt/client-key.pem',
   },
   'mqtt.reject_unauthorized': {
@@ -322,7 +312,6 @@ const otherOptions = defineOptions({
     doc: 'Folder with a file for each hub, `<name>.yaml`, `.yml` or `.json`, with its options at the top level. It is checked every ten seconds; hubs are added and removed with their files.',
     schema: path,
     opens: 'folder',
-    default: null,
     example: '/etc/hub2mqtt/hubs',
   },
   'log.level': {

@@ -6,7 +6,7 @@ import * as v from 'valibot'
 interface OptionBase<S extends v.GenericSchema> {
   /** One or two sentences for the tables. */
   readonly doc: string
-  /** The schema of the value as a file holds it. If it allows `null`, `null` is the default. */
+  /** The schema of the value as a file holds it. Without a default, `null` is the value of an omitted option. */
   readonly schema: S
   /** Whether a change takes effect while running; `ifSame`: only while that option is set and unchanged. */
   readonly live?: true | { readonly ifSame: string }
@@ -17,15 +17,13 @@ interface OptionBase<S extends v.GenericSchema> {
    * only its owner should read. `folder`: the user of the option reads the folder. `made`: hub2mqtt creates the file.
    */
   readonly opens?: 'certificate' | 'secret' | 'folder' | 'made'
-  /** A value in the form of the file; default: the option's default. */
-  readonly example?: unknown
 }
 
-/** The default and the example have the form of the file. */
+/** The default and the example have the form of the file. An option without a default needs an example. */
 export type Option<S extends v.GenericSchema = v.GenericSchema> = OptionBase<S> &
   (
-    | { readonly default: v.InferInput<S> | null; readonly required?: never }
-    | { readonly required: true; readonly default?: never }
+    | { readonly default: v.InferInput<S> | null; readonly required?: never; readonly example?: unknown }
+    | { readonly default?: never; readonly required?: true; readonly example: unknown }
   )
 
 export type Table = Readonly<Record<string, Option>>
@@ -45,9 +43,9 @@ export function liveOptions<T extends Table>(
   return Object.fromEntries(Object.entries(rows).map(([path, row]) => [path, { ...row, live: true }])) as LiveTable<T>
 }
 
-type Value<O> = O extends { readonly schema: infer S extends v.GenericSchema }
-  ? v.InferOutput<S> | (O extends { readonly default: null } ? null : never)
-  : never
+type Value<O> = O extends { readonly schema: infer S extends v.GenericSchema } ? v.InferOutput<S> | Omitted<O> : never
+/** The value of an omitted option, unless it has a default. */
+type Omitted<O> = O extends { readonly default: NonNullable<unknown> } | { readonly required: true } ? never : null
 type Head<P> = P extends `${infer First}.${string}` ? First : P
 type Tail<P, First extends string> = P extends `${First}.${infer Rest}` ? Rest : never
 
@@ -105,8 +103,8 @@ function toObject(node: Tree<convict.SchemaObj>): convict.Schema<Record<string, 
 
 /** Merges each source's values, strongest last, over the defaults. @throws if a schema refuses its default: a bug */
 export function merge<T extends Table>(table: T, layers: readonly ReadonlyMap<string, unknown>[]): Values<T> {
-  const defaults = Object.entries(table).map(([path, { schema, default: written }]) => {
-    const value = written === undefined || written === null ? written : v.parse(schema, written)
+  const defaults = Object.entries(table).map(([path, { schema, default: written = null }]) => {
+    const value = written === null ? null : v.parse(schema, written)
     // Values are parsed before they get here: convict's own parsing is lax (its booleans accept `0` as true).
     return [path, { format: '*', default: value }] as const
   })

@@ -23,7 +23,7 @@ function orNull({ type, anyOf, enum: values, ...rest }: JsonSchema): Schema {
 /** A value of the table as JSON has it. */
 export const plain = (value: unknown): unknown => (value instanceof Map ? Object.fromEntries(value) : value)
 
-function ofOption({ doc, schema, default: fallback, required, example }: Option): Schema {
+function ofOption({ doc, schema, default: fallback = null, required, example }: Option): Schema {
   return {
     description: doc,
     ...orNull(convert(schema)),

@@ -8,7 +8,7 @@ import { environmentName, fileKey, nest, type Option, type Table, type Tree } fr
 import { plain } from './config-schema.ts'
 import { code, markdownTable } from './markdown.ts'
 
-function fallback({ required, default: value }: Option): string {
+function fallback({ required, default: value = null }: Option): string {
   if (required) return 'required'
   if (value === null) return '—'
   return code(typeof value === 'string' ? value : JSON.stringify(plain(value)))
