@@ -15,11 +15,10 @@ import { type CommandTopic, createTopics } from '../contract/topics.ts'
 import { SessionError, type SessionErrorCode, withSession } from '../mqtt/session.ts'
 import type { BrokerOptions, Protocol } from '../mqtt/types.ts'
 import { shownJson } from '../observability/controls.ts'
-import { type Body, exitCodes } from './command.ts'
+import { type Body, type ConfigFlag, exitCodes } from './command.ts'
 import { waiting } from './progress.ts'
 
-interface Given {
-  readonly config: string | undefined
+interface Given extends ConfigFlag {
   readonly topic: string
   readonly payload: string | undefined
   readonly timeout: number
@@ -43,12 +42,6 @@ export class CallError extends ExpectedError {
   override readonly name = 'CallError'
 }
 
-interface CallAnswer {
-  /** The answer as it came. */
-  readonly text: string
-  readonly ok: boolean
-}
-
 const NO_BRIDGE = 'no bridge listens to commands on this broker: does hub2mqtt run, with the same base topic?'
 
 /**
@@ -66,7 +59,7 @@ export async function call(options: {
   /** Limit for everything, including the connection. */
   readonly timeoutMs: number
   readonly clock: Clock
-}): Promise<CallAnswer> {
+}): Promise<Answer> {
   const { broker, base, payload, timeoutMs, clock } = options
   const mark = `call-${randomBytes(8).toString('hex')}`
   const { topic, command } = locate(base, options.topic)
@@ -79,7 +72,7 @@ export async function call(options: {
   }
 }
 
-function exchanges(command: CommandTopic, payload: string, mark: string): Record<Protocol, Exchange<CallAnswer>> {
+function exchanges(command: CommandTopic, payload: string, mark: string): Record<Protocol, Exchange<Answer>> {
   const marked = withTransaction(command, payload, mark)
   const transaction = peekTransaction(Buffer.from(marked))
   return {
@@ -115,7 +108,10 @@ function withTransaction({ target, command, argument }: CommandTopic, payload: s
   return isRecord(value) && !('transaction' in value) ? JSON.stringify({ ...value, transaction: mark }) : payload
 }
 
-function readAnswer(text: string): (CallAnswer & { readonly transaction: unknown }) | undefined {
+type Answer = NonNullable<ReturnType<typeof readAnswer>>
+
+/** The answer as it came, and what it says. */
+function readAnswer(text: string) {
   const value = readJson(v.unknown(), text)
   if (!isRecord(value) || !('ok' in value) || !('transaction' in value)) return undefined
   return { text, ok: value['ok'] === true, transaction: value['transaction'] }

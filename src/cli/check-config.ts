@@ -4,15 +4,10 @@ import { systemClock } from '../base/clock.ts'
 import { VERSION } from '../base/version.ts'
 import { describeConfig } from '../config/describe.ts'
 import { loadConfig } from '../config/load.ts'
-import { type Body, exitCodes } from './command.ts'
+import { type Body, type ConfigFlag, exitCodes } from './command.ts'
 import { waiting } from './progress.ts'
 
-interface Given {
-  readonly config: string | undefined
-  readonly connect: boolean
-}
-
-export const checkConfig: Body<Given> = async (io, flags) => {
+export const checkConfig: Body<ConfigFlag & { readonly connect: boolean }> = async (io, flags) => {
   if (flags.connect) return await doctor(io, flags)
   const { config, warnings } = loadConfig({ file: flags.config, env: io.env })
   for (const warning of warnings) io.warn(`warning: ${warning}`)
@@ -21,7 +16,7 @@ export const checkConfig: Body<Given> = async (io, flags) => {
 }
 
 /** Prints each finding as soon as it is known, and a report for an issue. */
-export const doctor: Body<Pick<Given, 'config'>> = async ({ env, print }, { config: file }) => {
+export const doctor: Body<ConfigFlag> = async ({ env, print }, { config: file }) => {
   const { config, secrets, warnings } = loadConfig({ file, env })
   const { examine, lineOf, reportOf } = await import('./doctor/doctor.ts')
   const findings = []

@@ -23,6 +23,11 @@ export interface Io {
 /** The implementation of a command; returns the exit code. */
 export type Body<T> = (io: Io, flags: T) => number | Promise<number>
 
+/** The flag of commands that read the configuration. */
+export interface ConfigFlag {
+  readonly config: string | undefined
+}
+
 export interface Command {
   readonly summary: string
   readonly flags: Readonly<Record<string, Flag>>

@@ -5,7 +5,7 @@ import { loadConfig } from '../config/load.ts'
 import type { Config } from '../config/options.ts'
 import { emulate } from '../emulator/command.ts'
 import { EmulatedStore } from '../emulator/public-store.ts'
-import type { Body } from './command.ts'
+import type { Body, ConfigFlag } from './command.ts'
 import { newKey } from './emulate.ts'
 import { daemon } from './run.ts'
 
@@ -13,12 +13,8 @@ import { daemon } from './run.ts'
 const READS = ['system', 'updates', 'device', 'flow', 'insights']
 const SCOPES = ['hub.app', 'hub.speech', ...READS.map((name) => `hub.${name}.readonly`)]
 
-interface Given {
-  readonly config: string | undefined
-  readonly broker: string | undefined
-}
-
-export const demo: Body<Given> = async (io, { config: file, broker }) => {
+export const demo: Body<ConfigFlag & { readonly broker: string | undefined }> = async (io, flags) => {
+  const { config: file, broker } = flags
   const apiKey = { ...newKey(), scopes: SCOPES }
   await using emulation = await emulate({ port: 0, flavour: 'older', apiKeys: [apiKey] })
   const { hub } = emulation

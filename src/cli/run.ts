@@ -4,13 +4,13 @@ import { VERSION } from '../base/version.ts'
 import { type LoadOptions, loadConfig } from '../config/load.ts'
 import { ConfigError } from '../config/mistakes.ts'
 import { createLog, type Log } from '../observability/log.ts'
-import { type Body, exitCodes } from './command.ts'
+import { type Body, type ConfigFlag, exitCodes } from './command.ts'
 import { limitHeap, limitHeapAtRest } from './memory.ts'
 import { daemonSignals } from './signals.ts'
 
 const BUFFER_POOL_BYTES = 512
 
-export const run: Body<{ readonly config: string | undefined }> = ({ env }, { config }) => daemon({ file: config, env })
+export const run: Body<ConfigFlag> = ({ env }, { config }) => daemon({ file: config, env })
 
 /**
  * `onReady` is called when the bridge is ready for the first time, `onPage` with the address that logs in a browser.

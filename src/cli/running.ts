@@ -8,15 +8,12 @@ import { fromHere, inUrl, isLoopback, reachable } from '../base/hosts.ts'
 import { parseJson } from '../base/json.ts'
 import { configFileOf, hasPassword, type LoadOptions, loadHttpConfig, loadValidHttpConfig } from '../config/load.ts'
 import { addressWith, readToken, tokenFileOf } from '../config/start-token.ts'
-import { type Body, exitCodes } from './command.ts'
+import { type Body, type ConfigFlag, exitCodes } from './command.ts'
 
 const { ok, failed } = exitCodes
 
 /** Exit code 0: the daemon needs no restart; with `--ready`, it is also ready. */
-export const health: Body<{ readonly config: string | undefined; readonly ready: boolean }> = async (
-  io,
-  { config, ready },
-) => {
+export const health: Body<ConfigFlag & { readonly ready: boolean }> = async (io, { config, ready }) => {
   // A named file must exist; one that the daemon has read may be gone or broken by now.
   if (config !== undefined && !existsSync(config)) throw new ExpectedError(`${config}: there is no such file`)
   const { enabled, host, port } = loadHttpConfig({ file: config, env: io.env })
@@ -34,7 +31,7 @@ export const health: Body<{ readonly config: string | undefined; readonly ready:
 }
 
 /** Prints the address that logs in a browser, with the token that the daemon stores for the same configuration. */
-export const open: Body<{ readonly config: string | undefined }> = async ({ env, print }, { config: file }) => {
+export const open: Body<ConfigFlag> = async ({ env, print }, { config: file }) => {
   // On a first run, there is a token and no file yet.
   const http = loadValidHttpConfig({ file, env, requireFile: false })
   const address = pageAddress(http, { file, env })

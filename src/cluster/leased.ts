@@ -11,7 +11,7 @@
  * The rules do not need synchronised clocks, only clocks that run at about the same speed.
  */
 import type { Logger } from 'pino'
-import type { Clock } from '../base/clock.ts'
+import { type Clock, within } from '../base/clock.ts'
 import { type Fleet, type FleetView, shareOf } from './fleet.ts'
 import { type Instant, newLease, newOwnRow } from './own-row.ts'
 import { MAX_EPOCH, type Roster } from './records.ts'
@@ -143,10 +143,7 @@ export class LeasedFleet implements Fleet {
     this.#stopped = true
     this.#cancelTurn()
     await this.#letGo()
-    const timeout = new Promise<undefined>((resolve) => {
-      this.#options.clock.after(FAREWELL_MS, () => resolve(undefined))
-    })
-    return Promise.race([this.#sayFarewell(), timeout])
+    return await within(this.#options.clock, FAREWELL_MS, this.#sayFarewell())
   }
 
   /** Stops renewing its lease. Resolves when everything it served has stopped. */

@@ -89,7 +89,7 @@ export class NatsStore implements Store, AsyncDisposable {
   }
 
   async startOver(): Promise<void> {
-    if (this.#bucket !== undefined) await newMark(this.#bucket.kv, this.#bucket.mark)
+    if (this.#bucket !== undefined) await markOf(this.#bucket.kv, this.#bucket.mark)
   }
 
   /** Connects, and keeps trying: until then all calls fail. */
@@ -120,7 +120,9 @@ export class NatsStore implements Store, AsyncDisposable {
         if (signal.aborted) return await this.#connection.close()
         const kv = await this.#open(this.#connection)
         const bucket = { kv, mark: await markOf(kv) }
-        this.#enter(bucket)
+        const former = this.#bucket
+        this.#bucket = bucket
+        if (former !== undefined && former.mark !== bucket.mark) this.#onLost()
         said = ''
         await this.#follow(bucket)
       } catch (error) {
@@ -130,12 +132,6 @@ export class NatsStore implements Store, AsyncDisposable {
         log.warn({ detail }, 'the bucket of the fleet cannot be used: trying on')
       }
     }
-  }
-
-  #enter(bucket: Bucket): void {
-    const isAnother = this.#bucket !== undefined && this.#bucket.mark !== bucket.mark
-    this.#bucket = bucket
-    if (isAnother) this.#onLost()
   }
 
   async #connect(): Promise<NatsConnection> {
@@ -238,11 +234,8 @@ export async function nameIn(kv: KV, key: string): Promise<string | null | undef
   return MARK.test(mark) ? nameOf(mark, key) : null
 }
 
-/** Creates the mark in a new bucket, or if it was overwritten: the first member to write it wins. */
-const markOf = (kv: KV): Promise<string> => newMark(kv, undefined)
-
-/** Returns the bucket's mark; writes a new one if it is `former`, or if there is none. */
-async function newMark(kv: KV, former: string | undefined): Promise<string> {
+/** Returns the bucket's mark; writes a new one if it is `former`, or if there is none: the first member to do so wins. */
+async function markOf(kv: KV, former?: string): Promise<string> {
   const known = await kv.get(MARK_KEY)
   const text = known === null ? '' : textOf(known)
   if (MARK.test(text) && text !== former) return text

@@ -36,39 +36,31 @@ class OpenHubsCounter extends Counter<'hub' | 'type' | 'app'> {
 
 export class Metrics {
   readonly #registry: Registry<typeof Registry.OPENMETRICS_CONTENT_TYPE> = new Registry()
-  readonly #events = new OpenHubsCounter({
-    ...this.#named('events_total', 'Events published, by kind.'),
-    labelNames: ['hub', 'type'],
-  })
-  readonly #crashes = new OpenHubsCounter({
-    ...this.#named(
+  readonly #events = new OpenHubsCounter(this.#named('events_total', 'Events published, by kind.', ['hub', 'type']))
+  readonly #crashes = new OpenHubsCounter(
+    this.#named(
       'app_crashes_total',
       'Crashes seen, by app; only apps that have crashed, and not more than 200 by name.',
+      ['hub', 'app'],
     ),
-    labelNames: ['hub', 'app'],
-  })
-  readonly #calls = new Counter({
-    ...this.#named('hub_requests_total', 'Calls to the hub, by operation and outcome.'),
-    labelNames: ['hub', 'operation', 'outcome'],
-  })
+  )
+  readonly #calls = new Counter(
+    this.#named('hub_requests_total', 'Calls to the hub, by operation and outcome.', ['hub', 'operation', 'outcome']),
+  )
   readonly #callSeconds = new Histogram({
-    ...this.#named('hub_request_duration_seconds', 'How long calls to the hub took.'),
-    labelNames: ['hub', 'operation'],
+    ...this.#named('hub_request_duration_seconds', 'How long calls to the hub took.', ['hub', 'operation']),
     buckets: CALL_SECONDS,
   })
-  readonly #commands = new Counter({
-    ...this.#named('commands_total', 'Commands answered, by name and outcome.'),
-    labelNames: ['command', 'outcome'],
-  })
+  readonly #commands = new Counter(
+    this.#named('commands_total', 'Commands answered, by name and outcome.', ['command', 'outcome']),
+  )
   readonly #commandSeconds = new Histogram({
-    ...this.#named('command_duration_seconds', 'From a command arriving to its answer.'),
-    labelNames: ['command'],
+    ...this.#named('command_duration_seconds', 'From a command arriving to its answer.', ['command']),
     buckets: COMMAND_SECONDS,
   })
-  readonly #reloads = new Counter({
-    ...this.#named('config_reloads_total', 'Times that the configuration was read again, by outcome.'),
-    labelNames: ['outcome'],
-  })
+  readonly #reloads = new Counter(
+    this.#named('config_reloads_total', 'Times that the configuration was read again, by outcome.', ['outcome']),
+  )
   /** Hub → its apps that have a crash counter. */
   readonly #crashed = new Map<string, Set<string>>()
   readonly #states = new Map<string, EventSource>()
@@ -78,8 +70,8 @@ export class Metrics {
     this.#registry.setContentType(Registry.OPENMETRICS_CONTENT_TYPE)
   }
 
-  #named(name: string, help: string) {
-    return { name: `hub2mqtt_${name}`, help, registers: [this.#registry] }
+  #named<Label extends string>(name: string, help: string, labelNames: Label[]) {
+    return { name: `hub2mqtt_${name}`, help, labelNames, registers: [this.#registry] }
   }
 
   /** Adds what a scrape reads from the daemon's parts. */

@@ -8,11 +8,6 @@ export interface Destination {
   write(text: string): void
 }
 
-export interface Output extends Destination {
-  /** Blocks until all pending output is written, for `limitMs` at most, before an exit. */
-  drain(limitMs: number): void
-}
-
 /** How much may wait for a terminal or pipe that is busy. */
 const MAX_WAITING_BYTES = 1_048_576
 const RETRY_MS = 50
@@ -35,7 +30,7 @@ function block(ms: number): void {
  *
  * @param write - Writes a part of the chunk and returns its size; default: to standard output.
  */
-export function createOutput(write: Write = (chunk) => writeSync(1, chunk)): Output {
+export function createOutput(write: Write = (chunk) => writeSync(1, chunk)) {
   let waiting = Buffer.alloc(0)
   // A shared buffer for lines written at once, as most are: allocating one for each would cost as much as writing.
   const line = Buffer.allocUnsafeSlow(LONGEST_LINE_BYTES)
@@ -56,14 +51,15 @@ export function createOutput(write: Write = (chunk) => writeSync(1, chunk)): Out
   }
 
   return {
-    write(text) {
+    write(text: string): void {
       const isShort = waiting.length === 0 && text.length * MOST_BYTES_OF_A_CHARACTER <= line.length
       const chunk = isShort ? line.subarray(0, line.write(text)) : Buffer.from(text)
       if (waiting.length + chunk.length > MAX_WAITING_BYTES) return
       waiting = waiting.length === 0 ? chunk : Buffer.concat([waiting, chunk])
       if (timer === undefined) retry()
     },
-    drain(limitMs) {
+    /** Blocks until all pending output is written, for `limitMs` at most, before an exit. */
+    drain(limitMs: number): void {
       const end = performance.now() + limitMs
       while (flush() && performance.now() < end) block(DRAIN_STEP_MS)
     },

@@ -12,7 +12,6 @@ import { type Body, exitCodes, type Values } from '../command.ts'
 import type { conformanceFlags } from '../commands.ts'
 import { waiting } from '../progress.ts'
 import { endSignal } from '../signals.ts'
-import type { LimitSeen } from './evidence.ts'
 import { type Client, newClient, recordOf } from './observation.ts'
 import { greetings, operate, PROBES, pathTo, prefixOf, type Reading, read, WRITES, whyNoApp } from './probes.ts'
 import { openSession, type Session, type Step, speaks } from './realtime.ts'
@@ -69,19 +68,13 @@ const QUICK = 6
 /** A pause before and after, so that other requests do not count. */
 const CALM_MS = 2_000
 
-export interface ConformanceOptions {
+export interface ConformanceOptions
+  extends Pick<Given, 'writes' | 'limits'>,
+    Partial<Pick<Given, 'app' | 'downgrade'>> {
   readonly url: string
   readonly key: string
   /** Deadline of each request and step, in milliseconds. */
   readonly timeoutMs: number
-  /** The app to use in requests; default: one that runs. */
-  readonly app?: string | undefined
-  /** Whether that app may be changed. */
-  readonly writes: boolean
-  /** A lower version of that app to install; default: 1.0.0. */
-  readonly downgrade?: string | undefined
-  /** Whether six requests may be sent at once. */
-  readonly limits: boolean
   readonly version: string
   readonly clock: Clock
   /** Called with each step as it begins. */
@@ -155,7 +148,7 @@ async function opened(open: () => Promise<Session>): Promise<Session> {
 }
 
 /** Sends enough requests at once to exceed a hub's limit; `null`: it did not answer all of them. */
-async function hurry({ clock }: ConformanceOptions, client: Client, { prefix }: Reading): Promise<LimitSeen | null> {
+export async function hurry({ clock }: ConformanceOptions, client: Client, { prefix }: Reading) {
   const path = pathTo(prefix, PROBES.getSessionMe)
   await sleep(clock, CALM_MS)
   const answers = await Promise.all(Array.from({ length: QUICK }, () => client.askNow('GET', path)))
@@ -164,5 +157,10 @@ async function hurry({ clock }: ConformanceOptions, client: Client, { prefix }: 
   const limited = answers.filter(({ status }) => status === 429)
   const header = limited.find((seen) => seen.retryAfter !== null)?.retryAfter ?? null
   const retryAfter = header === null || /^\d{1,9}$/.test(header) ? header : 'date'
-  return { sent: QUICK, limitedAfter: limited.length === 0 ? null : QUICK - limited.length, retryAfter }
+  return {
+    sent: QUICK,
+    /** How many were answered before the first 429; `null`: there was none. */
+    limitedAfter: limited.length === 0 ? null : QUICK - limited.length,
+    retryAfter,
+  }
 }

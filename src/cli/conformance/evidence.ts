@@ -1,17 +1,10 @@
 /** Everything seen in an examination, the kind of hub, and helpers for verdicts on expectations. */
 import { isRecord } from '../../base/json.ts'
+import type { hurry } from './conformance.ts'
 import { isAway, isOk, type Observation, outcomeOf, summary } from './observation.ts'
 import type { Reading } from './probes.ts'
 import type { SessionSeen } from './realtime.ts'
 import type { WritesSeen } from './writes.ts'
-
-/** Several requests at once. */
-export interface LimitSeen {
-  readonly sent: number
-  /** How many were answered before the first 429; `null`: there was none. */
-  readonly limitedAfter: number | null
-  readonly retryAfter: string | null
-}
 
 export interface Evidence {
   /** Port of the address; 0: the usual one. */
@@ -22,7 +15,7 @@ export interface Evidence {
   readonly sessionWithToken: SessionSeen | null
   /** Whether versions 3 and 4 of the protocol below Socket.IO are accepted; `null`: no connection. */
   readonly protocols: { readonly 3: boolean | null; readonly 4: boolean | null }
-  readonly limit: LimitSeen | null
+  readonly limit: Awaited<ReturnType<typeof hurry>>
   /** Why `limit` is `null`. */
   readonly noLimit: string
   readonly writes: WritesSeen | null

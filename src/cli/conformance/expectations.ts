@@ -4,7 +4,7 @@
  */
 import { isRecord } from '../../base/json.ts'
 import { type Evidence, failed, type Kind, kindOfHub, notTried, unknown, type Verdict, verdict } from './evidence.ts'
-import { errorOf, isAway, kindOf, type Observation, type Outcome, outcomeOf, summary } from './observation.ts'
+import { errorOf, isAway, isOk, kindOf, type Observation, type Outcome, outcomeOf, summary } from './observation.ts'
 import { type ProbeName, type Question, whyNot } from './probes.ts'
 import type { Trial } from './writes.ts'
 
@@ -15,26 +15,26 @@ type Mark = 'R' | 'S' | 'M' | 'I'
 
 type Name = ProbeName | Question
 
-/** Judges a success. If the key lacks the permission or the hub was away, the verdict is unknown. */
-function answer(name: Name, agrees: (value: unknown) => boolean = () => true): Judge {
+/** Judges an answer, if there is one. */
+function ofAnswer(name: Name, judge: (seen: Observation) => Verdict): Judge {
   return ({ reading }) => {
     const seen = reading.answers.get(name)
-    if (seen === undefined) return notTried(whyNot(reading, name))
-    if (outcomeOf(seen) !== 'ok') return failed(seen)
-    return verdict(agrees(seen.value), `${summary(seen)}, ${kindOf(seen.value)}`)
+    return seen === undefined ? notTried(whyNot(reading, name)) : judge(seen)
   }
 }
 
+/** Judges a success. If the key lacks the permission or the hub was away, the verdict is unknown. */
+const answer = (name: Name, agrees: (value: unknown) => boolean = () => true) =>
+  ofAnswer(name, (seen) =>
+    isOk(seen) ? verdict(agrees(seen.value), `${summary(seen)}, ${kindOf(seen.value)}`) : failed(seen),
+  )
+
 /** Judges how something is refused. */
-function refusal(name: Name, outcomes: readonly Outcome[], agrees: (seen: Observation) => boolean): Judge {
-  return ({ reading }) => {
-    const seen = reading.answers.get(name)
-    if (seen === undefined) return notTried(whyNot(reading, name))
-    return isAway(seen) || !['ok', ...outcomes].includes(outcomeOf(seen))
-      ? failed(seen)
-      : verdict(agrees(seen), summary(seen))
-  }
-}
+const refusal = (name: Name, outcomes: readonly Outcome[], agrees: (seen: Observation) => boolean) =>
+  ofAnswer(name, (seen) => {
+    const isJudged = !isAway(seen) && ['ok', ...outcomes].includes(outcomeOf(seen))
+    return isJudged ? verdict(agrees(seen), summary(seen)) : failed(seen)
+  })
 
 /** Judges the result of a trial. */
 const shown =

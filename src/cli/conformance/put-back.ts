@@ -50,7 +50,7 @@ export async function putBack(
     const lookOf = await app.look()
     for (const item of [...items].filter((one) => !ended.has(one))) {
       const times = asked.get(item) ?? 0
-      const next = nextFor(item, { look: lookOf(item), times, waited, isLost: lost.has(item) })
+      const next = nextFor(item, lookOf(item), times, waited, lost.has(item))
       if (next === 'ask') {
         asked.set(item, times + 1)
         await app.ask(item)
@@ -64,16 +64,11 @@ export async function putBack(
 
 type Fate = 'done' | 'left' | 'unseen'
 
-interface Standing {
-  readonly look: Look
-  /** How often it was requested. */
-  readonly times: number
-  readonly waited: number
-  /** Whether a write got no answer. */
-  readonly isLost: boolean
-}
-
-function nextFor(item: Item, { look, times, waited, isLost }: Standing): Fate | 'ask' | 'wait' {
+/**
+ * @param times how often it was requested
+ * @param isLost whether a write got no answer
+ */
+function nextFor(item: Item, look: Look, times: number, waited: number, isLost: boolean): Fate | 'ask' | 'wait' {
   switch (look) {
     case 'right':
       // An unanswered install may still happen, so do not request another.

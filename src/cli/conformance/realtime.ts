@@ -2,7 +2,7 @@
 
 import { Manager, type Socket } from 'socket.io-client'
 import { WebSocket } from 'ws'
-import { sleep } from '../../base/clock.ts'
+import { sleep, within } from '../../base/clock.ts'
 import { isRecord } from '../../base/json.ts'
 import { withoutSlashes } from '../../base/text.ts'
 import { GuardedWebSocket } from '../../hub/websocket.ts'
@@ -58,12 +58,11 @@ export async function openSession(
     return socket
   }
   /** Runs a step until `start` calls `end`, the connection ends, or time is up. */
-  const step = (socket: Socket, start: (end: (how: Step, result?: unknown) => void) => void) => {
+  const step = async (socket: Socket, start: (end: (how: Step, result?: unknown) => void) => void) => {
     const { promise, resolve } = Promise.withResolvers<[how: Step, result?: unknown]>()
-    const cancel = clock.after(timeoutMs, () => resolve(['silent']))
     socket.once('disconnect', () => resolve(['dropped']))
     start((...end) => resolve(end))
-    return promise.finally(cancel)
+    return (await within(clock, timeoutMs, promise)) ?? (['silent'] as const)
   }
   const connected = async (socket: Socket): Promise<Step> => {
     const [how] = await step(socket, (end) => {
@@ -114,14 +113,13 @@ export async function openSession(
     /** Whether events can still arrive. */
     isOpen: () => seen.subscribe === 'ok' && sockets.every((socket) => socket.connected),
     /** Whether an event that satisfies `wanted` arrives, from index `from` on. */
-    hears(from: number, wanted: (event: HubEvent) => boolean, ms: number): Promise<boolean> {
+    async hears(from: number, wanted: (event: HubEvent) => boolean, ms: number): Promise<boolean> {
       const { promise, resolve } = Promise.withResolvers<boolean>()
-      const cancel = clock.after(ms, () => resolve(false))
       onEvent = () => {
         if (events.slice(from).some(wanted)) resolve(true)
       }
       onEvent()
-      return promise.finally(cancel)
+      return (await within(clock, ms, promise)) ?? false
     },
     close(): void {
       for (const socket of sockets.toReversed()) {

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import * as v from 'valibot'
-import { type Clock, sleep } from '../../base/clock.ts'
+import { type Clock, sleep, within } from '../../base/clock.ts'
 import { readJson } from '../../base/read-json.ts'
 import { durationMs } from '../../contract/payload.ts'
 import type { Rollout, RolloutCommand, RolloutFailure, RolloutStep } from '../../contract/rollout.ts'
@@ -185,7 +185,9 @@ async function send(
     take = resolve
     wasOwn = serves(step.hub)
     await client.publish(topic, JSON.stringify({ transaction }), { expirySeconds: EXPIRY_S })
-    const failure = failureOf(await within(ANSWER_MS[command], answered, clock, signal))
+    const answer = await within(clock, ANSWER_MS[command], answered, signal)
+    signal.throwIfAborted()
+    const failure = failureOf(answer)
     const mayTry = TRY_AGAIN.has(failure?.code ?? '') && clock.elapsed() - begunAt < TRY_FOR_MS
     if (!mayTry || progress.value.reason !== null) {
       stop()
@@ -205,7 +207,8 @@ async function watch(
   const until = async (ms: number, isOver: () => boolean) => {
     const end = clock.elapsed() + ms
     while (!isOver() && clock.elapsed() < end) {
-      await within(end - clock.elapsed(), progress.changed.next(), clock, signal)
+      await within(clock, end - clock.elapsed(), progress.changed.next(), signal)
+      signal.throwIfAborted()
     }
   }
   const fail = (code: string, message: string, which: (app: WatchedApp | undefined) => boolean) => {
@@ -244,18 +247,3 @@ function failureOf(answer: Answer | undefined): RolloutFailure | undefined {
 }
 
 const cut = (text: string) => (text.length > MAX_MESSAGE ? `${text.slice(0, MAX_MESSAGE - 1)}…` : text)
-
-/** Resolves with the result if it comes within `ms`, otherwise with `undefined`. @throws the signal's reason */
-export async function within<T>(
-  ms: number,
-  event: Promise<T>,
-  clock: Clock,
-  signal?: AbortSignal,
-): Promise<T | undefined> {
-  const done = new AbortController()
-  const late = sleep(clock, ms, AbortSignal.any([done.signal, ...(signal ? [signal] : [])])).then(() => undefined)
-  const found = await Promise.race([event, late])
-  done.abort()
-  signal?.throwIfAborted()
-  return found
-}

@@ -4,7 +4,7 @@
  */
 import type { Logger } from 'pino'
 import { Backoff } from '../../base/backoff.ts'
-import { type Clock, sleep } from '../../base/clock.ts'
+import { type Clock, sleep, within } from '../../base/clock.ts'
 import type { Json } from '../../base/json.ts'
 import type { RolloutControl } from '../../contract/command.ts'
 import { CommandError } from '../../contract/errors.ts'
@@ -13,7 +13,7 @@ import type { Topics } from '../../contract/topics.ts'
 import type { MqttLink } from '../../mqtt/link.ts'
 import { SessionError, type SessionOptions, withSession } from '../../mqtt/session.ts'
 import type { BrokerOptions } from '../../mqtt/types.ts'
-import { carryOut, newNotice, newProgress, type Progress, type Session, within } from './carry-out.ts'
+import { carryOut, newNotice, newProgress, type Progress, type Session } from './carry-out.ts'
 import { type Client, DeniedError, newClient } from './client.ts'
 import { checkName, isOrderOf, plan, readRollout } from './record.ts'
 
@@ -87,7 +87,7 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
     checkName(transaction)
     // At startup, the search for an unfinished rollout ends soon.
     if (this.#progress === undefined && this.#work !== undefined) {
-      await within(TAKEN_MS, Promise.race([this.#work, this.#found.next()]), this.#options.clock)
+      await within(this.#options.clock, TAKEN_MS, Promise.race([this.#work, this.#found.next()]))
     }
     const signal = this.#active?.signal
     const running = this.#progress?.value
@@ -107,7 +107,7 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
     }
     progress.apply({ kind: 'end', reason: 'cancelled' })
     const isRecorded = progress.recorded().then(() => true)
-    if (!(await within(TAKEN_MS, isRecorded, this.#options.clock))) {
+    if (!(await within(this.#options.clock, TAKEN_MS, isRecorded))) {
       throw new CommandError('outcome_unknown', 'The broker has not taken the cancellation yet.')
     }
     const { state, done, total } = progress.value
