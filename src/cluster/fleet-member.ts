@@ -31,13 +31,18 @@ export function fleetMember(membership: Membership, options: ClusterOptions) {
   const leads = () => served.has(LEADER)
   const { fleet, store } = join()
   const others = [...fleet.view.members.keys()].filter((name) => name !== topics.member)
+  /** State topics of the other members that are known from the start; members with leases come and go. */
+  const memberStates = others.map(topics.memberState)
+  let heard = (_topic: string, _payload: string): void => {}
 
-  const member = {
+  return {
     member: fleet.member,
-    /** State topics of the other members that are known from the start; members with leases come and go. */
-    memberStates: others.map(topics.memberState),
+    memberStates,
+
     /** Handles a message that the broker holds, or that another client has published. */
-    heard: (_topic: string, _payload: string): void => {},
+    get heard() {
+      return heard
+    },
 
     get epoch(): number {
       return fleet.view.epoch
@@ -48,8 +53,7 @@ export function fleetMember(membership: Membership, options: ClusterOptions) {
     },
 
     get payload(): FleetPayload {
-      const { mode, epoch, members, count } = status()
-      return { mode, epoch, members, count }
+      return payload()
     },
 
     status,
@@ -71,7 +75,7 @@ export function fleetMember(membership: Membership, options: ClusterOptions) {
     start(given: BridgePort): void {
       port = given
       const { linked, feed, hubs } = port
-      if (feed !== undefined) member.heard = followPeers(topics, member.memberStates, hubs.all, live, feed)
+      if (feed !== undefined) heard = followPeers(topics, memberStates, hubs.all, live, feed)
       const link = { ...linked, clientId: `${linked.clientId}-speaker`, stateTopic: topics.availability }
       leader = fleetLeader({ link, clock, log: log.child({ part: 'speaker' }), random })
       fleet.start(apply)
@@ -92,7 +96,11 @@ export function fleetMember(membership: Membership, options: ClusterOptions) {
       await store?.[Symbol.asyncDispose]()
     },
   }
-  return member
+
+  function payload(): FleetPayload {
+    const { mode, epoch, members, count } = status()
+    return { mode, epoch, members, count }
+  }
 
   function join(): { readonly fleet: Fleet; readonly store?: NatsStore } {
     if (membership.mode === 'static') return { fleet: staticFleet(membership.index, membership.count, resources) }
@@ -167,7 +175,7 @@ export function fleetMember(membership: Membership, options: ClusterOptions) {
   }
 
   function changed(): void {
-    const news = JSON.stringify([member.payload, leads()])
+    const news = JSON.stringify([payload(), leads()])
     if (port === undefined || news === published) return
     published = news
     port.bridge.fleetChanged()
