@@ -11,7 +11,7 @@ import { HISTORY_HOURS, USAGE_HISTORY } from '../../../contract/crash.ts'
 import { HubError } from '../../../hub/errors.ts'
 import { type AccessControl, type Caller, type Needed, tooMany } from '../access.ts'
 import type { Page } from '../page.ts'
-import { json, Refusal, type Reply, refuse } from '../reply.ts'
+import { json, type Reply, refuse } from '../reply.ts'
 import type { Sender } from '../sender.ts'
 import type { HttpOptions } from '../server.ts'
 import type { Setup } from '../setup/setup.ts'
@@ -104,10 +104,20 @@ async function withSetup({ setup }: AppContext, act: (setup: Setup) => Promise<o
   return refuse(404, 'unknown_path', 'hub2mqtt is set up already, or its configuration says that there are no hubs.')
 }
 
-function read<S extends v.GenericSchema>(schema: S, body: Buffer): v.InferOutput<S> {
-  const given = readJson(schema, body.toString())
-  if (given === undefined) throw new Refusal(400, 'invalid', 'Expected the fields that the documentation names.')
-  return given
+interface SetupStep<S extends v.GenericSchema> extends Pick<Route, 'path' | 'doc'> {
+  readonly request: S
+  readonly answer: Answer
+  readonly act: (setup: Setup, given: v.InferOutput<S>, request: ApiRequest) => Promise<object>
+}
+
+function setupStep<S extends v.GenericSchema>({ request, answer, act, ...row }: SetupStep<S>): Route {
+  const answers = { 200: answer, ...SET_UP }
+  const run: Route['run'] = (context, asked) => {
+    const given = readJson(request, asked.body.toString())
+    if (given === undefined) return refuse(400, 'invalid', 'Expected the fields that the documentation names.')
+    return withSetup(context, (setup) => act(setup, given, asked))
+  }
+  return { ...row, method: 'POST', access: 'full', request, answers, slow: true, run }
 }
 
 const reports = new WeakMap<AppContext, Promise<string>>()
@@ -272,49 +282,33 @@ export const ROUTES: readonly Route[] = [
     slow: true,
     run: (context) => withSetup(context, (setup) => setup.look()),
   },
-  {
-    method: 'POST',
+  setupStep({
     path: 'api/setup/test-hub',
-    access: 'full',
     doc: 'While no hub is configured: tests a hub as `hub2mqtt doctor` does. One test at a time, 20 a minute.',
     request: protocol.SETUP_HUB,
-    answers: { 200: { doc: 'The result.', schema: protocol.SETUP_TEST }, ...SET_UP },
-    slow: true,
-    run(context, { body }) {
-      const hub = read(protocol.SETUP_HUB, body)
-      return withSetup(context, (setup) => setup.testHub(hub))
-    },
-  },
-  {
-    method: 'POST',
+    answer: { doc: 'The result.', schema: protocol.SETUP_TEST },
+    act: (setup, hub) => setup.testHub(hub),
+  }),
+  setupStep({
     path: 'api/setup/test-broker',
-    access: 'full',
     doc: 'While no hub is configured: tests a broker the same way.',
     request: protocol.SETUP_BROKER,
-    answers: { 200: { doc: 'The result.', schema: protocol.SETUP_TEST }, ...SET_UP },
-    slow: true,
-    run(context, { body }) {
-      const broker = read(protocol.SETUP_BROKER, body)
-      return withSetup(context, (setup) => setup.testBroker(broker))
-    },
-  },
-  {
-    method: 'POST',
+    answer: { doc: 'The result.', schema: protocol.SETUP_TEST },
+    act: (setup, broker) => setup.testBroker(broker),
+  }),
+  setupStep({
     path: 'api/setup/apply',
-    access: 'full',
     doc: 'While no hub is configured: writes the configuration file and starts the bridge, or returns the lines to add.',
     request: protocol.SETUP_APPLY,
-    answers: { 200: { doc: 'What was written, or is to be.', schema: protocol.SETUP_DONE }, ...SET_UP },
-    slow: true,
-    async run(context, { body, outgoing }) {
-      const wanted = read(protocol.SETUP_APPLY, body)
-      const reply = await withSetup(context, (setup) => setup.apply(wanted))
-      const begin = () => context.setup?.answered()
+    answer: { doc: 'What was written, or is to be.', schema: protocol.SETUP_DONE },
+    async act(setup, wanted, { outgoing }) {
+      const done = await setup.apply(wanted)
+      const begin = () => setup.answered()
       if (outgoing.destroyed) begin()
       else outgoing.once('close', begin)
-      return reply
+      return done
     },
-  },
+  }),
   {
     method: 'GET',
     path: 'api/openapi.json',

@@ -5,6 +5,7 @@ import { shownLine } from '../../../../observability/controls.ts'
 import type { LogLines } from '../../../server/api/protocol.ts'
 import { api } from '../api.ts'
 import { read } from './payload.ts'
+import { poll } from './poll.ts'
 
 export type LogLine = Readonly<ReturnType<typeof lineOf>>
 
@@ -20,59 +21,34 @@ const FIELDS = v.looseObject({
 })
 const ERROR = v.object({ stack: v.string() })
 
-export class LogReader {
-  readonly lines = signal<readonly LogLine[]>([])
+/** Begins to read the log, until `end`. */
+export function followLog() {
+  const lines = signal<readonly LogLine[]>([])
   /** The level of the log, and what follows it. */
-  readonly level = signal<Pick<LogLines, 'level' | 'fallback'> | undefined>(undefined)
+  const level = signal<Pick<LogLines, 'level' | 'fallback'> | undefined>(undefined)
   /** Why the last attempt to read failed. */
-  readonly failure = signal<string | undefined>(undefined)
-  #count = 0
-  #next = ''
-  #isReading = false
-  #hasEnded = false
-  #timer: ReturnType<typeof setTimeout> | undefined
-
-  start(): void {
-    document.addEventListener('visibilitychange', this.readOn)
-    this.readOn()
+  const failure = signal<string | undefined>(undefined)
+  let [count, next] = [0, '']
+  const lineFrom = (json: string) => {
+    count += 1
+    return lineOf(json, count)
   }
-
-  readonly end = (): void => {
-    this.#hasEnded = true
-    document.removeEventListener('visibilitychange', this.readOn)
-    clearTimeout(this.#timer)
-  }
-
-  /** Reads at once what is new, and again after a while. */
-  readonly readOn = (): void => {
-    if (this.#isReading || this.#hasEnded || document.hidden) return
-    clearTimeout(this.#timer)
-    void this.#read()
-  }
-
-  async #read(): Promise<void> {
-    this.#isReading = true
-    const answer = await api.log(this.#next)
-    this.#isReading = false
-    if (this.#hasEnded) return
-    batch(() => {
-      this.failure.value = answer.ok ? undefined : answer.message
-      if (answer.ok) this.#add(answer.value)
-    })
-    this.#timer = setTimeout(this.readOn, INTERVAL_MS)
-  }
-
-  #add({ lines, missed, next, level, fallback }: LogLines): void {
-    this.#next = next
-    this.level.value = { level, fallback }
-    if (lines.length === 0 && missed === 0) return
-    const lineFrom = (json: string) => {
-      this.#count += 1
-      return lineOf(json, this.#count)
-    }
+  const add = ({ lines: added, missed, next: following, level: now, fallback }: LogLines) => {
+    next = following
+    level.value = { level: now, fallback }
+    if (added.length === 0 && missed === 0) return
     const gap = missed > 0 ? [{ ...lineFrom(JSON.stringify({ missed })), missed }] : []
-    this.lines.value = [...this.lines.value, ...gap, ...lines.map(lineFrom)].slice(-MOST)
+    lines.value = [...lines.value, ...gap, ...added.map(lineFrom)].slice(-MOST)
   }
+  const reading = poll(INTERVAL_MS, async (isOver) => {
+    const answer = await api.log(next)
+    if (isOver()) return
+    batch(() => {
+      failure.value = answer.ok ? undefined : answer.message
+      if (answer.ok) add(answer.value)
+    })
+  })
+  return { lines, level, failure, ...reading }
 }
 
 function lineOf(json: string, number: number) {

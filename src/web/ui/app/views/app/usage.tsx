@@ -6,6 +6,7 @@ import { api } from '../../api.ts'
 import { formatTime } from '../../format.ts'
 import type { Entry } from '../../live/activity.ts'
 import { type AppEntry, furtherOf } from '../../live/entries.ts'
+import { poll } from '../../live/poll.ts'
 import { Chart, type Charted, described, type Figure, FORMAT, GLYPHS, type Mark } from '../../parts/chart.tsx'
 import { Chips } from '../../parts/controls.tsx'
 import { Glyph } from '../../parts/icons.tsx'
@@ -103,25 +104,15 @@ function useHistory({ hub, id }: AppEntry, hours: Answered['hours']) {
   const isLive = channel.liveness.value === 'live'
   useEffect(() => {
     if (!isLive) return
-    let isOver = false
-    const read = async () => {
-      if (document.hidden) return
+    const reading = poll(REFRESH_MS, async (isOver) => {
       const asked = await api.history(hub, id, Number(hours))
-      if (isOver) return
+      if (isOver()) return
       failure.value = asked.ok ? undefined : asked.message
       if (!asked.ok) return
       const { value: history } = asked
       answered.value = { hours, at: Date.now() / 1000, history, points: pointsOf(history) }
-    }
-    void read()
-    const timer = setInterval(() => void read(), REFRESH_MS)
-    const wake = () => void read()
-    document.addEventListener('visibilitychange', wake)
-    return () => {
-      isOver = true
-      clearInterval(timer)
-      document.removeEventListener('visibilitychange', wake)
-    }
+    })
+    return reading.end
   }, [hub, id, hours, isLive])
   return { answered: answered.value, failure: failure.value }
 }

@@ -4,7 +4,7 @@ import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks'
 import { LOG_LEVELS, type LogLevel } from '../../../../../contract/log-levels.ts'
 import { act, refusal } from '../../commands.ts'
 import { collator } from '../../format.ts'
-import { type LogLine, LogReader } from '../../live/log.ts'
+import { followLog, type LogLine } from '../../live/log.ts'
 import type { Store } from '../../live/store.ts'
 import { Action, Badge, Search, Select, set, type Tone } from '../../parts/controls.tsx'
 import { Glyph } from '../../parts/icons.tsx'
@@ -60,7 +60,7 @@ export function LogPage() {
 
 const MINUTE_MS = 60_000
 
-function Level({ reader }: { readonly reader: LogReader }) {
+function Level({ reader }: { readonly reader: ReturnType<typeof followLog> }) {
   const page = usePage()
   const wanted = useSignal<LogLevel>('debug')
   const now = reader.level.value
@@ -69,7 +69,7 @@ function Level({ reader }: { readonly reader: LogReader }) {
   const refused = refusal(page, {}, 'log-level')
   const send = async (payload: object | string) => {
     await act({}, 'log-level', payload)
-    reader.readOn()
+    void reader.readNow()
   }
   return (
     <div class="toolbar">
@@ -92,11 +92,8 @@ const NEAR_END = 24
 
 function Log() {
   const { store } = usePage()
-  const reader = useMemo(() => new LogReader(), [])
-  useEffect(() => {
-    reader.start()
-    return reader.end
-  }, [reader])
+  const reader = useMemo(followLog, [])
+  useEffect(() => reader.end, [reader])
   const filters = { level: useSignal(''), hub: useSignal(''), app: useSignal(''), search: useSignal('') }
   /** The lines at the time when the reader scrolled up. */
   const held = useSignal<readonly LogLine[] | undefined>(undefined)

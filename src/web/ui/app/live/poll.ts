@@ -1,0 +1,20 @@
+/** Reads at once, and again and again while the page is visible; one at a time. */
+export function poll(ms: number, read: (isOver: () => boolean) => Promise<void>) {
+  let [isReading, hasEnded] = [false, false]
+  const readNow = async () => {
+    if (isReading || hasEnded || document.hidden) return
+    isReading = true
+    await read(() => hasEnded)
+    isReading = false
+  }
+  const later = () => void readNow()
+  later()
+  const timer = setInterval(later, ms)
+  document.addEventListener('visibilitychange', later)
+  const end = () => {
+    hasEnded = true
+    clearInterval(timer)
+    document.removeEventListener('visibilitychange', later)
+  }
+  return { readNow, end }
+}
