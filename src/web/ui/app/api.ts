@@ -45,9 +45,12 @@ function resultOf<S extends v.GenericSchema>(schema: S, asked: Asked): Result<v.
 
 const get = async <S extends v.GenericSchema>(schema: S, path: string, init?: RequestInit) =>
   resultOf(schema, await ask(path, init))
-const post = async <S extends v.GenericSchema>(schema: S, path: string, body: unknown) => {
-  const headers = { 'content-type': 'application/json' }
-  return resultOf(schema, await ask(path, { method: 'POST', headers, body: JSON.stringify(body) }))
+const post = <S extends v.GenericSchema>(schema: S, path: string, body: object) => get(schema, path, sending(body))
+
+/** An object is sent as JSON. */
+function sending(body: object | string): RequestInit {
+  if (typeof body === 'string') return { method: 'POST', body: body || null }
+  return { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }
 }
 
 /** An answer comes at once, unless the connection is lost. */
@@ -83,15 +86,11 @@ export type Ended =
 /** The target of a command: the bridge, a hub, or an app of a hub. */
 export type For = { readonly hub?: string; readonly app?: string }
 
-/** Sends a command; `payload` as over MQTT. Resolves when it has ended. */
-export async function sendCommand(target: For, command: string, payload = ''): Promise<Ended> {
+/** Sends a command; `payload` as over MQTT, where an object is JSON. Resolves when it has ended. */
+export async function sendCommand(target: For, command: string, payload: object | string = ''): Promise<Ended> {
   const { hub = 'bridge', app } = target
   const levels = [hub, ...(app === undefined ? [] : ['app', encodeLevel(app)]), command]
-  const isJson = /^\s*[[{]/.test(payload)
-  const asked = await ask(`commands/${levels.join('/')}`, {
-    method: 'POST',
-    ...(payload !== '' && { headers: { 'content-type': isJson ? 'application/json' : 'text/plain' }, body: payload }),
-  })
+  const asked = await ask(`commands/${levels.join('/')}`, sending(payload))
   const answer = read(ANSWER, asked?.body)
   if (answer !== undefined) return answer
   const result = resultOf(v.never(), asked)

@@ -5,6 +5,7 @@ import { type Ended, type For, sendCommand } from './api.ts'
 import { formatDuration } from './format.ts'
 import type { AppEntry, Outcome } from './live/entries.ts'
 import { inLanguage } from './messages.ts'
+import type { Answer } from './parts/layout.tsx'
 import { toast } from './parts/overlays.tsx'
 import type { PageContext } from './session.ts'
 import { defineStrings, textFor } from './strings.ts'
@@ -66,7 +67,7 @@ export async function actOn(
 ): Promise<Ended> {
   entry.running.value = command
   entry.outcome.value = undefined
-  const ended = await sendCommand(entry.target, command, payloadOf(payload))
+  const ended = await sendCommand(entry.target, command, payload)
   const outcome = outcomeOf(command, ended)
   entry.running.value = undefined
   entry.outcome.value = outcome
@@ -79,14 +80,16 @@ export async function actOn(
   return ended
 }
 
+/** Asks for the data that a command answers with. */
+export async function dataOf(target: For, command: AppCommand, payload?: object): Promise<Answer> {
+  const ended = await sendCommand(target, command, payload)
+  return ended.ok ? { ok: true, value: ended.data } : { ok: false, message: inLanguage(ended.error.message) }
+}
+
 /** Sends a command to a hub or the bridge, and shows how it ended. */
 export async function act(target: For, command: string, payload?: object | string): Promise<Ended> {
-  const ended = await sendCommand(target, command, payloadOf(payload))
+  const ended = await sendCommand(target, command, payload)
   const outcome = outcomeOf(command, ended)
   toast(outcome.ok, target.hub === undefined ? outcome.text : text.of({ name: target.hub, outcome: outcome.text }))
   return ended
-}
-
-function payloadOf(payload: object | string = ''): string {
-  return typeof payload === 'string' ? payload : JSON.stringify(payload)
 }

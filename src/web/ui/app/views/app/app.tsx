@@ -1,14 +1,12 @@
 /** Everything about one app. */
 import { isCrashed } from '../../../../../contract/classify.ts'
 import { actionsOf } from '../../actions.ts'
-import { sendCommand } from '../../api.ts'
-import { type AppCommand, commandName, refusal } from '../../commands.ts'
+import { type AppCommand, commandName, dataOf, refusal } from '../../commands.ts'
 import { formatCount } from '../../format.ts'
 import { furtherOf } from '../../live/entries.ts'
-import { inLanguage } from '../../messages.ts'
 import { Action, Badge, Copy } from '../../parts/controls.tsx'
 import { AppIcon, Glyph } from '../../parts/icons.tsx'
-import { Alert, type Answer, Card, Facts, Report } from '../../parts/layout.tsx'
+import { Alert, Card, Facts, Report } from '../../parts/layout.tsx'
 import { confirm } from '../../parts/overlays.tsx'
 import {
   type AppProps,
@@ -201,13 +199,10 @@ function Details({ entry }: AppProps) {
 function Diagnostics({ entry }: AppProps) {
   const page = usePage()
   const { target } = entry
-  const request = (label: string, command: AppCommand, payload?: string) => ({
+  const request = (label: string, command: AppCommand, payload?: object) => ({
     label,
     refused: refusal(page, target, command),
-    ask: async (): Promise<Answer> => {
-      const ended = await sendCommand(target, command, payload)
-      return ended.ok ? { ok: true, value: ended.data } : { ok: false, message: inLanguage(ended.error.message) }
-    },
+    ask: () => dataOf(target, command, payload),
   })
   const { title, record, locales, send, question } = text.diagnostics
   const report = request(send, 'get-std')
@@ -216,7 +211,7 @@ function Diagnostics({ entry }: AppProps) {
     <Report
       title={title}
       hint={terms.onDemand}
-      requests={[request(record, 'get', '{"raw":true}'), request(locales, 'get-locales'), { ...report, ask: askFirst }]}
+      requests={[request(record, 'get', { raw: true }), request(locales, 'get-locales'), { ...report, ask: askFirst }]}
     />
   )
 }

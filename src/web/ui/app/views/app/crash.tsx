@@ -2,11 +2,9 @@
 import { useMemo } from 'preact/hooks'
 import * as v from 'valibot'
 import type { Crash, Happening } from '../../../../../contract/crash.ts'
-import { sendCommand } from '../../api.ts'
-import { commandName, refusal } from '../../commands.ts'
+import { commandName, dataOf, refusal } from '../../commands.ts'
 import { formatSpan } from '../../format.ts'
 import { furtherOf } from '../../live/entries.ts'
-import { inLanguage } from '../../messages.ts'
 import type { Charted } from '../../parts/chart.tsx'
 import { copyText } from '../../parts/controls.tsx'
 import { type Answer, Facts, Json, Report, Table, Time } from '../../parts/layout.tsx'
@@ -47,9 +45,9 @@ export function CrashCard({ entry }: AppProps) {
   const crash = furtherOf(entry, 'crash')
   if (crash === undefined) return null
   const ask = async (): Promise<Answer> => {
-    const ended = await sendCommand(entry.target, 'get-crash')
-    if (!ended.ok) return { ok: false, message: inLanguage(ended.error.message) }
-    const { markdown } = v.parse(v.object({ markdown: v.nullable(v.string()) }), ended.data)
+    const answer = await dataOf(entry.target, 'get-crash')
+    if (!answer.ok) return answer
+    const { markdown } = v.parse(v.object({ markdown: v.nullable(v.string()) }), answer.value)
     if (markdown !== null) await copyText(markdown)
     return { ok: true, value: markdown }
   }

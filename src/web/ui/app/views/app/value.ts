@@ -84,8 +84,8 @@ function isWritable(value: unknown, depth = 0): boolean {
 }
 
 /** The payload that sets a setting, whatever its name is. */
-export function payloadFor(name: string, value: unknown): Typed<string> {
-  const payload = JSON.stringify({ name, value })
-  const isLong = new TextEncoder().encode(payload).length > MAX_PAYLOAD_BYTES
+export function payloadFor(name: string, value: unknown): Typed<object> {
+  const payload = { name, value }
+  const isLong = new TextEncoder().encode(JSON.stringify(payload)).length > MAX_PAYLOAD_BYTES
   return isLong ? wrong(text.long({ size: MAX_PAYLOAD_BYTES / 1024 })) : { ok: true, value: payload }
 }
