@@ -1,10 +1,8 @@
 /** The page's session: the caller, and the connection. */
 import { signal } from '@preact/signals'
-import { createContext } from 'preact'
-import { useContext } from 'preact/hooks'
 import type { Session } from '../../server/api/protocol.ts'
 import { api, apiUrl, type Result } from './api.ts'
-import { Channel } from './live/channel.ts'
+import { type Channel, openChannel } from './live/channel.ts'
 import { Store } from './live/store.ts'
 import { defineStrings } from './strings.ts'
 import { terms } from './terms.ts'
@@ -20,14 +18,6 @@ export interface PageContext {
   readonly channel: Channel
 }
 
-export const Page = createContext<PageContext | undefined>(undefined)
-
-export function usePage(): PageContext {
-  const page = useContext(Page)
-  if (page === undefined) throw new Error('This part is shown after the login only.')
-  return page
-}
-
 /** The top-level state of the page. */
 export type Stage =
   | { readonly at: 'opening' | 'login' | 'setup' }
@@ -36,6 +26,12 @@ export type Stage =
   | ({ readonly at: 'open' } & PageContext)
 
 export const stage = signal<Stage>({ at: 'opening' })
+
+export function usePage(): PageContext {
+  const page = stage.value
+  if (page.at !== 'open') throw new Error('This part is shown after the login only.')
+  return page
+}
 
 const RETRY_MS = 3_000
 
@@ -63,8 +59,7 @@ function connect(session: Session): Stage {
   const store = new Store(session.base_topic, session.member)
   const url = apiUrl('live')
   url.protocol = url.protocol === 'https:' ? 'wss:' : 'ws:'
-  const channel = new Channel(url.href, store, () => isUnchanged(session))
-  channel.start()
+  const channel = openChannel(url.href, store, () => isUnchanged(session))
   return { at: 'open', session, store, channel }
 }
 

@@ -17,116 +17,95 @@ const BACKOFF = { min: 1_000, max: 30_000, random: Math.random }
 /** Hidden pages have no animation frames. */
 const HIDDEN_MS = 500
 
-export class Channel {
-  readonly liveness = signal<Liveness>('connecting')
+export type Channel = Readonly<ReturnType<typeof openChannel>>
+
+/** @param mayRetry called before each further attempt; `false` ends the channel, because a login is needed */
+export function openChannel(url: string, store: Store, mayRetry: () => Promise<boolean>) {
+  const liveness = signal<Liveness>('connecting')
   /** Time of the next attempt in epoch milliseconds; `undefined` while connected or connecting. */
-  readonly retryAt = signal<number | undefined>(undefined)
-  readonly #url: string
-  readonly #store: Store
-  readonly #mayRetry: () => Promise<boolean>
-  readonly #backoff = new Backoff(BACKOFF)
-  #socket: WebSocket | undefined
-  #frames: LiveFrame[] = []
-  #drawing = false
-  #silence: ReturnType<typeof setTimeout> | undefined
-  #retry: ReturnType<typeof setTimeout> | undefined
-  #ended = false
+  const retryAt = signal<number | undefined>(undefined)
+  const backoff = new Backoff(BACKOFF)
+  let socket: WebSocket | undefined
+  let frames: LiveFrame[] = []
+  let isDrawing = false
+  let hasEnded = false
+  let silence: ReturnType<typeof setTimeout> | undefined
+  let retry: ReturnType<typeof setTimeout> | undefined
 
-  /** @param mayRetry called before each further attempt; `false` ends the channel, because a login is needed */
-  constructor(url: string, store: Store, mayRetry: () => Promise<boolean>) {
-    this.#url = url
-    this.#store = store
-    this.#mayRetry = mayRetry
+  const end = () => {
+    hasEnded = true
+    clearTimeout(retry)
+    clearTimeout(silence)
+    socket?.close()
   }
-
-  start(): void {
-    const wake = () => {
-      if (!document.hidden) this.retryNow()
-    }
-    addEventListener('online', wake)
-    document.addEventListener('visibilitychange', wake)
-    this.#connect()
-  }
-
-  end(): void {
-    this.#ended = true
-    clearTimeout(this.#retry)
-    clearTimeout(this.#silence)
-    this.#socket?.close()
-  }
-
   /** Ends the wait for the next attempt, if there is one. */
-  retryNow(): void {
-    if (this.retryAt.value === undefined || this.#ended) return
-    clearTimeout(this.#retry)
-    this.retryAt.value = undefined
-    void this.#again()
+  const retryNow = async () => {
+    if (retryAt.value === undefined || hasEnded) return
+    clearTimeout(retry)
+    retryAt.value = undefined
+    if (!(await mayRetry())) end()
+    else if (!hasEnded) connect()
   }
-
-  #connect(): void {
-    const socket = new WebSocket(this.#url)
-    this.#socket = socket
-    socket.onmessage = ({ data }) => {
-      if (typeof data === 'string') this.#take(data)
+  const connect = () => {
+    const opened = new WebSocket(url)
+    socket = opened
+    opened.onmessage = ({ data }) => {
+      if (typeof data === 'string') take(data)
     }
-    socket.onclose = ({ code }) => {
-      this.#lost(socket)
-      if (code === LOGIN_DUE) this.retryNow()
+    opened.onclose = ({ code }) => {
+      lose(opened)
+      if (code === LOGIN_DUE) void retryNow()
     }
-    this.#listen()
+    listen()
   }
-
   /** Closes a connection that is silent for too long. */
-  #listen(): void {
-    clearTimeout(this.#silence)
-    this.#silence = setTimeout(() => {
-      const silent = this.#socket
-      silent?.close()
+  const listen = () => {
+    clearTimeout(silence)
+    silence = setTimeout(() => {
+      socket?.close()
       // Closing waits for the other side, which may be gone.
-      if (silent !== undefined) this.#lost(silent)
+      if (socket !== undefined) lose(socket)
     }, STALE_AFTER_MS)
   }
-
-  #take(text: string): void {
+  const take = (text: string) => {
     const frame = read(LIVE_FRAME, parseJson(text))
     if (frame === undefined) return
-    this.#listen()
-    this.#frames.push(frame)
-    if (this.#drawing) return
-    this.#drawing = true
-    if (document.hidden) setTimeout(() => this.#draw(), HIDDEN_MS)
-    else requestAnimationFrame(() => this.#draw())
+    listen()
+    frames.push(frame)
+    if (isDrawing) return
+    isDrawing = true
+    if (document.hidden) setTimeout(draw, HIDDEN_MS)
+    else requestAnimationFrame(draw)
   }
-
-  #draw(): void {
-    this.#drawing = false
-    const frames = this.#frames
-    this.#frames = []
-    const store = this.#store
-    const last = frames.findLastIndex(({ type }) => type === 'snapshot')
-    const snapshot = frames[last]
+  const draw = () => {
+    isDrawing = false
+    const drawn = frames
+    frames = []
+    const last = drawn.findLastIndex(({ type }) => type === 'snapshot')
+    const snapshot = drawn[last]
     if (snapshot?.type === 'snapshot') {
       store.snapshot(snapshot)
-      this.#backoff.reset()
+      backoff.reset()
     }
-    store.changes(frames.slice(last + 1).filter((frame) => frame.type === 'changes'))
-    if (store.complete.value && this.#socket?.readyState === WebSocket.OPEN) this.liveness.value = 'live'
+    store.changes(drawn.slice(last + 1).filter((frame) => frame.type === 'changes'))
+    if (store.complete.value && socket?.readyState === WebSocket.OPEN) liveness.value = 'live'
+  }
+  const lose = (lost: WebSocket) => {
+    if (socket !== lost || hasEnded) return
+    socket = undefined
+    frames = []
+    clearTimeout(silence)
+    liveness.value = store.complete.value ? 'stale' : 'connecting'
+    const wait = backoff.next()
+    retryAt.value = Date.now() + wait
+    retry = setTimeout(() => void retryNow(), wait)
   }
 
-  #lost(socket: WebSocket): void {
-    if (this.#socket !== socket || this.#ended) return
-    this.#socket = undefined
-    this.#frames = []
-    clearTimeout(this.#silence)
-    this.liveness.value = this.#store.complete.value ? 'stale' : 'connecting'
-    const wait = this.#backoff.next()
-    this.retryAt.value = Date.now() + wait
-    this.#retry = setTimeout(() => this.retryNow(), wait)
+  const wake = () => {
+    if (!document.hidden) void retryNow()
   }
-
-  async #again(): Promise<void> {
-    if (await this.#mayRetry()) {
-      if (!this.#ended) this.#connect()
-    } else this.end()
-  }
+  addEventListener('online', wake)
+  document.addEventListener('visibilitychange', wake)
+  connect()
+  return { liveness, retryAt, retryNow, end }
 }

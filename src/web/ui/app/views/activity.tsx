@@ -169,6 +169,8 @@ export function HappeningRows({ row, store }: { readonly row: Row; readonly stor
   const rest = isOfMany ? entries : entries.filter((entry) => entry !== lead)
   // Show other failures too, unless a failed command already reports them.
   const failures = new Set(lead.kind === 'event' ? rest.filter(isFailure).map(labelOf) : [])
+  failures.delete(labelOf(lead))
+  const said = isOfMany && store !== undefined ? updatesOf(row, store) : contentOf(lead, store, count, failures)
   const further = rest.length > 0 && (
     <button type="button" aria-expanded={isOpen.value} onClick={() => set(isOpen, !isOpen.value)}>
       {text.more({ count: rest.length })}
@@ -176,86 +178,64 @@ export function HappeningRows({ row, store }: { readonly row: Row; readonly stor
   )
   return (
     <>
-      {isOfMany && store !== undefined ? (
-        <Line
-          isFirst
-          at={lead.at}
-          what={<Badge tone="quiet">{eventName('updated')}</Badge>}
-          where={
-            <>
-              {text.apps({ count: apps.size })} {store.own.value.length > 1 && <small>{lead.hub}</small>}
-            </>
-          }
-          details={namesOf(lead.hub, apps, store)}
-          more={further}
-        />
-      ) : (
-        <EntryLine
-          isFirst
-          entry={lead}
-          count={count}
-          store={store}
-          failures={failures.difference(new Set([labelOf(lead)]))}
-          more={further}
-        />
-      )}
-      {isOpen.value && rest.toReversed().map((entry) => <EntryLine key={entry.number} entry={entry} store={store} />)}
+      <Line {...said} isFirst more={further} />
+      {isOpen.value && rest.toReversed().map((entry) => <Line key={entry.number} {...contentOf(entry, store)} />)}
     </>
   )
 }
 
-const MOST_NAMED = 5
-
-function namesOf(hub: string | null, apps: ReadonlySet<string>, store: Store): string {
-  const all = [...apps].map((app) => (hub === null ? undefined : store.app(hub, app)?.name.value) ?? app)
-  const names = all.slice(0, MOST_NAMED).join(', ')
-  return all.length > MOST_NAMED ? text.names({ names, count: all.length - MOST_NAMED }) : names
-}
-
-interface EntryLineProps extends Pick<LineProps, 'isFirst' | 'more'> {
-  readonly entry: Entry
-  /** How often it was in a row. */
-  readonly count?: number
-  readonly store: Store | undefined
-  /** Names of other things that failed with it. */
-  readonly failures?: ReadonlySet<string>
-}
-
-/** An event or an answer. */
-function EntryLine({ entry, count = 1, store, failures = new Set(), ...rest }: EntryLineProps) {
-  const { facts, said } = detailOf(entry)
-  return (
-    <Line
-      {...rest}
-      at={entry.at}
-      what={
-        <>
-          <Badge tone={isFailure(entry) ? 'bad' : entry.kind === 'answer' ? 'ok' : 'quiet'}>{labelOf(entry)}</Badge>
-          {count > 1 && <small> {text.times({ count })}</small>}
-          {[...failures].map((name) => (
-            <Badge key={name} tone="bad">
-              {name}
-            </Badge>
-          ))}
-        </>
-      }
-      where={store !== undefined && <Where entry={entry} store={store} />}
-      details={
-        <>
-          {facts}
-          {said !== '' && <div class="said">{said}</div>}
-        </>
-      }
-    />
-  )
-}
-
-interface LineProps {
+interface Content {
   readonly at: number
   readonly what: ComponentChildren
   /** `false`: the list is about one app, below no day. */
   readonly where: ComponentChildren
   readonly details: ComponentChildren
+}
+
+const MOST_NAMED = 5
+
+function updatesOf({ lead: { at, hub }, apps }: Row, store: Store): Content {
+  const all = [...apps].map((app) => (hub === null ? undefined : store.app(hub, app)?.name.value) ?? app)
+  const names = all.slice(0, MOST_NAMED).join(', ')
+  return {
+    at,
+    what: <Badge tone="quiet">{eventName('updated')}</Badge>,
+    where: (
+      <>
+        {text.apps({ count: apps.size })} {store.own.value.length > 1 && <small>{hub}</small>}
+      </>
+    ),
+    details: all.length > MOST_NAMED ? text.names({ names, count: all.length - MOST_NAMED }) : names,
+  }
+}
+
+/** @param count how often it was in a row @param failures names of other things that failed with it */
+function contentOf(entry: Entry, store?: Store, count = 1, failures: ReadonlySet<string> = new Set()): Content {
+  const { facts, said } = detailOf(entry)
+  return {
+    at: entry.at,
+    what: (
+      <>
+        <Badge tone={isFailure(entry) ? 'bad' : entry.kind === 'answer' ? 'ok' : 'quiet'}>{labelOf(entry)}</Badge>
+        {count > 1 && <small> {text.times({ count })}</small>}
+        {[...failures].map((name) => (
+          <Badge key={name} tone="bad">
+            {name}
+          </Badge>
+        ))}
+      </>
+    ),
+    where: store !== undefined && <Where entry={entry} store={store} />,
+    details: (
+      <>
+        {facts}
+        {said !== '' && <div class="said">{said}</div>}
+      </>
+    ),
+  }
+}
+
+interface LineProps extends Content {
   /** What shows the lines that belong to it. */
   readonly more?: ComponentChildren
   /** Whether it can get the focus, as a line that is shown on request. */

@@ -13,7 +13,7 @@ import { ConfirmDialog, confirm, MenuHost, Toasts } from '../parts/overlays.tsx'
 import { whyAway } from '../parts/state.tsx'
 import { nextTheme, theme } from '../preferences.ts'
 import { hrefOf, type Route, route } from '../route.ts'
-import { logout, open, Page, type Stage, stage, usePage } from '../session.ts'
+import { logout, open, stage, usePage } from '../session.ts'
 import { defineStrings, textFor } from '../strings.ts'
 import { PRODUCT, terms } from '../terms.ts'
 import { Activity } from './activity.tsx'
@@ -57,14 +57,15 @@ const text = defineStrings('shell', {
 export function Shell() {
   return (
     <>
-      <Staged stage={stage.value} />
+      <Staged />
       <Toasts />
       <ConfirmDialog />
     </>
   )
 }
 
-function Staged({ stage: now }: { readonly stage: Stage }) {
+function Staged() {
+  const now = stage.value
   switch (now.at) {
     case 'opening':
       return <p class="gate quiet">{terms.loading}</p>
@@ -82,11 +83,7 @@ function Staged({ stage: now }: { readonly stage: Stage }) {
     case 'setup':
       return <SetupPage />
     case 'open':
-      return (
-        <Page.Provider value={now}>
-          <Open />
-        </Page.Provider>
-      )
+      return <Open />
   }
 }
 
@@ -275,7 +272,7 @@ function StaleBanner() {
       <span>
         {text.stale} <span aria-hidden="true">{at === undefined ? text.connecting : text.retryIn({ seconds })}</span>
       </span>
-      <button type="button" onClick={() => channel.retryNow()}>
+      <button type="button" onClick={() => void channel.retryNow()}>
         {text.retry}
       </button>
     </div>

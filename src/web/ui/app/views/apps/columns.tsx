@@ -6,9 +6,8 @@ import type { App } from '../../../../../hub/app.ts'
 import type { Sample } from '../../../../server/api/protocol.ts'
 import { runAction } from '../../actions.ts'
 import { commandName, refusal } from '../../commands.ts'
-import { formatBytes, formatPercent } from '../../format.ts'
 import { type AppEntry, KEPT_USAGE_MS } from '../../live/entries.ts'
-import type { Figure } from '../../parts/chart.tsx'
+import { type Figure, FORMAT } from '../../parts/chart.tsx'
 import { Switch, set } from '../../parts/controls.tsx'
 import { AppIcon } from '../../parts/icons.tsx'
 import {
@@ -54,6 +53,7 @@ interface Column {
   readonly hideBelow?: number
 }
 
+const FIELDS = { cpu: 'cpu_percent', memory: 'memory_bytes' } as const
 /** The worst state first. */
 const STATE_ORDER: Readonly<Record<string, number>> = { crashed: 0, stopping: 1, starting: 2, stopped: 3, running: 4 }
 
@@ -67,18 +67,8 @@ export const COLUMNS: Readonly<Record<ColumnKey, Column>> = {
   },
   guardian: { value: (_, entry) => guardOrder(entry), cell: GuardCell, width: [132, 132], hideBelow: 1360 },
   enabled: { value: ({ enabled }) => Number(enabled), isDescending: true, cell: Enabled, width: [84, 80] },
-  cpu: {
-    value: ({ cpu_percent }) => cpu_percent ?? -1,
-    isDescending: true,
-    cell: ({ entry }) => usage(entry, 'cpu', entry.app.value.cpu_percent, formatPercent),
-    width: [152, 72],
-  },
-  memory: {
-    value: ({ memory_bytes }) => memory_bytes ?? -1,
-    isDescending: true,
-    cell: ({ entry }) => usage(entry, 'memory', entry.app.value.memory_bytes, formatBytes),
-    width: [152, 84],
-  },
+  cpu: usage('cpu', [152, 72]),
+  memory: usage('memory', [152, 84]),
 }
 
 export const columnName = (key: ColumnKey): string => text[key]
@@ -86,14 +76,11 @@ export const columnName = (key: ColumnKey): string => text[key]
 const windowWidth = signal(innerWidth)
 addEventListener('resize', () => set(windowWidth, innerWidth))
 
-/** The columns that the window has room for. */
+/** The columns that the window has room for. They change less often than its width. */
 const shownKeys = computed(() =>
   COLUMN_KEYS.filter((key) => (COLUMNS[key].hideBelow ?? 0) <= windowWidth.value).join(' '),
 )
-export const shownColumns = computed(() => {
-  const shown = shownKeys.value.split(' ')
-  return COLUMN_KEYS.filter((key) => shown.includes(key))
-})
+export const shownColumns = computed(() => COLUMN_KEYS.filter((key) => shownKeys.value.split(' ').includes(key)))
 
 function Name({ entry }: AppProps) {
   const name = entry.name.value
@@ -179,17 +166,23 @@ function Enabled({ entry }: AppProps) {
   )
 }
 
-function usage(entry: AppEntry, figure: Figure, now: number | null, format: (now: number) => string) {
-  if (now === null) return <span class="figure quiet">{NONE}</span>
-  return (
-    <>
-      <span class="figure">{format(now)}</span>
-      <Spark samples={entry.samples} figure={figure} />
-    </>
-  )
+function usage(figure: Figure, width: Column['width'] & object): Column {
+  const field = FIELDS[figure]
+  const cell = ({ entry }: AppProps) => {
+    const now = entry.app.value[field]
+    if (now === null) return <span class="figure quiet">{NONE}</span>
+    return (
+      <>
+        <span class="figure">{FORMAT[figure](now)}</span>
+        <Spark samples={entry.samples} figure={figure} />
+      </>
+    )
+  }
+  return { value: (app) => app[field] ?? -1, isDescending: true, cell, width }
 }
 
-const COLUMN = { cpu: 1, memory: 2 } as const
+/** Where a sample has each figure. */
+const PLACES = { cpu: 1, memory: 2 } as const
 /** Points of a line; more would not be visible. */
 const STEPS = 60
 const WIDTH = 64
@@ -218,7 +211,7 @@ function pathOf(samples: readonly Sample[], figure: Figure) {
   const values: (number | null)[] = Array.from({ length: STEPS + 1 }, () => null)
   for (const sample of samples) {
     const step = Math.min(STEPS, Math.max(0, Math.ceil(((sample[0] - start) / length) * STEPS)))
-    values[step] = sample[COLUMN[figure]]
+    values[step] = sample[PLACES[figure]]
   }
   const known = values.filter((value) => value !== null)
   if (known.length === 0) return { line: '', area: '' }
