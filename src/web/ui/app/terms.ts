@@ -16,8 +16,22 @@ export const terms = defineStrings('terms', {
   since: 'Since',
   reason: 'Reason',
   views: { apps: 'Apps', activity: 'Activity', bridge: 'Bridge', log: 'Log' },
-  version: 'Version',
-  enabled: 'Enabled',
+  /** What is known of apps, above their list and elsewhere. */
+  columns: {
+    name: 'App',
+    version: 'Version',
+    state: 'State',
+    guardian: 'Guardian',
+    enabled: 'Enabled',
+    cpu: 'CPU',
+    memory: 'Memory',
+  },
+  apps: { one: '{count} app', other: '{count} apps' },
+  hub: 'Hub',
+  broker: 'MQTT broker',
+  password: 'Password',
+  keys: 'Keys',
+  pause: 'Pause',
   /** States of apps. */
   states: { running: 'Running', starting: 'Starting', stopping: 'Stopping', stopped: 'Stopped', crashed: 'Crashed' },
   events: {

@@ -5,10 +5,10 @@
 import { signal } from '@preact/signals'
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import { defineStrings } from '../strings.ts'
+import { terms } from '../terms.ts'
 import { set } from './controls.tsx'
 
 const text = defineStrings('keys', {
-  title: 'Keys',
   close: 'Close',
   search: 'Search',
   down: 'Next app in the list',
@@ -87,7 +87,7 @@ function KeysDialog() {
   return (
     <dialog ref={dialog} class="confirm" aria-labelledby="keys-title" onClose={() => set(isShown, false)}>
       <form method="dialog">
-        <h2 id="keys-title">{text.title}</h2>
+        <h2 id="keys-title">{terms.keys}</h2>
         <dl class="lines">
           {Object.values(KEYS).map(({ name, does }) => (
             <div key={does}>

@@ -20,7 +20,6 @@ const text = defineStrings('activity', {
   search: 'Search activity',
   kind: 'Show',
   kinds: { all: 'All', events: 'Events', commands: 'Commands', failures: 'Failures' },
-  pause: 'Pause',
   resume: 'Resume',
   resumeNew: 'Resume ({count} new)',
   columns: { time: 'Time', what: 'What', where: 'Where', details: 'Details', more: 'More' },
@@ -32,7 +31,6 @@ const text = defineStrings('activity', {
   noMatch: 'No entries match.',
   more: '{count} more',
   times: '×{count}',
-  apps: { one: '{count} app', other: '{count} apps' },
   names: '{names}, and {count} more',
   days: { today: 'Today', yesterday: 'Yesterday' },
   showMore: 'Show more',
@@ -75,7 +73,7 @@ export function Activity() {
         </Chips>
         <Action
           label={
-            paused.value === undefined ? text.pause : missed === 0 ? text.resume : text.resumeNew({ count: missed })
+            paused.value === undefined ? terms.pause : missed === 0 ? text.resume : text.resumeNew({ count: missed })
           }
           glyph={paused.value === undefined ? 'pause' : 'play'}
           act={() => set(paused, paused.value === undefined ? store.recent.value : undefined)}
@@ -202,7 +200,7 @@ function updatesOf({ lead: { at, hub }, apps }: Row, store: Store): Content {
     what: <Badge tone="quiet">{eventName('updated')}</Badge>,
     where: (
       <>
-        {text.apps({ count: apps.size })} {store.own.value.length > 1 && <small>{hub}</small>}
+        {terms.apps({ count: apps.size })} {store.own.value.length > 1 && <small>{hub}</small>}
       </>
     ),
     details: all.length > MOST_NAMED ? text.names({ names, count: all.length - MOST_NAMED }) : names,

@@ -8,6 +8,7 @@ import { Glyph } from '../parts/icons.tsx'
 import { Alert, Card, Json } from '../parts/layout.tsx'
 import { open } from '../session.ts'
 import { defineStrings } from '../strings.ts'
+import { terms } from '../terms.ts'
 
 const text = defineStrings('setup', {
   title: 'Set up hub2mqtt',
@@ -27,12 +28,10 @@ const text = defineStrings('setup', {
     test: 'Test the hub',
   },
   broker: {
-    title: 'MQTT broker',
     embedded: 'Use the built-in broker (for this machine only)',
     existing: 'Use an existing broker',
     url: 'Address of the broker',
     username: 'User name',
-    password: 'Password',
     test: 'Test the broker',
   },
   finish: {
@@ -181,9 +180,9 @@ function BrokerForm({ broker }: { readonly broker: Signal<SetupBroker> }) {
     { label: text.broker.existing, address: url ?? 'mqtt://' },
   ]
   return (
-    <Card title={text.broker.title} wide>
+    <Card title={terms.broker} wide>
       <fieldset class="field">
-        <legend class="hidden">{text.broker.title}</legend>
+        <legend class="hidden">{terms.broker}</legend>
         {choices.map(({ label, address }) => (
           <label key={label} class="check">
             <input
@@ -200,7 +199,7 @@ function BrokerForm({ broker }: { readonly broker: Signal<SetupBroker> }) {
         <>
           <Field form={broker} name="url" label={text.broker.url} />
           <Field form={broker} name="username" label={text.broker.username} empty={null} />
-          <Field form={broker} name="password" label={text.broker.password} type="password" empty={null} />
+          <Field form={broker} name="password" label={terms.password} type="password" empty={null} />
         </>
       )}
       <Test

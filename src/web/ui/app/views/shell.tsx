@@ -47,9 +47,7 @@ const text = defineStrings('shell', {
   brokerOffline:
     'The bridge has no connection to the MQTT broker {why}. Nothing is published; this page still follows the hubs.',
   docs: 'Documentation',
-  keys: 'Keys',
   hint: 'This page is protected by a password.',
-  password: 'Password',
   action: 'Log in',
   wrong: 'The password is not correct.',
 })
@@ -201,7 +199,7 @@ function Footer() {
         {text.docs}
       </a>
       <button type="button" onClick={showKeys}>
-        {text.keys}
+        {terms.keys}
       </button>
     </footer>
   )
@@ -308,7 +306,7 @@ function Login() {
           aria-hidden="true"
         />
         <label class="field">
-          <span>{text.password}</span>
+          <span>{terms.password}</span>
           <input ref={field} type="password" name="password" autocomplete="current-password" required />
         </label>
         <p class="bad-text" role="alert">

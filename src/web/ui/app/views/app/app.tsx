@@ -33,7 +33,6 @@ const text = defineStrings('app', {
   elsewhere: 'The hub {hub} belongs to the fleet member {member}: the page of that member shows its apps.',
   copyId: 'Copy the id',
   details: 'Details',
-  hub: 'Hub',
   update: 'Update',
   changelog: 'What is new, from the public store',
   crashes: 'Crashes',
@@ -174,11 +173,11 @@ function Details({ entry }: AppProps) {
     <Card title={text.details}>
       <Facts
         rows={[
-          [text.hub, entry.hub],
-          [terms.version, app.version],
+          [terms.hub, entry.hub],
+          [terms.columns.version, app.version],
           [text.update, app.latest_version ?? yesNo(app.update_available)],
           [text.changelog, furtherOf(entry, 'appUpdate')?.release_summary],
-          [terms.enabled, yesNo(app.enabled) ?? terms.unknown],
+          [terms.columns.enabled, yesNo(app.enabled) ?? terms.unknown],
           [text.crashes, app.crash_count === null ? undefined : formatCount(app.crash_count)],
           [updates, autoupdate],
           [text.channel, app.channel],

@@ -94,7 +94,7 @@ function Circumstances({ crash }: { readonly crash: Crash }) {
       rows={[
         [text.at, <Time at={at} />],
         [terms.reason, terms.causes[reason]],
-        [terms.version, version],
+        [terms.columns.version, version],
         [text.appUp, app_uptime_seconds === null ? undefined : formatSpan(app_uptime_seconds)],
         [text.exit, exit_code === null ? undefined : String(exit_code)],
         [text.signal, exit_signal],

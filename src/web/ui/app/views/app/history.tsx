@@ -16,7 +16,6 @@ import { terms } from '../../terms.ts'
 import { HappeningRows } from '../activity.tsx'
 
 const text = defineStrings('guardian', {
-  title: 'Guardian',
   watches: 'Watches this app',
   restarts: 'Restarts',
   counted: '{total} in total, {recent} recently',
@@ -49,7 +48,7 @@ export function Guardian({ entry }: AppProps) {
   const { next_restart_at: next, snoozed_until: until, memory_trend_bytes_per_hour: trend, attention } = guard
   const sign = (trend ?? 0) < 0 ? '−' : '+'
   return (
-    <Card title={text.title} aside={<GuardBadge state={guard.state} />}>
+    <Card title={terms.columns.guardian} aside={<GuardBadge state={guard.state} />}>
       <Facts
         rows={[
           [text.watches, <CommandSwitch entry={entry} command="guard" label={text.watches} on={isOn} />],

@@ -18,8 +18,6 @@ import { NONE, terms } from '../../terms.ts'
 
 const text = defineStrings('usage', {
   title: 'Usage',
-  cpu: 'CPU',
-  memory: 'Memory',
   range: 'Period',
   ranges: { 1: '1 h', 24: '24 h', 168: '7 d' },
   over: { 1: 'last hour', 24: 'last 24 hours', 168: 'last 7 days' },
@@ -209,12 +207,12 @@ export function Figures({ charted, over, now }: FiguresProps) {
           return (
             <div key={figure} class="usage">
               <h3>
-                {text[figure]} <strong>{value == null ? NONE : FORMAT[figure](value)}</strong>
+                {terms.columns[figure]} <strong>{value == null ? NONE : FORMAT[figure](value)}</strong>
                 <span class="reading">{at === -1 ? '' : described(charted, figure, at)}</span>
               </h3>
               <Chart
                 figure={figure}
-                label={text.label({ name: text[figure], over })}
+                label={text.label({ name: terms.columns[figure], over })}
                 summary={summary}
                 charted={charted}
                 hovered={hovered}

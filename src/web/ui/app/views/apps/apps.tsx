@@ -14,7 +14,7 @@ import { usePage } from '../../session.ts'
 import { defineStrings } from '../../strings.ts'
 import { terms } from '../../terms.ts'
 import { BulkBar, SelectAll, selected } from './bulk.tsx'
-import { COLUMNS, columnName, shownColumns } from './columns.tsx'
+import { COLUMNS, shownColumns } from './columns.tsx'
 import { type Item, isDescending, type ListProps, listApps } from './order.ts'
 import { Overview, Toolbar } from './overview.tsx'
 import { useWindow } from './window.ts'
@@ -25,7 +25,6 @@ const text = defineStrings('apps', {
   restart: 'Restart {name}',
   more: 'More for {name}',
   disabled: 'The app is disabled.',
-  count: { one: '{count} app', other: '{count} apps' },
   noMatch: 'No apps match.',
   noHubs: 'No hub is assigned to this fleet member.',
   members: 'Members of the fleet, and their hubs',
@@ -118,7 +117,7 @@ function Head({ by }: { readonly by: ColumnKey }) {
       style={wide === undefined ? {} : { '--wide': `${wide}px`, '--narrow': `${narrow}px` }}
     >
       <button type="button" onClick={() => set(sort, { by, isReversed: isSorted && !now.isReversed })}>
-        {columnName(by)}
+        {terms.columns[by]}
         <span class="order" aria-hidden="true">
           {isSorted && (isDown ? '↓' : '↑')}
         </span>
@@ -148,7 +147,7 @@ function HubRow({ item: { hub, count }, place }: { item: Extract<Item, { kind: '
         <div class="hub-head">
           <span class="hub-name">{hub.name}</span>
           <Badge tone={isOffline ? 'bad' : 'ok'}>{isOffline ? terms.offline : terms.online}</Badge>
-          <small>{isWhole ? text.count({ count }) : formatCount(count)}</small>
+          <small>{isWhole ? terms.apps({ count }) : formatCount(count)}</small>
         </div>
         {isOffline && <small class="bad-text">{whyAway(hub.since.value, store.reasonOf(hub))}</small>}
       </th>

@@ -29,13 +29,6 @@ import { defineStrings } from '../../strings.ts'
 import { NONE, terms } from '../../terms.ts'
 
 const text = defineStrings('columns', {
-  name: 'App',
-  version: 'Version',
-  state: 'State',
-  guardian: 'Guardian',
-  enabled: 'Enabled',
-  cpu: 'CPU',
-  memory: 'Memory',
   enabledOf: '{name} enabled',
   running: '{command}…',
 })
@@ -70,8 +63,6 @@ export const COLUMNS: Readonly<Record<ColumnKey, Column>> = {
   cpu: usage('cpu', [152, 72]),
   memory: usage('memory', [152, 84]),
 }
-
-export const columnName = (key: ColumnKey): string => text[key]
 
 const windowWidth = signal(innerWidth)
 addEventListener('resize', () => set(windowWidth, innerWidth))

@@ -28,7 +28,6 @@ const text = defineStrings('bridge', {
   discovery: 'Home Assistant discovery',
   discoveryOff: 'off, or nothing published yet',
   discoveryOn: 'published under {prefixes}',
-  broker: 'MQTT broker',
   brokerStates: { connecting: 'connecting', connected: 'connected', waiting: 'waiting to connect', stopped: 'stopped' },
   protocol: 'Protocol',
   probe: 'Publishing and reading back',
@@ -91,7 +90,7 @@ function BridgeCard() {
     <Card title={terms.views.bridge} aside={health && <HealthBadge {...health} />}>
       <Facts
         rows={[
-          [terms.version, info?.version ?? session.version],
+          [terms.columns.version, info?.version ?? session.version],
           [text.contract, info?.contract],
           [text.started, startedAt && <Time at={startedAt} ago />],
           [text.baseTopic, <code>{session.base_topic}</code>],
@@ -146,7 +145,7 @@ function BrokerCard() {
   const reasons: Readonly<Record<FailureCode, string>> = terms.brokerReasons
   return (
     <Card
-      title={text.broker}
+      title={terms.broker}
       aside={<Badge tone={state === 'connected' ? 'ok' : 'bad'}>{text.brokerStates[state]}</Badge>}
     >
       <Facts

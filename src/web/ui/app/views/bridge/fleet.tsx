@@ -20,8 +20,6 @@ const text = defineStrings('fleet', {
   leased: 'has its lease',
   members: 'Members',
   member: 'Member',
-  state: 'State',
-  hub: 'Hub',
   hubs: 'Hubs',
   thisOne: 'this one',
   others: 'Hubs of other members',
@@ -64,7 +62,7 @@ function Members({ fleet }: { readonly fleet: FleetStatus }) {
   return (
     <>
       <h3>{text.members}</h3>
-      <Table label={text.members} columns={[text.member, text.state, text.hubs, terms.since]}>
+      <Table label={text.members} columns={[text.member, terms.columns.state, text.hubs, terms.since]}>
         {sorted(fleet.members).map(([name, { since, hubs }]) => (
           <tr key={name}>
             <th scope="row">
@@ -94,7 +92,7 @@ function OtherHubs({ fleet }: { readonly fleet: FleetStatus }) {
   return (
     <>
       <h3>{text.others}</h3>
-      <Table label={text.others} columns={[text.hub, text.state, text.member]}>
+      <Table label={text.others} columns={[terms.hub, terms.columns.state, text.member]}>
         {rows.map(([hub, owner]) => (
           <tr key={hub}>
             <th scope="row">{hub}</th>

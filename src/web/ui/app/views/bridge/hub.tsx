@@ -32,7 +32,6 @@ const text = defineStrings('hub', {
   health: {
     title: 'Health',
     asOf: 'Health, as of {time}',
-    memory: 'Memory',
     free: '{free} free of {total}',
     load: 'Load',
     temperature: 'Temperature',
@@ -181,7 +180,7 @@ export function HealthFacts({ health }: { readonly health: HubHealth }) {
       rows={[
         [text.health.power, health.undervoltage ? <Badge tone="warn">{text.health.weak}</Badge> : undefined],
         [text.health.speed, health.throttled ? <Badge tone="warn">{text.health.throttled}</Badge> : undefined],
-        [text.health.memory, free(health.memory_free_bytes, health.memory_total_bytes)],
+        [terms.columns.memory, free(health.memory_free_bytes, health.memory_total_bytes)],
         ...figuresOf(health),
         [text.health.booted, booted && <Time at={booted} />],
         [text.health.backup, backup && <Time at={backup} ago />],

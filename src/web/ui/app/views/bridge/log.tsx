@@ -21,7 +21,6 @@ const text = defineStrings('log', {
   filters: { level: 'Show levels', hub: 'Show hub', app: 'Show app' },
   all: { level: 'All levels', hub: 'All hubs', app: 'All apps' },
   above: '{level} and above',
-  pause: 'Pause',
   follow: 'Follow',
   followNew: 'Follow ({count} new)',
   download: 'Download',
@@ -127,7 +126,7 @@ function Log() {
           labelOf={(app) => nameOf(store, undefined, app)}
         />
         <Action
-          label={held.value === undefined ? text.pause : news === 0 ? text.follow : text.followNew({ count: news })}
+          label={held.value === undefined ? terms.pause : news === 0 ? text.follow : text.followNew({ count: news })}
           glyph={held.value === undefined ? 'pause' : 'play'}
           act={() => set(held, held.value === undefined ? reader.lines.value : undefined)}
         />
