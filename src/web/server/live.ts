@@ -17,17 +17,12 @@ const PING_MS = 15_000
 /** Maximum time without a sign of life, or behind. */
 const GONE_MS = 60_000
 
-/** What a client may see, and how long it may stay. */
-interface View {
+interface Client {
+  readonly socket: WebSocket
   /** Checked repeatedly. */
   readonly mayStay: () => boolean
   /** Whether it gets the values of settings. */
   readonly settings: boolean
-}
-
-interface Client {
-  readonly socket: WebSocket
-  readonly view: View
   /** Maximum backlog, in bytes. */
   most: number
   /** Whether frames are skipped until the next snapshot. */
@@ -69,8 +64,8 @@ export class LiveChannel {
     if (this.#clients.size >= MAX_CLIENTS) return refuse(503, 'busy', 'Too many are connected.')
     const { access } = allowed.callerOf(request, sender)
     const mayStay = () => allowed.callerOf(request, sender).access === access
-    const view = { mayStay, settings: access !== 'local' }
-    this.#server.handleUpgrade(request, socket, head, (webSocket) => this.#add(webSocket, view))
+    const settings = access !== 'local'
+    this.#server.handleUpgrade(request, socket, head, (opened) => this.#add({ socket: opened, mayStay, settings }))
     return undefined
   }
 
@@ -79,10 +74,11 @@ export class LiveChannel {
     for (const { socket } of this.#clients) socket.terminate()
   }
 
-  #add(socket: WebSocket, view: View): void {
+  #add(view: Pick<Client, 'socket' | 'mayStay' | 'settings'>): void {
     const clock = this.#clock
     const now = clock.elapsed()
-    const client: Client = { socket, view, most: 0, behind: true, heardAt: now, pingedAt: now }
+    const { socket } = view
+    const client: Client = { ...view, most: 0, behind: true, heardAt: now, pingedAt: now }
     this.#clients.add(client)
     // The client gets no frames before its snapshot.
     const end = this.#feed.subscribe((frame) => this.#send(client, frame), view)
@@ -119,9 +115,9 @@ export class LiveChannel {
   }
 
   #check(client: Client): void {
-    const { socket, view } = client
+    const { socket, mayStay } = client
     const now = this.#clock.elapsed()
-    if (!view.mayStay()) {
+    if (!mayStay()) {
       socket.close(LOGIN_DUE, 'login')
       return
     }
@@ -137,7 +133,7 @@ export class LiveChannel {
   }
 
   #catchUp(client: Client): void {
-    const snapshot = this.#feed.snapshot(client.view)
+    const snapshot = this.#feed.snapshot(client)
     client.behind = false
     client.most = snapshot.length + MAX_WAITING_BYTES
     client.socket.send(snapshot)

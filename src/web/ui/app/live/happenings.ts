@@ -33,7 +33,6 @@ const BEGINNINGS: { readonly [Type in EventType]?: readonly string[] } = {
   updated: ['install', 'update'],
   removed: ['uninstall'],
 }
-const begins = ({ event }: EventEntry) => BEGINNINGS[event.event_type] !== undefined
 
 /**
  * Groups the entries of one app within seconds, in the order in which they came; a crash, a new version and a client's
@@ -60,7 +59,7 @@ export function happenings(entries: readonly Entry[]): Happening[] {
 }
 
 function leadOf(all: readonly [Entry, ...Entry[]]): Entry {
-  const isBeginning = (entry: Entry) => isEvent(entry) && begins(entry)
+  const isBeginning = (entry: Entry) => isEvent(entry) && BEGINNINGS[entry.event.event_type] !== undefined
   const isAnswer = (entry: Entry) => !isEvent(entry)
   return all.find(isFailure) ?? all.find(isOfGuardian) ?? all.find(isBeginning) ?? all.find(isAnswer) ?? all[0]
 }

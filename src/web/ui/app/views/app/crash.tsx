@@ -11,7 +11,7 @@ import { type Answer, Facts, Json, Report, Table, Time } from '../../parts/layou
 import type { AppProps } from '../../parts/state.tsx'
 import { hrefOf } from '../../route.ts'
 import { usePage } from '../../session.ts'
-import { defineStrings } from '../../strings.ts'
+import { defineStrings, textFor } from '../../strings.ts'
 import { terms } from '../../terms.ts'
 import { HealthFacts } from '../bridge/hub.tsx'
 import { Figures, SHORTEST_SECONDS } from './usage.tsx'
@@ -137,7 +137,7 @@ function Before({ crash, hub, own }: { readonly crash: Crash; readonly hub: stri
             <td class="c-time">
               <Time at={one.at} />
             </td>
-            <td>{nameOf(one)}</td>
+            <td>{textFor({ ...terms.events, ...text.happened }, one.what)}</td>
             <td>
               {one.app !== null && one.app !== own && <AppLink hub={hub} id={one.app} />} {detailOf(one)}
             </td>
@@ -146,11 +146,6 @@ function Before({ crash, hub, own }: { readonly crash: Crash; readonly hub: stri
       </Table>
     </div>
   )
-}
-
-function nameOf({ what }: Happening): string {
-  const isOwn = what === 'command' || what === 'setting' || what === 'firmware_updated' || what === 'hub_restarted'
-  return isOwn ? text.happened[what] : terms.events[what]
 }
 
 function detailOf({ what, from, to, by }: Happening): string {

@@ -42,7 +42,7 @@ export const maySecret = (name: string) => SECRET.test(name)
 /** Whether the bridge has masked a part of it, so that the page does not have the value. */
 export const isCut = (value: unknown) => JSON.stringify(value)?.includes(MASK) === true
 
-export type Typed<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly message: string }
+type Typed<T> = { readonly ok: true; readonly value: T } | ReturnType<typeof wrong>
 
 const wrong = (message: string) => ({ ok: false, message }) as const
 

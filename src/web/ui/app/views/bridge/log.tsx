@@ -151,13 +151,12 @@ function Log() {
   )
 }
 
-const LOG_LEVEL_NAMES: readonly string[] = LOG_LEVELS
-
 type Filters = Readonly<Record<'level' | 'hub' | 'app' | 'search', Signal<string>>>
 
 /** Missing lines pass all filters: some of them may have matched. */
 function filterOf({ level, hub, app, search }: Filters): (line: LogLine) => boolean {
-  const levels: readonly (string | undefined)[] = LOG_LEVELS.slice(0, LOG_LEVEL_NAMES.indexOf(level.value) + 1)
+  const all: readonly (string | undefined)[] = LOG_LEVELS
+  const levels = all.slice(0, all.indexOf(level.value) + 1)
   const wanted = search.value.trim().toLowerCase()
   return (line) => {
     if (line.missed > 0) return true
