@@ -40,10 +40,7 @@ const literal = (text: string) => quoted(/\{[{%#]/.test(text) ? `{{ ${quoted(tex
 /** One word of a shell. */
 const word = (text: string) => `'${text.replaceAll("'", String.raw`'\''`)}'`
 
-/** What is pasted into each program. */
-export type Recipe = Readonly<Record<'homeAssistant' | 'nodeRed' | 'shell', string>>
-
-export function commandRecipe(label: string, topic: string, payload: string): Recipe {
+export function commandRecipe(label: string, topic: string, payload: string) {
   const homeAssistant = `alias: ${quoted(label)}
 sequence:
   - action: mqtt.publish
@@ -61,7 +58,7 @@ sequence:
   }
 }
 
-export function eventRecipe(label: string, topic: string): Recipe {
+export function eventRecipe(label: string, topic: string) {
   const homeAssistant = `alias: ${quoted(label)}
 triggers:
   - trigger: mqtt

@@ -337,13 +337,7 @@ function Editor({ name, before, isHidden: startsEmpty, busy, refused, save, canc
   )
 }
 
-interface FieldProps {
-  readonly name: string
-  readonly kind: Kind
-  readonly typed: Signal<string | undefined>
-}
-
-function Field({ name, kind, typed }: FieldProps) {
+function Field({ name, kind, typed }: { name: string; kind: Kind; typed: Signal<string | undefined> }) {
   const value = typed.value ?? ''
   const shared = {
     class: 'new',
