@@ -38,6 +38,8 @@ export class Store {
   /** Counts changes of apps, for lists that are sorted only now and then. */
   appChanges = 0
   readonly #activity: ActivityReader
+  /** The topics that have a payload. */
+  readonly #held = new Set<string>()
   /** Hub → added or removed apps that are not in its signal yet. */
   readonly #moved = new Map<HubEntry, Map<string, AppEntry>>()
 
@@ -78,7 +80,8 @@ export class Store {
   snapshot({ at, state, recent, since, usage, refusals, log_level, fleet }: Snapshot): void {
     batch(() => {
       this.fleet.value = fleet
-      this.#dropMissing(new Set(state.map(([topic]) => topic)))
+      const present = new Set(state.map(([topic]) => topic))
+      for (const topic of this.#held.difference(present)) this.#hold(topic, null, at, false)
       for (const [topic, payload] of state) this.#hold(topic, payload, at, false)
       this.#settle()
       for (const hub of this.hubs.value) {
@@ -112,22 +115,9 @@ export class Store {
     })
   }
 
-  /** Removes everything that a new snapshot does not contain. */
-  #dropMissing(present: ReadonlySet<string>): void {
-    const { topics } = this
-    this.memberStates.value = new Map([...this.memberStates.value].filter(([topic]) => present.has(topic)))
-    for (const hub of this.hubs.value) {
-      if (!present.has(topics.of('hubState', { hub: hub.name }))) hub.state.value = undefined
-      if (!present.has(topics.of('hubInfo', { hub: hub.name }))) hub.info.value = undefined
-      if (!present.has(topics.of('hubHealth', { hub: hub.name }))) hub.health.value = undefined
-    }
-    this.hubs.value = this.hubs.value.filter(isKnown)
-    for (const hub of this.hubs.value) {
-      for (const [id, { topic }] of hub.apps.value) if (!present.has(topic)) this.#moving(hub).delete(id)
-    }
-  }
-
   #hold(topic: string, payload: string | null, at: string, isNews: boolean): void {
+    if (payload === null) this.#held.delete(topic)
+    else this.#held.add(topic)
     const own = this.topics.parse(topic)
     if (own === undefined) {
       this.memberStates.value = changed(this.memberStates.value, topic, readPayload('bridgeState', payload))
