@@ -1,4 +1,5 @@
 /** The content of the live channel: the bridge's retained topics, and events. */
+import { isDeepStrictEqual } from 'node:util'
 import type { Clock } from '../../../base/clock.ts'
 import type { LogLevel } from '../../../contract/log-levels.ts'
 import type { Topics } from '../../../contract/topics.ts'
@@ -59,9 +60,8 @@ export class Feed {
   /** Topics changed since the last batch, while there are subscribers. */
   #changed = new Set<string>()
   #happened: Kept[] = []
-  #refusals = ''
-  #logLevel: LogLevel | undefined
-  #fleet: protocol.FleetStatus | undefined
+  /** The state that no message contains, as it was last sent. */
+  #sent: Partial<ReturnType<typeof besides>> = {}
   /** When the last batch went out, in `clock.elapsed()` milliseconds. */
   #batchAt = Number.NEGATIVE_INFINITY
   #cancelBatch: (() => void) | undefined
@@ -156,7 +156,7 @@ export class Feed {
   /** Everything. Sends pending changes first, so that no client gets them twice. */
   snapshot(view = ALL): string {
     this.#sendBatch()
-    const { topics, usage, refusals, logLevel, fleet } = this.#options
+    const { topics, usage } = this.#options
     return frame({
       type: 'snapshot',
       at: this.#now(),
@@ -164,9 +164,7 @@ export class Feed {
       recent: this.#recent.map(rendered),
       since: Object.fromEntries([...this.#states].map(([topic, { since }]) => [topic, since])),
       usage: Object.fromEntries([...usage(USAGE_MS)].map(([key, samples]) => [topics.of('app', key), samples])),
-      refusals: refusals(),
-      log_level: logLevel(),
-      ...(fleet !== undefined && { fleet: fleet() }),
+      ...besides(this.#options),
     })
   }
 
@@ -202,19 +200,14 @@ export class Feed {
 
   /** The state that no message contains, if it differs from what was sent before. */
   #news() {
-    const refusals = this.#options.refusals()
-    const logLevel = this.#options.logLevel()
-    const text = JSON.stringify(refusals)
-    const fleet = this.#options.fleet?.()
-    const news = {
-      ...(text !== this.#refusals && { refusals }),
-      ...(logLevel !== this.#logLevel && { log_level: logLevel }),
-      ...(fleet !== undefined && fleet !== this.#fleet && { fleet }),
+    const before = this.#sent
+    const now = besides(this.#options)
+    this.#sent = now
+    return {
+      ...(!isDeepStrictEqual(now.refusals, before.refusals) && { refusals: now.refusals }),
+      ...(now.log_level !== before.log_level && { log_level: now.log_level }),
+      ...(now.fleet !== undefined && now.fleet !== before.fleet && { fleet: now.fleet }),
     }
-    this.#refusals = text
-    this.#logLevel = logLevel
-    this.#fleet = fleet
-    return news
   }
 
   #aliveLater(): void {
@@ -239,6 +232,11 @@ export class Feed {
   #now(): string {
     return isoTime(this.#options.clock.now())
   }
+}
+
+/** The state that no message contains. */
+function besides({ refusals, logLevel, fleet }: FeedOptions) {
+  return { refusals: refusals(), log_level: logLevel(), ...(fleet !== undefined && { fleet: fleet() }) }
 }
 
 const isoTime = (ms: number) => new Date(ms).toISOString()
