@@ -71,9 +71,8 @@ export function newHub(name: string) {
 export function addSample(samples: Sample[], sample: Sample): void {
   samples.push(sample)
   const oldest = sample[0] - KEPT_USAGE_MS
-  let outdated = 0
-  while ((samples[outdated]?.[0] ?? oldest) < oldest) outdated += 1
-  if (outdated > 0) samples.splice(0, outdated)
+  const outdated = samples.findIndex(([at]) => at >= oldest)
+  samples.splice(0, outdated)
 }
 
 type FurtherName = 'guard' | 'history' | 'crash' | 'appLinks' | 'appUpdate'

@@ -74,13 +74,8 @@ function topsOf(items: readonly Item[], list: HTMLElement): number[] {
 
 /** The line at a height. */
 function lineAt(tops: readonly number[], height: number): number {
-  let [low, high] = [0, tops.length - 1]
-  while (low < high) {
-    const middle = (low + high) >> 1
-    if ((tops[middle + 1] ?? Number.POSITIVE_INFINITY) <= height) low = middle + 1
-    else high = middle
-  }
-  return low
+  const line = tops.findLastIndex((top) => top <= height)
+  return Math.max(0, line)
 }
 
 function set(range: { value: Range; peek(): Range }, next: Range): void {
