@@ -1,5 +1,5 @@
 /** A figure of an app over time. The pointer and the arrow keys move along it. */
-import { type Signal, signal, useSignalEffect } from '@preact/signals'
+import { type Signal, signal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 import type Plot from 'uplot'
 import { formatBytes, formatMoment, formatPercent, formatTick } from '../format.ts'
@@ -76,28 +76,14 @@ interface ChartProps {
 
 export function Chart({ figure, label, summary, charted, hovered }: ChartProps) {
   const holder = useRef<HTMLDivElement>(null)
-  const plot = useRef<Plot | undefined>(undefined)
-  const shown = useRef(charted)
-  shown.current = charted
   const { times } = charted.points
   const chosen = hovered.value === undefined ? -1 : times.indexOf(hovered.value)
   const last = times.length - 1
   useEffect(() => void load(), [charted])
   useEffect(() => {
     if (!library.value || holder.current === null) return
-    return draw(library.value, holder.current, { figure, shown, hovered, plot })
-  }, [library.value])
-  useEffect(() => {
-    const { current } = plot
-    const kept = hovered.peek()
-    if (current === undefined) return
-    current.batch(() => current.setData(dataOf(charted, figure)))
-    hovered.value = kept !== undefined && times.includes(kept) ? kept : undefined
-    point(current, hovered.peek())
-  }, [charted])
-  useSignalEffect(() => {
-    if (plot.current !== undefined) point(plot.current, hovered.value)
-  })
+    return draw(library.value, holder.current, { figure, charted, hovered })
+  }, [library.value, charted])
   return (
     <>
       <div
@@ -139,8 +125,6 @@ function nearest(times: readonly number[], at: number): number {
   return Math.max(0, last)
 }
 
-const dataOf = ({ points }: Charted, figure: Figure): Plot.AlignedData => [[...points.times], [...points[figure]]]
-
 /** Moves the line of the pointer there. */
 function point(plot: Plot, at: number | undefined): void {
   const { idx, left = -1 } = plot.cursor
@@ -150,15 +134,12 @@ function point(plot: Plot, at: number | undefined): void {
   } else if (idx == null || times[idx] !== at) plot.setCursor({ left: plot.valToPos(at, 'x'), top: 0 }, false)
 }
 
-interface Drawn {
-  readonly figure: Figure
-  readonly shown: { readonly current: Charted }
-  readonly hovered: Signal<number | undefined>
-  readonly plot: { current: Plot | undefined }
-}
+type Drawn = Pick<ChartProps, 'figure' | 'charted' | 'hovered'>
 
 /** Draws it in its holder; returns what ends that. */
-function draw(library: typeof Plot, holder: HTMLDivElement, { figure, shown, hovered, plot }: Drawn): () => void {
+function draw(library: typeof Plot, holder: HTMLDivElement, { figure, charted, hovered }: Drawn): () => void {
+  const { points, marks, from, to } = charted
+  const kept = hovered.peek()
   const made = new library(
     {
       width: Math.max(1, holder.clientWidth),
@@ -166,7 +147,7 @@ function draw(library: typeof Plot, holder: HTMLDivElement, { figure, shown, hov
       padding: [TOP, 8, 0, 0],
       legend: { show: false },
       cursor: { y: false, drag: { x: false, y: false }, points: { size: 8 } },
-      scales: { x: { range: () => [shown.current.from, shown.current.to] }, y: { range: RANGES[figure] } },
+      scales: { x: { range: () => [from, to] }, y: { range: RANGES[figure] } },
       axes: [
         axis({ values: (_, ticks, __, ___, step) => ticks.map((at) => formatTick(at, step)), size: 32, space: 72 }),
         axis({
@@ -178,30 +159,35 @@ function draw(library: typeof Plot, holder: HTMLDivElement, { figure, shown, hov
       series: [{}, line(COLOURS[figure])],
       hooks: {
         setCursor: [({ cursor: { idx }, data: [times] }) => set(hovered, idx == null ? undefined : times[idx])],
-        draw: [(drawn) => drawMarks(drawn, shown.current.marks)],
+        draw: [(drawn) => drawMarks(drawn, marks)],
       },
     },
-    dataOf(shown.current, figure),
+    [[...points.times], [...points[figure]]],
     holder,
   )
-  plot.current = made
+  // Draws it now, which moves the pointer away.
+  made.batch(() => {})
+  hovered.value = kept !== undefined && points.times.includes(kept) ? kept : undefined
   const observer = new ResizeObserver(() => {
-    const kept = hovered.peek()
+    const before = hovered.peek()
     made.batch(() => made.setSize({ width: Math.max(1, holder.clientWidth), height: HEIGHT }))
-    hovered.value = kept
-    point(made, kept)
+    hovered.value = before
+    point(made, before)
   })
   observer.observe(holder)
   const redraw = () => made.redraw()
   const scheme = matchMedia('(prefers-color-scheme: dark)')
   scheme.addEventListener('change', redraw)
-  const unsubscribe = [theme.subscribe(redraw), locale.subscribe(() => made.redraw(true, true))]
+  const unsubscribe = [
+    hovered.subscribe((at) => point(made, at)),
+    theme.subscribe(redraw),
+    locale.subscribe(() => made.redraw(true, true)),
+  ]
   return () => {
     observer.disconnect()
     scheme.removeEventListener('change', redraw)
     for (const end of unsubscribe) end()
     made.destroy()
-    plot.current = undefined
   }
 }
 
