@@ -100,10 +100,7 @@ const PATIENT: Handler = async ({ env }, next) => {
   socket.setTimeout(timeout)
 }
 
-const stepsOf = ({ method, slow }: Route): Handler[] => [
-  ...(method === 'POST' ? [LIMIT] : []),
-  ...(slow ? [PATIENT] : []),
-]
+const stepsOf = ({ method, slow }: Route) => [...(method === 'POST' ? [LIMIT] : []), ...(slow ? [PATIENT] : [])]
 
 async function run(context: AppContext, route: Route, { req, env }: Context<Env>): Promise<Response> {
   const { incoming, outgoing, sender } = env

@@ -71,13 +71,7 @@ export class ActivityReader {
   }
 }
 
-const FAILURES: ReadonlySet<EventType> = new Set([
-  'crashed',
-  'command_failed',
-  'gave_up',
-  'update_failed',
-  'bad_update',
-])
+const FAILURES = new Set<EventType>(['crashed', 'command_failed', 'gave_up', 'update_failed', 'bad_update'])
 
 /** Whether it is a failure, which lists mark. */
 export function isFailure(entry: Entry): boolean {

@@ -3,7 +3,7 @@ import { isCrashed } from '../../../../contract/classify.ts'
 import type { EventType, GuardEventType } from '../../../../contract/events.ts'
 import type { GuardPayload, Reason } from '../../../../contract/guard.ts'
 import { lasting } from '../../../../guardian/history.ts'
-import type { App, AppState } from '../../../../hub/app.ts'
+import type { App } from '../../../../hub/app.ts'
 import { type AppCommand, actOn, refusal } from '../commands.ts'
 import { formatCount, formatTime } from '../format.ts'
 import { type AppEntry, furtherOf } from '../live/entries.ts'
@@ -47,13 +47,7 @@ export interface AppProps {
   readonly entry: AppEntry
 }
 
-const TONES: Readonly<Record<AppState, Tone>> = {
-  running: 'ok',
-  starting: 'info',
-  stopping: 'info',
-  stopped: 'quiet',
-  crashed: 'bad',
-}
+const TONES = { running: 'ok', starting: 'info', stopping: 'info', stopped: 'quiet' } as const
 
 /** The state of an app is unknown while its hub is offline. */
 export function StateBadge({ entry, store }: { readonly entry: AppEntry; readonly store: Store }) {

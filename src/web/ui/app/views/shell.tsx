@@ -64,25 +64,18 @@ export function Shell() {
 
 function Staged() {
   const now = stage.value
-  switch (now.at) {
-    case 'opening':
-      return <p class="gate quiet">{terms.loading}</p>
-    case 'failed':
-      return (
-        <main class="gate">
-          <div class="card">
-            <h1>{PRODUCT}</h1>
-            <p role="alert">{now.message}</p>
-          </div>
-        </main>
-      )
-    case 'login':
-      return <Login />
-    case 'setup':
-      return <SetupPage />
-    case 'open':
-      return <Open />
-  }
+  if (now.at === 'open') return <Open />
+  if (now.at === 'setup') return <SetupPage />
+  if (now.at === 'login') return <Login />
+  if (now.at !== 'failed') return <p class="gate quiet">{terms.loading}</p>
+  return (
+    <main class="gate">
+      <div class="card">
+        <h1>{PRODUCT}</h1>
+        <p role="alert">{now.message}</p>
+      </div>
+    </main>
+  )
 }
 
 /** Keyboard focus moves to the heading of a new view, or to the app whose page was left. */
