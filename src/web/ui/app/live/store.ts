@@ -164,7 +164,8 @@ export class Store {
       hub.state.value = state
     } else if (name === 'hubInfo') hub.info.value = readPayload(name, payload)
     else if (name === 'hubHealth') hub.health.value = readPayload(name, payload)
-    if (payload === null && !isKnown(hub)) this.hubs.value = this.hubs.value.filter((other) => other !== hub)
+    const isKnown = hub.state.value !== undefined || hub.info.value !== undefined
+    if (payload === null && !isKnown) this.hubs.value = this.hubs.value.filter((other) => other !== hub)
   }
 
   #holdApp(hub: HubEntry, topic: string, id: string, payload: string | null, newsAt: number | undefined): void {
@@ -203,9 +204,6 @@ export class Store {
     this.#moved.clear()
   }
 }
-
-/** Whether anything of a hub is known. */
-const isKnown = ({ state, info }: HubEntry) => state.value !== undefined || info.value !== undefined
 
 /** The map with one value changed; `undefined` removes it. */
 function changed<T>(map: ReadonlyMap<string, T>, key: string, value: T | undefined): ReadonlyMap<string, T> {

@@ -205,10 +205,12 @@ function Banners() {
   const { channel, session, store } = usePage()
   const isStandby = store.health.value?.problems.some((problem) => problem.includes(STANDBY_MARK)) ?? false
   const hasNoBroker = store.complete.value && store.bridgeState.value === 'offline'
+  const reason = store.health.value?.mqtt.reason ?? undefined
+  const why = whyAway(store.bridgeSince.value, reason && textFor(terms.brokerReasons, reason))
   return (
     <>
       {channel.liveness.value === 'stale' && <StaleBanner />}
-      {hasNoBroker && <Banner text={text.brokerOffline({ why: whyBroker(store) })} />}
+      {hasNoBroker && <Banner text={text.brokerOffline({ why })} />}
       {store.away.value.length > 0 && <Banner text={whyHubs(store)} />}
       {isStandby && <Banner text={text.standby} />}
       {session.access !== 'full' && (
@@ -227,11 +229,6 @@ function Banner({ text: said }: { readonly text: string }) {
       <span>{said}</span>
     </p>
   )
-}
-
-function whyBroker({ health, bridgeSince }: Store): string {
-  const reason = health.value?.mqtt.reason ?? undefined
-  return whyAway(bridgeSince.value, reason && textFor(terms.brokerReasons, reason))
 }
 
 /** The page of the bridge lists all of them. */

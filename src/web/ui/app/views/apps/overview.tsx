@@ -50,12 +50,7 @@ const text = defineStrings('overview', {
 })
 
 /** The colour of a figure that is not 0. */
-const CLASSES: Readonly<Partial<Record<Filter, string>>> = {
-  attention: 'warn',
-  crashed: 'bad',
-  given_up: 'bad',
-  updates: 'info',
-}
+const CLASSES: Partial<Record<Filter, string>> = { attention: 'warn', crashed: 'bad', given_up: 'bad', updates: 'info' }
 
 export function Overview({ list }: ListProps) {
   const { store } = usePage()
