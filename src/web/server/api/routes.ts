@@ -92,11 +92,13 @@ function noneIfHubFailed(error: unknown): undefined {
 
 const cookie = (set: string): Reply => ({ status: 204, body: '', headers: { 'set-cookie': set } })
 
+const refused = (doc: string): Answer => ({ doc, schema: protocol.API_ERROR })
+
 const SET_UP: Route['answers'] = {
-  400: { doc: 'It cannot be a configuration.', schema: protocol.API_ERROR },
-  404: { doc: 'A hub is configured.', schema: protocol.API_ERROR },
-  409: { doc: 'Something else has come first, or wins.', schema: protocol.API_ERROR },
-  429: { doc: 'Too many tests; `Retry-After` says for how long.', schema: protocol.API_ERROR },
+  400: refused('It cannot be a configuration.'),
+  404: refused('A hub is configured.'),
+  409: refused('Something else has come first, or wins.'),
+  429: refused('Too many tests; `Retry-After` says for how long.'),
 }
 
 async function withSetup({ setup }: AppContext, act: (setup: Setup) => Promise<object>): Promise<Reply> {
@@ -164,8 +166,8 @@ export const ROUTES: readonly Route[] = [
     request: LOGIN,
     answers: {
       204: { doc: 'Logged in.' },
-      401: { doc: 'Wrong password.', schema: protocol.API_ERROR },
-      429: { doc: 'Too many tries; `Retry-After` says for how long.', schema: protocol.API_ERROR },
+      401: refused('Wrong password.'),
+      429: refused('Too many tries; `Retry-After` says for how long.'),
     },
     slow: true,
     async run({ access }, { sender, body }) {
@@ -191,7 +193,7 @@ export const ROUTES: readonly Route[] = [
     doc: 'A WebSocket: a snapshot, then changes, events and answers, one JSON text per message.',
     answers: {
       101: { doc: 'Frames of this form follow.', schema: protocol.LIVE_FRAME },
-      503: { doc: 'Too many clients are connected.', schema: protocol.API_ERROR },
+      503: refused('Too many clients are connected.'),
     },
     // The listener handles requests for a WebSocket.
     run: () => refuse(426, 'websocket', 'Expected a WebSocket.', { upgrade: 'websocket' }),
@@ -220,10 +222,7 @@ export const ROUTES: readonly Route[] = [
     access: 'local',
     shown: true,
     doc: 'The icon of an app from the hub; with `http.public_url` without a login.',
-    answers: {
-      200: { doc: 'PNG, JPEG, WebP or SVG.', type: 'image/*' },
-      404: { doc: 'No icon.', schema: protocol.API_ERROR },
-    },
+    answers: { 200: { doc: 'PNG, JPEG, WebP or SVG.', type: 'image/*' }, 404: refused('No icon.') },
     slow: true,
     async run({ icons }, { parameters: { hub = '', app = '' } }) {
       const icon = await icons.get(hub, app).catch(noneIfHubFailed)
@@ -235,10 +234,7 @@ export const ROUTES: readonly Route[] = [
     path: 'api/hubs/{hub}/apps/{app}/history/{hours}',
     access: 'local',
     doc: 'CPU and memory of an app in the last 1 to 168 hours, as the bridge itself recorded them; in the form of `get-history`; empty for an unknown app.',
-    answers: {
-      200: { doc: 'The history.', schema: USAGE_HISTORY },
-      400: { doc: 'It is not that many hours.', schema: protocol.API_ERROR },
-    },
+    answers: { 200: { doc: 'The history.', schema: USAGE_HISTORY }, 400: refused('It is not that many hours.') },
     run({ bridge }, { parameters: { hub = '', app = '', hours = '' } }) {
       const wanted = v.safeParse(HISTORY_HOURS, Number(hours))
       if (!wanted.success) return refuse(400, 'invalid', 'Expected 1 to 168 hours.')

@@ -41,20 +41,16 @@ function inAddress<T extends string>(name: string, how: How, first: T, read: (ke
       return read(query.value.get(name))
     },
     set value(value: T) {
-      setQuery(how, name, value === first ? '' : value)
+      const next = new URLSearchParams(query.value)
+      if (value === first) next.delete(name)
+      else next.set(name, value)
+      query.value = next
+      try {
+        history[how](null, '', hrefOf(route.value) + (next.size === 0 ? '' : `?${next}`))
+      } catch {
+        // Some browsers limit how often the address changes. The next change brings it up to date.
+      }
     },
-  }
-}
-
-function setQuery(how: How, name: string, value: string): void {
-  const next = new URLSearchParams(query.value)
-  if (value === '') next.delete(name)
-  else next.set(name, value)
-  query.value = next
-  try {
-    history[how](null, '', hrefOf(route.value) + (next.size === 0 ? '' : `?${next}`))
-  } catch {
-    // Some browsers limit how often the address changes. The next change brings it up to date.
   }
 }
 
@@ -64,8 +60,7 @@ export function hrefOf(to: Route): string {
 }
 
 function readQuery(): URLSearchParams {
-  const [, ...rest] = location.hash.split('?')
-  return new URLSearchParams(rest.join('?'))
+  return new URLSearchParams(location.hash.split('?').slice(1).join('?'))
 }
 
 function read(): Route {
