@@ -62,8 +62,8 @@ export function newHub(name: string) {
     since: signal<number | undefined>(undefined),
     info: signal<Payload<'hubInfo'> | undefined>(undefined),
     health: signal<Payload<'hubHealth'> | undefined>(undefined),
-    /** Replaced as a whole when an app is added or removed. */
-    apps: signal<ReadonlyMap<string, AppEntry>>(new Map()),
+    /** Changed by the store alone, which replaces it as a whole once apps were added or removed. */
+    apps: signal(new Map<string, AppEntry>()),
   }
 }
 

@@ -40,8 +40,8 @@ export class Store {
   readonly #activity: ActivityReader
   /** The topics that have a payload. */
   readonly #held = new Set<string>()
-  /** Hub → added or removed apps that are not in its signal yet. */
-  readonly #moved = new Map<HubEntry, Map<string, AppEntry>>()
+  /** Hubs whose apps have come or gone, which their signals do not tell yet. */
+  readonly #moved = new Set<HubEntry>()
 
   /** @param member this bridge's name in a fleet */
   constructor(base: string, member: string | null) {
@@ -139,7 +139,7 @@ export class Store {
   /** A setting of an app, or another topic of it. */
   #holdPart(hub: HubEntry, topic: string, { name, owner }: OwnTopic, payload: string | null): void {
     if (owner.kind !== 'app' && owner.kind !== 'setting') return
-    const entry = this.#entry(hub, owner.app)
+    const entry = hub.apps.value.get(owner.app)
     if (entry === undefined) return
     if (owner.kind === 'setting') {
       entry.settings.value = changed(entry.settings.value, owner.name, readPayload('setting', payload))
@@ -171,13 +171,15 @@ export class Store {
   #holdApp(hub: HubEntry, topic: string, id: string, payload: string | null, newsAt: number | undefined): void {
     this.appChanges += 1
     const app = readPayload('app', payload)
+    const apps = hub.apps.value
+    const known = apps.get(id)
+    if ((app === undefined) !== (known === undefined)) this.#moved.add(hub)
     if (app === undefined) {
-      this.#moving(hub).delete(id)
+      apps.delete(id)
       return
     }
-    const known = this.#entry(hub, id)
     const entry = known ?? newApp(hub.name, topic, app)
-    if (known === undefined) this.#moving(hub).set(id, entry)
+    apps.set(id, entry)
     if (newsAt !== undefined) addSample(entry.samples, [newsAt, app.cpu_percent, app.memory_bytes])
     entry.app.value = app
   }
@@ -188,19 +190,8 @@ export class Store {
     return hub
   }
 
-  /** An app from the signal, or from the map that will replace it. */
-  #entry(hub: HubEntry, id: string): AppEntry | undefined {
-    return (this.#moved.get(hub) ?? hub.apps.value).get(id)
-  }
-
-  #moving(hub: HubEntry): Map<string, AppEntry> {
-    const moving = this.#moved.get(hub) ?? new Map(hub.apps.value)
-    this.#moved.set(hub, moving)
-    return moving
-  }
-
   #settle(): void {
-    for (const [hub, apps] of this.#moved) hub.apps.value = apps
+    for (const hub of this.#moved) hub.apps.value = new Map(hub.apps.value)
     this.#moved.clear()
   }
 }
