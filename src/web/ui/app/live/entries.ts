@@ -22,11 +22,6 @@ export interface Further {
 export type AppEntry = Readonly<ReturnType<typeof newApp>>
 export type HubEntry = Readonly<ReturnType<typeof newHub>>
 
-/** The properties of a component that shows a hub. */
-export interface HubProps {
-  readonly hub: HubEntry
-}
-
 export const KEPT_USAGE_MS = 15 * 60_000
 
 export function newApp(hub: string, topic: string, first: App) {

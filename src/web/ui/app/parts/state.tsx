@@ -1,6 +1,6 @@
 /** How an app is and how the guardian treats it, as badges and switches, and why a hub or the broker is away. */
 import { isCrashed } from '../../../../contract/classify.ts'
-import type { EventType, GuardEventType } from '../../../../contract/events.ts'
+import type { GuardEventType } from '../../../../contract/events.ts'
 import type { GuardPayload, Reason } from '../../../../contract/guard.ts'
 import { lasting } from '../../../../guardian/history.ts'
 import type { App } from '../../../../hub/app.ts'
@@ -73,8 +73,6 @@ export function lastState(app: App): string | undefined {
 }
 
 export const crashMessage = ({ crash_message }: App): string => crash_message ?? terms.noMessage
-
-export const eventName = (type: EventType): string => terms.events[type]
 
 /** The guardian's unsolved problem with the app; `undefined`: none. */
 export function troubleOf(entry: AppEntry, store: Store): GuardEventType | undefined {

@@ -10,7 +10,6 @@ import type { Store } from '../live/store.ts'
 import { inLanguage } from '../messages.ts'
 import { Action, Badge, Chips, Search, set } from '../parts/controls.tsx'
 import { HiddenHead, Time } from '../parts/layout.tsx'
-import { eventName } from '../parts/state.tsx'
 import { chosenInAddress, hrefOf, textInAddress } from '../route.ts'
 import { usePage } from '../session.ts'
 import { defineStrings } from '../strings.ts'
@@ -197,7 +196,7 @@ function updatesOf({ lead: { at, hub }, apps }: Row, store: Store): Content {
   const names = all.slice(0, MOST_NAMED).join(', ')
   return {
     at,
-    what: <Badge tone="quiet">{eventName('updated')}</Badge>,
+    what: <Badge tone="quiet">{terms.events['updated']}</Badge>,
     where: (
       <>
         {terms.apps({ count: apps.size })} {store.own.value.length > 1 && <small>{hub}</small>}
@@ -269,7 +268,7 @@ function Where({ entry: { hub, app }, store }: { readonly entry: Entry; readonly
 }
 
 function labelOf(entry: Entry): string {
-  return entry.kind === 'answer' ? commandName(entry.answer.command) : eventName(entry.event.event_type)
+  return entry.kind === 'answer' ? commandName(entry.answer.command) : terms.events[entry.event.event_type]
 }
 
 /** Everything else: facts on one line, and the unchanged text of the app or the hub. */

@@ -12,7 +12,6 @@ import {
   type AppProps,
   CommandSwitch,
   crashMessage,
-  eventName,
   lastState,
   StateBadge,
   troubleOf,
@@ -127,7 +126,7 @@ function Head({ entry }: AppProps) {
         </p>
         <p>
           <StateBadge entry={entry} store={page.store} />
-          {trouble !== undefined && <Badge tone="bad">{eventName(trouble)}</Badge>}
+          {trouble !== undefined && <Badge tone="bad">{terms.events[trouble]}</Badge>}
           {page.store.isAway(entry.hub) && <small>{lastState(app)}</small>}
           <span>{app.version ?? terms.unknown}</span>
           <UpdateBadge app={app} />

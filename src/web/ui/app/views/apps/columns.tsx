@@ -12,7 +12,6 @@ import { Switch, set } from '../../parts/controls.tsx'
 import { AppIcon } from '../../parts/icons.tsx'
 import {
   type AppProps,
-  eventName,
   GuardCell,
   GuardMark,
   guardOrder,
@@ -125,7 +124,7 @@ function State({ entry }: AppProps) {
   const hasGuardian = useComputed(() => shownColumns.value.includes('guardian')).value
   const next = useComputed(() => (hasGuardian || !isCrashed(entry.app.value) ? undefined : nextOf(entry))).value
   const message = isCrashed(app) && app.crash_message
-  const problems = trouble ? [eventName(trouble), message, next] : [next, message]
+  const problems = trouble ? [terms.events[trouble], message, next] : [next, message]
   const said = isAway ? lastState(app) : problems.filter((problem) => problem).join(': ')
   return (
     <>

@@ -7,7 +7,7 @@ import { commandKey } from '../../../../../contract/permissions.ts'
 import type { Ended } from '../../api.ts'
 import { act, commandName, refusal } from '../../commands.ts'
 import { formatBytes, formatCelsius, formatCount, formatTime } from '../../format.ts'
-import type { HubProps } from '../../live/entries.ts'
+import type { HubEntry } from '../../live/entries.ts'
 import { inLanguage } from '../../messages.ts'
 import { Action, Badge, set, submits, useAsked } from '../../parts/controls.tsx'
 import { Card, Facts, Time } from '../../parts/layout.tsx'
@@ -47,6 +47,8 @@ const text = defineStrings('hub', {
       'With the permission homey.system.readonly of the API key, this shows memory, load and storage of the hub.',
   },
 })
+
+type HubProps = { readonly hub: HubEntry }
 
 export function HubCard({ hub }: HubProps) {
   const page = usePage()
