@@ -49,8 +49,9 @@ class LongestFirst extends BaseSequencer {
   }
 }
 
+const covers = process.argv.some((option) => option.startsWith('--coverage'))
 // Compile the sources once for all workers and the children that they start. See `SHARED` in test/support/process.ts.
-if (process.argv.some((option) => option.startsWith('--coverage'))) process.env['NODE_DISABLE_COMPILE_CACHE'] = '1'
+if (covers) process.env['NODE_DISABLE_COMPILE_CACHE'] = '1'
 else process.env['NODE_COMPILE_CACHE'] ??= fileURLToPath(new URL('node_modules/.cache/hub2mqtt', import.meta.url))
 
 export default defineConfig({
@@ -59,6 +60,8 @@ export default defineConfig({
       { extends: true, test: { name: 'apart', include: ['test/**/*.test.ts'], exclude: [...ELSEWHERE, ...SHARED] } },
       { extends: true, test: { name: 'shared', include: SHARED, isolate: false } },
     ],
+    // It is the sources that are covered.
+    globalSetup: covers ? [] : ['test/support/program.ts'],
     sequence: { sequencer: LongestFirst },
     // Only for what hangs: on a busy machine with coverage the longest tests take half of it.
     testTimeout: 60_000,

@@ -1,4 +1,3 @@
-import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
 import { call } from '../../src/cli/call.ts'
@@ -6,6 +5,7 @@ import { brokerUrls } from '../../src/config/broker.ts'
 import { BROKERS, Mosquitto, mosquittoPath } from '../support/brokers.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { runProgram } from '../support/process.ts'
+import { PROGRAM } from '../support/program.ts'
 import { until } from '../support/until.ts'
 import { World } from '../support/world.ts'
 
@@ -111,8 +111,7 @@ describe.skipIf(mosquittoPath === undefined)('a call says at once', () => {
 
 /** The program as a user runs it, in an environment of its own. */
 function program(args: readonly string[], env: Readonly<Record<string, string>>) {
-  const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
-  return runProgram(process.execPath, [main, ...args], { env })
+  return runProgram(process.execPath, [PROGRAM, ...args], { env })
 }
 
 describe('the program', () => {

@@ -7,18 +7,16 @@ import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { fileURLToPath } from 'node:url'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import packageJson from '../../package.json' with { type: 'json' }
 import { BROKERS, startBroker } from '../support/brokers.ts'
 import { Observer, retainedOn } from '../support/observer.ts'
 import { freePort } from '../support/ports.ts'
 import { execute, Process, runProgram } from '../support/process.ts'
+import { PROGRAM } from '../support/program.ts'
 import { available } from '../support/skipped.ts'
 import { ownerOf } from '../support/start-token.ts'
 import { until } from '../support/until.ts'
-
-const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 
 const temporary = () => mkdtempDisposable(join(tmpdir(), 'hub2mqtt-'))
 
@@ -40,11 +38,11 @@ const PORTS: Environment = { HUB2MQTT_HTTP_PORT: '0' }
 
 /** The program to its end, in an environment of its own. */
 const program = (args: readonly string[], env: Environment = {}) =>
-  runProgram(process.execPath, [MAIN, ...args], { env: { ...PORTS, ...env } })
+  runProgram(process.execPath, [PROGRAM, ...args], { env: { ...PORTS, ...env } })
 
 /** The program until it is told to end. */
 const lasting = (args: readonly string[], env: Environment = {}) =>
-  new Process(process.execPath, [MAIN, ...args], { env: { ...PORTS, ...env } })
+  new Process(process.execPath, [PROGRAM, ...args], { env: { ...PORTS, ...env } })
 
 describe('the program', () => {
   test('takes nothing else for the daemon: neither for its health nor for its page', async () => {
@@ -77,7 +75,7 @@ describe('the program', () => {
 
   test('goes to its end when nobody reads what it prints', async () => {
     const env = { ...PORTS, HUB2MQTT_HUB_URL: 'http://127.0.0.1:1', HUB2MQTT_HUB_API_KEY: 'key' }
-    const child = spawn(process.execPath, [MAIN, 'doctor'], { env, stdio: ['ignore', 'pipe', 'pipe'] })
+    const child = spawn(process.execPath, [PROGRAM, 'doctor'], { env, stdio: ['ignore', 'pipe', 'pipe'] })
     child.stdout.destroy()
     const [errors, [status]] = await Promise.all([text(child.stderr), once(child, 'exit')])
     expect({ status, errors }).toEqual({ status: 1, errors: '' })

@@ -1,12 +1,13 @@
 /** The bridge as its users run it: a process of its own. */
 import { fileURLToPath } from 'node:url'
 import { Process } from './process.ts'
+import { PROGRAM, SOURCES } from './program.ts'
 import { ownerOf } from './start-token.ts'
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 
 export interface BridgeProcessOptions {
-  /** The file that starts it; default: that of the checkout, which runs the sources. */
+  /** The file that starts it; default: that of the bundle, or of the sources if modules are to be loaded before them. */
   readonly program?: string
   /** All of its environment but PATH and HOME: configuration as `HUB2MQTT_…`. */
   readonly env?: Readonly<Record<string, string>>
@@ -29,10 +30,10 @@ export class BridgeProcess extends Process {
 
   constructor(options: BridgeProcessOptions) {
     const {
-      program = 'src/bin.js',
       env,
       config,
       preload = [],
+      program = preload.length === 0 ? PROGRAM : SOURCES,
       nodeOptions = [],
       logs = true,
       channel = false,

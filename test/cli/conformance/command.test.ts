@@ -2,17 +2,15 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { expect, onTestFinished, test } from 'vitest'
 import { UsageError } from '../../../src/base/errors.ts'
 import { parseCommandLine } from '../../../src/cli/parse.ts'
 import { runProgram } from '../../support/process.ts'
+import { PROGRAM } from '../../support/program.ts'
 import { emulate, KEY, SECRETS } from './support.ts'
 
-const MAIN = fileURLToPath(new URL('../../../src/main.ts', import.meta.url))
-
 const run = (args: readonly string[], env: Readonly<Record<string, string>> = {}) =>
-  runProgram(process.execPath, [MAIN, 'conformance', ...args], { env: { PATH: process.env['PATH'], ...env } })
+  runProgram(process.execPath, [PROGRAM, 'conformance', ...args], { env: { PATH: process.env['PATH'], ...env } })
 
 test('prints the report for people and exits with 0 where the hub can be worked with', async () => {
   const hub = await emulate({ flavour: 'older' })

@@ -1,12 +1,11 @@
 /** What was changed is put back: when it is stopped, when the hub is away for a while, and when it says that it is done. */
-import { fileURLToPath } from 'node:url'
 import { expect, type TestContext, test } from 'vitest'
 import { HttpGateway } from '../../support/http-gateway.ts'
 import { Process } from '../../support/process.ts'
+import { PROGRAM } from '../../support/program.ts'
 import { until } from '../../support/until.ts'
 import { APP, emulate, KEY, reportOn } from './support.ts'
 
-const MAIN = fileURLToPath(new URL('../../../src/main.ts', import.meta.url))
 /** As many writes as there are with a hub that does all of them. */
 const WRITES = 12
 const numbers = Array.from({ length: WRITES }, (_, at) => at + 1)
@@ -92,7 +91,7 @@ test.concurrent.for(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
   async (signal, context) => {
     const { hub, url, standing } = await hubWith(context, -1)
     const before = standing()
-    const args = [MAIN, 'conformance', '--url', url, '--writes', '--app', APP]
+    const args = [PROGRAM, 'conformance', '--url', url, '--writes', '--app', APP]
     const env = { PATH: process.env['PATH'], HUB2MQTT_HUB_API_KEY: KEY }
     await using running = new Process(process.execPath, args, { env })
     await until('the app to be disabled', () => hub.apps.get(APP)?.enabled === false, 30_000)

@@ -18,6 +18,7 @@ import { EmulatedHub } from '../../../src/emulator/hub.ts'
 import { BridgeProcess } from '../../support/bridge-process.ts'
 import { freePort } from '../../support/ports.ts'
 import { runProgram } from '../../support/process.ts'
+import { PROGRAM } from '../../support/program.ts'
 import { ownerOf } from '../../support/start-token.ts'
 import { until } from '../../support/until.ts'
 
@@ -101,7 +102,7 @@ async function start(http: Readonly<Record<string, unknown>> = {}) {
     return daemon
   }
   const openCommand = (...more: string[]) =>
-    runProgram(process.execPath, ['src/bin.js', 'open', '--config', config, ...more], {
+    runProgram(process.execPath, [PROGRAM, 'open', '--config', config, ...more], {
       env: { PATH: process.env['PATH'] },
     })
   const ask = async (path: string, headers = {}) => await (await fetch(`${url}${path}`, { headers })).text()
@@ -226,7 +227,7 @@ describe('hub2mqtt open says why there is no address', () => {
   })
 
   it('without a file', async () => {
-    const ran = await runProgram(process.execPath, ['src/bin.js', 'open'], { env: { PATH: process.env['PATH'] } })
+    const ran = await runProgram(process.execPath, [PROGRAM, 'open'], { env: { PATH: process.env['PATH'] } })
     expect(ran).toMatchObject({ status: 1, stdout: '', stderr: expect.stringContaining('http.token_file') })
   })
 })
