@@ -21,35 +21,45 @@ const MAKE: Readonly<Record<string, (path: string) => void>> = {
     truncateSync(path, 2 * 1024 * 1024)
   },
 }
-const HUB = "hubs: {home: {url: 'http://127.0.0.1:1', api_key: key-of-the-hub}}\n"
-const URL = "url: 'mqtts://127.0.0.1:1'"
-/** Where configuration names a file → the configuration that names this one; without, it is the file itself. */
-const PLACES: Readonly<Record<string, ((path: string) => string) | undefined>> = {
-  'the configuration file': undefined,
-  'a hub of the folder': () => 'hubs_dir: hubs\n',
-  "a hub's api_key_file": (path) => `hubs: {home: {url: 'http://127.0.0.1:1', api_key_file: ${path}}}`,
-  'mqtt.password_file': (path) => `${HUB}mqtt: {${URL}, username: x, password_file: ${path}}`,
-  'mqtt.ca_file': (path) => `${HUB}mqtt: {${URL}, ca_file: ${path}}`,
-  'mqtt.cert_file': (path) => `${HUB}mqtt: {${URL}, cert_file: ${path}, key_file: ${path}}`,
-  'fleet.password_file': (path) => `${HUB}fleet: {nats: ['nats://127.0.0.1:1'], username: x, password_file: ${path}}`,
-  'http.password_file': (path) => `${HUB}http: {password_file: ${path}}`,
-}
 
-describe.runIf(hasSpecialFiles)('the daemon says what is wrong, and ends', () => {
-  const cases = Object.keys(PLACES).flatMap((place) => Object.keys(MAKE).map((kind) => [place, kind] as const))
+describe.runIf(hasSpecialFiles)('the daemon says what is wrong, and ends, when', () => {
+  const kinds = Object.keys(MAKE)
 
-  test.each(cases)('when %s is %s', async (place, kind) => {
+  async function mistakesOf(kind: string, config: string): Promise<string[]> {
+    await using bridge = new BridgeProcess({ config })
+    expect(await bridge.closed).toBe('code 2')
+    const reason = kind === 'a file of 2 MiB' ? 'it is larger than 1 MiB' : 'it is not a plain file'
+    return bridge.errors.filter((line) => line.includes(reason))
+  }
+
+  test.each(kinds)('the configuration file is %s', async (kind) => {
+    using folder = mkdtempDisposableSync(join(tmpdir(), 'special-'))
+    const special = join(folder.path, 'special.yaml')
+    MAKE[kind]?.(special)
+    expect(await mistakesOf(kind, special)).toHaveLength(1)
+  })
+
+  test.each(kinds)('a hub of the folder, or any file that the configuration names, is %s', async (kind) => {
     using folder = mkdtempDisposableSync(join(tmpdir(), 'special-'))
     mkdirSync(join(folder.path, 'hubs'))
     const special = join(folder.path, 'hubs', 'special.yaml')
     MAKE[kind]?.(special)
-    const text = PLACES[place]?.(special)
-    const config = text === undefined ? special : join(folder.path, 'hub2mqtt.yaml')
-    if (text !== undefined) writeFileSync(config, text)
-    await using bridge = new BridgeProcess({ config })
-    expect(await bridge.closed).toBe('code 2')
-    const reason = kind === 'a file of 2 MiB' ? 'it is larger than 1 MiB' : 'it is not a plain file'
-    expect(bridge.errors.join('\n')).toContain(reason)
+    writeFileSync(join(folder.path, 'hubs', 'home.yaml'), `url: http://127.0.0.1:1\napi_key_file: ${special}\n`)
+    const [login, tls] = [
+      `username: x, password_file: ${special}`,
+      `ca_file: ${special}, cert_file: ${special}, key_file: ${special}`,
+    ]
+    const config = join(folder.path, 'hub2mqtt.yaml')
+    const text = `hubs_dir: hubs
+mqtt: {url: 'mqtts://127.0.0.1:1', ${login}, ${tls}}
+fleet: {nats: ['nats://127.0.0.1:1'], ${login}}
+http: {password_file: ${special}}
+`
+    writeFileSync(config, text)
+    const places = (await mistakesOf(kind, config)).map((line) => /^hub2mqtt: (\S+?):? /.exec(line)?.[1])
+    const mqtt = ['password_file', 'ca_file', 'cert_file', 'key_file'].map((name) => `mqtt.${name}`)
+    const named = ['hubs.home.api_key_file', ...mqtt, 'fleet.password_file', 'http.password_file']
+    expect(places.sort()).toEqual([special, ...named].sort())
   })
 })
 
