@@ -1,15 +1,19 @@
-/** Waits for a condition to hold, looking every `stepMs`; fails by name after `ms`, and at once if the probe throws. */
+/** The longer something takes, the less often it is looked for: at most so rarely. */
+const RAREST_MS = 50
+
+/** Waits for a condition to hold, looking every `stepMs` at first; fails by name after `ms`, and at once if the probe throws. */
 export async function until<T>(
   what: string,
   probe: () => T | undefined | false | null | Promise<T | undefined | false | null>,
   ms = 10_000,
   stepMs = 2,
 ): Promise<T> {
-  const deadline = performance.now() + ms
+  const begunAt = performance.now()
   for (;;) {
     const found = await probe()
     if (found !== undefined && found !== false && found !== null) return found
-    if (performance.now() > deadline) throw new Error(`timed out after ${ms} ms waiting for ${what}`)
-    await new Promise((resolve) => setTimeout(resolve, stepMs))
+    const waitedMs = performance.now() - begunAt
+    if (waitedMs > ms) throw new Error(`timed out after ${ms} ms waiting for ${what}`)
+    await new Promise((resolve) => setTimeout(resolve, Math.max(stepMs, Math.min(RAREST_MS, waitedMs / 20))))
   }
 }
