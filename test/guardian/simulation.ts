@@ -709,11 +709,12 @@ class Simulation {
       ['history', facts.history, HISTORY],
       ['guardMemory', facts.memory, v.nullable(GUARD_MEMORY)],
     ] as const) {
-      if (!v.is(schema, value))
-        this.#breach('what is published is what the contract says', `${name} ${JSON.stringify(value)}`)
       const key = `${name} ${hub} ${app}`
+      const text = JSON.stringify(value)
+      if (this.#retained.get(key) === text) continue
+      if (!v.is(schema, value)) this.#breach('what is published is what the contract says', `${name} ${text}`)
       if (value === null) this.#retained.delete(key)
-      else this.#retained.set(key, JSON.stringify(value))
+      else this.#retained.set(key, text)
     }
   }
 
