@@ -5,6 +5,7 @@ import type { Outcome } from '../../src/contract/answer.ts'
 import { CommandError, ERROR_CODES, type ErrorCode } from '../../src/contract/errors.ts'
 import { BROKERS } from '../support/brokers.ts'
 import { FakeClock } from '../support/fake-clock.ts'
+import { runs } from '../support/runs.ts'
 import { until } from '../support/until.ts'
 import { KEY, World } from '../support/world.ts'
 
@@ -83,7 +84,7 @@ test('whatever reads and writes come in between, a write never runs twice within
         await turn()
       }
     }),
-    { numRuns: 60 },
+    { numRuns: runs(20) },
   )
 })
 
@@ -117,7 +118,7 @@ describe.each(BROKERS)('on %s', (broker) => {
         expect(replayed).toHaveLength(commands.length - distinct)
         expect(world.hub.requests.filter(({ method }) => ['PUT', 'POST'].includes(method))).toHaveLength(distinct)
       }),
-      { numRuns: 40 },
+      { numRuns: runs(20) },
     )
   })
 

@@ -10,6 +10,7 @@ import { LeasedFleet } from '../../src/cluster/leased.ts'
 import { NatsStore } from '../../src/cluster/nats.ts'
 import { MAX_EPOCH, memberKey, ROSTER_KEY } from '../../src/cluster/records.ts'
 import { type Nats, natsPath, startNats } from '../support/nats.ts'
+import { runs } from '../support/runs.ts'
 import { until } from '../support/until.ts'
 import { Member, Simulation } from './simulation.ts'
 
@@ -79,7 +80,7 @@ describe('a fleet into whose store something else writes', () => {
         const servers = RESOURCES.map((hub) => acting.filter(({ serves }) => serves.has(hub)).length)
         expect(servers).toEqual(RESOURCES.map(() => 1))
       }),
-      { numRuns: Number(process.env['RUNS'] ?? 100) },
+      { numRuns: runs(40) },
     )
   })
 })

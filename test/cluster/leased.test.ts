@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { ownerOf } from '../../src/cluster/fleet.ts'
 import { memberKey } from '../../src/cluster/records.ts'
+import { runs } from '../support/runs.ts'
 import { Member, Simulation } from './simulation.ts'
 
 const LEASE_MS = 15_000
@@ -88,7 +89,7 @@ describe('a fleet by leases', () => {
         await simulation.run(60_000)
         expect(simulation.violations).toEqual([])
       }),
-      { numRuns: Number(process.env['RUNS'] ?? 200) },
+      { numRuns: runs(200) },
     )
   })
 
@@ -101,7 +102,7 @@ describe('a fleet by leases', () => {
         await simulation.run(4 * LEASE_MS)
         expect([...servers(simulation).values()]).toEqual(RESOURCES.map(() => 1))
       }),
-      { numRuns: Number(process.env['RUNS'] ?? 30), examples: [[-2_091_470_843, UNSEEN]] },
+      { numRuns: runs(30), examples: [[-2_091_470_843, UNSEEN]] },
     )
   })
 
@@ -220,7 +221,7 @@ describe('members that all end at a time', () => {
         // In any order: a member that the last one has taken out of the roster may find that out after its answer.
         expect(answers.sort()).toEqual(['the last one', true, true])
       }),
-      { numRuns: Number(process.env['RUNS'] ?? 30), examples: [[-7, [33, 242, 73]]] },
+      { numRuns: runs(30), examples: [[-7, [33, 242, 73]]] },
     )
   })
 })

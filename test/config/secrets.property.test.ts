@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { stringify } from 'yaml'
 import { describeConfig } from '../../src/config/describe.ts'
+import { runs } from '../support/runs.ts'
 import { type Given, load, mistakesOf } from './support.ts'
 
 /** Any characters, behind a mark that no text of ours holds. */
@@ -46,7 +47,7 @@ describe('a secret', () => {
         expect(shown).not.toContain(MARK)
         for (const line of lines) expect(line).not.toMatch(/[\n\r]/)
       }),
-      { numRuns: 2000 },
+      { numRuns: runs(600) },
     )
     // Seconds of work, and more where others work beside it.
   }, 60_000)

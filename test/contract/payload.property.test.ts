@@ -11,6 +11,7 @@ import {
   type PayloadKind,
   peekTransaction,
 } from '../../src/contract/payload.ts'
+import { runs } from '../support/runs.ts'
 
 /** What the bridge does with the bytes of a command. */
 function readAll(kind: PayloadKind<unknown>, bytes: Uint8Array): unknown {
@@ -70,7 +71,7 @@ describe('the bytes of a command', () => {
         const transaction = peekTransaction(bytes)
         expect(transaction === null || ['string', 'number'].includes(typeof transaction)).toBe(true)
       }),
-      { numRuns: 3000 },
+      { numRuns: runs(1000) },
     )
   })
 

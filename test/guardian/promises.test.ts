@@ -4,6 +4,7 @@ import { expect, test } from 'vitest'
 import type { HubCommand } from '../../src/contract/command.ts'
 import { COMMANDS } from '../../src/contract/commands.ts'
 import type { AppPatch } from '../../src/hub/app.ts'
+import { runs } from '../support/runs.ts'
 import { Stand } from './stand.ts'
 
 const SECOND = 1000
@@ -282,7 +283,7 @@ test.each<[string, readonly fc.Arbitrary<Step>[], readonly Step[]]>([
   const property = fc.asyncProperty(retry, steps, async (times, story) => {
     expect((await new Home(times).run([...first, ...story])).broken).toEqual([])
   })
-  await fc.assert(property, { numRuns: 300 })
+  await fc.assert(property, { numRuns: runs(100) })
 })
 
 test('a clock that is set forwards or back, by hours, moves no restart', { timeout: 60_000 }, async () => {
@@ -296,5 +297,5 @@ test('a clock that is set forwards or back, by hours, moves no restart', { timeo
     const still = story.filter(({ kind }) => kind !== 'set-clock')
     expect((await new Home(times).run(story)).log).toEqual((await new Home(times).run(still)).log)
   })
-  await fc.assert(property, { numRuns: 300 })
+  await fc.assert(property, { numRuns: runs(100) })
 })

@@ -9,6 +9,7 @@ import { type App, reduceList } from '../../src/hub/app.ts'
 import { decodeApp, decodeApps, decodeEvent, decodeJson, decodeScopes, decodeSettings } from '../../src/hub/decode.ts'
 import { HubError } from '../../src/hub/errors.ts'
 import { openRealtime } from '../../src/hub/realtime.ts'
+import { runs } from '../support/runs.ts'
 import { until } from '../support/until.ts'
 import { World } from '../support/world.ts'
 
@@ -89,7 +90,7 @@ test('what a hub answers is understood or refused', () => {
       expect(change.id.isWellFormed()).toBe(true)
     }
   })
-  fc.assert(property, { numRuns: 3000 })
+  fc.assert(property, { numRuns: runs(1000) })
 })
 
 test('JSON of thousands of levels is nonsense', () => {
@@ -210,7 +211,7 @@ describe('a server that speaks the realtime protocol', () => {
         .map(([kind, json]) => kind + json),
       fc.uint8Array().map((bytes) => Buffer.from(bytes)),
     )
-    await fc.assert(fc.asyncProperty(fc.nat(5), packet, session), { numRuns: 300 })
+    await fc.assert(fc.asyncProperty(fc.nat(5), packet, session), { numRuns: runs(100) })
   }, 60_000)
 })
 
