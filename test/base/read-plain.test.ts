@@ -1,11 +1,11 @@
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
-import { globSync, mkdtempDisposableSync, readFileSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
+import { globSync, readFileSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { MOST_BYTES, readPlain } from '../../src/base/read-plain.ts'
+import { temporaryFolder } from '../support/at-end.ts'
 import { available } from '../support/skipped.ts'
 
 const hasSpecialFiles = available(
@@ -47,9 +47,8 @@ test('every file that a person names is read by one function; the others are lis
 
 describe.runIf(hasSpecialFiles)('a file that a person names', () => {
   function folder() {
-    const made = mkdtempDisposableSync(join(tmpdir(), 'plain-'))
-    onTestFinished(() => made.remove())
-    return (name: string) => join(made.path, name)
+    const made = temporaryFolder()
+    return (name: string) => join(made, name)
   }
 
   test.each([

@@ -4,17 +4,16 @@ import {
   constants,
   copyFileSync,
   mkdirSync,
-  mkdtempDisposableSync,
   readdirSync,
   readFileSync,
   symlinkSync,
   utimesSync,
   writeFileSync,
 } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { temporaryFolder } from '../support/at-end.ts'
 import { Process } from '../support/process.ts'
 import { available } from '../support/skipped.ts'
 
@@ -37,7 +36,7 @@ function oldNode(): string | undefined {
 }
 
 const old = oldNode()
-const { path: folder, remove } = mkdtempDisposableSync(join(tmpdir(), 'hub2mqtt-bin-'))
+const folder = temporaryFolder(afterAll)
 
 const MAIN = `
 const [what, value] = process.argv.slice(2)
@@ -67,7 +66,6 @@ let bin: string
 beforeAll(() => {
   bin = checkout('checkout')
 })
-afterAll(remove)
 
 const run = (node: string, file: string, ...args: string[]) => spawnSync(node, [file, ...args], { encoding: 'utf8' })
 

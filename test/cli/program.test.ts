@@ -1,14 +1,14 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
-import { mkdtempDisposable, readFile, writeFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { createServer as createWebServer } from 'node:http'
-import { type AddressInfo, createServer } from 'node:net'
-import { tmpdir } from 'node:os'
+import { createServer } from 'node:net'
 import { delimiter, join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import packageJson from '../../package.json' with { type: 'json' }
+import { listening, temporaryFolder } from '../support/at-end.ts'
 import { BROKERS, startBroker } from '../support/brokers.ts'
 import { Observer, retainedOn } from '../support/observer.ts'
 import { freePort } from '../support/ports.ts'
@@ -17,19 +17,6 @@ import { PROGRAM } from '../support/program.ts'
 import { available } from '../support/skipped.ts'
 import { ownerOf } from '../support/start-token.ts'
 import { until } from '../support/until.ts'
-
-const temporary = () => mkdtempDisposable(join(tmpdir(), 'hub2mqtt-'))
-
-/** A port that somebody else listens on, until `open` is disposed. */
-async function occupied(open: AsyncDisposableStack): Promise<number> {
-  const server = createServer()
-  open.defer(() => void server.close())
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  if (address === null || typeof address === 'string') throw new Error('no port')
-  return address.port
-}
 
 type Environment = Readonly<Record<string, string>>
 
@@ -47,12 +34,9 @@ const lasting = (args: readonly string[], env: Environment = {}) =>
 describe('the program', () => {
   test('takes nothing else for the daemon: neither for its health nor for its page', async () => {
     const other = createWebServer((_, response) => response.end('{"welcome":true}'))
-    other.listen(0, '127.0.0.1')
-    await once(other, 'listening')
-    onTestFinished(() => void other.close())
-    const { port } = other.address() as AddressInfo
-    await using folder = await temporary()
-    const file = join(folder.path, 'token')
+    const port = await listening(other)
+    const folder = temporaryFolder()
+    const file = join(folder, 'token')
     await writeFile(file, `${'t'.repeat(43)}\n`, { mode: 0o600 })
     const env = { HUB2MQTT_HTTP_PORT: String(port), HUB2MQTT_HTTP_TOKEN_FILE: file }
     const refusal = {
@@ -138,8 +122,8 @@ describe.runIf(hasScores)('where memory runs out', () => {
 
 describe('the keys of an emulated hub', () => {
   test('are printed once, listed and revoked', async () => {
-    await using dir = await temporary()
-    const data = join(dir.path, 'data')
+    const dir = temporaryFolder()
+    const data = join(dir, 'data')
     const made = await program(['emulate', 'keys', 'create', '--data', data, '--scope', 'hub.app', '--name', 'tablet'])
     expect(made).toEqual({
       status: 0,
@@ -155,10 +139,10 @@ describe('the keys of an emulated hub', () => {
   })
 
   test('are refused in a line', async () => {
-    await using dir = await temporary()
-    const listed = await program(['emulate', 'keys', 'list', '--data', dir.path])
-    expect(listed).toEqual({ status: 1, stdout: '', stderr: `hub2mqtt: ${dir.path}: holds no hub\n` })
-    const made = await program(['emulate', 'keys', 'create', '--data', dir.path, '--scope', 'hub.all'])
+    const dir = temporaryFolder()
+    const listed = await program(['emulate', 'keys', 'list', '--data', dir])
+    expect(listed).toEqual({ status: 1, stdout: '', stderr: `hub2mqtt: ${dir}: holds no hub\n` })
+    const made = await program(['emulate', 'keys', 'create', '--data', dir, '--scope', 'hub.all'])
     expect(made).toEqual({ status: 2, stdout: '', stderr: expect.stringMatching(/^hub2mqtt: --scope: unknown scope/) })
   })
 })
@@ -173,8 +157,8 @@ describe('a new app', () => {
   )
 
   test('passes its test by the command that is printed, under each Node of this machine', async () => {
-    await using dir = await temporary()
-    const folder = join(dir.path, "a Developer's apps", 'com.example.greeter')
+    const dir = temporaryFolder()
+    const folder = join(dir, "a Developer's apps", 'com.example.greeter')
     const { stdout } = await program(['emulate', 'new-app', 'com.example.greeter', folder])
     const [command = '', emulate] = [...stdout.matchAll(/^ {2}(.*)$/gm)].map(([, line]) => line)
     expect(emulate).toBe(`hub2mqtt emulate --app '${folder.replace("'", "'\\''")}'`)
@@ -196,8 +180,7 @@ describe('the emulated hub as a program', () => {
   })
 
   test.each([[['--simulated']], [[]]])('says in one line that its port is taken, with %j', async (args) => {
-    await using open = new AsyncDisposableStack()
-    const port = await occupied(open)
+    const port = await listening(createServer())
     expect(await program(['emulate', '--port', String(port), ...args])).toEqual({
       status: 2,
       stdout: '',
@@ -206,10 +189,10 @@ describe('the emulated hub as a program', () => {
   })
 
   test('makes none where its data folder has one', async () => {
-    await using dir = await temporary()
-    const keys = ['emulate', 'keys', 'create', '--data', dir.path, '--scope', 'hub.app']
+    const dir = temporaryFolder()
+    const keys = ['emulate', 'keys', 'create', '--data', dir, '--scope', 'hub.app']
     const { stdout: key } = await program(keys)
-    await using hub = lasting(['emulate', '--port', '0', '--data', dir.path, '--control-port', '0'])
+    await using hub = lasting(['emulate', '--port', '0', '--data', dir, '--control-port', '0'])
     const url = (await hub.untilLine('emulated hub listening on')).split(' ').at(-1)
     const headers = { authorization: `Bearer ${key.trim()}` }
     expect((await fetch(`${url}/api/manager/apps/app`, { headers })).status).toBe(200)
@@ -244,15 +227,12 @@ describe('the emulated hub as a program', () => {
   })
 
   test('shows what an app of its own writes, and starts it anew when a file changes', async () => {
-    await using dir = await temporary()
+    const dir = temporaryFolder()
     const app = (text: string) =>
-      writeFile(join(dir.path, 'app.js'), `export default () => console.log(${JSON.stringify(text)})`)
-    await writeFile(
-      join(dir.path, 'app.json'),
-      JSON.stringify({ id: 'com.example.app', name: 'App', version: '1.0.0' }),
-    )
+      writeFile(join(dir, 'app.js'), `export default () => console.log(${JSON.stringify(text)})`)
+    await writeFile(join(dir, 'app.json'), JSON.stringify({ id: 'com.example.app', name: 'App', version: '1.0.0' }))
     await app('\u001b[31mone')
-    await using hub = lasting(['emulate', '--port', '0', '--app', dir.path])
+    await using hub = lasting(['emulate', '--port', '0', '--app', dir])
     await hub.untilLine('com.example.app: [hub] running')
     await app('two')
     await hub.untilLine('com.example.app: two')
@@ -265,18 +245,18 @@ describe('the emulated hub as a program', () => {
   })
 
   test('says once what it ignores of a manifest, and shows what steers a terminal', async () => {
-    await using dir = await temporary()
-    const made = await program(['emulate', 'new-app', 'com.example.app', dir.path])
+    const dir = temporaryFolder()
+    const made = await program(['emulate', 'new-app', 'com.example.app', dir])
     expect(made.status).toBe(0)
     const manifest = { id: 'com.example.app', name: { en: 'App' }, version: '1.0.0', flow: {}, '\u001b[2J': 1 }
-    await writeFile(join(dir.path, 'app.json'), JSON.stringify(manifest))
-    await using hub = lasting(['emulate', '--port', '0', '--app', dir.path])
+    await writeFile(join(dir, 'app.json'), JSON.stringify(manifest))
+    await using hub = lasting(['emulate', '--port', '0', '--app', dir])
     await hub.untilLine('its API key')
     await hub.stop('SIGTERM')
     expect(hub.errors).toEqual(['hub2mqtt: com.example.app 1.0.0: this hub ignores in app.json: flow, \\u001b[2J'])
     const hostile = { ...manifest, settings: { ['\u001b[2J'.repeat(100)]: 1 } }
-    await writeFile(join(dir.path, 'app.json'), JSON.stringify(hostile))
-    const { status, stderr } = await program(['emulate', '--port', '0', '--app', dir.path])
+    await writeFile(join(dir, 'app.json'), JSON.stringify(hostile))
+    const { status, stderr } = await program(['emulate', '--port', '0', '--app', dir])
     expect(status).toBe(2)
     expect(stderr).toContain('\\u001b[2J')
     expect(stderr).not.toContain('\u001b')
@@ -319,8 +299,7 @@ describe('the demo', () => {
   })
 
   test('takes the next ports where its own are taken, and says what to type with the real ones', async () => {
-    await using open = new AsyncDisposableStack()
-    const [mqtt, http] = await Promise.all([occupied(open), occupied(open)])
+    const [mqtt, http] = [await listening(createServer()), await listening(createServer())]
     await using demo = lasting(['demo'], {
       HUB2MQTT_MQTT_EMBEDDED_PORT: String(mqtt),
       HUB2MQTT_HTTP_PORT: String(http),
@@ -342,8 +321,7 @@ describe('the demo', () => {
   })
 
   test('takes a port of its own for each where both are to have one that is taken', async () => {
-    await using open = new AsyncDisposableStack()
-    const port = String(await occupied(open))
+    const port = String(await listening(createServer()))
     await using demo = lasting(['demo'], { HUB2MQTT_MQTT_EMBEDDED_PORT: port, HUB2MQTT_HTTP_PORT: port })
     await demo.untilLine('Ctrl-C ends it')
     const health = /Health and metrics: (\S+)/.exec(demo.lines.join('\n'))?.[1] ?? ''
@@ -367,8 +345,8 @@ describe('the demo', () => {
 
 describe('a daemon', () => {
   test('reads its configuration again at SIGHUP', async () => {
-    await using folder = await temporary()
-    const file = join(folder.path, 'hub2mqtt.yaml')
+    const folder = temporaryFolder()
+    const file = join(folder, 'hub2mqtt.yaml')
     const port = await freePort()
     const configure = (hubs: readonly string[]) =>
       writeFile(

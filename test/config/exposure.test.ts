@@ -1,13 +1,12 @@
-import { chmodSync, mkdirSync, mkdtempDisposableSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import { loadConfig } from '../../src/config/load.ts'
+import { temporaryFolder } from '../support/at-end.ts'
 import { available } from '../support/skipped.ts'
 import { PEM } from './support.ts'
 
-const { path: folder, remove } = mkdtempDisposableSync(join(tmpdir(), 'hub2mqtt-exposure-'))
-afterAll(remove)
+const folder = temporaryFolder(afterAll)
 chmodSync(folder, 0o755)
 
 function write(path: string, text: string, mode: number): string {

@@ -1,11 +1,11 @@
-import { mkdtempDisposableSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, expectTypeOf, it } from 'vitest'
 import { parse } from 'yaml'
 import { describeConfig } from '../../src/config/describe.ts'
 import { loadConfig, loadHttpConfig, variables } from '../../src/config/load.ts'
 import type { Config, HubConfig } from '../../src/config/options.ts'
+import { temporaryFolder } from '../support/at-end.ts'
 import { HUB, HUB_ENV, load, mistakesOf, PEM } from './support.ts'
 
 describe('values and their sources', () => {
@@ -95,10 +95,10 @@ describe('values and their sources', () => {
   })
 
   it('reads from disk when nothing else is given, with paths counted from the file', () => {
-    using folder = mkdtempDisposableSync(join(tmpdir(), 'hub2mqtt-'))
-    writeFileSync(join(folder.path, 'key'), '  secret-from-disk\r\n')
-    writeFileSync(join(folder.path, 'config.yaml'), '\uFEFFhubs: { home: { url: http://h, api_key_file: key } }\n')
-    const { config, secrets } = loadConfig({ file: join(folder.path, 'config.yaml'), env: {} })
+    const folder = temporaryFolder()
+    writeFileSync(join(folder, 'key'), '  secret-from-disk\r\n')
+    writeFileSync(join(folder, 'config.yaml'), '\uFEFFhubs: { home: { url: http://h, api_key_file: key } }\n')
+    const { config, secrets } = loadConfig({ file: join(folder, 'config.yaml'), env: {} })
     expect(config.hubs['home']?.api_key).toBe('secret-from-disk')
     expect(secrets).toEqual(['secret-from-disk'])
   })

@@ -1,9 +1,9 @@
 /** Files of configuration that are no plain files: each is a mistake, said at once. */
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, mkdtempDisposableSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { temporaryFolder } from '../support/at-end.ts'
 import { BridgeProcess } from '../support/bridge-process.ts'
 import { available } from '../support/skipped.ts'
 
@@ -33,23 +33,23 @@ describe.runIf(hasSpecialFiles)('the daemon says what is wrong, and ends, when',
   }
 
   test.each(kinds)('the configuration file is %s', async (kind) => {
-    using folder = mkdtempDisposableSync(join(tmpdir(), 'special-'))
-    const special = join(folder.path, 'special.yaml')
+    const folder = temporaryFolder()
+    const special = join(folder, 'special.yaml')
     MAKE[kind]?.(special)
     expect(await mistakesOf(kind, special)).toHaveLength(1)
   })
 
   test.each(kinds)('a hub of the folder, or any file that the configuration names, is %s', async (kind) => {
-    using folder = mkdtempDisposableSync(join(tmpdir(), 'special-'))
-    mkdirSync(join(folder.path, 'hubs'))
-    const special = join(folder.path, 'hubs', 'special.yaml')
+    const folder = temporaryFolder()
+    mkdirSync(join(folder, 'hubs'))
+    const special = join(folder, 'hubs', 'special.yaml')
     MAKE[kind]?.(special)
-    writeFileSync(join(folder.path, 'hubs', 'home.yaml'), `url: http://127.0.0.1:1\napi_key_file: ${special}\n`)
+    writeFileSync(join(folder, 'hubs', 'home.yaml'), `url: http://127.0.0.1:1\napi_key_file: ${special}\n`)
     const [login, tls] = [
       `username: x, password_file: ${special}`,
       `ca_file: ${special}, cert_file: ${special}, key_file: ${special}`,
     ]
-    const config = join(folder.path, 'hub2mqtt.yaml')
+    const config = join(folder, 'hub2mqtt.yaml')
     const text = `hubs_dir: hubs
 mqtt: {url: 'mqtts://127.0.0.1:1', ${login}, ${tls}}
 fleet: {nats: ['nats://127.0.0.1:1'], ${login}}
@@ -65,11 +65,11 @@ http: {password_file: ${special}}
 
 describe.runIf(hasSpecialFiles)('while the daemon runs, a hub whose file becomes', () => {
   test.each(Object.keys(MAKE))('%s is a mistake, and the configuration from before holds on', async (kind) => {
-    using folder = mkdtempDisposableSync(join(tmpdir(), 'special-'))
-    const hub = join(folder.path, 'home.yaml')
+    const folder = temporaryFolder()
+    const hub = join(folder, 'home.yaml')
     writeFileSync(hub, 'url: http://127.0.0.1:1\napi_key: key-of-the-hub\n')
     const HUB2MQTT_MQTT_URL = 'mqtt://127.0.0.1:1'
-    const env = { HUB2MQTT_HUBS_DIR: folder.path, HUB2MQTT_HTTP_ENABLED: 'false', HUB2MQTT_MQTT_URL }
+    const env = { HUB2MQTT_HUBS_DIR: folder, HUB2MQTT_HTTP_ENABLED: 'false', HUB2MQTT_MQTT_URL }
     await using bridge = new BridgeProcess({ env })
     onTestFinished(() => bridge.stop('SIGKILL'))
     const says = (text: string) => expect.poll(() => bridge.lines.join('\n'), { timeout: 15_000 }).toContain(text)

@@ -1,13 +1,12 @@
 import { spawnSync } from 'node:child_process'
-import { once } from 'node:events'
-import { globSync, mkdtempDisposableSync, readFileSync, writeFileSync } from 'node:fs'
+import { globSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
-import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { parse, parseAllDocuments } from 'yaml'
 import { VERSION } from '../../src/base/version.ts'
 import { loadConfig, variables } from '../../src/config/load.ts'
+import { listening, temporaryFolder } from '../support/at-end.ts'
 import { runProgram } from '../support/process.ts'
 import { available, hasProgram } from '../support/skipped.ts'
 
@@ -65,16 +64,13 @@ describe('the build of the image', () => {
       asked.push(url)
       response.end('{"ready":true}')
     })
-    onTestFinished(() => void other.close())
-    await once(other.listen(0, '127.0.0.1'), 'listening')
-    const address = other.address()
-    const port = typeof address === 'object' ? address?.port : undefined
-    using folder = mkdtempDisposableSync(join(tmpdir(), 'hub2mqtt-warm-up-'))
+    const port = await listening(other)
+    const folder = temporaryFolder()
     const program = `#!/bin/sh\nexec '${process.execPath}' '${resolve('src/bin.js')}' "$@"\n`
-    writeFileSync(join(folder.path, 'hub2mqtt'), program, { mode: 0o755 })
+    writeFileSync(join(folder, 'hub2mqtt'), program, { mode: 0o755 })
     const [, warmUp = ''] = /^RUN ((?:.*\\\n)*?.*hub2mqtt demo(?:.*\\\n)*.*)$/m.exec(text('Dockerfile')) ?? []
-    const ran = await runProgram('sh', ['-c', warmUp.replaceAll('/tmp/', `${folder.path}/`)], {
-      env: { PATH: `${folder.path}:${process.env['PATH']}`, HUB2MQTT_HTTP_PORT: String(port) },
+    const ran = await runProgram('sh', ['-c', warmUp.replaceAll('/tmp/', `${folder}/`)], {
+      env: { PATH: `${folder}:${process.env['PATH']}`, HUB2MQTT_HTTP_PORT: String(port) },
     })
     expect(ran).toMatchObject({ status: 0, stderr: '' })
     expect(asked).toEqual([])
@@ -166,9 +162,9 @@ const hasAnalyze = hasProgram(
 
 describe.runIf(hasAnalyze)('the systemd unit', () => {
   it('is well formed and little exposed', () => {
-    using folder = mkdtempDisposableSync(join(tmpdir(), 'hub2mqtt-unit-'))
+    const folder = temporaryFolder()
     // The analysis looks for the program and its folder, which are elsewhere here.
-    const unit = join(folder.path, 'hub2mqtt.service')
+    const unit = join(folder, 'hub2mqtt.service')
     writeFileSync(
       unit,
       text('config/systemd/hub2mqtt.service')

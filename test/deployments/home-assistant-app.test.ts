@@ -1,12 +1,12 @@
 import { execFileSync } from 'node:child_process'
-import { globSync, mkdtempDisposableSync, readFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { safeParse } from 'valibot'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { VERSION } from '../../src/base/version.ts'
 import { loadConfig } from '../../src/config/load.ts'
+import { temporaryFolder } from '../support/at-end.ts'
 import { available } from '../support/skipped.ts'
 import { appManifest, repository, translations } from './supervisor.ts'
 
@@ -161,16 +161,16 @@ describe('the Home Assistant app', () => {
 
   const hasShell = available(process.platform !== 'win32', 'the assembly of a local app', 'that is a shell script')
   it.runIf(hasShell)('can be put together as a local app, which is built and not fetched', () => {
-    using folder = mkdtempDisposableSync(join(tmpdir(), 'hub2mqtt-app-'))
-    execFileSync('sh', [`${app}/assemble.sh`, folder.path])
+    const folder = temporaryFolder()
+    execFileSync('sh', [`${app}/assemble.sh`, folder])
     const { image, ...rest } = manifest
     expect(image).toBeDefined()
-    expect(parse(text(join(folder.path, 'config.yaml')))).toEqual(rest)
-    expect(text(join(folder.path, 'Dockerfile'))).toContain('\nARG VARIANT=home-assistant\n')
-    expect(text(join(folder.path, 'CHANGELOG.md'))).toBe(text('CHANGELOG.md'))
+    expect(parse(text(join(folder, 'config.yaml')))).toEqual(rest)
+    expect(text(join(folder, 'Dockerfile'))).toContain('\nARG VARIANT=home-assistant\n')
+    expect(text(join(folder, 'CHANGELOG.md'))).toBe(text('CHANGELOG.md'))
     // Whatever the build copies is there.
     for (const [, sources = ''] of text('Dockerfile').matchAll(/^COPY (?!--from)(.+) \S+$/gm)) {
-      for (const source of sources.split(' ')) expect(globSync(join(folder.path, source)), source).toHaveLength(1)
+      for (const source of sources.split(' ')) expect(globSync(join(folder, source)), source).toHaveLength(1)
     }
   })
 })

@@ -1,26 +1,14 @@
 import { spawnSync } from 'node:child_process'
-import {
-  chmodSync,
-  copyFileSync,
-  cpSync,
-  mkdirSync,
-  mkdtempDisposableSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs'
-import { tmpdir } from 'node:os'
+import { chmodSync, copyFileSync, cpSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
-import { beforeEach, expect, it, onTestFinished } from 'vitest'
+import { beforeEach, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { loadConfig } from '../../src/config/load.ts'
+import { temporaryFolder } from '../support/at-end.ts'
 
 let folder: string
 beforeEach(() => {
-  const made = mkdtempDisposableSync(join(tmpdir(), 'hub2mqtt-secrets-'))
-  onTestFinished(made.remove)
-  folder = made.path
+  folder = temporaryFolder()
   cpSync('config/demo/hub2mqtt', join(folder, 'config/demo/hub2mqtt'), { recursive: true })
   mkdirSync(join(folder, 'bin'))
   copyFileSync('config/make-secrets.sh', join(folder, 'config/make-secrets.sh'))

@@ -1,8 +1,8 @@
-import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import { HubError, type HubErrorCode } from '../../src/hub/errors.ts'
 import { explain } from '../../src/hub/explain.ts'
+import { listening } from '../support/at-end.ts'
 import { startBridge } from '../support/bridge.ts'
 import { startBroker } from '../support/brokers.ts'
 import { JumpClock } from '../support/jump-clock.ts'
@@ -46,11 +46,7 @@ test('the log tells it once, however often the hub is tried', async () => {
     tries += 1
     socket.destroy()
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  onTestFinished(() => void server.close())
-  const address = server.address()
-  const port = typeof address === 'object' ? address?.port : undefined
+  const port = await listening(server)
   const clock = new JumpClock()
   const hub = { HUB_URL: `http://127.0.0.1:${port}`, HUB_API_KEY: 'key-for-tests' }
   await using bridge = startBridge({ ...hub, MQTT_URL: broker.url }, undefined, clock)

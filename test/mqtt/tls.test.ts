@@ -1,7 +1,5 @@
-import { mkdtempDisposableSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { temporaryFolder } from '../support/at-end.ts'
 import { Mosquitto } from '../support/brokers.ts'
 import { Authority, openssl } from '../support/certificates.ts'
 import { freePort } from '../support/ports.ts'
@@ -9,7 +7,7 @@ import { until } from '../support/until.ts'
 import { settled, startLink, withoutMosquitto } from './support.ts'
 
 describe.skipIf(withoutMosquitto || !openssl)('over TLS', () => {
-  const { path: folder, remove } = mkdtempDisposableSync(join(tmpdir(), 'tls-'))
+  const folder = temporaryFolder(afterAll)
   let authority: Authority
   const pem = (name: string) => authority.pem(name)
 
@@ -17,8 +15,6 @@ describe.skipIf(withoutMosquitto || !openssl)('over TLS', () => {
     authority = new Authority(folder)
     for (const name of ['server', 'client']) authority.issue(name)
   })
-
-  afterAll(remove)
 
   const listener = async (...more: string[]) => {
     const port = await freePort()

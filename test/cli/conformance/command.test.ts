@@ -1,10 +1,10 @@
 /** `hub2mqtt conformance` as it is run: what it prints, and how it exits. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { UsageError } from '../../../src/base/errors.ts'
 import { parseCommandLine } from '../../../src/cli/parse.ts'
+import { temporaryFolder } from '../../support/at-end.ts'
 import { runProgram } from '../../support/process.ts'
 import { PROGRAM } from '../../support/program.ts'
 import { emulate, KEY, SECRETS } from './support.ts'
@@ -23,9 +23,7 @@ test('prints the report for people and exits with 0 where the hub can be worked 
 
 test('prints one JSON object, and exits with 1 where it cannot', async () => {
   const hub = await emulate()
-  const folder = mkdtempSync(join(tmpdir(), 'conformance-'))
-  onTestFinished(() => rmSync(folder, { recursive: true }))
-  const file = join(folder, 'key')
+  const file = join(temporaryFolder(), 'key')
   for (const [key, code] of [
     [KEY, 0],
     ['another-key', 1],

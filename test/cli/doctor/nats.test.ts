@@ -1,8 +1,4 @@
-import { once } from 'node:events'
-import { mkdtempDisposable } from 'node:fs/promises'
-import { type AddressInfo, createServer } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { createServer } from 'node:net'
 import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import { Kvm } from '@nats-io/kv'
 import { connect } from '@nats-io/transport-node'
@@ -13,6 +9,7 @@ import { lineOf } from '../../../src/cli/doctor/doctor.ts'
 import { examineNats } from '../../../src/cli/doctor/nats.ts'
 import { LeasedFleet } from '../../../src/cluster/leased.ts'
 import { CONFIRMS_TWICE, mayConfirmTwice, NatsStore } from '../../../src/cluster/nats.ts'
+import { listening, temporaryFolder } from '../../support/at-end.ts'
 import { Authority, openssl } from '../../support/certificates.ts'
 import { type NatsOptions, natsPath, startNats } from '../../support/nats.ts'
 import { freePort } from '../../support/ports.ts'
@@ -221,10 +218,7 @@ describe.skipIf(natsPath === undefined)('doctor at NATS', () => {
       socket.on('data', (data) => heard.push(data.toString()))
       socket.write('INFO {"server_id":"X","version":"2.10.0","proto":1,"max_payload":1048576,"headers":true}\r\n')
     })
-    server.listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    onTestFinished(() => void server.close())
-    const { port } = server.address() as AddressInfo
+    const port = await listening(server)
     const servers = [`nats://127.0.0.1:${port}`, `tls://127.0.0.1:${port}`]
     const login = { FLEET_USERNAME: 'fleet', FLEET_PASSWORD: 'right' }
     expect(await found(servers, login)).toEqual(
@@ -244,9 +238,7 @@ describe.skipIf(natsPath === undefined)('doctor at NATS', () => {
   })
 
   test.skipIf(!openssl)('goes through TLS to a server that offers it', async () => {
-    const { path, remove } = await mkdtempDisposable(join(tmpdir(), 'nats-tls-'))
-    onTestFinished(remove)
-    const authority = new Authority(path)
+    const authority = new Authority(temporaryFolder())
     authority.issue('nats')
     const files = `cert_file: "${authority.file('nats.pem')}", key_file: "${authority.file('nats.key')}"`
     const { urls } = await started({ config: [`tls { ${files} }`] })

@@ -2,11 +2,10 @@
  * Broken set-ups, each with the cause and the remedy that doctor names, and no other. Brokers, hubs and NATS servers are
  * real. After the tests, what it said stands in a table, with DOCTOR_TABLE=1.
  */
-import { mkdirSync, mkdtempDisposableSync, writeFileSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { createServer as createHttp } from 'node:http'
 import { createServer as createHttps } from 'node:https'
-import { type AddressInfo, createServer } from 'node:net'
-import { tmpdir } from 'node:os'
+import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
@@ -14,6 +13,7 @@ import { systemClock } from '../../../src/base/clock.ts'
 import { lineOf } from '../../../src/cli/doctor/doctor.ts'
 import { ConfigError } from '../../../src/config/mistakes.ts'
 import type { EmulatedHubOptions } from '../../../src/emulator/hub.ts'
+import { listening, temporaryFolder } from '../../support/at-end.ts'
 import { startBridge } from '../../support/bridge.ts'
 import { Mosquitto, type MosquittoOptions, mosquittoPath } from '../../support/brokers.ts'
 import { Authority, openssl } from '../../support/certificates.ts'
@@ -40,7 +40,7 @@ interface SetUp {
 }
 
 const HUB_PASSWORD = 'broker-password-canary'
-const { path: folder, remove } = mkdtempDisposableSync(join(tmpdir(), 'set-ups-'))
+const folder = temporaryFolder(afterAll)
 let authority: Authority
 
 async function mosquitto(options: MosquittoOptions = {}) {
@@ -72,21 +72,6 @@ async function trusted(certificate: string) {
 
 const atTls = (port: number, host = '127.0.0.1') => ({ MQTT_URL: `mqtts://${host}:${port}` })
 const withCa = (ca = 'ca') => ({ MQTT_CA_FILE: authority.file(`${ca}.pem`) })
-
-/** A listener of `server`, closed with the test. */
-async function listen(server: import('node:net').Server): Promise<number> {
-  const sockets = new Set<import('node:net').Socket>()
-  server.on('connection', (socket) => {
-    sockets.add(socket)
-    socket.on('error', () => undefined)
-  })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => {
-    for (const socket of sockets) socket.destroy()
-    server.close()
-  })
-  return (server.address() as AddressInfo).port
-}
 
 /** A broker of its own. */
 const atBroker =
@@ -235,7 +220,7 @@ const SET_UPS: Readonly<Record<string, SetUp>> = {
     remedy: /check the address and the port/,
   },
   'a port that takes connections and stays silent': {
-    make: async () => ({ MQTT_URL: `mqtt://127.0.0.1:${await listen(createServer())}` }),
+    make: async () => ({ MQTT_URL: `mqtt://127.0.0.1:${await listening(createServer())}` }),
     cause: /takes the connection and does not answer/,
     remedy: /check the address and the port/,
   },
@@ -296,7 +281,7 @@ const SET_UPS: Readonly<Record<string, SetUp>> = {
     remedy: /spelling.*IP address/,
   },
   'a hub that takes connections and stays silent': {
-    make: async () => ({ HUB_URL: `http://127.0.0.1:${await listen(createServer())}`, HUB_TIMEOUT: '500ms' }),
+    make: async () => ({ HUB_URL: `http://127.0.0.1:${await listening(createServer())}`, HUB_TIMEOUT: '500ms' }),
     cause: /takes the connection and does not answer/,
     remedy: /check the port: 80.*use https/,
   },
@@ -308,7 +293,7 @@ const SET_UPS: Readonly<Record<string, SetUp>> = {
   'http:// at a port with TLS': {
     make: async () => {
       const keys = { cert: authority.pem('server.pem'), key: authority.pem('server.key') }
-      return { HUB_URL: `http://127.0.0.1:${await listen(createHttps(keys))}` }
+      return { HUB_URL: `http://127.0.0.1:${await listening(createHttps(keys))}` }
     },
     cause: /what answers at .* speaks TLS/,
     remedy: /use https:\/\//,
@@ -341,7 +326,7 @@ const SET_UPS: Readonly<Record<string, SetUp>> = {
   'a portal that redirects what is asked of the hub': {
     make: async () => {
       const portal = createHttp((_, response) => response.writeHead(302, { location: 'http://login.example/' }).end())
-      return { HUB_URL: `http://127.0.0.1:${await listen(portal)}` }
+      return { HUB_URL: `http://127.0.0.1:${await listening(portal)}` }
     },
     cause: /redirects elsewhere/,
     remedy: /login page.*proxy/,
@@ -354,7 +339,7 @@ const SET_UPS: Readonly<Record<string, SetUp>> = {
   'a web page at the hub’s address': {
     make: async () => {
       const page = createHttp((_, response) => response.setHeader('content-type', 'text/html').end('<p>Hi'))
-      return { HUB_URL: `http://127.0.0.1:${await listen(page)}` }
+      return { HUB_URL: `http://127.0.0.1:${await listening(page)}` }
     },
     cause: /what answers at .* is no hub, or not yet/,
     remedy: /check the address and the port/,
@@ -426,7 +411,6 @@ describe.skipIf(mosquittoPath === undefined || !openssl)('broken set-ups', () =>
   })
 
   afterAll(() => {
-    remove()
     if (process.env['DOCTOR_TABLE'] !== '1') return
     process.stdout.write(said.map(({ title, lines }) => `${title}\n   ${lines.join('\n   ')}\n`).join(''))
   })

@@ -1,10 +1,10 @@
-import { chmodSync, mkdtempDisposableSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { chmodSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it, onTestFinished, test } from 'vitest'
 import { LOOK_MS } from '../../../src/config/hubs-dir.ts'
 import { EMPTY_MS } from '../../../src/config/live-config.ts'
 import { EmulatedHub } from '../../../src/emulator/hub.ts'
+import { temporaryFolder } from '../../support/at-end.ts'
 import { startBridge } from '../../support/bridge.ts'
 import { Mosquitto, mosquittoPath } from '../../support/brokers.ts'
 import { JumpClock } from '../../support/jump-clock.ts'
@@ -124,12 +124,12 @@ describe('a configuration that is read again changes while running', () => {
   it('the hubs: each comes and goes with its file in their folder, without a signal', async () => {
     await start('')
     await world.bridge.stop()
-    using folder = mkdtempDisposableSync(join(tmpdir(), 'hubs-'))
-    const hub = (name: string) => join(folder.path, `${name}.yaml`)
+    const folder = temporaryFolder()
+    const hub = (name: string) => join(folder, `${name}.yaml`)
     const text = `url: "${world.hub.url}"\napi_key: "${KEY}"\n`
     writeFileSync(hub('home'), text)
     const clock = new JumpClock()
-    await using bridge = startBridge({ MQTT_URL: world.broker.url, HUBS_DIR: folder.path }, '', clock)
+    await using bridge = startBridge({ MQTT_URL: world.broker.url, HUBS_DIR: folder }, '', clock)
     await until('the first hub', () => bridge.lines.some((line) => line.includes('hub online')))
     writeFileSync(hub('attic'), text)
     await looking(clock, 'the second hub', () => world.observer.last('hub2mqtt/attic/state') === 'online')
@@ -144,13 +144,13 @@ describe('a configuration that is read again changes while running', () => {
   it('the hubs: a folder that is empty for less than a minute, at work or at a start, clears nothing', async () => {
     await start('')
     await world.bridge.stop()
-    using folder = mkdtempDisposableSync(join(tmpdir(), 'hubs-'))
-    const file = join(folder.path, 'home.yaml')
+    const folder = temporaryFolder()
+    const file = join(folder, 'home.yaml')
     const text = `url: "${world.hub.url}"\napi_key: "${KEY}"\n`
     const GUARDED = 'guard: {watch: ["*"]}\n'
     const clock = new JumpClock()
     writeFileSync(file, text)
-    const bridge = startBridge({ MQTT_URL: world.broker.url, HUBS_DIR: folder.path }, GUARDED, clock)
+    const bridge = startBridge({ MQTT_URL: world.broker.url, HUBS_DIR: folder }, GUARDED, clock)
     const said = ({ lines }: typeof bridge) => lines.some((line) => line.includes('has no files'))
     await until('the hub', () => world.observer.last('hub2mqtt/home/state') === 'online')
     await until('the guardian', () => world.observer.last(`hub2mqtt/home/app/${world.app}/guard`) !== undefined)
@@ -167,7 +167,7 @@ describe('a configuration that is read again changes while running', () => {
     await looking(clock, 'it is said', () => said(bridge))
     await bridge.stop()
     expect(await topics()).toEqual(before)
-    await using next = startBridge({ MQTT_URL: world.broker.url, HUBS_DIR: folder.path }, GUARDED, clock)
+    await using next = startBridge({ MQTT_URL: world.broker.url, HUBS_DIR: folder }, GUARDED, clock)
     await until('it is said at the start', () => said(next))
     await until('the bridge', () => world.observer.last('hub2mqtt/bridge/state') === 'online')
     clock.jump(EMPTY_MS / 2)
@@ -186,9 +186,9 @@ describe('a configuration that is read again changes while running', () => {
     await start('')
     await until('the hub', () => world.observer.last('hub2mqtt/home/state') === 'online')
     await world.bridge.stop()
-    using folder = mkdtempDisposableSync(join(tmpdir(), 'hubs-'))
+    const folder = temporaryFolder()
     const clock = new JumpClock()
-    await using _bridge = startBridge({ MQTT_URL: world.broker.url, HUBS_DIR: folder.path }, '', clock)
+    await using _bridge = startBridge({ MQTT_URL: world.broker.url, HUBS_DIR: folder }, '', clock)
     await until('the bridge', () => world.observer.last('hub2mqtt/bridge/state') === 'online')
     expect(await topicsOf('home')).not.toEqual([])
     clock.jump(EMPTY_MS)
@@ -198,12 +198,12 @@ describe('a configuration that is read again changes while running', () => {
   it('the hubs: what a run with an empty folder leaves of former ones, the run after it clears', async () => {
     await start('')
     await world.bridge.stop()
-    using folder = mkdtempDisposableSync(join(tmpdir(), 'hubs-'))
-    const files = ['home', 'attic'].map((name) => join(folder.path, `${name}.yaml`))
+    const folder = temporaryFolder()
+    const files = ['home', 'attic'].map((name) => join(folder, `${name}.yaml`))
     const [home = ''] = files
     const clock = new JumpClock()
     const online = (name: string) => world.observer.last(`hub2mqtt/${name}/state`) === 'online'
-    const begin = () => startBridge({ MQTT_URL: world.broker.url, HUBS_DIR: folder.path }, '', clock)
+    const begin = () => startBridge({ MQTT_URL: world.broker.url, HUBS_DIR: folder }, '', clock)
     for (const file of files) writeFileSync(file, `url: "${world.hub.url}"\napi_key: "${KEY}"\n`)
     await using first = begin()
     await until('the hubs', () => online('home') && online('attic'))
@@ -334,8 +334,7 @@ describe('a configuration that cannot be read again', () => {
 })
 
 describe('a secret that was rotated', () => {
-  const { path: folder, remove } = mkdtempDisposableSync(join(tmpdir(), 'hub2mqtt-secrets-'))
-  afterAll(remove)
+  const folder = temporaryFolder(afterAll)
 
   const secret = (name: string, text: string) => {
     const path = join(folder, name)

@@ -1,27 +1,26 @@
-import { mkdtempDisposableSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { LOOK_MS, watchFolder } from '../../../src/config/hubs-dir.ts'
+import { temporaryFolder } from '../../support/at-end.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { until } from '../../support/until.ts'
 
 /** A folder under watch, whose file was read, by default, after it was written. */
 function watched(readAt = Number.POSITIVE_INFINITY) {
-  const folder = mkdtempDisposableSync(join(tmpdir(), 'hubs-'))
+  const folder = temporaryFolder()
   const clock = new FakeClock()
   const ending = new AbortController()
   const state = { changes: 0 }
-  const file = (name: string) => join(folder.path, name)
+  const file = (name: string) => join(folder, name)
   writeFileSync(file('home.yaml'), 'url: http://192.168.1.20\n')
   const onChange = () => {
     state.changes += 1
   }
-  const watching = watchFolder({ folder: folder.path, readAt }, onChange, clock, ending.signal)
+  const watching = watchFolder({ folder, readAt }, onChange, clock, ending.signal)
   onTestFinished(async () => {
     ending.abort()
     await watching
-    folder.remove()
   })
   /** Each look at the folder ends with the wait for the next one. */
   const look = async (looks: number) => {

@@ -1,23 +1,14 @@
 import { spawnSync } from 'node:child_process'
-import {
-  appendFileSync,
-  cpSync,
-  mkdirSync,
-  mkdtempDisposableSync,
-  readFileSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs'
-import { tmpdir } from 'node:os'
+import { appendFileSync, cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, describe, expect, it } from 'vitest'
 import { copies } from '../../../src/tooling/docs/copies.ts'
 import { pages } from '../../../src/tooling/docs/generate.ts'
+import { temporaryFolder } from '../../support/at-end.ts'
 
 const root = fileURLToPath(new URL('../../../', import.meta.url))
-const { path: folder, remove } = mkdtempDisposableSync(join(tmpdir(), 'hub2mqtt-docs-'))
-afterAll(remove)
+const folder = temporaryFolder(afterAll)
 
 cpSync(join(root, 'src'), join(folder, 'src'), { recursive: true })
 cpSync(join(root, 'package.json'), join(folder, 'package.json'))

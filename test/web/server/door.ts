@@ -1,8 +1,7 @@
 /** The listener with the page and its API, before a bridge that only writes down what it is told: no hub, no broker. */
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { type IncomingHttpHeaders, request } from 'node:http'
 import { connect } from 'node:net'
-import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import { WebSocket } from 'ws'
@@ -24,6 +23,7 @@ import { LiveChannel } from '../../../src/web/server/live.ts'
 import { Page } from '../../../src/web/server/page.ts'
 import { json, type Reply } from '../../../src/web/server/reply.ts'
 import { listen } from '../../../src/web/server/server.ts'
+import { temporaryFolder } from '../../support/at-end.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { ownerOf } from '../../support/start-token.ts'
 
@@ -242,8 +242,7 @@ export function fateOf(socket: WebSocket): Promise<'open' | number> {
 
 function folderWith(files: Readonly<Record<string, string>>): string | undefined {
   if (Object.keys(files).length === 0) return undefined
-  const root = mkdtempSync(join(tmpdir(), 'hub2mqtt-page-'))
-  onTestFinished(() => rmSync(root, { recursive: true }))
+  const root = temporaryFolder()
   for (const [name, text] of Object.entries(files)) {
     mkdirSync(dirname(join(root, name)), { recursive: true })
     writeFileSync(join(root, name), text)

@@ -3,18 +3,17 @@ import {
   existsSync,
   lstatSync,
   mkdirSync,
-  mkdtempDisposableSync,
   readdirSync,
   readFileSync,
   statSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { startToken } from '../../../src/config/start-token.ts'
 import { EmulatedHub } from '../../../src/emulator/hub.ts'
+import { temporaryFolder } from '../../support/at-end.ts'
 import { BridgeProcess } from '../../support/bridge-process.ts'
 import { freePort } from '../../support/ports.ts'
 import { runProgram } from '../../support/process.ts'
@@ -25,17 +24,11 @@ import { until } from '../../support/until.ts'
 const FORM = /^[\w-]{43}$/
 const GOOD = 'a-token-that-was-kept-with-43-characters---'
 
-function folder(): string {
-  const made = mkdtempDisposableSync(join(tmpdir(), 'start-token-'))
-  onTestFinished(() => made.remove())
-  return made.path
-}
-
 const tokenIn = async (file: string | null) => await startToken(file, { warn() {} })
 
 describe('the start-up token', () => {
   it('is kept for its owner alone, and is the same at the next start', async () => {
-    const file = join(folder(), 'hub2mqtt.yaml.token')
+    const file = join(temporaryFolder(), 'hub2mqtt.yaml.token')
     const token = await tokenIn(file)
     expect(token).toMatch(FORM)
     expect(statSync(file).mode & 0o777).toBe(0o600)
@@ -43,7 +36,11 @@ describe('the start-up token', () => {
   })
 
   it('is another one at each start where nothing keeps it', async () => {
-    const tokens = [await tokenIn(null), await tokenIn(null), await tokenIn(join(folder(), 'no', 'such', 'folder'))]
+    const tokens = [
+      await tokenIn(null),
+      await tokenIn(null),
+      await tokenIn(join(temporaryFolder(), 'no', 'such', 'folder')),
+    ]
     expect(new Set(tokens).size).toBe(3)
   })
 
@@ -51,7 +48,7 @@ describe('the start-up token', () => {
     ['others can read', (file: string) => writeFileSync(file, GOOD, { mode: 0o644 })],
     ['is empty', (file: string) => writeFileSync(file, '', { mode: 0o600 })],
   ])('takes the place of a file that %s', async (_, make) => {
-    const file = join(folder(), 'token')
+    const file = join(temporaryFolder(), 'token')
     make(file)
     const token = await tokenIn(file)
     expect(token).toMatch(FORM)
@@ -68,7 +65,7 @@ describe('the start-up token', () => {
     ['a file with something else in it', (file: string) => writeFileSync(file, 'of somebody', { mode: 0o600 })],
     ['a large file', (file: string) => writeFileSync(file, `${' '.repeat(2_000_000)}${GOOD}`, { mode: 0o600 })],
   ])('is not %s, which stays as it is', async (_, make) => {
-    const inside = folder()
+    const inside = temporaryFolder()
     const [file, other] = [join(inside, 'token'), join(inside, 'other')]
     writeFileSync(other, GOOD, { mode: 0o600 })
     make(file, other)
@@ -87,7 +84,7 @@ async function start(http: Readonly<Record<string, unknown>> = {}) {
   const open = new AsyncDisposableStack()
   onTestFinished(() => open.disposeAsync())
   const hub = open.use(await EmulatedHub.start({ keys: { 'key-of-the-hub': ['hub.app'] }, settleMs: 50 }))
-  const config = join(folder(), 'hub2mqtt.yaml')
+  const config = join(temporaryFolder(), 'hub2mqtt.yaml')
   const port = await freePort()
   const url = `http://127.0.0.1:${port}/`
   const write = (more: object) => {
@@ -125,7 +122,7 @@ describe('a daemon without a password', () => {
   })
 
   it('keeps its token where http.token_file says', async () => {
-    const file = join(folder(), 'kept')
+    const file = join(temporaryFolder(), 'kept')
     const { config, run, openCommand } = await start({ token_file: file })
     const address = await (await run()).page()
     expect(`${new URL(address).searchParams.get('token')}\n`).toBe(readFileSync(file, 'utf8'))

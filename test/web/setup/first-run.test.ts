@@ -2,11 +2,12 @@ import { existsSync, readFileSync, renameSync, statSync, symlinkSync, writeFileS
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { listening, temporaryFolder } from '../../support/at-end.ts'
 import { Mosquitto, mosquittoPath } from '../../support/brokers.ts'
 import { Observer } from '../../support/observer.ts'
 import { freePort } from '../../support/ports.ts'
 import { until } from '../../support/until.ts'
-import { at, begin, EMBEDDED, emulate, first, folder, KEY } from './house.ts'
+import { at, begin, EMBEDDED, emulate, first, KEY } from './house.ts'
 
 /** The retained topics of a bridge come. */
 async function untilBridged({ daemon, mqttPort: port }: Awaited<ReturnType<typeof first>>, app: string): Promise<void> {
@@ -96,7 +97,7 @@ describe('without a hub in the configuration', () => {
 
   test('a file that is not ours to write is left alone, and the lines for it are told', async () => {
     const hub = await emulate()
-    const managed = join(folder(), 'managed.yaml')
+    const managed = join(temporaryFolder(), 'managed.yaml')
     const begun = await first({ file: 'log: { level: debug }\n' })
     renameSync(begun.path, managed)
     symlinkSync(managed, begun.path)
@@ -190,9 +191,7 @@ describe('a set-up says exactly what is wrong', () => {
     const hub = await emulate()
     const { testBroker, apply, mqttPort, path } = await first()
     expect((await testBroker(EMBEDDED)).answer).toMatchObject({ ok: true })
-    const other = createServer()
-    await new Promise<void>((resolve) => other.listen(mqttPort, '127.0.0.1', resolve))
-    onTestFinished(() => void other.close())
+    await listening(createServer(), mqttPort)
     const message = expect.stringContaining('something else listens there already')
     expect((await testBroker(EMBEDDED)).answer).toMatchObject({ ok: false, message })
     expect(await apply({ hub: at(hub.url), broker: EMBEDDED })).toMatchObject({
@@ -335,10 +334,7 @@ describe('where a set-up would not help, it ends with what is wrong', () => {
   })
 
   test('the port is taken', async () => {
-    const other = createServer()
-    const port = await freePort()
-    await new Promise<void>((resolve) => other.listen(port, '127.0.0.1', resolve))
-    onTestFinished(() => void other.close())
+    const port = await listening(createServer())
     const { daemon } = await begin({ file: '', env: { HTTP_PORT: String(port) } })
     expect(await daemon.closed).toBe('code 2')
     expect(daemon.lines.join('\n')).toContain('is taken')

@@ -1,21 +1,15 @@
 /** A daemon that nobody has configured yet, as a process of its own, and what a browser asks of it. */
-import { mkdtempDisposableSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import { EmulatedHub } from '../../../src/emulator/hub.ts'
 import type { SetupApply, SetupBroker, SetupHub } from '../../../src/web/server/api/protocol.ts'
+import { temporaryFolder } from '../../support/at-end.ts'
 import { BridgeProcess } from '../../support/bridge-process.ts'
 import { freePort } from '../../support/ports.ts'
 
 export const KEY = 'key-canary-of-the-hub'
 export const EMBEDDED: SetupBroker = { url: null, username: null, password: null }
-
-export function folder(): string {
-  const made = mkdtempDisposableSync(join(tmpdir(), 'first-run-'))
-  onTestFinished(() => made.remove())
-  return made.path
-}
 
 export async function emulate(): Promise<EmulatedHub> {
   const hub = await EmulatedHub.start({ keys: { [KEY]: ['hub.app', 'hub.speech'] } })
@@ -44,7 +38,7 @@ export interface Asking {
 
 /** Started, and perhaps not listening. */
 export async function begin({ file, env = {} }: FirstOptions = {}) {
-  const path = join(folder(), 'hub2mqtt.yaml')
+  const path = join(temporaryFolder(), 'hub2mqtt.yaml')
   if (typeof file === 'string') writeFileSync(path, file, { mode: 0o640 })
   const [port, mqttPort] = [await freePort(), await freePort()]
   const all = { HTTP_PORT: String(port), MQTT_EMBEDDED_PORT: String(mqttPort), ...env }

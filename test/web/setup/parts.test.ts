@@ -7,9 +7,10 @@ import { writeWhole } from '../../../src/config/own-file.ts'
 import { withChoice } from '../../../src/web/server/setup/choice.ts'
 import { findHubs } from '../../../src/web/server/setup/search.ts'
 import { Setup, type SetupOptions } from '../../../src/web/server/setup/setup.ts'
+import { temporaryFolder } from '../../support/at-end.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { silentLog } from '../../support/silent-log.ts'
-import { at, EMBEDDED, emulate, folder, KEY } from './house.ts'
+import { at, EMBEDDED, emulate, KEY } from './house.ts'
 import { answerPacket, startResponder } from './responder.ts'
 
 const setup = (options: Partial<SetupOptions> = {}) =>
@@ -31,7 +32,7 @@ describe('the set-up', () => {
     const port = Number(new URL(hub.url).port)
     const packet = answerPacket([{ service: '_homey._tcp', instance: 'Villa', port, texts: ['name=Villa'] }])
     const { at: to, questions } = await startResponder([packet])
-    const path = join(folder(), 'hub2mqtt.yaml')
+    const path = join(temporaryFolder(), 'hub2mqtt.yaml')
     const door = setup({ path, search: () => findHubs({ clock: systemClock, to }) })
     const [look, again] = await Promise.all([door.look(), door.look()])
     expect(look).toEqual({ path, broker: 'embedded', found: [{ name: 'Villa', url: hub.url }] })
@@ -46,7 +47,7 @@ describe('the set-up', () => {
 
   test('begins once the answer was sent, and not before', async () => {
     const begun: string[] = []
-    const door = setup({ path: join(folder(), 'hub2mqtt.yaml'), onWritten: () => begun.push('begun') })
+    const door = setup({ path: join(temporaryFolder(), 'hub2mqtt.yaml'), onWritten: () => begun.push('begun') })
     door.answered()
     await door.apply({ hub: at('http://127.0.0.1:1'), broker: EMBEDDED })
     expect(begun).toEqual([])
@@ -56,7 +57,7 @@ describe('the set-up', () => {
   })
 
   test('can be tried again after what was refused', async () => {
-    const door = setup({ path: join(folder(), 'hub2mqtt.yaml') })
+    const door = setup({ path: join(temporaryFolder(), 'hub2mqtt.yaml') })
     await expect(door.apply({ hub: at('x'), broker: EMBEDDED })).rejects.toThrow('url: expected')
     expect(await door.apply({ hub: at('http://127.0.0.1:1'), broker: EMBEDDED })).toMatchObject({
       written: expect.any(String),
@@ -86,7 +87,7 @@ test('what a test is given as a secret is kept out of the log from then on', asy
 
 describe('the file', () => {
   test('is written as a whole or not at all, and no draft is left', async () => {
-    const inside = folder()
+    const inside = temporaryFolder()
     const path = join(inside, 'hub2mqtt.yaml')
     mkdirSync(path)
     await expect(writeWhole(path, 'a: 1\n')).rejects.toThrow()

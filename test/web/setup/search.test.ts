@@ -5,6 +5,7 @@ import { systemClock } from '../../../src/base/clock.ts'
 import { EmulatedHub } from '../../../src/emulator/hub.ts'
 import { readRecords } from '../../../src/web/server/setup/dns.ts'
 import { candidatesOf, findHubs } from '../../../src/web/server/setup/search.ts'
+import { listening } from '../../support/at-end.ts'
 import { answerPacket, type Service, startResponder } from './responder.ts'
 
 const emulate = async (id = '5f0c8a1b2d3e4f5061728311') => {
@@ -19,11 +20,7 @@ const serve = async (body: string, headers: Readonly<Record<string, string>>) =>
     asked.push({ path: request.url, key: request.headers.authorization })
     response.writeHead(200, headers).end(body)
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => void server.closeAllConnections())
-  onTestFinished(() => void server.close())
-  const address = server.address()
-  return { port: typeof address === 'object' ? (address?.port ?? 0) : 0, asked }
+  return { port: await listening(server), asked }
 }
 const find = async (...packets: readonly Buffer[]) => {
   const { at, questions } = await startResponder(packets)

@@ -1,0 +1,28 @@
+/** What a test makes for itself on this machine, gone when it ends. */
+import { mkdtempDisposableSync } from 'node:fs'
+import type { AddressInfo, Server, Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { onTestFinished } from 'vitest'
+
+/** An empty folder. With `afterAll` it stays for all tests of the file or suite. */
+export function temporaryFolder(atEnd: (remove: () => void) => void = onTestFinished): string {
+  const { path, remove } = mkdtempDisposableSync(join(tmpdir(), 'hub2mqtt-'))
+  atEnd(remove)
+  return path
+}
+
+/** Lets a server listen on 127.0.0.1; returns its port. */
+export async function listening(server: Server, port = 0): Promise<number> {
+  const sockets = new Set<Socket>()
+  server.on('connection', (socket) => {
+    sockets.add(socket)
+    socket.on('error', () => undefined)
+  })
+  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve))
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+  })
+  return (server.address() as AddressInfo).port
+}
