@@ -3,18 +3,19 @@ import { fileURLToPath } from 'node:url'
 import { expect } from 'vitest'
 import { type EndpointCall, readEndpoint } from '../../src/hub/endpoints.ts'
 import { Process } from '../support/process.ts'
+import { PROGRAM } from '../support/program.ts'
 import { until } from '../support/until.ts'
 import { known, test } from './support.ts'
 
-const path = (name: string) => fileURLToPath(new URL(`../../${name}`, import.meta.url))
 const HUE = 'com.athom.hue'
+const FOLDER = fileURLToPath(new URL(`../../config/demo/apps/${HUE}`, import.meta.url))
 
 test('an app answers what it is asked through the hub, and refuses in its own words', { timeout: 60_000 }, async ({
   hold,
 }) => {
   const options = '--no-rate-limit --port 0 --api-key key=hub.app --app'.split(' ')
-  const args = ['emulate', ...options, path(`config/demo/apps/${HUE}`)]
-  await using emulated = new Process(process.execPath, [path('src/main.ts'), ...args])
+  const args = ['emulate', ...options, FOLDER]
+  await using emulated = new Process(process.execPath, [PROGRAM, ...args])
   const url = (await emulated.untilLine('listening')).replace(/.* /, '')
   const held = hold(url)
   await until('the app', () => known(held, HUE)?.state === 'running')

@@ -6,11 +6,8 @@ import { bundle } from '../../src/tooling/build/bundle.ts'
 
 const CHECKOUT = fileURLToPath(new URL('../../', import.meta.url))
 
-/**
- * Makes it in an empty folder, and returns the path of the file that starts it.
- * @param modules - Whether the packages of the checkout lie beside it; default true.
- */
-export async function bundled(folder: string, { modules = true } = {}): Promise<string> {
+/** Makes it in an empty folder, the packages of the checkout beside it; returns the path of the file that starts it. */
+export async function bundled(folder: string): Promise<string> {
   await bundle(join(folder, 'dist'))
   mkdirSync(join(folder, 'src/emulator'), { recursive: true })
   for (const file of ['package.json', 'src/bin.js']) copyFileSync(join(CHECKOUT, file), join(folder, file))
@@ -19,6 +16,6 @@ export async function bundled(folder: string, { modules = true } = {}): Promise<
   symlinkSync(join(CHECKOUT, 'config'), join(folder, 'config'))
   const page = join(CHECKOUT, 'src/web/ui/dist')
   if (existsSync(page)) cpSync(page, join(folder, 'src/web/ui/dist'), { recursive: true })
-  if (modules) symlinkSync(join(CHECKOUT, 'node_modules'), join(folder, 'node_modules'))
+  symlinkSync(join(CHECKOUT, 'node_modules'), join(folder, 'node_modules'))
   return join(folder, 'src/bin.js')
 }

@@ -2,6 +2,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { Mosquitto, mosquittoPath } from '../../support/brokers.ts'
 import { freePort } from '../../support/ports.ts'
 import { runProgram } from '../../support/process.ts'
+import { PROGRAM } from '../../support/program.ts'
 import { until } from '../../support/until.ts'
 import { KEY, World, type WorldOptions } from '../../support/world.ts'
 
@@ -22,7 +23,7 @@ const status = async (url: string) => (await fetch(url)).status
 /** `hub2mqtt health` as a user or a container engine runs it. */
 function command(args: readonly string[] = [], env: Readonly<Record<string, string>> = {}) {
   const { HTTP_PORT = '' } = world.env
-  return runProgram(process.execPath, ['src/main.ts', 'health', ...args], {
+  return runProgram(process.execPath, [PROGRAM, 'health', ...args], {
     env: { ...process.env, HUB2MQTT_HTTP_PORT: HTTP_PORT, ...env },
   })
 }

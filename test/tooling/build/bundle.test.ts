@@ -1,10 +1,10 @@
-import { globSync, mkdtempDisposableSync, readFileSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { cpSync, globSync, readFileSync, writeFileSync } from 'node:fs'
+import { basename, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import manifest from '../../../package.json' with { type: 'json' }
 import { EmulatedHub } from '../../../src/emulator/hub.ts'
 import { population } from '../../../src/emulator/population.ts'
+import { temporaryFolder } from '../../support/at-end.ts'
 import { BridgeProcess } from '../../support/bridge-process.ts'
 import { bundled } from '../../support/bundled.ts'
 import { Observer } from '../../support/observer.ts'
@@ -15,15 +15,15 @@ import { until } from '../../support/until.ts'
 const KEY = 'key-of-the-bundle'
 const APP = 'net.population.app0000'
 
-const { path: folder, remove } = mkdtempDisposableSync(join(tmpdir(), 'hub2mqtt-bundle-'))
+const folder = temporaryFolder(afterAll)
 const alone = join(folder, 'alone')
 const packaged = join(folder, 'packaged')
 let program: string
 beforeAll(async () => {
   await bundled(packaged)
-  program = await bundled(alone, { modules: false })
+  cpSync(packaged, alone, { recursive: true, filter: (path) => basename(path) !== 'node_modules' })
+  program = join(alone, 'src/bin.js')
 })
-afterAll(remove)
 
 const textOf = (pattern: string) =>
   globSync(`dist/${pattern}`, { cwd: alone })
