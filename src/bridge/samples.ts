@@ -236,6 +236,8 @@ function placeOf({ short, long }: Size, kind: Kind, bucket: number): number {
 /** Advances to a bucket. Hubs report only changes, so the buckets between get the latest reading. */
 function advance(record: Float32Array, size: Size, to: number): void {
   const [at, cpu, memory] = [record[BUCKET] ?? Number.NaN, record[CPU] ?? Number.NaN, record[MEMORY] ?? Number.NaN]
+  // Whoever reads advances too: the readings of this bucket go on.
+  if (at === to) return
   record[READINGS] = 0
   // After a longer gap, all buckets have the same value.
   const first = Number.isNaN(at) ? to : Math.max(at + 1, to - LONG * Math.max(size.long, size.short))

@@ -18,7 +18,7 @@ import {
   type Turn,
   type WatchedHub,
 } from './turn.ts'
-import { backedUp, beginUpdate, followUpdate, installAnswered } from './updates.ts'
+import { backedUp, beginUpdate, followUpdate, installAnswered, isStillWanted } from './updates.ts'
 import { dueAfter, isDue, isOn, isRestarting, needsAttention, settle, WatchedApp } from './watched-app.ts'
 
 export function decide(hub: WatchedHub, input: Input, context: Context): Decision {
@@ -62,7 +62,8 @@ function take<K extends Input['kind']>(turn: Turn, input: InputOf<K>): void {
 /** Whether an order is still wanted when its turn comes. */
 export function isCurrent(hub: WatchedHub, order: Order, context: Context): boolean {
   if (order.command === 'restart') return isWanted(context, hub, order)
-  return mayAct(context) && (order.command === 'update' || order.watched.app.version === order.update.from)
+  if (order.command === 'update' || !mayAct(context)) return mayAct(context)
+  return order.watched.app.version === order.update.from && isStillWanted(context, order.update)
 }
 
 /** Continues a hub's pending work: starts what is due, completes what has ended. */

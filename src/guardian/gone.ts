@@ -9,7 +9,7 @@ const KEPT_MS = 24 * HOUR_MS
 const MAX_APPS = 50
 /** Maximum number of history entries per app, and of characters for all apps, on the broker. */
 const MAX_ENTRIES = 5
-const MAX_LENGTH = 32 * 1024
+const MAX_LENGTH = 64 * 1024
 
 interface Gone {
   /** The app as last seen, or what an earlier run has saved about it. */
@@ -51,17 +51,21 @@ export class GoneApps {
     this.#apps.clear()
   }
 
-  /** The payload for the broker: as many of the newest apps as fit. */
+  /** The payload for the broker: of all apps rather less history than of some apps nothing, then the newest that fit. */
   payload(now: number): readonly GoneApp[] {
     this.#forget(now)
-    let room = MAX_LENGTH
-    const entries = [...this.#apps].reverse().map(([app, { known, since }]): GoneApp => {
+    const all = [...this.#apps].reverse().map(([app, { known, since }]): GoneApp => {
       const { guard, history, memory } = leftOf(known)
-      const gone_hours = Math.floor((now - since) / HOUR_MS)
-      return { app, gone_hours, guard, history: history.slice(0, MAX_ENTRIES), memory }
+      return { app, gone_hours: Math.floor((now - since) / HOUR_MS), guard, history, memory }
     })
-    return entries.filter((entry) => {
-      room -= JSON.stringify(entry).length
+    const withEntries = (most: number) => all.map((one) => ({ ...one, history: one.history.slice(0, most) }))
+    for (let most = MAX_ENTRIES; most > 0; most -= 1) {
+      const entries = withEntries(most)
+      if (JSON.stringify(entries).length <= MAX_LENGTH) return entries
+    }
+    let room = MAX_LENGTH - 2
+    return withEntries(0).filter((entry) => {
+      room -= JSON.stringify(entry).length + 1
       return room >= 0
     })
   }

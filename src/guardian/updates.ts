@@ -106,9 +106,16 @@ function install(turn: Turn, update: Update): void {
   turn.effects.push({ kind: 'order', order: { watched, command: 'install', payload, update } })
 }
 
+/** A backup may take minutes, in which somebody can decide against the update. */
 export function backedUp(turn: Turn, update: Update, failure: string | undefined): void {
-  if (failure === undefined) install(turn, update)
-  else end(turn, update, `No backup, so no update: ${failure}`)
+  if (failure !== undefined) end(turn, update, `No backup, so no update: ${failure}`)
+  else if (!isStillWanted(turn, update)) end(turn, update, 'It was no longer wanted after the backup.')
+  else install(turn, update)
+}
+
+/** Whether an update that has begun is not against what the configuration and commands say by now. */
+export function isStillWanted(context: Context, { watched }: Update): boolean {
+  return context.config.updates.policy !== 'manual' && watched.app.enabled !== false && !isLeftOut(context, watched)
 }
 
 /** The hub has answered an install; the versions that it reports from now on show the result. */

@@ -70,9 +70,12 @@ function open() {
 
 describe('the samples of an app', () => {
   test('have a bucket a minute with the mean of its CPU and the highest of its memory, the newest being filled', async () => {
-    const { clock, hub, start, read } = open()
+    const { clock, samples, hub, start, read } = open()
     hub.uses('x', 1, 100)
     hub.uses('x', 3, 300)
+    // Whoever reads in between changes nothing.
+    expect(read(HOUR).samples).toEqual([[start, 2, 300]])
+    expect(samples.memory('home', 'x', 0)).toEqual([[0, 300]])
     hub.uses('x', 2, 200)
     await clock.advance(MINUTE)
     hub.uses('x', 10, 50)

@@ -3,8 +3,8 @@ import { hasCrashed } from '../../src/contract/classify.ts'
 import { DECISIONS, type Decisions } from '../../src/guardian/decisions.ts'
 import { simulate } from './simulation.ts'
 
-test('sixty days with forty apps of every vice break no promise', { timeout: 300_000 }, async () => {
-  const { figures, broken } = await simulate({ seed: 20_260_101, days: 60, apps: 40 })
+test('ninety days with forty apps of every vice break no promise', { timeout: 300_000 }, async () => {
+  const { figures, broken } = await simulate({ seed: 20_260_101, days: 90, apps: 40 })
   console.log(JSON.stringify(figures))
   expect([...broken]).toEqual([])
   // Each promise was put to the test.

@@ -892,6 +892,29 @@ describe('updates in a window', () => {
     ])
   })
 
+  test.each<[string, (stand: Stand) => void]>([
+    ['snoozed', (stand) => stand.guard.control('home', 'a', { snooze: HOUR })],
+    ['switched off', (stand) => stand.guard.control('home', 'a', { enabled: false })],
+    ['disabled', (stand) => stand.say('a', { enabled: false, state: 'stopped' })],
+  ])('are not made of an app that is %s while the backup is made', async (_, happens) => {
+    const stand = new Stand(`${UPDATES}, backup: true }`).start('a')
+    const backup = Promise.withResolvers<undefined>()
+    let begun = false
+    stand.backup = () => {
+      begun = true
+      return backup.promise
+    }
+    stand.say('a', offered)
+    stand.read()
+    await stand.clock.advance(2 * HOUR)
+    expect(begun).toBe(true)
+    happens(stand)
+    backup.resolve(undefined)
+    await stand.clock.advance(MINUTE)
+    expect(commands(stand)).toEqual([])
+    expect(stand.events.map(({ event_type }) => event_type)).toContain('update_failed')
+  })
+
   test('do not begin in quiet hours', async () => {
     const stand = new Stand(`${UPDATES} }`.replace('["*"]', '["*"], quiet_hours: "12:30-16:00", time_zone: UTC')).start(
       'a',

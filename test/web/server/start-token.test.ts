@@ -185,7 +185,7 @@ describe('hub2mqtt open says why there is no address', () => {
     ['a broken option', 'http: { port: many }', 'http.port'],
     ['no file', undefined, 'there is no such file'],
   ])('as a mistake in the configuration, with %s', async (_, text, words) => {
-    const config = join(folder(), 'hub2mqtt.yaml')
+    const config = join(temporaryFolder(), 'hub2mqtt.yaml')
     if (text !== undefined) writeFileSync(config, text)
     const ran = await runProgram(process.execPath, ['src/bin.js', 'open', '--config', config], {
       env: { PATH: process.env['PATH'] },
@@ -195,7 +195,7 @@ describe('hub2mqtt open says why there is no address', () => {
   })
 
   it('but gives it on a first run, without a file, as there is a token', async () => {
-    const config = join(folder(), 'hub2mqtt.yaml')
+    const config = join(temporaryFolder(), 'hub2mqtt.yaml')
     writeFileSync(`${config}.token`, GOOD, { mode: 0o600 })
     const ran = await runProgram(process.execPath, ['src/bin.js', 'open', '--config', config], {
       env: { PATH: process.env['PATH'], HUB2MQTT_HTTP_PORT: String(await freePort()) },
