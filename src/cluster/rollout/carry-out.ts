@@ -136,7 +136,7 @@ async function carryOutWave(progress: Progress, session: Session): Promise<void>
     try {
       open.defer(await session.client.listen(topicOf(step), take))
       apps.set(topicOf(step), app)
-      const failure = step.phase === 'sent' ? await send(step, progress, session) : undefined
+      const failure = step.phase === 'sent' ? await send(step, app, progress, session) : undefined
       if (failure === undefined) progress.apply({ kind: 'answered', step })
       else progress.apply({ kind: 'failed', step, failure })
     } catch (error) {
@@ -156,15 +156,16 @@ function isCrash(before: SeenApp | undefined, after: SeenApp | undefined): boole
   return isCounted || (after.crashed === true && before.crashed !== true)
 }
 
-/** Whether the app runs, or is not meant to. Missing information does not count against the app. */
-function runsWell(seen: SeenApp | undefined): boolean {
+/** Whether the app runs, or does not have to after an update. Missing information does not count against the app. */
+function runsWell(seen: SeenApp | undefined, command: RolloutCommand): boolean {
   if (seen === undefined || seen.crashed === true) return false
-  return seen.state === 'running' || seen.state === null || seen.enabled === false
+  return seen.state === 'running' || seen.state === null || (command !== 'restart' && seen.enabled === false)
 }
 
 /** Sends the command until it succeeds or fails. */
 async function send(
   step: RolloutStep,
+  app: WatchedApp,
   progress: Progress,
   { client, topics, clock, serves, signal }: Session,
 ): Promise<RolloutFailure | undefined> {
@@ -182,6 +183,11 @@ async function send(
   const begunAt = clock.elapsed()
   for (let tries = 0; ; tries += 1) {
     const { promise: answered, resolve } = Promise.withResolvers<Answer>()
+    // Since the order came, somebody may have disabled it.
+    if (command === 'restart' && app.seen?.enabled === false) {
+      stop()
+      return { code: 'not_running', message: 'The app is disabled.' }
+    }
     take = resolve
     wasOwn = serves(step.hub)
     await client.publish(topic, JSON.stringify({ transaction }), { expirySeconds: EXPIRY_S })
@@ -226,7 +232,9 @@ async function watch(
   await until(pause, endsEarly)
   if (progress.value.reason !== null) await until(Math.min(SHORT_PAUSE_MS, begunAt + pause - clock.elapsed()), isOver)
   await until(START_MS, () => {
-    for (const step of progress.value.current) if (runsWell(appOf(step)?.seen)) progress.apply({ kind: 'done', step })
+    for (const step of progress.value.current) {
+      if (runsWell(appOf(step)?.seen, progress.value.command)) progress.apply({ kind: 'done', step })
+    }
     return isOver()
   })
   fail('not_running', 'The app does not run.', () => true)

@@ -106,6 +106,17 @@ test('a hub that is offline for a moment gets its step later', async () => {
   expect(await street.ended()).toMatchObject({ state: 'done', done: 2, failed: [] })
 })
 
+test('an app that was disabled after the order is not restarted, and has failed', async () => {
+  const street = await Street.open({ houses: 2 })
+  await street.rollOut({ pause: '20s', stop_after_failures: 5 })
+  await street.answered()
+  street.hub('h1').change(APP, { enabled: false, state: 'stopped' })
+  await until('the news', () => street.observer.last(`hub2mqtt/h1/app/${APP}`)?.includes('"stopped"'))
+  const end = await street.passUntil('t', ({ state }) => state !== 'running')
+  expect(end.failed).toMatchObject([{ hub: 'h1', code: 'not_running', message: 'The app is disabled.' }])
+  expect(street.asked()).toEqual([1, 0])
+})
+
 test('an app that does not run a minute after the pause has failed', async () => {
   const street = await Street.open({ houses: 2 })
   await street.rollOut({ pause: '20s' })
