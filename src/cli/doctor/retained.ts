@@ -37,7 +37,13 @@ export function examineFleet(held: Held, topics: Topics, membership: Membership,
     const text = `its members go by a count of ${fleet.count}, and this configuration says ${membership.count}`
     findings.push(problem(text, 'change it for all members, and restart them'))
   }
-  return [...findings, ...compareHubs(held, topics, fleet.count, hubs)]
+  const members = membersOnline(held, topics)
+  // By number: with another count of one member, hubs have two owners or none, and the retained count goes back and forth.
+  if (mode !== 'leases' && members.length > Math.min(fleet.count, membership.count)) {
+    const text = `${members.length} members are online, and not all of them go by that count`
+    findings.push(problem(text, 'give all members the same fleet.count, and restart them'))
+  }
+  return members.length < fleet.count ? findings : [...findings, ...compareHubs(members, hubs)]
 }
 
 /** The information of the members that are online. */
@@ -49,20 +55,26 @@ function membersOnline(held: Held, topics: Topics) {
   })
 }
 
-/** Compares this configuration with the hubs that the members serve, if all of them are online. */
-function compareHubs(held: Held, topics: Topics, count: number, hubs: Config['hubs']): Finding[] {
-  const members = membersOnline(held, topics)
-  if (members.length !== count) return []
+/** Compares this configuration with the hubs that all the members serve. */
+function compareHubs(members: ReturnType<typeof membersOnline>, hubs: Config['hubs']): Finding[] {
   const own = here(hubs)
   const its = members.flatMap((member) => there(member.hubs))
   const told = (text: string, some: readonly Hub[], others: readonly Hub[]) => {
     const known = new Set(others.map(String))
-    const left = some.filter((hub) => !known.has(String(hub)))
+    return tell(
+      text,
+      some.filter((hub) => !known.has(String(hub))),
+    )
+  }
+  const tell = (text: string, left: readonly Hub[]) => {
     if (left.length === 0) return []
     const { shown, names } = named(left)
-    return [about('fleet').problem(`${text}: ${shown}`, 'give all members the same hubs, and restart them', names)]
+    const remedy = 'give all members the same hubs and the same number of members, and restart them'
+    return [about('fleet').problem(`${text}: ${shown}`, remedy, names)]
   }
+  const twice = its.filter(([name], i) => its.findIndex(([other]) => other === name) < i)
   return [
+    ...tell('two members serve the same, unless it is just handed over', twice),
     ...told('its members serve hubs that this configuration does not have', its, own),
     ...told('no member serves what this configuration has, unless it is just handed over', own, its),
   ]

@@ -166,6 +166,13 @@ describe('doctor in a fleet', () => {
         /a fleet of one member with the base topic hub2mqtt is online: version \S+, since 2.*, with home at .*→ to join it.*mqtt\.base_topic/s,
       ),
     ])
+    const astray = startBridge({ HUB_API_KEY: KEY, ...access, FLEET_SHARD: '2/2' })
+    onTestFinished(() => astray.stop())
+    await observer.until('another', () => observer.last('hub2mqtt/bridge/shard-2/info') !== undefined)
+    expect((await say({ ...access, FLEET_SHARD: '1/1' })).problems.join('\n')).toContain(
+      '2 members are online, and not all of them go by that count',
+    )
+    await astray.stop()
     const port = await freePort()
     const leases = await say({ ...access, FLEET_NATS: `nats://localhost:${port}`, FLEET_MEMBER: 'castle' })
     expect(leases.problems).toEqual([
