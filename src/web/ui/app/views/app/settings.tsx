@@ -226,16 +226,7 @@ function Setting(props: SettingProps) {
       {maySecret(name) && !shown && <small>{text.setting.secret}</small>}
       <Value value={value} shown={shown} unknown={unknown} />
       {shown && !unknown && !isGone && <Copy text={textOf(value)} label={text.setting.copy({ name })} />}
-      {!isGone && (
-        <IconButton
-          label={text.setting.showOf({ name })}
-          title={shown ? text.setting.hide : text.setting.show}
-          glyph="eye"
-          size={16}
-          pressed={shown}
-          act={toggle}
-        />
-      )}
+      {!isGone && <Show name={name} shown={shown} toggle={toggle} />}
       <IconButton
         label={text.setting.changeOf({ name })}
         title={text.setting.change}
@@ -277,6 +268,12 @@ function Setting(props: SettingProps) {
       </div>
     </li>
   )
+}
+
+function Show({ name, shown, toggle }: Pick<SettingProps, 'name' | 'shown' | 'toggle'>) {
+  const title = shown ? text.setting.hide : text.setting.show
+  const label = text.setting.showOf({ name })
+  return <IconButton label={label} title={title} glyph="eye" size={16} pressed={shown} act={toggle} />
 }
 
 function Value({ value, shown, unknown }: Pick<SettingProps, 'value' | 'shown' | 'unknown'>) {
