@@ -69,8 +69,8 @@ export default defineConfig({
     // As `until`: one second, the default, is short for several round trips on a busy machine.
     expect: { poll: { timeout: 10_000 } },
     pool: 'forks',
-    // The tests wait for brokers and timers far more than they compute, unless coverage is taken.
-    maxWorkers: covers ? 4 : 7,
+    // The tests wait for brokers and timers far more than they compute. With seven, leases of the fleet end too soon.
+    maxWorkers: 4,
     // Node runs the sources itself, as it runs the program. So the coverage of both can be added up.
     experimental: { viteModuleRunner: false },
     coverage: {
