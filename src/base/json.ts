@@ -8,6 +8,10 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
+/** valibot leaves these keys out of records silently. */
+export const LEFT_OUT = ['__proto__', 'prototype', 'constructor']
+export const hasLeftOut = (record: object): boolean => LEFT_OUT.some((key) => Object.hasOwn(record, key))
+
 /** Far more values than a hub sends. Parsing and processing this many blocks the event loop only briefly. */
 export const MAX_VALUES = 200_000
 

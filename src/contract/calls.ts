@@ -1,6 +1,6 @@
 /** The generic call: its payload, the endpoint it reaches, and which other commands do the same. */
 import * as v from 'valibot'
-import { isRecord, type Json } from '../base/json.ts'
+import { hasLeftOut, isRecord, type Json, LEFT_OUT } from '../base/json.ts'
 import { type Endpoint, readEndpoint, SECTIONS } from '../hub/endpoints.ts'
 import { asHubError } from '../hub/errors.ts'
 import type { OperationName } from '../hub/operations.ts'
@@ -15,10 +15,8 @@ export { SECTIONS }
 export const METHODS = ['GET', 'POST', 'PUT', 'DELETE'] as const
 
 const QUERY_VALUE = v.union([v.string(), v.pipe(v.number(), v.finite()), v.boolean()])
-/** valibot would leave these keys out silently. */
-const LEFT_OUT = ['__proto__', 'prototype', 'constructor']
 const KEPT_KEYS = v.check(
-  (value: unknown) => !isRecord(value) || !LEFT_OUT.some((key) => Object.hasOwn(value, key)),
+  (value: unknown) => !isRecord(value) || !hasLeftOut(value),
   `expected other keys than ${LEFT_OUT.join(', ')}.`,
 )
 

@@ -62,7 +62,8 @@ function take<K extends Input['kind']>(turn: Turn, input: InputOf<K>): void {
 /** Whether an order is still wanted when its turn comes. */
 export function isCurrent(hub: WatchedHub, order: Order, context: Context): boolean {
   if (order.command === 'restart') return isWanted(context, hub, order)
-  if (order.command === 'update' || !mayAct(context)) return mayAct(context)
+  if (!mayAct(context)) return false
+  if (order.command === 'update') return true
   return order.watched.app.version === order.update.from && isStillWanted(context, order.update)
 }
 

@@ -51,7 +51,7 @@ export class GoneApps {
     this.#apps.clear()
   }
 
-  /** The payload for the broker: of all apps rather less history than of some apps nothing, then the newest that fit. */
+  /** The payload for the broker: all apps, with as much history as fits; if none fits, the newest apps without it. */
   payload(now: number): readonly GoneApp[] {
     this.#forget(now)
     const all = [...this.#apps].reverse().map(([app, { known, since }]): GoneApp => {

@@ -116,20 +116,10 @@ export class Guard implements Guardian {
     this.#saved.forget(name)
     const hub = this.#hubs.get(name)
     const apps = [...(hub?.port.apps() ?? [])]
-    const isRead = hub?.isRead === true
-    const change = { before: undefined, after: undefined }
-    this.appsChanged(
-      name,
-      apps.map((before) => ({ ...change, id: before.id, before })),
-      false,
-      true,
-    )
-    this.appsChanged(
-      name,
-      apps.map((after) => ({ ...change, id: after.id, after })),
-      isRead,
-      true,
-    )
+    const gone = apps.map((before) => ({ id: before.id, before, after: undefined }))
+    const come = apps.map((after) => ({ id: after.id, before: undefined, after }))
+    this.appsChanged(name, gone, false, true)
+    this.appsChanged(name, come, hub?.isRead === true, true)
   }
 
   appsChanged(name: string, changes: readonly Change[], read: boolean, silent = false): void {

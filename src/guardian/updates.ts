@@ -106,14 +106,14 @@ function install(turn: Turn, update: Update): void {
   turn.effects.push({ kind: 'order', order: { watched, command: 'install', payload, update } })
 }
 
-/** A backup may take minutes, in which somebody can decide against the update. */
+/** A backup may take minutes, during which a user can decide against the update. */
 export function backedUp(turn: Turn, update: Update, failure: string | undefined): void {
   if (failure !== undefined) end(turn, update, `No backup, so no update: ${failure}`)
   else if (!isStillWanted(turn, update)) end(turn, update, 'It was no longer wanted after the backup.')
   else install(turn, update)
 }
 
-/** Whether an update that has begun is not against what the configuration and commands say by now. */
+/** Whether the configuration and the commands so far still permit an update that has begun. */
 export function isStillWanted(context: Context, { watched }: Update): boolean {
   return context.config.updates.policy !== 'manual' && watched.app.enabled !== false && !isLeftOut(context, watched)
 }

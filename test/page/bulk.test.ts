@@ -33,6 +33,14 @@ async function start(page: Page, action: string): Promise<void> {
   await dialog(page).getByRole('button', { name: action }).click()
 }
 
+/** Resolves when the hub has the first request, which it does not answer soon. */
+async function startSlowRestart(house: House, page: Page): Promise<void> {
+  await select(page)
+  house.hub().behave('slow-headers', { operation: 'restartApp', ms: 20_000 })
+  await start(page, 'Restart')
+  await until('the first request', () => restarted(house).length === 1)
+}
+
 const outdated = Array.from({ length: 3 }, (_, i) => ({
   id: `com.old${i}`,
   name: `Old ${i}`,
@@ -106,10 +114,7 @@ describe.runIf(canBrowse)('an action on several apps', () => {
       await page.getByRole('button', { name: 'Log in' }).click()
     }
     await login()
-    await select(page)
-    house.hub().behave('slow-headers', { operation: 'restartApp', ms: 20_000 })
-    await start(page, 'Restart')
-    await until('the first request', () => restarted(house).length === 1)
+    await startSlowRestart(house, page)
     await house.daemon.stop('SIGKILL')
     await progress(page, 'Restart').getByText('Stopped: Backyard Weather failed').waitFor()
     await progress(page, 'Restart')
@@ -131,10 +136,7 @@ describe.runIf(canBrowse)('an action on several apps', () => {
 
   test('does not go on with read-only access, which a restart of the daemon leaves without a password', async () => {
     const { house, page } = await show()
-    await select(page)
-    house.hub().behave('slow-headers', { operation: 'restartApp', ms: 20_000 })
-    await start(page, 'Restart')
-    await until('the first request', () => restarted(house).length === 1)
+    await startSlowRestart(house, page)
     await house.daemon.stop('SIGKILL')
     await progress(page, 'Restart').getByText('Stopped: Backyard Weather failed').waitFor()
     house.hub().behaveWell()
@@ -175,10 +177,7 @@ describe.runIf(canBrowse)('an action on several apps', () => {
 
   test('can be stopped while there is no connection and no answer', async () => {
     const { house, page } = await show()
-    await select(page)
-    house.hub().behave('slow-headers', { operation: 'restartApp', ms: 20_000 })
-    await start(page, 'Restart')
-    await until('the first request', () => restarted(house).length === 1)
+    await startSlowRestart(house, page)
     // It takes no turn any more, and breaks no connection.
     process.kill(house.daemon.pid, 'SIGSTOP')
     await page.getByText('No connection to hub2mqtt').waitFor()

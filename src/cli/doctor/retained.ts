@@ -59,12 +59,9 @@ function membersOnline(held: Held, topics: Topics) {
 function compareHubs(members: ReturnType<typeof membersOnline>, hubs: Config['hubs']): Finding[] {
   const own = here(hubs)
   const its = members.flatMap((member) => there(member.hubs))
-  const told = (text: string, some: readonly Hub[], others: readonly Hub[]) => {
+  const without = (some: readonly Hub[], others: readonly Hub[]) => {
     const known = new Set(others.map(String))
-    return tell(
-      text,
-      some.filter((hub) => !known.has(String(hub))),
-    )
+    return some.filter((hub) => !known.has(String(hub)))
   }
   const tell = (text: string, left: readonly Hub[]) => {
     if (left.length === 0) return []
@@ -75,8 +72,8 @@ function compareHubs(members: ReturnType<typeof membersOnline>, hubs: Config['hu
   const twice = its.filter(([name], i) => its.findIndex(([other]) => other === name) < i)
   return [
     ...tell('two members serve the same, unless it is just handed over', twice),
-    ...told('its members serve hubs that this configuration does not have', its, own),
-    ...told('no member serves what this configuration has, unless it is just handed over', own, its),
+    ...tell('its members serve hubs that this configuration does not have', without(its, own)),
+    ...tell('no member serves what this configuration has, unless it is just handed over', without(own, its)),
   ]
 }
 

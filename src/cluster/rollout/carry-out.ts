@@ -156,7 +156,7 @@ function isCrash(before: SeenApp | undefined, after: SeenApp | undefined): boole
   return isCounted || (after.crashed === true && before.crashed !== true)
 }
 
-/** Whether the app runs, or does not have to after an update. Missing information does not count against the app. */
+/** Whether the app runs; a disabled one need not run after an update. Missing information does not count against the app. */
 function runsWell(seen: SeenApp | undefined, command: RolloutCommand): boolean {
   if (seen === undefined || seen.crashed === true) return false
   return seen.state === 'running' || seen.state === null || (command !== 'restart' && seen.enabled === false)
@@ -183,7 +183,7 @@ async function send(
   const begunAt = clock.elapsed()
   for (let tries = 0; ; tries += 1) {
     const { promise: answered, resolve } = Promise.withResolvers<Answer>()
-    // Since the order came, somebody may have disabled it.
+    // The app may have been disabled since the order.
     if (command === 'restart' && app.seen?.enabled === false) {
       stop()
       return { code: 'not_running', message: 'The app is disabled.' }

@@ -2,7 +2,7 @@
 import { lstatSync, realpathSync, statSync } from 'node:fs'
 import { isAbsolute, join, relative } from 'node:path'
 import * as v from 'valibot'
-import { isRecord, isShallow } from '../../base/json.ts'
+import { hasLeftOut, isRecord, isShallow, LEFT_OUT } from '../../base/json.ts'
 import { MOST_BYTES, readPlainText } from '../../base/read-plain.ts'
 import { listed } from '../../base/text.ts'
 import { VERSION } from '../../base/versions.ts'
@@ -40,8 +40,6 @@ const COLOR = /^#[0-9A-Fa-f]{6}$/
 
 const text = v.pipe(v.string(), v.nonEmpty('must not be empty'), v.maxLength(MAX_TEXT, 'is too long'))
 
-/** Valibot would leave these names out silently. */
-const LEFT_OUT = ['__proto__', 'prototype', 'constructor']
 const SettingName = v.pipe(
   v.string(),
   v.nonEmpty('the name must not be empty'),
@@ -83,7 +81,7 @@ export const ManifestFields = {
   settings: optional(
     v.pipe(
       mapping,
-      v.check((settings) => !LEFT_OUT.some((name) => Object.hasOwn(settings, name)), `has ${LEFT_OUT.join(' or ')}`),
+      v.check((settings) => !hasLeftOut(settings), `has ${LEFT_OUT.join(' or ')}`),
       v.record(SettingName, Setting),
       v.maxEntries(MAX_SETTINGS, `has more than ${MAX_SETTINGS}`),
     ),

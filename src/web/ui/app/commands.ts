@@ -25,13 +25,20 @@ const text = defineStrings('commands', {
   },
 })
 
+/** Why no command is possible now. */
+export function pageRefusal({ session, channel }: Pick<PageContext, 'session' | 'channel'>): string | undefined {
+  if (session.access !== 'full') return terms.readOnly
+  return channel.liveness.value === 'live' ? undefined : terms.noConnection
+}
+
 /** Why a command is not possible now; `undefined` if no reason is known. */
-export function refusal({ session, store, channel }: PageContext, target: For, name: string): string | undefined {
+export function refusal(page: PageContext, target: For, name: string): string | undefined {
+  const { store } = page
   const kind = target.app !== undefined ? 'app' : target.hub !== undefined ? 'hub' : 'bridge'
   const command = findCommand(kind, name, false)
   if (command === undefined) return text.refused.unknown
-  if (session.access !== 'full') return terms.readOnly
-  if (channel.liveness.value !== 'live') return terms.noConnection
+  const general = pageRefusal(page)
+  if (general !== undefined) return general
   if (target.hub === undefined) return undefined
   const member = store.ownerElsewhere(target.hub)
   if (member !== undefined) return text.refused.elsewhere({ member })

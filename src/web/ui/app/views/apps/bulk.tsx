@@ -3,11 +3,11 @@ import { signal, untracked } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 import { actionName, MANY } from '../../actions.ts'
 import { bulk, bulkRefusal, goOn, isUnderWay, startBulk, stopBulk } from '../../bulk.ts'
+import { pageRefusal } from '../../commands.ts'
 import { Action, IconButton, set } from '../../parts/controls.tsx'
 import { openMenu } from '../../parts/overlays.tsx'
 import { usePage } from '../../session.ts'
 import { defineStrings } from '../../strings.ts'
-import { terms } from '../../terms.ts'
 import type { AppList, ListProps } from './order.ts'
 
 const text = defineStrings('selection', {
@@ -178,9 +178,8 @@ function Ended() {
     failures.length > 0 && text.failed({ count: failures.length }),
     count('skipped') > 0 && text.skipped({ count: count('skipped') }),
   ]
-  const isLive = page.channel.liveness.value === 'live'
-  // Otherwise the next app would count as tried.
-  const refused = !isLive ? terms.noConnection : page.session.access === 'full' ? undefined : terms.readOnly
+  // If it is refused, the next app would count as tried.
+  const refused = pageRefusal(page)
   return (
     <>
       {left.length > 0 && <Action label={text.goOn} refused={refused} act={goOn} />}
