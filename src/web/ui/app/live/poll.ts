@@ -4,8 +4,11 @@ export function poll(ms: number, read: (isOver: () => boolean) => Promise<void>)
   const readNow = async () => {
     if (isReading || hasEnded || document.hidden) return
     isReading = true
-    await read(() => hasEnded)
-    isReading = false
+    try {
+      await read(() => hasEnded)
+    } finally {
+      isReading = false
+    }
   }
   const later = () => void readNow()
   later()
