@@ -1,4 +1,7 @@
-/** Tests the broker's rules for the bridge's user, with messages that nothing reads. Retains nothing. */
+/**
+ * Tests the broker's rules for the bridge's user. Retains nothing. Nothing reads its messages but a running bridge, which
+ * refuses the commands: there are none of this name.
+ */
 import type { Clock } from '../../base/clock.ts'
 import type { Config } from '../../config/options.ts'
 import { discoveryFilters } from '../../contract/discovery.ts'
@@ -44,7 +47,19 @@ export async function examineRules(
     const lacking = await sendToItself(connection, topic, payload, echoing)
     if (lacking !== undefined) refused.push(`${lacking} ${topic}`)
   }
-  if (refused.length === 0) return [ok('its rules permit everything that the bridge publishes and reads')]
+  // The bridge need not publish commands: where it may not, whether it can read them stays unknown.
+  const commands = await Promise.all(
+    testCommands(topics, config).map(async (topic) => ({
+      topic,
+      lacking: await sendToItself(connection, topic, '', echoing),
+    })),
+  )
+  refused.push(...commands.filter(({ lacking }) => lacking === 'read').map(({ topic }) => `read ${topic}`))
+  if (refused.length === 0) {
+    const untested = '; commands could not be tested, as this user may not publish them'
+    const isTested = commands.every(({ lacking }) => lacking === undefined)
+    return [ok(`its rules permit ${isTested ? 'commands, ' : ''}answers and discovery${isTested ? '' : untested}`)]
+  }
   const remedy = 'let the bridge’s user read and write its topics, as config/mosquitto/acl shows'
   return refused.map((what) => problem(`its rules do not let this user ${what}`, remedy))
 }
@@ -60,6 +75,11 @@ function testMessages(topics: Topics, { hubs, discovery }: Config): (readonly [s
   // An empty message removes a device from Home Assistant, here one that does not exist; any other would be invalid.
   const removal = [`${discovery.prefix}/device/hub2mqtt--doctor/config`, ''] as const
   return discovery.format === 'off' ? ours : [...ours, removal]
+}
+
+function testCommands(topics: Topics, { hubs }: Config): readonly string[] {
+  const [hub = 'home'] = Object.keys(hubs)
+  return [`${topics.base}/${hub}/cmd/doctor`, topics.appCommand(hub, 'doctor', 'doctor')]
 }
 
 /** What the rules do not permit, if the message does not come back. */

@@ -16,7 +16,7 @@ describe('doctor', () => {
       expect.stringContaining('configuration: no mistakes; one hub'),
       'ok       store: the public app store is not asked (updates.store)',
       expect.stringMatching(/^ok {6}broker: connected to mqtt:.* with MQTT 3\.1\.1$|^ok +broker: connected/),
-      expect.stringContaining('its rules permit everything'),
+      expect.stringContaining('its rules permit commands, answers and discovery'),
       expect.stringContaining(`a hub answers at ${hub.url}, firmware ${hub.version}`),
       expect.stringContaining('the API key is accepted, with hub.app, hub.speech'),
       expect.stringContaining(`${hub.apps.size} apps`),
@@ -198,6 +198,24 @@ describe.skipIf(mosquittoPath === undefined)('doctor and the rules of a broker',
     expect((await say({ ...access, MQTT_PASSWORD: 'wrong' })).problems).toEqual([
       expect.stringMatching(/refuses the user name or password.*check mqtt\.username/s),
     ])
+  })
+
+  test('finds commands that cannot be read, and says where that cannot be tested', async () => {
+    const hub = await emulate()
+    const said = async (...acl: string[]) => {
+      await using broker = await Mosquitto.start({ acl: ['user bridge', ...acl], users: { bridge: 'right' } })
+      const access = { HUB_URL: hub.url, MQTT_URL: broker.url, MQTT_USERNAME: 'bridge', MQTT_PASSWORD: 'right' }
+      const { findings, problems } = await say(access)
+      return [...problems, ...findings.map(lineOf)].filter((line) => line.includes('rules')).join('\n')
+    }
+    const rest = ['topic readwrite homeassistant/#', 'topic readwrite hub2mqtt/bridge/#', 'topic write hub2mqtt/#']
+    const answers = ['topic read hub2mqtt/+/result/#', 'topic read hub2mqtt/+/app/+/result/#']
+    const hidden = await said(...rest, ...answers)
+    expect(hidden).toContain('read hub2mqtt/home/cmd/doctor')
+    expect(hidden).toContain('read hub2mqtt/home/app/doctor/cmd/doctor')
+    expect(await said('topic deny hub2mqtt/home/app/+/cmd/#', 'topic readwrite #')).toContain(
+      'permit answers and discovery; commands could not be tested',
+    )
   })
 
   test('wants a member of a fleet to have its own topics', async () => {

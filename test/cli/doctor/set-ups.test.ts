@@ -190,7 +190,10 @@ const SET_UPS: Readonly<Record<string, SetUp>> = {
     remedy: /config\/mosquitto\/acl/,
   },
   'rules of the broker without the right to read': {
-    make: ruledBy('topic write #', 'topic read hub2mqtt/bridge/#', 'topic read hub2mqtt/home/result/#'),
+    make: ruledBy(
+      'topic write #',
+      ...['bridge/#', 'home/result/#', 'home/cmd/#', 'home/app/+/cmd/#'].map((one) => `topic read hub2mqtt/${one}`),
+    ),
     cause: /do not let this user read hub2mqtt\/home\/app\/doctor\/result\/doctor/,
     remedy: /config\/mosquitto\/acl/,
   },
