@@ -23,6 +23,7 @@ const HOURS = { size: 3, steady: 0.8 }
 const EARLY = { size: 2, steady: 0.6 }
 /** Without a known limit, a rise is reported above this fraction. */
 const LARGE_RISE = 0.25
+const WINDOW_HOURS = (MAX_BUCKETS * MINUTES) / 60
 const HORIZON_HOURS = 12
 /** Memory that grows for only two hours is reported shortly before it reaches the limit. */
 const EARLY_HOURS = 1
@@ -127,7 +128,8 @@ export function isRising(
   }
   if (trend === null || trend <= 0 || levels.length < MAX_BUCKETS) return false
   const { start, level } = endsOf(levels)
-  const isFar = limit === undefined ? level - start >= LARGE_RISE * start : level + trend * HORIZON_HOURS >= limit
+  const isFar =
+    limit === undefined ? trend * WINDOW_HOURS >= LARGE_RISE * start : level + trend * HORIZON_HOURS >= limit
   return isFar && climbs(levels, peak, HOURS)
 }
 
