@@ -37,7 +37,7 @@ export class SessionSetup {
 
   constructor(connection: Connection, options: SessionSetupOptions) {
     const { heldFilters, watchedFilters = [], transientFilters = [], subscriptions, probeTopic } = options.link
-    const { probeTimeoutMs = 10_000 } = options.link
+    const { probeTimeoutMs = 30_000 } = options.link
     this.#connection = connection
     this.#options = options
     this.#transient = transientFilters.filter((one) => one !== probeTopic && !subscriptions.includes(one))

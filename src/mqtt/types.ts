@@ -80,7 +80,10 @@ export interface LinkOptions extends BrokerOptions {
   readonly ackTimeoutMs?: number | undefined
   /** Approximate interval for testing the preferred address after leaving it (default 5 minutes). */
   readonly preferredAfterMs?: number | undefined
-  /** How long the self-test's marker may take to come back (default 10,000 ms). */
+  /**
+   * How long the self-test's marker may take to come back (default 30,000 ms). A slow broker may acknowledge at once and
+   * send what it retains later; without it, the bridge would replace what it has not read.
+   */
   readonly probeTimeoutMs?: number | undefined
 }
 
