@@ -67,6 +67,7 @@ export async function run(options: RunOptions): Promise<void> {
     bridge,
     hubs: hubs.all,
     mayBeIdle: fleet !== undefined,
+    mayAct: () => fleet?.mayAct() ?? true,
     clock,
   })
   await using store = new Store({

@@ -22,6 +22,8 @@ export interface HealthFacts {
   readonly role: Role
   /** Whether having no hub is fine, because other members of the fleet have them. */
   readonly mayBeIdle: boolean
+  /** Whether it may send requests to hubs: in a fleet with leases, while its lease is valid. */
+  readonly mayAct: boolean
   readonly hubs: Readonly<Record<string, HubHealth>>
   /** How many published settings differ from those of their hubs, because reading failed. */
   readonly failedSettings: number
@@ -39,15 +41,17 @@ function healthOf(hub: Hub, pulse: Pulse): HubHealth {
 }
 
 export function healthReport(facts: HealthFacts): HealthReport {
-  const { version, startedAt, mqtt, losing, contested, role, mayBeIdle, hubs, failedSettings } = facts
+  const { version, startedAt, mqtt, losing, contested, role, mayBeIdle, mayAct, hubs, failedSettings } = facts
   const all = Object.values(hubs)
   const connected = mqtt.state === 'connected'
+  const serves = all.some(({ online, read }) => online && read) || (mayBeIdle && all.length === 0)
   return {
     live: all.every(({ task }) => task === 'alive'),
-    ready: connected && (all.some(({ online, read }) => online && read) || (mayBeIdle && all.length === 0)),
+    ready: connected && mayAct && serves,
     problems: [
       ...brokerProblems(mqtt, losing),
       ...othersProblems(contested, role),
+      ...(mayAct ? [] : ['this member of the fleet has no lease, so it serves no hub: see whether it reaches NATS']),
       ...(all.length === 0 && !mayBeIdle ? ['no hub is configured'] : []),
       ...Object.entries(hubs).flatMap(([name, hub]) => hubProblems(name, hub)),
       ...(failedSettings > 0
@@ -109,13 +113,14 @@ export class Recent {
 
 interface Parts extends Pick<HealthFacts, 'version' | 'startedAt' | 'mayBeIdle'> {
   readonly link: { status(): LinkStatus }
+  readonly mayAct: () => boolean
   readonly bridge: { readonly contested: boolean; readonly role: Role; readonly failedSettings: number }
   readonly hubs: ReadonlyMap<string, { readonly hub: Hub; readonly pulse: Pulse }>
   readonly clock: Clock
 }
 
 export function bridgeHealth(parts: Parts) {
-  const { version, startedAt, mayBeIdle, link, bridge, hubs, clock } = parts
+  const { link, bridge, hubs, clock, mayAct, ...fixed } = parts
   const lost = new Recent(clock)
   const throttle = new Throttle(clock, publish)
   const { promise: ready, resolve: becomeReady } = Promise.withResolvers<void>()
@@ -126,7 +131,8 @@ export function bridgeHealth(parts: Parts) {
     const mqtt = link.status()
     const losing = lost.grew(mqtt.dropped)
     const ofHubs = Object.fromEntries([...hubs].map(([name, { hub, pulse }]) => [name, healthOf(hub, pulse)]))
-    return healthReport({ version, startedAt, mqtt, losing, contested, role, mayBeIdle, failedSettings, hubs: ofHubs })
+    const facts = { mqtt, losing, contested, role, mayAct: mayAct(), failedSettings, hubs: ofHubs }
+    return healthReport({ ...fixed, ...facts })
   }
 
   /** Call after a change that may affect the report. */

@@ -212,6 +212,9 @@ describe.skipIf(natsPath === undefined)('bridges with leases that lose NATS', BE
       60_000,
     )
     await until('the will of who spoke', () => world.text('hub2mqtt/bridge/state') === 'offline')
+    const health = (name: string) => Object(world.payload(`hub2mqtt/bridge/${name}/health`))
+    await until('none of them to be ready', () => NAMES.every((name) => health(name).ready === false), 30_000)
+    expect(health(NAMES[0] ?? '').problems).toEqual([expect.stringContaining('has no lease')])
     // They end their sessions meanwhile.
     const all = () => world.asked().filter(({ path }) => !path.startsWith('unsubscribe')).length
     const asked = all()

@@ -32,6 +32,7 @@ const report = ({ mqtt, ...changes }: Changes = {}) =>
     contested: false,
     role: 'active',
     mayBeIdle: false,
+    mayAct: true,
     hubs: { home: good },
     failedSettings: 0,
     ...changes,
@@ -54,6 +55,7 @@ describe('the health report', () => {
   const LOST = 'events or answers were lost in the last ten minutes, as they could not be sent'
   const UNREAD = 'what is published cannot be read back: the ACL of the MQTT broker is wrong'
   const UNSET = 'settings that are not published as their hubs have them, as the log says: 2'
+  const NO_LEASE = 'this member of the fleet has no lease, so it serves no hub: see whether it reaches NATS'
   const TWO = 'another hub2mqtt uses the same base topic'
   const denied = { deniedFilters: ['hub2mqtt/+/cmd/#'] }
   const refused = { state: 'waiting', protocol: null, reason: 'unauthorized' } as const
@@ -65,6 +67,7 @@ describe('the health report', () => {
     ['one hub of two that is down', { hubs: { home: good, attic: down } }, BOTH, 'hub attic is offline: unreachable'],
     ['no hub', { hubs: {} }, 'live', 'no hub is configured'],
     ['a member of a fleet without a hub', { hubs: {}, mayBeIdle: true }, BOTH],
+    ['a member of a fleet without a lease', { hubs: {}, mayBeIdle: true, mayAct: false }, 'live', NO_LEASE],
     [
       'a hub whose apps may not be read',
       { hubs: { home: unread } },
