@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { readTyped } from '../../../src/web/ui/app/views/app/value.ts'
+import { maySecret, readTyped } from '../../../src/web/ui/app/views/app/value.ts'
 
 const ROUNDED = expect.stringContaining('more digits than can be kept')
 
@@ -28,4 +28,26 @@ describe('a number that is typed for a setting', () => {
       expect(readTyped('number', typed, 1)).toEqual({ ok: false, message: 'Enter a number, such as 21.5.' })
     },
   )
+})
+
+describe('the value of a setting', () => {
+  test.each([
+    ['wachtwoord', 'x'],
+    ['account', { access_token: 'x' }],
+    ['devices', [{ id: 1, apiKey: 'x' }]],
+    ['server', 'https://admin:hunter2@192.168.1.5/'],
+    ['stored', ' {"login": {"password": "x"}}'],
+    ['deep', JSON.stringify(Array.from({ length: 100 }).reduce((inner) => [inner], 'x'))],
+  ])('may be a secret by its name or by what is inside: %s', (name, value) => {
+    expect(maySecret(name, value)).toBe(true)
+  })
+
+  test.each([
+    ['spinner', 'on'],
+    ['server', 'https://192.168.1.5:8443/a@b'],
+    ['note', '{not JSON, password'],
+    ['list', [1, null, { name: 'x' }]],
+  ])('is no secret without such a sign: %s', (name, value) => {
+    expect(maySecret(name, value)).toBe(false)
+  })
 })

@@ -92,7 +92,7 @@ export function Settings({ entry }: AppProps) {
     return { at: 'done', before: now }
   }
   const names = [...new Set(values.value?.keys()).union(edited.value)].toSorted(collator.compare)
-  const plain = names.filter((name) => !maySecret(name))
+  const plain = names.filter((name) => !maySecret(name, values.value?.get(name)))
   const isAnyShown = shown.value.size > 0
   return (
     <Card
@@ -189,7 +189,7 @@ interface Held {
 
 /** What the page may not show or send: the value is masked, or may be a secret that was not asked for. */
 const isHidden = ({ name, value, shown }: Pick<SettingProps, 'name' | 'value' | 'shown'>) =>
-  isCut(value) || (maySecret(name) && !shown)
+  isCut(value) || (maySecret(name, value) && !shown)
 
 /** The states of a change: `edited` is the value when the field was opened, `former` the one to go back to. */
 function useChange(props: SettingProps) {
@@ -207,7 +207,7 @@ function useChange(props: SettingProps) {
     former.value = isHidden(props) || isCut(now.before) || now.before === undefined ? undefined : { value: now.before }
   }
   const edit = () => {
-    if (!props.shown && !maySecret(props.name)) props.toggle()
+    if (!props.shown && !maySecret(props.name, props.value)) props.toggle()
     props.keep()
     ended.value = undefined
     edited.value = { value: props.value }
@@ -223,7 +223,7 @@ function Setting(props: SettingProps) {
   return (
     <li class="setting">
       <code class="key">{name}</code>
-      {maySecret(name) && !shown && <small>{text.setting.secret}</small>}
+      {maySecret(name, value) && !shown && <small>{text.setting.secret}</small>}
       <Value value={value} shown={shown} unknown={unknown} />
       {shown && !unknown && !isGone && <Copy text={textOf(value)} label={text.setting.copy({ name })} />}
       {!isGone && <Show name={name} shown={shown} toggle={toggle} />}

@@ -33,12 +33,24 @@ export function textOf(value: unknown): string {
 
 export const isSame = (one: unknown, other: unknown) => JSON.stringify(one) === JSON.stringify(other)
 
-const SECRET = /pass|secret|token|key|auth|credential|cookie|session|private|\bpin\b|\bpsk\b/i
+const SECRET =
+  /pass|pwd|kennwort|wachtwoord|secret|geheim|token|bearer|key|auth|credential|cookie|session|private|\bpin(code)?\b|\bpsk\b/i
+/** `https://user:password@host` */
+const LOGIN = /:\/\/[^/?#\s@:]*:[^/?#\s@]*@/
 /** In the place of secrets of the bridge's configuration. */
 const MASK = '***'
 
-/** Whether the value may be a secret, by its name. */
-export const maySecret = (name: string) => SECRET.test(name)
+/** Whether the setting may hold a secret: by its name, by a name inside its value, or as the login in an address. */
+export function maySecret(name: string, value: unknown, depth = 0): boolean {
+  if (SECRET.test(name) || depth > MAX_JSON_DEPTH) return true
+  if (typeof value === 'string') {
+    if (LOGIN.test(value)) return true
+    const inside = /^\s*[[{]/.test(value) ? parseJson(value) : undefined
+    return typeof inside === 'object' && maySecret('', inside, depth + 1)
+  }
+  if (typeof value !== 'object' || value === null) return false
+  return Object.entries(value).some(([key, child]) => maySecret(Array.isArray(value) ? '' : key, child, depth + 1))
+}
 /** Whether the bridge has masked a part of it, so that the page does not have the value. */
 export const isCut = (value: unknown) => JSON.stringify(value)?.includes(MASK) === true
 
