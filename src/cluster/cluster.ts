@@ -7,12 +7,12 @@ import type { HubConfig, Live } from '../config/options.ts'
 import { policyOf, rolloutRefusal } from '../contract/permissions.ts'
 import type { Topics } from '../contract/topics.ts'
 import type { MqttLink } from '../mqtt/link.ts'
-import type { BrokerOptions, LinkOptions } from '../mqtt/types.ts'
+import type { BrokerOptions, Credentials, LinkOptions } from '../mqtt/types.ts'
 import type { Membership } from './fleet.ts'
 import { Rollouts } from './rollout/rollouts.ts'
 
 export interface ClusterOptions {
-  readonly live: Live
+  readonly live: Live & { readonly natsCredentials: () => Credentials }
   readonly topics: Topics
   /** Called at each connection of a rollout. */
   readonly broker: () => BrokerOptions

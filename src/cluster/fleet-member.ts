@@ -104,10 +104,11 @@ export function fleetMember(membership: Membership, options: ClusterOptions) {
 
   function join(): { readonly fleet: Fleet; readonly store?: NatsStore } {
     if (membership.mode === 'static') return { fleet: staticFleet(membership.index, membership.count, resources) }
-    const { nats: servers, lease, username, password, bucket } = camelKeys(live.value.fleet)
+    const { nats: servers, lease, bucket } = camelKeys(live.value.fleet)
+    const login = (renew: boolean) => (renew ? live.natsCredentials() : camelKeys(live.value.fleet))
     const part = log.child({ part: 'fleet' })
     const name = `hub2mqtt ${membership.member}`
-    const store = new NatsStore({ servers, username, password, bucket, quietMs: lease, name, clock, log: part })
+    const store = new NatsStore({ servers, login, bucket, quietMs: lease, name, clock, log: part })
     const isFit = () => port?.link.status().protocol !== null
     const how = { member: membership.member, leaseMs: lease, store, resources, onChange: changed, isFit, clock }
     return { fleet: new LeasedFleet({ ...how, log: part }), store }

@@ -5,16 +5,17 @@
 import { randomUUID } from 'node:crypto'
 import { JetStreamApiCodes, JetStreamApiError, jetstream } from '@nats-io/jetstream'
 import { type KV, type KvEntry, Kvm } from '@nats-io/kv'
-import { connect, type NatsConnection, type ServerInfo } from '@nats-io/transport-node'
+import { connect, errors, type NatsConnection, type ServerInfo } from '@nats-io/transport-node'
 import type { Logger } from 'pino'
 import { type Clock, sleep } from '../base/clock.ts'
 import { compareVersions } from '../base/versions.ts'
+import type { Credentials } from '../mqtt/types.ts'
 import { ConflictError, type Row, type Store } from './rows.ts'
 
 export interface NatsOptions {
   readonly servers: readonly string[]
-  readonly username?: string | undefined
-  readonly password?: string | undefined
+  /** Called before each connection; `renew`: the login was refused, and its sources may have changed. Default: none. */
+  readonly login?: (renew: boolean) => Credentials
   readonly bucket: string
   /** Members renew their leases, so a working watch is never silent for this long. */
   readonly quietMs: number
@@ -33,16 +34,20 @@ interface Bucket {
 const CALL_MS = 1_500
 const PING_MS = 2_000
 const AGAIN_MS = 1_000
+/** How often a refused login is read again. */
+const RENEW_MS = 10_000
 /** With this many servers, a bucket survives the failure of one. */
 export const REPLICAS = 3
 export const MARK_KEY = 'mark'
 
 /** Login and encryption. If one address is `tls://`, all connections use TLS: each server gets the same password. */
-export function accessTo({ servers, username, password }: Pick<NatsOptions, 'servers' | 'username' | 'password'>) {
+export function accessTo(servers: readonly string[], login: () => Credentials) {
   return {
     servers: [...servers],
-    ...(username !== undefined && { user: username }),
-    ...(password !== undefined && { pass: password }),
+    authenticator: () => {
+      const { username: user, password: pass } = login()
+      return user === undefined ? undefined : { user, ...(pass !== undefined && { pass }) }
+    },
     // The client ignores the scheme: without this option, the server alone decides.
     ...(servers.some((url) => url.startsWith('tls://')) && { tls: {} }),
     // The configured addresses are reachable; the names that a cluster gives its servers may not be.
@@ -68,6 +73,8 @@ export class NatsStore implements Store, AsyncDisposable {
   #running: Promise<void> | undefined
   #connection: NatsConnection | undefined
   #bucket: Bucket | undefined
+  #isRefused = false
+  #renewedAt = Number.NEGATIVE_INFINITY
   #onRow: (key: string, row: Row) => void = () => {}
   #onLost: () => void = () => {}
 
@@ -126,6 +133,7 @@ export class NatsStore implements Store, AsyncDisposable {
         said = ''
         await this.#follow(bucket)
       } catch (error) {
+        this.#failed(error)
         const detail = error instanceof Error ? error.message : String(error)
         if (signal.aborted || detail === said) continue
         said = detail
@@ -135,14 +143,16 @@ export class NatsStore implements Store, AsyncDisposable {
   }
 
   async #connect(): Promise<NatsConnection> {
-    const { name, log } = this.#options
+    const { servers, name, log } = this.#options
     const connection = await connect({
-      ...accessTo(this.#options),
+      ...accessTo(servers, () => this.#login()),
       name,
       timeout: CALL_MS,
       pingInterval: PING_MS,
       maxPingOut: 2,
       maxReconnectAttempts: -1,
+      // Otherwise a second refusal ends the connection for good; the password may be right later.
+      ignoreAuthErrorAbort: true,
       reconnectTimeWait: AGAIN_MS,
     })
     void this.#report(connection)
@@ -153,10 +163,27 @@ export class NatsStore implements Store, AsyncDisposable {
 
   async #report(connection: NatsConnection): Promise<void> {
     const { log } = this.#options
-    for await (const { type } of connection.status()) {
-      if (type === 'disconnect') log.warn('connection to NATS lost')
-      if (type === 'reconnect') log.info('connected to NATS again')
+    for await (const status of connection.status()) {
+      if (status.type === 'disconnect') log.warn('connection to NATS lost')
+      if (status.type === 'reconnect') {
+        this.#isRefused = false
+        log.info('connected to NATS again')
+      }
+      if (status.type === 'error') this.#failed(status.error)
     }
+  }
+
+  #failed(error: unknown): void {
+    if (!(error instanceof errors.AuthorizationError) || this.#isRefused) return
+    this.#isRefused = true
+    this.#options.log.error('NATS refuses the user name or password; they are read again and retried')
+  }
+
+  #login(): Credentials {
+    const { login, clock } = this.#options
+    const renew = this.#isRefused && clock.elapsed() - this.#renewedAt >= RENEW_MS
+    if (renew) this.#renewedAt = clock.elapsed()
+    return login?.(renew) ?? {}
   }
 
   /** The bucket on as many servers as possible; a single server has no replicas. */

@@ -61,12 +61,14 @@ export const fleetOptions = defineOptions({
     doc: 'User name at NATS.',
     schema: label,
     example: 'hub2mqtt',
+    live: { ifSame: 'fleet.nats' },
   },
   'fleet.password': {
     doc: 'Password at NATS.',
     schema: password,
     sensitive: true,
     example: 'put-the-password-here',
+    live: { ifSame: 'fleet.nats' },
   },
   'fleet.bucket': {
     doc: 'Name of the key-value bucket; each fleet needs its own.',

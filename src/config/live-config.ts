@@ -139,13 +139,18 @@ export class LiveConfig implements Live {
   }
 
   /** After the broker refused the login: reads user name and password again. */
-  readonly credentials = (): Credentials => {
-    const { mqtt } = this.value
-    const next = this.#reread()?.mqtt
-    if (next !== undefined && isDeepStrictEqual(next.url, mqtt.url)) {
-      this.#replace({ ...this.value, mqtt: { ...mqtt, username: next.username, password: next.password } })
+  readonly credentials = (): Credentials => this.#renewLogin('mqtt', ({ mqtt }) => mqtt.url)
+
+  /** After NATS refused the login: the same. */
+  readonly natsCredentials = (): Credentials => this.#renewLogin('fleet', ({ fleet }) => fleet.nats)
+
+  #renewLogin(section: 'mqtt' | 'fleet', addressOf: (config: Config) => unknown): Credentials {
+    const next = this.#reread()
+    if (next !== undefined && isDeepStrictEqual(addressOf(next), addressOf(this.value))) {
+      const { username, password } = next[section]
+      this.#replace({ ...this.value, [section]: { ...this.value[section], username, password } })
     }
-    const { username, password } = this.value.mqtt
+    const { username, password } = this.value[section]
     return { username: username ?? undefined, password: password ?? undefined }
   }
 

@@ -109,9 +109,8 @@ async function start({ nodes: count = 1, mqtt = false, config = [] }: NatsOption
       ...(count > 1
         ? [`cluster { name: test, listen: "127.0.0.1:${own.route}", routes: [${routes.join(', ')}] }`]
         : []),
-      ...config,
     ]
-    return new NatsNode(name, own, { config: join(folder, `${name}.conf`), data: join(folder, name) }, lines)
+    return new NatsNode(name, own, { config: join(folder, `${name}.conf`), data: join(folder, name) }, lines, config)
   })
   for (const node of nodes) open.defer(() => node.kill())
   await Promise.all(nodes.map((node) => node.start()))
@@ -162,10 +161,11 @@ export class NatsNode {
   readonly #monitor: number
   readonly #paths: Paths
   readonly #lines: readonly string[]
+  #config: readonly string[]
   #process: Process | undefined
   #hung = false
 
-  constructor(name: string, ports: Ports, paths: Paths, lines: readonly string[]) {
+  constructor(name: string, ports: Ports, paths: Paths, lines: readonly string[], config: readonly string[]) {
     this.name = name
     this.port = ports.client
     this.mqttPort = ports.mqtt
@@ -174,6 +174,7 @@ export class NatsNode {
     this.#monitor = ports.monitor
     this.#paths = paths
     this.#lines = lines
+    this.#config = config
   }
 
   /** Whether it can answer: it is neither dead nor hung. */
@@ -183,7 +184,7 @@ export class NatsNode {
 
   /** Resolves when it accepts connections. */
   async start(): Promise<void> {
-    await writeFile(this.#paths.config, this.#lines.map((line) => `${line}\n`).join(''))
+    await writeFile(this.#paths.config, [...this.#lines, ...this.#config].map((line) => `${line}\n`).join(''))
     this.#hung = false
     this.#process = new Process(natsPath ?? 'nats-server', ['-c', this.#paths.config])
     await this.#process.untilPort(this.port, READY_MS)
@@ -221,8 +222,9 @@ export class NatsNode {
     this.#process?.signal('SIGCONT')
   }
 
-  /** Ends it where it runs, starts it with the same data, and waits until it is ready. */
-  async restart(): Promise<void> {
+  /** Ends it where it runs, starts it with the same data, perhaps with other configuration, and waits until it is ready. */
+  async restart(config = this.#config): Promise<void> {
+    this.#config = config
     await this.kill()
     await this.start()
     await this.untilReady()

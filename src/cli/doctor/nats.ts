@@ -66,7 +66,7 @@ export async function* examineNats(fleet: Fleet): AsyncGenerator<Finding> {
 
 function connectTo(url: string, fleet: Fleet): Promise<NatsConnection> {
   const { nats, username, password } = camelKeys(fleet)
-  const access = accessTo({ servers: nats, username, password })
+  const access = accessTo(nats, () => ({ username, password }))
   return connect({ ...access, servers: [url], name: 'hub2mqtt doctor', timeout: TIMEOUT_MS, reconnect: false })
 }
 

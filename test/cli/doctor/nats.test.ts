@@ -226,7 +226,7 @@ describe.skipIf(natsPath === undefined)('doctor at NATS', () => {
     )
     const warnings: string[] = []
     const log = pino({ level: 'warn' }, { write: (line) => void warnings.push(line) })
-    const access = { servers, username: 'fleet', password: 'right', bucket: 'own' }
+    const access = { servers, login: () => ({ username: 'fleet', password: 'right' }), bucket: 'own' }
     await using store = new NatsStore({ ...access, quietMs: 5_000, name: 'test', clock: systemClock, log })
     store.watch(
       () => {},

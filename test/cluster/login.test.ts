@@ -1,0 +1,62 @@
+/** A member of a fleet whose login at NATS changes. */
+import pino from 'pino'
+import { expect, test } from 'vitest'
+import { systemClock } from '../../src/base/clock.ts'
+import { NatsStore } from '../../src/cluster/nats.ts'
+import { natsPath, startNats } from '../support/nats.ts'
+import { until } from '../support/until.ts'
+
+const accepting = (password: string) => [`authorization { user: fleet, password: "${password}" }`]
+
+test.skipIf(natsPath === undefined)(
+  'reads the login again after NATS has refused it, says that once, and reconnects',
+  { timeout: 120_000 },
+  async () => {
+    await using nats = await startNats({ config: accepting('first') })
+    let password = 'first'
+    let read = password
+    let attempts = 0
+    const lines: string[] = []
+    const log = pino({ level: 'info' }, { write: (line) => void lines.push(line) })
+    const login = (renew: boolean) => {
+      attempts += 1
+      if (renew) read = password
+      return { username: 'fleet', password: read }
+    }
+    const { urls: servers } = nats
+    await using store = new NatsStore({
+      servers,
+      login,
+      bucket: 'b',
+      quietMs: 5_000,
+      name: 'test',
+      clock: systemClock,
+      log,
+    })
+    store.watch(
+      () => {},
+      () => {},
+    )
+    const writes = (key: string) =>
+      until(
+        `a write of ${key}`,
+        () =>
+          store.create(key, 'x').then(
+            () => true,
+            () => false,
+          ),
+        60_000,
+      )
+    await writes('one')
+    const count = (text: string) => lines.filter((line) => line.includes(text)).length
+    await nats.node(0).restart(accepting('second'))
+    // One refusal alone would not end the connection.
+    await until('refusals', () => count('NATS refuses the user name or password') === 1, 60_000)
+    const refused = attempts
+    await until('more of them', () => attempts >= refused + 3)
+    password = 'second'
+    await writes('two')
+    expect(count('NATS refuses the user name or password')).toBe(1)
+    expect(lines.join()).not.toMatch(/"first"|"second"/)
+  },
+)
