@@ -1,11 +1,11 @@
-# hub2mqtt as a container image. Build it for both kinds of machine:
+# hub2mqtt as a container image. Build it for both platforms:
 #   docker buildx build --platform linux/amd64,linux/arm64 --build-arg REVISION=$(git rev-parse HEAD) .
 # A release pins the base by digest: --build-arg BASE=node:24-bookworm-slim@sha256:…
 ARG BASE=node:24-bookworm-slim
-# What to make: runtime, or home-assistant for the app of Home Assistant.
+# The image to build: runtime, or home-assistant for the Home Assistant app.
 ARG VARIANT=runtime
 
-# What the bundler makes is the same for every platform.
+# The bundle is the same for every platform.
 FROM ${BASE} AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
@@ -14,15 +14,15 @@ COPY tsconfig.json ./
 COPY src ./src
 RUN npm run build && npm run build:page
 
-# Production dependencies only. The optional ones are a Node of their own, which the base has already.
+# Production dependencies only. The optional ones contain Node, which the base image already has.
 FROM ${BASE} AS dependencies
 WORKDIR /hub2mqtt
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci --ignore-scripts --no-audit --no-fund --omit=dev --omit=optional \
- # The bill of materials is of what is installed here; what was left out on purpose would count as missing.
+ # The bill of materials lists only what is installed here: packages that were omitted on purpose would count as missing.
  && npm pkg delete devDependencies optionalDependencies \
  && npm sbom --sbom-format=cyclonedx > sbom.cdx.json \
- # Nothing at run time reads types, source maps, bundles for browsers, tests or documentation. Licences stay.
+ # The program reads no types, source maps, browser bundles, tests or documentation. Keeps the licences.
  && rm -rf node_modules/@types node_modules/undici-types node_modules/.package-lock.json \
       node_modules/mqtt/dist node_modules/socket.io/client-dist node_modules/socket.io-client/dist \
       node_modules/engine.io-client/dist node_modules/yaml/browser \
@@ -30,7 +30,7 @@ RUN npm ci --ignore-scripts --no-audit --no-fund --omit=dev --omit=optional \
       -o -name examples -o -name benchmark -o -name benchmarks -o -name .github \) -prune -exec rm -rf {} + \
  && find node_modules -type f \( -name '*.map' -o -name '*.d.ts' -o -name '*.d.mts' -o -name '*.d.cts' \
       -o \( -iname '*.md' ! -iname 'license*' \) \) -delete \
- # Everything that the program names can still be loaded.
+ # Checks that every dependency can still be loaded.
  && node --input-type=module -e "import manifest from './package.json' with { type: 'json' }; \
       for (const name of Object.keys(manifest.dependencies)) await import(name)"
 
@@ -43,17 +43,17 @@ LABEL org.opencontainers.image.title="hub2mqtt" \
       org.opencontainers.image.licenses="MIT" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}"
-# What runs needs no package manager. The command is the process itself: no shell and no child stand between it and signals.
+# The program needs no package manager. It is process 1 itself: no shell or parent intercepts signals.
 RUN rm -rf /usr/local/lib/node_modules /usr/local/bin/npm /usr/local/bin/npx /usr/local/bin/corepack \
       /usr/local/bin/yarn /usr/local/bin/yarnpkg /opt/yarn* \
  && ln -s /app/src/bin.js /usr/local/bin/hub2mqtt
-# The container is the border here, so that probes and Prometheus may come in; the embedded broker stays on loopback.
-# As in npm start. Small semi-spaces: what an event leaves behind is garbage at once, and need not pile up first. One
-# arena: glibc keeps one for every thread else, and gives little of it back. With 50 hubs and more the program also makes
-# V8 collect garbage more often, which costs processor time.
+# The container is the border, so the listener accepts probes and Prometheus; the embedded broker stays on loopback.
+# As in npm start. Small semi-spaces: most objects of an event are garbage at once, and are collected early. One arena:
+# otherwise glibc keeps one for each thread, and returns little memory. From 50 hubs on, the program also makes V8
+# collect garbage more often, which costs CPU time.
 ENV NODE_ENV=production HUB2MQTT_HTTP_HOST=0.0.0.0 NODE_OPTIONS=--max-semi-space-size=8 MALLOC_ARENA_MAX=1
 WORKDIR /app
-# The bundle has them in it. These are what its parsers on demand are loaded from, and what scanners of images look for.
+# The bundle contains the dependencies. These copies are for the parsers loaded on demand, and for image scanners.
 COPY --from=dependencies /hub2mqtt/node_modules ./node_modules
 COPY --from=build /app/dist ./dist
 COPY --from=build /app/src/web/ui/dist ./src/web/ui/dist
@@ -65,8 +65,8 @@ COPY config/demo/apps ./config/demo/apps
 COPY config/demo/store ./config/demo/store
 COPY src/bin.js ./src/bin.js
 
-# What Node makes of the program, kept for the user who runs it: the demo loads all that a bridge does. It takes any free
-# ports, and its own output says when it is ready: with the host's network another daemon may run on the usual ports.
+# Fills Node's compile cache for the user that runs the program: the demo loads everything that a bridge loads. It uses
+# free ports, and its output shows when it is ready: with the host's network, another daemon may use the usual ports.
 FROM program AS compiled
 RUN mkdir -m 777 node_modules/.cache
 USER 1000:1000
@@ -85,12 +85,12 @@ HEALTHCHECK --interval=15s --timeout=5s --start-period=30s --retries=3 CMD ["hub
 ENTRYPOINT ["hub2mqtt"]
 CMD ["run"]
 
-# Home Assistant hands over its options in a file for root; run.js reads it and gives up root before anything else.
+# Home Assistant passes its options in a file that only root can read; run.js reads the file and drops root at once.
 FROM runtime AS home-assistant
 ARG VERSION=0.2.0
 LABEL io.hass.type="addon" io.hass.version="${VERSION}" io.hass.arch="amd64|aarch64"
 USER root
-# The Supervisor has its users logged in before it shows them the page.
+# The Supervisor shows the page only to users who are logged in.
 ENV HUB2MQTT_HTTP_INGRESS=true HUB2MQTT_HTTP_TRUSTED_PROXIES=172.30.32.2
 COPY config/home-assistant-app/run.js ./config/home-assistant-app/
 ENTRYPOINT ["node", "/app/config/home-assistant-app/run.js"]

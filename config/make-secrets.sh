@@ -1,6 +1,6 @@
 #!/bin/sh
-# Creates what docker-compose.yml needs for your hub: the secrets in secrets/, the configuration in hub2mqtt/, and .env,
-# which says where they are. Run it in the checkout:
+# Creates the files that docker-compose.yml needs for your hub: the secrets in secrets/, the configuration in hub2mqtt/,
+# and .env with their paths. Run it in the checkout:
 #   config/make-secrets.sh http://192.168.1.20
 # It asks for the hub's API key, creates random passwords for the broker's users, and changes no existing file.
 # Run it again if one of the files is missing.
@@ -8,25 +8,25 @@ set -eu
 cd "$(dirname "$0")/.."
 [ $# -eq 1 ] || { echo "usage: $0 <address of the hub>" >&2; exit 2; }
 umask 077
-# Users of the broker; "broker" is the second one of config/compose.fleet.yml, which forwards everything.
+# Users of the broker; "broker" is the second broker of config/compose.fleet.yml, which forwards everything.
 users='hub2mqtt homeassistant button broker'
 say() { printf '%s\n' "$1" >&2; }
 
-# A container engine creates a folder in place of a missing file that it should mount.
+# If a file to mount is missing, a container engine creates a folder in its place.
 for path in secrets/hub_api_key secrets/mqtt_hub2mqtt_password secrets/mqtt_homeassistant_password \
   secrets/mqtt_button_password secrets/mqtt_broker_password secrets/nats_password secrets/mosquitto_passwords \
   hub2mqtt/hub2mqtt.yaml hub2mqtt/hub2mqtt.env; do
   [ -d "$path" ] || continue
   if rmdir "$path" 2>/dev/null; then
-    say "$path was an empty folder, which the container engine had made since the file was missing: removed"
+    say "removed $path, an empty folder that the container engine had created because the file was missing"
   else
-    say "$path is a folder where a file belongs. The container engine made it since the file was missing. Remove it: sudo rmdir $path"
+    say "$path is a folder instead of a file: the container engine created it because the file was missing. Remove it: sudo rmdir $path"
     exit 1
   fi
 done
 for folder in secrets hub2mqtt; do
   mkdir -p "$folder"
-  [ -w "$folder" ] || { say "$folder belongs to somebody else, probably since the container engine made it: sudo rmdir $folder"; exit 1; }
+  [ -w "$folder" ] || { say "$folder belongs to another user, probably because the container engine created it. Remove it: sudo rmdir $folder"; exit 1; }
 done
 
 write() { [ -s "secrets/$1" ] || printf '%s\n' "$2" > "secrets/$1"; }
@@ -41,7 +41,7 @@ if [ ! -s secrets/hub_api_key ]; then
   echo >&2
   write hub_api_key "$key"
 fi
-# Users whose password is new, or that the broker does not know.
+# Users that have no password yet, or that the broker does not know.
 changed=''
 for user in $users; do
   [ -s "secrets/mqtt_${user}_password" ] && grep -q "^$user:" secrets/mosquitto_passwords 2>/dev/null || changed="$changed $user"
@@ -49,7 +49,7 @@ for user in $users; do
 done
 write nats_password "$(random)"
 
-# Mosquitto needs hashes, which its own tool creates. Lines of other users stay.
+# Mosquitto needs hashes, which its own tool creates. Keeps the lines of other users.
 if [ -n "$changed" ]; then
   for user in $changed; do printf '%s:%s\n' "$user" "$(cat "secrets/mqtt_${user}_password")"; done > secrets/mosquitto_passwords.new
   docker run --rm -i --entrypoint sh "${MOSQUITTO_IMAGE:-eclipse-mosquitto:2}" \
@@ -59,24 +59,24 @@ if [ -n "$changed" ]; then
   rm secrets/mosquitto_passwords.new
   mv secrets/mosquitto_passwords.hashed secrets/mosquitto_passwords
 fi
-# Brokers and NATS run as other users; the folder keeps all other users of this machine out.
+# Brokers and NATS run as other users and must read these files; only their owner can open the folder.
 chmod 644 secrets/mosquitto_passwords secrets/mqtt_broker_password secrets/nats_password
 
-# The demo's configuration, for this hub.
+# The demo's configuration, with the address of this hub.
 [ -e hub2mqtt/hub2mqtt.yaml ] || sed "s#http://emulated-hub:8080#$1#" config/demo/hub2mqtt/hub2mqtt.yaml > hub2mqtt/hub2mqtt.yaml
 [ -e hub2mqtt/hub2mqtt.env ] || cp config/demo/hub2mqtt/hub2mqtt.env hub2mqtt/hub2mqtt.env
 
-# The bridge runs as the owner of the secrets, so that no other user has to read them; but never as root.
+# The bridge runs as the owner of the secrets, so that no other user has to read them, but never as root.
 owner=$(id -u):$(id -g)
 if [ "$(id -u)" -eq 0 ]; then
   owner=1000:1000
   chown -R "$owner" secrets hub2mqtt
 fi
 
-# An existing line stays.
+# Keeps an existing line.
 setting() { grep -q "^$1=" .env 2>/dev/null || printf '%s=%s\n' "$1" "$2" >> .env; }
 setting SECRETS_DIR ./secrets
 setting CONFIG_DIR ./hub2mqtt
 # Owner of the secrets; the bridge runs as this user.
 setting RUN_AS "$owner"
-say 'made secrets/, hub2mqtt/ and .env; now: docker compose up -d'
+say 'created secrets/, hub2mqtt/ and .env; now run: docker compose up -d'

@@ -1,13 +1,13 @@
 #!/bin/sh
-# Starts a broker of config/compose.fleet.yml, with its own copies of its files, as docker-compose.yml does. With
-# "bridge" it forwards everything to the first one, and back.
+# Starts a broker of config/compose.fleet.yml with its own copies of the files, as docker-compose.yml does. With the
+# argument "bridge", the broker forwards everything to the first one, and back.
 set -eu
 umask 077
 own=/tmp/own
 mkdir -p "$own"
 cp /run/secrets/mosquitto_passwords "$own/"
 cat /mosquitto/config/acl /etc/fleet/acl > "$own/acl"
-# All retained messages are queued for the other broker at once.
+# The queue must hold all retained messages: they are forwarded to the other broker at once.
 sed "s#/run/secrets/#$own/#; s#/mosquitto/config/#$own/#; s#^max_queued_messages .*#max_queued_messages 100000#" \
   /mosquitto/config/mosquitto.conf > "$own/mosquitto.conf"
 if [ "${1-}" = bridge ]; then

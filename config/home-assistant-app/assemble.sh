@@ -1,9 +1,10 @@
 #!/bin/sh
-# Puts together the folder from which Home Assistant builds the app, out of the same Dockerfile as everything else:
+# Creates the folder from which Home Assistant builds the app, with the same Dockerfile as all other images:
 #   config/home-assistant-app/assemble.sh /path/to/local_apps/hub2mqtt
-# The folder is the share `local_apps` of Home Assistant, formerly `addons`. Then Settings, Apps, App store, Check for updates: it is a local app.
+# The folder is in the share `local_apps` of Home Assistant, formerly `addons`. Then Settings, Apps, App store, Check for
+# updates shows it as a local app.
 set -eu
-[ $# -eq 1 ] || { echo "usage: $0 <folder to make>" >&2; exit 2; }
+[ $# -eq 1 ] || { echo "usage: $0 <folder to create>" >&2; exit 2; }
 mkdir -p "$1/config/home-assistant-app" "$1/config/demo"
 folder=$(cd "$1" && pwd)
 cd "$(dirname "$0")/../.."
@@ -13,6 +14,6 @@ cp -R config/demo/apps config/demo/store "$folder/config/demo/"
 cd config/home-assistant-app
 cp run.js "$folder/config/home-assistant-app/"
 cp -RL DOCS.md CHANGELOG.md icon.png logo.png translations "$folder/"
-# It is built from here, and not fetched from where a release is.
+# Home Assistant builds the app from this folder instead of downloading a release.
 sed '/^image:/d' config.yaml > "$folder/config.yaml"
 sed 's/^ARG VARIANT=.*/ARG VARIANT=home-assistant/' ../../Dockerfile > "$folder/Dockerfile"

@@ -1,7 +1,6 @@
 /**
- * The first process of the Home Assistant app: turns the app's options, the file in its folder, and the broker that the
- * Supervisor knows of into the environment that hub2mqtt reads; gives up root, which alone may read the options; and
- * becomes hub2mqtt.
+ * The first process of the Home Assistant app: converts the app's options, the file in its folder, and the Supervisor's
+ * broker to the environment that hub2mqtt reads; drops root, which is needed to read the options; and becomes hub2mqtt.
  */
 import { chmodSync, existsSync, lchownSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -30,7 +29,7 @@ const VARIABLES = {
   log_level: 'HUB2MQTT_LOG_LEVEL',
 }
 
-/** The broker as the Supervisor tells of it, in the words of the options. */
+/** The Supervisor's broker as options of the app. */
 export function brokerOptions({ host, port, ssl, username, password }) {
   return {
     mqtt_url: `${ssl ? 'mqtts' : 'mqtt'}://${host}:${port}`,
@@ -47,7 +46,7 @@ export function environment(options, broker, file) {
   return Object.fromEntries(file === undefined ? own : [['HUB2MQTT_CONFIG', file], ...own])
 }
 
-/** Whether the text of a file names a broker. What is wrong with it hub2mqtt tells, with its line. */
+/** Whether the text of a file names a broker. hub2mqtt itself reports mistakes in the file. */
 export function namesBroker(text) {
   try {
     return Boolean(parse(text)?.mqtt?.url)
@@ -56,14 +55,14 @@ export function namesBroker(text) {
   }
 }
 
-/** Gives a folder to the user who runs hub2mqtt, and to nobody else: keys are in it. Root may change it all the same. */
+/** Makes a folder private to the user that runs hub2mqtt, because it contains keys. Root can still change it. */
 function own(folder) {
   try {
     const inside = readdirSync(folder, { recursive: true }).map((name) => join(folder, name))
     for (const path of [folder, ...inside]) lchownSync(path, NOBODY, NOBODY)
     chmodSync(folder, 0o700)
   } catch (error) {
-    console.error(`hub2mqtt: ${folder} cannot be made private (${error.code}); going on`)
+    console.error(`hub2mqtt: ${folder} cannot be made private (${error.code}); continuing`)
   }
 }
 
@@ -93,10 +92,10 @@ if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
   const named = Boolean(options.mqtt_url) || (file !== undefined && namesBroker(readFileSync(file, 'utf8')))
   const broker = named ? undefined : await supervisorsBroker()
   if (!named && broker === undefined) {
-    fail('no MQTT broker; install the Mosquitto app, or give mqtt_url in the form or mqtt.url in hub2mqtt.yaml')
+    fail('no MQTT broker; install the Mosquitto app, or set mqtt_url in the form or mqtt.url in hub2mqtt.yaml')
   }
   if (!options.hub_url && file === undefined) {
-    fail("no hub; give hub_url and hub_api_key in the form, or hubs in the file hub2mqtt.yaml in this app's folder")
+    fail("no hub; set hub_url and hub_api_key in the form, or hubs in the file hub2mqtt.yaml in this app's folder")
   }
   Object.assign(process.env, environment(options, broker, file))
   delete process.env.SUPERVISOR_TOKEN

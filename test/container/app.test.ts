@@ -72,7 +72,7 @@ mqtt: { url: mqtt://127.0.0.1:1, base_topic: from/the/file }
   it('says what it needs when there is no hub', async () => {
     const source = options({ mqtt_url: 'mqtt://127.0.0.1:1' })
     const mount = `${source}:/data/options.json:ro`
-    await expect(docker('run', '--rm', '--volume', mount, APP_IMAGE)).rejects.toThrow(/no hub; give hub_url/)
+    await expect(docker('run', '--rm', '--volume', mount, APP_IMAGE)).rejects.toThrow(/no hub; set hub_url/)
   })
 
   it('says what it needs when there is no broker', async () => {

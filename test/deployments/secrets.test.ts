@@ -90,7 +90,7 @@ it('puts right that the engine has made a folder in the place of a file', () => 
     mkdirSync(join(folder, path), { recursive: true })
   const { status, stderr } = make('key\n', 'http://10.0.0.1')
   expect(status, stderr).toBe(0)
-  expect(stderr).toMatch(/^secrets\/hub_api_key was an empty folder, which the container engine had made/m)
+  expect(stderr).toMatch(/^removed secrets\/hub_api_key, an empty folder that the container engine had created/m)
   expect(text('secrets/hub_api_key')).toBe('key\n')
 })
 

@@ -503,7 +503,7 @@ describe.each(await testedVersions())('in Home Assistant $name, a person', (vers
     const contents = cards.map(({ content }) => content).filter((content) => content !== undefined)
     const [crashed = '', updates = ''] = contents
     expect(await home.ha.render(crashed)).toMatch(/- \*\*Doorbell\*\*:\s+.*EHOST/)
-    expect((await home.ha.render(updates)).trim()).toBe('No update waits.')
+    expect((await home.ha.render(updates)).trim()).toBe('No updates are available.')
     home.hub.change('com.athom.hue', { updateAvailable: { version: '8.0.0' } })
     await home.untilState(`${HUE}--update`, 'on')
     expect(await home.ha.render(updates)).toMatch(/- \*\*Lumen Lights\*\*:\s+7\.0\.12 → 8\.0\.0/)

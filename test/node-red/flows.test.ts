@@ -61,7 +61,7 @@ describe.skipIf(installation === undefined)('the flows of config/node-red, impor
       await runs(HUE)
     }
     world.hub.crash(HUE, 'Error: once more')
-    await red.process.untilLine(`${HUE} keeps crashing: it is not restarted any more (Error: once more)`)
+    await red.process.untilLine(`${HUE} keeps crashing: it is no longer restarted (Error: once more)`)
     // The other one has restarts of its own left. What Node-RED had sent before would be there before this one.
     const ofOther = restarts(OTHER)
     world.hub.crash(OTHER)

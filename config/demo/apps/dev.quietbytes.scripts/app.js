@@ -1,4 +1,4 @@
-// A leak: each second something is kept that nobody needs again. The hub ends it once that is too much.
+// A leak: keeps unused memory each second, until the hub terminates the app.
 const kept = []
 
 export default async ({ app, hub, log }) => {

@@ -1,4 +1,4 @@
-// Slow to stop: it wants to close every blind first, and that takes longer than the hub waits.
+// Slow to stop: closes every blind first, which takes longer than the hub waits.
 const CLOSING_MS = 10_000
 
 export default ({ app, log }) => {

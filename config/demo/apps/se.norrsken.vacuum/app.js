@@ -1,4 +1,4 @@
-// Uses as much of the processor as it gets, until the hub ends it.
+// Uses all available CPU time, until the hub terminates the app.
 export default ({ log }) => {
   log('looks for the shortest way through the house')
   const turn = () => {
