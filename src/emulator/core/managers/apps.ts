@@ -19,7 +19,7 @@ export const APPS = {
     run: (core, { id }) => known(core, id),
   }),
   updateApp: endpoint({
-    doc: 'Changes whether the hub updates the app by itself; other fields are ignored.',
+    doc: 'Changes whether the hub updates the app by itself. Over HTTP, the app is the body; other fields are ignored.',
     request: 'PUT /app/:id',
     needs: 'homey.app',
     wholeBody: 'app',
