@@ -47,8 +47,8 @@ const MAX_LEARNED = 16 * 1024 * 1024
 export interface HubThen {
   readonly firmware: string | null
   readonly health: HubHealth | null
-  /** Epoch milliseconds; `null` if the hub does not report it. */
-  readonly bootedAt: number | null
+  /** Of the hub, in seconds; `null` if the hub does not report it. */
+  readonly uptime: number | null
   readonly guardOf: (app: string) => GuardFacts | null | undefined
 }
 
@@ -203,7 +203,7 @@ class HubEvidence {
       stack_head: stackHead(message),
       version: shortOrNull(version),
       firmware: shortOrNull(then.firmware),
-      uptime_seconds: then.bootedAt === null ? null : seconds(then.bootedAt, now),
+      uptime_seconds: then.uptime,
       app_uptime_seconds: startedAt === undefined ? null : seconds(startedAt, elapsed),
       exit_code,
       exit_signal,

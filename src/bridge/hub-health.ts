@@ -34,6 +34,10 @@ export function bootOf(before: Boot | undefined, uptimeSeconds: number, clock: C
   return { at, readAt, uptimeSeconds }
 }
 
+/** Seconds since the hub started, which do not change with the system clock. */
+export const uptimeOf = ({ uptimeSeconds, readAt }: Boot, clock: Clock): number =>
+  Math.round(uptimeSeconds + (clock.elapsed() - readAt) / 1000)
+
 export function healthOf(figures: Figures, appsMemory: number | null, boot: Boot | undefined): HubHealth {
   const { getInfo: info, getMemoryInfo: memory, getStorageInfo: storage, getLastBackup, getUpdates } = figures
   const [one = null, five = null, fifteen = null] = info?.load ?? []

@@ -25,6 +25,7 @@ import type { BridgeOptions, Discovery } from './bridge-options.ts'
 import type { Evidence } from './evidence.ts'
 import type { Guardian } from './guarding.ts'
 import { HubFigures } from './hub-figures.ts'
+import { uptimeOf } from './hub-health.ts'
 import { OwnerRows, type RowTable } from './owner-rows.ts'
 import { PublishedSettings } from './published-settings.ts'
 import type { CommandRun, FailedWrite } from './requests.ts'
@@ -245,10 +246,11 @@ export class HubState {
   }
 
   #muchChanged(changes: readonly NotableChange[], silent: boolean): void {
-    const { guardian, homeAssistant } = this.#options
+    const { guardian, homeAssistant, clock } = this.#options
     const guardOf = (app: string) => guardian.factsOf(this.#name, app)
     const { health = null, boot } = this.figures
-    const then = { firmware: this.#hub.status.firmware, health, bootedAt: boot?.at ?? null, guardOf }
+    const uptime = boot === undefined ? null : uptimeOf(boot, clock)
+    const then = { firmware: this.#hub.status.firmware, health, uptime, guardOf }
     for (const app of this.#evidence.appsChanged(changes, then, silent)) this.appChanged(app)
     homeAssistant?.appsChanged(this.#name, changes)
   }

@@ -2,7 +2,7 @@
 import * as v from 'valibot'
 import { describe, expect, test } from 'vitest'
 import { type Clock, systemClock } from '../../src/base/clock.ts'
-import { bootOf, hasMoved, healthOf } from '../../src/bridge/hub-health.ts'
+import { bootOf, hasMoved, healthOf, uptimeOf } from '../../src/bridge/hub-health.ts'
 import { HUB_HEALTH, type HubHealth } from '../../src/contract/crash.ts'
 import { APP_LINKS } from '../../src/contract/schemas.ts'
 import type { EmulatedHub } from '../../src/emulator/hub.ts'
@@ -385,6 +385,7 @@ describe('the pure rules', () => {
     // The answer was late, and the clock of this machine was set.
     const latest = bootOf(later, 1_110, clock)
     expect([later.at, latest.at]).toEqual([start.at, start.at])
+    expect(uptimeOf(later, clock)).toBe(1_121)
     // The machine of the bridge was suspended.
     expect(bootOf(latest, 90_000, clock).at).toBe(start.at)
   })
