@@ -52,7 +52,7 @@ export class Prefixes {
   readonly #present: string
   readonly #topic: string
   readonly #former = new Set<string>()
-  /** Whether the broker says that something was published, and the sweep has not checked it yet. */
+  /** Whether the broker lists prefixes that the sweep has not checked yet. */
   #doubtful = false
   readonly #isPublishing: boolean
 
@@ -78,7 +78,7 @@ export class Prefixes {
     return prefix === this.#present || this.#former.has(prefix)
   }
 
-  /** The sweep has checked everything: no unwanted message is left. */
+  /** Call it when the sweep has checked everything: no unwanted message is left. */
   settle(): void {
     this.#former.clear()
     this.#doubtful = false

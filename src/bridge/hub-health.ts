@@ -21,7 +21,7 @@ const ROUNDING_SECONDS = 1
 
 /**
  * Detects a restart: the uptime of a hub that was only unreachable continues, that of a restarted one begins at 0 and is
- * at most the time since the latest reading. The same uptime again says nothing: it is a cached answer, or in hours.
+ * at most the time since the latest reading. An unchanged uptime proves nothing: it may be cached, or counted in hours.
  */
 export function bootOf(before: Boot | undefined, uptimeSeconds: number, clock: Clock): Boot {
   if (uptimeSeconds === before?.uptimeSeconds) return before
@@ -57,7 +57,7 @@ export function healthOf(figures: Figures, appsMemory: number | null, boot: Boot
   }
 }
 
-/** Whether a figure has moved by at least a tenth, or anything but the uptime has changed otherwise. */
+/** Whether a number other than the uptime has changed by at least a tenth, or any other value has changed. */
 export function hasMoved(before: HubHealth, after: HubHealth): boolean {
   const former = new Map<string, unknown>(Object.entries(before))
   return Object.entries(after).some(([key, value]) => {

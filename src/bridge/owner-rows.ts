@@ -57,9 +57,9 @@ export class OwnerRows<K extends OwnerKind> {
   }
 
   /** Like `set`, for changes of usage figures only. */
-  setUsage(news: Partial<Facts[K]>): void {
+  setUsage(changed: Partial<Facts[K]>): void {
     if (this.#facts === undefined) return
-    this.#facts = { ...this.#facts, ...news }
+    this.#facts = { ...this.#facts, ...changed }
     for (const place of this.#rows) if (place.row.hasUsage) this.#hold(place, this.#facts)
   }
 
@@ -83,7 +83,7 @@ export class OwnerRows<K extends OwnerKind> {
     if (payload !== undefined) this.#table.link.hold(this.#topic(place), payload)
   }
 
-  /** `undefined`: keep what the broker has. */
+  /** Returns `undefined` to keep the broker's message. */
   #render(place: Place<K>, facts: Facts[K], before?: Facts[K]): string | null | undefined {
     const { row } = place
     try {

@@ -12,7 +12,7 @@ const MAX_MS = 60_000
 export class StartupBuffer {
   /** `active` only once this bridge publishes and executes. */
   role: Role = 'undecided'
-  /** Whether this bridge has said goodbye to another one, which executes all later commands. */
+  /** Whether this bridge has announced its end to another one, which executes all later commands. */
   hasLeft = false
   readonly #clock: Clock
   #tasks: { readonly at: number; readonly run: () => void }[] = []
