@@ -20,8 +20,8 @@ export interface Boot {
 const ROUNDING_SECONDS = 1
 
 /**
- * Detects a restart: the uptime of a hub that was only unreachable continues, that of a restarted one begins at 0 and is
- * at most the time since the latest reading. An unchanged uptime proves nothing: it may be cached, or counted in hours.
+ * Detects a restart: the uptime of an unreachable hub continues; that of a restarted one begins at 0 and is at most the
+ * time since the latest reading. An unchanged uptime proves nothing: it may be cached, or counted in hours.
  */
 export function bootOf(before: Boot | undefined, uptimeSeconds: number, clock: Clock): Boot {
   if (uptimeSeconds === before?.uptimeSeconds) return before

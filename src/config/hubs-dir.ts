@@ -7,7 +7,7 @@ import { type ConfigFile, readConfigFile, readFailure } from './file.ts'
 import { EXPECTED_NAME, hubName } from './options.ts'
 import type { Reading } from './read.ts'
 
-/** Returns the names in a folder, or throws with a `code` such as `ENOENT`. */
+/** Returns the file names in a folder, or throws with a `code` such as `ENOENT`. */
 export type ReadFolder = (path: string) => readonly string[]
 
 const KINDS = ['.yaml', '.yml', '.json']

@@ -95,9 +95,9 @@ export function loadConfig(request: LoadOptions): Loaded {
   const opened = open(request)
   const { file, readable, env, reading } = opened
   const { mistakes } = reading
-  // An unreadable file may have named the hubs: their absence is then not a second mistake.
+  // An unreadable file may name hubs: do not report their absence as well.
   const required = readable && request.requireHub !== false
-  if (file.isEmpty && request.requireContent) mistakes.add(file.path ?? '', 'the configuration file is empty by now')
+  if (file.isEmpty && request.requireContent) mistakes.add(file.path ?? '', 'the configuration file is now empty')
   const folder = readFolderOf(request, opened)
   const files = [file, ...(folder ?? []).map(([, hubFile]) => hubFile)]
   for (const { root } of files) protectSecrets(root, env, [hubOptions, options], mistakes)

@@ -46,7 +46,7 @@ const rules: readonly Rule[] = [
     check: ({ mqtt: { cert_file, key_file } }) => {
       if ((cert_file === null) === (key_file === null)) return false
       const [lacking, given] = cert_file === null ? ['cert_file', 'key_file'] : ['key_file', 'cert_file']
-      return `mqtt.${lacking}: missing; mqtt.${given} needs it beside it`
+      return `mqtt.${lacking}: missing; mqtt.${given} needs it`
     },
   },
   {
