@@ -49,7 +49,7 @@ export const hubOptions = defineOptions({
     default: '1m',
   },
   poll_interval_fallback: {
-    doc: 'The same while the realtime connection is down, if that is shorter.',
+    doc: 'The polling interval while the realtime connection is down, if it is shorter.',
     schema: duration('1s', '1h'),
     default: '10s',
   },
@@ -157,13 +157,13 @@ const bridgeOptions = defineOptions({
     default: 'hub2mqtt',
   },
   'mqtt.username': {
-    doc: 'User name for the broker; the embedded broker then requires it.',
+    doc: 'User name for the broker. If set, the embedded broker requires it.',
     schema: label,
     example: 'hub2mqtt',
     live: { ifSame: 'mqtt.url' },
   },
   'mqtt.password': {
-    doc: 'Password for the broker; the embedded broker then requires it.',
+    doc: 'Password for the broker. If set, the embedded broker requires it.',
     schema: password,
     sensitive: true,
     example: 'put-the-password-here',

@@ -21,7 +21,7 @@ export class WatchedApp {
   /** The latest change of the version. */
   updated: (Omit<NonNullable<GuardMemory['updated']>, 'at'> & { readonly at: number }) | null = null
   offered: GuardMemory['offered'] = null
-  /** When the app was last seen; `undefined` if not since it or its hub came back. */
+  /** When the app was last seen; `undefined` if not seen since it or its hub came back. */
   seenAt: number | undefined
   facts: GuardFacts | undefined
   /** The published facts as text, and the values they were made from. */
@@ -58,9 +58,9 @@ export class WatchedApp {
   /** Number of installs in progress, and who requested them. */
   installs = 0
   installedBy: string | null = null
-  /** When an update of it last failed. */
+  /** When an update of the app last failed. */
   updateFailedAt = Number.NEGATIVE_INFINITY
-  /** Whether the log has reported that it is excluded from updates. */
+  /** Whether the log has reported that the app is excluded from updates. */
   isNamedUnheld = false
 
   constructor(app: App, now: number) {
@@ -217,7 +217,7 @@ function publish(turn: Turn, watched: WatchedApp): void {
   const count = watch.countRecent(watched.watch.recent, now, config.guard)
   const basis = [watched.watch, on, trend, bad, rising, found, noticed, count, history, offered, updated, offset]
   if (basis.every((value, i) => value === watched.basis[i])) return
-  // Even if nothing published changes: the restart of an app that was switched off meanwhile must still end.
+  // Even if no published fact changes: the restart of an app that was then switched off must still end.
   if (watched.watch !== watched.basis[0]) turn.hasMoved = true
   watched.basis = basis
   const state = payloadOf(turn, watched, on, count)
