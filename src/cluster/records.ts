@@ -12,7 +12,7 @@ export const MAX_EPOCH = 2 ** 40
 const epoch = v.pipe(count, v.maxValue(MAX_EPOCH))
 const mark = v.pipe(v.string(), v.minLength(1), v.maxLength(64))
 
-/** A member of the present epoch. */
+/** A member of the current epoch. */
 const LISTED = v.object({
   nonce: mark,
   /** ISO 8601. */

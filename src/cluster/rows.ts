@@ -26,8 +26,7 @@ export interface Store {
   startOver(): Promise<void>
   /**
    * Reports the value of each key, now and after changes. Reports may be late or skip steps. `onLost`: another store
-   * has
-   * replaced this one, and its content is gone. Writes over revisions of the former store fail with `ConflictError`.
+   * has replaced this one, whose content is gone. Writes over revisions of the former store fail with `ConflictError`.
    */
   watch(onRow: (key: string, row: Row) => void, onLost: () => void): void
 }
