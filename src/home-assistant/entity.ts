@@ -56,7 +56,7 @@ type Reads<D extends DeviceKind> = {
 type Attributes<D extends DeviceKind> = {
   readonly [N in Readable<D>]: {
     readonly reads: N
-    /** Template of further attributes, read from the same topic. */
+    /** Template of additional attributes, read from the same topic. */
     readonly attributes?: Template<FieldOf<N>>
   }
 }[Readable<D>]
@@ -82,7 +82,7 @@ type Measure =
       readonly stateClass: 'measurement' | 'total_increasing'
       readonly unit?: string
       readonly deviceClass?: 'data_size' | 'temperature'
-      /** How many are shown; the state may have more. */
+      /** Number of decimals shown; the state may have more. */
       readonly decimals?: number
       readonly options?: never
     }
@@ -109,7 +109,7 @@ type ByPlatform<D extends DeviceKind> =
   | ({
       readonly platform: 'event'
       readonly types: readonly EventType[]
-      /** Further types if the guardian is on. */
+      /** Additional types if the guardian is on. */
       readonly guardTypes: readonly EventType[]
     } & Reads<D>)
   | ({ readonly platform: 'notify' } & Sends<D> & Renders)

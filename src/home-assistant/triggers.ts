@@ -1,4 +1,4 @@
-/** The triggers for automations of Home Assistant, besides entities: one row each. */
+/** The triggers for automations in Home Assistant, one row each. */
 import type { EventType } from '../contract/events.ts'
 import type { Payload } from '../contract/publications.ts'
 import { fieldOf, type Template } from './templates.ts'
