@@ -389,7 +389,7 @@ export class Bridge {
     this.#options.homeAssistant?.stop()
   }
 
-  /** Renders what the broker should hold, without Home Assistant's discovery: topics with their payloads. */
+  /** Renders the topics and payloads that the broker should hold, without Home Assistant's discovery. */
   *retained(): ReturnType<HubState['rendered']> {
     yield* this.#state.rendered()
     for (const state of this.#states.values()) yield* state.rendered()

@@ -73,10 +73,7 @@ export class Dispatcher {
     return this.#underWay > 0
   }
 
-  /**
-   * Expires waiting and new commands. Running commands may finish; those that take too long are aborted, and answered
-   * too.
-   */
+  /** Expires waiting and new commands. Running commands may finish; slow ones are aborted and answered. */
   async stop(): Promise<void> {
     const { clock, hubs } = this.#options
     this.#ending.abort()
@@ -218,7 +215,7 @@ export class Dispatcher {
     }
   }
 
-  /** Waits in the queue and runs. Resolves to the data of the answer. @throws CommandError or HubError */
+  /** Waits in the queue and runs the command. Resolves to the data of the answer. @throws CommandError or HubError */
   async #carryOut(order: Order): Promise<unknown> {
     const { request, bridged, command } = order
     this.#check(order)
@@ -305,8 +302,7 @@ export class Dispatcher {
       check()
       request.asked = true
     }
-    // Check again before each retry: several commands share one read of the list, so that read does not check any of
-    // them.
+    // Check again before each retry: several commands share one read of the list, which checks none of them.
     const again: Target['again'] = (read) =>
       retryRateLimited(read, { clock, deadline: request.deadline, signal, check })
     const isCurrent = () => this.#isCurrent(request) && clock.elapsed() < request.expiresAt

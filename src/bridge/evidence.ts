@@ -1,4 +1,4 @@
-/** Collects data about each app before it crashes, and makes the evidence of a crash from it. */
+/** Collects data about each app before it crashes, as evidence of the crash. */
 import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
 import { readJson } from '../base/read-json.ts'
@@ -59,7 +59,7 @@ interface Noted extends Happening {
 
 /** The data about one hub and its apps. */
 class HubEvidence {
-  /** By app. `null`: the evidence was deleted. Missing: the broker keeps its message. */
+  /** Keyed by app. `null`: the evidence was deleted. Missing: the broker keeps its message. */
   readonly crashes = new Map<string, Crash | null>()
   readonly #name: string
   readonly #samples: Samples

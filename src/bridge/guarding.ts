@@ -14,7 +14,7 @@ import type { Hub } from '../hub/hub.ts'
 import type { HubState } from './hub-state.ts'
 import type { CommandRun, OwnCommand } from './requests.ts'
 
-/** The devices of an app, as far as known. */
+/** The devices of an app, as far as they are known. */
 export type Links = Pick<AppLinks, 'devices' | 'devices_unavailable'>
 
 export interface Guardian {

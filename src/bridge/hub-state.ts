@@ -213,7 +213,7 @@ export class HubState {
     })
   }
 
-  /** Renders what the broker should hold about the hub, its apps and settings. */
+  /** Renders the topics and payloads that the broker should hold about the hub, its apps and settings. */
   *rendered(): ReturnType<OwnerRows<'hub'>['rendered']> {
     yield* this.#rows.rendered()
     for (const rows of this.#apps.values()) yield* rows.rendered()

@@ -9,7 +9,7 @@ export type Condition = NonNullable<Held<OwnerKind>['when']>
 interface Place<K extends OwnerKind> {
   readonly name: PublicationName
   readonly row: Held<K>
-  /** Index among its owner's rows. */
+  /** The row's index among its owner's rows. */
   readonly at: number
 }
 
@@ -69,7 +69,7 @@ export class OwnerRows<K extends OwnerKind> {
     for (const place of this.#rows) this.#table.link.hold(this.#topic(place), null)
   }
 
-  /** Renders what the broker should hold: topics with their payloads. */
+  /** Renders the topics and payloads that the broker should hold. */
   *rendered(): Generator<readonly [topic: string, payload: string]> {
     if (this.#facts === undefined) return
     for (const place of this.#rows) {

@@ -36,7 +36,7 @@ interface PresenceOptions {
   readonly link: Pick<MqttLink, 'send'>
   /** The role has changed, or other bridges have come or gone. */
   readonly onChange: (before: Role) => void
-  /** By name. */
+  /** Keyed by name. */
   readonly hubs: ReadonlyMap<string, unknown>
   /** Learns the names of hubs that another active bridge publishes. */
   readonly upkeep: { readonly former: Pick<FormerHubs, 'add'> }
@@ -59,7 +59,7 @@ interface Other {
 export class Presence {
   readonly #options: PresenceOptions
   readonly #self: Pick<Other, 'instance' | 'startedAt'>
-  /** By instance. */
+  /** Keyed by instance. */
   readonly #others = new Map<string, Other>()
   #role: Role = 'undecided'
   #wasContested = false

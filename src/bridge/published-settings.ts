@@ -85,7 +85,7 @@ export class PublishedSettings {
     for (const name of this.#published.get(app)?.keys() ?? []) this.#rows.get(keyOf(app, name))?.clear()
   }
 
-  /** Renders what the broker should hold. */
+  /** Renders the topics and payloads that the broker should hold. */
   *rendered(): ReturnType<OwnerRows<'setting'>['rendered']> {
     for (const rows of this.#rows.values()) yield* rows.rendered()
   }

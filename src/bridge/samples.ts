@@ -115,7 +115,7 @@ export class Samples {
 }
 
 class HubSamples {
-  /** By app. */
+  /** Keyed by app. */
   readonly records = new Map<string, Float32Array>()
   readonly #all: Samples
   readonly #apps: Apps
@@ -126,7 +126,7 @@ class HubSamples {
     this.#apps = apps
   }
 
-  /** Records changes, which are mostly the usage of one app; so it allocates nothing. */
+  /** Records changes. Most calls report the usage of one app, so this allocates nothing. */
   readonly take = ({ changes, read }: AppsNews): void => {
     if (this.#hasEnded) return
     const now = this.#all.clock.elapsed()

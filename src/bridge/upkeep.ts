@@ -24,7 +24,7 @@ interface UpkeepOptions extends Omit<OwnershipState, 'byId' | 'former' | 'unread
   readonly homeAssistant: Pick<Discovery, 'has' | 'touched'> | undefined
   /** No message can be left under a former discovery prefix. */
   readonly onSettled: () => void
-  /** More topics were changed than fit in memory: reads all retained messages again. */
+  /** Reads all retained messages again, because more topics were changed than fit in memory. */
   readonly readEverything: () => void
   readonly clock: Clock
   readonly log: Logger

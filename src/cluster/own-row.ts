@@ -68,7 +68,7 @@ export function newOwnRow(options: Options, rows: Rows, lease: Lease, handlers: 
   let ended = false
 
   const row = {
-    /** The epoch that it confirms. */
+    /** The epoch that this member confirms. */
     adopted: 0,
     get nonce(): string {
       return nonce

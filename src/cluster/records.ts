@@ -34,7 +34,7 @@ export type Roster = v.InferOutput<typeof ROSTER>
 /** A member's own record. */
 const ALIVE = v.object({
   nonce: mark,
-  /** It has stopped serving hubs of others in this epoch. */
+  /** In this epoch, the member has stopped serving the hubs of others. */
   adopted: epoch,
 })
 /** Written for a member whose lease has certainly ended, or by a member that leaves. */

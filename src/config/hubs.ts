@@ -14,7 +14,7 @@ interface HubsRequest {
   readonly reading: Reading
   /** Hubs with a file of their own, by name; `undefined` if no folder is named. */
   readonly folder: readonly (readonly [name: string, file: ConfigFile])[] | undefined
-  /** Whether it is a mistake to have none. */
+  /** Whether a configuration without hubs is a mistake. */
   readonly required: boolean
 }
 

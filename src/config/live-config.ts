@@ -16,7 +16,7 @@ export interface Reloaded {
   readonly after: Config
 }
 
-/** How long an empty folder of `hubs_dir` is not believed: an unmounted volume looks the same. */
+/** How long to ignore that the folder of `hubs_dir` is empty: an unmounted volume looks the same. */
 export const EMPTY_MS = 60_000
 
 /** Adds a secret to be masked in the log. */

@@ -24,7 +24,7 @@ export class Mistakes {
   readonly #failed = new Set<string>()
   readonly #secrets = new Set<string>()
 
-  /** A value that no line may repeat, even under another key. */
+  /** Protects a value: no line may repeat it, even under another key. */
   protect(secret: string): void {
     if (secret !== '') this.#secrets.add(secret)
   }
@@ -47,7 +47,7 @@ export class Mistakes {
     return text.length > LONGEST_QUOTE + 2 || this.#hasSecret(String(value)) ? '' : `, but it is ${text}`
   }
 
-  /** A name from the file; `undefined` for an unusual one, which may hold a secret: YAML reads `api_key:abc` as a key. */
+  /** A name from the file; `undefined` if it is unusual and may hold a secret: YAML reads `api_key:abc` as a key. */
   name(written: string): string | undefined {
     return PLAIN_NAME.test(written) && !this.#hasSecret(written) ? written : undefined
   }

@@ -24,7 +24,7 @@ import { dueAfter, isDue, isOn, isRestarting, needsAttention, settle, WatchedApp
 export function decide(hub: WatchedHub, input: Input, context: Context): Decision {
   const turn: Turn = { ...context, hub, events: [], facts: new Set(), attention: false, effects: [], hasMoved: false }
   take(turn, input)
-  // Usage figures come far more often than anything else, and alone they change nothing.
+  // Usage figures arrive far more often than anything else, and change nothing by themselves.
   const isUsage = input.kind === 'asked' || (input.kind === 'apps' && !input.read && hub.update === null)
   if (!isUsage || turn.hasMoved) goOn(turn)
   if (turn.isActing && !isUsage) beginUpdate(turn)

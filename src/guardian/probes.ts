@@ -6,7 +6,7 @@ import type { GuardConfig, Patterns } from './settings.ts'
 /** The data about an app from one read of the list. */
 interface Read {
   readonly app: App
-  /** Whether the hub no longer reports its usage, although it does for other apps. */
+  /** Whether the hub no longer reports the app's usage, although it reports that of other apps. */
   readonly isSilent: boolean
   /** Whether its web API has responded as expected since the previous read; `undefined` if there was no response. */
   readonly isAnswered: boolean | undefined

@@ -72,7 +72,7 @@ export function retryDelay(retries: number, { retry }: RestartLimits): number | 
   return retry[Math.min(retries, retry.length - 1)]
 }
 
-/** Ends waiting, restarting and having given up. */
+/** Ends any phase: waiting, restarting, or given up. */
 export const idle = (watch: RestartState): RestartState =>
   watch.phase === 'idle' && !watch.forced
     ? watch

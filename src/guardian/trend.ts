@@ -37,7 +37,7 @@ export type MemorySample = readonly [at: number, bytes: number]
 export interface Memory {
   /** Offset of its buckets, in milliseconds. */
   readonly phase: number
-  /** Earlier samples do not count, in `clock.elapsed()` milliseconds. */
+  /** Samples before this time do not count, in `clock.elapsed()` milliseconds. */
   readonly since: number
   /** The start of the bucket that is being filled. */
   bucket: number

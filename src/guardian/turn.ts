@@ -76,7 +76,7 @@ export class WatchedHub {
   /** When the hub itself started. */
   boot: Boot | undefined
   storm: Storm = CALM
-  /** Times of the guardian's restarts within the window, and how long the log does not repeat that apps wait. */
+  /** Times of the guardian's restarts within the window, and until when the log need not repeat that apps wait. */
   restarts: readonly number[] = []
   saidUntil = Number.NEGATIVE_INFINITY
   /** The guardian does one thing at a time on a hub: a restart or an update. */

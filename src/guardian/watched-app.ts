@@ -34,9 +34,9 @@ export class WatchedApp {
   risingSaidAt = Number.NEGATIVE_INFINITY
   probed: Probed = UNPROBED
   changedAt: number
-  /** Since when too many of its devices are unavailable, and for how long the reads since then found the same. */
+  /** Since when too many of its devices are unavailable, and for how long the reads have confirmed that. */
   away: { readonly since: number; readonly ms: number } | undefined
-  /** Whether it stopped without a sign of a new crash. */
+  /** Whether the app stopped without a sign of a new crash. */
   isLeftStopped = false
   /** When the restart after the hub's start is due. */
   bootDue: number | undefined
@@ -44,13 +44,13 @@ export class WatchedApp {
   isAsked = false
   /** Reason of the crashes after a bad update. */
   bad: Reason | null = null
-  /** Whether it was seen to stop or start since its restart began. */
+  /** Whether the app was seen to stop or start since its restart began. */
   hasStopped = false
   /** Whether the hub has answered the current restart, and the read before it. */
   answered = true
-  /** Number of consecutive lists, since the hub accepted its restart, in which it runs. */
+  /** Number of consecutive lists in which the app runs, since the hub accepted its restart. */
   listsUp = 0
-  /** Number of failed reads before a restart since the last successful one. */
+  /** Number of failed reads before a restart, since the last successful read. */
   failedReads = 0
   /** The time to which quiet hours have postponed a restart. */
   quietDue: number | undefined

@@ -17,9 +17,9 @@ export interface Component {
 
 export interface Software {
   readonly title: string | undefined
-  /** Address of its picture. */
+  /** Address of the app's picture. */
   readonly picture: string | undefined
-  /** Address of its page in the store. */
+  /** Address of the app's page in the store. */
   readonly releaseUrl: string | undefined
 }
 

@@ -44,9 +44,9 @@ export interface Device {
 
 /** The facts that all devices of a hub share. */
 export interface HubFacts {
-  /** As configured. */
+  /** The configured name. */
   readonly name: string
-  /** Its own id, or a substitute. */
+  /** The hub's own id, or a substitute. */
   readonly id: string
   readonly firmware: string | null
   readonly api: ApiPrefix | null

@@ -29,7 +29,7 @@ interface Common {
   readonly key: string
   /** The name for people, without the device's name; `null` for the main entity of the device. */
   readonly name: string | null
-  /** For people: one sentence. */
+  /** One sentence for the documentation. */
   readonly doc: string
   readonly category?: 'config' | 'diagnostic'
   /** Whether it is enabled by default (default true). */
@@ -37,9 +37,9 @@ interface Common {
   readonly icon?: `mdi:${string}`
   /** What must be online for it to work; default: bridge and hub, or for the bridge's own entities the bridge. */
   readonly needs?: 'bridge' | 'nothing'
-  /** Only if the guardian is on. */
+  /** Offered only if the guardian is on. */
   readonly when?: 'guard'
-  /** Only if the API key and the hub permit this read. */
+  /** Offered only if the API key and the hub permit this read. */
   readonly from?: OperationName
   /** The setting that it shows. */
   readonly setting?: string
@@ -48,7 +48,7 @@ interface Common {
 type Reads<D extends DeviceKind> = {
   readonly [N in Readable<D>]: {
     readonly reads: N
-    /** Default: the payload as it is. */
+    /** Default: the unchanged payload. */
     readonly template?: Template<FieldOf<N>>
   }
 }[Readable<D>]

@@ -100,12 +100,12 @@ export class Publisher {
     this.#request(objectId, delayMs)
   }
 
-  /** Removes a device and all that belong to it: a hub's apps. */
+  /** Removes a device and all devices that belong to it, such as a hub's apps. */
   withdrawAll(objectId: string, delayMs = 0): void {
     for (const wanted of [...this.#wanted.keys()]) if (belongsTo(wanted, objectId)) this.withdraw(wanted, delayMs)
   }
 
-  /** Stops managing a device and all that belong to it, without changes: another bridge owns them from now on. */
+  /** Stops managing a device and its dependent devices, without changes: another bridge owns them from now on. */
   releaseAll(objectId: string): void {
     const topics = new Set<string>()
     for (const wanted of [...this.#wanted.keys(), ...this.#published.keys()]) {

@@ -47,7 +47,7 @@ export const crashReasonOf = <F extends string>(key: F) =>
     `{{ 'None' if value_json is undefined else ((value_json.${key}|d(none) or {}).reason|d('none'))|replace('unknown','other') }}`,
   )
 
-/** The word if it is one of these, otherwise `otherwise`. */
+/** The word in a field; `otherwise` if the field is missing or empty. */
 export const wordOf = <F extends string>(key: F, otherwise: string) =>
   reading(key, `{{ (value_json|d({})).${key}|d('${otherwise}', true) }}`)
 

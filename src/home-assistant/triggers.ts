@@ -9,11 +9,11 @@ export interface Trigger {
   readonly key: `trigger_${EventType}`
   /** The word by which users choose it in an automation. */
   readonly event: EventType
-  /** Only if the guardian is on. */
+  /** Offered only if the guardian is on. */
   readonly when?: 'guard'
   readonly reads: 'appEvent'
   readonly template: Template<keyof Payload<'appEvent'> & string>
-  /** For people: one sentence. */
+  /** One sentence for the documentation. */
   readonly doc: string
 }
 

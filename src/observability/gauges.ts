@@ -18,7 +18,7 @@ export interface GaugeSources {
   readonly health: { report(): HealthReport }
   /** The health of a hub, as published. */
   readonly healthOf: (hub: string) => HubHealth | null | undefined
-  /** The fleet that the bridge is a member of, if it is. */
+  /** The fleet that the bridge is a member of, if any. */
   readonly fleet?: FleetFigures | undefined
 }
 

@@ -74,7 +74,7 @@ export class Metrics {
     return { name: `hub2mqtt_${name}`, help, labelNames, registers: [this.#registry] }
   }
 
-  /** Adds what a scrape reads from the daemon's parts. */
+  /** Adds the metrics that a scrape reads from the daemon's parts. */
   add(sources: Omit<GaugeSources, 'healthOf'>): void {
     this.showHubs(sources.hubs)
     registerGauges(this.#registry, { ...sources, healthOf: (hub) => this.#states.get(hub)?.figures.health })

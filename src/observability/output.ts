@@ -77,7 +77,7 @@ const RUN = Math.round(performance.timeOrigin).toString(36)
 
 /** The latest lines: limited in number and size, and numbered so that readers can continue. */
 export class RecentLines {
-  /** By number, modulo its length. */
+  /** Indexed by line number modulo `MAX_LINES`. */
   readonly #kept: string[] = []
   /** The numbers of the oldest line and of the next one. */
   #first = 0

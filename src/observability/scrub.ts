@@ -130,7 +130,7 @@ export class Needles {
     else same.push(needle)
   }
 
-  /** Whether any of them is part of a text. */
+  /** Whether a text contains any of the needles. */
   areIn(text: string): boolean {
     if (this.#candidates.size === 0) return false
     let agreement: Agreement | undefined

@@ -189,7 +189,7 @@ class Progress {
     return this.#endFrom(secret, same, start + same)
   }
 
-  /** The end of a secret without its first code units. */
+  /** The end of the rest of a secret, after its first code units. */
   #endFrom(secret: string, first: number, start: number): number {
     const { text } = this
     let places = [start]

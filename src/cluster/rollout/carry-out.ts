@@ -12,7 +12,7 @@ import type { RolloutsOptions } from './rollouts.ts'
 
 export interface Session extends Pick<RolloutsOptions, 'topics' | 'clock' | 'serves' | 'refusal'> {
   readonly client: Client
-  /** Publishes a record; null clears it. Resolves when the broker has it. @throws DeniedError */
+  /** Publishes a record; null clears it. Resolves when the broker has the record. @throws DeniedError */
   readonly write: (rollout: Rollout, text: string | null) => Promise<void>
   /** Aborted when the connection is lost, and when this process must not continue the rollout. */
   readonly signal: AbortSignal
@@ -24,7 +24,7 @@ const ANSWER_MS: Readonly<Record<RolloutCommand, number>> = { restart: 2 * 60_00
 const TRY_AGAIN: ReadonlySet<string> = new Set(['busy', 'expired', 'hub_unreachable', 'rate_limited'])
 const TRY_FOR_MS = 60_000
 const TRY_AFTER_MS = [1_000, 2_000, 4_000, 8_000] as const
-/** A command that was not executed by then is dropped. */
+/** A command that was not executed within this time is dropped. */
 const EXPIRY_S = 10
 /** How long an app may take to run again after the pause. */
 const START_MS = 60_000
@@ -117,7 +117,7 @@ async function inWaves(progress: Progress, session: Session): Promise<void> {
 /** An app of a step, as its topic shows it. */
 interface WatchedApp {
   seen: SeenApp | undefined
-  /** Since watching began. */
+  /** Whether the app has crashed since watching began. */
   hasCrashed: boolean
 }
 

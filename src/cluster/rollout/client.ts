@@ -15,7 +15,7 @@ export class DeniedError extends Error {
 /** `from`: this process answered itself, or the broker passed the message on, from any client. */
 type Listener = (text: string, from: 'process' | 'broker') => void
 
-/** Fixed header, topic length, packet id and properties: more than any of our packets has besides topic and payload. */
+/** Fixed header, topic length, packet id and properties: an upper bound for our packets, without topic and payload. */
 const PACKET_OVERHEAD = 64
 /** How long the broker may take to send what it holds. */
 const READ_MS = 10_000
