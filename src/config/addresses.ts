@@ -116,7 +116,7 @@ export const host = text({
 /** A bearer token: an HTTP header permits only printable Latin-1 characters. */
 export const apiKey = text({
   name: 'secret',
-  expected: 'the key as the hub shows it: one line of printable Latin-1 characters, without blanks around it',
+  expected: 'the key as the hub shows it: one line of printable Latin-1 characters, without surrounding spaces',
   pattern: /^(?! )[\x20-\x7e\xa0-\xff]{1,4096}(?<! )$/u,
 })
 

@@ -24,7 +24,7 @@ const shard = v.pipe(
 const member = text({
   name: 'member',
   expected:
-    'a name such as bridge-0: 1 to 32 characters a-z, 0-9, _ and -, other than cmd, result and words of JavaScript (constructor, prototype, __proto__)',
+    'a name such as bridge-0: 1 to 32 characters a-z, 0-9, _ and -, other than cmd, result, constructor, prototype and __proto__',
   pattern: MEMBER_NAME,
 })
 

@@ -34,7 +34,7 @@ export function readHubsDir(
     const path = join(folder, entry)
     const name = basename(entry, extname(entry))
     if (!v.is(hubName, name)) {
-      mistakes.add(path, `${EXPECTED_NAME} before its ending`, 'hubs')
+      mistakes.add(path, `${EXPECTED_NAME} before the extension`, 'hubs')
       return []
     }
     const file = readConfigFile(path, readFile, mistakes)

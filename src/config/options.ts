@@ -350,7 +350,7 @@ export const HUB_NAME_VARIABLE = 'HUB2MQTT_HUB_NAME'
 export const DEFAULT_HUB_NAME = 'home'
 
 export const HUB_NAME =
-  '1 to 32 characters a-z, 0-9, _ and -, other than bridge, fleet, rollout and words of JavaScript (constructor, prototype, __proto__)'
+  '1 to 32 characters a-z, 0-9, _ and -, other than bridge, fleet, rollout, constructor, prototype and __proto__'
 export const EXPECTED_NAME = `expected a hub name such as home: ${HUB_NAME}`
 
 /** A topic level beside `bridge`. Three names are properties of every JavaScript object. */

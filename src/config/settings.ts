@@ -5,7 +5,7 @@ import { METHODS, SECTIONS } from '../contract/calls.ts'
 import { fixedKeys } from './schemas.ts'
 
 const EXPECTED =
-  'expected switch, text, password, {type: number, min: 0, max: 100} or {type: select, options: [low, high]}, each with a name if you like'
+  'expected switch, text, password, {type: number, min: 0, max: 100} or {type: select, options: [low, high]}, each with an optional name'
 
 /** Other names cannot appear in a hub's path: URL parsing would resolve them. */
 export const settingName = v.pipe(

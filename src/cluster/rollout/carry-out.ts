@@ -237,7 +237,7 @@ async function watch(
     }
     return isOver()
   })
-  fail('not_running', 'The app does not run.', () => true)
+  fail('not_running', 'The app is not running.', () => true)
 }
 
 /** Every sender of the step uses the same transaction, so that a bridge that has executed it answers from memory. */
