@@ -64,7 +64,7 @@ export function hasMoved(before: HubHealth, after: HubHealth): boolean {
     const was = former.get(key)
     if (key === 'uptime_seconds' || value === was) return false
     if (typeof value !== 'number' || typeof was !== 'number') return true
-    // Many numbers have no exact tenth in binary.
+    // The tenth of many numbers is not exact in binary.
     return Math.abs(value - was) >= 0.1 * Math.abs(was) - 1e-9 * Math.abs(was)
   })
 }

@@ -30,7 +30,7 @@ interface Query {
   readonly deadline: number
 }
 
-/** Returns the hub's history if the bridge's own is too short and the hub's reaches further back. */
+/** Returns the bridge's own history or, if it is too short and the hub's reaches further back, the hub's. */
 export async function usageHistory(query: Query): Promise<UsageHistory> {
   const { hub, hours, own, clock, deadline } = query
   const covered = clock.now() - hours * HOUR_MS + 2 * own.resolution_seconds * 1000

@@ -27,7 +27,7 @@ export class LogLevels {
     return { level, remainingMs: Math.max(0, at - this.#options.clock.elapsed()) }
   }
 
-  /** Sets a level: temporary with `forMs`, otherwise permanent. It replaces an earlier temporary one. */
+  /** Sets a level: temporarily with `forMs`, otherwise permanently. It replaces an earlier temporary level. */
   set(level: LogLevel, forMs?: number): void {
     const { clock, log } = this.#options
     this.stop()

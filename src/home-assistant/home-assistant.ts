@@ -46,7 +46,7 @@ interface Known {
 
 /** A hub that is renamed in the configuration disappears and comes back: its devices must stay. */
 const FAREWELL_MS = 15_000
-/** How long to wait after Home Assistant's birth message: Home Assistant is busy then, and so are other clients. */
+/** How long to wait after Home Assistant's birth message: it is busy then, and many clients reply to the message. */
 const BIRTH_MS = { least: 1_000, spread: 4_000 }
 
 export class HomeAssistant implements Discovery {
