@@ -1,4 +1,4 @@
-/** Logs for people what happens to a hub's apps, and what its API key does not permit. */
+/** Logs, for people, the events of a hub's apps and the permissions that its API key lacks. */
 import type { Logger } from 'pino'
 import { COMMANDS } from '../contract/commands.ts'
 import type { AppEventPayload } from '../contract/events.ts'
@@ -8,11 +8,11 @@ import type { Hub } from '../hub/hub.ts'
 import { OPERATIONS } from '../hub/operations.ts'
 import type { HubState, NotableChange } from './hub-state.ts'
 
-/** Keeps a line with its time and fields within a terminal's width. */
+/** Maximum lengths: a line with its time and fields should fit a terminal. */
 const MAX_NAME = 30
 const MAX_MESSAGE = 60
 
-/** Logs what happens to a hub's apps from now on. */
+/** Starts logging the events of a hub's apps. */
 export function logActivity(hub: Hub, state: HubState, policy: () => CommandPolicy, log: Logger): void {
   let logged = ''
   state.subscribe((changes) => {
@@ -20,14 +20,14 @@ export function logActivity(hub: Hub, state: HubState, policy: () => CommandPoli
   })
   hub.subscribe(({ online }) => {
     const lines = online ? lackingRights(hub, policy()) : []
-    // Once per API key: a hub that comes back online permits what it did before.
+    // Do not repeat the same lines each time the hub comes back online.
     if (!online || lines.join() === logged) return
     logged = lines.join()
     for (const line of lines) log.info(line)
   })
 }
 
-/** The lines for one change of an app: what its owner wants to know, without each start and stop. */
+/** The log lines for one change of an app. Starts and stops are left out. */
 export function activityOf({ before, after, events }: NotableChange): string[] {
   const name = nameOf(after ?? before)
   const lines = events.flatMap((event) => LINES[event.event_type]?.(name, event) ?? [])
@@ -56,8 +56,8 @@ function short(text: string, length = MAX_NAME): string {
 }
 
 /**
- * For example `no enable, disable, restart: the API key lacks homey.app`: one line for each missing permission, for
- * commands that the configuration allows.
+ * One line for each permission that the key lacks and that an allowed command needs, for example
+ * `no enable, disable, restart: the API key lacks homey.app`.
  */
 export function lackingRights(hub: Pick<Hub, 'permits'>, policy: CommandPolicy): string[] {
   const lacking = new Map<string, string[]>()
@@ -76,10 +76,10 @@ const HELPFUL = [
   ['getUpdates', "updates of the hub's firmware"],
   ['getDevices', 'the devices of each app'],
   ['getFlows', 'the flows of each app'],
-  ['getLogs', 'CPU and memory of each app from before the bridge ran'],
+  ['getLogs', 'CPU and memory of each app from before the bridge started'],
 ] as const
 
-/** For example `hub.system.readonly would add the health of the hub`: one line for each permission that would help. */
+/** One line for each optional permission that is missing: `hub.system.readonly would add the health of the hub`. */
 export function helpfulRights({ permits }: Pick<Hub, 'permits'>): string[] {
   const lacking = HELPFUL.filter(([name]) => permits(name) === 'forbidden')
   return lacking.map(([name, brings]) => `${OPERATIONS[name].scope} would add ${brings}`)

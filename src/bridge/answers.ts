@@ -28,11 +28,11 @@ export class Answers {
     this.#options = options
   }
 
-  /** Logs how many refusals were not logged one by one. */
+  /** Logs the number of refusals that were not logged individually. */
   stop(): void {
     this.#endMinute()
     const unlogged = this.#refused - REFUSALS_A_MINUTE
-    const text = 'more commands were refused within a minute than are logged one by one'
+    const text = 'too many commands were refused within a minute to log each of them'
     if (unlogged > 0) this.#options.audit.warn({ refused: unlogged }, text)
     this.#refused = 0
   }
@@ -91,7 +91,7 @@ export class Answers {
       if (why !== 'too_large')
         return to === topic.result ? undefined : { ...as(outcome, correlationData), topic: topic.result }
       const error = new CommandError('too_large')
-      // The correlation data itself may be what is too large.
+      // The correlation data itself may be too large.
       return as({ ok: false, error }, (correlationData?.length ?? 0) > MAX_SHORT_MARK ? undefined : correlationData)
     }
     link.send(to, payload, { ...options, ifRefused })

@@ -1,6 +1,6 @@
 /**
- * What the hub does not report about an app's update: whether an install by the bridge is in progress and, for an
- * update without a version, when it was found, which distinguishes it from an earlier one.
+ * Tracks what the hub does not report about an app's update: whether the bridge is installing it and, for an update
+ * without a version, when the bridge found it. This time distinguishes the update from an earlier one.
  */
 import type { Clock } from '../base/clock.ts'
 import type { Facts } from '../contract/publications.ts'
@@ -10,9 +10,9 @@ import type { App } from '../hub/app.ts'
 /** Maximum time for an app to show its new version after the hub has confirmed the install. */
 const SHOWN_WITHIN_MS = 60_000
 
-/** In progress until it fails, or until the app shows the result. */
+/** An install is in progress until it fails, or until the app shows the result. */
 interface Install {
-  /** The version before; `undefined` if the app was not installed. */
+  /** The previous version; `undefined` if the app was not installed. */
   readonly from: string | null | undefined
   /** Set once the hub has confirmed the install. */
   readonly cancel?: () => void
@@ -27,14 +27,14 @@ export class AppUpdates {
     this.#clock = clock
   }
 
-  /** Whether an install is in progress: once confirmed, until the version changes or no update is offered. */
+  /** The facts about an app's update. A confirmed install ends when the version changes or no update is offered. */
   of(hub: string, app: App): Pick<Facts['app'], 'installing' | 'foundAt'> {
     const key = keyOf(hub, app.id)
     if (app.version !== this.#installs.get(key)?.from || app.update_available !== true) this.#settle(key)
     return { installing: this.#installs.has(key), foundAt: this.#foundAt(key, app) }
   }
 
-  /** When the app's update was found, if that replaces an unknown version. */
+  /** When the app's update was found; `undefined` if there is none, or if the hub reports its version. */
   #foundAt(key: string, { version, update_available, latest_version }: App): string | undefined {
     const known = this.#found.get(key)
     if (update_available === false || (known !== undefined && known.version !== version)) this.#found.delete(key)
@@ -45,7 +45,7 @@ export class AppUpdates {
     return foundAt
   }
 
-  /** Learns from the broker when an earlier run found an app's update. Returns whether that is new. */
+  /** Learns from the broker when an earlier run found an app's update. Returns whether this changes the known time. */
   learn(hub: string, app: string, payload: string): boolean {
     const key = keyOf(hub, app)
     const found = foundIn(payload)
@@ -62,7 +62,7 @@ export class AppUpdates {
     this.#installs.set(keyOf(hub, id), { from: app?.version })
   }
 
-  /** The hub has confirmed the install. Calls `onOver` if the app does not show it in time. */
+  /** The hub has confirmed the install. Calls `onOver` if the app does not show the result in time. */
   confirm(hub: string, id: string, onOver: () => void): void {
     const key = keyOf(hub, id)
     const install = this.#installs.get(key)

@@ -33,12 +33,12 @@ export interface BridgedHub extends DispatchHub {
 /** The fleet as one of its members sees it. */
 export interface FleetSide {
   readonly member: string
-  /** Whether this member publishes for all, and answers commands that are for no hub. */
+  /** Whether this member publishes for the whole fleet, and answers commands that address no hub. */
   readonly isLeader: boolean
   readonly epoch: number
   /** The fleet's state as published. */
   readonly payload: FleetPayload
-  /** Why this member does not serve a hub, for people; `undefined` if no member does. */
+  /** Explains why this member does not serve a hub; `undefined` if no member does. */
   whyNotServed(hub: string): string | undefined
 }
 
@@ -53,7 +53,7 @@ export interface Discovery {
   /** Whether a device is published under a prefix in either form, or queued to be published or removed. */
   has(prefix: string, objectId: string): boolean
   appsChanged(hub: string, changes: readonly Change[]): void
-  /** The hub's status has changed. Returns whether other messages may be left over now. */
+  /** The hub's status has changed. Returns whether discovery messages may now be left over. */
   hubChanged(hub: string): boolean
   /** A hub was added. */
   hubAdded(): void
@@ -66,7 +66,7 @@ export interface Discovery {
   stop(): void
 }
 
-/** What the bridge knows of other bridges on its broker. */
+/** The bridge's view of the other bridges on its broker. */
 export interface ClusterPort {
   readonly rollouts: RolloutControl & OwnershipState['rollouts']
   /** Set if several bridges share the hubs of one configuration; `fleetChanged` is called after each change. */

@@ -23,18 +23,18 @@ import { Upkeep } from './upkeep.ts'
 
 /** Events that other parts subscribe to. */
 interface BridgeHandlers extends Pick<LinkHandlers, 'observer' | 'onStatus'> {
-  /** Another bridge on the same base topic has come or gone, or this bridge's role has changed. */
+  /** Another bridge on the same base topic has appeared or left, or this bridge's role has changed. */
   readonly onPresence?: () => void
   readonly onAnswer?: (end: CommandEnd) => void
-  /** A retained message that is read back after connecting. */
+  /** A retained message was read back after connecting. */
   readonly onReadBack?: (topic: string, payload: string) => void
   /** Another client has published on a topic that is read back. */
   readonly onTouched?: (topic: string, payload: string) => void
 }
 
-/** A bridge that ends or steps back may still send queued messages for this long. */
+/** A bridge that stops or steps back may still send queued messages for this long. */
 const FAREWELL_MS = 2_000
-/** Minimum time between corrections of a wrong `offline`, which clients rely on. The first one is immediate. */
+/** Minimum time between corrections of a wrong `offline`. The first is immediate, because clients rely on the state. */
 const TAKE_BACK_MS = 1_000
 
 export class Bridge {
@@ -43,7 +43,7 @@ export class Bridge {
   readonly #link: MqttLink
   readonly #state: BridgeState
   readonly #dispatcher: Dispatcher
-  /** By the name of the hub. */
+  /** By hub name. */
   readonly #states = new Map<string, HubState>()
   /** The options that all hub states share. */
   readonly #stateOptions: HubStateOptions
@@ -55,10 +55,10 @@ export class Bridge {
   readonly #presence: Presence
   readonly #early: StartupBuffer
   #saidStandby = false
-  /** Whether another bridge was active since this one was: it may have newer data about the hubs. */
+  /** Whether another bridge has been active since this one was: that bridge may have newer data about the hubs. */
   #wasReplaced = false
   #protocol: LinkStatus['protocol'] = null
-  /** Whether the next connection follows one that this bridge closed itself, without going `offline`. */
+  /** Whether this bridge is reconnecting on its own, without having published `offline`. */
   #startingOver = false
   /** The bridge's state that the broker held when the connection began. */
   #foundState: string | undefined
@@ -76,7 +76,7 @@ export class Bridge {
     const shared = { evidence: new Evidence(clock, log), largeReads: limitLargeReads(clock) }
     const common = { ...options, ...shared, link, log, isShared: fleet !== undefined }
     this.evidence = shared.evidence
-    // Until it is known whether another bridge is there.
+    // Publish nothing until it is known whether another bridge is active.
     link.setWriting(false)
     const { discovery } = live.value
     this.#early = new StartupBuffer(clock)
@@ -129,7 +129,7 @@ export class Bridge {
       onStatus: handlers.onStatus,
       onReadBack: (topic, payload) => {
         handlers.onReadBack?.(topic, payload)
-        return this.#furtherFilters(topic, payload)
+        return this.#additionalFilters(topic, payload)
       },
       onTouched: (topic, payload) => {
         handlers.onTouched?.(topic, payload)
@@ -198,7 +198,7 @@ export class Bridge {
   hubsKnown(): void {
     this.#upkeep.sweep()
     if (this.#early.role !== 'active' || this.#options.live.awaitsHubs) return
-    // After the sweep: this replaces the list of former hubs on the broker, which the next run needs until then.
+    // Only after the sweep: this overwrites the broker's list of former hubs, which the next run needs until then.
     this.#state.set({ protocol: this.#protocol })
   }
 
@@ -284,7 +284,7 @@ export class Bridge {
     this.#handlers.onPresence?.()
   }
 
-  /** Another bridge was active too. It has executed the commands so far; what it has published may be wrong. */
+  /** Another bridge was active too. It has executed the commands so far, and may have published wrong values. */
   #onOtherActive(): void {
     this.#early.drop()
     this.#wasReplaced = true
@@ -301,8 +301,8 @@ export class Bridge {
     this.#link.startOver()
   }
 
-  /** More filters to read back, for topics that an earlier configuration may have left. */
-  #furtherFilters(topic: string, payload: string): string[] {
+  /** Returns more filters to read back, for topics that an earlier configuration may have left. */
+  #additionalFilters(topic: string, payload: string): string[] {
     const own = this.#options.topics.parse(topic)
     if (own?.name === 'bridgeState') this.#foundState = payload
     if (own !== undefined) this.#learn(own, payload)
@@ -345,7 +345,7 @@ export class Bridge {
       this.#tookBackAt = clock.elapsed()
       this.#link.refresh([bridgeState])
     } else this.#upkeep.touched(bridgeState, 'offline')
-    // Other topics of that bridge may be wrong too.
+    // That bridge may have published other wrong values.
     if (this.contested) this.#startOverLater()
   }
 
@@ -359,7 +359,7 @@ export class Bridge {
     return this.#presence.role
   }
 
-  /** Number of settings whose published value is not the hub's. */
+  /** Number of settings that could not be read or published. */
   get failedSettings(): number {
     return this.#states.values().reduce((sum, { settings }) => sum + settings.failures, 0)
   }
@@ -373,7 +373,7 @@ export class Bridge {
     return true
   }
 
-  /** Lets running commands finish, and starts nothing more on a hub. */
+  /** Waits for running commands, and starts nothing more on a hub. */
   async stop(): Promise<void> {
     this.#options.guardian.standBy()
     await this.#dispatcher.stop()
@@ -389,7 +389,7 @@ export class Bridge {
     this.#options.homeAssistant?.stop()
   }
 
-  /** Renders what the broker should hold, without Home Assistant's discovery: topics with their payloads. */
+  /** Renders the topics and payloads that the broker should hold, without Home Assistant's discovery. */
   *retained(): ReturnType<HubState['rendered']> {
     yield* this.#state.rendered()
     for (const state of this.#states.values()) yield* state.rendered()

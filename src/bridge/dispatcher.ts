@@ -1,6 +1,6 @@
 /**
- * The steps of a command, from a message on its topic to its one answer: find it, read its payload, refuse it if late,
- * answer a repetition from memory, read its input, check it, wait in the queue, check again, run it, answer.
+ * The steps of a command, from the message to the one answer: find the command, read the payload, refuse it if late,
+ * answer a repetition from memory, read the input, check, wait in the queue, check again, run, answer.
  */
 import { within } from '../base/clock.ts'
 import { isRecord } from '../base/json.ts'
@@ -28,14 +28,14 @@ import type { CommandHandlers, DispatcherOptions, DispatchHub, OwnCommand, Reque
 const MAX_WAIT_MS = 10_000
 /** Maximum number of waiting commands per app. */
 const MAX_WAITING = 32
-/** How long `stop` waits for running commands; with the link's own time, less than a supervisor waits. */
+/** How long `stop` waits for running commands. With the link's own timeout, this is shorter than supervisors wait. */
 const ANSWER_MS = 1500
 /** How long `stop` then waits for the answers of aborted commands. */
 const CUT_MS = 300
-/** For messages of the bridge itself, which came over no connection. */
+/** The connection of the bridge's own messages, which arrive over none. */
 const NO_CONNECTION = -1
 
-/** A command for a hub whose input has been read. */
+/** A command for a hub, after its input was read. */
 interface Order {
   readonly request: Request
   readonly bridged: DispatchHub
@@ -73,10 +73,7 @@ export class Dispatcher {
     return this.#underWay > 0
   }
 
-  /**
-   * Expires waiting and new commands. Running commands may finish; those that take too long are aborted, and answered
-   * too.
-   */
+  /** Expires waiting and new commands. Running commands may finish; slow ones are aborted and answered. */
   async stop(): Promise<void> {
     const { clock, hubs } = this.#options
     this.#ending.abort()
@@ -89,7 +86,7 @@ export class Dispatcher {
     await within(clock, CUT_MS, answered)
   }
 
-  /** Handles a message on a command topic, or a command from elsewhere. Never throws, and always answers a command. */
+  /** Handles a message on a command topic, or another requester's command. Never throws; answers every command. */
   receive(message: Message, requester?: Requester): void {
     const { topics, fleet } = this.#options
     const topic = topics.parseCommand(message.topic)
@@ -142,7 +139,7 @@ export class Dispatcher {
     if (this.#underWay === 0 && this.#ending.signal.aborted) this.#answered.resolve()
   }
 
-  /** The command, if it exists and the configuration permits it. */
+  /** Returns the command if it exists and the configuration permits it. */
   #find({ message, topic, command }: Request): Command {
     const { hubs, link, fleet } = this.#options
     if (message.retain) {
@@ -152,12 +149,12 @@ export class Dispatcher {
     if (topic.hub !== null && !hubs.has(topic.hub))
       throw new CommandError('unknown_hub', fleet?.whyNotServed(topic.hub))
     if (command === undefined) throw new CommandError('unknown_command', suggestion(topic))
-    // Without a part of the bridge, the input decides.
+    // Some inputs may work without the required part: authorize these commands once the input was read.
     if (command.target === 'bridge' || command.worksWithout === undefined) this.#authorize(command)
     return command
   }
 
-  /** Checks the configuration; without an input, whether it permits the command with any input. */
+  /** Checks whether the configuration permits a command: with this input or, if it is omitted, with any. */
   #authorize(command: Command, input?: unknown): void {
     const refusal = refusedBy(policyOf(this.#options.live.value), command, input)
     if (refusal !== undefined) throw new CommandError('not_allowed', refusal)
@@ -218,16 +215,16 @@ export class Dispatcher {
     }
   }
 
-  /** Waits in the queue and runs. Resolves to the data of the answer. @throws CommandError or HubError */
+  /** Waits in the queue and runs the command. Resolves to the data of the answer. @throws CommandError or HubError */
   async #carryOut(order: Order): Promise<unknown> {
     const { request, bridged, command } = order
     this.#check(order)
     if (command.fansOut) return await this.#fanOut(order)
-    // A call to an app waits in line with the app's commands.
+    // A call to an app waits in the same queue as the app's commands.
     const lane = request.topic.app ?? request.endpoint?.app ?? ''
     return await this.#queueOf(bridged).run({ lane, deadline: request.deadline }, async ({ isLate }) => {
       this.#check(order)
-      // A read changes nothing, so no one needs to be notified.
+      // A read changes nothing, so it needs no notification.
       return command.write || command.reaches ? await this.#runNotifying(order, isLate) : await this.#run(order, isLate)
     })
   }
@@ -241,7 +238,7 @@ export class Dispatcher {
     return queue
   }
 
-  /** What must hold when a command arrives, when its turn comes, and before each of its requests. */
+  /** The checks when a command arrives, when its turn comes, and before each of its requests. */
   #check({ request, bridged: { hub }, command, input }: Order): void {
     const { topic, endpoint } = request
     if (this.#ending.signal.aborted || !this.#isCurrent(request)) throw new CommandError('expired')
@@ -259,7 +256,7 @@ export class Dispatcher {
     return requester === undefined ? this.#options.link.isCurrent(message) : requester.isCurrent?.() !== false
   }
 
-  /** Runs outside of the queue, where it would block the commands that it sends. */
+  /** Runs outside the queue: inside, it would block the commands that it sends. */
   async #fanOut(order: Order): Promise<unknown> {
     const { bridged } = order
     if (this.#sending.has(bridged)) throw new CommandError('busy', 'This command is already running on this hub.')
@@ -298,15 +295,14 @@ export class Dispatcher {
     const { signal } = this.#ending
     const [name, app] = [request.topic.hub ?? '', request.topic.app ?? '']
     const check = () => this.#check(order)
-    // Called when the request is sent: until then it may wait for a connection, and for the hub to identify itself.
+    // Called when the request is sent, which may have to wait for a connection and for the hub to identify itself.
     const beginWrite = () => {
       // An earlier read may have taken long, and permissions may have changed.
       if ((!request.asked && isLate()) || clock.elapsed() >= request.expiresAt) throw new CommandError('expired')
       check()
       request.asked = true
     }
-    // Check again before each retry: several commands share one read of the list, so that read does not check any of
-    // them.
+    // Check again before each retry: several commands share one read of the list, which checks none of them.
     const again: Target['again'] = (read) =>
       retryRateLimited(read, { clock, deadline: request.deadline, signal, check })
     const isCurrent = () => this.#isCurrent(request) && clock.elapsed() < request.expiresAt
@@ -376,7 +372,7 @@ function readArgument(level: string): string {
 }
 
 /**
- * Whether an app may exist. Before the list is read, only the hub can say. An app to install must only be visible.
+ * Whether an app may exist. Before the list is read, only the hub knows. An app to install only has to pass the filter.
  * @param id `undefined` if the topic's level is not a valid id
  */
 function mayReach({ apps }: Hub, id: string | undefined, { target, operation }: HubCommand): boolean {

@@ -1,4 +1,4 @@
-/** Collects data about each app before it crashes, and makes the evidence of a crash from it. */
+/** Collects data about each app before it crashes, as evidence of the crash. */
 import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
 import { readJson } from '../base/read-json.ts'
@@ -31,10 +31,10 @@ const DAY_MS = 24 * HOUR_MS
 const SAMPLES_MS = 6 * HOUR_MS
 /** Crashes within this time are reported together. */
 const TOGETHER_MS = 10 * 60_000
-/** How long to wait for further crashes before logging how many there were. */
+/** How long to wait for more crashes before logging their number. */
 const QUIET_MS = 60_000
 /** The events that appear in the evidence. */
-const TOLD: { readonly [T in AppEventPayload['event_type']]?: Happening['what'] } = {
+const NOTED: { readonly [T in AppEventPayload['event_type']]?: Happening['what'] } = {
   installed: 'installed',
   updated: 'updated',
   removed: 'removed',
@@ -59,7 +59,7 @@ interface Noted extends Happening {
 
 /** The data about one hub and its apps. */
 class HubEvidence {
-  /** By app; `null` if its evidence was deleted; if missing, the broker keeps what it has. */
+  /** Keyed by app. `null`: the evidence was deleted. Missing: the broker keeps its message. */
   readonly crashes = new Map<string, Crash | null>()
   readonly #name: string
   readonly #samples: Samples
@@ -72,9 +72,9 @@ class HubEvidence {
   #firmware: string | null = null
   /** In epoch milliseconds. */
   readonly #since: number
-  #cancelTelling: (() => void) | undefined
-  /** The apps that crashed together, as the log has told. */
-  #told: ReadonlySet<string | null> = new Set()
+  #cancelLog: (() => void) | undefined
+  /** The apps in the last logged line about crashes that occurred together. */
+  #logged: ReadonlySet<string | null> = new Set()
 
   constructor(name: string, samples: Samples, clock: Clock, log: Logger) {
     this.#name = name
@@ -84,7 +84,7 @@ class HubEvidence {
     this.#log = log
   }
 
-  /** The hub reports its firmware. Returns the apps whose evidence has changed: their crash was known before it. */
+  /** The hub reports its firmware. Returns the apps whose evidence changes because they crashed before it was known. */
   hasFirmware(firmware: string | null): string[] {
     const before = this.#firmware
     this.#firmware = firmware ?? before
@@ -92,7 +92,7 @@ class HubEvidence {
     if (before !== null) this.#note('firmware_updated', { from: before, to: firmware })
     const changed: string[] = []
     for (const [id, crash] of before === null ? this.crashes : []) {
-      // What an earlier run made stays: the firmware may have been another one.
+      // Keep evidence from earlier runs: the firmware may have been different then.
       if (crash === null || crash.firmware !== null || Date.parse(crash.at) < this.#since) continue
       this.crashes.set(id, fitted({ ...crash, firmware: shortOrNull(firmware) }))
       changed.push(id)
@@ -120,7 +120,7 @@ class HubEvidence {
     for (const { id, before, after, events } of changes) {
       let crashed = false
       for (const { event_type, from = null, to = null } of silent ? [] : events) {
-        const what = TOLD[event_type]
+        const what = NOTED[event_type]
         crashed ||= what === 'crashed'
         if (what !== undefined) this.#note(what, { app: id, from, to })
         else if (event_type === 'started') this.#startedAt.set(id, this.#clock.elapsed())
@@ -138,10 +138,10 @@ class HubEvidence {
     this.#startedAt.delete(app)
   }
 
-  /** Stops following the hub. The evidence stays, because another bridge may take over and hand it back. */
+  /** Stops following the hub. The evidence stays, because another bridge may take over the hub and hand it back. */
   stop(): void {
-    this.#cancelTelling?.()
-    this.#cancelTelling = undefined
+    this.#cancelLog?.()
+    this.#cancelLog = undefined
     this.#happened = []
     this.#startedAt.clear()
     this.#samples.forget(this.#name)
@@ -170,10 +170,10 @@ class HubEvidence {
       this.crashes.set(other, fitted({ ...crash, others_crashed: [...crash.others_crashed, id] }))
       changed.add(other)
     }
-    if (others.length > 0) this.#tellLater()
+    if (others.length > 0) this.#logLater()
   }
 
-  /** An app was already crashed when first seen, or the hub reports the reason of a known crash later. */
+  /** An app had already crashed when first seen, or the hub has reported the reason of a known crash. */
   #foundOrExplained(before: App | undefined, app: App, then: HubThen, changed: Set<string>): void {
     const { id, crash_message: message, version } = app
     const known = this.crashes.get(id)
@@ -228,15 +228,15 @@ class HubEvidence {
   }
 
   /** Logs one line for all crashes that occur together. */
-  #tellLater(): void {
-    this.#cancelTelling ??= this.#clock.after(QUIET_MS, () => {
-      this.#cancelTelling = undefined
+  #logLater(): void {
+    this.#cancelLog ??= this.#clock.after(QUIET_MS, () => {
+      this.#cancelLog = undefined
       const crashes = new Map(this.#recentCrashes().map(({ app, at }) => [app, Date.parse(at)]))
       const text = together([...crashes.values()], this.#happened)
-      // One of them that crashes again is no news of the others.
-      const isNews = [...crashes.keys()].some((app) => !this.#told.has(app))
-      this.#told = new Set(crashes.keys())
-      if (text !== undefined && isNews) this.#log.warn({ hub: this.#name, apps: [...crashes.keys()] }, text)
+      // Log nothing if only apps that were already logged have crashed again.
+      const isNew = [...crashes.keys()].some((app) => !this.#logged.has(app))
+      this.#logged = new Set(crashes.keys())
+      if (text !== undefined && isNew) this.#log.warn({ hub: this.#name, apps: [...crashes.keys()] }, text)
     })
   }
 }
@@ -270,7 +270,7 @@ export class Evidence {
     const crash = readJson(CRASH, payload)
     const own = crashes.get(app)
     if (crash === undefined || own === null) return false
-    // An app that was already crashed when first seen has no samples; the broker may have some.
+    // An app that had already crashed when first seen has no samples; the broker may have some.
     const knowsMore = own?.samples.length === 0 && own.message === crash.message && own.version === crash.version
     if (own !== undefined && !knowsMore && Date.parse(own.at) >= Date.parse(crash.at)) return false
     this.#learned += payload.length

@@ -49,16 +49,16 @@ const MEMORY = v.object({ prefixes: v.array(v.unknown()) })
 
 /** The discovery prefixes under which the broker may hold our messages: the current one and earlier ones. */
 export class Prefixes {
-  readonly #present: string
+  readonly #current: string
   readonly #topic: string
   readonly #former = new Set<string>()
-  /** Whether the broker says that something was published, and the sweep has not checked it yet. */
+  /** Whether the broker lists prefixes that the sweep has not checked yet. */
   #doubtful = false
   readonly #isPublishing: boolean
 
   /** `topic` stores the prefixes. `isPublishing`: discovery is published under the current one. */
-  constructor(present: string, topic: string, isPublishing = false) {
-    this.#present = present
+  constructor(current: string, topic: string, isPublishing = false) {
+    this.#current = current
     this.#topic = topic
     this.#isPublishing = isPublishing
   }
@@ -69,16 +69,16 @@ export class Prefixes {
     this.#doubtful = true
     for (const prefix of readJson(MEMORY, payload)?.prefixes ?? []) {
       const isPrefix = typeof prefix === 'string' && PREFIX.test(prefix)
-      if (isPrefix && prefix !== this.#present && this.#former.size < MAX_PREFIXES) this.#former.add(prefix)
+      if (isPrefix && prefix !== this.#current && this.#former.size < MAX_PREFIXES) this.#former.add(prefix)
     }
     return [...this.#former].flatMap(discoveryFilters)
   }
 
   includes(prefix: string): boolean {
-    return prefix === this.#present || this.#former.has(prefix)
+    return prefix === this.#current || this.#former.has(prefix)
   }
 
-  /** The sweep has checked everything: no unwanted message is left. */
+  /** Call it when the sweep has checked everything: no unwanted message is left. */
   settle(): void {
     this.#former.clear()
     this.#doubtful = false
@@ -86,6 +86,6 @@ export class Prefixes {
 
   /** The prefixes to store; `null` if nothing is published and nothing is left. */
   get all(): readonly string[] | null {
-    return this.#isPublishing || this.#doubtful ? [this.#present, ...this.#former] : null
+    return this.#isPublishing || this.#doubtful ? [this.#current, ...this.#former] : null
   }
 }

@@ -1,5 +1,5 @@
 /**
- * The guardian's interface to the bridge: what it publishes about apps, what it learns, and what it can do on a hub.
+ * The interface between bridge and guardian: the facts to publish, the guardian's inputs, and its actions on a hub.
  */
 import type { Outcome } from '../contract/answer.ts'
 import type { GuardEventPayload, HubEventPayload } from '../contract/events.ts'
@@ -14,7 +14,7 @@ import type { Hub } from '../hub/hub.ts'
 import type { HubState } from './hub-state.ts'
 import type { CommandRun, OwnCommand } from './requests.ts'
 
-/** The devices of an app, as far as known. */
+/** The devices of an app, as far as they are known. */
 export type Links = Pick<AppLinks, 'devices' | 'devices_unavailable'>
 
 export interface Guardian {
@@ -28,11 +28,11 @@ export interface Guardian {
   learn(name: string, hub: string, app: string, text: string): void
   /** This bridge has become active. `anew`: the broker's data is newer than this process's. */
   begin(anew: boolean): void
-  /** Starts nothing more, because another bridge or none is active. Still records the outcome of running commands. */
+  /** Starts nothing more: this bridge is no longer active. Still records the outcome of running commands. */
   standBy(): void
   reconfigured(): void
   hubAdded(name: string, port: GuardedHub): void
-  /** The hub answers, or does not. */
+  /** The hub has gone online or offline. */
   hubChanged(name: string, online: boolean): void
   hubRemoved(name: string): void
   /** The broker's data is about another hub, which had this name before. */
@@ -42,8 +42,8 @@ export interface Guardian {
   /** Number of an app's devices, and how many are unavailable; `null` if not known. */
   linked(name: string, app: string, links: Links | null): void
   /**
-   * Apps have changed. `read`: the whole list has just been read. `silent`: nothing happened to them, but the
-   * configuration or the hub is a different one; apps that are gone because of that are forgotten.
+   * Apps have changed. `read`: the whole list has just been read. `silent`: nothing happened to the apps, but
+   * the configuration or the hub has changed; apps that disappear because of that are forgotten.
    */
   appsChanged(name: string, changes: readonly Change[], read: boolean, silent: boolean): void
   /** A command to an app begins or ends. */
@@ -73,9 +73,9 @@ export interface GuardedHub {
    * `undefined` if the failure is not the app's.
    */
   readonly ask: (app: string, path: string) => Promise<number | null | undefined>
-  /** The memory of an app since a time in `clock.elapsed()` milliseconds, oldest first: the most of each minute. */
+  /** The memory of an app since a time in `clock.elapsed()` milliseconds, oldest first: the maximum of each minute. */
   readonly memory: (app: string, since: number) => readonly (readonly [at: number, bytes: number])[]
-  /** Makes a backup. Returns why there is none. */
+  /** Makes a backup. Returns the reason if there is none. */
   readonly backup: () => Promise<string | undefined>
   /** Runs a command as if it had arrived over MQTT. */
   readonly send: (order: GuardOrder) => Promise<Outcome>
@@ -113,7 +113,7 @@ export function guardedHub(
       }
     },
     async backup() {
-      // Without its update a backup is of no use.
+      // A backup is useless if the update will be refused.
       const refused = refusalsOf(hub, policy())['install']
       if (refused !== undefined) return refused
       if (hub.permits('createBackup') === 'forbidden') return lackOf({ operation: 'createBackup' })

@@ -30,7 +30,7 @@ const namesOf = <N extends Name>(table: Readonly<Record<N, number>>) =>
   Object.keys(table).filter((name): name is N => Object.hasOwn(table, name))
 const [NAMES, LINKS, HEALTH] = [namesOf(EVERY), namesOf(LINKS_EVERY), namesOf(HEALTH_EVERY)]
 
-/** Pause between requests, and between checks whether the hub is idle. Some hubs refuse four in half a second. */
+/** Pause between requests, and between checks for an idle hub. Some hubs refuse four requests in half a second. */
 const APART_MS = 1_000
 /** Health is published again after this time even if little has changed. */
 const REPEAT_MS = 15 * MINUTE_MS
@@ -47,7 +47,7 @@ interface FigureHandlers {
   readonly onLinks: (read: readonly string[], changed: ReadonlySet<string>) => void
   /** The hub's start time is known, in epoch milliseconds. `again`: it has restarted. */
   readonly onBoot: (at: number, again: boolean) => void
-  /** From now on it is known which retained messages are left over. */
+  /** Enough has been read to recognise leftover retained messages. */
   readonly onSettled: () => void
 }
 
@@ -66,7 +66,7 @@ export class HubFigures {
   /** As published: `null` without the permission, `undefined` until everything has been read. */
   health: HubHealth | null | undefined
   #publishedAt = Number.NEGATIVE_INFINITY
-  /** What uses each app; `null` if the API key no longer permits it. Apps that have not been read yet are missing. */
+  /** The links of each app; `null` if the API key no longer permits them. Apps that were not read yet are missing. */
   readonly links = new Map<string, AppLinks | null>()
   /** The figures from which the links were made; `undefined` until devices and flows have been read, if they can be. */
   #linksFrom: readonly unknown[] | undefined
@@ -80,7 +80,7 @@ export class HubFigures {
     this.#options = options
   }
 
-  /** Whether the payload of a row is not known yet: the broker then keeps what it has. */
+  /** Whether the payload of a row is still unknown: the broker then keeps its message. */
   isPending(row: PublicationName): boolean {
     return (row === 'hubHealth' && this.health === undefined) || (row === 'appLinks' && this.#linksFrom === undefined)
   }
@@ -165,7 +165,7 @@ export class HubFigures {
       if (wanted.every((name) => dueAt(name) > clock.elapsed())) this.#settleHealth()
     }
     this.#cancel = undefined
-    // It is scheduled again when the hub is back, or when the API key has changed.
+    // `changed` schedules the next read when the hub is back, or when the API key has changed.
     if (!hub.status.online || wanted.length === 0) return
     const next = Math.min(...wanted.map(dueAt)) - clock.elapsed()
     this.#schedule(Math.max(APART_MS, next))

@@ -20,8 +20,8 @@ export interface Boot {
 const ROUNDING_SECONDS = 1
 
 /**
- * Detects a restart: the uptime of a hub that was only unreachable continues, that of a restarted one begins at 0 and is
- * at most the time since the latest reading. The same uptime again says nothing: it is a cached answer, or in hours.
+ * Detects a restart: the uptime of an unreachable hub continues; that of a restarted one begins at 0 and is at most the
+ * time since the latest reading. An unchanged uptime proves nothing: it may be cached, or counted in hours.
  */
 export function bootOf(before: Boot | undefined, uptimeSeconds: number, clock: Clock): Boot {
   if (uptimeSeconds === before?.uptimeSeconds) return before
@@ -61,14 +61,14 @@ export function healthOf(figures: Figures, appsMemory: number | null, boot: Boot
   }
 }
 
-/** Whether a figure has moved by at least a tenth, or anything but the uptime has changed otherwise. */
+/** Whether a number other than the uptime has changed by at least a tenth, or any other value has changed. */
 export function hasMoved(before: HubHealth, after: HubHealth): boolean {
   const former = new Map<string, unknown>(Object.entries(before))
   return Object.entries(after).some(([key, value]) => {
     const was = former.get(key)
     if (key === 'uptime_seconds' || value === was) return false
     if (typeof value !== 'number' || typeof was !== 'number') return true
-    // Many numbers have no exact tenth in binary.
+    // The tenth of many numbers is not exact in binary.
     return Math.abs(value - was) >= 0.1 * Math.abs(was) - 1e-9 * Math.abs(was)
   })
 }

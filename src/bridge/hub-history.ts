@@ -1,4 +1,4 @@
-/** CPU and memory of an app for longer than the bridge has run: from the logs of the hub, if it has them. */
+/** CPU and memory of an app from before the bridge started: read from the hub's logs, if it has any. */
 import { type Clock, within } from '../base/clock.ts'
 import type { Limiter } from '../base/limiter.ts'
 import type { UsageHistory } from '../contract/crash.ts'
@@ -6,23 +6,23 @@ import type { InsightEntry, InsightLog } from '../hub/decode-evidence.ts'
 import type { Hub } from '../hub/hub.ts'
 
 const HOUR_MS = 3_600_000
-/** The clock of a hub may be ahead by so much. */
+/** The clock of a hub may be ahead by this much. */
 const AHEAD_MS = 60_000
-/** Of one log: a week by five minutes. */
+/** Maximum number of points of one log: a week at five-minute intervals. */
 const MAX_POINTS = 2_016
 
-/** How a hub names its logs of an app, and which figures they can have. */
+/** How a hub names the logs of an app, and which values are valid. */
 const CPU = { id: 'cpu', units: '%', max: 10_000, digits: 1 }
 const MEMORY = { id: 'memory', units: 'B', max: Number.MAX_SAFE_INTEGER, digits: 0 }
 type Kind = typeof CPU
 
 type Points = UsageHistory['cpu_percent']
 
-interface Question {
+interface Query {
   readonly hub: Pick<Hub, 'permits' | 'read'>
   readonly app: string
   readonly hours: number
-  /** The samples of the bridge. */
+  /** The bridge's own samples. */
   readonly own: UsageHistory
   readonly largeReads: Limiter
   readonly clock: Clock
@@ -30,19 +30,19 @@ interface Question {
   readonly deadline: number
 }
 
-/** The hub's figures if the bridge has not run for all of the hours and those of the hub reach further back. */
-export async function usageHistory(question: Question): Promise<UsageHistory> {
-  const { hub, hours, own, clock, deadline } = question
+/** Returns the bridge's own history or, if it is too short and the hub's reaches further back, the hub's. */
+export async function usageHistory(query: Query): Promise<UsageHistory> {
+  const { hub, hours, own, clock, deadline } = query
   const covered = clock.now() - hours * HOUR_MS + 2 * own.resolution_seconds * 1000
   if (startOf(own) * 1000 <= covered || hub.permits('getLogs') !== 'yes') return own
   // A slow hub gets half of the time that is left, so that the bridge can still answer.
   const left = (deadline - clock.elapsed()) / 2
-  const found = await within(clock, left, fromHub(question)).catch(() => undefined)
+  const found = await within(clock, left, fromHub(query)).catch(() => undefined)
   return found !== undefined && startOf(found) < startOf(own) ? found : own
 }
 
-/** `undefined`: the hub has no such logs, or they have no usable figures. */
-async function fromHub({ hub, app, hours, largeReads, clock, deadline }: Question): Promise<UsageHistory | undefined> {
+/** Returns `undefined` if the hub has no such logs, or none with usable values. */
+async function fromHub({ hub, app, hours, largeReads, clock, deadline }: Query): Promise<UsageHistory | undefined> {
   const owner = `homey:app:${app}`
   const logs = await largeReads.run({ deadline }, () => hub.read('getLogs', {}))
   const [cpu, memory] = [CPU, MEMORY].map((kind) => logs.find((log) => isOf(log, owner, kind)))
@@ -64,19 +64,19 @@ function isOf({ owner, id, units }: InsightLog, of: string, kind: Kind): boolean
   return owner === of && (id === kind.id || id === `${of}:${kind.id}`) && (units ?? kind.units) === kind.units
 }
 
-/** The newest of them, one a second. */
+/** The newest usable entries, at most one per second. */
 function pointsOf(entries: readonly InsightEntry[], { max, digits }: Kind, from: number, until: number): Points {
   const usable = entries.filter(([at, value]) => at >= from && at <= until && value >= 0 && value <= max)
   const bySecond = new Map(usable.map(([at, value]) => [Math.floor(at / 1000), Number(value.toFixed(digits))]))
   return [...bySecond].slice(-MAX_POINTS)
 }
 
-/** The usual number of seconds from one point to the next; 0: unknown. */
+/** The median number of seconds between points; 0 if unknown. */
 function distance(points: Points): number {
   const gaps = points.slice(1).map(([at], i) => at - (points[i]?.[0] ?? at))
   return gaps.sort((one, other) => one - other)[Math.floor(gaps.length / 2)] ?? 0
 }
 
-/** In epoch seconds. */
+/** The time of the oldest point, in epoch seconds. */
 const startOf = ({ cpu_percent: [cpu], memory_bytes: [memory] }: UsageHistory) =>
   Math.min(cpu?.[0] ?? Number.POSITIVE_INFINITY, memory?.[0] ?? Number.POSITIVE_INFINITY)

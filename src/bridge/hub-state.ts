@@ -32,7 +32,7 @@ import type { CommandRun, FailedWrite } from './requests.ts'
 import type { StartupBuffer } from './startup-buffer.ts'
 import type { Upkeep } from './upkeep.ts'
 
-/** Limits the large reads of all hubs; each takes megabytes for a moment. A slow one does not block the others. */
+/** Limits the large reads of all hubs; each briefly takes megabytes. A slow one does not block the others. */
 export const limitLargeReads = (clock: Clock) => new Limiter({ clock, slots: 4, patienceMs: 1_000 })
 
 /** The options that the states of all hubs share. */
@@ -79,7 +79,7 @@ export class HubState {
   #permitted: { readonly from: readonly unknown[]; readonly commands: readonly string[] } | undefined
   readonly #eventListeners = new Set<(event: EventPayload) => void>()
   readonly #listeners = new Set<(changes: readonly NotableChange[]) => void>()
-  /** The id of the hub that the broker's data is about, until it was compared. */
+  /** The id of the hub that the broker's data describes, until it has been compared. */
   #formerId: string | undefined
 
   /** Subscribes to a new hub. Its topics stay as they are until its state is known. */
@@ -106,14 +106,14 @@ export class HubState {
       onSettled: () => options.upkeep.request(),
     })
     this.#evidence = options.evidence.of(name)
-    // The guardian reads in the samples what the list has just said.
+    // Subscribe the samples first: the guardian reads the latest list from them.
     options.evidence.samples.follow(name, hub)
     this.#formerId = options.upkeep.former.idOf(name)
     hub.apps.subscribe((news) => this.#appsChanged(news))
     hub.subscribe(() => this.#statusChanged())
   }
 
-  /** The broker's data was read, and nothing was done with it yet. */
+  /** Call it after the broker's data was read, and before anything else uses the data. */
   begin(): void {
     this.#formerId = this.#options.upkeep.former.idOf(this.#name)
     this.#compare()
@@ -214,7 +214,7 @@ export class HubState {
     })
   }
 
-  /** Renders what the broker should hold about the hub, its apps and settings. */
+  /** Renders the topics and payloads that the broker should hold about the hub, its apps and settings. */
   *rendered(): ReturnType<OwnerRows<'hub'>['rendered']> {
     yield* this.#rows.rendered()
     for (const rows of this.#apps.values()) yield* rows.rendered()
@@ -235,7 +235,7 @@ export class HubState {
       if (!silent) for (const event of events) this.sendEvent(event)
     }
     if (silent || read || notable.some(concernsHub)) this.changed()
-    // After the events to which the guardian reacts.
+    // After the events were sent.
     guardian.appsChanged(this.#name, changes, read, silent)
     if (read) this.#refresh()
     if (notable.length > 0) this.#muchChanged(notable, silent)
@@ -255,7 +255,7 @@ export class HubState {
     homeAssistant?.appsChanged(this.#name, changes)
   }
 
-  /** Reads what the list of apps does not contain. */
+  /** Reads the data that the list of apps does not contain. */
   #refresh(): void {
     this.settings.refresh()
     this.figures.changed()
@@ -271,7 +271,7 @@ export class HubState {
     return this.#permitted.commands
   }
 
-  /** Forgets what the broker has of another hub, which was at the address before this run. */
+  /** Forgets the broker's data if another hub was at this address before. */
   #compare(): void {
     const { id } = this.#hub.status
     if (id === null || this.#formerId === undefined) return
@@ -293,9 +293,9 @@ export class HubState {
     this.#compare()
     for (const app of this.#evidence.hasFirmware(this.#hub.status.firmware)) this.appChanged(app)
     this.changed()
-    // The hub's id arrives after its apps; only then it is known which devices belong to it.
+    // The hub's id arrives after its apps; only then is it known which devices belong to it.
     if (homeAssistant?.hubChanged(this.#name) ?? true) upkeep.request()
-    // Before the first answer it is not known whether the hub is there.
+    // Before the first answer it is unknown whether the hub is online.
     const { online, reason } = this.#hub.status
     if (reason !== 'connecting') guardian.hubChanged(this.#name, online)
     this.figures.changed()

@@ -1,8 +1,8 @@
-/** The log level: changed for good, or for a time, after which the level before holds again. */
+/** The log level: changed permanently, or for a limited time, after which the previous level applies again. */
 import type { LogLevel } from '../contract/log-levels.ts'
 import type { BridgeOptions } from './bridge-options.ts'
 
-/** Timers of Node.js that are longer than 24.8 days run at once. */
+/** Node.js runs a timer of more than 24.8 days immediately. */
 const LONGEST_TIMER_MS = 24 * 60 * 60_000
 
 export class LogLevels {
@@ -13,25 +13,25 @@ export class LogLevels {
   #fallback: { readonly level: LogLevel; readonly at: number } | undefined
   #cancel = () => {}
 
-  /** @param level which is set already */
+  /** @param level the current level */
   constructor(level: LogLevel, options: Pick<BridgeOptions, 'log' | 'clock'>, onChange: (level: LogLevel) => void) {
     this.#level = level
     this.#options = options
     this.#onChange = onChange
   }
 
-  /** The level that follows one that was set for a time; `undefined`: the level holds until it is changed. */
+  /** The level to return to; `undefined` if the current one is permanent. */
   get fallback(): { readonly level: LogLevel; readonly remainingMs: number } | undefined {
     if (this.#fallback === undefined) return undefined
     const { level, at } = this.#fallback
     return { level, remainingMs: Math.max(0, at - this.#options.clock.elapsed()) }
   }
 
-  /** Without a time, the level holds until it is changed, and ends a time that another one was set for. */
+  /** Sets a level: temporarily with `forMs`, otherwise permanently. It replaces an earlier temporary level. */
   set(level: LogLevel, forMs?: number): void {
     const { clock, log } = this.#options
     this.stop()
-    // Another level for a time does not change the level that follows.
+    // A second temporary level does not change the level to return to.
     const next = this.#fallback?.level ?? this.#level
     this.#fallback = forMs === undefined ? undefined : { level: next, at: clock.elapsed() + forMs }
     this.#level = level

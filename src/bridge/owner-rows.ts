@@ -9,7 +9,7 @@ export type Condition = NonNullable<Held<OwnerKind>['when']>
 interface Place<K extends OwnerKind> {
   readonly name: PublicationName
   readonly row: Held<K>
-  /** Index among its owner's rows. */
+  /** The row's index among its owner's rows. */
   readonly at: number
 }
 
@@ -57,9 +57,9 @@ export class OwnerRows<K extends OwnerKind> {
   }
 
   /** Like `set`, for changes of usage figures only. */
-  setUsage(news: Partial<Facts[K]>): void {
+  setUsage(changed: Partial<Facts[K]>): void {
     if (this.#facts === undefined) return
-    this.#facts = { ...this.#facts, ...news }
+    this.#facts = { ...this.#facts, ...changed }
     for (const place of this.#rows) if (place.row.hasUsage) this.#hold(place, this.#facts)
   }
 
@@ -69,7 +69,7 @@ export class OwnerRows<K extends OwnerKind> {
     for (const place of this.#rows) this.#table.link.hold(this.#topic(place), null)
   }
 
-  /** Renders what the broker should hold: topics with their payloads. */
+  /** Renders the topics and payloads that the broker should hold. */
   *rendered(): Generator<readonly [topic: string, payload: string]> {
     if (this.#facts === undefined) return
     for (const place of this.#rows) {
@@ -83,7 +83,7 @@ export class OwnerRows<K extends OwnerKind> {
     if (payload !== undefined) this.#table.link.hold(this.#topic(place), payload)
   }
 
-  /** `undefined`: keep what the broker has. */
+  /** Returns `undefined` to keep the broker's message. */
   #render(place: Place<K>, facts: Facts[K], before?: Facts[K]): string | null | undefined {
     const { row } = place
     try {

@@ -108,7 +108,7 @@ function verdictOf({ name, owner }: OwnTopic, state: OwnershipState): Ownership[
 function ofDevice(device: DiscoveryTopic, payload: string | undefined, state: OwnershipState): Ownership {
   const { topics, hubs, byId, unread, isShared, homeAssistant } = state
   const waits = { whose: 'ours', verdict: 'wait', writer: 'discovery' } as const
-  // In another form, queued, or about to be removed: the publisher handles it.
+  // The device exists in another form, is queued, or is about to be removed: the publisher handles it.
   if (homeAssistant?.has(device.prefix, device.objectId)) return waits
   const hub = byId.get(device.owner.hubId)
   // Another bridge may have published the devices of an unknown hub; only the payload shows that.

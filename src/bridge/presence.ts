@@ -18,9 +18,9 @@ const INTERVAL_MS = 60_000
 const GONE_MS = 3 * INTERVAL_MS
 /** How long another bridge may take to answer. */
 const ANSWER_MS = 1_000
-/** Only a few are remembered, because any client can invent them. */
+/** Maximum number of other bridges to remember: any client can invent them. */
 const MAX_OTHERS = 8
-/** Enough for the names of a thousand hubs. */
+/** Maximum size of a message: enough for the names of a thousand hubs. */
 const MAX_BYTES = 64 * 1024
 
 /** Not strict: later versions may send more keys. */
@@ -36,7 +36,7 @@ interface PresenceOptions {
   readonly link: Pick<MqttLink, 'send'>
   /** The role has changed, or other bridges have come or gone. */
   readonly onChange: (before: Role) => void
-  /** By name. */
+  /** Keyed by name. */
   readonly hubs: ReadonlyMap<string, unknown>
   /** Learns the names of hubs that another active bridge publishes. */
   readonly upkeep: { readonly former: Pick<FormerHubs, 'add'> }
@@ -50,7 +50,7 @@ interface Other {
   readonly instance: string
   /** Epoch milliseconds. */
   readonly startedAt: number
-  /** Whether it publishes and executes; true if it does not say. */
+  /** Whether it publishes and executes; true if its message has no role. */
   readonly active: boolean
   /** When it counts as gone without another message, in `clock.elapsed()` milliseconds. */
   until: number
@@ -59,7 +59,7 @@ interface Other {
 export class Presence {
   readonly #options: PresenceOptions
   readonly #self: Pick<Other, 'instance' | 'startedAt'>
-  /** By instance. */
+  /** Keyed by instance. */
   readonly #others = new Map<string, Other>()
   #role: Role = 'undecided'
   #wasContested = false
@@ -84,8 +84,8 @@ export class Presence {
   }
 
   /**
-   * The broker is connected. `occupied`: it says that a bridge is online, or its state is unknown; an older bridge then
-   * has a moment to answer.
+   * The broker is connected. `occupied`: the retained state is unknown, or says that a bridge is online; an older
+   * bridge then has a moment to answer.
    */
   connected(occupied: boolean): void {
     const waits = occupied ? ANSWER_MS : 0
@@ -133,14 +133,14 @@ export class Presence {
     for (const name of hubs ?? []) upkeep.former.add(name)
     if (active && !known?.active && !this.#stepsBack) onOtherActive()
     if (known !== undefined) return
-    const does = this.#isOlder(other) ? 'it started first, this one stands by' : 'this one started first and goes on'
+    const does = this.#isOlder(other) ? 'it started first, this one stands by' : 'this one started first and is active'
     log.error(
       { topic, other_started_at: started_at },
       `another hub2mqtt uses the same base topic: ${does}; stop one of them, or give each its own mqtt.base_topic`,
     )
   }
 
-  /** Both sides get the same order, whatever their clocks say. */
+  /** Both sides arrive at the same order, whatever their clocks say. */
   #isOlder({ startedAt, instance }: Other): boolean {
     const self = this.#self
     return startedAt < self.startedAt || (startedAt === self.startedAt && instance < self.instance)

@@ -10,10 +10,10 @@ import { OwnerRows } from './owner-rows.ts'
 
 type Published = BridgeSettings['settings']['publish']
 
-/** People and automations read states; a larger value is a database and is not published. */
+/** States are read by people and automations. A larger value is a database and is not published. */
 const MAX_LENGTH = 64 * 1024
 
-/** Failures that do not concern a single setting: the next one would fail in the same way. */
+/** Failures that do not concern a single setting: the next read would fail in the same way. */
 const OF_ALL: ReadonlySet<HubErrorCode> = new Set<HubErrorCode>([
   'unauthorized',
   'forbidden',
@@ -24,7 +24,7 @@ const OF_ALL: ReadonlySet<HubErrorCode> = new Set<HubErrorCode>([
   'no_answer',
 ])
 
-/** Those of them that do not also make the hub offline. */
+/** The failures among these that do not take the hub offline. */
 const LASTING: ReadonlySet<HubErrorCode> = new Set<HubErrorCode>(['forbidden', 'subscription'])
 
 export class PublishedSettings {
@@ -38,7 +38,7 @@ export class PublishedSettings {
   readonly #rows = new Map<string, OwnerRows<'setting'>>()
   /** Apps to read, one request at a time. */
   readonly #due = new Set<string>()
-  /** Settings whose published value is not the hub's → the reason, as logged. */
+  /** Settings that could not be read or published → the logged reason. */
   readonly #failures = new Map<string, string>()
   #reading = false
 
@@ -54,7 +54,7 @@ export class PublishedSettings {
     return this.#published.get(app)?.has(name) === true
   }
 
-  /** Number of settings whose published value is not the hub's. */
+  /** Number of settings that could not be read or published. */
   get failures(): number {
     return this.#failures.size
   }
@@ -85,12 +85,12 @@ export class PublishedSettings {
     for (const name of this.#published.get(app)?.keys() ?? []) this.#rows.get(keyOf(app, name))?.clear()
   }
 
-  /** Renders what the broker should hold. */
+  /** Renders the topics and payloads that the broker should hold. */
   *rendered(): ReturnType<OwnerRows<'setting'>['rendered']> {
     for (const rows of this.#rows.values()) yield* rows.rendered()
   }
 
-  /** Reads all of them. Call it after each read of the list, because hubs send no events for settings. */
+  /** Reads all published settings. Call it after each read of the list, because hubs send no events for settings. */
   refresh(): void {
     for (const app of this.#published.keys()) this.refreshApp(app)
   }

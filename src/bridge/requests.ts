@@ -38,7 +38,7 @@ export interface OwnCommand extends Pick<Requester, 'by' | 'isCurrent'> {
   readonly payload: object
 }
 
-/** One message on a command topic, and what the steps find out about it. */
+/** One message on a command topic, and the results of the steps so far. */
 export interface Request {
   readonly message: Message
   readonly requester: Requester | undefined
@@ -58,7 +58,7 @@ export interface Request {
   asked: boolean
 }
 
-/** A write or generic call that runs on a hub, for other parts. */
+/** A write or generic call that runs on a hub, as reported to other parts. */
 export interface CommandRun {
   readonly hub: string
   /** `null` for a command to the whole hub. */
@@ -103,7 +103,7 @@ export interface DispatcherOptions extends Pick<BridgeOptions, 'topics' | 'live'
   readonly control: BridgeControl
   readonly fleet?: Pick<FleetSide, 'isLeader' | 'whyNotServed'> | undefined
   readonly evidence: Pick<Evidence, 'report' | 'history'>
-  /** Where large answers of all hubs pass. */
+  /** Limits the large reads of all hubs. */
   readonly largeReads: Limiter
   readonly log: Logger
   /** Writes regardless of the log level. */

@@ -1,6 +1,6 @@
 /**
- * CPU and memory of all apps for a week, in little memory: a bucket a minute for six and a half hours, and one of ten
- * minutes for seven days. Times are those of `clock.elapsed`, which no clock that is set moves.
+ * CPU and memory of all apps for a week, in little memory: one bucket per minute for six and a half hours, and one per
+ * ten minutes for seven days. Times are those of `clock.elapsed`, which setting the clock does not change.
  */
 import { type Clock, wallOffset } from '../base/clock.ts'
 import type { App, Apps } from '../hub/app.ts'
@@ -9,7 +9,7 @@ import type { Hub } from '../hub/hub.ts'
 
 const MINUTE_MS = 60_000
 /** Maximum memory for all samples, in bytes. */
-const MOST_BYTES = 16 * 1024 * 1024
+const MAX_BYTES = 16 * 1024 * 1024
 /** Number of short buckets in a long one. */
 const LONG = 10
 
@@ -20,7 +20,7 @@ export interface Size {
   readonly long: number
 }
 
-/** With more apps the buckets get longer; in the end the week is dropped. */
+/** With more apps the buckets get longer; the last size drops the week. */
 export const SIZES: readonly [Size, ...Size[]] = [
   { minutes: 1, short: 390, long: 1008 },
   { minutes: 2, short: 195, long: 504 },
@@ -54,7 +54,7 @@ export class Samples {
   size = SIZES[0]
   /** Number of apps with a record. */
   count = 0
-  /** Added to a time of `clock.elapsed`, it gives epoch milliseconds. */
+  /** Add it to a time of `clock.elapsed` to get epoch milliseconds. */
   readonly offset: () => number
   readonly #hubs = new Map<string, HubSamples>()
 
@@ -78,7 +78,7 @@ export class Samples {
     return this.#hubs.get(hub)?.read(app, ms) ?? { seconds: this.size.minutes * 60, samples: [] }
   }
 
-  /** The memory of an app since a time of `clock.elapsed`, in short buckets: their starts, and the most of each. */
+  /** The memory of an app since a time of `clock.elapsed`: start and maximum of each short bucket. */
   memory(hub: string, app: string, since: number): [at: number, bytes: number][] {
     return this.#hubs.get(hub)?.memory(app, since) ?? []
   }
@@ -88,9 +88,9 @@ export class Samples {
     this.#hubs.delete(hub)
   }
 
-  /** Makes room for one more app; `undefined` if there is none. */
+  /** Makes room for one more app. Returns `undefined` if there is no room left. */
   newRecord(): Float32Array | undefined {
-    const mayBe = (size: Size) => (this.count + 1) * bytesOf(size) <= MOST_BYTES
+    const mayBe = (size: Size) => (this.count + 1) * bytesOf(size) <= MAX_BYTES
     while (!mayBe(this.size)) {
       const next = SIZES[SIZES.indexOf(this.size) + 1]
       if (next === undefined) return undefined
@@ -115,7 +115,7 @@ export class Samples {
 }
 
 class HubSamples {
-  /** By app. */
+  /** Keyed by app. */
   readonly records = new Map<string, Float32Array>()
   readonly #all: Samples
   readonly #apps: Apps
@@ -126,7 +126,7 @@ class HubSamples {
     this.#apps = apps
   }
 
-  /** Records changes. Usually that is the usage of one app, so this allocates nothing. */
+  /** Records changes. Most calls report the usage of one app, so this allocates nothing. */
   readonly take = ({ changes, read }: AppsNews): void => {
     if (this.#hasEnded) return
     const now = this.#all.clock.elapsed()
@@ -204,7 +204,7 @@ class HubSamples {
     const memory = memory_bytes ?? Number.NaN
     record[CPU] = cpu
     record[MEMORY] = memory
-    // A stopped app: keep what the bucket has of it.
+    // The app has stopped: keep its earlier readings in this bucket.
     if (cpu_percent === null && memory_bytes === null) return
     const at = HEAD + 2 * (bucket % size.short)
     const mean = record[at] ?? Number.NaN
@@ -233,7 +233,7 @@ function placeOf({ short, long }: Size, kind: Kind, bucket: number): number {
   return kind === 'short' ? HEAD + 2 * (bucket % short) : HEAD + 2 * (short + (bucket % long))
 }
 
-/** Advances to a bucket. Hubs report only changes, so the buckets between get the latest reading. */
+/** Advances to a bucket. Hubs report only changes, so skipped buckets get the latest reading. */
 function advance(record: Float32Array, size: Size, to: number): void {
   const [at, cpu, memory] = [record[BUCKET] ?? Number.NaN, record[CPU] ?? Number.NaN, record[MEMORY] ?? Number.NaN]
   // Reading advances too: keep counting the readings of this bucket.

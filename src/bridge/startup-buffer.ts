@@ -1,6 +1,6 @@
 /**
- * Tasks that only the active bridge runs. Until it is known whether another bridge is active they wait, for a limited
- * time and up to a limited number.
+ * Tasks that only the active bridge runs. While it is unknown whether another bridge is active, a limited number of
+ * tasks waits for a limited time.
  */
 import type { Clock } from '../base/clock.ts'
 import type { Role } from '../contract/schemas.ts'
@@ -12,7 +12,7 @@ const MAX_MS = 60_000
 export class StartupBuffer {
   /** `active` only once this bridge publishes and executes. */
   role: Role = 'undecided'
-  /** Whether this bridge has said goodbye to another one, which executes all later commands. */
+  /** Whether this bridge has announced its end to another one, which executes all later commands. */
   hasLeft = false
   readonly #clock: Clock
   #tasks: { readonly at: number; readonly run: () => void }[] = []

@@ -22,9 +22,9 @@ interface UpkeepOptions extends Omit<OwnershipState, 'byId' | 'former' | 'unread
   readonly early: Pick<StartupBuffer, 'role'>
   readonly prefixes: Pick<Prefixes, 'includes' | 'settle'>
   readonly homeAssistant: Pick<Discovery, 'has' | 'touched'> | undefined
-  /** Nothing can be left under a former discovery prefix any more. */
+  /** No message can be left under a former discovery prefix. */
   readonly onSettled: () => void
-  /** More topics were changed than fit in memory: reads all retained messages again. */
+  /** Reads all retained messages again, because more topics were changed than fit in memory. */
   readonly readEverything: () => void
   readonly clock: Clock
   readonly log: Logger
@@ -67,7 +67,7 @@ export class Upkeep {
     this.#sweeping.request()
   }
 
-  /** A hub is new, or it is unknown again what the broker holds about it. */
+  /** A hub is new, or the broker's data about it is unknown again. */
   hubAdded(name: string): void {
     this.#fresh.add(name)
   }

@@ -1,4 +1,4 @@
-/** Connects this bridge to the others on its broker: the hubs of a fleet that it serves, and rollouts over all hubs. */
+/** Connects this bridge with others on its broker: its share of the hubs of a fleet, and rollouts over all hubs. */
 import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
 import type { Bridge } from '../bridge/bridge.ts'
@@ -31,7 +31,7 @@ export interface BridgePort {
   readonly linked: LinkOptions
   /** Shows the publishes of other members; `undefined`: there is no page. */
   readonly feed?: { held(topic: string, payload: string | null): void } | undefined
-  /** Called when the members, or what this one serves, have changed. */
+  /** Called when the members, or the hubs that this one serves, have changed. */
   readonly onChange: () => void
 }
 
@@ -59,7 +59,7 @@ export async function openCluster(options: ClusterOptions, membership: Membershi
       else for (const [name, config] of Object.entries(hubs)) port.openHub(name, config)
     },
 
-    /** Runs at once: a rollout may be ordered as soon as the bridge has published `online`. */
+    /** Takes effect at once: a client may order a rollout as soon as the bridge has published `online`. */
     roleChanged(isOnline: boolean): void {
       if (port === undefined) return
       const isLeader = fleet?.isLeader ?? true
@@ -73,7 +73,7 @@ export async function openCluster(options: ClusterOptions, membership: Membershi
       rollouts.readBack(topic, payload)
     },
 
-    /** Leaves the fleet, while the link is still connected, and ends the rollout's connection. */
+    /** Leaves the fleet while the link is still connected, and closes the rollout's connection. */
     async [Symbol.asyncDispose](): Promise<void> {
       await Promise.all([fleet?.[Symbol.asyncDispose](), rollouts[Symbol.asyncDispose]()])
     },

@@ -5,7 +5,7 @@ import { Journal } from '../mqtt/journal.ts'
 
 /** How long closing the connection may take. */
 const END_MS = 1_000
-/** `online` is not published again sooner than this. */
+/** Minimum time before `online` is published again. */
 const REPEAT_MS = 1_000
 
 const RETAINED = { qos: 1, retain: true } as const
@@ -44,7 +44,7 @@ export function fleetLeader(options: Pick<ConnectionLoopOptions, 'link' | 'clock
   }
 
   /**
-   * Ends. `handover`: another member publishes the state from now on. `lost`: it is unknown whether another member
+   * Stops. `handover`: another member publishes the state from now on. `lost`: it is unknown whether another member
    * leads, so the broker publishes the will, and a new leader corrects it.
    */
   async function stop(how: 'handover' | 'lost'): Promise<void> {

@@ -1,4 +1,4 @@
-/** A member of a fleet: opens and leaves hubs as the fleet assigns them, and reports on the fleet. */
+/** A member of a fleet: opens and closes hubs as the fleet assigns them, and reports on the fleet. */
 import * as v from 'valibot'
 import type { Config, Live } from '../config/options.ts'
 import { camelKeys } from '../config/table.ts'
@@ -63,7 +63,7 @@ export function fleetMember(membership: Membership, options: ClusterOptions) {
       const owner = Object.hasOwn(owners, hub) ? owners[hub] : undefined
       if (owner === undefined) return undefined
       if (owner !== fleet.member)
-        return `Member ${owner} of the fleet has this hub: ask there, or send the command over MQTT.`
+        return `Member ${owner} of the fleet serves this hub: send the command there, or over MQTT.`
       return acts
         ? 'This member of the fleet is about to take over the hub.'
         : 'This member of the fleet has no lease at the moment.'
@@ -185,7 +185,7 @@ export function fleetMember(membership: Membership, options: ClusterOptions) {
 }
 
 /**
- * Passes the publishes of other members about themselves and their hubs to the live channel. Returns the handler for
+ * Passes what other members publish about themselves and their hubs to the live channel. Returns the handler for
  * messages that the broker holds, or that another client has published.
  *
  * @param memberStates topics of other members' states, if they are read
@@ -206,7 +206,7 @@ export function followPeers(
     return Object.hasOwn(live.value.hubs, own.owner.hub)
   }
   return (topic, payload) => {
-    // Most topics are those of apps.
+    // Most topics belong to apps.
     const shown = topic.endsWith('/state') ? isShown(topic) : undefined
     if (shown !== undefined) feed.held(topic, shown && v.is(AVAILABILITY, payload) ? payload : null)
   }

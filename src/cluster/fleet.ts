@@ -4,7 +4,7 @@ import { hostname } from 'node:os'
 import { memberNameOf } from '../base/member-name.ts'
 import type { Config } from '../config/options.ts'
 
-/** A resource besides the hubs: its owner leads the fleet, publishes for all, and answers commands for no hub. */
+/** An additional resource: its owner leads the fleet, publishes for all, and answers commands that address no hub. */
 export const LEADER = '$speaker'
 
 export interface FleetView {
@@ -20,15 +20,15 @@ export interface Fleet {
   readonly member: string
   readonly view: FleetView
   /**
-   * Starts. Calls `apply` with all that this member serves, hubs and `LEADER`, at the start and at each change, one
-   * call at a time; it resolves when everything else has stopped.
+   * Starts. Calls `apply` with everything that this member serves, hubs and `LEADER`, at the start and at each change,
+   * one call at a time. `apply` resolves when everything else has stopped.
    */
   start(apply: (serves: ReadonlySet<string>) => Promise<void>): void
   /** Call it when the configured resources have changed. */
   resourcesChanged(): void
   /** Whether this member may send requests to hubs and publish now. Cheap: it is called before each of them. */
   mayAct(): boolean
-  /** Stops everything it serves, and ends. Returns whether members that can lead remain; `undefined`: unknown. */
+  /** Stops serving, and leaves the fleet. Returns whether members that can lead remain; `undefined`: unknown. */
   leave(): Promise<boolean | undefined>
 }
 
@@ -54,7 +54,7 @@ export function staticFleet(index: number, count: number, resources: () => reado
   }
 }
 
-/** How this bridge belongs to a fleet, by its configuration. */
+/** How the configuration makes this bridge a member of a fleet. */
 export type Membership =
   | { readonly mode: 'static'; readonly member: string; readonly index: number; readonly count: number }
   | { readonly mode: 'leases'; readonly member: string }

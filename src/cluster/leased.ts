@@ -1,8 +1,8 @@
 /**
- * Members that share the hubs by leases. Each renews its own row; a roster lists the members of the present epoch, and
+ * Members that share the hubs by leases. Each renews its own row; a roster lists the members of the current epoch, and
  * rendezvous hashing over the roster assigns the hubs. Three rules keep two members from serving one hub:
  *
- * 1. A member acts for four fifths of the lease after the beginning of its latest renewal, by its own clocks.
+ * 1. A member acts only for four fifths of the lease, by its own clocks, from the beginning of its latest renewal.
  * 2. Another member writes it off only if its row has not changed for the whole lease, and only if the row is still the
  *    same when it is overwritten. A write to the store decides that; reading alone proves nothing.
  * 3. A member that gains a hub in an epoch waits until each member of the epoch has confirmed it in its row, or is
@@ -38,7 +38,7 @@ export interface LeasedOptions {
 const RENEWALS = 5
 /** Attempts per lease while renewals fail. */
 const ATTEMPTS = 15
-/** How many leases a member may be unfit: most brokers restart within that time, and no hub has to move. */
+/** How many leases a member may be unfit: most brokers restart within that time, so that no hub has to move. */
 const UNFIT = 2
 /** How long leaving may take; if it fails, the others wait until the lease ends. */
 const FAREWELL_MS = 2_000
@@ -123,7 +123,7 @@ export class LeasedFleet implements Fleet {
 
   /** The store and all its records are lost: starts again, once everything has stopped. */
   #beginAnew(): void {
-    this.#options.log.warn({ member: this.member }, 'what the fleet had in NATS is lost: its members begin anew')
+    this.#options.log.warn({ member: this.member }, 'the data of the fleet in NATS is lost: its members start over')
     this.#row.end()
     this.#isAway = false
     this.#roster.end()
@@ -135,7 +135,7 @@ export class LeasedFleet implements Fleet {
   }
 
   resourcesChanged(): void {
-    // The owner follows from name and members, so no other member can be serving new resources.
+    // Names and members determine the owner, so no other member can be serving new resources.
     this.#turn()
   }
 
@@ -212,7 +212,7 @@ export class LeasedFleet implements Fleet {
       try {
         await this.#apply(serves)
       } catch (error) {
-        this.#options.log.error({ err: error }, 'what this member serves could not be changed')
+        this.#options.log.error({ err: error }, 'the hubs of this member could not be changed')
       }
       this.#options.onChange()
     })
@@ -256,7 +256,7 @@ export class LeasedFleet implements Fleet {
     await this.#gain()
   }
 
-  /** Sets the timer for the end of a member's silence, or of settling. */
+  /** Sets the timer for the time at which a silent member is written off, or settling ends. */
   #turnLater(): void {
     this.#cancelTurn()
     const { leaseMs, clock } = this.#options
@@ -265,7 +265,7 @@ export class LeasedFleet implements Fleet {
     this.#cancelTurn = clock.after(Math.min(leaseMs / RENEWALS, ...waits) + 1, () => this.#turn())
   }
 
-  /** Whether it was unable to work for a while, and others perhaps can. */
+  /** Whether this member was unable to work for a while, although others may be able to. */
   #isUnfit(): boolean {
     const { isFit, clock, leaseMs } = this.#options
     this.#unfitSince = isFit() ? undefined : (this.#unfitSince ?? clock.elapsed())
@@ -295,7 +295,7 @@ export class LeasedFleet implements Fleet {
     if (this.#row.isForeign && (await this.#roster.writeOff(this.member))) this.#renewLater(0)
   }
 
-  /** Leaves the hubs that belong to others in the present epoch, and confirms that. */
+  /** Leaves the hubs that belong to others in the current epoch, and confirms that. */
   async #adopt(): Promise<void> {
     const roster = this.#rows.roster?.record
     if (roster === undefined || roster.epoch <= this.#row.adopted) return
@@ -306,7 +306,7 @@ export class LeasedFleet implements Fleet {
     await row.write()
   }
 
-  /** Takes the hubs that belong to this member in the present epoch, when no other member can be serving them. */
+  /** Takes the hubs that belong to this member in the current epoch, once no other member can be serving them. */
   async #gain(): Promise<void> {
     const roster = this.#rows.roster?.record
     if (roster === undefined || !roster.settled || roster.epoch !== this.#row.adopted) return

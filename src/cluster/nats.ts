@@ -1,6 +1,6 @@
 /**
  * The store of a fleet: a key-value bucket of NATS JetStream. A lost bucket may be created again and then counts its
- * revisions from 1, so each has a mark, with which all keys begin.
+ * revisions from 1. Each bucket therefore has a mark, and all its keys begin with the mark.
  */
 import { randomUUID } from 'node:crypto'
 import { JetStreamApiCodes, JetStreamApiError, jetstream } from '@nats-io/jetstream'
@@ -113,7 +113,7 @@ export class NatsStore implements Store, AsyncDisposable {
   }
 
   #in<T>(key: string, call: (kv: KV, name: string) => Promise<T>): Promise<T> {
-    if (this.#bucket === undefined) throw new Error('there is no connection to NATS yet')
+    if (this.#bucket === undefined) throw new Error('not connected to NATS yet')
     const { kv, mark } = this.#bucket
     return call(kv, nameOf(mark, key))
   }
@@ -137,7 +137,7 @@ export class NatsStore implements Store, AsyncDisposable {
         const detail = error instanceof Error ? error.message : String(error)
         if (signal.aborted || detail === said) continue
         said = detail
-        log.warn({ detail }, 'the bucket of the fleet cannot be used: trying on')
+        log.warn({ detail }, 'the bucket of the fleet cannot be used: trying again')
       }
     }
   }
@@ -199,7 +199,7 @@ export class NatsStore implements Store, AsyncDisposable {
         if (code !== NO_REPLICAS_WITHOUT_CLUSTER) throw error
       }
     }
-    throw new Error(`the bucket ${bucket} could not be made`)
+    throw new Error(`the bucket ${bucket} could not be created`)
   }
 
   /** Reports the value of each key, now and after changes, until the watch ends: it may fall silent for good. */
@@ -234,7 +234,7 @@ const CONFIRMS_ONCE = '2.9.21'
 export const CONFIRMS_TWICE =
   'a NATS cluster of this version may confirm two writes where it must refuse one, and a hub may have two bridges for a while'
 
-/** Whether its leases are unreliable. */
+/** Whether the leases of a server are unreliable. */
 export function mayConfirmTwice(info: Pick<ServerInfo, 'cluster' | 'version'> | undefined): boolean {
   if (info?.cluster === undefined) return false
   return compareVersions(info.version, CONFIRMS_ONCE) < 0
@@ -244,7 +244,7 @@ const MARK = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 const nameOf = (mark: string, key: string) => `${mark}.${key}`
 
-/** The key of a name in a bucket, under the present mark or a former one; `undefined` for any other name. */
+/** The key of a name in a bucket, under the current mark or a former one; `undefined` for any other name. */
 export function keyIn(name: string): string | undefined {
   const [mark = ''] = name.split('.', 1)
   return MARK.test(mark) ? name.slice(nameOf(mark, '').length) : undefined
@@ -261,7 +261,7 @@ export async function nameIn(kv: KV, key: string): Promise<string | null | undef
   return MARK.test(mark) ? nameOf(mark, key) : null
 }
 
-/** Returns the bucket's mark; writes a new one if it is `former`, or if there is none: the first member to do so wins. */
+/** Returns the bucket's mark; writes a new one if it is `former` or missing: the first member to do so wins. */
 async function markOf(kv: KV, former?: string): Promise<string> {
   const known = await kv.get(MARK_KEY)
   const text = known === null ? '' : textOf(known)

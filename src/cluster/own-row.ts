@@ -62,18 +62,18 @@ export function newOwnRow(options: Options, rows: Rows, lease: Lease, handlers: 
   let nonce = mark()
   /** The revision of the last write; `undefined`: no row is known. */
   let revision: number | undefined
-  /** The revision with which the nonce began. */
+  /** The first revision with the nonce. */
   let begunAt: number | undefined
   let writing: Promise<unknown> = ready
   let ended = false
 
   const row = {
-    /** The epoch that it confirms. */
+    /** The epoch that this member confirms. */
     adopted: 0,
     get nonce(): string {
       return nonce
     },
-    /** The revision with which the nonce began; 0 if unknown. */
+    /** The first revision with the nonce; 0 if unknown. */
     get begunAt(): number {
       return begunAt ?? 0
     },
@@ -148,7 +148,7 @@ export function newOwnRow(options: Options, rows: Rows, lease: Lease, handlers: 
       return found
     }
     if (revision === undefined) return found
-    log.warn({ member }, 'the lease of this member was taken: it serves nothing until it has another one')
+    log.warn({ member }, 'another process took the lease of this member: it serves nothing until it has a new one')
     nonce = mark()
     revision = undefined
     begunAt = undefined

@@ -12,7 +12,7 @@ export const MAX_EPOCH = 2 ** 40
 const epoch = v.pipe(count, v.maxValue(MAX_EPOCH))
 const mark = v.pipe(v.string(), v.minLength(1), v.maxLength(64))
 
-/** A member of the present epoch. */
+/** A member of the current epoch. */
 const LISTED = v.object({
   nonce: mark,
   /** ISO 8601. */
@@ -34,7 +34,7 @@ export type Roster = v.InferOutput<typeof ROSTER>
 /** A member's own record. */
 const ALIVE = v.object({
   nonce: mark,
-  /** It has stopped serving hubs of others in this epoch. */
+  /** In this epoch, the member has stopped serving the hubs of others. */
   adopted: epoch,
 })
 /** Written for a member whose lease has certainly ended, or by a member that leaves. */

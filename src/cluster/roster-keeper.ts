@@ -5,14 +5,14 @@ import { ConflictError, type Rows } from './rows.ts'
 
 type Options = Pick<LeasedOptions, 'member' | 'leaseMs' | 'store' | 'clock' | 'log'>
 
-/** @param onNews called when something new is known */
+/** @param onNews called after a record has changed */
 export function rosterKeeper(options: Options, rows: Rows, onNews: () => void) {
   const { member, leaseMs, store, clock, log } = options
   let lookedAt = clock.elapsed()
   let ended = false
   return { end, keep, leave, writeOff }
 
-  /** Its knowledge is of a lost store: it writes nothing more. */
+  /** Stops writing: its data is from a lost store. */
   function end(): void {
     ended = true
   }

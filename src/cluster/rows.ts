@@ -22,12 +22,11 @@ export interface Store {
   update(key: string, value: string, revision: number): Promise<number>
   /** `undefined`: the key does not exist. A deleted key is an empty row. */
   get(key: string): Promise<Row | undefined>
-  /** Replaces this store by a new one, for all members, because its content cannot be used. */
+  /** Replaces this store with a new one, for all members, because its content cannot be used. */
   startOver(): Promise<void>
   /**
    * Reports the value of each key, now and after changes. Reports may be late or skip steps. `onLost`: another store
-   * has
-   * replaced this one, and its content is gone. Writes over revisions of the former store fail with `ConflictError`.
+   * has replaced this one, whose content is gone. Writes over revisions of the former store fail with `ConflictError`.
    */
   watch(onRow: (key: string, row: Row) => void, onLost: () => void): void
 }
@@ -46,7 +45,7 @@ export class Rows {
   readonly #clock: Clock
   #formerEpoch: number
   readonly #members = new Map<string, Known<MemberRecord | undefined>>()
-  /** Changed only here, like the next one. */
+  /** Only this class changes this field and the next one. */
   roster: Known<Roster> | undefined
   /** Revision of the roster's key, valid or not; `undefined`: unknown. */
   rosterRevision: number | undefined

@@ -45,14 +45,14 @@ const WEB = { schemes: ['http', 'https'], withPath: ['http', 'https'] }
 export const hubUrl = url({
   ...WEB,
   example: 'http://192.168.1.20',
-  credentials: 'the hub takes an api_key only',
+  credentials: 'the hub accepts only an api_key',
 })
 
 /** Where browsers reach the page. */
 export const publicUrl = url({
   ...WEB,
   example: 'https://home.example.org/hub2mqtt',
-  credentials: 'everybody who sees the link would read them',
+  credentials: 'anyone who sees the link could read them',
 })
 
 /** Address of a broker. */
@@ -116,7 +116,7 @@ export const host = text({
 /** A bearer token: an HTTP header permits only printable Latin-1 characters. */
 export const apiKey = text({
   name: 'secret',
-  expected: 'the key as the hub shows it: one line of printable Latin-1 characters, without blanks around it',
+  expected: 'the key as the hub shows it: one line of printable Latin-1 characters, without surrounding spaces',
   pattern: /^(?! )[\x20-\x7e\xa0-\xff]{1,4096}(?<! )$/u,
 })
 
@@ -136,7 +136,7 @@ export const path = text({
 
 const PASSWORD = 'at least 8 characters in one line, or a hash as hub2mqtt hash-password prints it'
 
-/** Plain text, or a hash of it. */
+/** The password as plain text, or its hash. */
 export const pagePassword = v.pipe(
   text({ name: 'secret', expected: PASSWORD, pattern: /^[^\p{Cc}\p{Cs}]{8,4096}$/u }),
   v.check((given) => !isHash(given) || isGoodHash(given), `expected ${PASSWORD}`),

@@ -1,4 +1,4 @@
-/** The bridge's broker: its address and credentials, or one inside this process, and which instance of the bridge uses it. */
+/** The bridge's broker, external or embedded, and the options of the connection to it. */
 
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
@@ -18,7 +18,7 @@ import type { Config, Live } from './options.ts'
 import { camelKeys } from './table.ts'
 
 /**
- * `instance` counts the processes of this machine that use the same base topic there, from 0.
+ * Opens the broker. `instance` numbers the processes of this machine that use the same base topic on it, from 0.
  * @throws EmbeddedBrokerError if the embedded broker cannot listen
  */
 export async function openBroker(config: Config, log: Logger) {
@@ -48,7 +48,7 @@ export function brokerAccess(mqtt: Mqtt, urls: readonly string[]): BrokerOptions
   const pem = (path: string | undefined) => (path === undefined ? undefined : readPlain(path))
   return {
     ...{ urls, username, password, rejectUnauthorized, keepaliveMs: keepalive },
-    // Without a configured broker it is the embedded one, which supports no other version.
+    // Without an address, the broker is the embedded one, which supports only this version.
     protocol: mqtt.url === null && protocol === 'auto' ? '3.1.1' : protocol,
     ca: pem(caFile),
     cert: pem(certFile),
@@ -69,18 +69,18 @@ export function brokerUrls(mqtt: {
 }
 
 /**
- * How the bridge uses the broker, as one of several `instance`s on this machine. It also reads the `further` topics of
- * others. `mayAct`: whether it may publish more than its own state; default: always.
+ * The options of the bridge's link. `instance`: the number of this process. `others`: filters of other clients' topics
+ * to read as well. `mayAct`: whether the bridge may publish more than its own state; default: always.
  */
 export function linkOptions(
   live: Live & Pick<LinkOptions, 'credentials'>,
   { urls, instance }: { readonly urls: readonly string[]; readonly instance: number },
   topics: Topics,
-  further: readonly string[],
+  others: readonly string[],
   mayAct: (() => boolean) | undefined,
 ): LinkOptions {
   const { mqtt, discovery } = live.value
-  const held = [...topics.retainedFilters, ...further, ...discoveryFilters(discovery.prefix)]
+  const held = [...topics.retainedFilters, ...others, ...discoveryFilters(discovery.prefix)]
   return {
     ...brokerAccess(mqtt, urls),
     clientId: clientIdOf(mqtt, topics, instance),
@@ -104,7 +104,7 @@ function clientIdOf({ client_id }: Mqtt, { base, member }: Topics, instance: num
 }
 
 /**
- * The same after a restart, so that the broker closes a connection that a crash left half open. It differs between
+ * Stays the same after a restart, so that the broker closes a connection that a crash left half open. Differs between
  * machines, and between processes on one machine, because clients with the same id disconnect each other.
  */
 function stableClientId(base: string, instance: number): string {
@@ -114,7 +114,7 @@ function stableClientId(base: string, instance: number): string {
 
 const markOf = (text: string) => createHash('sha256').update(text).digest('hex').slice(0, 12)
 
-/** More instances than anyone runs. Further instances share the last number. */
+/** More instances than anyone runs. Additional ones share the last number. */
 const MAX_INSTANCES = 64
 
 /** `number`: 0 for the first process, 1 for one that starts while the first runs, and so on. */
@@ -137,7 +137,7 @@ export async function claimInstance(name: string, platform: NodeJS.Platform = pr
   return instance(MAX_INSTANCES)
 }
 
-/** Linux and Windows have names that end with the process; elsewhere a crash leaves a file behind. */
+/** On Linux and Windows the name disappears with the process; elsewhere a crash leaves a file behind. */
 function pathOf(name: string, platform: NodeJS.Platform): string {
   if (platform === 'linux') return `\0${name}`
   return platform === 'win32' ? `\\\\.\\pipe\\${name}` : join(tmpdir(), `${name}.sock`)
@@ -156,7 +156,7 @@ async function listen(path: string): Promise<Server | 'taken' | 'refused'> {
   return failed === undefined ? server : failed === 'EADDRINUSE' ? 'taken' : 'refused'
 }
 
-/** Whether a process still listens there. */
+/** Whether a process still listens on the socket. */
 async function isAlive(path: string): Promise<boolean> {
   const socket = connect(path)
   const failed = await once(socket, 'connect').then(() => undefined, systemCode)

@@ -6,7 +6,7 @@ import { nest, type Table, valueAt } from './table.ts'
 
 export const MASK = '***'
 
-/** Every option with its path and its value, those of the hubs first. */
+/** Every option with its path and value; the options of the hubs come first. */
 function rowsOf(config: Config) {
   const rows = (table: Table, values: unknown, prefix: string) =>
     Object.entries(table).map(([path, option]) => ({ path: prefix + path, option, value: valueAt(values, path) }))
@@ -23,7 +23,7 @@ export function describeConfig(config: Config): string {
   return stringify(nest(shown), { lineWidth: 0 })
 }
 
-/** Every secret in it, to redact texts of other programs. */
+/** Every secret of a configuration, to redact texts of other programs. */
 export function secretsOf(config: Config): string[] {
   return rowsOf(config).flatMap(({ option, value }) => (option.sensitive ? secretsIn(option.schema, value) : []))
 }

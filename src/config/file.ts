@@ -12,7 +12,7 @@ export type FileMap = ReadonlyMap<unknown, unknown>
 export type ReadFile = (path: string) => string
 
 export interface ConfigFile extends Source {
-  /** Whether it contains only comments. */
+  /** Whether the file contains only comments. */
   readonly isEmpty: boolean
 }
 
@@ -47,16 +47,16 @@ export function readFailure(error: unknown): string {
 
 /** Deeper than any configuration, and far below the limit of the stack. */
 const MAX_DEPTH = 64
-const TOO_DEEP = 'its values nest too deeply'
+const TOO_DEEP = 'its values are nested too deeply'
 
-const TWICE = 'the same key stands here twice; keep one'
+const TWICE = 'this key occurs twice; keep one'
 const BAD_ALIAS = 'an alias (*name) has no anchor (&name) before it'
 
 /** The parser's own messages quote the source, which may hold a secret: only its error codes are used. */
 const SYNTAX: Readonly<Record<string, string>> = {
   DUPLICATE_KEY: TWICE,
-  TAB_AS_INDENT: 'a tab stands where only spaces may indent',
-  BAD_INDENT: 'the indentation does not fit the lines above',
+  TAB_AS_INDENT: 'a tab is used for indentation; use spaces',
+  BAD_INDENT: 'the indentation does not match the lines above',
   NON_STRING_KEY: 'a key must be plain text',
   BAD_ALIAS,
   RESOURCE_EXHAUSTION: TOO_DEEP,
@@ -108,8 +108,7 @@ function repeatedKeys(doc: Document.Parsed): number[] {
 /** Why the values cannot be traversed: an alias may refer to its own parent. */
 function faultOf(value: unknown, above: readonly unknown[] = []): string | undefined {
   if (!(value instanceof Map || Array.isArray(value))) return undefined
-  if (above.includes(value))
-    return 'an alias (*name) stands inside of what its anchor (&name) names; write the value out'
+  if (above.includes(value)) return 'an alias (*name) is inside its own anchor (&name); write the value out'
   if (above.length === MAX_DEPTH) return TOO_DEEP
   const inside = [...above, value]
   return value

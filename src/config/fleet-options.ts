@@ -9,7 +9,7 @@ const shard = v.pipe(
   text({
     name: 'shard',
     quotable: true,
-    expected: 'the number of this bridge and that of all in quotes, such as "3/8"',
+    expected: 'the number of this bridge and the total in quotes, such as "3/8"',
     pattern: /^[1-9]\d{0,2}\/[1-9]\d{0,2}$/,
   }),
   v.check(
@@ -24,7 +24,7 @@ const shard = v.pipe(
 const member = text({
   name: 'member',
   expected:
-    'a name such as bridge-0: 1 to 32 characters a-z, 0-9, _ and -, other than cmd, result and words of JavaScript (constructor, prototype, __proto__)',
+    'a name such as bridge-0: 1 to 32 characters a-z, 0-9, _ and -, other than cmd, result, constructor, prototype and __proto__',
   pattern: MEMBER_NAME,
 })
 
@@ -42,29 +42,29 @@ export const fleetOptions = defineOptions({
     example: '3/8',
   },
   'fleet.index': {
-    doc: 'The same as a number from 0, as Kubernetes counts; needs `fleet.count`.',
+    doc: 'Number of this bridge from 0, as Kubernetes counts; needs `fleet.count`.',
     schema: integer(0, 998),
     example: 2,
   },
   'fleet.count': {
-    doc: 'How many bridges there are; needs `fleet.index`.',
+    doc: 'Number of bridges; needs `fleet.index`.',
     schema: integer(1, 999),
     example: 8,
   },
   'fleet.nats': {
-    doc: 'NATS servers with JetStream, with which the bridges of a fleet share the hubs by leases: when one dies, the others take over.',
+    doc: 'NATS servers with JetStream, through which the bridges of a fleet share the hubs by leases: if a bridge dies, the others take over.',
     schema: natsUrls,
     default: [],
     example: ['nats://nats-0:4222', 'nats://nats-1:4222'],
   },
   'fleet.username': {
-    doc: 'User name at NATS.',
+    doc: 'User name for NATS.',
     schema: label,
     example: 'hub2mqtt',
     live: { ifSame: 'fleet.nats' },
   },
   'fleet.password': {
-    doc: 'Password at NATS.',
+    doc: 'Password for NATS.',
     schema: password,
     sensitive: true,
     example: 'put-the-password-here',

@@ -33,8 +33,8 @@ const quietHours = text({
 })
 
 /**
- * Values by pattern of app ids: the first matching pattern applies. `such` is a value as a message shows it, `written`
- * the same as parsed from a file.
+ * Values by pattern of app ids: the first matching pattern applies. `such` is an example for messages, `written` the
+ * same value as parsed from a file.
  */
 const byApp = <S extends v.GenericSchema>(value: S, such: string, written: unknown = such) => ({
   schema: map(value, `values by app such as {com.athom.hue: ${such}}`),
@@ -44,11 +44,11 @@ const byApp = <S extends v.GenericSchema>(value: S, such: string, written: unkno
 
 const webProbe = text({
   name: 'probe',
-  expected: 'a path such as /status, with the expected status behind it where that is none from 200 to 299',
+  expected: 'a path such as /status, followed by the expected status if that is not 200 to 299',
   pattern: /^\/[!-~]{0,200}(?: [1-5]\d\d)?$/,
 })
 
-const UNAVAILABLE = 'expected such as {devices: all, for: 10m}'
+const UNAVAILABLE = 'expected a limit such as {devices: all, for: 10m}'
 
 const away = duration('1s', '168h')
 const unavailable = v.pipe(
@@ -61,7 +61,7 @@ const unavailable = v.pipe(
   }),
 )
 
-/** Which apps the guardian watches, and when it updates them; all of it changes while running. */
+/** Which apps the guardian watches, and when it updates them. All of these options are live. */
 export const guardOptions = liveOptions({
   'guard.watch': {
     doc: 'Apps that the guardian restarts, by id; `*` stands for any characters, `?` for one. Without any, the guardian is off.',
@@ -76,7 +76,7 @@ export const guardOptions = liveOptions({
     example: ['com.example.experiment'],
   },
   'guard.backoff': {
-    doc: 'Delay before the first restart of an app; it doubles with each further restart.',
+    doc: 'Delay before the first restart of an app; it doubles after each restart.',
     schema: duration('1s', '1h'),
     default: '10s',
   },
@@ -96,17 +96,17 @@ export const guardOptions = liveOptions({
     default: '30m',
   },
   'guard.hub_max_restarts': {
-    doc: 'Restarts of all apps of a hub together within `guard.window`; further ones wait.',
+    doc: 'Maximum number of restarts on a hub, of all apps together, within `guard.window`; more must wait.',
     schema: integer(1, 1000),
     default: 20,
   },
   'guard.retry': {
-    doc: 'After the guardian has given up on an app, it restarts it once after each of these times, the last one repeating, until the app has run for an hour. `[]`: never.',
+    doc: 'After giving up on an app, the guardian restarts it once after each of these times, the last one repeating, until the app has run for an hour. `[]`: never.',
     schema: list(longDuration('1s', '7d')),
     default: ['15m', '1h', '6h', '24h'],
   },
   'guard.storm.apps': {
-    doc: 'Number of apps of a hub that have to crash within `guard.storm.within` for a storm, in which nothing is restarted.',
+    doc: 'Number of apps of a hub that must crash within `guard.storm.within` to count as a storm, during which nothing is restarted.',
     schema: integer(2, 1000),
     default: 3,
   },
@@ -116,11 +116,11 @@ export const guardOptions = liveOptions({
     default: '60s',
   },
   'guard.after_boot': {
-    doc: 'Time by app after which it is restarted once when its hub has started.',
+    doc: 'How long after the start of its hub an app is restarted once, by app.',
     ...byApp(duration('1s', '24h'), '5m'),
   },
   'guard.quiet_hours': {
-    doc: 'Time of day in which the guardian only watches.',
+    doc: 'Time of day during which the guardian only watches.',
     schema: quietHours,
     example: '23:00-07:00',
   },
@@ -130,15 +130,15 @@ export const guardOptions = liveOptions({
     example: 'Europe/Berlin',
   },
   'guard.memory_limit': {
-    doc: 'Memory limit by app, above which it is restarted.',
+    doc: 'Memory limit by app; an app above it is restarted.',
     ...byApp(size('1MiB', '65536MiB'), '120MiB'),
   },
   'guard.cpu_limit': {
-    doc: 'CPU limit by app in per cent of one core, above which it is restarted.',
+    doc: 'CPU limit by app in per cent of one core; an app above it is restarted.',
     ...byApp(integer(1, 1600), '80', 80),
   },
   'guard.change_limit': {
-    doc: 'Time by app after which a running app without any change, also of its usage, is restarted.',
+    doc: 'How long a running app may show no change, not even of its usage, before it is restarted, by app.',
     ...byApp(duration('1m', '720h'), '2h'),
   },
   'guard.probe': {
@@ -152,17 +152,17 @@ export const guardOptions = liveOptions({
     default: 3,
   },
   'guard.silent': {
-    doc: 'Apps that are restarted if the hub stops reporting their usage, but reports that of other apps. Others get an entry in `attention`.',
+    doc: 'Apps that are restarted if the hub stops reporting their usage, but reports that of other apps. Other apps only get an entry in `attention`.',
     schema: list(appPattern),
     default: [],
     example: ['com.athom.hue'],
   },
   'guard.unavailable': {
-    doc: 'Number of unavailable devices by app, or `all`, and for how long, after which the app is restarted.',
+    doc: 'How many devices of an app (or `all`) must be unavailable, and for how long, before it is restarted, by app.',
     ...byApp(unavailable, '{devices: all, for: 10m}', { devices: 'all', for: '10m' }),
   },
   'guard.schedule': {
-    doc: 'Scheduled restarts, as cron expressions by app; on each hub one app after the other.',
+    doc: 'Scheduled restarts, as cron expressions by app; on each hub one app at a time.',
     ...byApp(cron, '"0 4 * * 1"', '0 4 * * 1'),
   },
   'guard.history': {
@@ -171,7 +171,7 @@ export const guardOptions = liveOptions({
     default: 20,
   },
   'updates.policy': {
-    doc: 'Whether the guardian updates apps: `manual`: never; `window`: in a window, one after the other.',
+    doc: 'Whether the guardian updates apps: `manual`: never; `window`: in a window, one at a time.',
     schema: choice(['manual', 'window']),
     default: 'manual',
   },
@@ -200,12 +200,12 @@ export const guardOptions = liveOptions({
     ...byApp(choice(['patch', 'minor', 'major']), 'minor'),
   },
   'updates.store': {
-    doc: 'Whether the public app store is asked for each installed app, once a day: it names newest versions that the hub does not name, and what is new in them.',
+    doc: 'Whether to ask the public app store about each installed app once a day, for the newest versions that the hub does not report and for their changelogs.',
     schema: boolean,
     default: false,
   },
   'updates.backup': {
-    doc: 'Whether the hub makes a backup before an update; if that fails, the update is not made.',
+    doc: 'Whether the hub makes a backup before an update; if the backup fails, the app is not updated.',
     schema: boolean,
     default: false,
   },

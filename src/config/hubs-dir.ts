@@ -7,7 +7,7 @@ import { type ConfigFile, readConfigFile, readFailure } from './file.ts'
 import { EXPECTED_NAME, hubName } from './options.ts'
 import type { Reading } from './read.ts'
 
-/** Returns the names in a folder, or throws with a `code` such as `ENOENT`. */
+/** Returns the file names in a folder, or throws with a `code` such as `ENOENT`. */
 export type ReadFolder = (path: string) => readonly string[]
 
 const KINDS = ['.yaml', '.yml', '.json']
@@ -34,7 +34,7 @@ export function readHubsDir(
     const path = join(folder, entry)
     const name = basename(entry, extname(entry))
     if (!v.is(hubName, name)) {
-      mistakes.add(path, `${EXPECTED_NAME} before its ending`, 'hubs')
+      mistakes.add(path, `${EXPECTED_NAME} before the extension`, 'hubs')
       return []
     }
     const file = readConfigFile(path, readFile, mistakes)

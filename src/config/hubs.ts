@@ -14,7 +14,7 @@ interface HubsRequest {
   readonly reading: Reading
   /** Hubs with a file of their own, by name; `undefined` if no folder is named. */
   readonly folder: readonly (readonly [name: string, file: ConfigFile])[] | undefined
-  /** Whether it is a mistake to have none. */
+  /** Whether a configuration without hubs is a mistake. */
   readonly required: boolean
 }
 
@@ -22,7 +22,7 @@ const KEYS = fileKeys(hubOptions)
 
 type NamedHub = readonly [name: string, file: ConfigFile]
 
-/** A hub whose name no message may repeat, under another one: what is below it is checked too. */
+/** Renames a hub whose name no message may repeat, so that its options are checked too. */
 function unnamed(file: ConfigFile, name: string, hub: FileMap, number: number): NamedHub {
   const shown = `unnamed-${number}`
   const root: FileMap = new Map([['hubs', new Map([[shown, hub]])]])
@@ -30,7 +30,7 @@ function unnamed(file: ConfigFile, name: string, hub: FileMap, number: number): 
   return [shown, { ...file, root, where }]
 }
 
-/** The hubs in the file, and where they are described; anything else there is a mistake. */
+/** The hubs in the file, and their places in it; adds a mistake for anything else there. */
 function hubsOfFile(file: ConfigFile, mistakes: Mistakes): NamedHub[] {
   const root = valueIn(file, 'hubs')
   if (root === undefined) return []
@@ -86,7 +86,7 @@ export function readHubs({ file, env, reading, folder, required }: HubsRequest):
     const twice = files.get(name)
     if (twice !== undefined) {
       const [one, other] = [twice, hubFile].map((each) => each.where(['hubs', name]))
-      mistakes.add(`hubs.${name}`, `stands in ${one} and in ${other}; keep one of them`, 'hubs')
+      mistakes.add(`hubs.${name}`, `is in ${one} and in ${other}; keep one of them`, 'hubs')
     }
     files.set(name, hubFile)
   }

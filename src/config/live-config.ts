@@ -16,14 +16,14 @@ export interface Reloaded {
   readonly after: Config
 }
 
-/** How long the folder of `hubs_dir` must stay empty: an unmounted volume looks the same. */
+/** How long to ignore that the folder of `hubs_dir` is empty: an unmounted volume looks the same. */
 export const EMPTY_MS = 60_000
 
 /** Adds a secret to be masked in the log. */
 type Log = Logger & { addSecret(secret: string): void }
 
 export class LiveConfig implements Live {
-  /** Replaced as a whole, here only. */
+  /** Replaced as a whole, only in this class. */
   value: Config
   /** Called right after a replacement. */
   onReplaced: (config: Config) => void = () => {}
@@ -51,7 +51,7 @@ export class LiveConfig implements Live {
     this.#clock = clock
   }
 
-  /** @param onReload called with the changes of a reload, or with nothing if it changed nothing */
+  /** @param onReload called after each reload, with the changes if the new configuration was applied */
   start(onReload: (reloaded: Reloaded | undefined) => void): void {
     this.#onReload = onReload
     if (this.#hubFiles === 0) this.#doubt()
@@ -67,18 +67,18 @@ export class LiveConfig implements Live {
       const reloaded = this.#takeOver()
       this.#onReload(reloaded?.changed)
       // Log in the new format and at the new level.
-      reloaded?.tell()
+      reloaded?.logChanges()
     } catch (err) {
-      this.#log.error({ err }, 'a changed configuration was taken over in part only, by a mistake of the program')
+      this.#log.error({ err }, 'the new configuration was applied only in part, because of a bug in hub2mqtt')
     }
   }
 
-  #takeOver(): { readonly changed: Reloaded; tell(): void } | undefined {
+  #takeOver(): { readonly changed: Reloaded; logChanges(): void } | undefined {
     const log = this.#log
     const loaded = this.#read()
     if (loaded instanceof ConfigError) {
       for (const mistake of loaded.mistakes) log.error(`configuration: ${mistake}`)
-      log.error('the configuration is broken and was not taken over; the one from before holds on')
+      log.error('invalid configuration; the previous one stays in effect')
       return undefined
     }
     if (this.#isInDoubt(loaded.hubFiles)) return undefined
@@ -87,11 +87,11 @@ export class LiveConfig implements Live {
     const after = takeOver(before, loaded.config)
     this.#replace(after)
     const later = differences(after, loaded.config)
-    const tell = () => {
+    const logChanges = () => {
       log.info({ changed: differences(before, after) }, 'configuration read again')
       if (later.length > 0) log.warn({ options: later }, `takes effect at the next start: ${later.join(', ')}`)
     }
-    return { changed: { before, after }, tell }
+    return { changed: { before, after }, logChanges }
   }
 
   #replace(config: Config): void {
@@ -99,7 +99,7 @@ export class LiveConfig implements Live {
     this.onReplaced(config)
   }
 
-  /** Whether the folder has become empty too recently to believe it. */
+  /** Whether the folder became empty so recently that its hubs must stay for now. */
   #isInDoubt(hubFiles: number | null): boolean {
     if (hubFiles !== 0 || this.#isSecondLook) {
       this.#cancelLook()
@@ -112,7 +112,7 @@ export class LiveConfig implements Live {
   #doubt(): void {
     const seconds = EMPTY_MS / 1000
     this.#log.warn(
-      `the folder of hubs_dir has no files: what is known of its hubs stays for ${seconds} s, then it goes`,
+      `the folder of hubs_dir has no files: the topics of its hubs stay for ${seconds} s and are then removed`,
     )
     this.awaitsHubs = true
     this.#lookLater()
@@ -134,7 +134,7 @@ export class LiveConfig implements Live {
     const next = this.#reread()?.hubs[name]
     if (now === undefined || next === undefined || next.url !== now.url || next.api_key === now.api_key) return false
     this.#replace({ ...this.value, hubs: { ...this.value.hubs, [name]: { ...now, api_key: next.api_key } } })
-    this.#log.info({ hub: name }, 'the hub refused the API key; there is a new one, which is used from now on')
+    this.#log.info({ hub: name }, 'the hub refused the API key; using the new one from the configuration')
     return true
   }
 
@@ -154,7 +154,7 @@ export class LiveConfig implements Live {
     return { username: username ?? undefined, password: password ?? undefined }
   }
 
-  /** Reads only a secret; a reload reports other mistakes. */
+  /** Reads the sources again for a secret only; mistakes are reported by a reload. */
   #reread(): Config | undefined {
     const loaded = this.#read()
     if (!(loaded instanceof ConfigError)) return loaded.config
@@ -169,8 +169,8 @@ export class LiveConfig implements Live {
       return loaded
     } catch (error) {
       if (error instanceof ConfigError) return error
-      // In any case the previous configuration stays valid.
-      this.#log.error({ err: error }, 'the configuration cannot be read, by a mistake of the program')
+      // The previous configuration stays in effect in any case.
+      this.#log.error({ err: error }, 'the configuration could not be read because of a bug in hub2mqtt')
       return new ConfigError(['it cannot be read'])
     }
   }

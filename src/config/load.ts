@@ -58,7 +58,7 @@ export function configFileOf({ file, env }: LoadOptions): string | null {
   return file ?? ownEnvironment(env).get(CONFIG_VARIABLE) ?? null
 }
 
-/** File and environment, unchecked. */
+/** Opens the file and the environment, without checking values. */
 function open(request: LoadOptions) {
   const { readFile = readPlainText, requireFile } = request
   const mistakes = new Mistakes()
@@ -66,7 +66,7 @@ function open(request: LoadOptions) {
   const path = configFileOf(request)
   const read = path === null ? noFile : readConfigFile(path, readFile, mistakes, requireFile)
   const file = read ?? noFile
-  /** For the options at the top of the configuration. */
+  /** The sources of the top-level options. */
   const sources = [file, environmentSource(env, options)]
   const reading: Reading = { mistakes, readFile, secrets: new Set(), warnings: [] }
   return { file, readable: read !== undefined, env, sources, reading }
@@ -74,7 +74,7 @@ function open(request: LoadOptions) {
 
 type Opened = ReturnType<typeof open>
 
-/** The options at the top of the configuration, or a part of them. */
+/** The top-level options, or a part of them. */
 function readTop<T extends Table>(table: T, { sources, reading }: Opened): Values<T> {
   const values = readTable({ table, sources, reading })
   if (values === undefined) throw new Error('an option at the top of the configuration is required: it needs a default')
@@ -95,9 +95,9 @@ export function loadConfig(request: LoadOptions): Loaded {
   const opened = open(request)
   const { file, readable, env, reading } = opened
   const { mistakes } = reading
-  // An unreadable file may have named the hubs: their absence is then not a second mistake.
+  // An unreadable file may name hubs: do not report their absence as well.
   const required = readable && request.requireHub !== false
-  if (file.isEmpty && request.requireContent) mistakes.add(file.path ?? '', 'the configuration file is empty by now')
+  if (file.isEmpty && request.requireContent) mistakes.add(file.path ?? '', 'the configuration file is now empty')
   const folder = readFolderOf(request, opened)
   const files = [file, ...(folder ?? []).map(([, hubFile]) => hubFile)]
   for (const { root } of files) protectSecrets(root, env, [hubOptions, options], mistakes)
@@ -139,7 +139,7 @@ export function loadHttpConfig(request: LoadOptions): Values<typeof httpOptions>
   return readTop(httpOptions, open(request)).http
 }
 
-/** The same, for a program that needs it as written. @throws {ConfigError} if the file or one of these has a mistake */
+/** The same, if a program needs the exact values. @throws {ConfigError} if the file or one of these has a mistake */
 export function loadValidHttpConfig(request: LoadOptions): Values<typeof httpOptions>['http'] {
   const opened = open(request)
   const { mistakes } = opened.reading

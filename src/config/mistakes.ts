@@ -24,7 +24,7 @@ export class Mistakes {
   readonly #failed = new Set<string>()
   readonly #secrets = new Set<string>()
 
-  /** A value that no line may repeat, even under another key. */
+  /** Protects a value: no line may repeat it, even under another key. */
   protect(secret: string): void {
     if (secret !== '') this.#secrets.add(secret)
   }
@@ -44,12 +44,12 @@ export class Mistakes {
   quote(value: unknown): string {
     if (value !== null && !['string', 'number', 'boolean'].includes(typeof value)) return ''
     const text = JSON.stringify(value)
-    return text.length > LONGEST_QUOTE + 2 || this.#tells(String(value)) ? '' : `, but it is ${text}`
+    return text.length > LONGEST_QUOTE + 2 || this.#hasSecret(String(value)) ? '' : `, but it is ${text}`
   }
 
-  /** A name from the file; `undefined` for an unusual one, which may hold a secret: YAML reads `api_key:abc` as a key. */
+  /** A name from the file; `undefined` if it is unusual and may hold a secret: YAML reads `api_key:abc` as a key. */
   name(written: string): string | undefined {
-    return PLAIN_NAME.test(written) && !this.#tells(written) ? written : undefined
+    return PLAIN_NAME.test(written) && !this.#hasSecret(written) ? written : undefined
   }
 
   /** `["com.athom.hue"].brightness item 2`; a name that may not be repeated is `[…]`. */
@@ -63,7 +63,7 @@ export class Mistakes {
     return described.join('')
   }
 
-  #tells(text: string): boolean {
+  #hasSecret(text: string): boolean {
     // A short secret is part of many words: masking those would reveal it.
     return [...this.#secrets].some((secret) => (secret.length < 4 ? text === secret : text.includes(secret)))
   }

@@ -36,7 +36,7 @@ export class Hubs implements AsyncDisposable {
   readonly #closing = new Set<Promise<void>>()
   readonly #gate: Limiter
   /** Hubs that have a log line about an app whose id contains a key or a token. */
-  readonly #told = new Set<string>()
+  readonly #logged = new Set<string>()
 
   constructor(options: HubsOptions) {
     this.#options = options
@@ -105,8 +105,8 @@ export class Hubs implements AsyncDisposable {
     return (appId) => {
       if (!isIncluded(appId)) return false
       if (!keys.areIn(appId)) return true
-      if (!this.#told.has(name)) log.warn({ hub: name }, 'an app whose id holds an API key or a token is not shown')
-      this.#told.add(name)
+      if (!this.#logged.has(name)) log.warn({ hub: name }, 'an app with an API key or a token in its id is hidden')
+      this.#logged.add(name)
       return false
     }
   }

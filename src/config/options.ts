@@ -49,7 +49,7 @@ export const hubOptions = defineOptions({
     default: '1m',
   },
   poll_interval_fallback: {
-    doc: 'The same while the realtime connection is down, if it is shorter.',
+    doc: 'The polling interval while the realtime connection is down, if it is shorter.',
     schema: duration('1s', '1h'),
     default: '10s',
   },
@@ -83,12 +83,12 @@ export const httpOptions = defineOptions({
     default: true,
   },
   'http.host': {
-    doc: 'Address to listen on. Health and metrics need no login: beyond this machine, others can read the names of hubs and apps. There, the page and its API need `http.password` or a token.',
+    doc: 'Address to listen on. Beyond this machine, the page and its API need `http.password` or a token; health and metrics, with the names of hubs and apps, need no login.',
     schema: host,
     default: '127.0.0.1',
   },
   'http.port': {
-    doc: 'Port; 0 takes any free one.',
+    doc: 'Port; 0 chooses a free one.',
     schema: integer(0, 65_535),
     default: 8099,
   },
@@ -99,7 +99,7 @@ export const httpOptions = defineOptions({
     example: '/var/lib/hub2mqtt/token',
   },
   'http.allowed_hosts': {
-    doc: 'Accepted host names besides `http.host`, `localhost` and all IP addresses, so that no web page can reach the listener under its own host name.',
+    doc: 'Accepted host names in addition to `http.host`, `localhost` and all IP addresses, so that no web page can reach the listener under its own host name.',
     schema: list(host),
     default: [],
     example: ['hub2mqtt.lan'],
@@ -157,13 +157,13 @@ const bridgeOptions = defineOptions({
     default: 'hub2mqtt',
   },
   'mqtt.username': {
-    doc: 'User name at the broker; also required by the embedded broker.',
+    doc: 'User name for the broker. If set, the embedded broker requires it.',
     schema: label,
     example: 'hub2mqtt',
     live: { ifSame: 'mqtt.url' },
   },
   'mqtt.password': {
-    doc: 'Password at the broker; also required by the embedded broker.',
+    doc: 'Password for the broker. If set, the embedded broker requires it.',
     schema: password,
     sensitive: true,
     example: 'put-the-password-here',
@@ -213,7 +213,7 @@ const bridgeOptions = defineOptions({
     default: '127.0.0.1',
   },
   'mqtt.embedded.port': {
-    doc: 'Port of the embedded broker; 0 takes any free one.',
+    doc: 'Port of the embedded broker; 0 chooses a free one.',
     schema: integer(0, 65_535),
     default: 1883,
   },
@@ -233,7 +233,7 @@ const filterOptions = liveOptions({
     example: ['uninstall', 'hub/install'],
   },
   'commands.deny': {
-    doc: 'Commands to refuse, also from the guardian: with `restart` it restarts nothing; with `guard` clients cannot switch it. Wins over `commands.allow`.',
+    doc: 'Commands to refuse, also from the guardian: with `restart`, the guardian restarts nothing; with `guard`, clients cannot control the guardian. Wins over `commands.allow`.',
     schema: list(command),
     default: [],
     example: ['set-setting', 'unset-setting'],
@@ -287,7 +287,7 @@ const otherOptions = defineOptions({
     default: 'homeassistant',
   },
   'discovery.rate': {
-    doc: 'How many devices a second are published, after the first 64 at once; 0: as fast as the broker acknowledges.',
+    doc: 'How many devices are published per second, after the first 64 at once; 0: as fast as the broker acknowledges.',
     schema: integer(0, 1000),
     default: 20,
   },
@@ -350,7 +350,7 @@ export const HUB_NAME_VARIABLE = 'HUB2MQTT_HUB_NAME'
 export const DEFAULT_HUB_NAME = 'home'
 
 export const HUB_NAME =
-  '1 to 32 characters a-z, 0-9, _ and -, other than bridge, fleet, rollout and words of JavaScript (constructor, prototype, __proto__)'
+  '1 to 32 characters a-z, 0-9, _ and -, other than bridge, fleet, rollout, constructor, prototype and __proto__'
 export const EXPECTED_NAME = `expected a hub name such as home: ${HUB_NAME}`
 
 /** A topic level beside `bridge`. Three names are properties of every JavaScript object. */

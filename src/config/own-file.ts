@@ -1,4 +1,4 @@
-/** Files that we write, such as that of the setup: checks that we may write them, and writes them atomically. */
+/** Files that hub2mqtt writes, such as the one of the setup: checks that it may write them, and writes atomically. */
 import { randomBytes } from 'node:crypto'
 import { constants } from 'node:fs'
 import { access, lstat, open, rename, rm } from 'node:fs/promises'

@@ -1,4 +1,4 @@
-/** Reads one table's options from its sources: checks each value where it occurs, and reads secrets in either form. */
+/** Reads one table's options from its sources. Checks each value, and reads secrets from the source or from a file. */
 import { statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import * as v from 'valibot'
@@ -24,7 +24,7 @@ interface Place {
   readonly path: string
   readonly option: Option
   readonly source: Source
-  /** Whether a stronger source has it too: then a file that it names need not exist. */
+  /** Whether a stronger source sets the option too: a file that this one names then need not exist. */
   readonly overridden: boolean
   readonly reading: Reading
 }
@@ -32,7 +32,7 @@ interface Place {
 /** Maximum number of reported problems per option: each is looked up in the file. */
 const MAX_PROBLEMS = 50
 /** Minimum length of a token of `http.tokens`. */
-const LEAST_OF_TOKEN = 16
+const MIN_TOKEN_LENGTH = 16
 
 /** The problems of a value, each with its place. If several forms are permitted, those of the closest one. */
 function problemsOf(
@@ -48,7 +48,7 @@ function problemsOf(
   })
 }
 
-/** Returns the parsed value, or adds its mistakes. `at` is the option's path, or that of the file with its secret. */
+/** Returns the parsed value, or adds its mistakes. `at` is the option's path, or its `_file` key. */
 function check({ path, option, source, reading }: Place, schema: v.GenericSchema, raw: unknown, at = path): unknown {
   const { mistakes } = reading
   const result = v.safeParse(schema, raw, { abortPipeEarly: true })
@@ -56,7 +56,7 @@ function check({ path, option, source, reading }: Place, schema: v.GenericSchema
   const quotable = about(schema).quotable && !option.sensitive
   for (const { keys, message, value } of problemsOf(result.issues, raw).slice(0, MAX_PROBLEMS)) {
     // A secret may be used as a key by mistake: below a sensitive option only short names of entries are repeated.
-    const name = keys.slice(0, 1).map((key) => (String(key).length < LEAST_OF_TOKEN ? key : ''))
+    const name = keys.slice(0, 1).map((key) => (String(key).length < MIN_TOKEN_LENGTH ? key : ''))
     const where = source.where([...at.split('.'), ...keys])
     const subject = `${at}${mistakes.describeKeys(option.sensitive ? name : keys)} (${where})`
     mistakes.add(subject, message + (quotable ? mistakes.quote(value) : ''), path)

@@ -1,4 +1,4 @@
-/** Compares configurations at a reload: what takes effect at run time, and what the running parts do about it. */
+/** Compares configurations at a reload, and applies the changes that can take effect at run time. */
 import { isDeepStrictEqual } from 'node:util'
 import type { Bridge } from '../bridge/bridge.ts'
 import type { Store } from '../hub/store.ts'
@@ -20,7 +20,7 @@ function withLive<T extends object>(table: Table, now: T, next: T): T {
   const paths = Object.entries(table).flatMap(([path, { live }]) => {
     if (live === undefined) return []
     if (live === true) return [path]
-    // A secret belongs to its address. Without an address, keep the secret of the start.
+    // A secret belongs to its address. Without an address, keep the secret from the start.
     const address = valueAt(now, live.ifSame)
     return address !== null && isDeepStrictEqual(address, valueAt(next, live.ifSame)) ? [path] : []
   })

@@ -46,7 +46,7 @@ const rules: readonly Rule[] = [
     check: ({ mqtt: { cert_file, key_file } }) => {
       if ((cert_file === null) === (key_file === null)) return false
       const [lacking, given] = cert_file === null ? ['cert_file', 'key_file'] : ['key_file', 'cert_file']
-      return `mqtt.${lacking}: missing; mqtt.${given} needs it beside it`
+      return `mqtt.${lacking}: missing; mqtt.${given} needs it`
     },
   },
   {
@@ -55,7 +55,7 @@ const rules: readonly Rule[] = [
     check: ({ mqtt: { url, reject_unauthorized } }) =>
       useTls(url) &&
       !reject_unauthorized &&
-      "mqtt.reject_unauthorized: the broker's certificate is not checked; name its authority by mqtt.ca_file instead",
+      "mqtt.reject_unauthorized: the broker's certificate is not checked; name its authority in mqtt.ca_file instead",
   },
   {
     paths: ['mqtt.url', 'mqtt.ca_file', 'mqtt.cert_file'],
@@ -63,7 +63,7 @@ const rules: readonly Rule[] = [
     check: ({ mqtt: { url, ca_file, cert_file } }) =>
       !useTls(url) &&
       (ca_file !== null || cert_file !== null) &&
-      'mqtt.url: certificates are given but the address is not encrypted; use mqtts:// or wss://',
+      'mqtt.url: certificates are configured, but the address is not encrypted; use mqtts:// or wss://',
   },
   {
     paths: ['mqtt.url'],
@@ -100,7 +100,7 @@ const rules: readonly Rule[] = [
     check: ({ updates: { policy, window } }) =>
       policy === 'window' &&
       window.start === null &&
-      'updates.window.start: missing; updates.policy: window needs to know when it opens',
+      'updates.window.start: missing; updates.policy: window requires it',
   },
 ]
 

@@ -49,7 +49,7 @@ export function fromText(schema: v.GenericSchema, text: string): unknown {
 }
 
 function listIn(text: string): unknown {
-  // Items that are not texts.
+  // A JSON list can have items that are not texts.
   if (text.trimStart().startsWith('[')) return jsonAsMaps(text)
   return text
     .split(',')
@@ -88,14 +88,14 @@ export function integer(minimum: number, maximum: number) {
 }
 
 /** With more choices, a message names only the most similar one. */
-const MOST_LISTED = 10
+const MAX_LISTED = 10
 
 /** One of a few words. YAML reads `5` as a number, which is accepted as the word. */
 export function choice<const T extends string>(values: readonly T[], name?: string) {
   const numbers = values.map(Number).filter(Number.isFinite)
   return v.pipe(
     v.picklist([...values, ...numbers], ({ input }) => {
-      const meant = values.length > MOST_LISTED ? nearest(String(input), values) : undefined
+      const meant = values.length > MAX_LISTED ? nearest(String(input), values) : undefined
       return `expected one of ${meant === undefined ? values.join(', ') : `${values.length} words such as ${meant}`}`
     }),
     // The list holds only the words and their numbers.
@@ -107,9 +107,7 @@ export function choice<const T extends string>(values: readonly T[], name?: stri
 /** Text that matches a pattern with the flag `u`, as JSON Schema reads it. */
 export function text({ name, quotable, expected, pattern }: About & { expected: string; pattern: RegExp }) {
   return v.pipe(
-    v.string(
-      ({ input }) => `expected ${expected}${typeof input === 'number' ? '; a number must stand in quotes' : ''}`,
-    ),
+    v.string(({ input }) => `expected ${expected}${typeof input === 'number' ? '; put a number in quotes' : ''}`),
     v.regex(pattern, `expected ${expected}`),
     v.metadata({ name, quotable }),
   )

@@ -5,19 +5,19 @@ import { METHODS, SECTIONS } from '../contract/calls.ts'
 import { fixedKeys } from './schemas.ts'
 
 const EXPECTED =
-  'expected switch, text, password, {type: number, min: 0, max: 100} or {type: select, options: [low, high]}, each with a name if you like'
+  'expected switch, text, password, {type: number, min: 0, max: 100} or {type: select, options: [low, high]}, each with an optional name'
 
 /** Other names cannot appear in a hub's path: URL parsing would resolve them. */
 export const settingName = v.pipe(
   v.string(),
-  v.notValues(['', '.', '..'], 'expected the name of a setting; none can be empty, "." or ".."'),
+  v.notValues(['', '.', '..'], 'expected the name of a setting, which cannot be empty, "." or ".."'),
 )
 
 /** The keys of one kind; `such` is an example. */
 function kind<const E extends v.ObjectEntries>(entries: E, such: string) {
   const keys = Object.keys(entries)
   const object = v.strictObject(entries, ({ input, expected }) => {
-    if (expected !== 'never') return `missing; expected such as ${such}`
+    if (expected !== 'never') return `missing; expected a value such as ${such}`
     return `there is no such key${didYouMean(String(input), keys) || `; there are ${keys.join(', ')}`}`
   })
   return v.pipe(object, v.readonly())
@@ -27,7 +27,7 @@ const number = v.pipe(v.number('expected a number'), v.finite('expected a finite
 const name = v.exactOptional(v.string('expected a name in quotes'))
 const OPTIONS = 'expected a list of texts such as [low, high]'
 
-/** Kinds without further keys. */
+/** Kinds without additional keys. */
 const PLAIN = ['switch', 'text', 'password'] as const
 
 const longForm = v.pipe(
@@ -72,7 +72,7 @@ export const publishedSetting = v.pipe(v.union([shortForm, longForm], EXPECTED),
 /** A published setting, with what Home Assistant needs to offer it. */
 export type PublishedSetting = v.InferOutput<typeof publishedSetting>
 
-const CALL_RULE = 'expected such as {item: notifications, methods: [GET]}'
+const CALL_RULE = 'expected a rule such as {item: notifications, methods: [GET]}'
 const METHOD = `expected a list of ${METHODS.join(', ')}`
 
 const row = v.strictObject(

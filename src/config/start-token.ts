@@ -56,10 +56,10 @@ export async function startToken(
   if (found?.isPrivate) return found.token
   if (!keep) return token
   try {
-    if (found === undefined) log.warn({ file }, 'the file of the start-up token is something else, and stays as it is')
+    if (found === undefined) log.warn({ file }, 'the start-up token is not stored: its file has other content')
     else if (await isOurs(file)) await writeWhole(file, `${token}\n`)
   } catch (err) {
-    log.warn({ err, file }, 'the start-up token could not be kept: the next start makes a new one')
+    log.warn({ err, file }, 'the start-up token could not be stored: the next start creates a new one')
   }
   return token
 }

@@ -8,9 +8,9 @@ import { type Environment, environmentSource, subjectOf, valueIn } from './sourc
 import { environmentName, fileKeys, type Table, VARIABLE_PREFIX } from './table.ts'
 
 const NO_WEBSOCKET =
-  'the embedded broker has no WebSocket since 0.3.0; remove the option; for MQTT over WebSocket, set mqtt.url to a broker that has it, such as Mosquitto'
+  'the embedded broker has not supported WebSocket since 0.3.0; remove the option; for MQTT over WebSocket, set mqtt.url to a broker that supports it, such as Mosquitto'
 
-/** Options of former versions, and what to do instead. The default is the value that has the present behaviour. */
+/** Options of former versions, and what to do instead. The default is the value with the current behaviour. */
 const REMOVED: Table = {
   'mqtt.embedded.ws_port': { doc: NO_WEBSOCKET, schema: integer(0, 65_535), default: 0 },
   'mqtt.embedded.ws_origins': { doc: NO_WEBSOCKET, schema: list(label), default: null },
@@ -89,7 +89,7 @@ export function checkKeys(file: ConfigFile, { table, at = [], also = [], mistake
       const below = known.filter((path) => path.startsWith(`${key}.`)).map((path) => path.slice(String(key).length + 1))
       if (!isKnown(keys, known, file, mistakes) || below.length === 0 || value === null) continue
       if (value instanceof Map) walk(value, keys, below)
-      else mistakes.add(subjectOf(file, keys), 'expected options with their values below it')
+      else mistakes.add(subjectOf(file, keys), 'expected options with values below this key')
     }
   }
   const root = at.length === 0 ? file.root : valueIn(file, at.join('.'))
@@ -110,7 +110,7 @@ function isKnown(keys: readonly string[], known: readonly string[], file: Config
   const names = [...new Set(known.map((path) => path.split('.')[0] ?? path))]
   if (names.includes(written)) return true
   if (known.includes(written)) {
-    return add(true, `expected its parts one below the other, such as ${example(file.path, ['mqtt', 'url'])}`)
+    return add(true, `expected nested keys, such as ${example(file.path, ['mqtt', 'url'])}`)
   }
   const hint = isName ? meant(written, names) : ''
   const isShown = isName && (hint !== '' || PLAIN_WORD.test(written))

@@ -1,4 +1,4 @@
-/** The guardian's decisions about a hub: from its state and an input to the effects. */
+/** Decides what the guardian does on a hub: computes the effects from the hub's state and an input. */
 
 import { MAX_APPS_NAMED } from '../contract/guard.ts'
 import type { App } from '../hub/app.ts'
@@ -24,7 +24,7 @@ import { dueAfter, isDue, isOn, isRestarting, needsAttention, settle, WatchedApp
 export function decide(hub: WatchedHub, input: Input, context: Context): Decision {
   const turn: Turn = { ...context, hub, events: [], facts: new Set(), attention: false, effects: [], hasMoved: false }
   take(turn, input)
-  // Usage figures come far more often than anything else, and alone they change nothing.
+  // Usage figures arrive far more often than anything else, and change nothing by themselves.
   const isUsage = input.kind === 'asked' || (input.kind === 'apps' && !input.read && hub.update === null)
   if (!isUsage || turn.hasMoved) goOn(turn)
   if (turn.isActing && !isUsage) beginUpdate(turn)
@@ -107,7 +107,7 @@ function appsChanged(turn: Turn, { changes, read, silent }: InputOf<'apps'>): vo
     if (after === undefined) appGone(turn, id, silent)
     else appChanged(turn, before, after)
   }
-  // Forget apps that are gone only because the configuration or the hub is a different one.
+  // Forget apps that are gone only because the configuration or the hub has changed.
   if (silent && hub.apps.size === 0) hub.gone.clear()
   hub.isRead ||= read
   if (read) recall(turn)
@@ -132,7 +132,7 @@ function see(watched: WatchedApp, app: App): void {
   watched.seenAt = undefined
 }
 
-/** An app is new, or was gone for less than a day. */
+/** An app is new, or is back after less than a day. */
 function appCame(turn: Turn, app: App): void {
   const { hub } = turn
   const known = hub.gone.take(turn.now, app.id)
@@ -151,7 +151,7 @@ function appGone(turn: Turn, id: string, silent: boolean): void {
   const { hub } = turn
   const watched = hub.apps.get(id)
   if (watched === undefined) return
-  // The time while it is gone does not count for the offer.
+  // The time of its absence does not count for the offer.
   watched.seenAt = undefined
   if (!silent) hub.gone.add(turn.now, id, watched)
   hub.apps.delete(id)
@@ -216,7 +216,7 @@ function setOnline({ hub, now }: Turn, { online }: InputOf<'online'>): void {
   else if (hub.wasAway) hub.backAt = now
 }
 
-/** After the hub itself has started, not only come back, plans the configured restarts. */
+/** Plans the configured restarts if the hub has really started, and was not only unreachable. */
 function booted(turn: Turn, { at: said }: InputOf<'booted'>): void {
   const { hub } = turn
   const before = hub.boot
@@ -245,7 +245,7 @@ function schedule(turn: Turn, { fits }: InputOf<'schedule'>): void {
       watched.watch = watch.planned(watched.watch, 'schedule', now, true)
       settle(turn, watched)
     } else {
-      const text = `no restart by schedule: ${why}`
+      const text = `no scheduled restart: ${why}`
       turn.effects.push({ kind: 'log', level: 'info', details: { app: watched.id }, text })
     }
   }
@@ -254,10 +254,10 @@ function schedule(turn: Turn, { fits }: InputOf<'schedule'>): void {
 function whyNotNow(turn: Turn, watched: WatchedApp): string | undefined {
   const { app, watch } = watched
   if (!turn.hub.online) return 'the hub is offline'
-  if (turn.quietUntil() !== undefined) return 'it is a quiet hour'
+  if (turn.quietUntil() !== undefined) return 'quiet hours'
   if (!isOn(turn, watched)) return 'it is not watched'
   if (app.enabled === false) return 'it is disabled'
-  if (app.state !== 'running') return 'it does not run'
-  if ((watch.snoozedUntil ?? 0) > turn.now) return 'the guardian rests'
+  if (app.state !== 'running') return 'it is not running'
+  if ((watch.snoozedUntil ?? 0) > turn.now) return 'it is snoozed'
   return watch.phase === 'idle' ? undefined : 'it is being restarted, or was given up'
 }

@@ -1,4 +1,4 @@
-/** The guardian's decisions, one function each: tests replace one by a wrong one and check that this is noticed. */
+/** The guardian's decisions, one function each: tests replace one with a wrong one, and check that they notice. */
 
 import { nextAfter } from '../base/cron.ts'
 import { severityOf } from '../base/versions.ts'
@@ -38,12 +38,12 @@ export function obstacle(it: Situation): Obstacle {
   return it.hubBusy ? 'hold' : undefined
 }
 
-/** Whether an app is down after a crash. The crash flag does not count while the app runs. */
+/** Whether an app is down after a crash. The crash flag is ignored while the app runs. */
 export function isFallen({ down }: RestartState, app: App): boolean {
   return down || (isCrashed(app) && !isUp(app))
 }
 
-/** Whether the window allows no further restart. */
+/** Whether the window allows no more restarts. */
 export function hasUsedUp(watch: RestartState, now: number, limits: RestartLimits): boolean {
   return !watch.isSpared && countRecent(watch.recent, now, limits) >= limits.max_restarts
 }

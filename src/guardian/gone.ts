@@ -20,7 +20,7 @@ interface Gone {
 
 export class GoneApps {
   readonly #shows: (app: string) => boolean
-  /** In the order in which they disappeared. */
+  /** The apps in the order in which they disappeared. */
   readonly #apps = new Map<string, Gone>()
 
   /** @param shows whether the configuration shows an app; hidden apps are not remembered */

@@ -151,7 +151,7 @@ export class Guard implements Guardian {
   linked(name: string, app: string, links: Links | null): void {
     const hub = this.#hubs.get(name)
     const watched = hub?.apps.get(app)
-    // Each read tells it of all apps.
+    // Each read reports the devices of all apps; most of them need no decision.
     const isRuled = watched?.away !== undefined || this.#patterns.unavailable(app) !== undefined
     if (watched !== undefined && isRuled) this.#decide(hub, { kind: 'links', watched, links })
   }
@@ -280,7 +280,7 @@ export class Guard implements Guardian {
   #onSchedule(pattern: string): void {
     const fits = appFilter([pattern], [])
     const apps = [...this.#hubs.values()].flatMap(({ apps }) => [...apps.keys()])
-    if (!apps.some(fits)) this.#options.log.info({ pattern }, 'no restart by schedule: there is no such app')
+    if (!apps.some(fits)) this.#options.log.info({ pattern }, 'no scheduled restart: no app matches')
     this.#decideAll({ kind: 'schedule', fits })
   }
 }

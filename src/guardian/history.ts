@@ -4,7 +4,7 @@ import type { HistoryEntry, Reason } from '../contract/guard.ts'
 export type History = readonly HistoryEntry[]
 
 /**
- * What counts since the app last ran for `calmMs`: times of the guardian's restarts since the app first had its
+ * Returns what counts since the app last ran for `calmMs`: times of the guardian's restarts since the app first had its
  * version, oldest first, and all its versions.
  */
 export function sinceCalm(history: History, calmMs: number): { times: number[]; versions: string[] } {
@@ -37,7 +37,7 @@ export const RETRY = 'tried again after giving up'
 export const isOwnRestart = ({ what, by }: HistoryEntry) => what === 'restart' && by === 'guard'
 
 const FROM = 'from '
-/** The message of an update, and reading the earlier version back from it. */
+/** Writes the message of an update, and reads the earlier version back from it. */
 export const updatedFrom = (version: string) => FROM + version
 const formerOf = ({ message }: HistoryEntry) => message?.slice(FROM.length) ?? null
 

@@ -70,7 +70,7 @@ function isNewCrash({ decisions }: Context, { app, watch }: WatchedApp, left: wa
   return known?.message !== headOf(app.crash_message) || known.version !== app.version
 }
 
-/** Whether it has not been restarted since its crash, and still may be. */
+/** Whether the app has crashed, and has neither been restarted since nor been given up. */
 function isDown({ watch: { down, phase } }: WatchedApp): boolean {
   return down && (phase === 'idle' || phase === 'waiting')
 }
@@ -107,7 +107,7 @@ export function changed(turn: Turn, watched: WatchedApp, before: App, after: App
   settle(turn, watched)
 }
 
-/** Whether it was running, and is stopped. Some hubs leave the crash flag set on an app that runs again. */
+/** Whether the app was running and is now stopped. Some hubs leave the crash flag set on an app that runs again. */
 function isLeftStopped({ app, isLeftStopped }: WatchedApp, before: App): boolean {
   return isStopped(app) && (isUp(before) || isLeftStopped)
 }
@@ -198,7 +198,7 @@ function look(turn: Turn, watched: WatchedApp, tellsUsage: boolean | undefined):
   settle(turn, watched)
 }
 
-/** The number of its devices, and of the unavailable ones, was read again. */
+/** The numbers of the app's devices, and of the unavailable ones, were read again. */
 export function linked(turn: Turn, watched: WatchedApp, links: Links | null): void {
   const rule = turn.patterns.unavailable(watched.id)
   const isAway = watched.app.state === 'running' && turn.decisions.isUnavailable(rule?.devices, links)
@@ -208,13 +208,13 @@ export function linked(turn: Turn, watched: WatchedApp, links: Links | null): vo
   if (turn.isActing) look(turn, watched, undefined)
 }
 
-/** Whether its web API has responded as expected, for the next read; `undefined` if that says nothing about the app. */
+/** Notes for the next read whether the app's web API responded as expected; `undefined`: the result is inconclusive. */
 export function wasAsked(watched: WatchedApp, isGood: boolean | undefined): void {
   watched.isAsked = false
   if (watched.app.state === 'running') watched.probed = { ...watched.probed, isAnswered: isGood }
 }
 
-/** Whether its memory grows and does not come back. */
+/** Follows the trend of the app's memory, and reports memory that grows and is not freed. */
 function followMemory(turn: Turn, watched: WatchedApp, levels: readonly MemorySample[], bytes: number): void {
   const { now, decisions, patterns } = turn
   const trend = trendOf(levels)
@@ -254,7 +254,7 @@ export function control(turn: Turn, watched: WatchedApp, { enabled, snooze, forg
 
 const STARTS: ReadonlySet<string> = new Set(['restartApp', 'enableApp'])
 
-/** A command begins or ends. After a write by others that is not for the guardian, the app is left alone. */
+/** A command begins or ends. After another client's write, except to the guardian, the app is left alone. */
 export function commanded(turn: Turn, watched: WatchedApp, { command, phase, ok, by }: GuardRun): void {
   const isInstall = command.operation === 'installFromAppStore'
   if (isInstall) {

@@ -6,11 +6,11 @@ import type { GuardConfig, Patterns } from './settings.ts'
 /** The data about an app from one read of the list. */
 interface Read {
   readonly app: App
-  /** Whether the hub no longer reports its usage, although it does for other apps. */
+  /** Whether the hub no longer reports the app's usage, although it reports that of other apps. */
   readonly isSilent: boolean
-  /** Whether its web API has responded as expected since the read before; `undefined` if there was no response. */
+  /** Whether its web API has responded as expected since the previous read; `undefined` if there was no response. */
   readonly isAnswered: boolean | undefined
-  /** Since when nothing has changed, and since when too many devices are unavailable, as durations in milliseconds. */
+  /** How long nothing has changed, and how long too many devices have been unavailable, in milliseconds. */
   readonly quietMs: number
   readonly awayMs: number
 }
@@ -21,7 +21,7 @@ interface Probe {
   readonly option: (guard: GuardConfig['guard']) => ReadonlyMap<string, number>
   /** Whether a read is bad; `undefined` if unknown. */
   readonly judge: (read: Read, limit: number) => boolean | undefined
-  /** Depends on time: one bad read is enough, instead of the configured number in a row. */
+  /** Measures time: one bad read is enough, instead of the configured number of consecutive ones. */
   readonly timed?: true
   /** Also probes apps without a limit: they only need attention. */
   readonly always?: true

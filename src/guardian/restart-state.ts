@@ -2,7 +2,7 @@
 import type { Crash, GoneApp, Reason } from '../contract/guard.ts'
 import { sinceCalm } from './history.ts'
 
-/** After running for this long, nothing counts against an app any more. */
+/** After an app has run for this long, its earlier crashes and restarts no longer count. */
 export const CALM_MS = 3_600_000
 /** Maximum time for an app to start after a restart. */
 export const START_MS = 60_000
@@ -72,13 +72,13 @@ export function retryDelay(retries: number, { retry }: RestartLimits): number | 
   return retry[Math.min(retries, retry.length - 1)]
 }
 
-/** Ends waiting, restarting and having given up. */
+/** Ends any phase: waiting, restarting, or given up. */
 export const idle = (watch: RestartState): RestartState =>
   watch.phase === 'idle' && !watch.forced
     ? watch
     : { ...watch, phase: 'idle', forced: false, dueAt: null, sentAt: null }
 
-/** Resets the count, and watches an app that was given up again. */
+/** Resets the count, and resumes watching an app that was given up. */
 export function afresh(watch: RestartState): RestartState {
   const { recent, versions, phase, sentAt } = watch
   if (phase === 'given_up') {
@@ -156,7 +156,7 @@ export function withdrawn(watch: RestartState, sentAt: number): RestartState {
   return { ...ended, restarts: watch.restarts - 1, recent: recent.filter((at) => at !== sentAt) }
 }
 
-/** From when on nothing counts against the app any more; `null` if it does not run. */
+/** When the app's earlier crashes and restarts stop counting; `null` if it is not running. */
 export function calmAt({ upSince, recent }: RestartState): number | null {
   // Not every list or event shows that an app stops and starts.
   return upSince === null ? null : Math.max(upSince, recent.at(-1) ?? upSince) + CALM_MS

@@ -35,7 +35,7 @@ function situationOf(context: Context, hub: WatchedHub, watched: WatchedApp) {
   }
 }
 
-/** Whether the guardian updates the app, or another app of the hub since less than a minute. */
+/** Whether the guardian is updating this app, or began to update another one of the hub less than a minute ago. */
 function isUpdating({ update }: WatchedHub, watched: WatchedApp, now: number): boolean {
   return update !== null && (update.watched === watched || update.aloneUntil > now)
 }
@@ -57,7 +57,7 @@ function mayRestart(turn: Turn, watched: WatchedApp, situation: Situation): bool
   const found = turn.decisions.obstacle(situation)
   if (found === undefined || found === 'hold') return found === undefined
   if (found === 'cancel') watched.watch = watch.stopped(watched.watch)
-  else if (found === 'give_up') giveUp(turn, watched, 'More restarts than configuration allows.')
+  else if (found === 'give_up') giveUp(turn, watched, 'More restarts than the configuration allows.')
   else postpone(turn, watched, found)
   if (found === situation.budgetUntil) sayBudget(turn)
   settle(turn, watched)
@@ -69,7 +69,7 @@ function sayBudget({ hub, now, config: { guard }, effects }: Turn): void {
   if (now < hub.saidUntil) return
   hub.saidUntil = now + guard.window
   const details = { restarts: guard.hub_max_restarts }
-  const text = 'guardian: guard.hub_max_restarts is reached; further apps wait'
+  const text = 'guardian: guard.hub_max_restarts is reached; other apps wait'
   effects.push({ kind: 'log', level: 'warn', details, text })
 }
 
@@ -104,7 +104,7 @@ function sendRestart(turn: Turn, watched: WatchedApp): void {
   watched.listsUp = 0
   watched.failedReads = 0
   watched.away = undefined
-  // Not every hub shows that it stops and starts.
+  // Not every hub shows that the app stops and starts.
   watched.changedAt = now
   const entry = note(turn, watched, 'restart', why, 'guard', isRetry ? RETRY : isSpared ? AFTER_STORM : null)
   settle(turn, watched)
@@ -135,13 +135,13 @@ export function restartEnded(turn: Turn, order: Restart, outcome: Outcome): void
   settle(turn, watched)
 }
 
-/** The restart has failed, as far as known: it is tried again later, or never. */
+/** The restart seems to have failed: it is tried again later, or never. */
 function restartFailed(turn: Turn, { watched, entry, event, readAt }: Restart, code: ErrorCode): void {
   const { hub, now } = turn
   const wasRestarting = watched.watch.sentAt !== null
   if (!NOTHING_DONE.has(code) && !HOPELESS.has(code)) {
     watched.history = watched.history.map((one) => (one === entry ? { ...entry, message: code } : one))
-    // Otherwise it may have been done.
+    // Otherwise the hub may have restarted the app.
     if (code !== 'outcome_unknown' && wasRestarting) endRestart(turn, watched)
     return
   }

@@ -1,4 +1,4 @@
-/** What an earlier run or another bridge has saved on the guardian's topics. None of it is trusted. */
+/** Reads what an earlier run or another bridge has saved on the guardian's topics. None of this data is trusted. */
 import { readJson } from '../base/read-json.ts'
 import type { GoneApp } from '../contract/guard.ts'
 import { GONE_APPS, GUARD_MEMORY, HISTORY, SAVED_GUARD } from '../contract/schemas.ts'
@@ -48,7 +48,7 @@ export class SavedStates {
   takeAll(hub: string): readonly { readonly app: string; readonly left: SavedState; readonly hours: number }[] {
     const gone = [...this.#goneFrom(hub).values()].reverse()
     const hours = new Map(gone.map(({ app, gone_hours }) => [app, gone_hours]))
-    // This app may be gone.
+    // Apps that have saved data but are not in the list of gone apps may be gone, too.
     for (const app of this.#hubs.get(hub)?.keys() ?? []) hours.set(app, hours.get(app) ?? 0)
     return [...hours].flatMap(([app, hours]) => {
       const left = this.take(hub, app)

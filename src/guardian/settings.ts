@@ -5,7 +5,7 @@ import { PROBES } from './probes.ts'
 
 export type GuardConfig = Pick<Config, 'guard' | 'updates'>
 
-/** What the configuration's lists of patterns say about an app. */
+/** Finds an app's values in the configuration's lists of patterns. */
 export type Patterns = ReturnType<typeof patternsOf>
 
 export function patternsOf({ guard, updates }: GuardConfig) {

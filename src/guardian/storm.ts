@@ -50,7 +50,7 @@ export function countCrash(turn: Turn, app: string): void {
   if (!before.isOn) tellStorm(turn, 'storm')
 }
 
-/** The app's next restart does not count; limited, because an app that always crashes may cause the storms. */
+/** Does not count the app's next restart. Limited, because an app that always crashes may cause the storms. */
 function spare(watched: WatchedApp | undefined, most: number): void {
   if (watched?.watch.down && watched.watch.spared < most) watched.watch = { ...watched.watch, isSpared: true }
 }

@@ -1,6 +1,6 @@
 /**
- * Whether the memory of an app grows and does not come back. Its samples of six hours count as the least of every
- * twenty minutes: what an app frees now and then does not count, what it never frees does.
+ * Detects memory of an app that grows and is not freed. It looks at the minimum of every twenty minutes during six
+ * hours: memory that the app frees from time to time does not count.
  */
 
 const MINUTE_MS = 60_000
@@ -14,9 +14,9 @@ const MIN_BUCKETS = 3
 const MIN_RISE_BYTES = 4 * 1_048_576
 /** A fall by this fraction of the level means that memory was freed. */
 const MIN_FALL = 0.1
-/** A level that was reached before and freed is reached again with some noise. */
+/** A level up to this factor above one that was freed before counts as the same level. */
 const SAME_LEVEL = 1.05
-/** Relative to a steady climb, the minimum for each step. */
+/** The minimum for each step, relative to a steady climb. */
 const MIN_STEP = 0.25
 /** Buckets in a step, and the minimum for the later half relative to the earlier one. Less means levelling off. */
 const HOURS = { size: 3, steady: 0.8 }
@@ -34,21 +34,21 @@ const SHOWN_STEP = { part: 0.25, bytes: 64 * 1024 }
 /** When, in `clock.elapsed()` milliseconds, and how many bytes. */
 export type MemorySample = readonly [at: number, bytes: number]
 
-/** What is remembered of the memory of an app beside its samples. */
+/** The state that is kept about an app's memory in addition to its samples. */
 export interface Memory {
   /** Offset of its buckets, in milliseconds. */
   readonly phase: number
-  /** Earlier samples do not count, in `clock.elapsed()` milliseconds. */
+  /** Samples before this time do not count, in `clock.elapsed()` milliseconds. */
   readonly since: number
   /** The start of the bucket that is being filled. */
   bucket: number
-  /** The highest level from which it came down again by itself; 0: none so far. */
+  /** The highest level from which the memory was freed without a restart; 0 if none so far. */
   peak: number
   /** The highest level since memory was last freed. */
   top: number
 }
 
-/** @param id of the app: the buckets of different apps begin at different times, so that no read completes all of them */
+/** @param id of the app: the buckets of apps begin at different times, so that no read completes all of them */
 export function noMemory(id: string, since = Number.NEGATIVE_INFINITY): Memory {
   let hash = 0x811c9dc5
   for (const char of id) hash = Math.imul(hash ^ (char.codePointAt(0) ?? 0), 0x01000193)
@@ -59,9 +59,9 @@ export function noMemory(id: string, since = Number.NEGATIVE_INFINITY): Memory {
 const startOf = ({ phase }: Memory, at: number) => Math.floor((at - phase) / BUCKET_MS) * BUCKET_MS + phase
 
 /**
- * Takes in that an app was read.
+ * Call it after an app was read.
  * @param samples returns its samples since a time, oldest first
- * @returns the least of each full bucket, oldest first, if another one is full; `undefined`: there is nothing new
+ * @returns the minimum of each full bucket, oldest first; `undefined` if no other bucket has filled
  */
 export function levelsAt(
   memory: Memory,
@@ -94,7 +94,7 @@ function follow(memory: Memory, level: number): void {
   memory.top = level
 }
 
-/** Bytes an hour, by Theil and Sen: the median of the slopes between any two. `null` until an hour is known. */
+/** Bytes per hour, by Theil and Sen: the median slope between any two points. `null` for less than an hour. */
 export function trendOf(points: readonly MemorySample[]): number | null {
   if (points.length < MIN_BUCKETS) return null
   const slopes = new Float64Array((points.length * (points.length - 1)) / 2)
@@ -106,13 +106,12 @@ export function trendOf(points: readonly MemorySample[]): number | null {
 }
 
 /**
- * Whether it grows towards the limit, or by much if there is none: for six hours, or for two and up to the limit within
- * one. Each step's least must be above that of the step before, and what is reached must be more than the app has used
- * before and freed again.
- * @param levels as `levelsAt` returns them
- * @param trend as `trendOf` says
- * @param limit bytes; `undefined`: not known
- * @param peak as in `Memory`
+ * Whether memory rises: for six hours and towards the limit or, without a limit, by a large part; or for two hours, if
+ * it would reach the limit within one more. It must climb in every step, and above every level that was freed before.
+ * @param levels the result of `levelsAt`
+ * @param trend the result of `trendOf`
+ * @param limit bytes; `undefined` if unknown
+ * @param peak see `Memory`
  */
 export function isRising(
   levels: readonly MemorySample[],
@@ -139,8 +138,8 @@ function endsOf(levels: readonly MemorySample[]): { readonly start: number; read
 }
 
 /**
- * Whether it has risen above what was freed before, each group's minimum is above the previous one, and the later half
- * climbs like the earlier one.
+ * Whether the level is above every level that was freed before, each group's minimum is above the previous one, and
+ * the later half climbs like the earlier one.
  */
 function climbs(levels: readonly MemorySample[], peak: number, { size, steady }: typeof HOURS): boolean {
   const { start, level } = endsOf(levels)
@@ -164,7 +163,7 @@ function median(values: ArrayLike<number>): number {
   return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? upper) + upper) / 2
 }
 
-/** The trend to publish: two digits, and the previous value if nearly the same, so that not each read changes it. */
+/** The trend to publish: two digits, and the previous value if it is close, so that few reads change it. */
 export function shownTrend(before: number | null, now: number | null): number | null {
   if (now === null) return null
   const shown = Math.abs(now) < SHOWN_STEP.bytes ? 0 : Number(now.toPrecision(2))

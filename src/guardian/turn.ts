@@ -14,13 +14,13 @@ import type { WatchedApp } from './watched-app.ts'
 /** The requester of the guardian's commands, for the log and to recognise them. */
 export const BY = 'guard'
 
-/** The inputs of every decision besides the hub and what happened. */
+/** The context of every decision, in addition to the hub and the input. */
 export interface Context {
   /** The time of the decision in `elapsed` milliseconds, which setting the clock does not change. */
   readonly now: number
   /** The same time in epoch milliseconds. */
   readonly wall: number
-  /** Added to `elapsed` time, gives epoch milliseconds. */
+  /** Add it to `elapsed` time to get epoch milliseconds. */
   readonly offset: number
   readonly config: GuardConfig
   readonly patterns: Patterns
@@ -65,24 +65,24 @@ export class WatchedHub {
   readonly port: GuardedHub
   readonly apps = new Map<string, WatchedApp>()
   readonly gone: GoneApps
-  /** Their published state; `undefined` until the broker's is known. */
+  /** The published list of gone apps; `undefined` until the broker's list is known. */
   goneApps: readonly GoneApp[] | undefined
   /** Whether the list has been read. */
   isRead = false
   online = false
-  /** Whether it did not answer at some time, if only at the start of the bridge. */
+  /** Whether the hub has ever been offline, if only at the start of the bridge. */
   wasAway = false
   backAt: number | null = null
   /** When the hub itself started. */
   boot: Boot | undefined
   storm: Storm = CALM
-  /** Times of the guardian's restarts within the window, and until when the log does not repeat that apps wait. */
+  /** Times of the guardian's restarts within the window, and until when the log need not repeat that apps wait. */
   restarts: readonly number[] = []
   saidUntil = Number.NEGATIVE_INFINITY
   /** The guardian does one thing at a time on a hub: a restart or an update. */
   restarting: WatchedApp | null = null
   update: Update | null = null
-  /** Whether it has installed a version other than the requested one. */
+  /** Whether the hub has installed a version other than the requested one. */
   ignoresVersion = false
   /** Ids of apps. */
   attention: readonly string[] = []
@@ -107,7 +107,7 @@ export interface Update {
   readonly to: string | null
   /** The version to install; `null` for the newest, which may be newer than the one held. */
   readonly named: string | null
-  /** Until then no other app of the hub is restarted. */
+  /** No other app of the hub is restarted until then. */
   readonly aloneUntil: number
   /** Until when the hub may report another version; `null` while the install is unanswered. */
   deadline: number | null
@@ -181,7 +181,7 @@ export interface Decision {
 
 export interface Turn extends Context, Decision {
   readonly hub: WatchedHub
-  /** Whether something may be due at another time now. */
+  /** Whether due times may have changed. */
   hasMoved: boolean
 }
 

@@ -15,7 +15,7 @@ const STEP_SECONDS = 15 * 60
 const RETRY_MS = 20 * 3_600_000
 /** How long a hub may take to report the new version after it has accepted the install. */
 const VERIFY_MS = 10 * 60_000
-/** The same if it accepted the install but not the requested version. */
+/** The same, if the hub accepted the install but not the requested version. */
 const OTHER_MS = 60_000
 
 /** Whether the update window is open at a time, in epoch milliseconds. */
@@ -56,7 +56,7 @@ export function beginUpdate(turn: Turn): void {
     if (verdict !== 'due' || !isFree(turn, watched)) continue
     if (!turn.mayUpdate()) return
     const { version: from, latest_version: to } = watched.app
-    // Otherwise a newer version could come meanwhile that was not held, or is too large a step.
+    // Otherwise the hub could install a newer version that was not held, or that is too large a step.
     const isNamed = hold_days > 0 || (takesVersion && turn.patterns.severity(watched.id) !== undefined)
     const named = isNamed ? to : null
     const update = { watched, from, to, named, aloneUntil: turn.now + START_MS, deadline: null, refusal: null }
@@ -151,6 +151,6 @@ function end(turn: Turn, { watched, from, to, named }: Update, failure: string |
   if (named === null || version === named) return
   hub.ignoresVersion = true
   const details = { app: id, wanted: named, version }
-  const text = 'the hub installed another version than the one held'
+  const text = 'the hub installed a version other than the one held'
   turn.effects.push({ kind: 'log', level: 'warn', details, text })
 }

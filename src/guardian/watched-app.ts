@@ -21,7 +21,7 @@ export class WatchedApp {
   /** The latest change of the version. */
   updated: (Omit<NonNullable<GuardMemory['updated']>, 'at'> & { readonly at: number }) | null = null
   offered: GuardMemory['offered'] = null
-  /** When the app was last seen; `undefined` if not since it or its hub came back. */
+  /** When the app was last seen; `undefined` if not seen since it or its hub came back. */
   seenAt: number | undefined
   facts: GuardFacts | undefined
   /** The published facts as text, and the values they were made from. */
@@ -34,9 +34,9 @@ export class WatchedApp {
   risingSaidAt = Number.NEGATIVE_INFINITY
   probed: Probed = UNPROBED
   changedAt: number
-  /** Since when too many of its devices are unavailable, and for how long the reads since then found the same. */
+  /** Since when too many of its devices are unavailable, and for how long the reads have confirmed that. */
   away: { readonly since: number; readonly ms: number } | undefined
-  /** Whether it stopped without a sign of a new crash. */
+  /** Whether the app stopped without a sign of a new crash. */
   isLeftStopped = false
   /** When the restart after the hub's start is due. */
   bootDue: number | undefined
@@ -44,13 +44,13 @@ export class WatchedApp {
   isAsked = false
   /** Reason of the crashes after a bad update. */
   bad: Reason | null = null
-  /** Whether it was seen to stop or start since its restart began. */
+  /** Whether the app was seen to stop or start since its restart began. */
   hasStopped = false
   /** Whether the hub has answered the current restart, and the read before it. */
   answered = true
-  /** Number of consecutive lists, since the hub accepted its restart, in which it runs. */
+  /** Number of consecutive lists in which the app runs, since the hub accepted its restart. */
   listsUp = 0
-  /** Number of failed reads before a restart since the last successful one. */
+  /** Number of failed reads before a restart, since the last successful read. */
   failedReads = 0
   /** The time to which quiet hours have postponed a restart. */
   quietDue: number | undefined
@@ -58,9 +58,9 @@ export class WatchedApp {
   /** Number of installs in progress, and who requested them. */
   installs = 0
   installedBy: string | null = null
-  /** When an update of it last failed. */
+  /** When an update of the app last failed. */
   updateFailedAt = Number.NEGATIVE_INFINITY
-  /** Whether the log has reported that it is excluded from updates. */
+  /** Whether the log has reported that the app is excluded from updates. */
   isNamedUnheld = false
 
   constructor(app: App, now: number) {
@@ -217,7 +217,7 @@ function publish(turn: Turn, watched: WatchedApp): void {
   const count = watch.countRecent(watched.watch.recent, now, config.guard)
   const basis = [watched.watch, on, trend, bad, rising, found, noticed, count, history, offered, updated, offset]
   if (basis.every((value, i) => value === watched.basis[i])) return
-  // Even if nothing published changes: the restart of an app that was switched off meanwhile must still end.
+  // Even if no published fact changes: the restart of an app that was then switched off must still end.
   if (watched.watch !== watched.basis[0]) turn.hasMoved = true
   watched.basis = basis
   const state = payloadOf(turn, watched, on, count)

@@ -126,7 +126,7 @@ export const APP_ENTITIES = entitiesOf('app', [
     reads: 'app',
     template: fieldOf('cpu_percent'),
     shows: { stateClass: 'measurement', unit: '%' },
-    doc: 'Per cent of one core.',
+    doc: 'CPU usage in per cent of one core.',
   },
   {
     ...HIDDEN,
@@ -138,7 +138,7 @@ export const APP_ENTITIES = entitiesOf('app', [
     doc: 'Memory in MiB.',
   },
   {
-    // Problem has it as an attribute.
+    // The entity Problem has this number as an attribute.
     ...HIDDEN,
     key: 'crash_count',
     name: 'Crashes',

@@ -17,13 +17,13 @@ export interface Component {
 
 export interface Software {
   readonly title: string | undefined
-  /** Address of its picture. */
+  /** Address of the app's picture. */
   readonly picture: string | undefined
-  /** Address of its page in the store. */
+  /** Address of the app's page in the store. */
   readonly releaseUrl: string | undefined
 }
 
-/** The facts that an entity's row leaves open: the device that it belongs to. */
+/** The device that an entity belongs to, which its row leaves open. */
 export interface Place {
   readonly objectId: string
   /** The device's model, if it is software with its own versions. */
@@ -66,7 +66,7 @@ export function triggerOf({ event, template }: Trigger, topic: string): Componen
   }
 }
 
-/** Keys that only this platform has. */
+/** The keys that only the entity's platform has. */
 function ownKeys(entity: Entity, place: Place): Readonly<Record<string, Json | undefined>> {
   switch (entity.platform) {
     case 'sensor': {

@@ -36,17 +36,17 @@ export interface Device {
   readonly objectId: string
   readonly info: DeviceInfo
   readonly origin: { readonly name: string; readonly sw_version: string; readonly support_url: string }
-  /** The default for its components. */
+  /** The default availability of its components. */
   readonly availability: readonly Availability[]
   /** Keyed by entity or trigger. */
   readonly components: ReadonlyMap<string, OfferedComponent>
 }
 
-/** What all devices of a hub have in common. */
+/** The facts that all devices of a hub share. */
 export interface HubFacts {
-  /** As configured. */
+  /** The configured name. */
   readonly name: string
-  /** Its own id, or a substitute. */
+  /** The hub's own id, or a substitute. */
   readonly id: string
   readonly firmware: string | null
   readonly api: ApiPrefix | null
@@ -194,7 +194,7 @@ function assemble(entities: readonly Entity[], { topics, version }: Surroundings
   }
 }
 
-/** Guessed from the form of its API: a key that may only read apps cannot read the model. */
+/** Guesses the make from the form of the API: a key that may only read apps cannot read the model. */
 function makeOf({ api }: HubFacts): Pick<DeviceInfo, 'manufacturer' | 'model'> {
   return api === 'manager' ? { manufacturer: 'Athom', model: 'Homey' } : { model: 'Hub' }
 }

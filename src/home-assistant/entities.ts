@@ -113,7 +113,7 @@ const HUB_ENTITIES = entitiesOf('hub', [
     from: 'getMemoryInfo',
     template: mebibytesOf('memory_free_bytes'),
     shows: { stateClass: 'measurement', unit: 'MiB', decimals: 1, deviceClass: 'data_size' },
-    doc: 'The free memory of the hub, if the API key has `homey.system.readonly`, as the next five do.',
+    doc: 'The free memory of the hub. This and the next five need the permission `homey.system.readonly`.',
   },
   {
     ...HEALTH,

@@ -29,7 +29,7 @@ interface Common {
   readonly key: string
   /** The name for people, without the device's name; `null` for the main entity of the device. */
   readonly name: string | null
-  /** For people: one sentence. */
+  /** One sentence for the documentation. */
   readonly doc: string
   readonly category?: 'config' | 'diagnostic'
   /** Whether it is enabled by default (default true). */
@@ -37,9 +37,9 @@ interface Common {
   readonly icon?: `mdi:${string}`
   /** What must be online for it to work; default: bridge and hub, or for the bridge's own entities the bridge. */
   readonly needs?: 'bridge' | 'nothing'
-  /** Only if the guardian is on. */
+  /** Offered only if the guardian is on. */
   readonly when?: 'guard'
-  /** Only if the API key and the hub permit this read. */
+  /** Offered only if the API key and the hub permit this read. */
   readonly from?: OperationName
   /** The setting that it shows. */
   readonly setting?: string
@@ -48,7 +48,7 @@ interface Common {
 type Reads<D extends DeviceKind> = {
   readonly [N in Readable<D>]: {
     readonly reads: N
-    /** Default: the payload as it is. */
+    /** Default: the unchanged payload. */
     readonly template?: Template<FieldOf<N>>
   }
 }[Readable<D>]
@@ -56,7 +56,7 @@ type Reads<D extends DeviceKind> = {
 type Attributes<D extends DeviceKind> = {
   readonly [N in Readable<D>]: {
     readonly reads: N
-    /** Template of further attributes, read from the same topic. */
+    /** Template of additional attributes, read from the same topic. */
     readonly attributes?: Template<FieldOf<N>>
   }
 }[Readable<D>]
@@ -82,7 +82,7 @@ type Measure =
       readonly stateClass: 'measurement' | 'total_increasing'
       readonly unit?: string
       readonly deviceClass?: 'data_size' | 'temperature'
-      /** How many are shown; the state may have more. */
+      /** Number of decimals shown; the state may have more. */
       readonly decimals?: number
       readonly options?: never
     }
@@ -109,7 +109,7 @@ type ByPlatform<D extends DeviceKind> =
   | ({
       readonly platform: 'event'
       readonly types: readonly EventType[]
-      /** Further types if the guardian is on. */
+      /** Additional types if the guardian is on. */
       readonly guardTypes: readonly EventType[]
     } & Reads<D>)
   | ({ readonly platform: 'notify' } & Sends<D> & Renders)

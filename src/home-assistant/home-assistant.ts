@@ -27,7 +27,7 @@ interface HomeAssistantOptions {
   readonly live: {
     readonly value: Pick<Config, 'commands' | 'guard' | 'updates' | 'discovery' | 'settings' | 'hubs' | 'http'>
   }
-  /** Whether other bridges have further hubs; default: no. */
+  /** Whether other bridges serve other hubs of the configuration; default: no. */
   readonly isShared?: boolean
   readonly version: string
   readonly clock: Clock
@@ -46,7 +46,7 @@ interface Known {
 
 /** A hub that is renamed in the configuration disappears and comes back: its devices must stay. */
 const FAREWELL_MS = 15_000
-/** How long to wait after Home Assistant's birth message: it is busy then, like all clients that reply to it. */
+/** How long to wait after Home Assistant's birth message: it is busy then, and many clients reply to the message. */
 const BIRTH_MS = { least: 1_000, spread: 4_000 }
 
 export class HomeAssistant implements Discovery {
@@ -182,7 +182,7 @@ export class HomeAssistant implements Discovery {
     const names = { hub: name, same_as: first }
     this.#options.log.warn(
       names,
-      'this hub is configured twice; Home Assistant is told of it under the other name only',
+      'this hub is configured twice; it is published to Home Assistant under the other name only',
     )
     return true
   }
@@ -261,7 +261,7 @@ export class HomeAssistant implements Discovery {
     return policyOf(this.#options.live.value)
   }
 
-  /** Counted in the configuration, because hubs that answer late would otherwise rename the apps of others. */
+  /** Counts configured hubs: otherwise a hub that answers late would rename the apps of other hubs. */
   get #severalHubs(): boolean {
     const { hubs, live, isShared } = this.#options
     return (isShared ? Object.keys(live.value.hubs).length : hubs.size) > 1

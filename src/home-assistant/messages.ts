@@ -43,7 +43,7 @@ const known = new Map<string, Platforms>()
 function same(entries: readonly (readonly [string, string])[]): Platforms {
   const text = JSON.stringify(entries)
   const platforms = known.get(text) ?? new Map(entries)
-  // Payloads of others could make it grow without limit.
+  // Payloads of other clients could make the cache grow without limit.
   if (known.size < MAX_KNOWN) known.set(text, platforms)
   return platforms
 }
@@ -57,7 +57,7 @@ export function platformsOf(device: Device | undefined): Platforms {
 
 /** The platforms in a device's message; empty for a payload that is not ours. */
 export function platformsIn(payload: string): Platforms {
-  // Every new device, and every one that was too large to keep, gets here; an exception would take far longer.
+  // New devices, and those too large to keep, have an empty payload: parsing it would throw, which is slow.
   const device = payload === '' ? undefined : parseJson(payload)
   const components = isRecord(device) ? device['components'] : undefined
   const found = Object.entries(isRecord(components) ? components : {})

@@ -9,7 +9,7 @@ import type { Entity } from './entity.ts'
 export function commandOf(entity: Entity): Command | undefined {
   if (!('sends' in entity)) return undefined
   const command = findCommand(entity.device, entity.sends, entity.setting !== undefined)
-  if (command === undefined) throw new Error(`the entity ${entity.key} sends ${entity.sends}, which is no command`)
+  if (command === undefined) throw new Error(`the entity ${entity.key} sends ${entity.sends}, which is not a command`)
   return command
 }
 

@@ -1,4 +1,4 @@
-/** Spreads work over time: runs the first few tasks at once, the others at a rate, and repeats none before a rest. */
+/** Spreads work over time: runs the first tasks at once, the others at a limited rate, and repeats none too soon. */
 import type { Clock } from '../base/clock.ts'
 
 interface PacerOptions {

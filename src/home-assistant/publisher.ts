@@ -28,22 +28,22 @@ interface PublisherOptions {
   readonly form: Form
   /** Devices per second after the first few; 0: limited only by the broker. */
   readonly rate: number
-  /** Whether other work comes first. That work is not limited; default: never. */
+  /** Whether other work takes precedence. That work is not limited; default: never. */
   readonly isBusy?: () => boolean
 }
 
 /** With this many queued messages, unlimited publishing pauses. */
 const MANY_QUEUED = 256
-/** How often to check whether it must still wait. */
+/** How often to check whether publishing must still wait. */
 const LOOK_MS = 20
 
-/** A home of ordinary size. Home Assistant gets that many at once from the broker, too, whenever it starts. */
+/** The size of an ordinary home. Home Assistant also gets this many at once from the broker whenever it starts. */
 const AT_ONCE = 64
 /** Home Assistant drops parts of a message that arrives while it still processes the previous one. */
 const REST_MS = 2_000
-/** How long it gets to move entities from one form's topics to the other's. */
+/** How long Home Assistant gets to move entities from one form's topics to the other's. */
 const MIGRATION_MS = 5_000
-/** When a user deletes an entity, Home Assistant clears the topic and removes the rest of the device. */
+/** Delay before a device that a user deleted is published again: Home Assistant first removes all its entities. */
 const PUT_BACK_MS = 3_000
 
 type Messages = ReadonlyMap<string, string>
@@ -68,7 +68,7 @@ export class Publisher {
   /** States that are not repeated with their devices. */
   #sent: ReadonlySet<string> = new Set()
   readonly #timers = new Set<() => void>()
-  /** Devices that wait for the first connection: before, it is unknown which topics they take over from. */
+  /** Devices that wait for the first connection: until then, their previous topics are unknown. */
   #waiting: Set<string> | undefined = new Set()
   /** The current message of a device. */
   readonly #source: PayloadSource = (topic) => {
@@ -100,12 +100,12 @@ export class Publisher {
     this.#request(objectId, delayMs)
   }
 
-  /** Removes a device and all that belong to it: a hub's apps. */
+  /** Removes a device and all devices that belong to it, such as a hub's apps. */
   withdrawAll(objectId: string, delayMs = 0): void {
     for (const wanted of [...this.#wanted.keys()]) if (belongsTo(wanted, objectId)) this.withdraw(wanted, delayMs)
   }
 
-  /** Stops managing a device and all that belong to it, without changes: another bridge owns them from now on. */
+  /** Stops managing a device and its dependent devices, without changes: another bridge owns them from now on. */
   releaseAll(objectId: string): void {
     const topics = new Set<string>()
     for (const wanted of [...this.#wanted.keys(), ...this.#published.keys()]) {
@@ -211,7 +211,7 @@ export class Publisher {
     return { topics: [...found.keys()], platforms: platformsIn(found.get(topics.device(objectId)) ?? '') }
   }
 
-  /** How long to wait because the broker's queue is full, or other work comes first. */
+  /** How long to wait because the broker's queue is full, or other work takes precedence. */
   get #waitMs(): number {
     const { link, isBusy } = this.#options
     return link.status().queued > MANY_QUEUED || isBusy?.() ? LOOK_MS : 0

@@ -40,14 +40,14 @@ export const differs = <F extends string>(key: F, word: string) => onOff(key, `x
 /** Whether a list is not empty. */
 export const anyIn = <F extends string>(key: F) => onOff(key, 'x|length > 0')
 
-/** The reason of the last crash, without words that Home Assistant reserves: `none` without a crash, `other` for unknown. */
+/** The reason of the last crash without words that Home Assistant reserves: `none`: no crash; `other`: unknown. */
 export const crashReasonOf = <F extends string>(key: F) =>
   reading(
     key,
     `{{ 'None' if value_json is undefined else ((value_json.${key}|d(none) or {}).reason|d('none'))|replace('unknown','other') }}`,
   )
 
-/** The word if it is one of these, otherwise `otherwise`. */
+/** The word in a field; `otherwise` if the field is missing or empty. */
 export const wordOf = <F extends string>(key: F, otherwise: string) =>
   reading(key, `{{ (value_json|d({})).${key}|d('${otherwise}', true) }}`)
 
@@ -65,7 +65,7 @@ const entriesOf = (keys: Readonly<Record<string, string>>) =>
 const linesOf = (text: string) => `{% set x=(${text}|trim).splitlines() %}`
 const LINES = `message=x|first|d(none), stack=x[1:]|join('\\n') or none`
 
-/** Attributes `message` and `stack` of a message, and further ones: name → key of the payload. */
+/** Attributes `message` and `stack` of a message, and additional ones: name → key of the payload. */
 export function messageOf<const F extends string>(message: F, keys: Readonly<Record<string, F>>): Template<F> {
   return {
     fields: [message, ...Object.values(keys)],

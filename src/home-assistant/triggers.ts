@@ -1,4 +1,4 @@
-/** The triggers for automations of Home Assistant, besides entities: one row each. */
+/** The triggers for automations in Home Assistant, one row each. */
 import type { EventType } from '../contract/events.ts'
 import type { Payload } from '../contract/publications.ts'
 import { fieldOf, type Template } from './templates.ts'
@@ -9,11 +9,11 @@ export interface Trigger {
   readonly key: `trigger_${EventType}`
   /** The word by which users choose it in an automation. */
   readonly event: EventType
-  /** Only if the guardian is on. */
+  /** Offered only if the guardian is on. */
   readonly when?: 'guard'
   readonly reads: 'appEvent'
   readonly template: Template<keyof Payload<'appEvent'> & string>
-  /** For people: one sentence. */
+  /** One sentence for the documentation. */
   readonly doc: string
 }
 

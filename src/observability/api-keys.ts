@@ -8,15 +8,15 @@ import { Scrubber } from './scrub.ts'
 /** Shorter keys may be words too. */
 const SHORTEST_KEY = 8
 
-/** More encodings than any reader decodes; a long name could be encoded thousands of times. */
-const MOST_LEVELS = 8
+/** Maximum number of encodings to undo: no reader decodes more, and a name could be encoded thousands of times. */
+const MAX_LEVELS = 8
 
-/** Bytes that are not UTF-8 hide nothing: each becomes a replacement character. */
+/** Bytes that are not UTF-8 cannot hide a key: each becomes a replacement character. */
 const decodedOnce = (text: string) =>
   text.replace(/(?:%[0-9A-Fa-f]{2})+/g, (codes) => Buffer.from(codes.replaceAll('%', ''), 'hex').toString())
 
 export class ApiKeys {
-  /** Masks them in texts and in JSON. */
+  /** Masks the keys and tokens in texts and in JSON. */
   readonly scrubber = new Scrubber([])
 
   constructor(live: { readonly value: Config; onReplaced: (config: Config) => void }) {
@@ -44,7 +44,7 @@ export class ApiKeys {
   areIn(name: string): boolean {
     const { scrubber } = this
     let text = name
-    for (let levels = 0; levels <= MOST_LEVELS; levels += 1) {
+    for (let levels = 0; levels <= MAX_LEVELS; levels += 1) {
       if (scrubber.text(text) !== text) return true
       const decoded = decodedOnce(text)
       if (decoded === text) return false

@@ -2,7 +2,7 @@
 
 /** Controls, including DEL and C1, line separators, and characters that change the direction of text. */
 const CONTROLS = /[\p{Cc}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu
-/** The same without those that JSON escapes anyway. */
+/** The same, except the characters that JSON escapes. */
 const BEYOND_JSON = /[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu
 
 const escaped = (char: string): string => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`
@@ -10,7 +10,7 @@ const escaped = (char: string): string => `\\u${char.charCodeAt(0).toString(16).
 /** An equivalent line of JSON with only printable characters. */
 export const shownJson = (line: string): string => line.replace(BEYOND_JSON, escaped)
 
-/** The value of such a line, with printable texts. */
+/** Parses such a line; all its texts become printable. */
 export function shownLine(line: string): unknown {
   try {
     return shown(JSON.parse(line))
@@ -20,7 +20,7 @@ export function shownLine(line: string): unknown {
   }
 }
 
-/** A stack keeps its lines. */
+/** Makes texts printable; a stack keeps its lines. */
 function shown(value: unknown, key = ''): unknown {
   if (typeof value === 'string') {
     return key === 'stack' ? value.split('\n').map(shownText).join('\n') : shownText(value)

@@ -13,12 +13,12 @@ export interface GaugeSources {
   readonly link: { status(): LinkStatus }
   /** The bridge's role, and whether others use its base topic. */
   readonly bridge: { readonly contested: boolean; readonly role: Role }
-  /** The hubs that are open at present. */
+  /** The hubs that are currently open. */
   readonly hubs: ReadonlyMap<string, { readonly hub: Hub; readonly pulse: Pulse }>
   readonly health: { report(): HealthReport }
-  /** A hub as a machine, as it is published. */
+  /** The health of a hub, as published. */
   readonly healthOf: (hub: string) => HubHealth | null | undefined
-  /** The fleet that the bridge is a member of, if it is. */
+  /** The fleet that the bridge is a member of, if any. */
   readonly fleet?: FleetFigures | undefined
 }
 
@@ -60,7 +60,7 @@ export function registerGauges(registry: AnyRegistry, sources: GaugeSources) {
     })
 
   const build = { version, node: process.versions.node, contract: String(CONTRACT_VERSION) }
-  gauge('build_info', 'Always 1; the labels say what runs.', () => 1, build)
+  gauge('build_info', 'Always 1; the labels identify the running version.', () => 1, build)
   gauge(
     'ready',
     'Whether the broker is connected and at least one hub has been read and answers.',
@@ -77,24 +77,24 @@ export function registerGauges(registry: AnyRegistry, sources: GaugeSources) {
   if (fleet !== undefined) {
     const { member } = fleet
     gauge('fleet_members', 'How many members the fleet has.', () => fleet.payload.count)
-    gauge('fleet_epoch', 'Grows whenever the members change.', () => fleet.epoch)
-    gauge('fleet_leased', 'Whether this member may act: its lease holds.', () => fleet.mayAct(), { member })
+    gauge('fleet_epoch', 'Increases whenever the members change.', () => fleet.epoch)
+    gauge('fleet_leased', 'Whether this member may act because its lease is valid.', () => fleet.mayAct(), { member })
     gauge('fleet_speaks', 'Whether this member is the fleet leader.', () => fleet.isLeader, { member })
-    gauge('fleet_hubs', 'How many hubs this member has.', () => hubs.size, { member })
+    gauge('fleet_hubs', 'How many hubs this member serves.', () => hubs.size, { member })
   }
 
   gauge('mqtt_connected', 'Whether the MQTT broker is connected.', () => link.status().state === 'connected')
   gauge('mqtt_queued', 'Retained topics and messages that wait to be sent.', () => link.status().queued)
-  gauge('mqtt_unacknowledged', 'Publishes under way.', () => link.status().unacknowledged)
-  gauge('mqtt_denied_topics', 'Retained topics that the broker refuses at present.', () => link.status().deniedTopics)
+  gauge('mqtt_unacknowledged', 'Publishes in progress.', () => link.status().unacknowledged)
+  gauge('mqtt_denied_topics', 'Retained topics that the broker currently refuses.', () => link.status().deniedTopics)
   counter('publishes', 'Publishes sent.', ({ publishes }) => publishes)
   counter('published_bytes', 'Payload bytes of the publishes sent.', ({ bytes }) => bytes)
   counter('dropped', 'Events, answers and commands lost to the limits of the queues.', ({ dropped }) => dropped)
-  counter('reconnects', 'Connections to the broker lost.', ({ reconnects }) => reconnects)
+  counter('reconnects', 'Lost connections to the broker.', ({ reconnects }) => reconnects)
   registerHubGauges(registry, sources)
 }
 
-/** The values of a hub, each with its further label. */
+/** The values of a hub, each with its additional label. */
 type ReadHub = (hub: Hub, pulse: Pulse, name: string) => Iterable<readonly [number, Labels?]>
 
 function registerHubGauges(registry: AnyRegistry, { hubs, healthOf }: Pick<GaugeSources, 'hubs' | 'healthOf'>) {
@@ -115,7 +115,7 @@ function registerHubGauges(registry: AnyRegistry, { hubs, healthOf }: Pick<Gauge
   gauge('hub_realtime_up', 'Whether events arrive at once; else the hub is polled.', ({ status }) => [
     [Number(status.realtime === 'connected')],
   ])
-  gauge('hub_last_read_timestamp_seconds', 'When the list of apps was last read well.', (_, { readAt }) =>
+  gauge('hub_last_read_timestamp_seconds', 'When the list of apps was last read successfully.', (_, { readAt }) =>
     readAt === undefined ? [] : [[readAt / 1000]],
   )
   gauge('apps', 'Apps by state.', (hub) => [...byState(hub)].map(([state, value]) => [value, { state }]))
@@ -128,7 +128,7 @@ function registerHubGauges(registry: AnyRegistry, { hubs, healthOf }: Pick<Gauge
   }
 }
 
-/** Of hubs whose key permits it, what they know of themselves. */
+/** The health of the hubs whose API key permits reading it. */
 const MACHINE: Readonly<
   Record<string, readonly [help: string, figure: (health: HubHealth) => number | boolean | null]>
 > = {

@@ -1,4 +1,4 @@
-/** The daemon's health: one document, without secrets, and listeners for what may have changed. */
+/** The daemon's health: one document without secrets, and its listeners. */
 import { type Clock, sleep } from '../base/clock.ts'
 import { Throttle } from '../base/throttle.ts'
 import type { HealthReport, Role } from '../contract/schemas.ts'
@@ -55,7 +55,7 @@ export function healthReport(facts: HealthFacts): HealthReport {
       ...(all.length === 0 && !mayBeIdle ? ['no hub is configured'] : []),
       ...Object.entries(hubs).flatMap(([name, hub]) => hubProblems(name, hub)),
       ...(failedSettings > 0
-        ? [`settings that are not published as their hubs have them, as the log says: ${failedSettings}`]
+        ? [`settings whose published values are not those of the hubs (see the log): ${failedSettings}`]
         : []),
     ],
     version,
@@ -68,9 +68,9 @@ export function healthReport(facts: HealthFacts): HealthReport {
 function brokerProblems({ state, reason, probe, deniedFilters, deniedTopics }: LinkStatus, losing: boolean): string[] {
   if (state !== 'connected') return [`the MQTT broker is not connected${reason === undefined ? '' : `: ${reason}`}`]
   const problems = deniedFilters.map((filter) => `the MQTT broker refuses the subscription to ${filter}`)
-  if (deniedTopics > 0) problems.push(`retained topics that are not published, as the log says: ${deniedTopics}`)
-  if (losing) problems.push('events or answers were lost in the last ten minutes, as they could not be sent')
-  if (probe === 'denied') problems.push('what is published cannot be read back: the ACL of the MQTT broker is wrong')
+  if (deniedTopics > 0) problems.push(`retained topics that are not published (see the log): ${deniedTopics}`)
+  if (losing) problems.push('events or answers were lost in the last ten minutes because they could not be sent')
+  if (probe === 'denied') problems.push('published messages cannot be read back: the ACL of the MQTT broker is wrong')
   return problems
 }
 
@@ -103,7 +103,7 @@ export class Recent {
     this.#clock = clock
   }
 
-  /** Returns whether the count has grown in the last ten minutes; call it from time to time. */
+  /** Returns whether the count has grown in the last ten minutes. Call it regularly. */
   grew(count: number): boolean {
     if (count > this.#count) this.#at = this.#clock.elapsed()
     this.#count = count

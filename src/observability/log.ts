@@ -11,7 +11,7 @@ export interface LogOptions {
   readonly level: LogLevel
   /** `auto` is `pretty` on a terminal, else `json`. */
   readonly format: LogFormat
-  /** Values to mask; those under four characters are part of too many words. */
+  /** Values to mask. Those under four characters are not masked, because they are part of too many words. */
   readonly secrets: Iterable<string>
   /** Default: standard output. It may throw; a lost line does no harm. */
   readonly destination?: Destination
@@ -23,7 +23,7 @@ export interface LogOptions {
 
 export type Log = ReturnType<typeof createLog>
 
-/** Prints for people, in this process, because a worker loses the last lines at exit. */
+/** Prints readable lines in this process, because a worker thread would lose the last lines at exit. */
 function prettyPrinter(output: Destination, isTTY: boolean): Destination {
   // Load on demand: a service writes JSON and does not need this.
   const { isColorSupported, prettyFactory }: typeof import('pino-pretty') = createRequire(import.meta.url)(
@@ -43,14 +43,14 @@ function standardOutput(): Destination {
   return output
 }
 
-/** A destination that fails loses lines, not the daemon. */
+/** A failing destination loses lines, but must not stop the daemon. */
 function harmless(output: Destination): Destination {
   return {
     write(line) {
       try {
         output.write(line)
       } catch {
-        // There is no better place to report it.
+        // A failure of the log cannot be logged.
       }
     },
   }
@@ -64,7 +64,7 @@ export function createLog(options: LogOptions) {
   const isPretty = format === 'pretty' || (format === 'auto' && isTTY)
   const recent = new RecentLines()
   const written = (line: string) => {
-    // The last step before the destination: pino's output is plain JSON text by now.
+    // The last step before the destination: here, pino's output is plain JSON text.
     const clean = shownJson(scrubber.line(line))
     if (keep) recent.add(clean)
     return clean
@@ -87,7 +87,7 @@ export function createLog(options: LogOptions) {
   const audit = logger.child({ part: 'audit' }, { level: 'info' })
   // pino gives a child its own level only if that differs from the parent's; otherwise it would follow the parent.
   audit.level = 'info'
-  // The level of the other children is not their own.
+  // The audit keeps its level when `setLevel` changes the level of all children.
   children.clear()
   return Object.assign(logger, {
     /** For lines that are written at any level, such as an audit of commands. */
@@ -96,7 +96,7 @@ export function createLog(options: LogOptions) {
     recent,
     /** Masks one more value from now on, in this logger and all its children, such as a changed key. */
     addSecret: (secret: string) => scrubber.add(secret),
-    /** Writes a line as it is, for the reader of the output rather than the log. */
+    /** Writes a line unchanged, for people who read the output directly. */
     print: (line: string) => output.write(`${line}\n`),
     /** Changes the level of this logger and all its children; pino's own `level` does not change the children. */
     setLevel(wanted: LogLevel) {

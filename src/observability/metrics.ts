@@ -1,4 +1,4 @@
-/** The daemon's metrics in Prometheus' client: it counts events, calls and commands as they happen, and prints them all. */
+/** The daemon's metrics for Prometheus: counts events, calls and commands as they happen, and prints all metrics. */
 import { Counter, collectDefaultMetrics, Histogram, Registry } from 'prom-client'
 import { EVENT_TYPES, type EventPayload, GUARD_EVENT_TYPES, HUB_EVENT_TYPES } from '../contract/events.ts'
 import type { HubCall } from '../hub/proven-hub.ts'
@@ -13,8 +13,8 @@ const CALL_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 3
 const COMMAND_SECONDS = [0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 
 /**
- * The library samples the event loop a hundred times a second, most of an idle bridge's work: 0.25 % of a core. The
- * metrics of these samples are left out; the lag measured at each scrape stays.
+ * By default, the library samples the event loop 100 times per second, which is most of an idle bridge's work: 0.25 %
+ * of a core. The metrics of these samples are left out; the lag measured at each scrape stays.
  */
 const LOOP_SAMPLE_MS = 3_600_000
 const LOOP_SAMPLES = /^nodejs_eventloop_lag_.+_seconds$/
@@ -55,11 +55,11 @@ export class Metrics {
     this.#named('commands_total', 'Commands answered, by name and outcome.', ['command', 'outcome']),
   )
   readonly #commandSeconds = new Histogram({
-    ...this.#named('command_duration_seconds', 'From a command arriving to its answer.', ['command']),
+    ...this.#named('command_duration_seconds', 'Time from the arrival of a command to its answer.', ['command']),
     buckets: COMMAND_SECONDS,
   })
   readonly #reloads = new Counter(
-    this.#named('config_reloads_total', 'Times that the configuration was read again, by outcome.', ['outcome']),
+    this.#named('config_reloads_total', 'Configuration reloads, by outcome.', ['outcome']),
   )
   /** Hub → its apps that have a crash counter. */
   readonly #crashed = new Map<string, Set<string>>()
@@ -74,7 +74,7 @@ export class Metrics {
     return { name: `hub2mqtt_${name}`, help, labelNames, registers: [this.#registry] }
   }
 
-  /** Adds what a scrape reads from the daemon's parts. */
+  /** Adds the metrics that a scrape reads from the daemon's parts. */
   add(sources: Omit<GaugeSources, 'healthOf'>): void {
     this.showHubs(sources.hubs)
     registerGauges(this.#registry, { ...sources, healthOf: (hub) => this.#states.get(hub)?.figures.health })
@@ -118,7 +118,7 @@ export class Metrics {
   /** All metrics as OpenMetrics text. */
   async print(): Promise<{ readonly contentType: string; readonly text: string }> {
     const registry = this.#registry
-    // Start them at the first scrape: they cost something, and most bridges are never scraped.
+    // Start the default metrics at the first scrape: they take resources, and most bridges are never scraped.
     if (!this.#hasDefaults) {
       this.#hasDefaults = true
       const used = process.cpuUsage()
@@ -130,7 +130,7 @@ export class Metrics {
     return { contentType: registry.contentType, text: await registry.metrics() }
   }
 
-  /** The library counts from its first call; add the process's usage before that. */
+  /** The library counts CPU time from its first call; add the usage before that. */
   #addUsage({ user, system }: NodeJS.CpuUsage): void {
     const microseconds = { user_seconds: user, system_seconds: system, seconds: user + system }
     for (const [unit, value] of Object.entries(microseconds)) {

@@ -1,6 +1,6 @@
 /**
- * Where log lines go. They are written at once, so that the last ones before an exit are not lost, which is never fatal;
- * the latest are kept for the page.
+ * Writes log lines at once, so that the last ones before an exit are not lost, and keeps the latest ones for the page.
+ * A failed write is never fatal.
  */
 import { writeSync } from 'node:fs'
 
@@ -8,7 +8,7 @@ export interface Destination {
   write(text: string): void
 }
 
-/** How much may wait for a terminal or pipe that is busy. */
+/** How many bytes may wait for a busy terminal or pipe. */
 const MAX_WAITING_BYTES = 1_048_576
 const RETRY_MS = 50
 const LONGEST_LINE_BYTES = 4096
@@ -25,8 +25,7 @@ function block(ms: number): void {
 
 /**
  * Writes to a file descriptor. Lines that cannot be written (reader gone, disk full) are dropped, and the next line is
- * tried
- * again: the daemon keeps running without its log, and the log continues when the disk has room.
+ * tried again: the daemon keeps running without its log, and the log continues when the disk has room.
  *
  * @param write - Writes a part of the chunk and returns its size; default: to standard output.
  */
@@ -36,7 +35,7 @@ export function createOutput(write: Write = (chunk) => writeSync(1, chunk)) {
   const line = Buffer.allocUnsafeSlow(LONGEST_LINE_BYTES)
   let timer: NodeJS.Timeout | undefined
 
-  /** Writes what it can, and returns whether anything still waits for a busy reader. */
+  /** Writes as much as possible. Returns whether any output still waits for a busy reader. */
   const flush = (): boolean => {
     try {
       while (waiting.length > 0) waiting = waiting.subarray(write(waiting))
@@ -76,9 +75,9 @@ const MAX_TEXT_LENGTH = 1_000
 /** Distinguishes the numbers of this process from those of an earlier one. */
 const RUN = Math.round(performance.timeOrigin).toString(36)
 
-/** The latest lines: limited in number and in size, and numbered for those who read on. */
+/** The latest lines: limited in number and size, and numbered so that readers can continue. */
 export class RecentLines {
-  /** By number, modulo its length. */
+  /** Indexed by line number modulo `MAX_LINES`. */
   readonly #kept: string[] = []
   /** The numbers of the oldest line and of the next one. */
   #first = 0
@@ -102,7 +101,7 @@ export class RecentLines {
     this.#first += 1
   }
 
-  /** The lines that follow those of an answer, by its `next`, oldest first; else all. `missed`: the number dropped. */
+  /** The lines after a cursor (the `next` of an earlier result), or all. `missed`: the number of dropped lines. */
   after(cursor: string) {
     const [run, text] = cursor.split('.', 2)
     const number = run === RUN ? Number(text) : Number.NaN

@@ -1,4 +1,4 @@
-/** Masks known secrets anywhere in log lines: by key, it would miss messages, stacks, arrays and unlisted keys. */
+/** Masks known secrets anywhere in log lines: masking by key would miss messages, stacks, arrays and unlisted keys. */
 import { Agreement, Spellings } from './spellings.ts'
 
 const MASK = '***'
@@ -18,7 +18,7 @@ interface Search {
 
 export class Scrubber {
   readonly #secrets = new Set<string>()
-  /** Rebuilt on demand after additions: there may be a thousand of them in a row. */
+  /** Rebuilt on demand after additions: a thousand secrets may be added in a row. */
   #search: Search | undefined
 
   constructor(secrets: Iterable<string>) {
@@ -91,26 +91,26 @@ function find(text: string, { plain, spellings }: Search): 'none' | 'some' | 'al
   return maySpell ? spellings.lookForEncoded(text) : 'none'
 }
 
-/** Characters that are looked at together. */
+/** The number of characters in a block. */
 const BLOCK = 3
 const TABLE_SIZE = 1 << 14
-/** More would not let the search skip more of a text of ordinary size. */
+/** A larger window would not let the search skip more of an ordinary text. */
 const MAX_WINDOW = 64
 
 /**
- * Looks for many texts in another at once, in time that follows from the length of the one that is searched: a thousand
- * hubs have a thousand keys, and each payload is searched for all of them. By Wu and Manber: where a block of
+ * Searches a text for many needles at once, in time proportional to the length of the text: a thousand hubs have a
+ * thousand keys, and each payload is searched for all of them. This is the algorithm of Wu and Manber: if a block of
  * the text is not part of any needle's beginning, no needle begins near it.
  */
 export class Needles {
   /** Characters of each needle's beginning that are compared by blocks: all that the shortest one has, at most 64. */
   readonly #window: number
-  /** By a block's hash: how far the search may go on at least. */
+  /** Hash of a block → how far the search may skip ahead. */
   readonly #skips: Uint8Array
-  /** By the hash of the block with which their beginnings end. */
+  /** Hash of the last block of their beginnings → needles. */
   readonly #candidates = new Map<number, string[]>()
 
-  /** Each of at least three characters. */
+  /** @param needles texts of at least three characters */
   constructor(needles: readonly string[]) {
     this.#window = needles.reduce((least, { length }) => Math.min(least, length), MAX_WINDOW)
     const farthest = this.#window - BLOCK + 1
@@ -130,7 +130,7 @@ export class Needles {
     else same.push(needle)
   }
 
-  /** Whether any of them is part of a text. */
+  /** Whether a text contains any of the needles. */
   areIn(text: string): boolean {
     if (this.#candidates.size === 0) return false
     let agreement: Agreement | undefined
@@ -151,7 +151,7 @@ export class Needles {
   }
 }
 
-/** The hash of the block that ends there. */
+/** The hash of the block that ends at `end`. */
 function hashAt(text: string, end: number): number {
   const hash = (text.charCodeAt(end - 2) * 31 + text.charCodeAt(end - 1)) * 31 + text.charCodeAt(end)
   return hash & (TABLE_SIZE - 1)

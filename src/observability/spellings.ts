@@ -18,10 +18,10 @@ const MAX_LEVELS = 8
 const BACKSLASHES = '\\'.repeat(MAX_LEVELS + 1)
 const NONE: readonly Unit[] = []
 /** Maximum number of encoded characters of the text that also occur in secrets. Beyond it, the whole text is masked. */
-const MOST_ENCODED = 4096
-/** The maximum number of characters compared with secrets in any spelling: per character of the text, and at least. */
-const MOST_COMPARED = 4
-const LEAST_COMPARED = 1 << 20
+const MAX_ENCODED = 4096
+/** The limit of comparisons, except plain ones: per character of the text, but at least `MIN_COMPARED`. */
+const MAX_COMPARED = 4
+const MIN_COMPARED = 1 << 20
 
 /** Whether a character can begin an encoded one. */
 const isSign = (code: number) => code === BACKSLASH || code === PERCENT || code === PLUS
@@ -85,7 +85,7 @@ function percentAt(text: string, at: number): Unit | undefined {
   return code > 0x10ffff ? undefined : { code, end }
 }
 
-/** The possible meanings of the encoded character there, level by level, besides the plain one. */
+/** The possible meanings of the encoded character at `at`, level by level, except the plain one. */
 function encodedAt(text: string, at: number): readonly Unit[] {
   let { code, end }: Unit = { code: text.charCodeAt(at), end: at + 1 }
   if (code === PLUS) return [{ code: SPACE, end }]
@@ -112,10 +112,10 @@ const TABLE_SIZE = 1 << 14
 const hashOf = (first: number, second: number) => (first * 128 + second) & (TABLE_SIZE - 1)
 const pairIn = (text: string) => pairOf(text.charCodeAt(0), text.charCodeAt(1))
 
-/** From this length on, it is remembered where a text agrees with the beginning of another. */
+/** Minimum length of a match that is worth remembering. */
 const LONG = 32
 
-/** For each place in a text: how many of its characters from there on are those that the text begins with. */
+/** For each position in a text: how many characters from there on equal the beginning of the text (Z function). */
 function selfAgreement(text: string): Uint32Array {
   const agreement = new Uint32Array(text.length)
   let start = 0
@@ -129,22 +129,22 @@ function selfAgreement(text: string): Uint32Array {
   return agreement
 }
 
-/** Compares the beginnings of needles with places in a text, in rising order, without comparing its characters again (Z algorithm). */
+/** Compares needles with a text at ascending positions, never the same characters of the text twice (Z algorithm). */
 export class Agreement {
   readonly #text: string
-  /** Needle → the last place from which the text agrees with a long part of it. */
+  /** Needle → the last position at which the text matches a long part of the needle. */
   #last: Map<string, { readonly start: number; readonly end: number; own?: Uint32Array }> | undefined
 
   constructor(text: string) {
     this.#text = text
   }
 
-  /** How many of the first `limit` characters of a needle stand there. */
+  /** How many of the first `limit` characters of a needle match the text at `start`. */
   at(start: number, needle: string, limit = needle.length): number {
     const last = this.#last?.get(needle)
     let same = 0
     if (last !== undefined && last.start < start && start < last.end) {
-      // The text there is a part of the needle.
+      // Here, the text equals a part of the needle.
       last.own ??= selfAgreement(needle)
       same = Math.min(last.own[start - last.start] ?? 0, last.end - start)
       if (same < last.end - start) return same
@@ -158,7 +158,7 @@ export class Agreement {
   }
 }
 
-/** A secret, and how many of its characters stand before the first one that may begin an encoded one. */
+/** A secret, and the number of its characters before the first one that may begin an encoded character. */
 interface Sought {
   readonly secret: string
   readonly plain: number
@@ -178,10 +178,10 @@ class Progress {
 
   /** Whether the text was made to be slow: no encoder writes such a text. */
   get isHostile(): boolean {
-    return this.compared > LEAST_COMPARED && this.compared > MOST_COMPARED * this.text.length
+    return this.compared > MIN_COMPARED && this.compared > MAX_COMPARED * this.text.length
   }
 
-  /** The end of the secret that begins there in any spelling; -1 if there is none. */
+  /** The end of the secret that begins at `start` in any spelling; -1 if there is none. */
   endOf({ secret, plain }: Sought, start: number): number {
     const { text } = this
     const same = this.#agreement.at(start, secret, plain)
@@ -189,7 +189,7 @@ class Progress {
     return this.#endFrom(secret, same, start + same)
   }
 
-  /** The end of a secret without its first code units. */
+  /** The end of the rest of a secret, after its first code units. */
   #endFrom(secret: string, first: number, start: number): number {
     const { text } = this
     let places = [start]
@@ -251,7 +251,7 @@ export class Spellings {
       for (let at = text.indexOf(sign); at >= 0; at = text.indexOf(sign, at + 1)) {
         if (!encodedAt(text, at).some(({ code }) => this.#codes.has(code))) continue
         count += 1
-        if (count > MOST_ENCODED) return 'all'
+        if (count > MAX_ENCODED) return 'all'
         // Before the first encoded character, the secret is plain.
         const isFound = this.#beginsWithin(progress, Math.max(from, at - this.#longest), at)
         if (progress.isHostile) return 'all'
@@ -282,7 +282,7 @@ export class Spellings {
     return false
   }
 
-  /** The end of the longest secret that begins there; -1 if there is none. */
+  /** The end of the longest secret that begins at `at`; -1 if there is none. */
   #endAt(progress: Progress, at: number): number {
     const { text } = progress
     const first = text.charCodeAt(at)

@@ -59,7 +59,7 @@ test('an app whose id holds the API key is in no topic, and one line without the
   expect(devices.length).toBeGreaterThan(0)
   expect(devices.filter((topic) => !topic.includes('--20home'))).toEqual([])
   for (const topic of seen) expect(decodeURIComponent(decodeURIComponent(topic))).not.toContain(key)
-  const said = world.bridge.lines.filter((line) => line.includes('holds an API key'))
+  const said = world.bridge.lines.filter((line) => line.includes('with an API key'))
   expect(said).toHaveLength(1)
   expect(world.bridge.lines.join('')).not.toContain(key)
 })

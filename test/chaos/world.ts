@@ -45,7 +45,7 @@ export interface Blame {
   readonly staysOnline?: boolean
 }
 
-const RELOADED = /configuration read again|was not taken over/
+const RELOADED = /configuration read again|invalid configuration/
 
 export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
   /** Right in front of the hub. */

@@ -42,15 +42,11 @@ describe('a folder of hubs', () => {
     ],
     ['a missing key', { 'hubs/attic.yaml': 'url: http://192.168.1.1\n' }, /hubs\.attic\.api_key.*missing/],
     ['a name that is none', { 'hubs/The Attic.yaml': hub(1) }, /The Attic\.yaml: expected a hub name/],
-    [
-      'a name twice',
-      { 'hubs/attic.yaml': hub(1), 'hubs/attic.json': '{}' },
-      /hubs\.attic: stands in .*json and in .*yaml/,
-    ],
+    ['a name twice', { 'hubs/attic.yaml': hub(1), 'hubs/attic.json': '{}' }, /hubs\.attic: is in .*json and in .*yaml/],
     [
       'one that the configuration has',
       { 'hubs/home.yaml': hub(1) },
-      /hubs\.home: stands in hub2mqtt\.yaml.* and in .*home\.yaml/,
+      /hubs\.home: is in hub2mqtt\.yaml.* and in .*home\.yaml/,
     ],
     ['what is no YAML', { 'hubs/attic.yaml': 'url: [' }, /attic\.yaml line \d/],
   ])('is refused for %s', (_, files, line) => {

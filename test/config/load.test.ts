@@ -67,7 +67,7 @@ describe('values and their sources', () => {
   ])('takes the removed mqtt.embedded.ws_port: 0 %s with a warning that says where it stands', (_, given, where) => {
     const { config, warnings } = load(given)
     expect(warnings).toEqual([
-      `mqtt.embedded.ws_port (${where}): the embedded broker has no WebSocket since 0.3.0; remove the option; for MQTT over WebSocket, set mqtt.url to a broker that has it, such as Mosquitto`,
+      `mqtt.embedded.ws_port (${where}): the embedded broker has not supported WebSocket since 0.3.0; remove the option; for MQTT over WebSocket, set mqtt.url to a broker that supports it, such as Mosquitto`,
     ])
     expect(config.mqtt.embedded).toEqual({ host: '127.0.0.1', port: 1883, max_payload: 1_048_576 })
   })

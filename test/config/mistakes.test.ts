@@ -12,9 +12,9 @@ describe('a mistake is one line that names the key, where it stands, and how to 
     ['an unknown group', 'hub: { url: x }', 'hub (… line 5): there is no such option; did you mean hubs?'],
     ['an unknown key without a likeness', 'log: { colour: x }', 'log.colour …there are level, format'],
     ['an unknown key of a hub', '    timeot: 1s', 'hubs.home.timeot … line 5…did you mean timeout?'],
-    ['a path written as one key', 'mqtt.url: x', 'mqtt.url …one below the other…'],
-    ['a path written as one key inside', 'mqtt: { embedded.port: 1 }', 'mqtt.embedded.port …one below the other…'],
-    ['a value where options belong', 'mqtt: mqtt://broker', 'mqtt …: expected options with their values below it'],
+    ['a path written as one key', 'mqtt.url: x', 'mqtt.url …nested keys…'],
+    ['a path written as one key inside', 'mqtt: { embedded.port: 1 }', 'mqtt.embedded.port …nested keys…'],
+    ['a value where options belong', 'mqtt: mqtt://broker', 'mqtt …: expected options with values below this key'],
     [
       'a wrong type',
       'mqtt: { embedded: { port: "1883" } }',
@@ -87,12 +87,12 @@ describe('a mistake is one line that names the key, where it stands, and how to 
     [
       'the removed port of the WebSocket',
       'mqtt: { embedded: { ws_port: 9001 } }',
-      'mqtt.embedded.ws_port (hub2mqtt.yaml line 5): … no WebSocket since 0.3.0; remove … set mqtt.url to … Mosquitto',
+      'mqtt.embedded.ws_port (hub2mqtt.yaml line 5): … not supported WebSocket since 0.3.0; remove … set mqtt.url to … Mosquitto',
     ],
     [
       'the removed origins of the WebSocket',
       'mqtt: { embedded: { ws_origins: [http://page.lan] } }',
-      'mqtt.embedded.ws_origins (… line 5): … no WebSocket since 0.3.0; remove … set mqtt.url to … Mosquitto',
+      'mqtt.embedded.ws_origins (… line 5): … not supported WebSocket since 0.3.0; remove … set mqtt.url to … Mosquitto',
     ],
     [
       'a hub without an address',
@@ -115,19 +115,19 @@ describe('a mistake is one line that names the key, where it stands, and how to 
     ['a hub named prototype', '  prototype: { url: http://h, api_key: abcd }', '…expected a hub name…'],
     ['a key __proto__', '__proto__: { polluted: true }', '__proto__ …there is no such option…'],
     ['a list for a file', '- a\n', 'hub2mqtt.yaml: expected options…'],
-    ['a key twice', `log: {}\nlog: {}`, 'hub2mqtt.yaml line 6, column 1: the same key stands here twice…'],
+    ['a key twice', `log: {}\nlog: {}`, 'hub2mqtt.yaml line 6, column 1: this key occurs twice…'],
     ['a tab', 'hubs:\n\thome: {}', 'hub2mqtt.yaml line 2, column <n>: a tab…'],
     ['two documents', `---\nlog: {}`, 'hub2mqtt.yaml line 5, column 1: …more than one document…'],
     ['an alias of nothing', 'log: *x', 'hub2mqtt.yaml: an alias … has no anchor…'],
-    ['an alias to itself', 'log: &x { level: *x }', 'hub2mqtt.yaml: an alias … stands inside…'],
-    ['hubs that hold themselves', 'hubs: &h {home: *h}', 'hub2mqtt.yaml: an alias … stands inside…'],
-    ['a list that holds itself', 'apps: { include: &x [*x] }', 'hub2mqtt.yaml: an alias … stands inside…'],
-    ['lists in lists, dash by dash', `${'- '.repeat(8000)}x`, 'hub2mqtt.yaml…: …nest too deep…'],
-    ['lists in lists', `apps: { include: ${'['.repeat(100)}${']'.repeat(100)} }`, 'hub2mqtt.yaml: …nest too deep…'],
+    ['an alias to itself', 'log: &x { level: *x }', 'hub2mqtt.yaml: an alias … is inside…'],
+    ['hubs that hold themselves', 'hubs: &h {home: *h}', 'hub2mqtt.yaml: an alias … is inside…'],
+    ['a list that holds itself', 'apps: { include: &x [*x] }', 'hub2mqtt.yaml: an alias … is inside…'],
+    ['lists in lists, dash by dash', `${'- '.repeat(8000)}x`, 'hub2mqtt.yaml…: …nested too deep…'],
+    ['lists in lists', `apps: { include: ${'['.repeat(100)}${']'.repeat(100)} }`, 'hub2mqtt.yaml: …nested too deep…'],
     [
       'lists in lists without end',
       `apps: { include: ${'['.repeat(10_000)}${']'.repeat(10_000)} }`,
-      'hub2mqtt.yaml line 5, column <n>: …nest too deep…',
+      'hub2mqtt.yaml line 5, column <n>: …nested too deep…',
     ],
     ['a key that is a list', `? [a]\n: b`, 'hub2mqtt.yaml line 5, column <n>: a key must be plain text…'],
     ['broken quotes', 'hubs: "a', 'hub2mqtt.yaml line 1, column <n>: this is not valid YAML or JSON…'],
@@ -173,12 +173,12 @@ describe('a mistake is one line that names the key, where it stands, and how to 
     [
       'the variable of a removed option',
       { HUB2MQTT_MQTT_EMBEDDED_WS_PORT: '9001' },
-      'mqtt.embedded.ws_port (HUB2MQTT_MQTT_EMBEDDED_WS_PORT): … no WebSocket since 0.3.0; remove …',
+      'mqtt.embedded.ws_port (HUB2MQTT_MQTT_EMBEDDED_WS_PORT): … not supported WebSocket since 0.3.0; remove …',
     ],
     [
       'the variable of a removed list',
       { HUB2MQTT_MQTT_EMBEDDED_WS_ORIGINS: 'http://page.lan' },
-      'mqtt.embedded.ws_origins (HUB2MQTT_MQTT_EMBEDDED_WS_ORIGINS): … no WebSocket since 0.3.0; remove …',
+      'mqtt.embedded.ws_origins (HUB2MQTT_MQTT_EMBEDDED_WS_ORIGINS): … not supported WebSocket since 0.3.0; remove …',
     ],
     [
       'an unknown variable without a likeness',
@@ -262,7 +262,7 @@ describe('a mistake is one line that names the key, where it stands, and how to 
     [
       'a setting whose name no hub can be asked for',
       `${PUBLISH}      "..": text\n`,
-      'settings.publish["com.athom.hue"]… (… line 8): expected the name of a setting; none can be empty…',
+      'settings.publish["com.athom.hue"]… (… line 8): expected the name of a setting, which cannot be empty…',
     ],
     [
       'an app without settings',
@@ -331,11 +331,11 @@ describe('a mistake is one line that names the key, where it stands, and how to 
     ['{"hubs": {', /line 1, column \d+: this is not valid JSON; look for a missing quote, comma or bracket here$/],
     ['{"hubs": {}, "log": *x}', /: this is not valid JSON/],
     ['{"a": 1}\n---\n{}', /line 2, column 1: this is not valid JSON/],
-    ['{"log": {}, "log": {}}', /line 1, column 13: the same key stands here twice; keep one$/],
+    ['{"log": {}, "log": {}}', /line 1, column 13: this key occurs twice; keep one$/],
     ['[]', /^hub2mqtt\.json: expected options with their values, such as "hubs": \{ "home": \{ "url": … \} \}$/],
     ['{"hubs": 5}', /^hubs .*: expected hubs by name, such as "hubs": \{ "home": \{ "url": … \} \}$/],
     ['{"hubs": {"url": "http://h"}}', /expected a hub's name above it: "hubs": \{ "home": \{ "url": … \} \}$/],
-    ['{"hubs": {}, "mqtt.url": "x"}', /expected its parts one below the other, such as "mqtt": \{ "url": … \}$/],
+    ['{"hubs": {}, "mqtt.url": "x"}', /expected nested keys, such as "mqtt": \{ "url": … \}$/],
     ['{"hubs": {}, "api_key:x": 1}', /^a key \(hub2mqtt\.json line 1\): there is no such option; there are mqtt, /],
   ])('speaks of JSON where the file is JSON: %s', (text, line) => {
     const files = { 'hub2mqtt.json': text }

@@ -77,7 +77,7 @@ describe.runIf(hasSpecialFiles)('while the daemon runs, a hub whose file becomes
     rmSync(hub)
     MAKE[kind]?.(hub)
     bridge.signal('SIGHUP')
-    await says('the one from before holds on')
+    await says('the previous one stays in effect')
     await bridge.stop()
     expect(bridge.end).toBe('code 0')
   })

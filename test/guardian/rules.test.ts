@@ -865,7 +865,7 @@ describe('updates in a window', () => {
     await stand.pass(60)
     expect(commands(stand)).toEqual(['a install'])
     expect(stand.events).toMatchObject([{ event_type: 'updated_by_guard', from: '1.0.0', to: '2.0.1' }])
-    expect(stand.warnings[0]).toContain('another version')
+    expect(stand.warnings[0]).toContain('a version other than')
   })
 
   test('do not count the time for which the hub was away', async () => {

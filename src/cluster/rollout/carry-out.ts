@@ -1,4 +1,4 @@
-/** Runs a rollout over one connection, from its present state: by commands, like any client. */
+/** Runs a rollout over one connection, from its current state, by sending commands like any client. */
 import { createHash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import * as v from 'valibot'
@@ -12,7 +12,7 @@ import type { RolloutsOptions } from './rollouts.ts'
 
 export interface Session extends Pick<RolloutsOptions, 'topics' | 'clock' | 'serves' | 'refusal'> {
   readonly client: Client
-  /** Publishes a record; null clears it. Resolves when the broker has it. @throws DeniedError */
+  /** Publishes a record; null clears it. Resolves when the broker has the record. @throws DeniedError */
   readonly write: (rollout: Rollout, text: string | null) => Promise<void>
   /** Aborted when the connection is lost, and when this process must not continue the rollout. */
   readonly signal: AbortSignal
@@ -20,15 +20,15 @@ export interface Session extends Pick<RolloutsOptions, 'topics' | 'clock' | 'ser
 
 /** How long an answer may take: longer than a bridge retries. */
 const ANSWER_MS: Readonly<Record<RolloutCommand, number>> = { restart: 2 * 60_000, install: 10 * 60_000 }
-/** Codes for commands that were not executed: a hub that comes back, or a bridge that takes it over, gets some time. */
+/** Codes of commands that were not executed and are sent again: the hub may come back, or get another bridge. */
 const TRY_AGAIN: ReadonlySet<string> = new Set(['busy', 'expired', 'hub_unreachable', 'rate_limited'])
 const TRY_FOR_MS = 60_000
 const TRY_AFTER_MS = [1_000, 2_000, 4_000, 8_000] as const
-/** A command that was not executed by then is dropped. */
+/** A command that was not executed within this time is dropped. */
 const EXPIRY_S = 10
 /** How long an app may take to run again after the pause. */
 const START_MS = 60_000
-/** The pause if no further wave follows, after a failure or a cancellation. */
+/** The pause if no other wave follows, after a failure or a cancellation. */
 const SHORT_PAUSE_MS = 5_000
 /** Maximum length of a transaction in an envelope. */
 const MAX_TRANSACTION = 256
@@ -63,7 +63,7 @@ export function newProgress(value: Rollout, clock: Clock) {
   let recorded: Rollout | undefined = value
   const progress = {
     value,
-    /** Notifies at each change, and when the broker has one. */
+    /** Notifies at each change, and when the broker has received one. */
     changed: newNotice(),
     apply(event: RolloutEvent): void {
       const next = reduce(progress.value, event)
@@ -117,7 +117,7 @@ async function inWaves(progress: Progress, session: Session): Promise<void> {
 /** An app of a step, as its topic shows it. */
 interface WatchedApp {
   seen: SeenApp | undefined
-  /** Since watching began. */
+  /** Whether the app has crashed since watching began. */
   hasCrashed: boolean
 }
 
@@ -156,7 +156,7 @@ function isCrash(before: SeenApp | undefined, after: SeenApp | undefined): boole
   return isCounted || (after.crashed === true && before.crashed !== true)
 }
 
-/** Whether the app runs; a disabled one need not run after an update. Missing information does not count against the app. */
+/** Whether the app runs; a disabled one need not run after an update. Missing information does no harm. */
 function runsWell(seen: SeenApp | undefined, command: RolloutCommand): boolean {
   if (seen === undefined || seen.crashed === true) return false
   return seen.state === 'running' || seen.state === null || (command !== 'restart' && seen.enabled === false)
@@ -237,10 +237,10 @@ async function watch(
     }
     return isOver()
   })
-  fail('not_running', 'The app does not run.', () => true)
+  fail('not_running', 'The app is not running.', () => true)
 }
 
-/** The same for every sender of the step, so that a bridge that has executed it answers from memory. */
+/** Every sender of the step uses the same transaction, so that a bridge that has executed it answers from memory. */
 function transactionOf(rollout: string, { hub, app }: RolloutStep): string {
   const transaction = `${rollout}/${hub}/${app}`
   if (transaction.length <= MAX_TRANSACTION) return transaction
@@ -248,7 +248,7 @@ function transactionOf(rollout: string, { hub, app }: RolloutStep): string {
 }
 
 function failureOf(answer: Answer | undefined): RolloutFailure | undefined {
-  if (answer === undefined) return { code: 'outcome_unknown', message: 'No answer came.' }
+  if (answer === undefined) return { code: 'outcome_unknown', message: 'There was no answer.' }
   if (answer.ok) return undefined
   const { code, message } = answer.error ?? { code: 'hub_failed', message: '' }
   return { code: code.slice(0, 64), message: cut(message) }

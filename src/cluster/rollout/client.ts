@@ -15,11 +15,11 @@ export class DeniedError extends Error {
 /** `from`: this process answered itself, or the broker passed the message on, from any client. */
 type Listener = (text: string, from: 'process' | 'broker') => void
 
-/** Fixed header, topic length, packet id and properties: more than any of our packets has besides topic and payload. */
+/** Fixed header, topic length, packet id and properties: an upper bound for our packets, without topic and payload. */
 const PACKET_OVERHEAD = 64
 /** How long the broker may take to send what it holds. */
 const READ_MS = 10_000
-/** How many retained messages every broker sends at a time. */
+/** Any broker sends this many retained messages at once. */
 const MANY = 500
 
 export function newClient(connection: Connection, topics: Topics, clock: Clock) {
@@ -39,7 +39,7 @@ export function newClient(connection: Connection, topics: Topics, clock: Clock) 
     listeners.get(topic)?.(text(), 'process')
   }
 
-  /** The rollouts on the broker, each with its text, the last changed one at the end. @throws DeniedError */
+  /** The rollouts on the broker, each with its text, the most recently changed one last. @throws DeniedError */
   async function records(): Promise<Map<Rollout, string>> {
     const found: [Rollout, string][] = []
     await read(topics.filterOf('rollout'), (topic, text) => {
@@ -63,12 +63,12 @@ export function newClient(connection: Connection, topics: Topics, clock: Clock) 
         const { hub, app } = own.owner
         found.set(topic, { hub, app, enabled: seen.enabled })
       })
-      // A broker may drop some of very many without notice.
+      // A broker may silently drop some of a large number of messages.
     } while (found.size > MANY && found.size > before)
     return [...found.values()]
   }
 
-  /** Passes on what is retained below a filter. @throws DeniedError */
+  /** Passes on the retained messages of a filter. @throws DeniedError */
   async function read(filter: string, onFound: (topic: string, text: string) => void): Promise<void> {
     const probeTopic = topics.of('bridgeProbe', {})
     let isDenied = false
@@ -103,7 +103,7 @@ export function newClient(connection: Connection, topics: Topics, clock: Clock) 
     }
   }
 
-  /** Resolves when the broker has it; never if the connection ends first. @throws DeniedError */
+  /** Resolves when the broker has the message; never if the connection ends first. @throws DeniedError */
   async function publish(
     topic: string,
     payload: string,
@@ -111,14 +111,14 @@ export function newClient(connection: Connection, topics: Topics, clock: Clock) 
   ): Promise<void> {
     const { protocol, maximumPacketSize } = connection
     if (Buffer.byteLength(payload) + Buffer.byteLength(topic) + PACKET_OVERHEAD > maximumPacketSize) {
-      throw new DeniedError(`${topic} would be larger than the broker takes`)
+      throw new DeniedError(`${topic} would be larger than the broker accepts`)
     }
     const { promise, resolve } = Promise.withResolvers<number>()
     const expires = protocol === '5' && expirySeconds !== undefined
     const more = expires ? { properties: { messageExpiryInterval: expirySeconds } } : {}
     connection.publish(topic, payload, { qos: 1, retain, ...more }, resolve)
     const reason = await promise
-    if (reason !== 0) throw new DeniedError(`the broker does not take ${topic} (reason ${reason})`)
+    if (reason !== 0) throw new DeniedError(`the broker does not accept ${topic} (reason ${reason})`)
   }
 }
 export type Client = ReturnType<typeof newClient>

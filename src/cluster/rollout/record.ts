@@ -75,10 +75,7 @@ export function plan(transaction: string, order: RolloutOrder, apps: Iterable<Kn
     targets: targets.map(([app, on]) => ({ app, hubs: on.map(({ hub }) => hub).sort() })),
   }
   if (total > MAX_STEPS || Buffer.byteLength(JSON.stringify(rollout)) > MAX_BYTES) {
-    throw new CommandError(
-      'invalid_payload',
-      `${total} apps on hubs match, more than one rollout takes: narrow hubs or app.`,
-    )
+    throw new CommandError('invalid_payload', `${total} matches are too many for one rollout: narrow hubs or app.`)
   }
   return rollout
 }
@@ -133,7 +130,7 @@ export type RolloutEvent =
   /** The app has run well for long enough. */
   | { readonly kind: 'done'; readonly step: RolloutStep }
   | { readonly kind: 'failed'; readonly step: RolloutStep; readonly failure: RolloutFailure }
-  /** No further wave follows: it was cancelled, or the configuration no longer allows it. */
+  /** No other wave follows: the rollout was cancelled, or the configuration no longer allows it. */
   | { readonly kind: 'end'; readonly reason: 'cancelled' | 'not_allowed' }
 
 /** All steps in execution order. */
@@ -142,7 +139,7 @@ export function stepsOf({ targets }: Pick<Rollout, 'targets'>): RolloutStep[] {
   return steps.sort((one, other) => compare(one.hub, other.hub) || compare(one.app, other.app))
 }
 
-/** Does not depend on the machine's language. */
+/** Compares independently of the machine's locale. */
 function compare(one: string, other: string): number {
   return one < other ? -1 : one > other ? 1 : 0
 }

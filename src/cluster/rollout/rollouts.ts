@@ -42,7 +42,7 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
   readonly #options: RolloutsOptions
   /** Aborted by `stop`; `undefined` while this process is inactive. */
   #active: AbortController | undefined
-  /** The present rollout or search; never rejects. */
+  /** The current rollout or search; never rejects. */
   #work: Promise<void> | undefined
   #progress: Progress | undefined
   /** Set while a rollout runs or is searched for; gets each answer of this process. Changed only here. */
@@ -93,7 +93,7 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
     const running = this.#progress?.value
     if (running !== undefined) return same(running, transaction, order)
     if (signal === undefined || this.#work !== undefined) {
-      throw new CommandError('busy', 'Rollouts are being looked for on the broker, or another one is being begun.')
+      throw new CommandError('busy', 'The bridge is looking for rollouts on the broker, or is starting another one.')
     }
     const accepted = Promise.withResolvers<Json>()
     this.#begin(() => this.#accept(transaction, order, signal, accepted))
@@ -103,12 +103,12 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
   async cancelRollout(transaction: string): Promise<Json> {
     const progress = this.#progress ?? this.#last
     if (progress?.value.transaction !== transaction) {
-      throw new CommandError('invalid_payload', 'transaction: no rollout of this name is under way.')
+      throw new CommandError('invalid_payload', 'transaction: no rollout of this name is running.')
     }
     progress.apply({ kind: 'end', reason: 'cancelled' })
     const isRecorded = progress.recorded().then(() => true)
     if (!(await within(this.#options.clock, TAKEN_MS, isRecorded))) {
-      throw new CommandError('outcome_unknown', 'The broker has not taken the cancellation yet.')
+      throw new CommandError('outcome_unknown', 'The broker has not accepted the cancellation yet.')
     }
     const { state, done, total } = progress.value
     return { transaction, state, done, total }
@@ -130,7 +130,7 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
   #begin(task: () => Promise<void>): void {
     const before = this.#work ?? Promise.resolve()
     const work = before.then(task).catch((error: unknown) => {
-      this.#options.log.error({ err: error }, 'a rollout failed by a mistake of the bridge')
+      this.#options.log.error({ err: error }, 'a rollout failed because of a bug in hub2mqtt')
     })
     this.#work = work
     void work.then(() => {
@@ -149,7 +149,7 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
       } catch (error) {
         if (signal.aborted) break
         if (error instanceof DeniedError) {
-          log.error({ err: error }, 'rollouts cannot go on')
+          log.error({ err: error }, 'rollouts cannot continue')
           break
         }
         if (!(error instanceof SessionError)) throw error
@@ -190,13 +190,13 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
           this.#link?.expect(topic, text)()
           accepted.resolve({ transaction, total: rollout.total })
         } else if (isUnfinished(before)) accepted.resolve(same(before, transaction, order))
-        else throw new CommandError('invalid_payload', 'transaction: a rollout of this name has ended.')
+        else throw new CommandError('invalid_payload', 'transaction: a rollout of this name has already ended.')
         cancelLate()
         await this.#carryOutAll(session)
       })
       return
     } catch (error) {
-      // Once it is accepted, this has no effect.
+      // Once the rollout is accepted, this has no effect.
       const why = inTime.signal.aborted ? 'the broker took too long' : undefined
       accepted.reject(refusalOf(error, stage.isRecording, why))
       // Nothing has started, and nothing else is running.
@@ -220,7 +220,7 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
         if (unfinished === undefined) return
         this.#progress = newProgress(unfinished, clock)
         this.#found.ring()
-        log.info(summary(unfinished), 'rollout under way')
+        log.info(summary(unfinished), 'rollout running')
       }
       await carryOut(this.#progress, session)
       log.info(summary(this.#progress.value), 'rollout ended')
@@ -287,19 +287,19 @@ const isUnfinished = ({ state }: Rollout) => state === 'running'
 /** The answer to an order while a rollout is running. @throws CommandError if it is another one */
 function same(running: Rollout, transaction: string, order: RolloutOrder): Json {
   if (running.transaction !== transaction) {
-    throw new CommandError('busy', `The rollout ${running.transaction} is under way.`)
+    throw new CommandError('busy', `The rollout ${running.transaction} is running.`)
   }
   if (isOrderOf(running, order)) return { transaction, total: running.total }
-  throw new CommandError('invalid_payload', 'transaction: a rollout of this name is under way, with another order.')
+  throw new CommandError('invalid_payload', 'transaction: a rollout of this name is running with a different order.')
 }
 
 function refusalOf(error: unknown, isRecording: boolean, reason?: string): CommandError {
   if (error instanceof CommandError) return error
   if (error instanceof DeniedError) return new CommandError('not_allowed', `Refused: ${error.message}.`)
-  const why = reason ?? (error instanceof SessionError ? error.message : 'the bridge made a mistake')
+  const why = reason ?? (error instanceof SessionError ? error.message : 'a bug in the bridge')
   return isRecording
     ? new CommandError('outcome_unknown', `The broker has not confirmed the rollout: ${why}.`)
-    : new CommandError('busy', `The rollout could not be begun: ${why}.`)
+    : new CommandError('busy', `The rollout could not be started: ${why}.`)
 }
 
 function summary({ transaction, command, app, state, reason, total, done, failed }: Rollout) {

@@ -24,7 +24,7 @@ describe('doctor', () => {
       "ok       hub home: hub.updates.readonly would add updates of the hub's firmware",
       'ok       hub home: hub.device.readonly would add the devices of each app',
       'ok       hub home: hub.flow.readonly would add the flows of each app',
-      'ok       hub home: hub.insights.readonly would add CPU and memory of each app from before the bridge ran',
+      'ok       hub home: hub.insights.readonly would add CPU and memory of each app from before the bridge started',
       expect.stringContaining('the realtime channel is up'),
     ])
     // It only looks: nothing was asked of the hub that changes it.

@@ -38,7 +38,7 @@ test('the bridge that stands by goes on when the active one ends', async () => {
   await street.rollOut({ pause: '20s' })
   await street.answered()
   await first.stop()
-  await until('the other one', () => second.lines.some((line) => line.includes('rollout under way')))
+  await until('the other one', () => second.lines.some((line) => line.includes('rollout running')))
   const end = await street.passUntil('t', ({ state }) => state !== 'running')
   expect(end).toMatchObject({ state: 'done', done: 3, failed: [] })
   expect(street.asked()).toEqual([1, 1, 1])

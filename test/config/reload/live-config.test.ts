@@ -26,7 +26,7 @@ test('whatever the sources of the configuration throw changes nothing and is tol
   expect(live.credentials()).toEqual({ username: undefined, password: undefined })
   expect(live.value).toBe(config)
   expect(lines.join()).toContain('of a kind that nobody thought of')
-  expect(lines.join()).toContain('was not taken over')
+  expect(lines.join()).toContain('invalid configuration')
 })
 
 describe('a folder of hubs that has no files any more', () => {

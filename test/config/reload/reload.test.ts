@@ -250,7 +250,7 @@ describe('a configuration that is read again', () => {
     const restart = `home/app/${world.app}/cmd/restart`
     world.bridge.reload('# nothing yet\n')
     await until('the refusal', () =>
-      world.bridge.lines.some((line) => line.includes('the configuration file is empty by now')),
+      world.bridge.lines.some((line) => line.includes('the configuration file is now empty')),
     )
     expect(await world.ask(restart)).toMatchObject({
       error: { code: 'not_allowed', message: 'commands.deny names restart.' },
@@ -296,7 +296,7 @@ describe('a configuration that is read again', () => {
     world.bridge.reload(
       'commands: {read_only: perhaps}\nlog: {levle: info}\nhubs: {home: {api_key: tell-nobody!, ulr: x}}\n',
     )
-    await readAgain('the one from before holds on')
+    await readAgain('the previous one stays in effect')
     for (const mistake of ['commands.read_only (test.yaml line 1)', 'levle', 'ulr']) expect(logged(mistake)).toBe(true)
     expect(logged('tell-nobody')).toBe(false)
     expect(await world.ask(`home/app/${world.app}/cmd/restart`)).toMatchObject({ error: { code: 'not_allowed' } })
@@ -328,7 +328,7 @@ describe('a configuration that cannot be read again', () => {
   it('changes nothing and is told of: one that holds itself', async () => {
     await start('log: {level: debug}\n')
     world.bridge.reload('hubs: &h {home: *h}\n')
-    await readAgain('stands inside')
+    await readAgain('is inside its own anchor')
     expect(await world.ask('home/cmd/refresh')).toMatchObject({ ok: true })
   })
 })
@@ -349,7 +349,7 @@ describe('a secret that was rotated', () => {
     const { length } = world.observer.texts('hub2mqtt/home/state')
     secret('key', 'the-new-key')
     world.hub.setKeys({ 'the-new-key': ALL_SCOPES })
-    await readAgain('there is a new one')
+    await readAgain('using the new one')
     expect(await world.ask('home/cmd/refresh')).toMatchObject({ ok: true })
     expect(world.observer.texts('hub2mqtt/home/state').slice(length)).toEqual([])
     expect(logged('the-new-key')).toBe(false)

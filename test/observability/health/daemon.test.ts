@@ -103,7 +103,7 @@ describe.skipIf(mosquittoPath === undefined)('a broker that denies a topic', () 
     const broker = await Mosquitto.start({ acl: ['topic readwrite #', 'topic deny hub2mqtt/home/app/com.athom.hue'] })
     const url = await start({ broker })
     world.clock.jump(15_000)
-    const problem = 'retained topics that are not published, as the log says: 1'
+    const problem = 'retained topics that are not published (see the log): 1'
     await until('the problem on MQTT', () => published().problems.includes(problem))
     expect(await (await fetch(`${url}/readyz`)).json()).toEqual({ ready: true, problems: [problem] })
   })

@@ -52,9 +52,9 @@ describe('the health report', () => {
     })
   })
 
-  const LOST = 'events or answers were lost in the last ten minutes, as they could not be sent'
-  const UNREAD = 'what is published cannot be read back: the ACL of the MQTT broker is wrong'
-  const UNSET = 'settings that are not published as their hubs have them, as the log says: 2'
+  const LOST = 'events or answers were lost in the last ten minutes because they could not be sent'
+  const UNREAD = 'published messages cannot be read back: the ACL of the MQTT broker is wrong'
+  const UNSET = 'settings whose published values are not those of the hubs (see the log): 2'
   const NO_LEASE = 'this member of the fleet has no lease, so it serves no hub: see whether it reaches NATS'
   const TWO = 'another hub2mqtt uses the same base topic'
   const denied = { deniedFilters: ['hub2mqtt/+/cmd/#'] }
@@ -86,7 +86,7 @@ describe('the health report', () => {
       'topics that cannot be published',
       { mqtt: { deniedTopics: 2 } },
       BOTH,
-      'retained topics that are not published, as the log says: 2',
+      'retained topics that are not published (see the log): 2',
     ],
     ['settings that cannot be published', { failedSettings: 2 }, BOTH, UNSET],
     ['messages that were lost', { losing: true }, BOTH, LOST],
