@@ -155,6 +155,7 @@ export class NatsStore implements Store, AsyncDisposable {
       ignoreAuthErrorAbort: true,
       reconnectTimeWait: AGAIN_MS,
     })
+    this.#isRefused = false
     void this.#report(connection)
     if (mayConfirmTwice(connection.info))
       log.warn({ version: connection.info?.version }, `${CONFIRMS_TWICE}: upgrade it`)
