@@ -33,10 +33,10 @@ async function start(options: HouseOptions = {}): Promise<{ house: House; page: 
 
 const lineOf = (page: Page, name: string) =>
   page.locator('li.setting').filter({ has: page.getByText(name, { exact: true }) })
-const edit = (page: Page, name: string) =>
-  lineOf(page, name)
-    .getByRole('button', { name: `Change the value of ${name}` })
-    .click()
+const pencil = (page: Page, name: string) =>
+  lineOf(page, name).getByRole('button', { name: `Change the value of ${name}` })
+const edit = (page: Page, name: string) => pencil(page, name).click()
+const hasFocus = (page: Page, name: string) => pencil(page, name).evaluate((one) => one === document.activeElement)
 const field = (page: Page, name: string) => page.getByLabel(`New value of ${name}`, { exact: true })
 const save = (page: Page) => page.getByRole('button', { name: 'Save', exact: true }).click()
 const held = (house: House) => house.hub().settings(HUE)
@@ -59,7 +59,11 @@ describe.runIf(canBrowse)('a setting of an app', () => {
     await field(page, 'transition').fill(' 21.5 ')
     await field(page, 'transition').press('Enter')
     await done(page, 'transition')
+    expect(await hasFocus(page, 'transition')).toBe(true)
     expect(held(house)['transition']).toBe(21.5)
+    await edit(page, 'transition')
+    await page.keyboard.press('Escape')
+    expect(await hasFocus(page, 'transition')).toBe(true)
     await lineOf(page, 'transition').getByText('Before: 400').waitFor()
     await edit(page, 'dimmed')
     await field(page, 'dimmed').selectOption('true')

@@ -215,13 +215,24 @@ function useChange(props: SettingProps) {
   return { edited, former, busy, ended, save, edit }
 }
 
+const PENCIL = ':scope > button:last-of-type'
+
 function Setting(props: SettingProps) {
   const { name, value, shown, unknown, toggle, refused, read } = props
   const { edited, former, busy, ended, save, edit } = useChange(props)
   const base = edited.value
   const isGone = value === undefined
+  const line = useRef<HTMLLIElement>(null)
+  const isOpen = base !== undefined
+  useEffect(() => {
+    if (!isOpen) return
+    // The editor closes, and the focus in it is lost: the keyboard continues at the pencil.
+    return () => {
+      if (document.activeElement === document.body) line.current?.querySelector<HTMLElement>(PENCIL)?.focus()
+    }
+  }, [isOpen])
   return (
-    <li class="setting">
+    <li ref={line} class="setting">
       <code class="key">{name}</code>
       {maySecret(name, value) && !shown && <small>{text.setting.secret}</small>}
       <Value value={value} shown={shown} unknown={unknown} />
@@ -235,7 +246,7 @@ function Setting(props: SettingProps) {
         refused={refused ?? (isGone ? text.meanwhile.gone : undefined)}
         act={edit}
       />
-      {base !== undefined && (
+      {isOpen && (
         <Editor
           name={name}
           before={base.value}
