@@ -1,4 +1,4 @@
-/** Explains a hub failure to the user: what answers at its address, and how to fix it. */
+/** Explains a hub failure to the user: what is at the hub's address, and how to fix it. */
 import { type Advice, advice, namesOfCertificate, OUTDATED, systemCode, WRONG_NAME } from '../base/failures.ts'
 import type { HubError, HubErrorCode } from './errors.ts'
 
@@ -7,7 +7,7 @@ const KEYS = 'make a key where the hub makes them: https://my.homey.app, Setting
 /** The ports on which hubs listen. */
 export const HUB_PORTS = 'check the port: 80 for a Homey Pro, 4859 for a Self-Hosted Server'
 
-/** Advice for the error codes of Node.js and OpenSSL for a failed connection. */
+/** Advice by the error code of Node.js or OpenSSL for a failed connection. */
 const CONNECTIONS: readonly (readonly [RegExp, (at: URL, code: string, error: unknown) => Advice])[] = [
   [/^ECONNREFUSED$/, ({ host }) => advice(`${host} refuses the connection`, HUB_PORTS)],
   [
@@ -39,7 +39,7 @@ const CONNECTIONS: readonly (readonly [RegExp, (at: URL, code: string, error: un
   ],
 ]
 
-/** How calls to something that is not a hub, or not its API, fail. */
+/** Error codes that a server which is not a hub, or a path outside of its API, can cause. */
 const ELSEWHERE: ReadonlySet<HubErrorCode> = new Set(['nonsense', 'unsupported', 'failed', 'rejected'])
 
 /** @param url the configured address of the hub */
