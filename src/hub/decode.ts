@@ -175,7 +175,7 @@ export function decodeJson(value: unknown): Json {
 
 export function decodeSettings(value: unknown): { [key: string]: Json } {
   const settings = decodeJson(value)
-  if (!isRecord(settings)) throw new HubError('nonsense', 'The hub answered with no settings object.')
+  if (!isRecord(settings)) throw new HubError('nonsense', 'The hub answered without a settings object.')
   return settings
 }
 

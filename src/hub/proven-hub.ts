@@ -37,7 +37,7 @@ const SPACED_MS = 10 * 60_000
 /** Minimum time without background reads after a 429. */
 const CALM_MS = 60_000
 
-const NO_HUB = 'What answers at the address is no hub.'
+const NO_HUB = 'The server at the address is not a hub.'
 
 /** Nothing was sent, because the server's identity is no longer certain. */
 class Unproven extends Error {}
@@ -124,8 +124,8 @@ export class ProvenHub {
   }
 
   /**
-   * Sends a request with the API key, only to the identified hub. A read that fails early, as on an idle connection that
-   * the hub is closing, is repeated, except with `once`. A write is never repeated: it may have been carried out.
+   * Sends a request with the API key, only to the identified hub. A read that fails early, as on an idle connection
+   * that the hub is closing, is repeated, except with `once`. A write is never repeated: it may have been carried out.
    * @throws HubError
    */
   async ask(
@@ -236,7 +236,7 @@ export class ProvenHub {
   async #greeted(): Promise<Identity> {
     const { pathPrefix, clean = asItIs } = this.#options
     const candidates = pathPrefix === 'auto' ? API_PREFIXES : [pathPrefix]
-    let failure = new HubError('unsupported', 'The hub answers no known API path.', { status: 404 })
+    let failure = new HubError('unsupported', 'The hub has no known API path.', { status: 404 })
     for (const prefix of candidates) {
       const answer = await this.#send('GET', `/api/${prefix}/system/ping`, { key: false })
       const said = header(answer, 'x-homey-id')

@@ -89,7 +89,7 @@ export async function openRealtime(options: RealtimeOptions): Promise<RealtimeSe
     })
     const { namespace, token }: Record<string, unknown> = isRecord(welcome) ? welcome : {}
     if (typeof namespace !== 'string' || !namespace.startsWith('/')) {
-      throw new HubError('nonsense', 'The hub named no realtime namespace.')
+      throw new HubError('nonsense', 'The hub did not name a realtime namespace.')
     }
     const api = manager.socket(namespace, typeof token === 'string' ? { auth: { token } } : {})
     sockets.push(api)

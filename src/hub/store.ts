@@ -82,7 +82,7 @@ export class Store implements AsyncDisposable {
       this.#forget()
       return
     }
-    log.info('the public store is asked for each installed app, once a day (updates.store)')
+    log.info('looking up each installed app in the public store, once a day (updates.store)')
     this.#running = new AbortController()
     void this.#run(this.#running.signal)
   }
