@@ -1,4 +1,4 @@
-/** The emulated hub: tables of its page, and JSON Schemas of its files for editors. */
+/** Documentation of the emulated hub: the tables of its page, and JSON Schemas of its files for editors. */
 import type * as v from 'valibot'
 import { CONTROL } from '../../emulator/control.ts'
 import { ENTRIES } from '../../emulator/core/table.ts'
