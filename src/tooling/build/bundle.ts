@@ -110,8 +110,8 @@ export async function bundle(folder: string): Promise<void> {
       outDir: folder,
       emptyOutDir: true,
       target: 'node24',
-      // A stack trace names the function, and a comment in the bundle names its source file. Node.js would read a map at
-      // each start.
+      // A stack trace names the function, and a comment in the bundle its source file. Node.js would read a map at each
+      // start.
       minify: false,
       sourcemap: false,
       license: { fileName: 'licences.md' },
