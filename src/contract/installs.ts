@@ -74,7 +74,7 @@ async function installOver(before: Before, target: Target, id: string, wanted: S
   } catch (error) {
     if (!isUndecided(error)) throw error
     const lost = error.code === 'no_answer' && before !== undefined
-    const done = await shows(target, id, (after) => has(after, wanted) && isNews(before, after), lost)
+    const done = await shows(target, id, (after) => has(after, wanted) && hasChanged(before, after), lost)
     if (done === true) return null
     throw undecided(error, done === false)
   }
@@ -106,7 +106,7 @@ function has(app: AppPatch, { channel, version }: StoreVersion): boolean {
 }
 
 /** Whether the app is new, or its version or channel changed. */
-function isNews(before: Before, after: AppPatch): boolean {
+function hasChanged(before: Before, after: AppPatch): boolean {
   if (before === null) return true
   if (before === undefined) return false
   return differs(before.version, after.version) || differs(before.channel, after.channel)

@@ -219,7 +219,7 @@ export class AppManager {
   }
 
   #refuseIfDestroyed(): void {
-    if (this.ended.aborted) throw new HubError('unreachable', 'The apps of the hub are no longer followed.')
+    if (this.ended.aborted) throw new HubError('unreachable', 'The hub is no longer in use.')
   }
 
   /**

@@ -111,7 +111,7 @@ export function decodeApps(value: unknown, _: unknown = {}, clean = asItIs): Map
   return apps
 }
 
-/** Ids that are not well-formed Unicode could not be told apart in a topic. */
+/** Returns the id. Ids that are not well-formed Unicode would be indistinguishable in a topic. */
 function idOf(record: Record<string, unknown>): string | undefined {
   const id = record['id']
   return typeof id === 'string' && id !== '' && id.isWellFormed() ? id : undefined

@@ -194,8 +194,8 @@ export class ProvenHub {
     const { status } = answer
     const firmware = header(answer, 'x-homey-version')
     // Also if the firmware was unknown before: a gateway may have removed it.
-    const isNews = firmware !== null && this.#identity !== undefined && firmware !== this.#identity.firmware
-    if (isNews || isPage(answer) || (status >= 300 && status < 400)) this.isProven = false
+    const isUpdated = firmware !== null && this.#identity !== undefined && firmware !== this.#identity.firmware
+    if (isUpdated || isPage(answer) || (status >= 300 && status < 400)) this.isProven = false
     const id = header(answer, 'x-homey-id')
     // A write may have been carried out by another hub.
     this.#expect(id, method === 'GET' ? 'nonsense' : 'no_answer')

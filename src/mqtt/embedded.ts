@@ -51,7 +51,7 @@ export class EmbeddedBrokerError extends ExpectedError {
 }
 
 /** Maximum size of a packet without its payload: fixed header, the longest topic with its length, packet id. */
-const BESIDES = 5 + 2 + 65_535 + 2
+const OVERHEAD_BYTES = 5 + 2 + 65_535 + 2
 const MAX_PAYLOAD = 1024 * 1024
 
 export interface EmbeddedBroker extends AsyncDisposable {
@@ -84,7 +84,7 @@ export async function startEmbeddedBroker(options: EmbeddedBrokerOptions, log: L
     }
     streams.add(stream)
     stream.once('close', () => streams.delete(stream))
-    limitPackets(stream, maxPayload + BESIDES)
+    limitPackets(stream, maxPayload + OVERHEAD_BYTES)
     limitBacklog(stream, streams, onBacklog)
     aedes.handle(stream)
   })
@@ -109,17 +109,17 @@ export async function startEmbeddedBroker(options: EmbeddedBrokerOptions, log: L
 }
 
 function logProblems(aedes: Aedes, birthTopic: string | undefined, log: Logger): void {
-  const said = new Set<string>()
-  const sayOnce = (text: string) => {
-    if (said.size < said.add(text).size) log.warn(text)
+  const logged = new Set<string>()
+  const warnOnce = (text: string) => {
+    if (logged.size < logged.add(text).size) log.warn(text)
   }
   aedes.on('clientError', ({ id }, { message }) => log.debug({ client: id, detail: message }, 'MQTT client dropped'))
   aedes.on('connectionError', (_, { message }) => {
     log.debug({ detail: message }, 'MQTT connection refused')
-    if (message === 'unacceptable protocol version') sayOnce(REFUSED_MQTT_5)
+    if (message === 'unacceptable protocol version') warnOnce(REFUSED_MQTT_5)
   })
   aedes.on('publish', ({ topic }, client) => {
-    if (client !== null && topic === birthTopic) sayOnce(HOME_ASSISTANT_HERE)
+    if (client !== null && topic === birthTopic) warnOnce(HOME_ASSISTANT_HERE)
   })
 }
 

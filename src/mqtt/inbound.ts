@@ -10,7 +10,7 @@ import type { Outbox, OutboxLimits } from './outbox.ts'
 import type { Retained } from './retained.ts'
 import type { Message, Protocol } from './types.ts'
 
-/** Decodes a packet. `receivedAt`: the earliest time at which the packet may have arrived. */
+/** Decodes a packet. @param receivedAt the earliest time at which the packet may have arrived */
 export function decodeMessage(packet: IPublishPacket, connection: number, receivedAt: number): Message {
   const { topic, payload, qos, dup, retain } = packet
   const { responseTopic, correlationData, messageExpiryInterval } = packet.properties ?? {}
@@ -137,7 +137,7 @@ export class EchoFilter {
   readonly #isCommand: (topic: string) => boolean
   readonly #isWatched: (topic: string) => boolean
   /** Topic with a retained message → the last message sent there without the retain flag. */
-  readonly #beside = new Map<string, string>()
+  readonly #unretained = new Map<string, string>()
   /** Topic of a cleared command → until when to wait for the echo. */
   readonly #cleared = new Map<string, number>()
   #protocol: Protocol | undefined
@@ -158,13 +158,13 @@ export class EchoFilter {
   /** Call it at the start of a connection, which discards the echoes of the previous one. */
   connected(protocol: Protocol): void {
     this.#protocol = protocol
-    this.#beside.clear()
+    this.#unretained.clear()
     this.#cleared.clear()
   }
 
   /** Call it before sending a message that is not retained. */
   sending(topic: string, payload: string): void {
-    if (this.#retained.concerns(topic)) this.#beside.set(topic, payload)
+    if (this.#retained.concerns(topic)) this.#unretained.set(topic, payload)
   }
 
   /**
@@ -185,7 +185,7 @@ export class EchoFilter {
   /** Whether a message on another topic comes from another client. If so, records that the broker may hold it now. */
   foreign(topic: string, text: string): boolean {
     const retained = this.#retained
-    if (retained.mayBeOwn(topic, text) || this.#beside.get(topic) === text || !this.#isWatched(topic)) return false
+    if (retained.mayBeOwn(topic, text) || this.#unretained.get(topic) === text || !this.#isWatched(topic)) return false
     retained.changedByOthers(topic, text)
     return true
   }

@@ -284,7 +284,7 @@ export class MqttLink implements AsyncDisposable {
     this.#sender.attach(connection)
     for (const [topic, text] of live) this.#live(topic, text)
     void resubscribe(connection, deniedFilters, this.#parts, (filter) => this.#granted(filter))
-    if (this.#suspendDetector.lasts) void this.#readAgain([])
+    if (this.#suspendDetector.isUncertain) void this.#readAgain([])
   }
 
   /** Call it when the broker grants a filter that it denied at the start of the connection. */
@@ -309,7 +309,7 @@ export class MqttLink implements AsyncDisposable {
     if (this.#reread !== current) return
     this.#reread = undefined
     if (probe === 'ok') this.#suspendDetector.isOver()
-    else if (this.#suspendDetector.lasts) connection.drop({ code: 'timeout', detail: UNPROVEN })
+    else if (this.#suspendDetector.isUncertain) connection.drop({ code: 'timeout', detail: UNPROVEN })
   }
 
   /** Returns whether the cause of the connection's end is known. */

@@ -13,7 +13,7 @@ export interface Outgoing {
   /** Returns a replacement if the broker does not accept the message. */
   readonly ifRefused: SendOptions['ifRefused']
   /** Size of the topic and the properties, in bytes. */
-  readonly bytesBeside: number
+  readonly overheadBytes: number
   readonly bornAt: number
   readonly seq: number
   /** Consecutive connections that were lost while this message was unacknowledged. */
@@ -66,7 +66,7 @@ export class Outbox {
   push(topic: string, payload: string, options: SendOptions | undefined, now: number): void {
     const key = this.#byTopic ? topic : ''
     const sentBytes = Buffer.byteLength(payload)
-    const bytesBeside = Buffer.byteLength(topic) + (options === undefined ? 0 : propertyBytes(options))
+    const overheadBytes = Buffer.byteLength(topic) + (options === undefined ? 0 : propertyBytes(options))
     const before = { messages: this.waiting, bytes: this.bytes }
     const queue = this.#queues.get(key) ?? new Fifo()
     if (queue.size === 0) this.#queues.set(key, queue)
@@ -77,7 +77,7 @@ export class Outbox {
       options: options === undefined ? NO_PROPERTIES : publishOptions(options),
       isAnswer: options?.isAnswer ?? false,
       ifRefused: options?.ifRefused,
-      bytesBeside,
+      overheadBytes,
       bornAt: now,
       seq: this.#order.next++,
       losses: 0,
@@ -85,7 +85,7 @@ export class Outbox {
       sentBytes,
     })
     this.waiting += 1
-    this.bytes += sentBytes + bytesBeside
+    this.bytes += sentBytes + overheadBytes
     const limits = this.connected ? CONNECTED : this.#disconnected
     // Keep the messages that were accepted while connected: the queue must only stop growing.
     const messages = Math.max(limits.messages, before.messages)
@@ -125,7 +125,7 @@ export class Outbox {
       this.#queues.set(key, queue)
     }
     this.waiting += messages.length
-    for (const { sentBytes, bytesBeside } of messages) this.bytes += sentBytes + bytesBeside
+    for (const { sentBytes, overheadBytes } of messages) this.bytes += sentBytes + overheadBytes
   }
 
   #displace(key: string): void {
@@ -144,7 +144,7 @@ export class Outbox {
     const message = queue.shift()
     if (message === undefined) return
     this.waiting -= 1
-    this.bytes -= message.sentBytes + message.bytesBeside
+    this.bytes -= message.sentBytes + message.overheadBytes
     if (queue.size === 0) this.#queues.delete(key)
   }
 }

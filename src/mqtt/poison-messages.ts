@@ -1,7 +1,7 @@
 /**
- * Finds items that end the connection. Some brokers end it at a publish that they do not accept, and resending the item
- * would end every connection. So an item that may be the cause of a loss becomes a suspect: it is only sent alone, so
- * that the next loss must be due to it.
+ * Finds items that end connections. Some brokers end a connection after a publish that they do not accept, and resending
+ * the item would end every connection. So an item that may have caused a loss becomes a suspect: it is only sent alone,
+ * so that it must be the cause of the next loss.
  *
  * | Event | Counts against |
  * | --- | --- |
@@ -54,9 +54,9 @@ export class PoisonMessages {
   /** Payloads of this size or larger ended a connection. */
   #fatalFrom = Number.POSITIVE_INFINITY
   /** The largest acknowledged payload, while that is still valid. */
-  #taken = LEAST_LIMIT
+  #largestAccepted = LEAST_LIMIT
   #relearnAt = 0
-  #triesInVain = 0
+  #failedTries = 0
   /** The last item that the broker refused, and when. */
   #refused: { readonly item: Item; readonly isTooLarge: boolean; readonly at: number } | undefined
   /** Whether a connection was lost with a payload in flight larger than any accepted one; until `allTried`. */
@@ -78,9 +78,9 @@ export class PoisonMessages {
   judge(item: Item): 'fine' | 'too_large' | 'suspect' {
     const { sentBytes, losses } = item
     if (sentBytes >= this.#tooLargeFrom) return 'too_large'
-    const beside = item.kind === 'message' ? item.bytesBeside : Buffer.byteLength(item.topic)
-    if (sentBytes + beside + PACKET_OVERHEAD_BYTES > this.#limit) return 'too_large'
-    const isSuspect = sentBytes >= this.#fatalFrom || (this.doubted && sentBytes > this.#taken)
+    const overhead = item.kind === 'message' ? item.overheadBytes : Buffer.byteLength(item.topic)
+    if (sentBytes + overhead + PACKET_OVERHEAD_BYTES > this.#limit) return 'too_large'
+    const isSuspect = sentBytes >= this.#fatalFrom || (this.doubted && sentBytes > this.#largestAccepted)
     return isSuspect || losses >= SUSPECT_AFTER ? 'suspect' : 'fine'
   }
 
@@ -91,10 +91,10 @@ export class PoisonMessages {
 
   accepted(item: Item): void {
     item.losses = 0
-    this.#taken = Math.max(this.#taken, item.sentBytes)
+    this.#largestAccepted = Math.max(this.#largestAccepted, item.sentBytes)
     if (item.sentBytes < this.#fatalFrom) return
     this.#fatalFrom = Number.POSITIVE_INFINITY
-    this.#triesInVain = 0
+    this.#failedTries = 0
   }
 
   /** @param reason the PUBACK's reason code */
@@ -119,13 +119,13 @@ export class PoisonMessages {
       return true
     }
     const items = refused === undefined ? [...unacknowledged] : [refused.item]
-    const untried = items.filter(({ sentBytes }) => sentBytes > this.#taken)
+    const untried = items.filter(({ sentBytes }) => sentBytes > this.#largestAccepted)
     for (const item of untried.length > 0 ? untried : items) item.losses += 1
     if (untried.length > 0) this.doubted = true
     else if (items.some(({ losses, sentBytes }) => losses >= SUSPECT_AFTER && sentBytes > LEAST_LIMIT)) {
       // The second consecutive loss with these in flight: earlier acknowledgements, perhaps by another broker, are no
       // longer valid.
-      this.#taken = LEAST_LIMIT
+      this.#largestAccepted = LEAST_LIMIT
       this.doubted = true
     }
     return untried.length > 0
@@ -137,7 +137,7 @@ export class PoisonMessages {
     item.losses += 1
     const { losses, sentBytes } = item
     if (losses < GIVE_UP_AFTER) return undefined
-    if (sentBytes <= this.#taken) {
+    if (sentBytes <= this.#largestAccepted) {
       const detail = `${losses} consecutive connections were lost while it was being published`
       return { block: 'quarantined', detail }
     }
@@ -166,13 +166,13 @@ export class PoisonMessages {
   #isTooLarge({ sentBytes }: Item): void {
     this.#tooLargeFrom = Math.min(this.#tooLargeFrom, sentBytes)
     // Another broker accepted more, or the broker's configuration has changed.
-    if (sentBytes <= this.#taken) this.#taken = 0
+    if (sentBytes <= this.#largestAccepted) this.#largestAccepted = 0
   }
 
   #endedConnection({ sentBytes }: Item): void {
     this.doubted = true
-    if (sentBytes >= this.#fatalFrom) this.#triesInVain = Math.min(MOST_DOUBLINGS, this.#triesInVain + 1)
+    if (sentBytes >= this.#fatalFrom) this.#failedTries = Math.min(MOST_DOUBLINGS, this.#failedTries + 1)
     this.#fatalFrom = Math.min(this.#fatalFrom, sentBytes)
-    this.#relearnAt = this.#clock.elapsed() + RELEARN_MS * 2 ** this.#triesInVain
+    this.#relearnAt = this.#clock.elapsed() + RELEARN_MS * 2 ** this.#failedTries
   }
 }

@@ -126,7 +126,7 @@ export class Retained {
     else if (known) entry.held = null
     this.#cleared.delete(topic)
     this.#entries.set(topic, entry)
-    spare(entry)
+    dropText(entry)
     return entry
   }
 
@@ -229,7 +229,7 @@ export class Retained {
   acked(entry: Entry): void {
     if (entry.released) return
     entry.held = entry.sent
-    if (entry.source !== undefined) spare(entry)
+    if (entry.source !== undefined) dropText(entry)
     entry.sent = undefined
     entry.reported = undefined
     this.#conclude(entry)
@@ -283,7 +283,7 @@ export class Retained {
     // Keep the wanted string itself instead of an equal copy. Other texts are kept until the wanted one is known.
     const found = kept(text, entry)
     entry.held = entry.wanted === found ? entry.wanted : found
-    spare(entry)
+    dropText(entry)
   }
 
   /** Another client published on a topic that is not held: the broker may hold something there again. */
@@ -389,6 +389,6 @@ function markAll(entry: Entry): void {
 }
 
 /** The broker has the wanted payload: drop it if its source can return it again. */
-function spare(entry: Entry): void {
+function dropText(entry: Entry): void {
   if (entry.source !== undefined && entry.held === entry.wanted) entry.text = undefined
 }

@@ -83,8 +83,8 @@ export class SessionSetup {
   }
 
   /**
-   * Drops the connection if no SUBACK arrives in time, and stays pending. Mosquitto drops the SUBACK if the filter has
-   * more retained messages than it queues: then the received messages prove the grant.
+   * Drops the connection if no SUBACK arrives in time, and stays pending. Mosquitto always drops the SUBACK if a filter
+   * has more retained messages than it queues: then the received messages prove the grant.
    */
   async #subscribe(filter: string, options: IClientSubscribeOptions, repeats: boolean): Promise<boolean> {
     const { clock, link } = this.#options

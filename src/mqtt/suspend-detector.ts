@@ -52,7 +52,7 @@ export class SuspendDetector {
   }
 
   /** Whether arriving messages may be old. */
-  get lasts(): boolean {
+  get isUncertain(): boolean {
     return this.#since !== undefined
   }
 
