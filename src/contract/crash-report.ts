@@ -3,7 +3,7 @@
  * locations appear only if they have the expected form, and the message is limited to words common in such messages.
  */
 import { constants } from 'node:os'
-import { type Crash, type Happening, MAX_OTHERS, together } from './crash.ts'
+import { type Crash, MAX_OTHERS, type PriorEvent, together } from './crash.ts'
 
 const MOST_ROWS = 24
 const UNKNOWN = '…'
@@ -87,7 +87,7 @@ function beforeOf(app: string, { at, before }: Crash): string | undefined {
   return lines.length === 0 ? undefined : `## What happened in the 24 hours before\n\n${lines.join('\n')}`
 }
 
-function wordsOf(app: string, { what, app: of, from, to, by }: Happening): string {
+function wordsOf(app: string, { what, app: of, from, to, by }: PriorEvent): string {
   const whose = of === null ? 'the hub' : of === app ? 'this app' : 'another app'
   switch (what) {
     case 'hub_restarted':

@@ -42,7 +42,7 @@ export const MAX_BEFORE = 100
 export const MAX_OTHERS = 50
 const MAX_STACK_LINES = 10
 
-const happening = frozen({
+const priorEvent = frozen({
   at: time,
   what: v.picklist([
     'installed',
@@ -59,7 +59,7 @@ const happening = frozen({
   to: about(v.nullable(text), 'The new version, the command, or the name of the setting.'),
   by: about(v.nullable(text), 'For a command that did not arrive over MQTT: its sender, such as `guard`.'),
 })
-export type Happening = v.InferOutput<typeof happening>
+export type PriorEvent = v.InferOutput<typeof priorEvent>
 
 export const CRASH = frozen({
   at: about(time, 'For an app that had crashed before the bridge started: the time of that start.'),
@@ -77,7 +77,7 @@ export const CRASH = frozen({
     'The six hours before, oldest first: seconds before the crash, percent of one core, bytes.',
   ),
   hub: about(v.nullable(HUB_HEALTH), 'The `health` of the hub at that time.'),
-  before: about(list(happening, MAX_BEFORE), 'Events of the 24 hours before, newest first.'),
+  before: about(list(priorEvent, MAX_BEFORE), 'Events of the 24 hours before, newest first.'),
   others_crashed: about(list(text, MAX_OTHERS), 'Apps that crashed within ten minutes of this crash.'),
   guard: about(
     v.nullable(frozen({ state: v.picklist(GUARD_STATES), restarts: count, next_restart_at: v.nullable(time) })),
@@ -132,7 +132,7 @@ export function fitted(crash: Crash): Crash {
 const bytesOf = (value: unknown) => Buffer.byteLength(JSON.stringify(value))
 
 /** A sentence without a full stop: how many apps crashed together, and what preceded the crashes. */
-export function together(crashedAt: readonly number[], before: readonly Happening[]): string | undefined {
+export function together(crashedAt: readonly number[], before: readonly PriorEvent[]): string | undefined {
   if (crashedAt.length < 2) return undefined
   const first = Math.min(...crashedAt)
   const span = Math.max(...crashedAt) - first
