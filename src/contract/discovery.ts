@@ -13,7 +13,7 @@ export type Owner =
 
 export type Form = 'device' | 'component'
 
-/** A parsed discovery topic of ours. */
+/** A parsed discovery topic of a bridge. */
 export interface DiscoveryTopic {
   readonly prefix: string
   readonly form: Form
@@ -98,7 +98,7 @@ function ownerOf(objectId: string): Owner | undefined {
   return app === undefined ? undefined : { kind: 'app', hubId, app }
 }
 
-/** The filters of all our topics under one discovery prefix; they also match other clients' devices. */
+/** The filters of all topics of bridges under one discovery prefix; they also match other clients' devices. */
 export function discoveryFilters(prefix: string): string[] {
   return FORMS.map((topic) => new Template(topic, prefix).fill())
 }
@@ -123,7 +123,7 @@ const MESSAGE = v.object({ origin: v.object({ name: v.literal(ORIGIN) }) })
 /** Whether a discovery message was published by hub2mqtt (any instance). */
 export const isOfBridge = (payload: string): boolean => readJson(MESSAGE, payload) !== undefined
 
-/** Parses a topic under any prefix; `undefined` if it is not one of ours. */
+/** Parses a discovery topic of a bridge under any prefix; `undefined` for any other. */
 export function parseDiscoveryTopic(topic: string): DiscoveryTopic | undefined {
   const device = /^(.+)\/device\/([A-Za-z0-9_-]+)\/config$/.exec(topic)
   const component = device === null ? /^(.+)\/[a-z_]+\/hub2mqtt\/([A-Za-z0-9_-]+)\/config$/.exec(topic) : null

@@ -11,7 +11,7 @@ import {
 } from './publications.ts'
 import { decodeLevel, encodeLevel, levelsBelow, type Parameters, Template, widest } from './templates.ts'
 
-/** A parsed topic of ours that holds a retained message. */
+/** A parsed topic of the bridge that holds a retained message. */
 export interface OwnTopic {
   readonly name: PublicationName
   readonly row: Publication
@@ -87,7 +87,7 @@ export function createTopics(base: string, member?: string, alone = false) {
     /** All bridge topics of all fleet members. */
     memberFilters: ofMembers.map(({ template }) => template.fill()),
 
-    /** Parses a topic of ours; `undefined` for any other. */
+    /** Parses a topic of the bridge; `undefined` for any other. */
     parse(topic: string): OwnTopic | undefined {
       const levels = levelsBelow(base, topic)
       if (levels === undefined) return undefined

@@ -187,7 +187,7 @@ export class AppManager {
     if (type === 'delete') this.#unlisted.delete(id)
     if (type === 'create' && this.#mayBeOvertaken(id)) return void this.#onUnknownApp()
     this.#eventsDuringRead?.push(event)
-    // Before the first list has been read, events wait in `#eventsDuringRead`.
+    // Before the first list, the current read applies the event to its list.
     if (!this.complete || (!isKnown && this.#newlyShown(id))) return
     if (type === 'update' && !isKnown) return void this.#onUnknownApp()
     const change = reduceEvent(this.#apps, event)

@@ -125,7 +125,7 @@ export class HubClient {
    * Reads a file of the hub, such as an icon, without sending the API key.
    * @param path as found in a record of the hub
    * @returns `undefined` if the path leads elsewhere, or the file does not exist
-   * @throws HubError also if it is larger than `maxBytes`
+   * @throws HubError, also if the file is larger than `maxBytes`
    */
   async file(path: string, maxBytes: number): Promise<Buffer | undefined> {
     if (!isPath(path)) return undefined

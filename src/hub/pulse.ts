@@ -22,7 +22,7 @@ export class Pulse {
     this.#callAt = clock.elapsed()
   }
 
-  /** A call to the hub has ended, successfully or not. */
+  /** Records the end of a call to the hub. */
   called({ operation, outcome }: { readonly operation: string; readonly outcome: string }): void {
     this.#callAt = this.#clock.elapsed()
     if (operation === 'getApps' && outcome === 'ok') this.#readAt = this.#callAt

@@ -87,7 +87,7 @@ export class Session {
     this.ended ??= this.#run()
   }
 
-  /** Starts nothing more. */
+  /** Stops polling and the realtime channel. */
   stop(): void {
     this.#stop.abort()
   }

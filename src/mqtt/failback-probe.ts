@@ -24,7 +24,7 @@ export class FailbackProbe {
     this.#onOpen = onOpen
   }
 
-  /** Starts testing: the link is connected to another address than this one, the preferred one. */
+  /** Starts testing the preferred address, because the link is connected to another one. */
   start(url: string): void {
     const { clock, link } = this.#options
     const { preferredAfterMs = INTERVAL_MS } = link

@@ -157,7 +157,7 @@ export class ReadBack {
     return known
   }
 
-  /** Groups filters with few messages, so that each group has few messages, too. */
+  /** Groups filters with few messages, so that each group also has few messages. */
   #groupsOf(filters: readonly string[]): string[][] {
     const groups: string[][] = []
     let room = 0

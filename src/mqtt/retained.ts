@@ -13,7 +13,7 @@ export interface Order {
 
 /**
  * Why a topic is not sent. A new payload ends every block except `invalid`, which never ends. A new connection also
- * ends `denied` and `too_large`; `retryQuarantined` also ends `quarantined`.
+ * ends `denied` and `too_large`; `retry` also ends `quarantined` and `too_large`.
  */
 export type Block = 'invalid' | 'too_large' | 'denied' | 'quarantined'
 

@@ -165,7 +165,7 @@ const ACCESS: Readonly<Record<Route['access'], string>> = {
 /** The table of routes. */
 export function routesSection(): string {
   return markdownTable(
-    ['Route', 'For', 'What it does'],
+    ['Route', 'For', 'Description'],
     ROUTES.map(({ method, path, access, doc }) => [`\`${method} ${path}\``, ACCESS[access], doc]),
   )
 }

@@ -80,7 +80,7 @@ export function commandsSection(): string {
       command.doc,
     ]
   })
-  return markdownTable(['Topic', 'Payload', 'Operation', 'Permission', 'Allowed', 'What it does'], rows)
+  return markdownTable(['Topic', 'Payload', 'Operation', 'Permission', 'Allowed', 'Description'], rows)
 }
 
 export function errorsSection(): string {
@@ -114,7 +114,7 @@ export function entitiesSection(): string {
   const parts = Object.entries(DEVICES).map(([device, title]) => {
     const rows = ENTITIES.filter((entity) => entity.device === device)
     const table = markdownTable(
-      ['Entity', 'Platform', 'Key', 'Shown', 'Needs', 'What it is'],
+      ['Entity', 'Platform', 'Key', 'Shown', 'Needs', 'Meaning'],
       rows.map((entity) => [
         entity.name ?? '(the app itself)',
         entity.platform,
@@ -139,12 +139,12 @@ export function cliSection(): string {
     return [code(commandUsage(name, row)), row.summary, options.join('<br>')]
   })
   const exits = Object.values(exitCodes).map(({ code: number, doc }) => `${code(String(number))} ${doc}`)
-  return [markdownTable(['Command', 'What it does', 'Options'], rows), `Exit codes: ${exits.join('; ')}.`].join('\n\n')
+  return [markdownTable(['Command', 'Description', 'Options'], rows), `Exit codes: ${exits.join('; ')}.`].join('\n\n')
 }
 
 export function expectationsSection(): string {
   return markdownTable(
-    ['Id', 'Mark', 'What is expected', 'Of which hubs'],
+    ['Id', 'Mark', 'Expectation', 'Kinds of hub'],
     EXPECTATIONS.map(({ id, mark, says, only }) => [code(id), mark, says, only?.map(code).join(', ') ?? 'all']),
   )
 }
