@@ -60,7 +60,7 @@ export class SessionSetup {
   /** Stays pending if the connection ends first. */
   async run() {
     const { subscriptions } = this.#options.link
-    // One SUBSCRIBE for each: if one of several filters is denied, brokers handle the others differently.
+    // One SUBSCRIBE for each: if one of several filters is denied, brokers differ in how they treat the rest.
     const granted = await Promise.all(subscriptions.map((filter) => this.#subscribe(filter, COMMAND, false)))
     const deniedFilters = subscriptions.filter((_, i) => !granted[i])
     const found = await this.#readBack.run()
