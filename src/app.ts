@@ -1,4 +1,4 @@
-/** The daemon from its configuration to its end, in stages: each is ready when it is there, and uses what came before. */
+/** Runs the daemon: creates its parts in stages, each of which uses only earlier ones. */
 import { Bridge } from './bridge/bridge.ts'
 import type { Signals } from './cli/signals.ts'
 import { openCluster } from './cluster/cluster.ts'
@@ -24,17 +24,17 @@ export interface RunOptions
     Partial<Pick<Loaded, 'path' | 'hubFiles' | 'readAt'>>,
     Pick<ListenerOptions, 'version' | 'clock' | 'log' | 'sessions' | 'onPage'>,
     Signals {
-  /** Reads the configuration again: at a reload, and when a hub or the broker refuses what it was given. */
+  /** Reads the configuration again: at a reload, and when a hub or the broker refuses its credentials. */
   readonly load: Load
   readonly random: () => number
   /** Address of the app store; default: the public one. */
   readonly storeUrl?: string | undefined
-  /** Called once, when the bridge does its work for the first time. */
+  /** Called once, when the bridge is ready for the first time. */
   readonly onReady?: () => void
 }
 
 /**
- * Runs until the signal aborts; then `offline` is published, and everything ends.
+ * Runs until the signal aborts, then publishes `offline` and closes everything.
  * @throws EmbeddedBrokerError if the embedded broker cannot listen
  */
 export async function run(options: RunOptions): Promise<void> {
@@ -43,7 +43,7 @@ export async function run(options: RunOptions): Promise<void> {
   const membership = membershipOf(config)
   const topics = createTopics(config.mqtt.base_topic, membership?.member, membership?.mode === 'static')
   const startedAt = new Date(clock.now()).toISOString()
-  // Only a listener prints them, and loading their library takes a tenth of the start.
+  // Only the HTTP listener serves metrics, and loading their library takes a tenth of the startup time.
   const metrics = config.http.enabled ? new (await import('./observability/metrics.ts')).Metrics() : undefined
   const keys = new ApiKeys(live)
 
@@ -87,7 +87,7 @@ export async function run(options: RunOptions): Promise<void> {
 
   health.subscribe((report) => {
     bridge.healthChanged(report)
-    // The link writes it, and its will.
+    // The link itself publishes this topic, also as its will.
     feed?.held(topics.of('bridgeState', {}), health.isOnline ? 'online' : 'offline')
   })
   void health.ready.then(options.onReady)
@@ -101,15 +101,15 @@ export async function run(options: RunOptions): Promise<void> {
       metrics?.answered(end.command, end.outcome, end.ms)
       const summary = () => keys.redact(end.summary())
       rollouts.client?.answered(end.result, summary)
-      // That of a failure may be long.
+      // The summary of a failure may be long, so it must count towards the feed's limit.
       feed?.happened(end.result, end.outcome === 'ok' ? summary : summary())
     },
     observer: feed,
     onReadBack: (topic, payload) => {
       cluster.readBack(topic, payload)
       const own = live.value.updates.store ? topics.parse(topic) : undefined
-      const tells = own?.name === 'app' || own?.name === 'appUpdate'
-      if (tells && own.owner.kind === 'app') store.recall(own.owner.hub, own.owner.app, payload)
+      const hasRelease = own?.name === 'app' || own?.name === 'appUpdate'
+      if (hasRelease && own.owner.kind === 'app') store.recall(own.owner.hub, own.owner.app, payload)
     },
     onTouched: (topic, payload) => fleet?.heard(topic, payload),
     onStatus: followRole,
@@ -142,5 +142,5 @@ export async function run(options: RunOptions): Promise<void> {
   await bridge.stop()
 }
 
-/** The set-up page of a daemon that has no hub yet: others never load it. */
+/** Loads the set-up page, which only a daemon without a configured hub needs. */
 export const importFirstRun = () => import('./web/server/first-run.ts')

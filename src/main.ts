@@ -1,4 +1,4 @@
-/** The program: parses the command line, runs the command, and turns what ended it into an exit code. */
+/** The program: parses the command line, runs the command, and sets the exit code. */
 import { ExpectedError, UsageError } from './base/errors.ts'
 import { VERSION } from './base/version.ts'
 import { exitCodes } from './cli/command.ts'
@@ -9,7 +9,7 @@ import { shownText } from './observability/controls.ts'
 
 const io = {
   env: process.env,
-  // Node opens it when it is first used.
+  // Lazy, because Node.js opens it at the first access.
   get stdin() {
     return process.stdin
   },
@@ -28,7 +28,7 @@ function main(): number | Promise<number> {
   return exitCodes.ok.code
 }
 
-/** A reader such as `head` may end first. The command still goes to its end, and its exit code says how it went. */
+/** A reader such as `head` may close the pipe early. The command still completes, and sets its exit code. */
 function outliveReaders(): void {
   for (const stream of [process.stdout, process.stderr]) {
     stream.on('error', (error: NodeJS.ErrnoException) => {
@@ -37,7 +37,7 @@ function outliveReaders(): void {
   }
 }
 
-/** Prints what is expected to go wrong as lines, and anything else with its stack: that is a mistake of the program. */
+/** Prints the messages of expected errors; any other error is a bug and is printed with its stack. */
 function explain(error: unknown): number {
   if (!(error instanceof ExpectedError)) {
     console.error(error)
@@ -48,7 +48,7 @@ function explain(error: unknown): number {
   return error instanceof UsageError ? exitCodes.usage.code : exitCodes.failed.code
 }
 
-/** For closing handshakes without an answer: a WebSocket to a hub that hangs would wait for half a minute. */
+/** Time limit for closing handshakes: a WebSocket to a hub that hangs would wait for half a minute. */
 const LINGER_MS = 500
 
 process.exitCode = await Promise.try(main).catch(explain)

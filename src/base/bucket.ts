@@ -1,4 +1,4 @@
-/** A token bucket: allows a burst of `most`, and one more after each `everyMs`. */
+/** A token bucket: allows a burst of `most`, and one more every `everyMs`. */
 import type { Clock } from './clock.ts'
 
 interface Rate {
@@ -11,7 +11,7 @@ interface Rate {
 export class Bucket {
   readonly #clock: Clock
   readonly #rate: Rate
-  /** How many are used up; decreases with time. */
+  /** Number of tokens in use; decreases over time. */
   #used = 0
   #at: number
 
@@ -21,7 +21,7 @@ export class Bucket {
     this.#at = clock.elapsed()
   }
 
-  /** How long to wait, in milliseconds, until one can be taken and `left` remain; 0: one can be taken now. */
+  /** Milliseconds until a token can be taken with `left` tokens remaining; 0: now. */
   wait(left = 0): number {
     const { most, everyMs } = this.#rate
     const now = this.#clock.elapsed()

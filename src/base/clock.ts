@@ -2,7 +2,7 @@
 import { uptime } from 'node:os'
 
 export interface Clock {
-  /** Wall time in epoch milliseconds: for timestamps that others read, and for expiry times from others. */
+  /** Wall time in epoch milliseconds: for timestamps and expiry times that are exchanged with other programs. */
   now(): number
   /** Milliseconds from an arbitrary start that never jump: for durations, deadlines and ages. */
   elapsed(): number
@@ -27,8 +27,8 @@ export const systemClock: Clock = {
 }
 
 /**
- * Returns what to add to `elapsed` for timestamps that others read or write. Keeps the value while it is right to
- * within a second, so that one moment has one timestamp; follows a clock that is set.
+ * Returns the offset from `elapsed` to wall time. The offset changes only when it is off by a second or more, such as
+ * after the clock was set, so that one moment has one timestamp.
  */
 export function wallOffset(clock: Clock): () => number {
   let kept = Number.NaN

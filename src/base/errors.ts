@@ -1,7 +1,7 @@
 /** Failures that are not bugs: the message contains all that a user needs, and no stack is printed. */
 export class ExpectedError extends Error {}
 
-/** A mistake in a command line or a configuration. Ends the process with exit code 2. */
+/** An error in a command line or configuration. Ends the process with exit code 2. */
 export class UsageError extends ExpectedError {
   override readonly name: string = 'UsageError'
 }

@@ -1,25 +1,25 @@
-/** Texts for failures, and the system's error codes. */
+/** Explanations of failures, and system error codes. */
 import { isRecord } from './json.ts'
 
 export interface Advice {
   /** What was found, in one sentence without a full stop. */
   readonly cause: string
-  /** What the user can do; empty if only waiting helps. */
+  /** What the user can do; empty if the user can only wait. */
   readonly remedy: string
-  /** Names and addresses in the text that are not from the configuration. */
+  /** Names and addresses in the text that do not come from the configuration. */
   readonly names?: readonly string[]
 }
 
 export const advice = (cause: string, remedy = ''): Advice => ({ cause, remedy })
 
-/** The system's code of an error, such as `ECONNREFUSED`; empty if it has none. */
+/** The system code of an error, such as `ECONNREFUSED`; empty if there is none. */
 export function systemCode(error: unknown): string {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''
 }
 
-/** The code for a certificate with another name: https://nodejs.org/api/tls.html#x509-certificate-error-codes */
+/** The certificate was issued for another name: https://nodejs.org/api/tls.html#x509-certificate-error-codes */
 export const WRONG_NAME = /^ERR_TLS_CERT_ALTNAME_INVALID$/
-/** The codes for a certificate that is not valid now. */
+/** The certificate has expired or is not valid yet. */
 export const OUTDATED = /^CERT_(HAS_EXPIRED|NOT_YET_VALID)$/
 /** A certificate may have thousands of names, of any length. */
 const MAX_NAMES = 8

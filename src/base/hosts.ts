@@ -1,4 +1,4 @@
-/** Hosts to listen on, and the addresses for reaching them. */
+/** Hosts to listen on, and the addresses at which they are reachable. */
 import { isIP } from 'node:net'
 
 /** Whether listening on `host` stays within this machine. */
@@ -6,13 +6,13 @@ export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'))
 }
 
-/** The host for connecting to a listener on `host` from this machine: the address for all interfaces is not one. */
+/** The host at which this machine reaches a listener on `host`: replaces the address for all interfaces. */
 export function reachable(host: string): string {
   if (host === '0.0.0.0') return '127.0.0.1'
   return host === '::' ? '::1' : host
 }
 
-/** The address of a listener, to open in a browser on this machine. */
+/** The URL of a listener, as opened by a browser on this machine. */
 export function fromHere(listening: string): string {
   const url = new URL(listening)
   url.hostname = inUrl(reachable(fromUrl(url.hostname)))
@@ -26,8 +26,8 @@ export const fromUrl = (hostname: string): string => hostname.replace(/^\[|\]$/g
 export const inUrl = (host: string): string => (isIP(host) === 6 ? `[${host}]` : host)
 
 /**
- * Whether a `Host` header names this listener: any IP address, `localhost`, or one of `names`. A web page whose own
- * name resolves to this machine must not read answers. A request without the header does not come from a browser.
+ * Whether a `Host` header names this listener: any IP address, `localhost`, or one of `names`. Prevents DNS rebinding,
+ * where a web page's own name resolves to this machine. A request without the header does not come from a browser.
  */
 export function mayAsk(header: string | undefined, names: readonly string[]): boolean {
   if (header === undefined) return true

@@ -8,7 +8,7 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** valibot leaves these keys out of records silently. */
+/** valibot silently drops these keys from records. */
 export const LEFT_OUT = ['__proto__', 'prototype', 'constructor']
 export const hasLeftOut = (record: object): boolean => LEFT_OUT.some((key) => Object.hasOwn(record, key))
 
@@ -27,7 +27,7 @@ export function holdsTooMany(text: string): boolean {
   return values > MAX_VALUES
 }
 
-/** The end of the string that begins at `start`: its second quote, or `end` (default: that of the text). */
+/** The end of the string that begins at `start`: its closing quote, or `end` (default: the end of the text). */
 export function endOfString(text: string, start: number, end = text.length): number {
   let at = start + 1
   while (at < end && text[at] !== '"') at += text[at] === '\\' ? 2 : 1

@@ -12,7 +12,7 @@ export interface LimiterOptions extends Limits {
   readonly clock: Clock
   /** Maximum number of waiting tasks per lane; default: no limit. */
   readonly maxWaiting?: number
-  /** How long a task keeps its slot without calling `keep`, in milliseconds; default: until it ends. */
+  /** How long a task holds its slot without calling `keep`, in milliseconds; default: until it ends. */
   readonly patienceMs?: number
   /** The error to throw if too many tasks wait, or if the deadline passes. */
   readonly refusal?: (why: 'busy' | 'expired') => Error
@@ -32,7 +32,7 @@ export interface Turn {
 export interface Slot {
   /** Whether the deadline has passed. */
   isLate(): boolean
-  /** Keeps the slot, because the task makes progress. */
+  /** Keeps the slot, because the task is making progress. */
   keep(): void
   /** Frees the slot early, so that other work can start. */
   leave(): void
@@ -95,7 +95,7 @@ export class Limiter {
     }
   }
 
-  /** Waits until the task may start. Resolves with whether it has a slot. */
+  /** Waits until the task may start. Resolves with `true` if it has a slot. */
   async #wait({ lane, deadline, signal }: Turn): Promise<boolean> {
     if (signal?.aborted) return false
     const { maxWaiting = Number.POSITIVE_INFINITY } = this.#options
@@ -125,7 +125,7 @@ export class Limiter {
     }
   }
 
-  /** Starts the tasks that may start now, each lane in turn. */
+  /** Starts the tasks that may start now, one lane after another. */
   #admit(): void {
     for (const [lane, waiting] of this.#waiting) {
       const delay = this.#delay()
@@ -148,7 +148,7 @@ export class Limiter {
     }
   }
 
-  /** How long no task may start, in milliseconds; `Infinity` until one ends. */
+  /** Milliseconds until a task may start; `Infinity` if one must end first. */
   #delay(): number {
     const now = this.#clock.elapsed()
     if (now >= this.#restrictedUntil) this.#limits = this.#options

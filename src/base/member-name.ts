@@ -1,7 +1,7 @@
-/** Names of members: a topic level, part of a key, and a record's key, which excludes three names. */
+/** Names of fleet members: used as topic levels, in NATS keys, and as record keys, which excludes three names. */
 export const MEMBER_NAME = /^(?!(?:cmd|result|__proto__|constructor|prototype)$)[a-z0-9_-]{1,32}$/
 
-/** Derives a member's name from that of a machine or a container. */
+/** Derives a member's name from the name of a machine or container. */
 export function memberNameOf(host: string): string {
   const name = (host.split('.')[0] ?? '')
     .toLowerCase()

@@ -2,7 +2,7 @@
 
 const LONGEST = 80
 
-/** The number of letters to add, remove, replace, or swap with their neighbour, to turn `a` into `b`. */
+/** The number of letters to add, remove, replace, or swap with a neighbour to turn `a` into `b`. */
 function distance(a: string, b: string): number {
   let before: number[] = []
   let row = Array.from({ length: b.length + 1 }, (_, column) => column)
@@ -20,7 +20,7 @@ function distance(a: string, b: string): number {
   return row[b.length] ?? 0
 }
 
-/** The nearest of `known`, or `undefined` if none is near enough to be a typing error. */
+/** The most similar of the `known` names, or `undefined` if none is similar enough for a typo. */
 export function nearest(name: string, known: readonly string[], prefix = ''): string | undefined {
   if (name.length > LONGEST) return undefined
   const plain = (text: string) => text.slice(prefix.length).toLowerCase().replaceAll('-', '_')

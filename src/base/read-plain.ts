@@ -4,11 +4,11 @@ import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
 /** Far above any configuration, key or certificate. */
 export const MOST_BYTES = 1024 * 1024
 
-// Windows has neither flag. Without them, opening a pipe waits for a writer, and a terminal may become this process's
-// own.
+// Without these flags, opening a pipe waits for a writer, and a terminal may become the controlling terminal of this
+// process. Windows has neither.
 const { O_RDONLY, O_NONBLOCK = 0, O_NOCTTY = 0 } = constants
 
-/** @throws an error with a `code`: of the file system, `NOT_PLAIN`, or `EFBIG` for a file larger than 1 MiB */
+/** @throws an error whose `code` is one of the file system, `NOT_PLAIN`, or `EFBIG` for a file larger than 1 MiB */
 export function readPlain(path: string): Buffer {
   const file = openSync(path, O_RDONLY | O_NONBLOCK | O_NOCTTY)
   try {

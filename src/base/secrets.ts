@@ -2,7 +2,7 @@
 import { createHash, randomBytes, scrypt, timingSafeEqual } from 'node:crypto'
 import { promisify } from 'node:util'
 
-/** Compares in constant time: timing reveals neither the length nor the first difference. */
+/** Compares in constant time: the timing reveals neither the length nor the position of the first difference. */
 export function sameSecret(given: string | Buffer, expected: string): boolean {
   const digest = (text: string | Buffer) => createHash('sha256').update(text).digest()
   return timingSafeEqual(digest(given), digest(expected))
@@ -10,10 +10,10 @@ export function sameSecret(given: string | Buffer, expected: string): boolean {
 
 const derive = promisify<string, Buffer, number, { N: number; r: number; p: number; maxmem: number }, Buffer>(scrypt)
 
-/** About a third of a second on a small computer, and 32 MiB. */
+/** A hash takes 32 MiB, and about a third of a second on a small computer. */
 const COST = { N: 32_768, r: 8, p: 3 }
 const KEY_BYTES = 32
-/** The most memory that a foreign hash may need. */
+/** Maximum memory that a configured hash may require. */
 const MAX_MEMORY = 64 * 1024 * 1024
 const MAX_PARALLEL = 16
 

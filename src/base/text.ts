@@ -1,4 +1,4 @@
-/** Makes untrusted texts, and tables, readable. */
+/** Formats untrusted texts and tables for people. */
 
 const MAX_NAME = 100
 
@@ -21,7 +21,7 @@ export function withoutSlashes(path: string): string {
 
 const LONGEST_NAME = 60
 
-/** Some of the names, and the number of the others. */
+/** At most `most` of the names, and the number of those left out. */
 export function listed(names: readonly string[], most: number): string {
   const cut = (name: string) => (name.length > LONGEST_NAME ? `${name.slice(0, LONGEST_NAME)}…` : name)
   const more = names.length > most ? ` and ${names.length - most} more` : ''

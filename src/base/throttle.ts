@@ -1,7 +1,7 @@
 /** Runs a repeated task without using up the event loop: a cheap task at once, an expensive one rarely. */
 import type { Clock } from './clock.ts'
 
-/** A faster task runs at each request. */
+/** A task that is faster than this runs at each request. */
 const CHEAP_MS = 1
 /** The pause after a run, as a multiple of its duration. */
 const REST = 20

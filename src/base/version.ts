@@ -14,5 +14,5 @@ const { version, bugs, homepage } = v.parse(
 export const VERSION = version
 /** Where to ask for help. */
 export const SUPPORT_URL = bugs.url
-/** The documents; ends with a slash. */
+/** Base URL of the documentation; ends with a slash. */
 export const DOCS_URL = `${homepage.split('#')[0]}/blob/main/docs/`

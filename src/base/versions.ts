@@ -23,8 +23,8 @@ export const SEVERITIES = ['none', 'patch', 'minor', 'major'] as const
 export type Severity = (typeof SEVERITIES)[number]
 
 /**
- * The first number that an update raises; `none` if there is no newer version, `null` if one of the two is unknown or
- * not a version. A step that raises no number, such as the end of a pre-release, is a patch.
+ * Names the first number that an update raises; `none` if the version is not newer, `null` if one of the two is unknown
+ * or invalid. An update that raises no number, such as from a pre-release to its release, is a patch.
  */
 export function severityOf(from: string | null, to: string | null): Severity | null {
   if (from === null || to === null || !VERSION.test(from) || !VERSION.test(to)) return null
@@ -41,7 +41,7 @@ function parse(version: string): { numbers: number[]; marks: string[] } {
   return { numbers, marks: dash < 0 ? [] : core.slice(dash + 1).split('.') }
 }
 
-/** Compares pre-release identifiers. A version without any is newer. */
+/** Compares pre-release identifiers. A version without them is newer. */
 function compareMarks(a: readonly string[], b: readonly string[]): number {
   if (a.length === 0 || b.length === 0) return b.length - a.length
   for (const [index, mark] of a.entries()) {
@@ -55,7 +55,7 @@ function compareMarks(a: readonly string[], b: readonly string[]): number {
 
 const NUMBER = /^\d+$/
 
-/** Numbers are older than words. */
+/** Numeric identifiers are older than alphanumeric ones. */
 function compareMark(a: string, b: string): number {
   const [isNumber, otherIs] = [NUMBER.test(a), NUMBER.test(b)]
   if (isNumber && otherIs) return Number(a) - Number(b)

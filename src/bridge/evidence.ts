@@ -7,12 +7,12 @@ import {
   CRASH,
   type Crash,
   fitted,
-  type Happening,
   type HubHealth,
   MAX_BEFORE,
   MAX_CRASH_BYTES,
   MAX_CRASH_SAMPLES,
   MAX_OTHERS,
+  type PriorEvent,
   shortOrNull,
   stackHead,
   together,
@@ -34,7 +34,7 @@ const TOGETHER_MS = 10 * 60_000
 /** How long to wait for more crashes before logging their number. */
 const QUIET_MS = 60_000
 /** The events that appear in the evidence. */
-const NOTED: { readonly [T in AppEventPayload['event_type']]?: Happening['what'] } = {
+const NOTED: { readonly [T in AppEventPayload['event_type']]?: PriorEvent['what'] } = {
   installed: 'installed',
   updated: 'updated',
   removed: 'removed',
@@ -52,7 +52,7 @@ export interface HubThen {
   readonly guardOf: (app: string) => GuardFacts | null | undefined
 }
 
-interface Noted extends Happening {
+interface Noted extends PriorEvent {
   /** In `clock.elapsed()` milliseconds. */
   readonly elapsed: number
 }
@@ -147,7 +147,7 @@ class HubEvidence {
     this.#samples.forget(this.#name)
   }
 
-  #note(what: Happening['what'], more: Partial<Happening> = {}): void {
+  #note(what: PriorEvent['what'], more: Partial<PriorEvent> = {}): void {
     const elapsed = this.#clock.elapsed()
     const at = new Date(this.#clock.now()).toISOString()
     // In the order of the schema, because payloads are compared as text.
@@ -241,7 +241,7 @@ class HubEvidence {
   }
 }
 
-const isCrashOf = ({ what, app }: Happening, id: string) => what === 'crashed' && app === id
+const isCrashOf = ({ what, app }: PriorEvent, id: string) => what === 'crashed' && app === id
 
 export class Evidence {
   /** CPU and memory samples of the apps of all hubs. */

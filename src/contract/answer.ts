@@ -7,7 +7,7 @@ import type { ANSWER_HEAD } from './schemas.ts'
 export type Outcome =
   | {
       readonly ok: true
-      /** The result as JSON text: serialized once, so its size is known. */
+      /** The result as JSON text: serialized only once, so that its size is known. */
       readonly json: string
     }
   | { readonly ok: false; readonly error: CommandError }
@@ -15,7 +15,7 @@ export type Outcome =
 /** The keys that every answer has. */
 export type AnswerHead = Readonly<v.InferOutput<typeof ANSWER_HEAD>>
 
-/** Renders the answer's payload. Every key is always present; an error has `data` only if there is any. */
+/** Renders the answer's payload. Every key is always present, except an error's `data`. */
 export function renderAnswer(
   { command, hub, app, transaction, duration_ms, replayed }: AnswerHead,
   outcome: Outcome,

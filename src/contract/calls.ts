@@ -1,4 +1,4 @@
-/** The generic call: its payload, the endpoint it reaches, and which other commands do the same. */
+/** The generic call: its payload, its endpoint, and the commands with the same effect. */
 import * as v from 'valibot'
 import { hasLeftOut, isRecord, type Json, LEFT_OUT } from '../base/json.ts'
 import { type Endpoint, readEndpoint, SECTIONS } from '../hub/endpoints.ts'
@@ -39,7 +39,7 @@ export const called = enveloped(
   },
 )
 
-/** What an operation can do that commands with other operations also do. If in doubt, it lists too much. */
+/** Effects of an operation that commands with other operations also have. If in doubt, lists too many. */
 const CAPABILITIES: Partial<Record<OperationName, readonly Capability[]>> = {
   getApps: ['read-app'],
   getAppSettings: ['read-settings'],
@@ -48,18 +48,18 @@ const CAPABILITIES: Partial<Record<OperationName, readonly Capability[]>> = {
   installFromAppStore: ['channel'],
 }
 
-/** Hubs are known to accept only `autoupdate` in an app's record. Any other key may do all of this. */
+/** Hubs are known to accept only `autoupdate` in an app's record. Any other key may have all of these effects. */
 const WHOLE_APP: readonly Capability[] = ['enable', 'disable', 'update-app']
 
 export function capabilitiesOfCall({ operation, query, body }: Endpoint): readonly Capability[] {
   if (operation === null) return []
   if (operation !== 'updateApp') return CAPABILITIES[operation] ?? []
-  // A hub may read the keys from the query too.
+  // A hub may also read the keys from the query.
   const keys = isRecord(body) ? Object.keys({ ...query, ...body }) : ['?']
   return keys.every((key) => key === 'autoupdate' || key === 'id') ? [] : WHOLE_APP
 }
 
-/** Leaves apps that the configuration hides out of the list. */
+/** Sends the call. Omits hidden apps from the list of apps. */
 export async function callEndpoint({ hub, callEndpoint: send }: Target, endpoint: Endpoint): Promise<Json> {
   const answer = await confirmed(send(endpoint), lookFor(hub, askedBy(endpoint)))
   if (endpoint.operation !== 'getApps' || typeof answer !== 'object' || answer === null) return answer

@@ -1,4 +1,4 @@
-/** Decides whether a change is a crash, and reads from the hub's message why the app died. */
+/** Decides whether a change is a crash, and determines its reason from the hub's message. */
 
 import type { App } from '../hub/app.ts'
 import { MAX_GUARD_MESSAGE, type Reason } from './guard.ts'
@@ -22,7 +22,7 @@ export function reasonOf(message: string | null): Reason {
 export function headOf(message: string | null): string | null {
   if (message === null) return null
   const line = message.replace(/[\s\p{Cc}]+/gu, ' ').trim()
-  // Do not end in half a surrogate pair.
+  // Do not end with half a surrogate pair.
   return line.slice(0, MAX_GUARD_MESSAGE).replace(/[\ud800-\udbff]$/, '')
 }
 
@@ -36,8 +36,8 @@ export const isUp = ({ state }: App) => state === 'running' || state === 'starti
 
 /**
  * Whether an app has crashed between two reads, or was stopped by the hub. A stop counts only with a new message or a
- * higher crash count; otherwise a person or an automation stopped the app. A flag that stays set is no new crash.
- * @param isDown whether the app is down since a known crash: the message and the state may arrive after the flag
+ * higher crash count: otherwise, a person or an automation stopped the app. A flag that stays set is not a new crash.
+ * @param isDown whether the app has been down since a known crash: message and state may arrive after the flag
  */
 export function hasCrashed(before: App | undefined, after: App, isDown = true): boolean {
   const isStopped = after.enabled !== false && after.state === 'stopped'

@@ -1,4 +1,4 @@
-/** The type of a command (a row of the table in `commands.ts`) and of what it works with. */
+/** The types of commands (the rows of the table in `commands.ts`) and of their context. */
 import type { Clock } from '../base/clock.ts'
 import type { Json } from '../base/json.ts'
 import type { Endpoint } from '../hub/endpoints.ts'
@@ -18,16 +18,16 @@ export interface RolloutControl {
   cancelRollout(transaction: string): Promise<Json>
 }
 
-/** What a command may do to the bridge itself. */
+/** The functions of the bridge that commands may call. */
 export interface BridgeControl {
-  /** With a time, the level before follows after it. */
+  /** @param forMs after this time, the previous level is restored */
   setLogLevel(level: LogLevel, forMs?: number): void
   readonly rollouts: RolloutControl
 }
 
 /**
- * The effects that several commands share. Denying a command also denies its effects through any other command. A
- * command with an effect that is not listed here does what its name says, and no other command does the same.
+ * Effects that several commands have. Denying a command also denies its effects through any other command. An effect
+ * that is not listed here belongs to only one command.
  */
 export type Capability =
   | 'enable'
@@ -48,11 +48,11 @@ export interface Target {
   /** The decoded argument from the topic; empty if the row has none. */
   readonly argument: string
   /**
-   * Runs an operation of the hub, and repeats it if the hub is rate-limiting (429), until the command expires. Checks
+   * Runs an operation of the hub, and repeats it if the hub limits requests (429), until the command expires. Checks
    * before each request that the command is still permitted.
    */
   readonly call: Hub['call']
-  /** Like `call`, for an endpoint named by its path. */
+  /** Like `call`, for an endpoint given by its path. */
   readonly callEndpoint: (endpoint: Endpoint) => Promise<Json>
   /** Like `call`, for a read of several operations. */
   readonly again: <T>(read: () => Promise<T>) => Promise<T>
@@ -60,9 +60,9 @@ export interface Target {
   readonly send: (app: string, command: string) => Promise<Outcome>
   /** The crash report of the app's latest crash as text; `null` if there is none. */
   readonly report: () => string | null
-  /** What the app has used in the last hours. */
+  /** The app's CPU and memory usage in the last hours. */
   readonly history: (hours: number) => Promise<UsageHistory>
-  /** Passes a command for the guardian on. */
+  /** Passes a command on to the guardian. */
   readonly guard: (control: GuardControl) => void
   /** Restores what other clients have changed on the broker. */
   readonly repair: () => void
@@ -86,21 +86,21 @@ export interface HubCommand<T = unknown> extends Common<T> {
   readonly operation: OperationName | null
   /** Whether it changes something on the hub: never repeated, audited, refused if `read_only`. */
   readonly write: boolean
-  /** Whether it may be used unless the configuration says otherwise (default true). */
+  /** Whether it is permitted by default (default true). */
   readonly allowed?: false
-  /** The effects that no other command may have if this one is denied. */
+  /** The effects that other commands must not have if this command is denied. */
   readonly capabilities?: readonly Capability[]
   /** The effects of an input, if they differ from `capabilities`; without an input, those of any input. */
   readonly capabilitiesOf?: (input: T | undefined) => readonly Capability[]
-  /** It does not queue: the commands that it sends do. Only one runs at a time on a hub. */
+  /** It does not queue, but the commands that it sends do. Only one runs at a time on a hub. */
   readonly fansOut?: true
   /** The part of the bridge that the command requires. */
   readonly needs?: 'guard'
-  /** Whether an input works without that part. */
+  /** Whether the command works without that part for an input. */
   readonly worksWithout?: (input: T) => boolean
   /** For a command to the whole hub: the app that the input concerns. */
   readonly about?: (input: T) => string | null
-  /** The endpoint that an input names by its path. It decides about operation, write, app and permission. */
+  /** The endpoint that an input gives by its path. It determines operation, write, app and permission. */
   readonly reaches?: (input: T) => Endpoint
   readonly run: (target: Target, input: T) => Promise<unknown>
 }
@@ -111,20 +111,20 @@ interface BridgeCommand<T = unknown> extends Common<T> {
   readonly audited?: true
   /** Whether it changes something on hubs: refused if `read_only`. */
   readonly write?: true
-  /** Whether it may be used unless the configuration says otherwise (default true). */
+  /** Whether it is permitted by default (default true). */
   readonly allowed?: false
-  /** The app command that it sends: denying that command denies this one. */
+  /** The app command that it sends: denying that command also denies this one. */
   readonly sends?: (input: T) => RolloutCommand
   /** Harmless if executed twice: a repeated transaction is executed again instead of answered from memory. */
   readonly repeatable?: true
   /** Returns the data of the answer; `undefined` becomes `null`. @throws CommandError */
-  // biome-ignore lint/suspicious/noConfusingVoidType: an act that ends at once returns nothing.
+  // biome-ignore lint/suspicious/noConfusingVoidType: a synchronous command returns nothing.
   readonly act: (bridge: BridgeControl, input: T, transaction: string | number | null) => Promise<Json> | void
 }
 
 export type Command<T = unknown> = HubCommand<T> | BridgeCommand<T>
 
-/** A row that keeps its literal types. The type of its input stays inside. */
+/** A row that keeps its literal types, except the type of its input. */
 type Row<K extends Command['target'], N extends string> = (K extends 'bridge' ? BridgeCommand : HubCommand) & {
   readonly target: K
   readonly name: N

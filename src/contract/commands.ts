@@ -1,5 +1,5 @@
 /**
- * Every command, one row each: its address, its payload, the operation of the hub it needs, and what it does. The
+ * Every command, one row each: its topic, its payload, the hub operation that it needs, and its effect. The
  * dispatcher, the checks, the hub's list of commands and the documentation derive from this table.
  */
 import * as v from 'valibot'
@@ -20,7 +20,7 @@ const settingName = v.pipe(v.string(), v.nonEmpty(), v.maxLength(MAX_NAME_LENGTH
 const channel = v.pipe(v.string(), v.nonEmpty(), v.maxLength(64))
 const version = v.pipe(v.string(), v.nonEmpty(), v.maxLength(64))
 const nothing = object({})
-/** The payload of commands without input. `message` is for clients that always send one. */
+/** The payload of commands without input. `message` is accepted for clients that always send it. */
 const message = v.optional(v.pipe(v.string(), v.maxLength(1024)))
 const plain = object({ message })
 
@@ -30,7 +30,7 @@ const APP_FILTER = inner({
   state: nullable(v.picklist(APP_STATES)),
 })
 
-/** A command that only runs an operation on an app, with nothing to verify. */
+/** A command that only runs an operation on an app, without a check of its effect. */
 function plainWrite<const N extends string>(name: N, operation: 'restartApp' | 'garbageCollectApp', doc: string) {
   return row('app', name, {
     payload: plain,
@@ -181,7 +181,7 @@ const ROWS = [
     argument: 'setting',
     payload: anyValue,
     operation: 'setAppSetting',
-    doc: 'Sets one setting to the payload: a JSON value, or else text.',
+    doc: 'Sets one setting to the payload: a JSON value, or text.',
     run: (target, value) => write(target, 'setAppSetting', { id: target.app, name: target.argument, value }),
   }),
   row('app', 'set-setting', {
@@ -204,7 +204,7 @@ const ROWS = [
     ),
     operation: 'restartApp',
     needs: 'guard',
-    // The evidence of crashes is kept without the guardian.
+    // Evidence of crashes is also kept while the guardian is off.
     worksWithout: (input) => typeof input === 'object' && input.forget === true && Object.keys(input).length === 1,
     doc: 'Turns the guardian on or off for the app, snoozes it, or clears its history and counts.',
     run({ guard }, input) {
@@ -230,7 +230,7 @@ const ROWS = [
     operation: 'getApps',
     capabilities: ['list-apps'],
     capabilitiesOf: (): Capability[] => ['list-apps', 'read-app'],
-    doc: 'Answers with the apps by id; a filter reads the hub again and keeps apps that equal it in every given key.',
+    doc: 'Answers with the apps by id; a filter reads the hub again and keeps apps that match it in every given key.',
     run: ({ hub, again }, { filter }) => again(() => hub.apps.getApps(filter)),
   }),
   row('hub', 'install', {
@@ -324,14 +324,14 @@ export const COMMANDS: readonly Command[] = ROWS
 /** Names of the commands for one kind of target. */
 export type CommandName<D extends Command['target']> = Extract<(typeof ROWS)[number], { readonly target: D }>['name']
 
-/** The row as it applies to one input; most commands are the same for all inputs. */
+/** The row as it applies to one input; most rows do not depend on the input. */
 export function effectiveCommand(command: HubCommand, input: unknown): HubCommand {
   const endpoint = input === undefined ? undefined : command.reaches?.(input)
   if (endpoint === undefined) return command
   return { ...command, operation: endpoint.operation, write: endpoint.method !== 'GET' }
 }
 
-/** Whether a command is logged: it may change something, or it is unknown. */
+/** Whether a command is logged, because it may change something or is unknown. */
 export function isAudited(command: Command | undefined): boolean {
   if (command === undefined) return true
   return command.target === 'bridge' ? command.audited === true : command.write

@@ -1,4 +1,4 @@
-/** The evidence of a crash: what was known before it, at most 16 KiB. */
+/** The evidence of a crash: the data from before it, at most 16 KiB. */
 import * as v from 'valibot'
 
 import { GUARD_STATES, REASONS } from './guard.ts'
@@ -28,7 +28,7 @@ export const HUB_HEALTH = frozen({
   apps_memory_bytes: about(figure, 'Sum over all apps.'),
   undervoltage: about(v.nullable(v.boolean()), 'Whether the power supply is too weak.'),
   throttled: about(v.nullable(v.boolean()), 'Whether the hub runs slower to protect itself.'),
-  uptime_seconds: about(figure, 'A change of this alone is not published.'),
+  uptime_seconds: about(figure, 'Not published if nothing else has changed.'),
   booted_at: about(v.nullable(time), 'Stays the same until the hub restarts.'),
   last_backup_at: v.nullable(time),
   firmware_update: about(v.nullable(v.string()), 'The available version.'),
@@ -42,7 +42,7 @@ export const MAX_BEFORE = 100
 export const MAX_OTHERS = 50
 const MAX_STACK_LINES = 10
 
-const happening = frozen({
+const priorEvent = frozen({
   at: time,
   what: v.picklist([
     'installed',
@@ -59,13 +59,13 @@ const happening = frozen({
   to: about(v.nullable(text), 'The new version, the command, or the name of the setting.'),
   by: about(v.nullable(text), 'For a command that did not arrive over MQTT: its sender, such as `guard`.'),
 })
-export type Happening = v.InferOutput<typeof happening>
+export type PriorEvent = v.InferOutput<typeof priorEvent>
 
 export const CRASH = frozen({
-  at: about(time, 'For an app found crashed when the bridge starts: that time.'),
+  at: about(time, 'For an app that had crashed before the bridge started: the time of that start.'),
   reason: v.picklist(REASONS),
   message: v.nullable(v.pipe(v.string(), v.maxLength(1024))),
-  stack_head: about(v.nullable(v.pipe(v.string(), v.maxLength(1024))), 'Its first ten lines.'),
+  stack_head: about(v.nullable(v.pipe(v.string(), v.maxLength(1024))), 'The first ten lines of the stack.'),
   version: v.nullable(text),
   firmware: v.nullable(text),
   uptime_seconds: about(v.nullable(count), 'Uptime of the hub.'),
@@ -77,8 +77,8 @@ export const CRASH = frozen({
     'The six hours before, oldest first: seconds before the crash, percent of one core, bytes.',
   ),
   hub: about(v.nullable(HUB_HEALTH), 'The `health` of the hub at that time.'),
-  before: about(list(happening, MAX_BEFORE), 'Events of the 24 hours before, newest first.'),
-  others_crashed: about(list(text, MAX_OTHERS), 'Apps that crashed within ten minutes of it.'),
+  before: about(list(priorEvent, MAX_BEFORE), 'Events of the 24 hours before, newest first.'),
+  others_crashed: about(list(text, MAX_OTHERS), 'Apps that crashed within ten minutes of this crash.'),
   guard: about(
     v.nullable(frozen({ state: v.picklist(GUARD_STATES), restarts: count, next_restart_at: v.nullable(time) })),
     '`null` while the guardian is off.',
@@ -86,7 +86,7 @@ export const CRASH = frozen({
 })
 export type Crash = v.InferOutput<typeof CRASH>
 
-/** How far back `cmd/get-history` may look. */
+/** The hours that `cmd/get-history` accepts. */
 export const HISTORY_HOURS = v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(168))
 
 const points = v.pipe(v.array(v.pipe(v.tuple([count, amount]), v.readonly())), v.readonly())
@@ -96,14 +96,14 @@ export const USAGE_HISTORY = frozen({
   resolution_seconds: about(v.pipe(count, v.minValue(1)), 'The length of a period.'),
   cpu_percent: about(
     points,
-    'The start of each known period in seconds since 1970, and its mean per cent of one core.',
+    'The start of each known period in seconds since 1970, and its mean in percent of one core.',
   ),
-  memory_bytes: about(points, 'The same with the highest memory.'),
+  memory_bytes: about(points, 'The same with the highest memory usage.'),
   source: v.picklist(['hub', 'bridge']),
 })
 export type UsageHistory = v.InferOutput<typeof USAGE_HISTORY>
 
-/** Drops a text from the hub that is too long to be valid: cut in half, it could still show half of a key. */
+/** Drops a text from the hub that is too long to be valid: truncated, it could still contain part of a key. */
 export const shortOrNull = (said: string | null) => (said === null || said.length > 256 ? null : said)
 
 /** The first lines of a stack; `null` if the message has none. */
@@ -114,7 +114,7 @@ export function stackHead(message: string | null): string | null {
 
 /**
  * Shrinks the evidence to the limit. Drops the oldest events first, then the last of the other apps, the oldest
- * samples, and finally the stack, whose beginning is also in the message. Never cuts a text.
+ * samples, and finally the stack, whose start is also in the message. Never truncates a text.
  */
 export function fitted(crash: Crash): Crash {
   let excess = bytesOf(crash) - MAX_CRASH_BYTES
@@ -131,8 +131,8 @@ export function fitted(crash: Crash): Crash {
 
 const bytesOf = (value: unknown) => Buffer.byteLength(JSON.stringify(value))
 
-/** A sentence without a full stop: how many apps crashed together, and what preceded it. */
-export function together(crashedAt: readonly number[], before: readonly Happening[]): string | undefined {
+/** A sentence without a full stop: how many apps crashed together, and what preceded the crashes. */
+export function together(crashedAt: readonly number[], before: readonly PriorEvent[]): string | undefined {
   if (crashedAt.length < 2) return undefined
   const first = Math.min(...crashedAt)
   const span = Math.max(...crashedAt) - first
@@ -147,7 +147,7 @@ export function together(crashedAt: readonly number[], before: readonly Happenin
 }
 
 const MINUTE_MS = 60_000
-/** Anything earlier is not taken for the cause. */
+/** An earlier event is not considered the cause. */
 const CAUSE_MS = 60 * MINUTE_MS
 
 function minutes(ms: number): string {

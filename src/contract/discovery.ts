@@ -5,7 +5,7 @@ import type { HubStatus } from '../hub/status.ts'
 import { PUBLICATIONS } from './publications.ts'
 import { Template } from './templates.ts'
 
-/** What a discovery topic or a unique id belongs to. */
+/** The owner of a discovery topic or a unique id. */
 export type Owner =
   | { readonly kind: 'app'; readonly hubId: string; readonly app: string }
   | { readonly kind: 'hub'; readonly hubId: string }
@@ -13,7 +13,7 @@ export type Owner =
 
 export type Form = 'device' | 'component'
 
-/** A parsed discovery topic of ours. */
+/** A parsed discovery topic of a bridge. */
 export interface DiscoveryTopic {
   readonly prefix: string
   readonly form: Form
@@ -28,8 +28,8 @@ const encoder = new TextEncoder()
 const decoder = new TextDecoder('utf-8', { fatal: true })
 
 /**
- * Encodes an id for Home Assistant's topics, which allow few characters: `.` becomes `_`, any byte but letters and
- * digits `-XX`, an empty id `-0`. No two ids look the same, and none contains the separator or ends in half of it.
+ * Encodes an id for Home Assistant's topics, which allow few characters: `.` becomes `_`, any other byte except letters
+ * and digits `-XX`, an empty id `-0`. The result is unique, and neither contains the separator nor ends in half of it.
  */
 export function encodeId(id: string): string {
   if (id === '') return '-0'
@@ -63,13 +63,13 @@ export function decodeId(encoded: string): string | undefined {
 
 /**
  * The hub's id or, if it sends none, a space and its name in the configuration. Ids come from an HTTP header, which
- * never begins with a space. `null` if the hub has not answered yet and may still send an id. Never change this.
+ * never begins with a space. `null` if the hub has not answered yet, and may still send an id. Never change this.
  */
 export function hubIdOf(name: string, { id, api }: Pick<HubStatus, 'id' | 'api'>): string | null {
   return id ?? (api === null ? null : ` ${name}`)
 }
 
-/** The hub's name, if `hubId` was made from it; `undefined` for the hub's own id. */
+/** The hub's name, if `hubId` contains it; `undefined` for the hub's own id. */
 export const nameIn = (hubId: string): string | undefined => (hubId.startsWith(' ') ? hubId.slice(1) : undefined)
 
 /** The object id of a device, which also begins its entities' unique ids. Never change it. */
@@ -79,7 +79,7 @@ export function objectIdOf(owner: Owner): string {
   return parts.join(SEPARATOR)
 }
 
-/** Whether an object id is `other`, or belongs to one of its apps. */
+/** Whether an object id is `other`, or that of one of its apps. */
 export function belongsTo(objectId: string, other: string): boolean {
   return objectId === other || objectId.startsWith(`${other}${SEPARATOR}`)
 }
@@ -98,7 +98,7 @@ function ownerOf(objectId: string): Owner | undefined {
   return app === undefined ? undefined : { kind: 'app', hubId, app }
 }
 
-/** The filters of all our topics under one discovery prefix; they also match other clients' devices. */
+/** The filters of all topics of bridges under one discovery prefix; they also match other clients' devices. */
 export function discoveryFilters(prefix: string): string[] {
   return FORMS.map((topic) => new Template(topic, prefix).fill())
 }
@@ -123,7 +123,7 @@ const MESSAGE = v.object({ origin: v.object({ name: v.literal(ORIGIN) }) })
 /** Whether a discovery message was published by hub2mqtt (any instance). */
 export const isOfBridge = (payload: string): boolean => readJson(MESSAGE, payload) !== undefined
 
-/** Parses a topic under any prefix; `undefined` if it is not one of ours. */
+/** Parses a discovery topic of a bridge under any prefix; `undefined` for any other. */
 export function parseDiscoveryTopic(topic: string): DiscoveryTopic | undefined {
   const device = /^(.+)\/device\/([A-Za-z0-9_-]+)\/config$/.exec(topic)
   const component = device === null ? /^(.+)\/[a-z_]+\/hub2mqtt\/([A-Za-z0-9_-]+)\/config$/.exec(topic) : null

@@ -1,10 +1,10 @@
-/** Why a command failed, in the error codes of the MQTT contract. */
+/** The failure of a command, with an error code of the MQTT contract. */
 import type { Json } from '../base/json.ts'
 import { HubError, type HubErrorCode } from '../hub/errors.ts'
 
-/** Each code, and when it is returned. */
+/** The error codes, and when each is returned. */
 export const ERROR_CODES = {
-  invalid_payload: 'The payload is not what the command takes.',
+  invalid_payload: 'The payload is not valid for the command.',
   unknown_command: 'There is no such command.',
   unknown_hub: 'No hub of that name is configured.',
   unknown_app: 'The hub has no such app.',
@@ -17,12 +17,12 @@ export const ERROR_CODES = {
   forbidden: 'The API key lacks a permission.',
   unsupported: 'This hub has no such operation.',
   hub_unreachable: 'The hub is offline or did not answer.',
-  hub_rejected: 'The hub, or something on the way to it, refused (another 4xx).',
+  hub_rejected: 'The hub, or a gateway in front of it, refused (another 4xx).',
   hub_failed:
-    'The hub failed (5xx), said no, answered a read with nonsense, or did something else than it was asked; or something on the way to it answered 404.',
-  rate_limited: 'The hub asked for fewer requests (429) until the time of the command was over; nothing was done.',
-  too_large: 'The answer does not fit the limits of the broker.',
-  outcome_unknown: 'The command was sent, and no answer of the hub says whether it was done: it may have happened.',
+    'The hub failed (5xx), reported an error, answered a read with invalid data, or did not do what was requested; or a gateway answered 404.',
+  rate_limited: 'The hub limited requests (429) until the command expired; nothing was done.',
+  too_large: 'The answer exceeds the limits of the broker.',
+  outcome_unknown: 'The command was sent, but the hub did not confirm or refuse it: it may have been carried out.',
 } as const
 
 export type ErrorCode = keyof typeof ERROR_CODES

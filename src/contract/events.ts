@@ -1,4 +1,4 @@
-/** The events of the MQTT contract, made from changes of apps. */
+/** Derives the events of the MQTT contract from changes of apps. */
 import type * as v from 'valibot'
 import { APP_KEYS, type App, type Change } from '../hub/app.ts'
 import type { APP_EVENT, COMMAND_FAILED, GUARD_EVENT, HUB_EVENT } from './schemas.ts'
@@ -33,7 +33,7 @@ export type GuardEventType = (typeof GUARD_EVENT_TYPES)[number]
 export const HUB_EVENT_TYPES = ['storm', 'storm_over'] as const
 export type EventType = (typeof EVENT_TYPES)[number] | GuardEventType | (typeof HUB_EVENT_TYPES)[number]
 
-/** A write that was refused or that failed. */
+/** A write that was refused or failed. */
 export type CommandFailedPayload = Readonly<v.InferOutput<typeof COMMAND_FAILED>>
 export type GuardEventPayload = Readonly<v.InferOutput<typeof GUARD_EVENT>>
 export type AppEventPayload = Readonly<v.InferOutput<typeof APP_EVENT>>
@@ -43,7 +43,7 @@ export type EventPayload = AppEventPayload | GuardEventPayload | HubEventPayload
 const USAGE: ReadonlySet<keyof App> = new Set(['cpu_percent', 'memory_bytes'])
 
 /**
- * The events of one change, in causal order; empty if, and only if, nothing but usage figures has changed.
+ * The events of one change, in causal order; empty if, and only if, only usage figures have changed.
  * @param at epoch milliseconds
  */
 export function eventsOf({ id, before, after }: Change, at: number): AppEventPayload[] {

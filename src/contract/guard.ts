@@ -1,10 +1,10 @@
-/** The guardian's part of the contract: what it publishes about each app, and the input of its command. */
+/** The guardian's part of the contract: its payloads for each app, and the input of its command. */
 import type * as v from 'valibot'
 import type { GONE_APPS, GUARD, GUARD_MEMORY, HISTORY } from './schemas.ts'
 
 /**
  * How much the computed times of one start of a hub may differ, in milliseconds: clocks drift, and answers arrive late.
- * A larger difference is another start.
+ * A larger difference means another start.
  */
 export const SAME_BOOT_MS = 20_000
 
@@ -31,7 +31,7 @@ export const HISTORY_KINDS = ['crash', 'restart', 'gave_up', 'update', 'bad_upda
 export type GuardPayload = Readonly<v.InferOutput<typeof GUARD>>
 export type Crash = NonNullable<GuardPayload['last_crash']>
 export type HistoryEntry = v.InferOutput<typeof HISTORY>[number]
-/** What the guardian remembers beyond its state and history. */
+/** The guardian's memory in addition to its state and history. */
 export type GuardMemory = Readonly<v.InferOutput<typeof GUARD_MEMORY>>
 /** The newest version that the hub offers. */
 export type Offer = NonNullable<GuardMemory['offered']>
@@ -40,9 +40,9 @@ export type GoneApp = v.InferOutput<typeof GONE_APPS>[number]
 
 /** Maximum number of entries in a history. */
 export const MAX_HISTORY = 100
-/** Maximum number of apps in an event or a list, so that they fit an entity's attributes. */
+/** Maximum number of apps in an event or list, so that they fit into an entity's attributes. */
 export const MAX_APPS_NAMED = 50
-/** Maximum characters of a message here; the app's own topic has more. */
+/** Maximum length of a message here; the app's own topic has longer ones. */
 export const MAX_GUARD_MESSAGE = 200
 
 /** The input of `cmd/guard`. */

@@ -1,4 +1,4 @@
-/** Installs from the app store. They take long, have no predictable result, and may change nothing at all. */
+/** Installs from the app store. An install takes long, its result is not predictable, and it may change nothing. */
 import { sleep } from '../base/clock.ts'
 import type { AppPatch } from '../hub/app.ts'
 import { isNewer } from '../hub/greeting.ts'
@@ -8,7 +8,7 @@ import type { Target } from './command.ts'
 import { afterSteps, CommandError } from './errors.ts'
 import { isUndecided, tried, undecided } from './writes.ts'
 
-/** Pauses between checks of an install: a busy hub is slow, and each check reads the whole list of apps. */
+/** Pauses between checks of an install, because a busy hub is slow, and each check reads the whole list of apps. */
 const PAUSES_MS = [1000, 2000, 4000, 8000, 15_000, 15_000, 15_000]
 
 interface StoreVersion {
@@ -16,7 +16,7 @@ interface StoreVersion {
   readonly version?: string | undefined
 }
 
-/** The app in the list before an install; `null` if it is not there, `undefined` if the list could not be read. */
+/** The app in the list before an install; `null` if it is missing, `undefined` if the list could not be read. */
 type Before = AppPatch | null | undefined
 
 /** Installs an app from the store, or updates an installed one. */
@@ -33,7 +33,7 @@ export async function installUpdate(target: Target, wanted: StoreVersion): Promi
   return await installOver(before, target, app, wanted)
 }
 
-/** Updates each app that has an update; continues with the others if one fails. */
+/** Updates each app that has an update; continues with the next app if one fails. */
 export async function updateAll({ hub, send, signal }: Target): Promise<{ updated: string[] }> {
   const isWaiting = (id: string) => hub.apps.all.get(id)?.update_available === true
   const waiting = [...hub.apps.all.keys()].filter(isWaiting)
@@ -41,7 +41,7 @@ export async function updateAll({ hub, send, signal }: Target): Promise<{ update
   const failed: { readonly id: string; readonly error: CommandError }[] = []
   for (const id of waiting) {
     if (signal.aborted || hub.apps.ended.aborted) failed.push({ id, error: new CommandError('expired') })
-    // Meanwhile someone may have installed the update or removed the app.
+    // The update may have been installed, or the app removed, in the meantime.
     else if (isWaiting(id)) {
       const outcome = await send(id, 'install')
       if (outcome.ok) updated.push(id)
@@ -74,7 +74,7 @@ async function installOver(before: Before, target: Target, id: string, wanted: S
   } catch (error) {
     if (!isUndecided(error)) throw error
     const lost = error.code === 'no_answer' && before !== undefined
-    const done = await shows(target, id, (after) => has(after, wanted) && isNews(before, after), lost)
+    const done = await shows(target, id, (after) => has(after, wanted) && hasChanged(before, after), lost)
     if (done === true) return null
     throw undecided(error, done === false)
   }
@@ -106,7 +106,7 @@ function has(app: AppPatch, { channel, version }: StoreVersion): boolean {
 }
 
 /** Whether the app is new, or its version or channel changed. */
-function isNews(before: Before, after: AppPatch): boolean {
+function hasChanged(before: Before, after: AppPatch): boolean {
   if (before === null) return true
   if (before === undefined) return false
   return differs(before.version, after.version) || differs(before.channel, after.channel)

@@ -1,4 +1,4 @@
-/** Turns the bytes of a command into checked input. Each kind of payload in the contract is one function here. */
+/** Converts the bytes of a command to validated input. Each kind of payload in the contract has one function here. */
 import * as v from 'valibot'
 import { DURATION_UNITS } from '../base/durations.ts'
 import { endOfString, type Json } from '../base/json.ts'
@@ -7,13 +7,13 @@ import { CommandError } from './errors.ts'
 export const MAX_PAYLOAD_BYTES = 64 * 1024
 export const MAX_JSON_DEPTH = 32
 
-/** An ISO 8601 time with an offset; `timeOf` checks whether the day exists. */
+/** An ISO 8601 time with an offset; `timeOf` checks that the day exists. */
 const TIME =
   /^\d{4}-\d{2}-\d{2}T(?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d{1,9})?)?(?:Z|[+-](?:[01]\d|2[0-3]):?[0-5]\d)$/
 
-/** Keys that any JSON object payload may have besides its own. */
+/** Keys that any JSON object payload may have in addition to its own. */
 export const ENVELOPE = v.object({
-  // JSON parses a number out of range as Infinity, which an answer cannot echo.
+  // `JSON.parse` returns Infinity for a number out of range, and an answer cannot echo Infinity.
   transaction: v.optional(v.union([v.pipe(v.string(), v.maxLength(256)), v.pipe(v.number(), v.finite())])),
   expires_at: v.optional(
     v.union([
@@ -24,7 +24,7 @@ export const ENVELOPE = v.object({
 })
 
 interface Envelope {
-  /** Echoed in the answer; `null` if the payload has none. */
+  /** Echoed in the answer; `null` if the payload has no transaction. */
   readonly transaction: string | number | null
   /** Epoch milliseconds after which the command must not be executed. */
   readonly expiresAt: number | null
@@ -87,7 +87,7 @@ function bare<T>(schema: v.GenericSchema, meaning: (text: string) => T): Payload
   return { schema, enveloped: false, read: (text) => ({ ...BARE, input: () => meaning(text) }) }
 }
 
-/** One of a few words, as a switch or a select sends them, with the value of each. */
+/** One of a few words, such as those that a switch or select sends, with the value of each. */
 export function word<const T>(words: readonly (readonly [string, T])[]): PayloadKind<T> {
   const known = new Map(words)
   return bare(v.picklist([...known.keys()]), (text) => {
@@ -143,12 +143,12 @@ export const spoken: PayloadKind<{ text: string }> = either(
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 const BYTE_ORDER_MARK = '\uFEFF'
 
-/** JSON and words may begin with a byte order mark; in raw text it is content. */
+/** JSON and words may begin with a byte order mark; in raw text, it is content. */
 function withoutMark(text: string): string {
   return text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text
 }
 
-/** Decodes UTF-8, keeps a leading byte order mark. @throws CommandError `invalid_payload` if too long or not UTF-8 */
+/** Decodes UTF-8; keeps a byte order mark. @throws CommandError `invalid_payload` if too long or not UTF-8 */
 export function decodeText(payload: Uint8Array): string {
   if (payload.length > MAX_PAYLOAD_BYTES) throw invalid(`Expected at most ${MAX_PAYLOAD_BYTES} bytes.`)
   try {
@@ -210,12 +210,12 @@ function parseJson(text: string): Json {
   return value
 }
 
-/** Digits or an exponent that may exceed what a number can hold. */
+/** Digits or an exponent that may exceed the precision or range of a number. */
 const LARGE_NUMBER = /\d{16}|\de/i
 const NUMBER = /^-?(\d+)(?:\.(\d+))?(?:e([+-]?\d+))?$/i
 
 /**
- * Parses JSON without changing integers: refuses one that would be rounded or infinite, and JSON nested too deep.
+ * Parses JSON without changing integers: refuses integers that would be rounded or infinite, and JSON nested too deep.
  * Rounds fractions to the nearest double. `undefined` if the text is not JSON.
  * @throws CommandError `invalid_payload`
  */
@@ -236,7 +236,7 @@ function asSent(key: string, value: unknown, { source = '' }: { source?: string 
   throw invalid(`${field}expected a number that JSON readers do not change; send a text.`)
 }
 
-/** Whether a number is written as an integer that neither the parsed number nor what JSON writes for it equals. */
+/** Whether a number is written as an integer that parsing, or serializing the parsed number, would change. */
 function isRounded(source: string, value: number): boolean {
   const written = integerOf(source, value)
   if (written === undefined || source === String(value)) return false
@@ -248,13 +248,13 @@ function integerOf(text: string, value: number): bigint | undefined {
   const [, whole = '', fraction = '', exponent = '0'] = NUMBER.exec(text) ?? []
   const shift = Number(exponent) - fraction.length
   const digits = whole + fraction
-  // Zero may have any exponent; that of another finite integer is small.
+  // Zero may have any exponent; other finite integers have a small one.
   if (value === 0 || digits === '') return undefined
   if (shift >= 0) return BigInt(digits) * 10n ** BigInt(shift)
   return Number(digits.slice(shift)) === 0 ? BigInt(digits.slice(0, shift)) : undefined
 }
 
-/** How deep brackets nest outside of strings. Counted before parsing, because the parser recurses. */
+/** How deeply brackets nest outside of strings. Counted before parsing, because the parser recurses. */
 function depth(text: string): number {
   let open = 0
   let deepest = 0

@@ -1,4 +1,4 @@
-/** What the configuration allows: which commands, and which apps. */
+/** Decides which commands and apps the configuration permits. */
 
 import type { Endpoint, Section } from '../hub/endpoints.ts'
 import type { Hub } from '../hub/hub.ts'
@@ -9,17 +9,17 @@ import { COMMANDS, findCommand } from './commands.ts'
 import { ERROR_CODES } from './errors.ts'
 import type { RolloutCommand } from './rollout.ts'
 
-/** A command's name in the configuration: app commands by name alone, others with their target (`hub/install`). */
+/** A command's name in the configuration: app commands by name only, others with their target (`hub/install`). */
 export function commandKey({ target, name }: Command): string {
   return target === 'app' ? name : `${target}/${name}`
 }
 
-/** All values of `commands.allow` and `commands.deny` besides `*`; a bare name selects all commands of that name. */
+/** All values of `commands.allow` and `commands.deny` except `*`; a bare name selects all commands with that name. */
 export const COMMAND_SELECTORS: readonly string[] = [
   ...new Set(COMMANDS.flatMap((command) => [commandKey(command), command.name])),
 ]
 
-/** A rule about what `hub/call` may reach. */
+/** A rule that permits endpoints for `hub/call`. */
 interface CallRule {
   /** Default: any section. */
   readonly section?: Section | undefined
@@ -32,7 +32,7 @@ export interface CommandPolicy {
   readonly allow: readonly string[]
   readonly deny: readonly string[]
   readonly read_only: boolean
-  /** What `hub/call` may reach. Default: nothing. */
+  /** The endpoints that `hub/call` may reach. Default: none. */
   readonly call?: readonly CallRule[]
   /** Whether the guardian is on. Default false. */
   readonly guarded?: boolean
@@ -73,7 +73,7 @@ export function mayUse(policy: CommandPolicy, command: Command, input?: unknown)
 /** Refusals that hold for every input, cached per policy object; a reload replaces that object. */
 const refusals = new WeakMap<CommandPolicy, Map<Command, string | undefined>>()
 
-/** Names the option that refuses a command, as a sentence for the requester; `undefined` if none does. */
+/** Names the option that refuses a command, as a sentence for the requester; `undefined` if permitted. */
 export function refusedBy(policy: CommandPolicy, command: Command, input?: unknown): string | undefined {
   const decides =
     command.target === 'bridge' ? command.sends : (command.reaches ?? command.capabilitiesOf ?? command.worksWithout)
@@ -111,13 +111,13 @@ function refusalOfSent(policy: CommandPolicy, name = ''): string | undefined {
   return sent && refusedBy(policy, sent, {})
 }
 
-/** Like `refusedBy`, for rollouts of one command, or of any. */
+/** Like `refusedBy`, for rollouts of one command, or of any command. */
 export function rolloutRefusal(policy: CommandPolicy, command?: RolloutCommand): string | undefined {
   const row = findCommand('bridge', 'rollout', false)
   return row && refusedBy(policy, row, command && { command })
 }
 
-/** Why a call must not reach an endpoint: it can do no more than the commands that do the same. */
+/** Why a call must not reach an endpoint: a call may do no more than the commands with the same effect. */
 function unreachable({ allow, deny, call = [] }: CommandPolicy, endpoint: Endpoint): string | undefined {
   const { section, item, method, operation } = endpoint
   const isNamed = (rule: CallRule) =>
@@ -141,7 +141,7 @@ export function permission(hub: Pick<Hub, 'permits'>, { operation }: HubCommand)
   return operation === null ? 'yes' : hub.permits(operation)
 }
 
-/** Names the permission that the API key lacks, for people. */
+/** A sentence that names the permission which the API key lacks. */
 export function lackOf({ operation }: Pick<HubCommand, 'operation'>): string {
   return `The API key lacks ${operation === null ? 'a permission' : OPERATIONS[operation].scope}.`
 }
@@ -154,7 +154,7 @@ function deniedCapabilities(deny: readonly string[]): ReadonlySet<Capability> {
   return new Set(HUB_COMMANDS.flatMap((command) => (names(deny, command) ? (command.capabilities ?? []) : [])))
 }
 
-/** Why a hub cannot run a command, whatever the input; `undefined` if it can. */
+/** Why a hub cannot run a command with any input; `undefined` if it can. */
 function refusedOn(hub: Pick<Hub, 'permits'>, policy: CommandPolicy, command: HubCommand): string | undefined {
   const permitted = permission(hub, command)
   if (permitted === 'yes') return refusedBy(policy, command)
@@ -169,7 +169,7 @@ export function availableCommands(hub: Pick<Hub, 'permits'>, policy: CommandPoli
   return [...new Set(permitted.map(({ name }) => name))]
 }
 
-/** Why commands cannot run on a hub, whatever the input, by the command's name in the configuration. */
+/** Why commands cannot run on a hub with any input, by the command's name in the configuration. */
 export function refusalsOf(hub: Pick<Hub, 'permits'>, policy: CommandPolicy): Record<string, string> {
   const refusals: Record<string, string> = {}
   for (const command of HUB_COMMANDS) {
@@ -184,7 +184,7 @@ export function appFilter(include: readonly string[], exclude: readonly string[]
   return (id) => include.some((one) => fits(one, id)) && !exclude.some((one) => fits(one, id))
 }
 
-/** Uses two indexes; a regular expression might backtrack. On a mismatch, the last `*` takes one more character. */
+/** Uses two indexes: a regular expression might backtrack. At a mismatch, the last `*` matches one more character. */
 function fits(pattern: string, text: string): boolean {
   const [wanted, given] = [[...pattern], [...text]]
   let [next, at, star, taken] = [0, 0, -1, 0]

@@ -1,7 +1,7 @@
 /**
- * Every topic that the bridge writes, one row each: its topic, its owner, when it is published, its payload, and how to
- * render it from the facts. The engine that publishes, the read-back, the sweep, the entities and the documentation
- * derive from this table. Answers to commands are not here: their topics derive from the command's.
+ * Every topic that the bridge publishes, one row each: its owner, when it is published, its payload, and how to render
+ * it from the facts. Publishing, the read-back, the sweep, the entities and the documentation derive from this table.
+ * Answers to commands are not here: their topics derive from the command's topic.
  */
 import type * as v from 'valibot'
 import type { Json } from '../base/json.ts'
@@ -38,9 +38,9 @@ export interface Facts {
     readonly logLevel: LogLevel
     /** `undefined` before the first report. */
     readonly health: schemas.HealthReport | undefined
-    /** Discovery prefixes under which the broker may hold our messages; `null`: none; `undefined`: not known yet. */
+    /** Discovery prefixes under which the broker may hold own messages; `null`: none; `undefined`: not known yet. */
     readonly prefixes: readonly string[] | null | undefined
-    /** The state of the fleet; `undefined` if another member publishes it. */
+    /** The state of the fleet; `undefined` if this member does not publish it. */
     readonly fleet: schemas.FleetPayload | undefined
   }
   readonly hub: {
@@ -70,15 +70,15 @@ export interface Facts {
     readonly guard?: GuardFacts | null | undefined
     /** The evidence of the latest crash; `null` if there is none, `undefined` to keep what the broker has. */
     readonly crash?: Crash | null | undefined
-    /** What uses the app; `null` if the API key does not permit it, `undefined` before the first read. */
+    /** Devices and flows of the app; `null` if the API key does not permit reading them, `undefined` before that. */
     readonly links?: schemas.AppLinks | null | undefined
-    /** What the public store says; `undefined`: nothing. */
+    /** The app's release in the public store; `undefined` if there is none. */
     readonly release?: Release | undefined
   }
   readonly setting: { readonly value: Json }
 }
 
-/** What the guardian publishes about an app: its state, its history, and its other memory. */
+/** The guardian's data on an app: its state, its history, and its other memory. */
 export interface GuardFacts {
   readonly state: GuardPayload
   readonly history: readonly HistoryEntry[]
@@ -91,7 +91,7 @@ interface Row<S> {
   readonly schema: S
   /** Whether the payload is plain text instead of JSON. */
   readonly text?: true
-  /** The payload's name in the AsyncAPI document, for rows that share one; default: the row's name. */
+  /** The payload's name in the AsyncAPI document, for rows that share a payload; default: the row's name. */
   readonly message?: string
   /** One or two sentences for the documentation. */
   readonly doc: string
@@ -103,15 +103,15 @@ export interface Held<K extends OwnerKind, S extends v.GenericSchema = v.Generic
   readonly of: K
   /** Published only if the configuration enables this; default: always. */
   readonly when?: 'discovery' | 'settings.publish' | 'guard' | 'fleet'
-  /** `null` clears the topic. `undefined`: not known yet, keep what the broker has. */
+  /** `null` clears the topic. `undefined`: not known yet, the broker keeps its message. */
   readonly render: (facts: Facts[K]) => v.InferOutput<S> | null | undefined
-  /** Whether it contains an app's usage figures. They change most often, and no other row depends on them. */
+  /** Whether it contains an app's usage figures, which change most often. No other row depends on them. */
   readonly hasUsage?: true
   /** The inputs of the payload, compared by identity; default: the rendered payload itself. */
   readonly dependsOn?: (facts: Facts[K]) => readonly unknown[]
 }
 
-/** Retained, but written elsewhere: by the connection with its will, by the paced discovery, or by a rollout. */
+/** Retained, but published elsewhere: by the connection with its will, by the paced discovery, or by a rollout. */
 export interface HeldElsewhere<S> extends Row<S> {
   readonly retained: true
   readonly of: 'bridge' | 'device'
@@ -363,17 +363,17 @@ export type Publication =
   | HeldElsewhere<v.GenericSchema>
   | Sent<v.GenericSchema>
 
-/** `null` while the guardian is off; `undefined` before it knows the app, which keeps what the broker has. */
+/** `null` while the guardian is off; `undefined` before it knows the app: the broker keeps its message. */
 function ofGuard<K extends keyof GuardFacts>(guard: Facts['app']['guard'], key: K) {
   return guard === null || guard === undefined ? guard : guard[key]
 }
 
-/** Whether the hub has neither answered nor failed yet; until then the broker keeps what it has. */
+/** Whether the hub has neither answered nor failed yet; until then, the broker keeps its message. */
 function isUnknown({ reason }: HubStatus): boolean {
   return reason === 'connecting'
 }
 
-/** Computes the counts right away, because the map of apps changes in place. */
+/** Computes the counts at once, because the map of apps changes in place. */
 export function countsOf(apps: Apps): Facts['hub']['counts'] {
   let apps_crashed = 0
   let updates_available = 0

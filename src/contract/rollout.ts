@@ -1,4 +1,4 @@
-/** A rollout: one command to an app on many hubs, in waves. The order, and the record on the broker. */
+/** A rollout of one command to an app on many hubs, in waves: the order, and the record on the broker. */
 import * as v from 'valibot'
 import { duration, object } from './payload.ts'
 import type { ROLLOUT } from './schemas.ts'
@@ -27,9 +27,9 @@ export const rolloutOrder = object({
   hubs: v.optional(pattern),
   /** Number of steps in the first wave. Default 1. */
   canary: few,
-  /** Number of steps in each further wave. Default 10. */
+  /** Number of steps in each later wave. Default 10. */
   batch: few,
-  /** How long the apps of a wave must run well before the next wave. Default `30s`. */
+  /** How long the apps of a wave must run without problems before the next wave. Default `30s`. */
   pause: v.optional(duration),
   /** Default 1. */
   stop_after_failures: few,
@@ -43,7 +43,7 @@ export interface RolloutStep {
   readonly app: string
 }
 
-/** An error code, or `crashed` or `not_running` if the command succeeded but the app does not run well. */
+/** An error code, or `crashed` or `not_running` if the command succeeded but the app is not running. */
 export type RolloutFailure = Omit<Rollout['failed'][number], keyof RolloutStep>
 
 /** The record of a rollout on the broker: everything that a successor needs to continue it. */

@@ -13,7 +13,7 @@ import { CONTRACT_VERSION } from './version.ts'
 const text = v.string()
 const flag = v.boolean()
 const amount = v.number()
-/** Date does not accept all of ISO 8601. */
+/** `Date` does not accept all ISO 8601 times. */
 const isRead = v.check((time: string) => !Number.isNaN(Date.parse(time)))
 const time = v.pipe(text, v.isoTimestamp(), isRead)
 const about = <S extends v.GenericSchema>(schema: S, doc: string) => v.pipe(schema, v.description(doc))
@@ -23,7 +23,7 @@ const count = v.pipe(amount, v.integer(), v.minValue(0))
 const list = <S extends v.GenericSchema>(schema: S) => v.pipe(v.array(schema), v.readonly())
 const frozen = <E extends v.ObjectEntries>(entries: E) => v.pipe(v.strictObject(entries), v.readonly())
 
-/** Must match the type `App`: a key too many or too few is a type error, here or in `publications.ts`. */
+/** Must match the type `App`: an extra or missing key is a type error, here or in `publications.ts`. */
 export const APP = v.strictObject({
   id: text,
   name: v.nullable(text),
@@ -40,7 +40,7 @@ export const APP = v.strictObject({
   latest_version: v.nullable(text),
   update_severity: about(
     v.nullable(v.picklist(SEVERITIES)),
-    'The step from the version to the newest one; `null` if neither the hub nor the store names that.',
+    'The step from the version to the newest one; `null` if neither hub nor store names the newest.',
   ),
   cpu_percent: about(v.nullable(amount), 'Percent of one core; `null` unless running.'),
   memory_bytes: about(v.nullable(integer), '`null` unless running.'),
@@ -93,11 +93,11 @@ export const HUB_EVENT = v.strictObject({
   at: time,
 })
 
-/** Events on an app's topic, and those on its hub's topic, which has more. */
+/** Events on an app's topic, and the larger set on its hub's topic. */
 export const EVENT = v.union([APP_EVENT, COMMAND_FAILED, GUARD_EVENT])
 export const EVENT_OF_HUB = v.union([...EVENT.options, HUB_EVENT])
 
-/** An app's version on a topic that is read back; real versions are shorter. */
+/** An app's version on a topic that is read back. Real versions are shorter. */
 const versionText = v.nullable(v.pipe(text, v.maxLength(256)))
 
 export const GUARD = v.strictObject({
@@ -139,7 +139,7 @@ export const GUARD_MEMORY = v.strictObject({
       frozen({
         version: versionText,
         since: time,
-        seen_seconds: about(v.optional(count, 0), 'How long the bridge has seen it, up to `updates.hold_days`.'),
+        seen_seconds: about(v.optional(count, 0), 'How long the bridge has known it, up to `updates.hold_days`.'),
       }),
     ),
     'The newest available version.',
@@ -156,7 +156,7 @@ export const GONE_APPS = list(
     app: text,
     gone_hours: about(count, 'While the bridge was running.'),
     guard: v.nullable(SAVED_GUARD),
-    history: about(HISTORY, 'Its newest entries.'),
+    history: about(HISTORY, 'The newest entries.'),
     memory: v.nullable(GUARD_MEMORY),
   }),
 )
@@ -190,7 +190,7 @@ export const HUB_INFO = v.strictObject({
   ),
   apps: about(integer, 'The number of published apps.'),
   owner: v.exactOptional(about(text, 'In a fleet: the member that serves the hub.')),
-  epoch: v.exactOptional(about(integer, 'In a fleet: the epoch in which it does.')),
+  epoch: v.exactOptional(about(integer, 'In a fleet: the epoch of this assignment.')),
   reason: v.exactOptional(about(text, 'Why the hub is not fully usable: `unauthorized`, `unreachable`, …')),
 })
 
@@ -201,16 +201,16 @@ export const FLEET = v.strictObject({
     text,
     v.strictObject({
       since: about(v.nullable(time), '`null` if members share by number: whether they run is unknown.'),
-      hubs: about(integer, 'How many hubs it serves.'),
+      hubs: about(integer, 'Number of hubs that it serves.'),
     }),
   ),
-  count: about(integer, 'How many members there are.'),
+  count: about(integer, 'Number of members.'),
 })
 export type FleetPayload = v.InferOutput<typeof FLEET>
 
 export const HEALTH = v.strictObject({
   live: about(flag, 'Nothing needs a restart.'),
-  ready: about(flag, 'The broker is connected, and at least one hub has been read and answers.'),
+  ready: about(flag, 'The broker is connected, and at least one hub is online and has been read.'),
   problems: about(list(text), 'One line for each problem.'),
   version: text,
   started_at: time,
@@ -235,7 +235,7 @@ export type HealthReport = v.InferOutput<typeof HEALTH>
 
 export const LOG_LEVEL = v.picklist(LOG_LEVELS)
 
-/** What the bridge stores on the broker for itself. */
+/** Data that the bridge stores on the broker for itself. */
 export const DISCOVERY_MEMORY = v.strictObject({ prefixes: v.array(text) })
 
 export const PROBE = text
@@ -254,7 +254,7 @@ export const PRESENCE = v.strictObject({
     ),
   ),
   asks: v.exactOptional(about(v.literal(true), 'Asks other bridges to answer at once.')),
-  hubs: v.exactOptional(about(v.array(text), 'For the active bridge: its hubs, whose topics the next one may clear.')),
+  hubs: v.exactOptional(about(v.array(text), 'Of the active bridge: its hubs, whose topics its successor may clear.')),
   leaves: v.exactOptional(about(v.literal(true), 'The bridge is stopping.')),
 })
 
@@ -273,7 +273,7 @@ export const HUB_SUMMARY = v.strictObject({
 
 export type HubSummary = v.InferOutput<typeof HUB_SUMMARY>
 
-/** What uses an app. */
+/** Devices and flows that use an app. */
 export const APP_LINKS = v.strictObject({
   devices: v.nullable(integer),
   devices_unavailable: v.nullable(integer),
@@ -302,7 +302,7 @@ export const ANSWER_HEAD = v.strictObject({
   app: v.nullable(text),
   transaction: about(v.nullable(v.union([text, amount])), "The command's transaction, or `null`."),
   duration_ms: integer,
-  replayed: v.exactOptional(about(v.literal(true), 'The same command was answered before; this is from memory.')),
+  replayed: v.exactOptional(about(v.literal(true), 'The command was answered before: this answer is from memory.')),
 })
 
 /** The answer to a command that the hub has confirmed. */
@@ -344,12 +344,12 @@ export const ROLLOUT = v.strictObject({
   state: v.picklist(ROLLOUT_STATES),
   reason: about(
     v.nullable(v.picklist(ROLLOUT_REASONS)),
-    'Why no further step starts; `null` while it continues or if done.',
+    'Why no more steps start; `null` while it continues or if done.',
   ),
   started_at: time,
   updated_at: time,
   total: about(count, 'Steps: apps on hubs.'),
-  done: about(count, 'Steps after which the app runs well.'),
+  done: about(count, 'Steps after which the app is running.'),
   failed: list(
     v.strictObject({
       ...rolloutStep,

@@ -1,11 +1,11 @@
 /**
- * Topics as templates: `{base}/{hub}/app/{app}`. A template builds a topic from parameters, gives the filter for all
+ * Topics as templates: `{base}/{hub}/app/{app}`. A template builds a topic from parameters, returns the filter for all
  * its topics, and parses a topic into parameters.
  */
 
-/** Characters that need no encoding. A level of one or two dots does: some tools read it as a path. */
+/** Levels that need no encoding. One or two dots do, because some tools read such a level as a path. */
 const PLAIN = /^(?!\.\.?$)[A-Za-z0-9._-]+$/
-/** What `encodeURIComponent` leaves unencoded. */
+/** Characters that `encodeURIComponent` does not encode. */
 const UNCODED = /[!'()*~]/g
 
 /** The names of the `{parameters}` in a template. */
@@ -16,8 +16,8 @@ export type TemplateParameter<T extends string> = T extends `${string}{${infer N
 export type Parameters = Readonly<Record<string, string>>
 
 /**
- * Encodes an id or name as one topic level: reversible, and free of `/ + # $` and NUL. An empty text becomes a lone
- * `%`, which no other text encodes to.
+ * Encodes an id or name as one topic level: reversible, and free of `/ + # $` and NUL. An empty text becomes a single
+ * `%`, which is the encoding of no other text.
  */
 export function encodeLevel(text: string): string {
   if (PLAIN.test(text)) return text
@@ -28,7 +28,7 @@ export function encodeLevel(text: string): string {
 }
 
 /**
- * Decodes a topic level; `undefined` if it is not exactly what `encodeLevel` writes. Another spelling of the same
+ * Decodes a topic level; `undefined` if it is not exactly a result of `encodeLevel`. Another spelling of the same
  * command could bypass the broker's access rules for the topic.
  */
 export function decodeLevel(level: string): string | undefined {
@@ -42,7 +42,7 @@ export function decodeLevel(level: string): string | undefined {
   }
 }
 
-/** A template below a root: the first parameter stands for the root's levels, each other one for one level. */
+/** A template below a root: the first parameter stands for the root's levels, every other parameter for one level. */
 export class Template {
   readonly #root: string
   /** Each level is a parameter or fixed text. */

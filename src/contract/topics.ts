@@ -1,4 +1,4 @@
-/** The topics below one base topic: those of the table, and the command topics. No other module builds one. */
+/** The topics below one base topic: those of the table, and the command topics. No other module builds topics. */
 import { MEMBER_NAME } from '../base/member-name.ts'
 import {
   type Held,
@@ -11,7 +11,7 @@ import {
 } from './publications.ts'
 import { decodeLevel, encodeLevel, levelsBelow, type Parameters, Template, widest } from './templates.ts'
 
-/** A parsed topic of ours that holds a retained message. */
+/** A parsed topic of the bridge that holds a retained message. */
 export interface OwnTopic {
   readonly name: PublicationName
   readonly row: Publication
@@ -40,8 +40,8 @@ const OF_BRIDGE = '{base}/bridge/'
 const formOf = (topic: string, member: string) => topic.replace(OF_BRIDGE, `${OF_BRIDGE}${member}/`)
 
 /**
- * The topics below one base topic. If the bridge is a fleet's `member`, its own topics have that name after `bridge`.
- * `alone`: no other member takes over its hubs.
+ * @param member the fleet member's name, which follows `bridge` in its own topics
+ * @param alone whether no other member takes over its hubs
  */
 export function createTopics(base: string, member?: string, alone = false) {
   const below = ROWS.filter(([, { topic }]) => topic.startsWith('{base}'))
@@ -59,11 +59,11 @@ export function createTopics(base: string, member?: string, alone = false) {
     base,
     /** The name of the fleet member; `null` outside a fleet. */
     member: member ?? null,
-    /** Whether any bridge serves the hubs: for a single bridge, its own state. */
+    /** The topic that shows whether any bridge serves the hubs; for a single bridge, its own state topic. */
     availability,
-    /** Whether the hubs of this bridge are served. */
+    /** The topic that shows whether the hubs of this bridge are served. */
     hubsAvailability: alone ? fill('bridgeState', {}) : availability,
-    /** Only payloads of bridges on this base topic contain this: the beginning of a bridge's state topic in JSON. */
+    /** The start of a bridge's state topic in JSON: only payloads of bridges on this base topic contain it. */
     mark: JSON.stringify(`${base}/bridge/`).slice(0, -1),
     /** The state topic of a fleet member. */
     memberState: (name: string) => new Template(formOf(PUBLICATIONS.bridgeState.topic, name), base).fill(),
@@ -87,7 +87,7 @@ export function createTopics(base: string, member?: string, alone = false) {
     /** All bridge topics of all fleet members. */
     memberFilters: ofMembers.map(({ template }) => template.fill()),
 
-    /** Parses a topic of ours; `undefined` for any other. */
+    /** Parses a topic of the bridge; `undefined` for any other. */
     parse(topic: string): OwnTopic | undefined {
       const levels = levelsBelow(base, topic)
       if (levels === undefined) return undefined
@@ -130,12 +130,12 @@ export function createTopics(base: string, member?: string, alone = false) {
     },
 
     /**
-     * Whether an answer may be sent to a topic: below a result topic, or on a plain topic outside the bridge's own and
-     * Home Assistant's discovery topics, limited to those that the configuration names, if it names any.
-     * @param only first levels of the topics that the configuration names
+     * Whether an answer may be sent to a topic: a result topic, or a topic outside of the base topic and the discovery
+     * prefix, which the configuration can restrict.
+     * @param only the configured first levels of such topics; empty: any
      */
     mayAnswerOn(topic: string, discoveryPrefix: string, only: readonly string[]): boolean {
-      // biome-ignore lint/suspicious/noControlCharactersInRegex: NUL is what a topic must not hold.
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: a topic must not contain NUL.
       if (topic === '' || topic.startsWith('$') || /[+#\u0000]/.test(topic)) return false
       if (topic.split('/', MAX_ANSWER_LEVELS + 1).length > MAX_ANSWER_LEVELS) return false
       const levels = levelsBelow(base, topic)
@@ -146,7 +146,7 @@ export function createTopics(base: string, member?: string, alone = false) {
   }
 }
 
-/** Some brokers end the connection that publishes below more: EMQX 128, Mosquitto 200. */
+/** Some brokers end a connection that publishes to a topic with more levels: EMQX 128, Mosquitto 200. */
 const MAX_ANSWER_LEVELS = 64
 
 /** First levels that cannot be a hub's name. */

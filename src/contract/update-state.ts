@@ -9,10 +9,10 @@ import { APP_UPDATE, type AppUpdate } from './schemas.ts'
 const FOUND = ['newer version, found ', ' UTC'] as const
 
 /**
- * The state of an update entity. Home Assistant drops the message if it has a key that it does not know or a value that
- * is `null`. If the hub reports an update without its version, the latest version is the time when it was found: it
- * must differ from an earlier update that a person may have skipped, stay the same while the update waits, and not look
- * like a version, which Home Assistant would compare and might find older.
+ * The state of an update entity. Home Assistant drops a message with an unknown key or a `null` value. If the hub
+ * reports an update without its version, `latest_version` is the time of its discovery: this text must differ from an
+ * earlier update that a person may have skipped, stay the same while the update waits, and not look like a version,
+ * which Home Assistant would compare and might find older.
  */
 export function updateOf({ app, installing, foundAt = '', release }: Facts['app']): AppUpdate {
   const { version, latest_version, update_available } = app
@@ -34,14 +34,14 @@ export function updateOf({ app, installing, foundAt = '', release }: Facts['app'
 /** The page of an app in the public store. */
 const storePage = (id: string) => `https://homey.app/a/${encodeURIComponent(id)}`
 
-/** The progress of an install, judged by the app: requested, app stopped, new version present, app running. */
+/** The progress of an install, as the app shows it: requested, app stopped, new version present, app running. */
 function progressOf({ update_available, state }: App): number {
   const isReplaced = update_available !== true
   if (isReplaced) return state === 'running' ? 90 : 70
   return state === 'running' || state === 'starting' || state === null ? 10 : 40
 }
 
-/** Reads back when an update without a version was found; `undefined` if the payload does not contain that. */
+/** Reads back when an update without a version was found; `undefined` if the payload does not contain it. */
 export function foundIn(payload: string): FoundUpdate | undefined {
   if (!payload.includes(FOUND[0])) return undefined
   const { installed_version, latest_version: latest = '' } = readJson(APP_UPDATE, payload) ?? {}

@@ -1,4 +1,4 @@
-/** Writes that succeed only if the hub confirms them: by its response, or else by a check of its state. */
+/** Runs writes that succeed only if the hub confirms them, by its response or in a check of its state. */
 import { asHubError, HubError } from '../hub/errors.ts'
 import { OPERATIONS, type OperationName, type Parameters } from '../hub/operations.ts'
 import { lookFor } from '../hub/verify.ts'
@@ -7,7 +7,7 @@ import type { Target } from './command.ts'
 import { CommandError } from './errors.ts'
 
 /**
- * Resolves to the hub's response, or to `null` if only a check shows that the write was done.
+ * Resolves to the hub's response, or to `null` if only the check confirms the write.
  * @throws CommandError `outcome_unknown`, or the HubError of the write
  */
 export async function confirmed<T>(write: Promise<T>, look: ReturnType<typeof lookFor>): Promise<T | null> {

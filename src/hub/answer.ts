@@ -6,7 +6,7 @@ export interface Answer {
   readonly status: number
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
   readonly body: Buffer
-  /** For a write: the body was too large and is empty here; the status still counts. */
+  /** Set for a write whose response body was too large: `body` is empty, but the status still counts. */
   readonly isCut?: true
 }
 
@@ -34,7 +34,7 @@ export function header(answer: Answer, name: string): string | null {
   return typeof value === 'string' && value !== '' && value.length <= HEADER_LENGTH ? value : null
 }
 
-/** Whether a response is an HTML page without the hub's id: one of a gateway or captive portal. */
+/** Whether a response is an HTML page without the hub's id, such as one from a gateway or captive portal. */
 export function isPage(answer: Answer): boolean {
   if (header(answer, 'x-homey-id') !== null) return false
   const type = header(answer, 'content-type') ?? ''
@@ -50,8 +50,8 @@ export function isUnsigned(answer: Answer, signs: boolean): boolean {
 const GREETINGS: ReadonlySet<unknown> = new Set([true, null, 'pong'])
 
 /**
- * Whether a ping response comes from a hub: it has the hub's id, or it is JSON that only ping responses have. A server
- * that answers any path, such as a captive portal, sends an object, an array, text or nothing.
+ * Whether a ping response comes from a hub: it has the hub's id, or its JSON is one of `GREETINGS`. A server that
+ * answers any path, such as a captive portal, sends an object, an array, text or nothing.
  */
 export function isGreeting(answer: Answer): boolean {
   if (answer.status !== 200) return false

@@ -18,17 +18,17 @@ import { type Release, Releases } from './releases.ts'
 
 /** Pause before a list that lacks a known app is read again. */
 const SECOND_LOOK_MS = 2000
-/** After this many reads, the last two such lists are accepted although they differ. */
+/** After this many reads, the last two lists are accepted even if they differ. */
 const MAX_LOOKS = 5
-/** After this many changes, yields to the event loop, which thousands of apps would block. */
+/** Yields to the event loop after this many changes: thousands of apps would block it. */
 const AT_ONCE = 500
-/** How long an event may be delayed: on a slow channel, a later list overtakes it. */
+/** How long an event may be delayed: on a slow channel, it may arrive after a newer list. */
 const OVERTAKEN_MS = 60_000
 
 export interface AppsNews {
   /** May be empty after a read. */
   readonly changes: readonly Change[]
-  /** Sends no events: nothing happened to the apps, they only became known or the filter changed. */
+  /** No events are sent for these changes: the apps only became known, or the filter changed. */
   readonly silent: boolean
   /** The whole list has just been read. */
   readonly read: boolean
@@ -55,7 +55,7 @@ export class AppManager {
   readonly all: Apps = this.#apps
   readonly #listeners = new Set<AppsListener>()
   readonly #destroyed = new AbortController()
-  /** Aborted by `destroy`: work for these apps must end then. */
+  /** Aborted by `destroy`: work for these apps must end. */
   readonly ended = this.#destroyed.signal
   /** Whether the list has been read: before that, an app missing from `all` may exist. Changed only here. */
   complete = false
@@ -63,23 +63,23 @@ export class AppManager {
   #live = false
   /** Events that arrive during a read; they are applied to its list. */
   #eventsDuringRead: AppEvent[] | undefined
-  /** Apps missing from the latest list, and since when: an event about their arrival may be older than the list. */
+  /** When each app went missing from the list: an event about its arrival may be older than the list. */
   readonly #unlisted = new Map<string, number>()
   readonly releases = new Releases()
-  /** Apps whose uninstallation the hub has confirmed: the next list without one is accepted. */
+  /** Apps whose uninstallation the hub has confirmed: a list without them is accepted at once. */
   readonly #uninstalled = new Set<string>()
   #reading: Promise<void> | undefined
   /** The read that starts after the current one. */
   #nextRead: Promise<void> | undefined
 
-  /** Set while the known apps are the previous hub's; called after their removal, before the new apps come. */
+  /** Set while the known apps belong to the previous hub; called after their removal, before the new apps appear. */
   #onReplaced: (() => void) | undefined
   /** Counts the hubs that have answered at this address. */
   generation = 0
 
   /**
    * @param shows whether the configuration shows an app
-   * @param onUnknownApp the hub sent an event of an app that is not in its list: the list should be read again
+   * @param onUnknownApp called when an event is about an app that is not in the list: the list should be read again
    */
   constructor(client: ListClient, clock: Clock, shows: (id: string) => boolean, onUnknownApp: () => void) {
     this.#client = client
@@ -98,7 +98,7 @@ export class AppManager {
     this.hideUnshown()
   }
 
-  /** Removes known apps that the filter hides: its result may change without a call of `setFilter`. */
+  /** Removes known apps that the filter hides: the filter's result may change without a call of `setFilter`. */
   hideUnshown(): void {
     const hidden = [...this.#apps.values()].filter(({ id }) => !this.shows(id))
     for (const { id } of hidden) this.#hidden.add(id)
@@ -118,7 +118,7 @@ export class AppManager {
   }
 
   /**
-   * All apps by id: from memory while live, otherwise read. A `filter` (keys that must be equal) always reads.
+   * All apps by id: from memory while live, otherwise read. With a `filter` (keys that must be equal), always reads.
    * @throws HubError `unreachable` after `destroy`
    */
   async getApps(filter: Readonly<Record<string, unknown>> = {}): Promise<Readonly<Record<string, App>>> {
@@ -143,7 +143,7 @@ export class AppManager {
       if (!this.shows(id)) throw new HubError('unknown_app', 'The hub knows no such app.')
       const known = this.#apps.get(id)
       const patch = await this.#client.call('getApp', { id })
-      // Events that arrived meanwhile are newer than the response, and may be partial.
+      // An event that arrived during the request is newer than the response, and may be partial.
       const isOvertaken = this.complete && this.#apps.get(id) !== known
       if (isOvertaken && looks < MAX_LOOKS) continue
       if (this.complete && !isOvertaken) this.receive({ type: 'update', id, patch })
@@ -151,19 +151,19 @@ export class AppManager {
     }
   }
 
-  /** The hub is asked to install the app: from now on, events of its arrival are current. */
+  /** The hub has been asked to install the app: from now on, events about its arrival are current. */
   expect(id: string): void {
     this.#unlisted.delete(id)
   }
 
-  /** The hub has confirmed that it uninstalls the app. */
+  /** The hub has confirmed the uninstallation of the app. */
   expectGone(id: string): void {
     this.#uninstalled.add(id)
   }
 
   /**
-   * Takes in what the public store says of an app; `undefined`: nothing. Returns whether that is new. What is learned for
-   * the first time has not happened just now: listeners are notified of it as `silent`.
+   * Records an app's release in the public store; `undefined`: none. Returns whether it changed. The first release is
+   * reported to listeners as `silent`, because it may be old.
    */
   learn(id: string, release: Release | undefined): boolean {
     const silent = !this.releases.all.has(id)
@@ -176,18 +176,18 @@ export class AppManager {
     return patch !== undefined
   }
 
-  /** Takes in one realtime event. */
+  /** Applies one realtime event. */
   receive(said: AppEvent): void {
     const { type, id } = said
     const isFilled = said.type !== 'delete' && this.releases.all.size > 0
     const event = isFilled ? { ...said, patch: this.releases.fill(id, said.patch, this.#apps.get(id)) } : said
-    // What is known is shown.
+    // A known app is never hidden.
     const isKnown = this.#apps.has(id)
     if (!isKnown && (this.ended.aborted || !this.shows(id))) return
     if (type === 'delete') this.#unlisted.delete(id)
     if (type === 'create' && this.#mayBeOvertaken(id)) return void this.#onUnknownApp()
     this.#eventsDuringRead?.push(event)
-    // Before the first list, an event is only about one app; it is applied to the list later.
+    // Before the first list, the current read applies the event to its list.
     if (!this.complete || (!isKnown && this.#newlyShown(id))) return
     if (type === 'update' && !isKnown) return void this.#onUnknownApp()
     const change = reduceEvent(this.#apps, event)
@@ -195,8 +195,8 @@ export class AppManager {
   }
 
   /**
-   * Reads the list. A call during a read waits for another read, so that the list contains what the caller knows of,
-   * such as the effect of a command or all events before a session. @throws HubError
+   * Reads the list. A call during a read waits for the next read, so that the list includes everything before the call,
+   * such as the effect of a command, or events before a session. @throws HubError
    */
   refresh(): Promise<void> {
     if (this.ended.aborted) return Promise.resolve()
@@ -206,8 +206,8 @@ export class AppManager {
   }
 
   /**
-   * Unsubscribes from the hub's events, clears all caches, and removes all listeners without notifying them. Reads
-   * nothing more; safe to call twice.
+   * Unsubscribes from the hub's events, clears all caches, removes all listeners without notifying them, and stops
+   * reading; safe to call twice.
    */
   destroy(): void {
     this.#destroyed.abort()
@@ -219,7 +219,7 @@ export class AppManager {
   }
 
   #refuseIfDestroyed(): void {
-    if (this.ended.aborted) throw new HubError('unreachable', 'The apps of the hub are no longer followed.')
+    if (this.ended.aborted) throw new HubError('unreachable', 'The hub is no longer in use.')
   }
 
   /**
@@ -307,7 +307,7 @@ export class AppManager {
       if (read) return
       await turn()
       if (this.ended.aborted) return
-      // The rest belongs to another hub, or was selected by another filter.
+      // The remaining changes are from another hub, or were selected by another filter.
       if (generation !== this.generation || shows !== this.shows) return await this.#read()
     }
   }
@@ -327,7 +327,7 @@ export class AppManager {
 
   /**
    * A hub may return a list without some of its apps, for example while starting; accepting it would remove them. So
-   * such a list is read again until two in a row have the same apps. An app is gone if the last two lists lack it.
+   * such a list is read again until two consecutive lists have the same apps. An app is gone if both lack it.
    */
   async #readBelievable(): Promise<AppList> {
     let before: AppList = new Map()
@@ -347,7 +347,7 @@ export class AppManager {
     return [...this.#apps.keys()].some((id) => !list.has(id) && !this.#uninstalled.has(id))
   }
 
-  /** A list that is certainly from the identified hub: it says so, it has the known apps, or a ping confirms it. */
+  /** Reads a list that is certainly from the identified hub: it has its id or the known apps, or a ping confirms it. */
   async #readSurely(): Promise<AppList> {
     for (;;) {
       const generation = this.generation

@@ -1,13 +1,13 @@
 /**
- * An app, with the keys of the MQTT contract: values of this type are published unchanged. And what the hub's messages
- * change about it: pure functions, which store and publish nothing.
+ * An app, with the keys of the MQTT contract: values of this type are published unchanged. Pure functions apply the
+ * hub's messages to it.
  */
 import { type Severity, severityOf } from '../base/versions.ts'
 
 export const APP_STATES = ['starting', 'running', 'stopping', 'stopped', 'crashed'] as const
 export type AppState = (typeof APP_STATES)[number]
 
-/** An app about which only the id is known. */
+/** The keys of an app of which only the id is known. */
 class Unknown {
   readonly name: string | null = null
   readonly version: string | null = null
@@ -21,7 +21,7 @@ class Unknown {
   readonly channel: string | null = null
   readonly origin: string | null = null
   readonly update_available: boolean | null = null
-  /** The version of the available update; `null` if the hub only reports that there is one, as newer hubs do. */
+  /** The version of the available update; `null` if there is none, or if the hub does not name it, as newer hubs do. */
   readonly latest_version: string | null = null
   /** The size of the update step; `null` if unknown. */
   readonly update_severity: Severity | null = null
@@ -35,7 +35,7 @@ class Unknown {
   readonly compatibility: string | null = null
 }
 
-/** One app of a hub. Every key is always present; `null` if the hub did not send it, or with a wrong type. */
+/** One app of a hub. Every key is always present; `null` if the hub did not send it, or sent a wrong type. */
 export interface App extends Unknown {
   readonly id: string
 }
@@ -61,7 +61,7 @@ export const APP_KEYS = ['id', ...Object.keys(UNKNOWN)] as readonly (keyof App)[
  */
 export function patchApp(before: App | undefined, id: string, patch: AppPatch): App {
   const after = before === undefined ? { id, ...UNKNOWN, ...patch } : { ...before, ...patch }
-  // Usage figures of an app that is not running are leftovers.
+  // Usage figures of an app that is not running are outdated.
   if (after.state !== null && after.state !== 'running') {
     after.cpu_percent = null
     after.memory_bytes = null
@@ -79,7 +79,7 @@ function stepOf({ update_available, version, latest_version }: App): Severity | 
   return update_available === false ? 'none' : severityOf(version, latest_version)
 }
 
-/** Compares key by key, without derived keys: a loop would take as long as everything else for a usage event. */
+/** Compares all keys except derived ones. Unrolled: a loop would take as long as the rest of a usage event. */
 function sameApp(one: App, other: App): boolean {
   return (
     one.id === other.id &&
@@ -109,7 +109,7 @@ export type AppEvent =
   | { readonly type: 'create' | 'update'; readonly id: string; readonly patch: AppPatch }
   | { readonly type: 'delete'; readonly id: string }
 
-/** A whole list read over REST; `undefined` for an app whose record cannot be read: its known state stays. */
+/** A whole list, read over REST. An app whose record cannot be decoded is `undefined`: it keeps its known state. */
 export type AppList = ReadonlyMap<string, AppPatch | undefined>
 
 export type Apps = ReadonlyMap<string, App>
@@ -122,8 +122,8 @@ export interface Change {
 }
 
 /**
- * What an event changes in `apps`; `undefined` if nothing. An update of an unknown app changes nothing, because it may
- * be late and the app gone.
+ * Returns the change that an event makes to `apps`; `undefined` if none. An update of an unknown app changes nothing:
+ * the event may be late, and the app gone.
  */
 export function reduceEvent(apps: Apps, event: AppEvent): Change | undefined {
   const { id } = event
@@ -134,9 +134,8 @@ export function reduceEvent(apps: Apps, event: AppEvent): Change | undefined {
 }
 
 /**
- * What a fresh list changes in `apps`; empty if nothing, so a reconnect publishes nothing. The list may be older than
- * events received during the read, so these are applied to it before comparing. Otherwise subscribers would see the app
- * change back and forth.
+ * Returns the changes that a new list makes to `apps`. The list may be older than events received during the read, so
+ * these are applied to it before comparing: otherwise subscribers would see an app change back and forth.
  */
 export function reduceList(apps: Apps, list: AppList, eventsDuringRead: readonly AppEvent[]): Change[] {
   const wanted = new Map<string, App>()
@@ -161,7 +160,7 @@ export function reduceList(apps: Apps, list: AppList, eventsDuringRead: readonly
   return changes
 }
 
-/** Keeps the reference of an unchanged app. */
+/** Returns the known object if the app has not changed. */
 function sameOr(known: App | undefined, read: App): App {
   return known === undefined ? read : patchApp(known, read.id, read)
 }

@@ -1,4 +1,4 @@
-/** The typed client: sends a row of the table to the identified hub; returns the decoded result or one HubError. */
+/** The typed client: sends an operation to the identified hub, and returns the decoded result or throws a HubError. */
 import { type Clock, sleep } from '../base/clock.ts'
 import { holdsTooMany, type Json, MAX_VALUES } from '../base/json.ts'
 import { type Answer, header, isHubs, isPage, isSuccess, parse, textOf } from './answer.ts'
@@ -12,7 +12,7 @@ import { type RefusedCall, refusal, STAND_IN } from './refusal.ts'
 import { type Asked, askedBy, askedOf, judgeWritten } from './written.ts'
 
 export interface HubClientOptions extends RestOptions {
-  /** `auto` finds out which one the hub supports. */
+  /** `auto`: finds out which prefix the hub supports. */
   readonly pathPrefix: ApiPrefix | 'auto'
   readonly onCall?: (call: HubCall) => void
   /** Removes the API key from the hub's texts; default: leaves them unchanged. */
@@ -35,7 +35,7 @@ export class HubClient {
 
   /**
    * Runs one operation.
-   * @param mayLeave called just before its request is sent; if it throws, the call fails and nothing is sent
+   * @param mayLeave called just before the request is sent; if it throws, the call fails and nothing is sent
    * @throws HubError
    */
   call<N extends OperationName>(name: N, parameters: Parameters<N>, mayLeave?: () => void): Promise<Result<N>> {
@@ -124,8 +124,8 @@ export class HubClient {
   /**
    * Reads a file of the hub, such as an icon, without sending the API key.
    * @param path as found in a record of the hub
-   * @returns `undefined` if the path is not on the hub, or nothing is there
-   * @throws HubError also if it is larger than `maxBytes`
+   * @returns `undefined` if the path leads elsewhere, or the file does not exist
+   * @throws HubError, also if the file is larger than `maxBytes`
    */
   async file(path: string, maxBytes: number): Promise<Buffer | undefined> {
     if (!isPath(path)) return undefined
@@ -135,7 +135,7 @@ export class HubClient {
 
   /**
    * Sends a GET request to an app's own web API.
-   * @param path below the app's, with a leading slash
+   * @param path below the app's own path, with a leading slash
    * @returns the HTTP status
    * @throws HubError
    */
@@ -151,7 +151,7 @@ export class HubClient {
     return this.hub.close()
   }
 
-  /** A read counts only if it succeeded and the hub itself responded. @throws HubError */
+  /** Accepts a read only if it succeeded and the hub itself responded. @throws HubError */
   #checkRead(answer: Answer, refused: () => HubError): void {
     const { status } = answer
     if (!isSuccess('GET', status)) throw refused()
@@ -179,7 +179,7 @@ export class HubClient {
 /** Maximum size of the response to a generic call. */
 const MAX_ENDPOINT_BYTES = 1024 * 1024
 
-/** A call to an operation of the table is refused as precisely as the operation itself. */
+/** Describes a generic call for its refusal. A call to a known operation gets that operation's errors. */
 function refusedEndpoint({ operation, parameters, section, item, method, path }: Endpoint): RefusedCall {
   if (operation !== null) return { name: operation, operation: OPERATIONS[operation], parameters }
   const ofApp = section === 'app' ? { id: item } : {}
@@ -215,7 +215,7 @@ function encodeSegment(value: unknown): string {
   throw new HubError('invalid_argument', 'An id or name must not be empty, a dot segment or invalid Unicode.')
 }
 
-/** The body if it is empty or JSON; anything else does not come from this API. */
+/** The body, which must be empty or JSON: anything else does not come from this API. @throws HubError */
 function json(answer: Answer): unknown {
   const { status, body } = answer
   if (body.length === 0) return null
@@ -237,7 +237,7 @@ interface RateLimitRetry {
 }
 
 /**
- * Repeats a rate-limited request (429) until the deadline; writes too, because it was not carried out.
+ * Repeats a rate-limited request (429) until the deadline; this is safe for writes, because they were not carried out.
  * @throws HubError `rate_limited` if the hub asks to wait until after the deadline
  */
 export async function retryRateLimited<T>(request: () => Promise<T>, retry: RateLimitRetry): Promise<T> {

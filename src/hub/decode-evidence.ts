@@ -1,12 +1,11 @@
 /**
- * Decodes what a hub reports about itself, its devices, flows and logs. All of it may be missing or wrong: what cannot
- * be read becomes `null`.
+ * Decodes a hub's reports about itself, its devices, flows and logs. Values that are missing or invalid become `null`.
  */
 import { isRecord } from '../base/json.ts'
 import { asItIs, shortText } from './decode.ts'
 import { eachRecord } from './records.ts'
 
-/** How many devices or flows use an app, and how many of them do not work; `null` if the hub does not report that. */
+/** How many devices or flows use an app, and how many of them do not work (`null` if the hub does not report that). */
 export interface Tally {
   readonly count: number
   readonly bad: number | null
@@ -20,7 +19,7 @@ export interface InsightLog {
   /** The source of the values, such as `homey:app:com.example`. */
   readonly owner: string
   readonly id: string
-  /** Such as `%`; missing if the hub does not say. */
+  /** Such as `%`; missing if the hub does not report it. */
   readonly units?: string
 }
 
@@ -133,7 +132,7 @@ export function decodeDevices(text: unknown): Promise<Tallies> {
   return tally(text, appsOf, ({ available }) => (typeof available === 'boolean' ? !available : undefined))
 }
 
-/** Counts flows and advanced flows, each once for every app whose cards it has. */
+/** Counts flows and advanced flows, each once for every app whose cards it contains. */
 export function decodeFlows(text: unknown): Promise<Tallies> {
   const appsOf = ({ trigger, conditions, actions, cards }: Record<string, unknown>) => {
     const all = [trigger, ...[conditions, actions, cards].flatMap((some) => list(some).slice(0, MAX_CARDS))]

@@ -1,4 +1,4 @@
-/** The border to the public app store, whose answers are hostile input. */
+/** Decodes responses of the public app store, which are untrusted input. */
 import { isRecord, type Json } from '../base/json.ts'
 import { tidy } from '../base/text.ts'
 import { compareVersions, VERSION } from '../base/versions.ts'
@@ -6,14 +6,14 @@ import type { App } from './app.ts'
 import { asItIs, shortText } from './decode.ts'
 import type { Release } from './releases.ts'
 
-/** As long as Home Assistant takes. */
+/** Home Assistant's limit. */
 const MAX_CHANGELOG = 255
 const MAX_VERSION = 64
 
-/** What the store says of an app; by channel. */
+/** The releases of an app in the store, by channel. */
 export type Offers = { readonly [C in 'live' | 'test']: Release | undefined }
 
-/** Which release a hub would install, by the app's channel; a hub that names none installs the live one. */
+/** The release that a hub would install, by the app's channel; without a channel, it installs the live one. */
 const CHANNELS: ReadonlyMap<string | null, keyof Offers> = new Map([
   [null, 'live'],
   ['stable', 'live'],
@@ -22,7 +22,7 @@ const CHANNELS: ReadonlyMap<string | null, keyof Offers> = new Map([
   ['test', 'test'],
 ])
 
-/** Apps under development, and ids that no app of the store has, are not asked for. */
+/** Whether the store can have an app: it has no apps under development, and only ids of this form. */
 export const isInStore = ({ id, origin, channel }: App) =>
   origin === 'appstore' && CHANNELS.has(channel) && /^[a-z0-9][\w.-]{0,127}$/i.test(id)
 
@@ -35,7 +35,7 @@ function isVersion(value: unknown): value is string {
   return typeof value === 'string' && value.length <= MAX_VERSION && VERSION.test(value)
 }
 
-/** `undefined`: the answer is not about the app. */
+/** Returns `undefined` if the response is not about the app. */
 export function offersIn(id: string, answer: Json | undefined): Offers | undefined {
   if (!isRecord(answer) || answer['id'] !== id) return undefined
   const { liveVersion, liveBuild, testVersion, testBuild } = answer
@@ -47,7 +47,7 @@ export function releaseOf(version: unknown, changelog: unknown): Release | undef
   return isVersion(version) ? { version, changelog: lineOf(changelog) } : undefined
 }
 
-/** The changelog of all versions: keyed by them, or a list. Its form is not documented. */
+/** Adds the changelog. `log` has those of all versions: keyed by version, or a list, as its form is not documented. */
 export function withChangelog(release: Release | undefined, log: Json | undefined): Release | undefined {
   if (release === undefined || release.changelog !== null) return release
   const isIt = (one: Json) => isRecord(one) && one['version'] === release.version
@@ -55,7 +55,7 @@ export function withChangelog(release: Release | undefined, log: Json | undefine
   return releaseOf(release.version, isRecord(entry) ? (entry['changelog'] ?? entry) : entry)
 }
 
-/** A text or one by language, as a line without HTML, links and pictures: Home Assistant shows it as Markdown. */
+/** Converts a text, or texts by language, to a line without HTML, links and images: Home Assistant renders Markdown. */
 function lineOf(changelog: unknown): string | null {
   const text = isRecord(changelog) ? (changelog['en'] ?? Object.values(changelog)[0]) : changelog
   if (typeof text !== 'string') return null

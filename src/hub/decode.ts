@@ -1,4 +1,4 @@
-/** The border to the hub: turns `unknown` into the model's types. Hub data is hostile input, and firmware changes. */
+/** The border to the hub: decodes `unknown` to the model's types. Hub data is untrusted, and firmware changes it. */
 import { isRecord, isShallow, type Json } from '../base/json.ts'
 import { APP_STATES, type AppEvent, type AppPatch, type AppState, EXIT } from './app.ts'
 import { HubError } from './errors.ts'
@@ -8,12 +8,12 @@ export type Clean = (text: string) => string
 
 export const asItIs: Clean = (text) => text
 
-/** Cuts a text to a length in UTF-16 code units. Removes the key first: a partial key would not be recognised. */
+/** Truncates a text to a length in UTF-16 code units. Removes the key first: a partial key would not be recognised. */
 export function shortText(text: string, length: number, clean: Clean): string {
   const whole = clean(text)
   if (whole.length <= length) return whole
   const short = whole.slice(0, length)
-  // Do not end in half a surrogate pair.
+  // Do not end with half a surrogate pair.
   return /[\uD800-\uDBFF]$/.test(short) ? short.slice(0, -1) : short
 }
 
@@ -26,7 +26,7 @@ const TEXT_LENGTH = 1024
 const boolean = (value: unknown) => (typeof value === 'boolean' ? value : null)
 const finite = (value: unknown) => (typeof value === 'number' && Number.isFinite(value) ? value : null)
 const count = (value: unknown) => (typeof value === 'number' && Number.isInteger(value) && value >= 0 ? value : null)
-/** Rounds and converts an amount: one of the hub's units is `units` of the result's. */
+/** Converts an amount, and rounds it: one of the hub's units equals `units` of the result's. */
 const amount = (value: unknown, units = 1) =>
   typeof value === 'number' && value >= 0 && Number.isFinite(value) ? Math.round(value * units) : null
 const text = (value: unknown, clean: Clean, length = TEXT_LENGTH) =>
@@ -63,7 +63,7 @@ function decodeLife(record: Record<string, unknown>, clean: Clean): Writable<App
   if (enabled !== undefined) patch.enabled = boolean(enabled)
   if (state !== undefined) patch.state = STATES.get(state) ?? null
   if (crashed !== undefined) patch.crashed = boolean(crashed)
-  // Only newer hubs send the state; if it comes without the flag, derive the flag.
+  // Only newer hubs send the state. Derive the flag if it is missing.
   else if (patch.state === 'crashed') patch.crashed = true
   if (crashedMessage !== undefined) patch.crash_message = text(crashedMessage, clean, CRASH_MESSAGE_LENGTH)
   if ((crashedCount ?? exitCount) !== undefined) patch.crash_count = count(crashedCount ?? exitCount)
@@ -83,7 +83,7 @@ function decodeLife(record: Record<string, unknown>, clean: Clean): Writable<App
 
 const signalOf = (value: unknown) => (typeof value === 'string' && /^SIG[A-Z0-9]{2,8}$/.test(value) ? value : null)
 
-/** Older hubs send an object or null, newer hubs a boolean without a version, some the version alone. */
+/** Older hubs send an object or null, newer hubs a boolean, and some only the version. */
 function decodeOffer(said: unknown, clean: Clean): Pick<AppPatch, 'update_available' | 'latest_version'> {
   const isVersion = typeof said === 'string' && /^\d+(\.\d+)+([-+][\w.+-]*)?$/.test(said)
   const offer = isVersion ? { version: said } : said
@@ -92,8 +92,8 @@ function decodeOffer(said: unknown, clean: Clean): Pick<AppPatch, 'update_availa
 }
 
 /**
- * Decodes the response of getApps, an object keyed by app id. An unreadable entry must not hide the others, so it
- * or one whose key is not its id becomes `undefined`. @throws HubError `nonsense` if most entries are such
+ * Decodes the response of getApps, an object keyed by app id. An unreadable entry, or one whose key is not its id,
+ * becomes `undefined`, so that it does not hide the others. @throws HubError `nonsense` if this applies to most entries
  */
 export function decodeApps(value: unknown, _: unknown = {}, clean = asItIs): Map<string, AppPatch | undefined> {
   const nonsense = () => new HubError('nonsense', 'The hub answered with something that is not a list of apps.')
@@ -111,7 +111,7 @@ export function decodeApps(value: unknown, _: unknown = {}, clean = asItIs): Map
   return apps
 }
 
-/** Ids that are not well-formed Unicode could not be distinguished in a topic. */
+/** Returns the id. Ids that are not well-formed Unicode would be indistinguishable in a topic. */
 function idOf(record: Record<string, unknown>): string | undefined {
   const id = record['id']
   return typeof id === 'string' && id !== '' && id.isWellFormed() ? id : undefined
@@ -141,7 +141,7 @@ const EVENTS = new Map<unknown, AppEvent['type']>([
   ['app.delete', 'delete'],
 ])
 
-/** Decodes a realtime message; `undefined` for one that is not about apps. */
+/** Decodes a realtime message; `undefined` if it is not about an app. */
 export function decodeEvent(name: unknown, payload: unknown, clean = asItIs): AppEvent | undefined {
   const type = EVENTS.get(name)
   if (type === undefined || !isRecord(payload)) return undefined
@@ -175,7 +175,7 @@ export function decodeJson(value: unknown): Json {
 
 export function decodeSettings(value: unknown): { [key: string]: Json } {
   const settings = decodeJson(value)
-  if (!isRecord(settings)) throw new HubError('nonsense', 'The hub answered with no settings object.')
+  if (!isRecord(settings)) throw new HubError('nonsense', 'The hub answered without a settings object.')
   return settings
 }
 
@@ -183,7 +183,7 @@ function isJson(value: unknown): value is Json {
   return value === null || ['boolean', 'number', 'string', 'object'].includes(typeof value)
 }
 
-/** For an operation that returns nothing: hubs answer that in different forms. */
+/** For an operation without a result: hubs send different responses. */
 export function decodeNothing(): null {
   return null
 }

@@ -1,6 +1,6 @@
 /**
- * A call of any endpoint of a hub, given by section, item and path. It is validated so strictly that its operation in
- * the table is certain: spellings that a hub might interpret differently are refused.
+ * A call to any endpoint of a hub, given by section, item and path. The validation is so strict that the call's
+ * operation in the table is certain: spellings that hubs might interpret differently are refused.
  */
 import { isRecord, type Json } from '../base/json.ts'
 import { HubError } from './errors.ts'
@@ -27,9 +27,9 @@ export interface Endpoint extends EndpointCall {
   readonly query: Readonly<Record<string, string>>
   /** The operation's name; `null` if it is not in the table. */
   readonly operation: OperationName | null
-  /** The operation's parameters in the path. */
+  /** The parameters from the operation's path. */
   readonly parameters: Readonly<Record<string, string>>
-  /** The app that it concerns, if its path or body names one. */
+  /** The app that the path or body names. */
   readonly app: string | null
 }
 
@@ -60,7 +60,7 @@ export function readEndpoint(call: EndpointCall): Endpoint {
   }
 }
 
-/** The path on a hub whose managers' root is `prefix`. */
+/** The path on a hub whose API root for managers is `prefix`. */
 export function pathOf({ section, item, path, query }: Endpoint, prefix: string): string {
   const root = section === 'manager' ? prefix : 'app'
   const search = new URLSearchParams(query).toString()
@@ -83,11 +83,11 @@ function decoded(segment: string): string {
   }
 }
 
-/** What ends a path segment on some servers: slashes, parameters, the query, and double encoding. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what must not be there.
+/** Characters that end a path segment on some servers: slashes, parameters, the query, and double encoding. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: it finds control characters.
 const AMBIGUOUS = /[/\\;?#\u0000-\u001f\u007f-\u009f]|%[0-9a-f]{2}|^\.{0,2}$|^\s|\s$/i
 
-/** Accepts a name that every server reads as one and the same segment. */
+/** Accepts a name that every server reads as the same single segment. */
 function named(name: string): string {
   if (!name.isWellFormed() || AMBIGUOUS.test(name.normalize('NFKC'))) {
     throw invalid('item: it is empty, or hubs might read it differently.')
@@ -150,7 +150,7 @@ function appOf(item: string, segments: readonly string[], given: readonly unknow
   return inPath ?? (typeof elsewhere === 'string' ? elsewhere : null)
 }
 
-/** A hub may read a parameter from the path, query or body: its values must all be the same. */
+/** A hub may read a parameter from the path, query or body, so its values must be the same everywhere. */
 function agree(segments: readonly string[], name: string | undefined, given: readonly unknown[]): void {
   const records = given.filter(isRecord)
   const found = (key: string, inPath: string | undefined) =>

@@ -1,12 +1,12 @@
-/** All failures of a call to the hub as one type, with a code that says what the caller can do next. */
+/** One error type for all failures of a call to the hub; its code determines what the caller can do next. */
 import type { Backoff } from '../base/backoff.ts'
 
 export type HubErrorCode =
-  /** 401: the hub does not accept the API key. Retry slowly, a person must act. */
+  /** 401: the hub does not accept the API key. Retry slowly: a person must act. */
   | 'unauthorized'
   /** 403: the API key lacks a permission (`scope`). */
   | 'forbidden'
-  /** 403: the hub has no valid licence. Retry slowly, a person must act. */
+  /** 403: the hub has no valid licence. Retry slowly: a person must act. */
   | 'subscription'
   | 'unknown_app'
   | 'unknown_setting'
@@ -20,7 +20,7 @@ export type HubErrorCode =
   | 'rejected'
   /** 5xx. */
   | 'failed'
-  /** The response does not fit the operation: not JSON, wrong shape, too large, a redirect. */
+  /** The response is not valid for the operation: not JSON, wrong shape, too large, a redirect. */
   | 'nonsense'
   /** Nothing was sent: connection refused, no route, unknown host name, no connection in time, client closed. */
   | 'unreachable'
@@ -33,7 +33,7 @@ interface HubErrorDetails {
   /** The required permission, as written in the hub's documentation: `hub.app`. */
   readonly scope?: string
   readonly retryAfterMs?: number | undefined
-  /** Whether the response may come from something in between: it is a page, or lacks the hub's id. */
+  /** Whether the response may come from something in between, because it is a page or lacks the hub's id. */
   readonly foreign?: boolean
   readonly cause?: unknown
 }
@@ -56,7 +56,7 @@ export class HubError extends Error {
   }
 }
 
-/** @throws any error that is not a HubError: it is a bug in hub2mqtt, and retrying does not help */
+/** @throws any error that is not a HubError: that is a bug in hub2mqtt, and retrying does not help */
 export function asHubError(error: unknown): HubError {
   if (error instanceof HubError) return error
   throw error

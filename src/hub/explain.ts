@@ -1,18 +1,19 @@
-/** Explains a hub failure to the user: what answers at its address, and how to fix it. */
+/** Explains a hub failure to the user: what is at the hub's address, and how to fix it. */
 import { type Advice, advice, namesOfCertificate, OUTDATED, systemCode, WRONG_NAME } from '../base/failures.ts'
 import type { HubError, HubErrorCode } from './errors.ts'
 
-const KEYS = 'make a key where the hub makes them: https://my.homey.app, Settings, API Keys'
+const KEYS = 'create a key at https://my.homey.app, Settings, API Keys'
 
 /** The ports on which hubs listen. */
 export const HUB_PORTS = 'check the port: 80 for a Homey Pro, 4859 for a Self-Hosted Server'
 
-/** Advice for the error codes of Node.js and OpenSSL for a failed connection. */
+/** Advice by the error code of Node.js or OpenSSL for a failed connection. */
 const CONNECTIONS: readonly (readonly [RegExp, (at: URL, code: string, error: unknown) => Advice])[] = [
   [/^ECONNREFUSED$/, ({ host }) => advice(`${host} refuses the connection`, HUB_PORTS)],
   [
     /^(ENOTFOUND|EAI_AGAIN)$/,
-    ({ hostname }) => advice(`the name ${hostname} is not known`, "check its spelling, or use the hub's IP address"),
+    ({ hostname }) =>
+      advice(`the name ${hostname} cannot be resolved`, "check its spelling, or use the hub's IP address"),
   ],
   [/^(EHOSTUNREACH|ENETUNREACH|ETIMEDOUT)$/, noWay],
   [
@@ -24,7 +25,7 @@ const CONNECTIONS: readonly (readonly [RegExp, (at: URL, code: string, error: un
     OUTDATED,
     ({ host }, code) =>
       advice(
-        `the certificate of ${host} is not valid now (${code})`,
+        `the certificate of ${host} has expired or is not valid yet (${code})`,
         'renew the certificate, or set the clock of this machine',
       ),
   ],
@@ -34,12 +35,12 @@ const CONNECTIONS: readonly (readonly [RegExp, (at: URL, code: string, error: un
     ({ host }, code) =>
       advice(
         `the certificate of ${host} is not trusted (${code})`,
-        'a Homey has a public one at https://<address with dashes>.homey.homeylocal.com; NODE_EXTRA_CA_CERTS names the file of an authority of your own; or use http://',
+        'use https://<address with dashes>.homey.homeylocal.com, where a Homey has a public certificate; set NODE_EXTRA_CA_CERTS to the file of your own authority; or use http://',
       ),
   ],
 ]
 
-/** How calls to something that is not a hub, or not its API, fail. */
+/** Error codes that a server which is not a hub, or a path outside of its API, can cause. */
 const ELSEWHERE: ReadonlySet<HubErrorCode> = new Set(['nonsense', 'unsupported', 'failed', 'rejected'])
 
 /** @param url the configured address of the hub */
@@ -49,13 +50,13 @@ export function explain(error: HubError, url: string): Advice {
   at.username = ''
   at.password = ''
   if (at.pathname.split('/').includes('api') && ELSEWHERE.has(error.code)) {
-    return advice(`what answers at ${at.href} is no hub`, `leave /api out of the address: ${at.origin}`)
+    return advice(`the server at ${at.href} is not a hub`, `leave /api out of the address: ${at.origin}`)
   }
   const { status = 0 } = error
   if (error.code === 'nonsense' && status >= 300 && status < 400) {
     return advice(
-      `what answers at ${at.host} redirects elsewhere, which no hub does`,
-      'log in where the network has a login page, or give the address behind the proxy',
+      `the server at ${at.host} redirects elsewhere, so it is not a hub`,
+      "log in if the network has a login page, or use the hub's address behind the proxy",
     )
   }
   switch (error.code) {
@@ -63,25 +64,25 @@ export function explain(error: HubError, url: string): Advice {
     case 'no_answer':
       return connection(error, at)
     case 'unauthorized':
-      return advice('the hub does not accept the API key', `check that it is whole, or ${KEYS}`)
+      return advice('the hub does not accept the API key', `check that it is complete, or ${KEYS}`)
     case 'forbidden':
       return advice(`the API key lacks ${error.scope ?? 'a permission'}`, `${KEYS}, with at least homey.app.readonly`)
     case 'subscription':
-      return advice('the hub has no valid licence', 'renew it with the maker of the hub')
+      return advice('the hub has no valid licence', 'renew it with the manufacturer of the hub')
     case 'nonsense':
     case 'unsupported':
     case 'rejected':
       return advice(
-        `what answers at ${at.host} is no hub, or not yet: ${plain(error.message)}`,
-        'check the address and the port; a hub that starts needs some minutes',
+        `the server at ${at.host} is not a hub, or is still starting: ${plain(error.message)}`,
+        'check the address and the port; a hub takes a few minutes to start',
       )
     case 'failed':
       return advice(
-        `what answers at ${at.host} fails: ${plain(error.message)}`,
-        'see that the hub runs, also behind a proxy; a hub that starts needs some minutes',
+        `the server at ${at.host} fails: ${plain(error.message)}`,
+        'check that the hub is running, and any proxy in front of it; a hub takes a few minutes to start',
       )
     case 'rate_limited':
-      return advice(plain(error.message), 'wait some minutes, and see what else asks the hub often')
+      return advice(plain(error.message), 'wait a few minutes, and check what else sends the hub many requests')
     default:
       return advice(plain(error.message))
   }
@@ -100,7 +101,7 @@ function connection(error: HubError, at: URL): Advice {
   if (known !== undefined) return known(at, code, error.cause)
   if (error.code === 'unreachable') return noWay(at)
   return advice(
-    `${at.host} takes the connection and does not answer as a hub: ${plain(error.message)}`,
+    `${at.host} accepts the connection but does not answer like a hub: ${plain(error.message)}`,
     `${HUB_PORTS}${at.protocol === 'http:' ? '; if that port is for HTTPS, use https://' : ''}`,
   )
 }
@@ -113,7 +114,7 @@ function wrongName({ host }: URL, _code: string, error: unknown): Advice {
   const names = namesOfCertificate(error)
   return {
     cause: `the certificate of ${host} is for other names: ${names.join(', ')}`,
-    remedy: 'use one of them in the address, or make a certificate with this one in it',
+    remedy: 'use one of them in the address, or create a certificate that contains this one',
     names,
   }
 }

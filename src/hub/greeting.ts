@@ -1,4 +1,4 @@
-/** What is read from a hub before its apps: its identity, the API key's permissions, and which operations it lacks. */
+/** Reads a hub's identity, the API key's permissions, and which operations the hub lacks, before its apps are read. */
 import type { HubClient } from './client.ts'
 import { asHubError, unless } from './errors.ts'
 import type { OperationName } from './operations.ts'
@@ -12,17 +12,17 @@ export interface Greeting extends Identity {
   readonly missing: ReadonlySet<OperationName>
 }
 
-/** @param known the previous result; what is missing stays missing on the same hub and firmware. @throws HubError */
+/** @param known the previous result: on the same hub and firmware, missing operations stay missing. @throws HubError */
 export async function greet(client: HubClient, known: Greeting | undefined): Promise<Greeting> {
   const identity = await client.hub.identify()
   const { id, firmware } = identity
   const scopes = await unless(['unsupported', 'forbidden'], client.call('getSessionMe', {}))
-  // A hub that does not report its firmware may have another one each time.
+  // A hub that does not report its firmware may have been updated.
   const isSame = firmware !== null && firmware === known?.firmware && id === known.id
   const missing = new Set(isSame ? known.missing : [])
   if (isNewer(identity)) {
-    // Newer hubs have no garbage collection. Whether one can speak shows in its list of voices; no other request would
-    // test that without an effect. Nothing counts as missing without evidence.
+    // Newer hubs have no garbage collection. The list of voices shows whether a hub can speak: any other request would
+    // have an effect. No operation counts as missing without evidence.
     missing.add('garbageCollectApp')
     if (!missing.has('speak') && (await lacksVoices(client))) missing.add('speak').add('getVoices')
   }

@@ -10,7 +10,7 @@ import type { Method } from './operations.ts'
 const MAX_RESPONSE_BYTES = 5 * 1024 * 1024
 
 export interface RestOptions {
-  /** Base URL of the hub; its path is put before `/api`. */
+  /** Base URL of the hub; its path precedes `/api`. */
   readonly url: string
   /** Called before each request, so that a rotated key takes effect at once. */
   readonly apiKey: () => string
@@ -18,13 +18,13 @@ export interface RestOptions {
   readonly timeoutMs: number
   /** Maximum number of concurrent requests. */
   readonly maxRequests: number
-  /** Called right before each request. If it throws, the request is not sent and the call fails. */
+  /** Called right before each request; if it throws, the request is not sent, and the call fails. */
   readonly mayAsk?: (() => void) | undefined
-  /** The last connection has closed: the next one may lead to another server. */
+  /** Called when the last connection has closed: the next one may lead to another server. */
   readonly onDisconnected?: (() => void) | undefined
 }
 
-/** The options of a request besides its path. */
+/** The options of a request other than its path. */
 export interface Sending {
   readonly body?: string | undefined
   /** Maximum size of the response in bytes; default: far above the list of a hub with 2,000 apps. */
@@ -40,7 +40,7 @@ export class HttpClient {
   readonly #clock: Clock
   readonly #origin: string
   readonly #prefix: string
-  /** Exists only while there are connections or requests: of a thousand hubs, nearly all are idle. */
+  /** Exists only while there are connections or requests, because most of a thousand hubs are idle. */
   #pool: Pool | undefined
   #closed = false
 
@@ -109,7 +109,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   readonly #answer = Promise.withResolvers<Answer>()
   readonly answer = this.#answer.promise
   readonly #maxBytes: number
-  /** Whether to drop the body of a response that is too long; otherwise that is an error. */
+  /** Whether to drop the body of a response that is too large; otherwise the request fails. */
   readonly #cuts: boolean
   readonly #guards: readonly Sending['mayLeave'][]
   #controller: Dispatcher.DispatchController | undefined
@@ -127,7 +127,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
-    // It timed out while waiting for a connection, and the caller knows that it was not sent.
+    // The request timed out while waiting for a connection, and the caller knows that it was not sent.
     if (this.#settled) {
       controller.abort(new Error('too late to be sent'))
       return
@@ -184,7 +184,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.#controller?.abort(error instanceof Error ? error : new Error('given up'))
   }
 
-  /** The head of a response to a write is enough to know whether it was done. */
+  /** The head of the response is enough to know whether a write was done. */
   #cut(): void {
     if (this.#settled) return
     this.#settled = true
@@ -193,7 +193,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 }
 
-/** The error code of a network error (`ECONNREFUSED`), which is enough for a log or an answer. */
+/** The code of a network error, such as `ECONNREFUSED`, which is enough for a log or an answer. */
 function reason(cause: unknown): string {
   const code = systemCode(cause)
   return code === '' ? '' : ` (${code})`

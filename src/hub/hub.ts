@@ -11,7 +11,7 @@ import { grants, type HubStatus, StatusTracker } from './status.ts'
 export interface HubOptions extends Omit<HubClientOptions, 'knows'> {
   /** Whether to use the realtime channel in addition to polling. */
   readonly realtime: boolean
-  /** Interval between two reads of the list, in milliseconds. */
+  /** Interval between reads of the list, in milliseconds. */
   readonly pollInterval: number
   /** The same interval while the realtime channel is down. */
   readonly pollIntervalFallback: number
@@ -24,7 +24,7 @@ export interface HubOptions extends Omit<HubClientOptions, 'knows'> {
 /** Failures that concern the hub or the API key, not just the call. */
 const CONCERNING: ReadonlySet<HubErrorCode> = new Set(['unauthorized', 'forbidden', 'subscription', 'unreachable'])
 
-/** Whether a failure indicates that the hub lacks the operation: it says so, or has no such path. */
+/** Whether a failure indicates that the hub lacks the operation: the hub reports it, or has no such path. */
 function isEvidence(name: OperationName, { code, status, foreign }: HubError): boolean {
   return code === 'unsupported' && !foreign && (status === 500 || OPERATIONS[name].optional === true)
 }
@@ -41,7 +41,7 @@ export class Hub {
     const { clock } = dependencies
     this.#status = new StatusTracker(dependencies)
     const onDisconnected = () => {
-      // While no requests are made, the realtime channel shows that the hub is still the same.
+      // An open realtime channel proves that the hub is still the same.
       if (this.status.realtime !== 'connected') this.#client.hub.doubt()
     }
     const knows = (id: string) => this.apps.all.has(id)
@@ -69,7 +69,7 @@ export class Hub {
     this.#session.start()
   }
 
-  /** Aborts running calls and makes no more. Keeps the data about the hub. */
+  /** Aborts running calls, and starts no more. Keeps the data about the hub. */
   async endCalls(): Promise<void> {
     this.#session.stop()
     this.#status.end()
@@ -84,7 +84,7 @@ export class Hub {
     await this.#session.ended
   }
 
-  /** Whether the API key and the hub allow an operation, as far as known in advance. */
+  /** Whether the API key and the hub permit an operation, as far as known in advance. */
   permits(name: OperationName): 'yes' | 'forbidden' | 'unsupported' {
     const { missing, scopes } = this.status
     if (missing.has(name)) return 'unsupported'
@@ -163,7 +163,7 @@ export class Hub {
     this.#session.wake()
   }
 
-  /** The API key has changed: reads at once what it permits. */
+  /** The API key has changed: reads its permissions at once. */
   renewed(): void {
     this.#session.startOver()
   }
@@ -179,8 +179,8 @@ export class Hub {
   }
 
   /**
-   * Decides whether the hub lacks an operation. It does, if it works otherwise. A 404 can also mean the app: it counts
-   * if the app exists, and only the second time in a row.
+   * Decides whether the hub lacks an operation: it does if another request succeeds. A 404 may also be about the app,
+   * so it counts only if the app exists, and only the second time in a row.
    */
   async #checkSupport(name: OperationName, parameters: object, { status }: HubError): Promise<void> {
     const id: unknown = Reflect.get(parameters, 'id')

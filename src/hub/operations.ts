@@ -43,21 +43,21 @@ interface Definition<I extends object> {
   readonly otherPath?: string
   /** The required scope, as written in the hub's documentation; `undefined` if every API key may call it. */
   readonly scope?: string
-  /** Not every hub has it: a 404 for an app that exists means `unsupported`. */
+  /** Not every hub has the operation: a 404 for an app that exists means `unsupported`. */
   readonly optional?: true
   /** Maximum size of the response in bytes; default: far above the list of a hub with 2,000 apps. */
   readonly maxBytes?: number
-  /** `decode` gets the response as text, which may be too large to parse at once. */
+  /** `decode` gets the response as text, because it may be too large to parse at once. */
   readonly asText?: true
   readonly body?: (input: I) => Body
   readonly query?: (input: I) => Query
-  /** For a write that may return the app's record: which values of its body the record should show. */
+  /** For a write that may return the app's record: the values of the body that the record should have. */
   readonly shows?: (body: Body | Json | undefined) => AppPatch
 }
 
 type Decode<I extends object, R> = (value: unknown, input: I, clean: Clean) => R | Promise<R>
 
-/** A row of the table: `I` is the input of a call, `R` what it resolves to. */
+/** A row of the table: `I` is the input of a call, `R` its result. */
 export interface Operation<I extends object, R> extends Definition<I> {
   readonly manager: Manager
   readonly decode: Decode<I, R>
@@ -74,8 +74,8 @@ type PathInput<P extends string> = { readonly [K in PathParameter<P>]: string }
 
 type Row<P extends string, I extends object> = Definition<I> & { readonly path: P; readonly otherPath?: P }
 
-/** `B` is what the body or query needs besides the path's parameters. Default of `decode`: returns the response. */
-// biome-ignore lint/complexity/noBannedTypes: `{}` is what a row without body and query adds to the parameters.
+/** `B` is the input for the body or query, in addition to the path's parameters. `decode` defaults to `decodeJson`. */
+// biome-ignore lint/complexity/noBannedTypes: a row without body and query adds `{}` to the parameters.
 function row<const P extends string, R, B extends object = {}>(
   definition: Row<P, PathInput<P> & B> & { readonly decode: Decode<PathInput<P> & B, R> },
 ): Operation<PathInput<P> & B, R>
@@ -93,7 +93,7 @@ interface StoreInstall {
   readonly channel?: string | undefined
   /** Newer hubs only. Default: the newest of the channel. */
   readonly version?: string | undefined
-  /** Newer hubs only: respond when the app is installed, not when its installation has begun. */
+  /** Newer hubs only: respond when the app is installed, not when the installation begins. */
   readonly waitForInstall?: boolean | undefined
 }
 
@@ -106,7 +106,7 @@ const SYSTEM = { ...SMALL, manager: 'system', scope: 'hub.system.readonly' } as 
 const LARGE = { method: 'GET', optional: true, maxBytes: 8 * 1024 * 1024, asText: true } as const
 const FLOWS = { ...LARGE, manager: 'flow', scope: 'hub.flow.readonly', decode: decodeFlows } as const
 
-/** For a write that does not show in the app's record. */
+/** For a write that does not change the app's record. */
 const nothing = () => ({})
 
 const ROWS = {
@@ -133,7 +133,7 @@ const ROWS = {
     method: 'POST',
     path: '/app/:id/crashlog',
     scope: 'hub.app.readonly',
-    // Optional in the reference; newer hubs require it, but accept an empty one.
+    // Optional in the reference; newer hubs require the message, but accept an empty one.
     body: ({ message = '' }: { message?: string | undefined }) => ({ message }),
   }),
   getAppSettings: row({ method: 'GET', path: '/app/:id/setting', scope: 'hub.app.control', decode: decodeSettings }),
@@ -207,7 +207,7 @@ export type OperationName = keyof typeof ROWS
 export type Parameters<N extends OperationName> =
   (typeof ROWS)[N] extends Operation<infer I extends object, unknown> ? I : never
 
-/** What `call(name, …)` resolves to. */
+/** The result of `call(name, …)`. */
 export type Result<N extends OperationName> = (typeof ROWS)[N] extends Operation<never, infer R> ? R : never
 
 export const OPERATIONS: { readonly [N in OperationName]: Operation<Parameters<N>, Result<N>> } = ROWS

@@ -1,4 +1,4 @@
-/** Sends requests to the hub's address, with the API key only while the server there is known to be the right hub. */
+/** Sends requests to the hub's address. Sends the API key only while the server there is known to be the right hub. */
 import type { Clock } from '../base/clock.ts'
 import { Limiter } from '../base/limiter.ts'
 import { type Answer, header, isGreeting, isPage } from './answer.ts'
@@ -20,7 +20,7 @@ export interface Identity {
   readonly api: ApiPrefix
 }
 
-/** A finished call, for statistics. */
+/** A completed call, for statistics. */
 export interface HubCall {
   /** `callEndpoint` for a generic call. */
   readonly operation: OperationName | 'callEndpoint'
@@ -31,39 +31,39 @@ export interface HubCall {
 /** How often to check the hub's identity if connections close as soon as they open. */
 const MAX_PROOFS = 3
 
-/** Limits for a hub that limits requests: from its first 429 on, and for this time after the latest. */
+/** Limits for a hub that limits requests, and how long they apply after its latest 429. */
 const SPACED = { slots: 2, apartMs: 150 }
 const SPACED_MS = 10 * 60_000
-/** Minimum time without background reads after a hub has limited requests. */
+/** Minimum time without background reads after a 429. */
 const CALM_MS = 60_000
 
-const NO_HUB = 'What answers at the address is no hub.'
+const NO_HUB = 'The server at the address is not a hub.'
 
 /** Nothing was sent, because the server's identity is no longer certain. */
 class Unproven extends Error {}
 
 export class ProvenHub {
-  /** The spelling of its API root. */
+  /** The spelling of the hub's API root. */
   prefix: ApiPrefix
   /**
    * Whether the hub has ever sent its id in a response to a request with the API key. Pings do not count: a hub may
-   * send it only there.
+   * send its id only with them.
    */
   signs = false
-  /** Whether the hub has ever sent its id with a list: then it also does so for other reads. */
+  /** Whether the hub has ever sent its id with a list: if so, it also sends its id with other reads. */
   signsLists = false
-  /** Whether the latest list of apps contained the hub's id. */
+  /** Whether the latest list of apps came with the hub's id. */
   listSigned = false
   readonly #options: Omit<HubClientOptions, 'knows'>
   readonly #clock: Clock
   readonly #http: HttpClient
   readonly #limiter: Limiter
   readonly #closing = new AbortController()
-  /** At the end, waiting requests proceed and fail. */
+  /** When closing, waiting requests start at once, and fail. */
   readonly #turn = { signal: this.#closing.signal }
   /** The hub that calls are meant for; `undefined` before the first ping is answered. */
   #identity: Identity | undefined
-  /** Whether the hub has identified itself, and nothing has put that in doubt since. Changed only here. */
+  /** Whether the hub has identified itself, and nothing has cast doubt on that since. Changed only here. */
   isProven = false
   /** Whether the next connection may lead to another server. */
   #isUnsure = false
@@ -96,12 +96,12 @@ export class ProvenHub {
     this.isProven = false
   }
 
-  /** Call it before sending the API key outside of a call: checks the identity if in doubt. @throws HubError */
+  /** Checks the identity if in doubt: for use before the API key is sent outside of a call. @throws HubError */
   async assure(): Promise<void> {
     if (!this.isProven || this.#isUnsure) await this.#prove()
   }
 
-  /** Reads the server's identity and API prefix; later calls are meant for that hub. @throws HubError */
+  /** Reads the server's identity and API prefix; later calls are only for that hub. @throws HubError */
   async identify(): Promise<Identity> {
     const found = await this.#ping()
     const before = this.#identity
@@ -124,9 +124,8 @@ export class ProvenHub {
   }
 
   /**
-   * Sends a request with the API key, only to the hub that calls are meant for. A request on an idle connection that
-   * the hub is closing fails early; a read is then sent once more. A write is never repeated, because it may have been
-   * carried out, nor is a read with `once`.
+   * Sends a request with the API key, only to the identified hub. A read that fails early, as on an idle connection
+   * that the hub is closing, is repeated, except with `once`. A write is never repeated: it may have been carried out.
    * @throws HubError
    */
   async ask(
@@ -136,9 +135,9 @@ export class ProvenHub {
   ): Promise<Answer> {
     const early = this.#clock.elapsed() + this.#options.timeoutMs / 2
     let mayRepeat = method === 'GET' && !once
-    // A hub may close the connection after the response that has identified it.
+    // Whether the hub has identified itself during this call: it may close the connection after that response.
     let hasShown = false
-    // Conditions may have changed since the call, because it had to wait for a connection.
+    // Check again: the request may have waited for a connection.
     const mayLeave = () => {
       if (!this.isProven || (this.#isUnsure && !hasShown)) throw new Unproven()
       sending.mayLeave?.()
@@ -164,7 +163,7 @@ export class ProvenHub {
     }
   }
 
-  /** Reads something public, without sending the API key. @throws HubError */
+  /** Reads a public resource, without sending the API key. @throws HubError */
   read(path: string, maxBytes: number): Promise<Answer> {
     return this.#limiter.run(this.#turn, () => this.#http.request('GET', path, { key: false, maxBytes }))
   }
@@ -176,7 +175,7 @@ export class ProvenHub {
     try {
       return await call
     } catch (error) {
-      // Anything else was thrown by the caller: the request was not sent.
+      // The caller threw any other error: the request was not sent.
       outcome = error instanceof HubError ? error.code : undefined
       throw error
     } finally {
@@ -190,15 +189,15 @@ export class ProvenHub {
     return this.#http.close()
   }
 
-  /** Learns the identity from a response to a request with the API key. @throws HubError if it is another hub's */
+  /** Checks the identity in a response to a request with the API key. @throws HubError if it is another hub's */
   #noteIdentity(method: Method, answer: Answer): Answer {
     const { status } = answer
     const firmware = header(answer, 'x-homey-version')
-    // Even if it was unknown before: a gateway may have removed it.
-    const isNews = firmware !== null && this.#identity !== undefined && firmware !== this.#identity.firmware
-    if (isNews || isPage(answer) || (status >= 300 && status < 400)) this.isProven = false
+    // Also if the firmware was unknown before: a gateway may have removed it.
+    const isUpdated = firmware !== null && this.#identity !== undefined && firmware !== this.#identity.firmware
+    if (isUpdated || isPage(answer) || (status >= 300 && status < 400)) this.isProven = false
     const id = header(answer, 'x-homey-id')
-    // Another hub may have carried out the request.
+    // A write may have been carried out by another hub.
     this.#expect(id, method === 'GET' ? 'nonsense' : 'no_answer')
     this.signs ||= id !== null
     return answer
@@ -224,7 +223,7 @@ export class ProvenHub {
     return this.#proving
   }
 
-  /** The request that needs no API key; a server that does not answer it as the right hub never gets the key. */
+  /** Identifies the server with a request that needs no API key: only the right hub gets the key. */
   async #ping(): Promise<Identity> {
     try {
       return await this.observed('ping', this.#greeted())
@@ -237,20 +236,20 @@ export class ProvenHub {
   async #greeted(): Promise<Identity> {
     const { pathPrefix, clean = asItIs } = this.#options
     const candidates = pathPrefix === 'auto' ? API_PREFIXES : [pathPrefix]
-    let failure = new HubError('unsupported', 'The hub answers no known API path.', { status: 404 })
+    let failure = new HubError('unsupported', 'The hub has no known API path.', { status: 404 })
     for (const prefix of candidates) {
       const answer = await this.#send('GET', `/api/${prefix}/system/ping`, { key: false })
       const said = header(answer, 'x-homey-id')
-      // Ignore an id that contains the API key: it would become part of topics.
+      // Ignore an id that contains the API key: the id becomes part of topics.
       const id = said !== null && clean(said) === said ? said : null
-      // Any server can answer like a hub without an id, so it cannot replace a hub that has sent one.
+      // Any server can answer like a hub without an id, so it must not replace a hub that has sent one.
       const isNameless = id === null && (this.#identity?.id ?? null) !== null
       if (isGreeting(answer) && !isNameless) {
         return { id, firmware: header(answer, 'x-homey-version'), api: prefix }
       }
       const context = { knows: () => false, signs: this.signsLists, now: this.#clock.now(), clean }
       const refused = refusal({ name: 'ping', operation: OPERATIONS.ping, parameters: {} }, answer, context)
-      // The other prefix may be right if another server answered this one, or the response is "no such path".
+      // The other prefix may be right if another server answered, or there is no such path.
       const isElsewhere = answer.status < 500 && answer.status !== 429
       if (!isElsewhere || refused.code === 'subscription') throw refused
       if (answer.status !== 404) {

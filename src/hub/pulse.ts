@@ -1,10 +1,10 @@
 /** Whether a hub's task is alive: when it last called the hub, successfully or not, and when it last read the list. */
 import type { Clock } from '../base/clock.ts'
 
-/** The longest pause between two calls, besides the configured intervals: a hub's `Retry-After`. */
+/** The longest pause between two calls, other than the configured intervals: a hub's `Retry-After`. */
 const LONGEST_PAUSE_MS = 5 * 60_000
 const GRACE_MS = 60_000
-/** Maximum number of consecutive calls in one round of the task, each up to its timeout. */
+/** Maximum number of consecutive calls in one round of the task, each of which may time out. */
 const CALLS_IN_A_TURN = 8
 
 type Intervals = Readonly<Record<'poll_interval' | 'poll_interval_fallback' | 'timeout', number>>
@@ -22,13 +22,13 @@ export class Pulse {
     this.#callAt = clock.elapsed()
   }
 
-  /** A call to the hub has ended, successfully or not. */
+  /** Records the end of a call to the hub. */
   called({ operation, outcome }: { readonly operation: string; readonly outcome: string }): void {
     this.#callAt = this.#clock.elapsed()
     if (operation === 'getApps' && outcome === 'ok') this.#readAt = this.#callAt
   }
 
-  /** Whether there was no call for longer than any pause and timeout explain. */
+  /** Whether the last call is longer ago than pauses and timeouts can explain. */
   get stuck(): boolean {
     return this.#clock.elapsed() - this.#callAt > this.#limit
   }

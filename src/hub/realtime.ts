@@ -1,6 +1,6 @@
 /**
- * The hub's realtime channel (Socket.IO 4): one session from connecting to its end, and one session after another. The
- * client library does not retry after a refused login or a disconnect by the server.
+ * The hub's realtime channel (Socket.IO 4): opens a session, and reopens it after its end. The client library does not
+ * retry after a refused login or a disconnect by the server.
  */
 import type { Logger } from 'pino'
 import { Manager, type Socket } from 'socket.io-client'
@@ -24,7 +24,7 @@ interface RealtimeOptions {
   readonly hubId: string | null
   /** Time limit of each step until the session is up, in milliseconds. */
   readonly timeoutMs: number
-  /** How long a session must stay up to count: a hub may accept one and drop it at once. */
+  /** How long a session must stay up to count: a hub may accept a session and drop it at once. */
   readonly settleMs: number
   /** Called once connected, before the API key is sent; a HubError ends the session. */
   readonly prove: () => Promise<void>
@@ -40,7 +40,7 @@ interface RealtimeOptions {
 }
 
 interface RealtimeSession {
-  /** Resolves with the reason when the session has ended for any reason. */
+  /** Resolves with the reason when the session has ended. */
   readonly ended: Promise<string>
   close(): void
 }
@@ -52,13 +52,13 @@ interface RealtimeSession {
 export async function openRealtime(options: RealtimeOptions): Promise<RealtimeSession> {
   const { origin, pathname } = new URL(options.url)
   const manager = new Manager(origin, {
-    // Below the hub's configured path: another server may be at the root of the host.
+    // Below the hub's configured path, because another server may be at the root of the host.
     path: `${withoutSlashes(pathname)}/socket.io`,
     transports: [GuardedWebSocket],
     reconnection: false,
     autoConnect: false,
     timeout: options.timeoutMs,
-    // Passed to the WebSocket; missing in the library's types.
+    // Passed to the WebSocket; missing from the library's types.
     ...{ maxPayload: MAX_MESSAGE_BYTES },
   })
   const { promise: ended, resolve: end } = Promise.withResolvers<string>()
@@ -89,7 +89,7 @@ export async function openRealtime(options: RealtimeOptions): Promise<RealtimeSe
     })
     const { namespace, token }: Record<string, unknown> = isRecord(welcome) ? welcome : {}
     if (typeof namespace !== 'string' || !namespace.startsWith('/')) {
-      throw new HubError('nonsense', 'The hub named no realtime namespace.')
+      throw new HubError('nonsense', 'The hub did not name a realtime namespace.')
     }
     const api = manager.socket(namespace, typeof token === 'string' ? { auth: { token } } : {})
     sockets.push(api)
@@ -137,7 +137,7 @@ async function ask(
   return answer
 }
 
-/** The result of a step. Rejects if the session ends or the step times out. */
+/** Resolves with the result of a step. Rejects if the session ends or the step times out. */
 async function inTime<T>(step: Promise<T>, { clock, timeoutMs }: RealtimeOptions, ended: Promise<string>): Promise<T> {
   const { promise: late, reject } = Promise.withResolvers<never>()
   const cancel = clock.after(timeoutMs, () => reject(new HubError('no_answer', 'The realtime channel did not answer.')))
@@ -170,15 +170,15 @@ function refused(refusal: unknown): HubError {
   return new HubError(CODES[status] ?? 'rejected', `The hub refused the realtime channel (${status}).`, { status })
 }
 
-/** A session shorter than this was unstable, and the back-off continues. */
+/** A shorter session was unstable: the back-off continues. */
 const STEADY_MS = 30_000
 
 interface Keeping {
   /** @throws HubError */
   readonly open: () => Promise<RealtimeSession>
-  /** A session is up; if this rejects with a HubError, the session does not count. */
+  /** Called when a session is up; if it rejects with a HubError, the session does not count. */
   readonly onUp: () => Promise<void>
-  /** A session that was up has ended. */
+  /** Called when a session that was up has ended. */
   readonly onLost: () => void
   readonly backoff: Backoff
   readonly clock: Clock

@@ -1,4 +1,4 @@
-/** Parses a response of many records one record at a time, so that it does not block the event loop. */
+/** Parses a response with many records one record at a time, so that it does not block the event loop. */
 import { setImmediate as turn } from 'node:timers/promises'
 import { endOfString, isRecord } from '../base/json.ts'
 import { JSON_LEVELS } from './decode.ts'
@@ -6,8 +6,9 @@ import { HubError } from './errors.ts'
 
 /** Far more than any home has. */
 const MAX_RECORDS = 20_000
-/** The event loop is blocked for one record at a time; this is larger than any device or flow. */
+/** Larger than any device or flow: each record blocks the event loop while it is parsed. */
 const MAX_RECORD_LENGTH = 512 * 1024
+const TOO_MUCH = 'too many records, or one that is too large.'
 /** Yields to the event loop after this many characters. */
 const AT_ONCE = 128 * 1024
 
@@ -20,7 +21,7 @@ export async function eachRecord(text: string, take: (record: Record<string, unk
   for (const { start, end } of recordsIn(text)) {
     if (start !== undefined) {
       records += 1
-      if (records > MAX_RECORDS || end - start > MAX_RECORD_LENGTH) throw nonsense('more than any home has.')
+      if (records > MAX_RECORDS || end - start > MAX_RECORD_LENGTH) throw nonsense(TOO_MUCH)
       const record = parsed(text.slice(start, end))
       if (isRecord(record)) take(record)
     }
@@ -42,10 +43,10 @@ interface Found {
 
 const [QUOTE, COMMA] = ['"', ','].map((char) => char.charCodeAt(0))
 
-/** The end of a JSON string; looks no further than the maximum length of a record. */
+/** The end of a JSON string. @throws HubError if it exceeds the maximum length of a record */
 function endOfText(text: string, start: number): number {
   const end = endOfString(text, start, Math.min(text.length, start + MAX_RECORD_LENGTH))
-  if (end < text.length && text.charCodeAt(end) !== QUOTE) throw nonsense('more than any home has.')
+  if (end < text.length && text.charCodeAt(end) !== QUOTE) throw nonsense(TOO_MUCH)
   return end
 }
 
@@ -65,7 +66,7 @@ function* recordsIn(text: string): Generator<Found> {
       if (depth === 1) yield { start, end: at + 1 }
     } else if (char === COMMA) yield { end: at }
   }
-  if (depth !== 0) throw nonsense('a part of a list.')
+  if (depth !== 0) throw nonsense('an incomplete list.')
 }
 
 /** The codes of `{` and `[`, and of `}` and `]`, differ by this bit. */

@@ -9,7 +9,7 @@ import type { Operation } from './operations.ts'
 const HUB_TEXT_LENGTH = 200
 const MAX_RETRY_AFTER_MS = 5 * 60_000
 
-/** Starts a message that ends with the status. */
+/** The start of a message that ends with the status. */
 export const STAND_IN = 'Something on the way to the hub answered in its place:'
 
 /** The call that was refused. */
@@ -81,12 +81,12 @@ function notFound({ name, operation, parameters }: RefusedCall, foreign: boolean
   return new HubError('unknown_app', 'The hub knows no such app.', details)
 }
 
-/** Whether a refusal is about the hub's licence and not about the API key. */
+/** Whether a refusal is about the hub's licence, not about the API key. */
 export function lacksLicence(words: string): boolean {
   return /subscription inactive|invalid serial number/i.test(words)
 }
 
-/** The hub's own text about a failure. It is hostile, so shortened and on one line; empty if there is none. */
+/** The hub's own text about a failure: untrusted, so shortened and on one line; empty if there is none. */
 function hubWords(answer: Answer, clean: Clean): string {
   const body = bodyOf(answer)
   return oneLine(body['error_description'], clean) || oneLine(body['error'], clean)
@@ -102,13 +102,13 @@ function bodyOf(answer: Answer): Readonly<Record<string, unknown>> {
 
 function oneLine(said: unknown, clean: Clean): string {
   if (typeof said !== 'string') return ''
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what must go.
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: it removes control characters.
   return shortText(said, HUB_TEXT_LENGTH, (text) => clean(text).replace(/[\u0000-\u001f\u007f-\u009f]+/g, ' '))
 }
 
 /**
- * `Retry-After` in milliseconds, from seconds or an HTTP date (RFC 9110, 10.2.3); from one second to `most`, by default five minutes.
- * `undefined` if the hub does not say.
+ * `Retry-After` in milliseconds, from seconds or an HTTP date (RFC 9110, 10.2.3); limited to one second at least and
+ * `most` (default: five minutes) at most. `undefined` if it is missing.
  */
 export function retryAfter(answer: Answer, now: number, most = MAX_RETRY_AFTER_MS): number | undefined {
   const value = header(answer, 'retry-after') ?? ''

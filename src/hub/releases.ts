@@ -1,25 +1,25 @@
-/** What the public store says of the apps of one hub: it names the newest version where the hub does not. */
+/** The releases of one hub's apps in the public store. They supply the newest version if the hub does not name it. */
 import { severityOf } from '../base/versions.ts'
 import type { App, AppList, AppPatch, Apps } from './app.ts'
 
 /** A version of an app in the store. */
 export interface Release {
   readonly version: string
-  /** One line of plain text, as long as Home Assistant takes. */
+  /** One line of plain text, limited to the length that Home Assistant accepts. */
   readonly changelog: string | null
 }
 
-/** Far above what a hub has. */
+/** Far more apps than a hub has. */
 const MOST = 5_000
 
 export class Releases {
   readonly #all = new Map<string, { readonly release: Release; readonly isNamed: boolean }>()
-  /** By the id of the app; `isNamed`: the hub itself names the newest version. */
+  /** By app id; `isNamed`: the hub itself names the newest version. */
   readonly all: ReadonlyMap<string, { readonly release: Release }> = this.#all
 
   /**
-   * Takes in the release of an app, which the hub may not have listed yet; `undefined`: none. Returns what that changes
-   * of the app; `undefined` if it is not new.
+   * Records the release of an app, which the hub may not have listed yet; `undefined`: none. Returns the change of the
+   * app; `undefined` if the release is the same.
    */
   learn(id: string, release: Release | undefined, app: App | undefined): AppPatch | undefined {
     const known = this.#all.get(id)
@@ -30,7 +30,7 @@ export class Releases {
     return isNamed || app === undefined ? {} : { latest_version: newerThan(app, release) }
   }
 
-  /** Completes what a hub says of an app. */
+  /** Adds the newest version to a hub's patch of an app. */
   fill(id: string, patch: AppPatch, app: App | undefined): AppPatch {
     const { release } = this.#all.get(id) ?? {}
     if (release === undefined || patch.latest_version === undefined) return patch
@@ -44,7 +44,7 @@ export class Releases {
     return new Map([...list].map(([id, patch]) => [id, patch && this.fill(id, patch, apps.get(id))] as const))
   }
 
-  /** An app is gone. */
+  /** Removes the release of an app that is gone. */
   delete(id: string): void {
     this.#all.delete(id)
   }
@@ -54,7 +54,7 @@ export class Releases {
   }
 }
 
-/** The version of a release, if it is newer than that of an app and the hub does not deny that there is an update. */
+/** The version of a release, if it is newer than the app's and the hub does not report that there is no update. */
 export function newerThan({ version = null, update_available }: AppPatch, release: Release | undefined): string | null {
   if (release === undefined || update_available === false) return null
   const step = severityOf(version, release.version)

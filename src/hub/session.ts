@@ -16,9 +16,9 @@ import type { HubStatus, StatusTracker } from './status.ts'
 
 const BACKOFF = { min: 1000, max: 30_000 }
 const SECOND_TRY_MS = 1000
-/** Pauses while a hub answers 429 without `Retry-After`: doubled each time. */
+/** Pauses while a hub answers 429 without `Retry-After`; doubled each time. */
 const LIMITED_MS = { min: 1000, max: 30_000 }
-/** Minimum time between two early reads of the list for the same reason: an unknown app, or a lost realtime channel. */
+/** Minimum time between early reads of the list for one reason: an unknown app, or a lost realtime channel. */
 const EARLY_READ_MS = { unknownApp: 10_000, loss: 30_000 }
 const REALTIME_SETTLE_MS = 500
 
@@ -31,8 +31,8 @@ export interface HubDependencies {
 }
 
 /**
- * Limits how many hubs connect at once: a thousand logins would delay each other until all time out. A hub that does
- * not respond within a second continues without a slot, so that unreachable hubs do not block the others.
+ * Limits how many hubs connect at once: a thousand logins would delay each other until all time out. After a second, a
+ * hub that has not responded continues without a slot, so that unreachable hubs do not block the others.
  */
 export const connectGate = (clock: Clock) => new Limiter({ clock, slots: 48, patienceMs: 1000 })
 
@@ -50,20 +50,20 @@ export class Session {
   #stale = true
   #greeted: Greeting | undefined
   #greeting: Promise<void> | undefined
-  /** Operations whose calls have shown that this hub lacks them. */
+  /** Operations that this hub lacks, as their calls have shown. */
   #lacking: ReadonlySet<OperationName> = new Set()
   #waking = new AbortController()
   /** Aborted when the realtime channel comes up or goes down, because that changes the interval until the next read. */
   #turning = new AbortController()
   /** Aborted when another hub answers: the realtime session with the previous one is no longer valid. */
   #sessions = new AbortController()
-  /** The fraction of the interval after which the next read is due. */
+  /** The fraction of the interval until the next read. */
   #part = 1
-  /** Times of the latest read and of the latest early reads, in `clock.elapsed()` milliseconds. */
+  /** Times of the latest read and the latest early reads, in `clock.elapsed()` milliseconds. */
   #readAt = Number.NEGATIVE_INFINITY
   #earlyReadAt = { unknownApp: Number.NEGATIVE_INFINITY, loss: Number.NEGATIVE_INFINITY }
   #cancelUnknownApp: (() => void) | undefined
-  /** Set once started; resolves when everything that was running at `stop` has ended. */
+  /** Set once started; resolves when everything has ended after `stop`. */
   ended: Promise<void> | undefined
 
   /** Keeps `apps` and `status` current. */
@@ -87,7 +87,7 @@ export class Session {
     this.ended ??= this.#run()
   }
 
-  /** Starts nothing more. */
+  /** Stops polling and the realtime channel. */
   stop(): void {
     this.#stop.abort()
   }
@@ -127,12 +127,12 @@ export class Session {
         this.isStarting = false
         this.#stale = true
         const refused = failure.code === 'unauthorized'
-        // As in `#readPatiently`: a new key needs one request more, and a hub that is rate-limiting is not offline.
+        // As in `#readPatiently`: a new key takes an extra request, and a hub that limits requests is not offline.
         if (failure.code === 'rate_limited' && this.#status.current.online) {
           await this.#pause(retryDelay(failure, backoff), failure.code)
           continue
         }
-        // The configuration has a new API key: there is no outage to report.
+        // The configuration has a new API key: do not report an outage.
         if (refused && this.#options.renewKey?.()) continue
         const why = explain(failure, this.#options.url)
         this.#status.update({ online: false, reason: failure.code, realtime: 'polling' }, why)
@@ -142,7 +142,7 @@ export class Session {
     }
   }
 
-  /** Reads the identity, the permissions and the apps, in this order: each explains why the next one fails. */
+  /** Reads the identity, the permissions and the apps, in this order: each explains why a later one fails. */
   async #read(slot?: Slot): Promise<void> {
     await this.#makeSure()
     slot?.keep()
@@ -151,7 +151,7 @@ export class Session {
     try {
       await this.#apps.refresh()
     } catch (error) {
-      // An API key that may only speak is useful, although it may not read the apps.
+      // An API key that permits only speaking is useful, although it does not permit reading the apps.
       if (asHubError(error).code !== 'forbidden') throw error
       reason = 'forbidden'
       this.#apps.replaceNow()
@@ -159,9 +159,9 @@ export class Session {
     this.#status.update({ ...this.#greetedStatus(), online: true, reason })
   }
 
-  /** Checks the hub's identity, unless it is known and nothing has put it in doubt. @throws HubError */
+  /** Checks the hub's identity, unless it is known and nothing has cast doubt on it. @throws HubError */
   async #makeSure(): Promise<void> {
-    // Again if something, such as a new API key, requires another check during this one.
+    // Check again if something, such as a new API key, requires that during the first check.
     for (let rounds = 0; rounds < 2 && (this.#stale || !this.#client.hub.isProven); rounds += 1) {
       this.#greeting ??= this.#greet().finally(() => {
         this.#greeting = undefined
@@ -194,7 +194,7 @@ export class Session {
     return { ...this.#greeted, missing: new Set([...this.#greeted.missing, ...this.#lacking]) }
   }
 
-  /** Polls until two reads in a row fail. Meanwhile the realtime channel may go up and down. */
+  /** Polls until two consecutive reads fail. Keeps the realtime channel up in the meantime. */
   async #stayConnected(): Promise<void> {
     const ending = new AbortController()
     if (!this.#options.realtime) {
@@ -217,7 +217,7 @@ export class Session {
     }
   }
 
-  /** A busy hub may fail one read: it is offline only if the next one, a second later, fails too. */
+  /** A busy hub may fail one read: it counts as offline only if the next read, a second later, fails too. */
   async #poll(): Promise<void> {
     try {
       await this.#readPatiently()
@@ -230,7 +230,7 @@ export class Session {
     }
   }
 
-  /** A hub that limits requests is not offline: reads again when it permits. */
+  /** A hub that limits requests is not offline: reads again when the hub permits it. */
   async #readPatiently(): Promise<void> {
     for (let wait = LIMITED_MS.min; !this.#stop.signal.aborted; wait = Math.min(2 * wait, LIMITED_MS.max)) {
       try {
@@ -279,7 +279,7 @@ export class Session {
     })
   }
 
-  /** The hub does not resend events from before a session, so the list is read when a session begins. */
+  /** Reads the list when a session begins, because the hub does not send earlier events. */
   async #onRealtime(): Promise<void> {
     await this.#read()
     this.#spread()
@@ -298,7 +298,7 @@ export class Session {
     if (this.#earlyReadDelay('loss') === 0) this.wake()
   }
 
-  /** The hub sent an event of an app that is gone, or whose installation event was missed: reads the list. */
+  /** The hub sent an event about an app that is gone, or whose installation event was missed: reads the list. */
   onUnknownApp(): void {
     if (this.#cancelUnknownApp !== undefined) return
     this.#cancelUnknownApp = this.#dependencies.clock.after(this.#earlyReadDelay('unknownApp'), () => {
@@ -308,7 +308,7 @@ export class Session {
     })
   }
 
-  /** How long the list must not be read again for this reason, in milliseconds; 0 also records an early read now. */
+  /** Milliseconds until the list may be read early for this reason; if 0, also records an early read now. */
   #earlyReadDelay(reason: keyof typeof EARLY_READ_MS): number {
     const now = this.#dependencies.clock.elapsed()
     const left = Math.max(0, this.#earlyReadAt[reason] + EARLY_READ_MS[reason] - now)
@@ -317,14 +317,14 @@ export class Session {
   }
 
   /**
-   * Sets the next read to a random time in the interval. A start or a failing network switch makes many hubs read at
+   * Moves the next read to a random time in the interval. After a start or a network failure, many hubs are read at
    * once; without this, they would stay synchronised.
    */
   #spread(): void {
     this.#part = 1 - this.#dependencies.random()
   }
 
-  /** Sleeps until the list is due or `wake` is called. Returns whether it was called. */
+  /** Sleeps until the list is due or `wake` is called. Returns whether `wake` was called. */
   async #untilNextRead(): Promise<boolean> {
     const { pollInterval, pollIntervalFallback } = this.#options
     const { clock } = this.#dependencies
@@ -342,8 +342,8 @@ export class Session {
   }
 
   /**
-   * Sleeps until `wake` is called, or not at all if it was called since the last pause. A pause that the hub asked for
-   * (429) cannot be cut short.
+   * Sleeps until the time is over or `wake` is called, or not at all if it was called since the last pause. Does not
+   * shorten a pause that the hub requested (429).
    */
   async #pause(ms: number, code?: HubErrorCode): Promise<void> {
     const signals = [this.#stop.signal, ...(code === 'rate_limited' ? [] : [this.#waking.signal])]

@@ -1,4 +1,4 @@
-/** The status of a hub, without its apps, and its listeners. */
+/** The status of a hub, without its apps. */
 import { isDeepStrictEqual } from 'node:util'
 import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
@@ -7,13 +7,13 @@ import type { HubErrorCode } from './errors.ts'
 import type { OperationName } from './operations.ts'
 import type { ApiPrefix, Identity } from './proven-hub.ts'
 
-/** What is known of a hub before its first response. */
+/** The status of a hub before its first response. */
 class Unknown {
   readonly id: Identity['id'] = null
   readonly firmware: Identity['firmware'] = null
   readonly api: ApiPrefix | null = null
   readonly online: boolean = false
-  /** Why it is not or only partly usable: an error code, or `connecting` before the first response. */
+  /** Why the hub is not or only partly usable: an error code, or `connecting` before the first response. */
   readonly reason: HubErrorCode | 'connecting' | null = 'connecting'
   readonly realtime: 'connected' | 'polling' = 'polling'
   /** The API key's scopes as `hub.…`; `undefined` if the hub does not report them. */
@@ -49,7 +49,7 @@ export class StatusTracker {
     this.#listeners.add(listener)
   }
 
-  /** @param why explains to people why the hub is offline */
+  /** @param why explains in the log why the hub is offline */
   update(change: Partial<HubStatus>, why?: Advice): void {
     const before = this.current
     const after = { ...before, ...change }
@@ -59,7 +59,7 @@ export class StatusTracker {
     for (const listener of this.#listeners) listener(after)
   }
 
-  /** From now on the status does not change, and no listener is called. */
+  /** Stops updating the status and calling listeners. */
   end(): void {
     this.#ended = true
     this.#listeners.clear()
@@ -83,7 +83,7 @@ export class StatusTracker {
 const comparable = ({ scopes, ...others }: HubStatus) => ({ ...others, scopes: scopes && new Set(scopes) })
 
 /**
- * Whether a key with `granted` scopes has `needed`: a scope includes all scopes below it, such as `hub.app` those of
+ * Whether `granted` scopes include `needed`: a scope includes all scopes below it, as `hub.app` includes
  * `hub.app.control`. `undefined` (not reported by the hub) grants everything: the hub itself will refuse.
  */
 export function grants(granted: readonly string[] | undefined, needed: string | undefined): boolean {

@@ -1,6 +1,6 @@
 /**
- * The public app store: asked for the newest version and the changelog of each installed app, once a day, if the
- * configuration says so. Only the app's id leaves the house: no key, no hub, no version.
+ * Looks up the newest version and the changelog of each installed app in the public app store, once a day, if enabled.
+ * Only the app's id is sent: no key, no hub, no version.
  */
 import type { Logger } from 'pino'
 import { type Clock, sleep } from '../base/clock.ts'
@@ -17,7 +17,7 @@ import { newerThan } from './releases.ts'
 export const STORE_URL = 'https://apps-api.athom.com/api/v1'
 
 interface Known {
-  /** `null`: it was not reached for days; `undefined`: not yet, and what an earlier run knew holds. */
+  /** `null`: the store was unreachable for days; `undefined`: no answer yet, the release of an earlier run counts. */
   readonly releases: Offers | null | undefined
   /** In `clock.elapsed()` milliseconds. */
   readonly answeredAt: number
@@ -26,26 +26,26 @@ interface Known {
 
 interface Followed {
   readonly apps: Pick<AppManager, 'all' | 'ended' | 'learn' | 'releases'>
-  /** Called after something new was learned of an app. */
+  /** Called after the release of an app has changed. */
   readonly onRelease: (id: string) => void
 }
 
 const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
 const DAY_MS = 24 * HOUR_MS
-/** How long an answer holds while the store cannot be asked. */
+/** How long a response is valid while the store is unreachable. */
 const KEPT_MS = 2 * DAY_MS
-/** Between two requests. */
+/** Pause between two requests. */
 const APART_MS = 2_000
 const TIMEOUT_MS = 15_000
-/** An answer has the app's whole manifest. */
+/** A response contains the app's whole manifest. */
 const MAX_BYTES = 1024 * 1024
 const MAX_APPS = 5_000
 
 interface Surroundings {
   readonly url: string
   readonly isOn: () => boolean
-  /** Whether this process is the one that acts at the moment. */
+  /** Whether this process is active. */
   readonly mayAsk: () => boolean
   readonly clock: Clock
   readonly log: Logger
@@ -55,10 +55,10 @@ interface Surroundings {
 export class Store implements AsyncDisposable {
   readonly #options: Surroundings
   readonly #client: HttpClient
-  /** By the name of the hub. */
+  /** By hub name. */
   readonly #followed = new Map<string, Followed>()
   readonly #known = new Map<string, Known>()
-  /** Set while the store may be asked. */
+  /** Set while look-ups are enabled. */
   #running: AbortController | undefined
   #failing = false
 
@@ -72,7 +72,7 @@ export class Store implements AsyncDisposable {
     this.#followed.set(hub, { apps, onRelease })
   }
 
-  /** Begins or ends to ask, as the configuration says. */
+  /** Starts or stops looking up apps, as configured. */
   reconfigured(): void {
     const { isOn, log } = this.#options
     if (isOn() === (this.#running !== undefined)) return
@@ -82,19 +82,19 @@ export class Store implements AsyncDisposable {
       this.#forget()
       return
     }
-    log.info('the public store is asked for each installed app, once a day (updates.store)')
+    log.info('looking up each installed app in the public store, once a day (updates.store)')
     this.#running = new AbortController()
     void this.#run(this.#running.signal)
   }
 
-  /** Takes in what an earlier run has published of an app: it holds until the store has answered. */
+  /** Restores an app's release from a message of an earlier run; it is valid until the store has answered. */
   recall(hub: string, id: string, payload: string): void {
     const followed = this.#followed.get(hub)
     if (this.#running === undefined || followed === undefined || this.#known.has(id)) return
-    const said = parseJson(payload)
-    const { latest_version, release_summary } = isRecord(said) ? said : {}
+    const published = parseJson(payload)
+    const { latest_version, release_summary } = isRecord(published) ? published : {}
     const release = releaseOf(latest_version, release_summary)
-    // Two topics tell the version, one of them the changelog.
+    // Two topics contain the version, but only one of them the changelog.
     const isLess = release?.changelog === null && followed.apps.releases.all.has(id)
     if (release !== undefined && !isLess && followed.apps.learn(id, release)) followed.onRelease(id)
   }
@@ -120,7 +120,7 @@ export class Store implements AsyncDisposable {
     }
   }
 
-  /** The apps to ask for, those that wait longest first. Gives hubs what is known, and forgets what none has. */
+  /** The apps to look up, longest overdue first. Also passes known releases to hubs, and drops apps that no hub has. */
   #due(): string[] {
     const wanted = new Set<string>()
     for (const [hub, { apps }] of this.#followed) {
@@ -144,7 +144,7 @@ export class Store implements AsyncDisposable {
     if (apps?.learn(app.id, release)) onRelease?.(app.id)
   }
 
-  /** Asks for one app. Resolves with the pause that the store wants, in milliseconds; 0 for none. */
+  /** Looks up one app. Resolves with the pause that the store requests, in milliseconds; 0 for none. */
   async #look(id: string, signal: AbortSignal): Promise<number> {
     const { clock, log, random } = this.#options
     const { releases, ...failure } = await this.#ask(id, signal)
@@ -175,8 +175,8 @@ export class Store implements AsyncDisposable {
       if (releases === undefined) return { code: answer.status, ...this.#pauseOf(answer) }
       if (!this.#lacksChangelog(id, releases)) return { releases }
       await sleep(this.#options.clock, APART_MS, signal)
-      const further = signal.aborted ? undefined : await this.#get(`${path}/changelog`)
-      const log = further?.status === 200 ? parse(further) : undefined
+      const changelog = signal.aborted ? undefined : await this.#get(`${path}/changelog`)
+      const log = changelog?.status === 200 ? parse(changelog) : undefined
       return { releases: { live: withChangelog(releases.live, log), test: withChangelog(releases.test, log) } }
     } catch (error) {
       const { code } = asHubError(error)
@@ -188,7 +188,7 @@ export class Store implements AsyncDisposable {
     return this.#client.request('GET', path, { key: false, maxBytes: MAX_BYTES })
   }
 
-  /** A store that is overloaded or fails gets no request for an hour, or for longer if it says so. */
+  /** A store that is overloaded or fails gets no request for an hour, or longer if it requests that. */
   #pauseOf(answer: Answer): { pause?: number } {
     if (answer.status !== 429 && answer.status < 500) return {}
     return { pause: Math.max(HOUR_MS, retryAfter(answer, this.#options.clock.now(), DAY_MS) ?? 0) }

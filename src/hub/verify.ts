@@ -1,6 +1,6 @@
 /**
- * Checks on the hub whether a write was done. Only a good response that shows the requested state proves it: a 404 may
- * come from a gateway, and a list may be short because the hub is starting. Each check may throw a HubError.
+ * Checks on the hub whether a write was done. Only a valid response that shows the requested state proves it: a 404 may
+ * come from a gateway, and a list may be incomplete while the hub is starting. Each check may throw a HubError.
  */
 import { isRecord, type Json, sameJson } from '../base/json.ts'
 import type { AppPatch } from './app.ts'
@@ -10,12 +10,12 @@ import type { Asked } from './written.ts'
 
 const ERROR_KEYS: ReadonlySet<string> = new Set(['error', 'error_description', 'stack', 'code', 'statusCode'])
 
-/** Whether a value is nothing but the body of a refusal: a gateway may send it with status 200. */
+/** Whether a value is only the body of a refusal: a gateway may send it with status 200. */
 export function isErrorBody(value: unknown): boolean {
   return isRecord(value) && value['error'] !== undefined && Object.keys(value).every((key) => ERROR_KEYS.has(key))
 }
 
-/** The check whether a write was done; `undefined` if none is possible. */
+/** Returns the check for a write; `undefined` if none is possible. */
 export function lookFor(hub: Hub, { operation, id, name, shows = {}, value }: Asked) {
   if (id === undefined) return undefined
   if (operation === 'uninstallApp') return () => appIsGone(hub, id)
@@ -30,7 +30,7 @@ async function appIs(hub: Hub, id: string, wanted: AppPatch): Promise<boolean> {
   return Object.entries(wanted).every(([key, value]) => found.get(key) === value)
 }
 
-/** An app in a fresh list; `null` if it is certainly gone. `undefined`: the list proves nothing. */
+/** An app in a newly read list; `null` if it is certainly gone, `undefined` if the list proves nothing. */
 export async function listedApp(hub: Hub, id: string): Promise<AppPatch | null | undefined> {
   const list = await hub.look('getApps', {})
   if (list.has(id)) return list.get(id)
@@ -44,7 +44,7 @@ async function appIsGone(hub: Hub, id: string): Promise<boolean> {
   return (await unless(['unknown_app'], hub.look('getApp', { id }))) === undefined
 }
 
-/** Reads all settings: in an empty response, a single one would be `null` too. */
+/** Reads all settings: when reading only one, an empty response would also mean `null`. */
 async function settingIs(hub: Hub, id: string, name: string, value: Json): Promise<boolean> {
   const found = new Map(Object.entries(await hub.look('getAppSettings', { id }))).get(name)
   return found !== undefined && sameJson(found, value)

@@ -8,19 +8,19 @@ import { HubError } from './errors.ts'
 import { type Body, OPERATIONS, type OperationName } from './operations.ts'
 import { STAND_IN } from './refusal.ts'
 
-/** What a write requested, for comparing with its response and with a later check. */
+/** The effect that a write requested, for comparing with its response and with a later check. */
 export interface Asked {
-  /** `null` if it is not in the table. */
+  /** `null` if the operation is not in the table. */
   readonly operation: OperationName | null
   readonly id?: string | undefined
-  /** What the app's record should show afterwards; `undefined` if the response is no app record. */
+  /** Values that the app's record should have afterwards; `undefined` if the response is not an app record. */
   readonly shows?: AppPatch | undefined
   /** A setting's name and value. */
   readonly name?: string | undefined
   readonly value?: Json | undefined
 }
 
-/** What an operation requests with its parameters and body. */
+/** The effect that an operation requests with its parameters and body. */
 export function askedOf(operation: OperationName, parameters: object, body: Body | Json | undefined): Asked {
   const given = new Map<string, unknown>(Object.entries(parameters))
   const text = (value: unknown) => (typeof value === 'string' ? value : undefined)
@@ -40,11 +40,11 @@ export function askedBy({ operation, parameters, app, body }: Endpoint): Asked {
 }
 
 /**
- * The data in the response to a write; `null` if there is none, or if it is too large or too deep to pass on.
+ * Returns the data in the response to a write; `null` if there is none, or if it is too large or too deep to pass on.
  * @param asked `null` for a response of an app
  * @param isHubs whether the response is the hub's own; a 4xx is a refusal even if a gateway sent it
- * @throws HubError `no_answer` if the outcome is unknown, `nonsense` for a refusal with a success status, or the result
- * of `refused` for a refusal
+ * @throws the error of `refused` for a refusal
+ * @throws HubError `no_answer` if the outcome is unknown, `nonsense` for a refusal with a success status
  */
 export function judgeWritten(answer: Answer, asked: Asked | null, isHubs: boolean, refused: () => HubError): Json {
   const { status } = answer
@@ -67,7 +67,7 @@ function judgeSaid(said: Json, { id, shows, value }: Asked): void {
   const isNo = layers.some(isNegative)
   const isEcho = value !== undefined && sameJson(said, value)
   if (isNo && !isEcho) throw new HubError('nonsense', 'The hub sent an error with a success status.')
-  // `false`, 0 and an empty text may be the value or a refusal.
+  // `false`, 0 and an empty text may be the setting's value or a refusal.
   const isOther = value !== undefined && (!isEcho || isNo || !said)
   const records = shows === undefined ? [] : layers.flatMap((layer) => (isRecord(layer) ? [layer] : []))
   if (isOther || records.some((record) => isOfAnother(record, id) || !agrees(decodePatch(record), shows ?? {}))) {

@@ -1,4 +1,4 @@
-/** Chooses which address of the broker to try next, and when. Each has its own back-off and its own login. */
+/** Chooses which address of the broker to try next, and when. Each address has its own back-off and login. */
 import type { Clock } from '../base/clock.ts'
 import type { ConnectionLoopOptions } from './connection-loop.ts'
 import type { Failure } from './failure.ts'
@@ -10,7 +10,7 @@ export interface Address {
   readonly url: string
   readonly login: Login
   readonly pacing: Pacing
-  /** When it may be tried again, in `clock.elapsed()` milliseconds. */
+  /** When the address may be tried again, in `clock.elapsed()` milliseconds. */
   notBefore: number
 }
 
@@ -20,7 +20,7 @@ export class Addresses {
   /** Changed only by `prefer` and `next`. */
   current: Address
 
-  /** @throws TypeError if `link` names no address */
+  /** @throws TypeError if `link` has no address */
   constructor(link: LinkOptions, { clock, log, random }: Pick<ConnectionLoopOptions, 'clock' | 'log' | 'random'>) {
     this.#clock = clock
     this.#all = link.urls.map((url) => ({
@@ -39,7 +39,7 @@ export class Addresses {
     return this.#all.length > 1 ? shownUrl(this.current.url) : undefined
   }
 
-  /** The first address; undefined while it is the current one. */
+  /** The first address; undefined if it is the current one. */
   get preferred(): Address | undefined {
     const [first] = this.#all
     return first === this.current ? undefined : first
@@ -60,7 +60,7 @@ export class Addresses {
   next(failure: Failure, ended: Ended | undefined): number {
     const now = this.#clock.elapsed()
     this.current.notBefore = now + this.current.pacing.after(failure, ended)
-    // Another client with this id also exists at the other nodes of a cluster.
+    // In a cluster, the other client with this id would also disconnect this one at other nodes.
     const candidates = failure.code === 'taken_over' ? [this.current] : this.#all
     const waitOf = ({ notBefore }: Address) => Math.max(0, notBefore - now)
     const next = candidates.reduce((best, one) => (waitOf(one) < waitOf(best) ? one : best))

@@ -1,4 +1,4 @@
-/** Keeps a broker connected: opens one connection after another, and waits longer after each failure. */
+/** Keeps a connection to a broker: reconnects after its end, and waits longer after each failure. */
 import type { IPublishPacket } from 'mqtt'
 import type { Logger } from 'pino'
 import { type Clock, sleep } from '../base/clock.ts'
@@ -25,12 +25,12 @@ export interface ConnectionLoopOptions {
   /** Returns a number in [0, 1). */
   readonly random: () => number
   readonly onState?: (state: LinkStatus['state'], reason: FailureCode | undefined) => void
-  /** The broker accepted a connection. */
+  /** Called when the broker has accepted a connection. */
   readonly onAccepted: (connection: Connection) => Promise<void>
   readonly onPublish: (packet: IPublishPacket) => void
   /** Whether the acknowledgement of a command is postponed until `connection.acknowledge`. */
   readonly postponesAck?: () => boolean
-  /** An accepted connection has ended. Returns whether the cause is known. */
+  /** Called when an accepted connection has ended. Returns whether the cause is known. */
   readonly onLost?: (failure: Failure) => boolean
   /** Whether ending the connection now would repeat or refuse something. */
   readonly isBusy?: () => boolean
@@ -95,7 +95,7 @@ export class ConnectionLoop {
     }
   }
 
-  /** Opens no further connection. The caller ends the current one. */
+  /** Opens no more connections. The caller ends the current one. */
   stop(): void {
     this.#stop.abort()
     this.#failbackProbe.stop()
@@ -111,8 +111,8 @@ export class ConnectionLoop {
   }
 
   /**
-   * Runs `task` on another connection to the current address, without a will. Resolves to the reason why that
-   * connection ended before the task, or could not be made.
+   * Runs `task` on another connection to the current address, without a will. Resolves to the failure if that
+   * connection could not be made, or ended before the task.
    */
   async aside(task: (connection: Connection) => Promise<void>, signal: AbortSignal): Promise<Failure | undefined> {
     const { link, clock } = this.#options
@@ -141,7 +141,7 @@ export class ConnectionLoop {
     this.#options.onState?.(state, reason)
   }
 
-  /** One connection from its opening to its end. `ended` is undefined if it was never accepted. */
+  /** Opens a connection, and resolves after its end. `ended` is undefined if it was never accepted. */
   async #connectOnce(): Promise<{ readonly failure: Failure; readonly ended?: Ended }> {
     const { link, clock, onAccepted, onPublish, postponesAck, onLost } = this.#options
     this.#setState('connecting', this.#reason)

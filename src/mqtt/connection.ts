@@ -1,4 +1,4 @@
-/** One connection to a broker, from CONNECT to its end. Each uses an mqtt.js client of its own. */
+/** One connection to a broker, from CONNECT to its end. Each has its own mqtt.js client. */
 import type { Duplex } from 'node:stream'
 import {
   type IClientPublishOptions,
@@ -17,7 +17,7 @@ interface ConnectionOptions extends Credentials, Pick<BrokerOptions, 'keepaliveM
   /** Where the broker publishes a retained `offline` when the connection is lost; default: nowhere. */
   readonly willTopic?: string | undefined
   readonly onPublish: (packet: IPublishPacket) => void
-  /** Whether a QoS 1 message passed to `onPublish` is acknowledged only by `acknowledge`; default: at once. */
+  /** Whether to postpone the PUBACK of a message passed to `onPublish` until `acknowledge`; default: no. */
   readonly postponesAck?: (() => boolean) | undefined
   /** MQTT 5: the broker accepted a publish that has no subscriber. Not all brokers report this. */
   readonly onNoSubscribers?: (() => void) | undefined
@@ -26,7 +26,7 @@ interface ConnectionOptions extends Credentials, Pick<BrokerOptions, 'keepaliveM
 /** The failure of a connection that this side ends. */
 export const CLOSED_BY_US: Failure = { code: 'closed', detail: 'closed by us' }
 
-/** Without a reason code: a normal disconnection. */
+/** Without a reason code, which means a normal disconnection. */
 const DISCONNECT = Buffer.from([0xe0, 0])
 
 /** PUBACK's reason code for a message without subscribers. */
@@ -34,7 +34,7 @@ const NO_MATCHING_SUBSCRIBERS = 16
 
 export class Connection {
   readonly protocol: Protocol
-  /** Whether it has ended, or cannot be made. */
+  /** Whether the connection has ended, or could not be made. */
   isDown = false
   readonly #client: MqttClient
   readonly #accepted = Promise.withResolvers<undefined>()
@@ -49,7 +49,7 @@ export class Connection {
   /** Ids of unacknowledged messages. */
   readonly #postponed: number[] = []
   #connack: IConnackPacket | undefined
-  /** Whether DISCONNECT was sent: nothing may follow it. */
+  /** Whether DISCONNECT was sent: no packet may follow it. */
   #ending = false
 
   constructor(openStream: () => Duplex, options: ConnectionOptions) {
@@ -67,7 +67,7 @@ export class Connection {
     client.handleMessage = ({ messageId, qos }: IPublishPacket, done) => {
       if (messageId === undefined || qos !== 1 || !postponesAck()) return done()
       this.#postponed.push(messageId)
-      // mqtt.js sends no PUBACK after an error, and goes on with the next packet.
+      // mqtt.js sends no PUBACK after an error, and continues with the next packet.
       done(new Error('acknowledged later'))
     }
     if (onNoSubscribers !== undefined) {
@@ -76,13 +76,13 @@ export class Connection {
       })
     }
     client.on('error', (error) => this.drop(errorFailure(error, this.isAccepted)))
-    // mqtt.js passes on only those errors of the stream that have a code.
+    // mqtt.js emits only stream errors that have a code.
     client.stream.on('error', (error: Error) => this.drop(errorFailure(error, this.isAccepted)))
     client.on('disconnect', ({ reasonCode = 0, properties }) => {
       const detail = `the broker ended the connection with reason ${reasonCode}`
       this.drop(reasonFailure(reasonCode, properties?.reasonString ? `${detail}: ${properties.reasonString}` : detail))
     })
-    client.on('close', () => this.drop({ code: 'closed', detail: 'the connection was closed by the other side' }))
+    client.on('close', () => this.drop({ code: 'closed', detail: 'the other side closed the connection' }))
   }
 
   /** Whether the broker accepted the connection; stays true after its end. */
@@ -90,7 +90,7 @@ export class Connection {
     return this.#connack !== undefined
   }
 
-  /** What the bridge needs and the broker says it lacks; undefined: nothing. */
+  /** A feature that the bridge needs and the broker lacks, as it announced; undefined: none. */
   get lack(): string | undefined {
     const { retainAvailable, maximumQoS, wildcardSubscriptionAvailable } = this.#connack?.properties ?? {}
     if (retainAvailable === false) return 'retained messages'
@@ -104,12 +104,12 @@ export class Connection {
     return this.#connack?.properties?.receiveMaximum ?? 65_535
   }
 
-  /** The largest packet that the broker accepts, in bytes; Infinity if it named no limit. */
+  /** The largest packet that the broker accepts, in bytes; Infinity if it announced no limit. */
   get maximumPacketSize(): number {
     return this.#connack?.properties?.maximumPacketSize ?? Number.POSITIVE_INFINITY
   }
 
-  /** Writes in this turn of the event loop. `done` gets PUBACK's reason code, unless the connection ends first. */
+  /** Writes in this turn of the event loop. `done` gets the PUBACK's reason code, unless the connection ends first. */
   publish(topic: string, payload: string, options: IClientPublishOptions, done: (reason: number) => void): void {
     if (this.isDown || this.#ending) return
     this.#client.publish(topic, payload, options, (error) => {
@@ -123,7 +123,7 @@ export class Connection {
     })
   }
 
-  /** Sends the acknowledgements that were postponed. */
+  /** Sends the postponed acknowledgements. */
   acknowledge(): void {
     if (this.isDown || this.#ending) return
     for (const id of this.#postponed.splice(0)) this.#client.stream.write(Buffer.from([0x40, 2, id >> 8, id & 0xff]))
@@ -145,15 +145,14 @@ export class Connection {
   }
 
   /**
-   * Sends DISCONNECT, so that the broker discards the will, and waits for the broker to close its side. A new
-   * connection that is opened earlier may overtake it: then the broker ends this one for its client id, and publishes
-   * the will.
+   * Sends DISCONNECT, so that the broker discards the will, and waits for the broker to close the connection. If a new
+   * connection with the same client id overtook the DISCONNECT, the broker would end this one and publish the will.
    */
   async end(): Promise<void> {
     if (this.isDown) return
     if (!this.#ending && this.isAccepted) {
       this.#ending = true
-      // mqtt.js would delay it until everything is acknowledged. The caller has already waited for that.
+      // mqtt.js would delay DISCONNECT until everything is acknowledged. The caller has already waited for that.
       this.#client.stream.write(DISCONNECT)
     } else if (!this.isAccepted) this.drop(CLOSED_BY_US)
     await this.down
@@ -180,21 +179,21 @@ function clientOptions(options: ConnectionOptions) {
     protocolVersion: protocol === '5' ? (5 as const) : (4 as const),
     clean: true,
     keepalive: Math.max(1, Math.round(keepaliveMs / 1000)),
-    // Ping at each interval, whatever the traffic: cheaper than restarting a timer at every acknowledgement.
+    // Ping at each interval, even with other traffic: this is cheaper than restarting a timer at each acknowledgement.
     reschedulePings: false,
     connectTimeout: connectTimeoutMs,
     reconnectPeriod: 0,
     resubscribe: false,
     queueQoSZero: false,
     timerVariant: 'native' as const,
-    // mqtt.js would keep a Buffer for each of 65,536 numbers: about 7 MB, to save two bytes per packet.
+    // mqtt.js would keep a Buffer for each of 65,536 numbers, about 7 MB, to avoid allocating two bytes per packet.
     writeCache: false,
-    // By default, `DEBUG=mqttjs*` prints the password.
+    // The default would print the password with `DEBUG=mqttjs*`.
     log: () => undefined,
     ...(willTopic === undefined
       ? {}
       : { will: { topic: willTopic, payload: 'offline', qos: 1 as const, retain: true } }),
-    // No Maximum Packet Size: a broker would withhold larger messages, which then would get no answer.
+    // No Maximum Packet Size: a broker would withhold larger messages, and their senders would get no answer.
     ...(protocol === '5' ? { properties: { sessionExpiryInterval: 0 } } : {}),
   }
 }

@@ -1,16 +1,16 @@
-/** Checks that aedes lacks: packet sizes, and clients that do not read. */
+/** Limits that aedes lacks: packet size, and data that clients do not read. */
 import type { Duplex } from 'node:stream'
 import { bodyLength, headerSize, MALFORMED } from './packet-filter.ts'
 
 /**
- * Destroys `stream` as soon as a packet announces more than `limit` bytes: aedes would collect all of it in memory. It
- * checks what aedes reads, chunk by chunk, and does not read ahead.
+ * Destroys `stream` as soon as a packet header announces more than `limit` bytes: aedes would collect all of them in
+ * memory. Checks each chunk that aedes reads, and does not read ahead.
  */
 export function limitPackets(stream: Duplex, limit: number): void {
   const read = stream.read.bind(stream)
-  /** A header that the last chunk ended in. */
+  /** The incomplete header at the end of the last chunk. */
   let begun = Buffer.alloc(0)
-  /** How much remains before the next header. */
+  /** Number of bytes before the next header. */
   let left = 0
   const exceeds = (chunk: Buffer) => {
     const data = begun.length === 0 ? chunk : Buffer.concat([begun, chunk])
@@ -34,18 +34,17 @@ export function limitPackets(stream: Duplex, limit: number): void {
   }
 }
 
-/** More than a large home retains: a client gets all of that at once when it subscribes. */
+/** More than a large home retains: a client gets all retained messages at once when it subscribes. */
 const FOR_ONE = 32 * 1024 * 1024
 const FOR_ALL = 64 * 1024 * 1024
-/** Smaller amounts are not counted. */
+/** Smaller backlogs are not counted. */
 const LITTLE = 1024 * 1024
 
 type Written = (error: Error | null | undefined) => void
 
 /**
- * Keeps a client that does not read from stalling the others. aedes waits for each client, and with a hundred messages
- * waiting it accepts no more from any client. It never detects that a client is slow. So this limits what waits for one
- * client, and for all `streams` together, and drops a client beyond the limit.
+ * Drops a client that does not read, before it stalls the others: aedes waits for every client, and accepts no more
+ * messages from any of them while a hundred wait. Limits the backlog of each client, and of all `streams` together.
  */
 export function limitBacklog(
   stream: Duplex,

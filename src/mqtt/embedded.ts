@@ -1,4 +1,4 @@
-/** A small broker in this process, for users who have none: aedes over TCP. */
+/** A small broker in this process, for users who do not have one: aedes over TCP. */
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:net'
 import type { Duplex } from 'node:stream'
@@ -11,15 +11,15 @@ import { sameSecret } from '../base/secrets.ts'
 import { limitBacklog, limitPackets } from './embedded-guards.ts'
 import { topicMatcher } from './names.ts'
 
-/** A client of MQTT 5 may try 3.1.1 next; Home Assistant does not. */
+/** An MQTT 5 client may fall back to 3.1.1; Home Assistant does not. */
 export const REFUSED_MQTT_5 =
-  'an MQTT 5 client was refused: the embedded broker speaks 3.1.1; for Home Assistant, which says cannot_connect then, use a broker such as Mosquitto'
+  'an MQTT 5 client was refused: the embedded broker supports only 3.1.1; for Home Assistant, which reports cannot_connect, use a broker such as Mosquitto'
 
 /** Home Assistant chooses a random client id: its birth topic identifies it. */
 export const HOME_ASSISTANT_HERE =
-  'Home Assistant uses the embedded broker: this ends with Home Assistant 2027.1, which takes MQTT 5 only; use a broker such as Mosquitto for both, and set mqtt.url'
+  'Home Assistant uses the embedded broker: this stops working with Home Assistant 2027.1, which supports only MQTT 5; use a broker such as Mosquitto for both, and set mqtt.url'
 
-/** It supports no MQTT 5, and its messages are lost when this process ends. */
+/** The broker does not support MQTT 5, and its messages are lost when this process ends. */
 export const EMBEDDED_BROKER_NOTICE = 'embedded MQTT broker: MQTT 3.1.1, in memory, for this machine'
 
 export interface EmbeddedBrokerOptions {
@@ -35,7 +35,7 @@ export interface EmbeddedBrokerOptions {
   readonly birthTopic?: string | undefined
   /** The largest payload accepted, in bytes (default 1 MiB). A client that sends a larger one is disconnected. */
   readonly maxPayload?: number | undefined
-  /** Connections at a time (default 200). */
+  /** Maximum number of connections (default 200). */
   readonly maxConnections?: number | undefined
 }
 
@@ -50,14 +50,14 @@ export class EmbeddedBrokerError extends ExpectedError {
   }
 }
 
-/** Maximum size of a packet besides its payload: fixed header, the longest topic with its length, packet id. */
-const BESIDES = 5 + 2 + 65_535 + 2
+/** Maximum size of a packet without its payload: fixed header, the longest topic with its length, packet id. */
+const OVERHEAD_BYTES = 5 + 2 + 65_535 + 2
 const MAX_PAYLOAD = 1024 * 1024
 
 export interface EmbeddedBroker extends AsyncDisposable {
   /** For clients on this machine. */
   readonly url: string
-  /** Ends all connections; may be called twice. */
+  /** Ends all connections; safe to call twice. */
   close(): Promise<void>
 }
 
@@ -74,7 +74,7 @@ export async function startEmbeddedBroker(options: EmbeddedBrokerOptions, log: L
   logProblems(aedes, options.birthTopic, log)
   const streams = new Set<Duplex>()
   const onBacklog = (bytes: number) =>
-    log.warn({ waiting_bytes: bytes }, 'an MQTT client is dropped: it does not read what it has subscribed to')
+    log.warn({ waiting_bytes: bytes }, 'dropping an MQTT client: it does not read the messages of its subscriptions')
   let closing: Promise<void> | undefined
   const tcp = createServer({ noDelay: true }, (stream) => {
     stream.on('error', () => undefined)
@@ -84,14 +84,14 @@ export async function startEmbeddedBroker(options: EmbeddedBrokerOptions, log: L
     }
     streams.add(stream)
     stream.once('close', () => streams.delete(stream))
-    limitPackets(stream, maxPayload + BESIDES)
+    limitPackets(stream, maxPayload + OVERHEAD_BYTES)
     limitBacklog(stream, streams, onBacklog)
     aedes.handle(stream)
   })
   const end = async () => {
     await new Promise<void>((resolve) => aedes.close(resolve))
     for (const stream of streams) stream.destroy()
-    // Closing fails if the server never listened.
+    // Closing fails if the server is not listening.
     await tcp[Symbol.asyncDispose]().catch(() => undefined)
   }
   const close = () => {
@@ -109,17 +109,17 @@ export async function startEmbeddedBroker(options: EmbeddedBrokerOptions, log: L
 }
 
 function logProblems(aedes: Aedes, birthTopic: string | undefined, log: Logger): void {
-  const said = new Set<string>()
-  const sayOnce = (text: string) => {
-    if (said.size < said.add(text).size) log.warn(text)
+  const logged = new Set<string>()
+  const warnOnce = (text: string) => {
+    if (logged.size < logged.add(text).size) log.warn(text)
   }
   aedes.on('clientError', ({ id }, { message }) => log.debug({ client: id, detail: message }, 'MQTT client dropped'))
   aedes.on('connectionError', (_, { message }) => {
     log.debug({ detail: message }, 'MQTT connection refused')
-    if (message === 'unacceptable protocol version') sayOnce(REFUSED_MQTT_5)
+    if (message === 'unacceptable protocol version') warnOnce(REFUSED_MQTT_5)
   })
   aedes.on('publish', ({ topic }, client) => {
-    if (client !== null && topic === birthTopic) sayOnce(HOME_ASSISTANT_HERE)
+    if (client !== null && topic === birthTopic) warnOnce(HOME_ASSISTANT_HERE)
   })
 }
 
@@ -140,11 +140,11 @@ function brokerOptions(options: EmbeddedBrokerOptions): AedesOptions {
     authorizePublish: (_client, packet, done) => {
       const { topic, payload, retain } = packet
       if (retain && isCommand(topic)) packet.properties = RETAINED
-      if (topic.startsWith('$')) done(new Error('topics with $ are the broker’s'))
+      if (topic.startsWith('$')) done(new Error('topics with $ are reserved for the broker'))
       else done(Buffer.byteLength(payload) > maxPayload ? new Error('message too large') : null)
     },
     authorizeForward: ({ clean }, packet) => {
-      // aedes does not count a message with the flag as delivered to a session that it keeps.
+      // aedes does not count a message with the flag as delivered to a persistent session.
       if (clean && packet.properties === RETAINED) packet.retain = true
       return packet
     },
@@ -160,7 +160,7 @@ async function listening(server: Server, host: string, port: number): Promise<st
   } catch (cause) {
     const isTaken = systemCode(cause) === 'EADDRINUSE'
     const why = isTaken
-      ? 'something else listens there already, perhaps another MQTT broker: use that one, or another port'
+      ? 'another program already listens there, perhaps an MQTT broker: use that one, or another port'
       : cause instanceof Error
         ? cause.message
         : String(cause)

@@ -4,7 +4,7 @@ import type { ConnectionLoopOptions } from './connection-loop.ts'
 import { withSession } from './session.ts'
 
 const INTERVAL_MS = 5 * 60_000
-/** An address that is lost soon after the return is tested less and less often, up to this many intervals. */
+/** An address that is lost soon after each return is tested less and less often, up to this many intervals. */
 const MOST_INTERVALS = 16
 const TIMEOUT_MS = 10_000
 /** How long to wait for running commands, and how often to check them. */
@@ -24,7 +24,7 @@ export class FailbackProbe {
     this.#onOpen = onOpen
   }
 
-  /** Starts testing: the link is connected to another address than this one, the preferred one. */
+  /** Starts testing the preferred address, because the link is connected to another one. */
   start(url: string): void {
     const { clock, link } = this.#options
     const { preferredAfterMs = INTERVAL_MS } = link
@@ -35,7 +35,7 @@ export class FailbackProbe {
     void this.#run(url, this.#intervals * preferredAfterMs, this.#stop.signal)
   }
 
-  /** The connection has ended. */
+  /** Stops testing, because the connection has ended. */
   stop(): void {
     this.#stop.abort()
   }

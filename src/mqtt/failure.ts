@@ -1,4 +1,4 @@
-/** Maps the errors of brokers, sockets and mqtt.js to one code, which decides what happens next. */
+/** Maps errors of brokers, sockets and mqtt.js to one code, which determines what happens next. */
 import { type Advice, advice, namesOfCertificate, OUTDATED, systemCode, WRONG_NAME } from '../base/failures.ts'
 import type { FailureCode } from './types.ts'
 
@@ -6,9 +6,9 @@ import type { FailureCode } from './types.ts'
 export interface Failure {
   readonly code: FailureCode
   readonly detail: string
-  /** The system's own code, such as `ECONNREFUSED`. */
+  /** The system's error code, such as `ECONNREFUSED`. */
   readonly cause?: string
-  /** The names in a certificate for another name. */
+  /** The names in the broker's certificate, if it was issued for another name. */
   readonly names?: readonly string[]
 }
 
@@ -25,7 +25,7 @@ const LACK_BY_REASON = new Map([
   [162, 'subscriptions with wildcards'],
 ])
 
-/** The broker lacks a part of MQTT that the bridge needs. */
+/** The failure for a broker that lacks an MQTT feature. */
 export function lackFailure(lack: string): Failure {
   return { code: 'unsuitable', detail: `it lacks ${lack}, which the bridge needs` }
 }
@@ -42,7 +42,7 @@ export function reasonFailure(reason: number, detail: string): Failure {
   return lack === undefined ? { code, detail } : lackFailure(lack)
 }
 
-/** `connected`: whether the broker had accepted the connection, so that it was lost rather than never made. */
+/** @param connected whether the broker had accepted the connection, so that it was lost rather than never made */
 export function errorFailure(thrown: unknown, connected: boolean): Failure {
   const error = thrown instanceof Error ? thrown : new Error(String(thrown))
   const detail = describe(error)
@@ -60,50 +60,50 @@ export function errorFailure(thrown: unknown, connected: boolean): Failure {
 
 /** Happy Eyeballs wraps one error per address into an AggregateError whose own message is empty. */
 function describe(error: Error): string {
-  // OpenSSL's text, without its numbers and source locations.
+  // OpenSSL's text, without numbers and source locations.
   if ('reason' in error && typeof error.reason === 'string') return error.reason
-  // Node.js appends its advice on --use-system-ca, even if `ca` rules that out.
+  // Node.js appends advice to use --use-system-ca, even if `ca` is set.
   if (error.message !== '') return error.message.split('; if the root CA')[0] ?? ''
   if (error instanceof AggregateError) return error.errors.map(String).join('; ')
   return error.name
 }
 
-const PORTS = 'check the address and the port: mostly 1883 for mqtt://, 8883 for mqtts://'
+const PORTS = 'check the address and the port: usually 1883 for mqtt://, 8883 for mqtts://'
 
 const ADVICE: Partial<Record<FailureCode, Advice>> = {
-  unreachable: advice('nothing answers there', 'check the address and the port, and that the broker runs'),
-  timeout: advice('it takes the connection and does not answer', PORTS),
+  unreachable: advice('nothing answers there', 'check the address and the port, and that the broker is running'),
+  timeout: advice('it accepts the connection but does not answer', PORTS),
   unauthorized: advice('it refuses the user name or password', 'check mqtt.username and mqtt.password'),
-  protocol: advice('it speaks neither MQTT 5 nor the version asked for', 'check mqtt.protocol'),
+  protocol: advice('it supports neither MQTT 5 nor the configured version', 'check mqtt.protocol'),
   refused: advice('', PORTS),
-  tls: advice('its certificate or the TLS settings are not right', 'check mqtt.ca_file and the port'),
-  taken_over: advice('another client uses the same client id', 'give each its own mqtt.client_id'),
+  tls: advice('its certificate or the TLS settings are wrong', 'check mqtt.ca_file and the port'),
+  taken_over: advice('another client uses the same client id', 'give each client its own mqtt.client_id'),
 }
 
-/** More precise advice, by the system's own code. */
+/** More precise advice, by the system's error code. */
 const BY_CAUSE: readonly (readonly [RegExp, Advice])[] = [
-  [/^(ENOTFOUND|EAI_AGAIN)$/, advice('its name is not known', 'check the spelling, or use its IP address')],
+  [/^(ENOTFOUND|EAI_AGAIN)$/, advice('its name cannot be resolved', 'check the spelling, or use its IP address')],
   [/^(ECONNRESET|EPIPE)$/, advice('it ends the connection at once', PORTS)],
   [
     /^(DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_(VERIFY_LEAF_SIGNATURE|GET_ISSUER_CERT(_LOCALLY)?))$/,
     advice(
-      'its certificate is of no known authority',
-      'give mqtt.ca_file the certificate of that authority, or a self-signed one itself; without mqtt.ca_file, NODE_OPTIONS=--use-system-ca trusts what this system trusts',
+      'its certificate is not from a trusted authority',
+      'set mqtt.ca_file to the certificate of that authority, or to a self-signed certificate itself; without mqtt.ca_file, NODE_OPTIONS=--use-system-ca trusts the authorities of this system',
     ),
   ],
-  [OUTDATED, advice('its certificate is not valid now', 'renew the certificate, or set the clock of this machine')],
+  [OUTDATED, advice('its certificate has expired or is not valid yet', 'renew it, or set the clock of this machine')],
   [
     /^ERR_SSL_(TLSV13_ALERT_CERTIFICATE_REQUIRED|SSLV3_ALERT_(BAD_CERTIFICATE|CERTIFICATE_EXPIRED)|TLSV1_ALERT_UNKNOWN_CA)$/,
     advice(
-      'it refuses the connection for its client certificate, or for lack of one',
-      'give mqtt.cert_file and mqtt.key_file what the broker accepts',
+      'it refuses the client certificate, or requires one',
+      'set mqtt.cert_file and mqtt.key_file to a pair that the broker accepts',
     ),
   ],
   [
     /^ERR_OSSL_X509_KEY_VALUES_MISMATCH$/,
     advice(
       'the client certificate and the key do not belong together',
-      'give mqtt.cert_file and mqtt.key_file of one pair',
+      'set mqtt.cert_file and mqtt.key_file to the files of one pair',
     ),
   ],
 ]
@@ -120,9 +120,9 @@ function wrongName(names: readonly string[]): Advice {
   // A name with a wildcard is not an address.
   const name = names.find((one) => !one.includes('*'))
   const such = name === undefined ? '' : `, such as ${name}`
-  if (names.length === 0) return advice('its certificate names no host', 'make one with the broker’s name in it')
+  if (names.length === 0) return advice('its certificate names no host', 'create one that contains the broker’s name')
   return advice(
     `its certificate is for other names: ${names.join(', ')}`,
-    `use a name of the certificate in mqtt.url${such}, or make one with the broker’s address in it`,
+    `use a name of the certificate in mqtt.url${such}, or create one that contains the broker’s address`,
   )
 }

@@ -10,7 +10,7 @@ import type { Outbox, OutboxLimits } from './outbox.ts'
 import type { Retained } from './retained.ts'
 import type { Message, Protocol } from './types.ts'
 
-/** Decodes a packet. `receivedAt`: the earliest time at which the packet may have arrived. */
+/** Decodes a packet. @param receivedAt the earliest time at which the packet may have arrived */
 export function decodeMessage(packet: IPublishPacket, connection: number, receivedAt: number): Message {
   const { topic, payload, qos, dup, retain } = packet
   const { responseTopic, correlationData, messageExpiryInterval } = packet.properties ?? {}
@@ -30,22 +30,22 @@ export function decodeMessage(packet: IPublishPacket, connection: number, receiv
 }
 
 const LIMITS: OutboxLimits = { messages: 10_000, bytes: 8 * 1024 * 1024 }
-/** While this many answers wait, further commands wait too. */
+/** While this many answers wait, new commands wait too. */
 const MANY_ANSWERS: OutboxLimits = { messages: 1_000, bytes: 4 * 1024 * 1024 }
 /**
- * A broker that does not wait for acknowledgements, such as aedes, gets messages dropped at this multiple of the
- * limits.
+ * Messages beyond this multiple of the limits are dropped: some brokers, such as aedes, do not wait for
+ * acknowledgements.
  */
 const DROP_FACTOR = 5
 /** Answers follow their commands with a delay: pass on this many before checking again whether there is room. */
 const AT_ONCE = 64
 
 /**
- * Passes on commands as fast as the broker accepts their answers, and keeps the others: an answer may be a thousand
- * times as long as its command. If too many wait, further ones are not acknowledged, so that the broker waits.
+ * Passes on commands as fast as the broker accepts their answers, and queues the rest: an answer may be a thousand
+ * times as long as its command. If too many commands wait, new ones are not acknowledged, so that the broker waits.
  */
 export class InboundQueue {
-  /** Whether too many wait, so that the broker should pause. */
+  /** Whether too many messages wait, so that the broker should pause. */
   isFull = false
   /** Messages dropped so far. */
   dropped = 0
@@ -58,9 +58,9 @@ export class InboundQueue {
   #resuming = false
 
   /**
-   * @param answers those that wait to be sent
-   * @param onDrained called when the queue has drained: send the postponed acknowledgements
-   * @param limits beyond these, messages are not acknowledged
+   * @param answers answers that wait to be sent
+   * @param onDrained called when the queue has drained: sends the postponed acknowledgements
+   * @param limits messages beyond these limits are not acknowledged
    */
   constructor(
     answers: Pick<Outbox, 'waiting' | 'bytes'>,
@@ -92,7 +92,7 @@ export class InboundQueue {
     return true
   }
 
-  /** Call it when there may be room again. */
+  /** Continues if there is room again. */
   resume(): void {
     if (this.#resuming || this.#queue.size === 0 || !this.#hasRoom()) return
     this.#resuming = true
@@ -124,12 +124,12 @@ export class InboundQueue {
   }
 }
 
-/** How long an echo may take: a broker that discards the publish sends none. */
+/** How long to wait for an echo: a broker that discards the publish sends none. */
 const ECHO_MS = 5_000
 
 /**
- * Distinguishes publishes of other clients from echoes of own ones. Under MQTT 3.1.1 all come back, and under MQTT 5
- * those from brokers that ignore `nl`.
+ * Distinguishes publishes of other clients from echoes of own publishes, which MQTT 3.1.1 brokers always send, and
+ * MQTT 5 brokers only if they ignore `nl`.
  */
 export class EchoFilter {
   readonly #clock: Clock
@@ -137,12 +137,12 @@ export class EchoFilter {
   readonly #isCommand: (topic: string) => boolean
   readonly #isWatched: (topic: string) => boolean
   /** Topic with a retained message → the last message sent there without the retain flag. */
-  readonly #beside = new Map<string, string>()
-  /** Topic of a cleared command → when to stop waiting for the echo. */
+  readonly #unretained = new Map<string, string>()
+  /** Topic of a cleared command → until when to wait for the echo. */
   readonly #cleared = new Map<string, number>()
   #protocol: Protocol | undefined
 
-  /** @param watchedFilters topics besides commands on which publishes of others matter */
+  /** @param watchedFilters topics other than commands on which publishes of other clients matter */
   constructor(
     clock: Clock,
     retained: Retained,
@@ -158,34 +158,34 @@ export class EchoFilter {
   /** Call it at the start of a connection, which discards the echoes of the previous one. */
   connected(protocol: Protocol): void {
     this.#protocol = protocol
-    this.#beside.clear()
+    this.#unretained.clear()
     this.#cleared.clear()
   }
 
   /** Call it before sending a message that is not retained. */
   sending(topic: string, payload: string): void {
-    if (this.#retained.concerns(topic)) this.#beside.set(topic, payload)
+    if (this.#retained.concerns(topic)) this.#unretained.set(topic, payload)
   }
 
   /**
-   * Call it before a zero-length publish. Under MQTT 3.1.1 it comes back on a command topic and looks like an empty
-   * command: clearing a stored `restart` would restart. (Under MQTT 5 the subscription excludes own publishes.)
+   * Call it before a zero-length publish. On a command topic, the echo looks like an empty command: clearing a stored
+   * `restart` would restart the app. (Under MQTT 5 the subscription excludes own publishes.)
    */
   clearing(topic: string): void {
     if (this.#protocol === '3.1.1' && this.#isCommand(topic)) this.#cleared.set(topic, this.#clock.elapsed() + ECHO_MS)
   }
 
-  /** Whether a command without a payload is the echo of its clearing. Each echo comes once. */
+  /** Whether an empty command is the echo of its clearing. Each echo comes once. */
   isOfClearing(topic: string, receivedAt: number): boolean {
     const until = this.#cleared.get(topic)
     this.#cleared.delete(topic)
     return until !== undefined && receivedAt <= until
   }
 
-  /** Whether a message on another topic comes from another client. If so, records what the broker may hold now. */
+  /** Whether a message on another topic comes from another client. If so, records that the broker may hold it now. */
   foreign(topic: string, text: string): boolean {
     const retained = this.#retained
-    if (retained.mayBeOwn(topic, text) || this.#beside.get(topic) === text || !this.#isWatched(topic)) return false
+    if (retained.mayBeOwn(topic, text) || this.#unretained.get(topic) === text || !this.#isWatched(topic)) return false
     retained.changedByOthers(topic, text)
     return true
   }

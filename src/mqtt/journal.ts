@@ -1,11 +1,11 @@
-/** The link's log lines: each condition once, however often it recurs. */
+/** The link's log lines. Logs a recurring condition only once. */
 import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
 import { adviceOn, type Failure } from './failure.ts'
 import type { Block } from './retained.ts'
 import type { Protocol } from './types.ts'
 
-/** How many topics of a kind are named per connection: a broker that denies a whole prefix would fill the log. */
+/** How many topics of a kind are logged per connection: a broker that denies a whole prefix would fill the log. */
 const NOT_PUBLISHED_LIMIT = 10
 
 export class Journal {
@@ -13,8 +13,8 @@ export class Journal {
   readonly #log: Logger
   readonly #warned = new Set<string>()
   /**
-   * On this connection, by kind: clients choose the topics of answers, which must not use up the limit of retained
-   * ones.
+   * The logged topics of this connection, by kind: clients choose the topics of answers, which must not use up the
+   * limit for retained topics.
    */
   readonly #notPublished = { retained: new Set<string>(), message: new Set<string>() }
   #outage: { readonly since: number; readonly known: Set<string> } | undefined
@@ -24,7 +24,7 @@ export class Journal {
     this.#log = log
   }
 
-  /** `at`: the address, if there are several. */
+  /** @param at the address, if there are several */
   connected(protocol: Protocol, at?: string): void {
     for (const kind of DROPPABLE) this.forget(`dropped ${kind}`)
     for (const named of Object.values(this.#notPublished)) named.clear()
@@ -39,8 +39,8 @@ export class Journal {
   }
 
   /**
-   * Warns once per outage, address and failure code. `livedMs`: undefined for a connection that was never accepted;
-   * `at`: the address, if there are several.
+   * Warns once per outage, address and failure code.
+   * @param livedMs undefined for a connection that was never accepted
    */
   failed(failure: Failure, livedMs: number | undefined, at?: string): void {
     const { code, detail } = failure
@@ -66,40 +66,40 @@ export class Journal {
     }
   }
 
-  /** Warns of a topic that cannot be published to, once per connection and reason, up to a limit. */
+  /** Warns about a topic that cannot be published to, once per connection and reason, up to a limit. */
   notPublished(kind: 'retained' | 'message', topic: string, reason: Block, detail: string): void {
     const named = this.#notPublished[kind]
     const { size } = named
     if (size === NOT_PUBLISHED_LIMIT || named.add(`${reason} ${topic}`).size === size) return
     this.#log.warn({ topic, reason, detail }, `not published to ${JSON.stringify(topic)}: ${detail}`)
     if (named.size === NOT_PUBLISHED_LIMIT) {
-      this.#log.warn(`further ${KINDS[kind]} that are not published on this connection are not logged`)
+      this.#log.warn(`other ${KINDS[kind]} that cannot be published on this connection will not be logged`)
     }
   }
 
   /** Warns once per connection or outage; metrics and the health report keep counting. */
   dropped(kind: (typeof DROPPABLE)[number]): void {
-    this.warnOnce(`dropped ${kind}`, `${kind} are dropped: too many wait for the MQTT broker, or for too long`)
+    this.warnOnce(`dropped ${kind}`, `dropping ${kind}: too many wait for the MQTT broker, or for too long`)
   }
 
   denied(filter: string): void {
-    this.warnOnce(`filter ${filter}`, `the MQTT broker denies the subscription to ${filter}: no commands from there`)
+    this.warnOnce(`filter ${filter}`, `the MQTT broker denies the subscription to ${filter}: no commands arrive there`)
   }
 
   /** The counterpart of `denied`. */
   granted(filter: string): void {
     if (!this.#warned.delete(`filter ${filter}`)) return
-    this.#log.info(`the MQTT broker grants the subscription to ${filter} by now`)
+    this.#log.info(`the MQTT broker now grants the subscription to ${filter}`)
   }
 
-  /** Warns of `key` once, until it is forgotten. */
+  /** Logs a warning once per `key`, until `forget`. */
   warnOnce(key: string, message: string): void {
     if (this.#warned.has(key)) return
     this.#warned.add(key)
     this.#log.warn(message)
   }
 
-  /** Call it when the condition `key` has ended: `warnOnce` then warns of it again. */
+  /** The condition `key` has ended: `warnOnce` logs its next occurrence again. */
   forget(key: string): void {
     this.#warned.delete(key)
   }

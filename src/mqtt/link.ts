@@ -1,4 +1,4 @@
-/** The bridge's link to a broker: publishes what should be retained, sends events and answers, receives commands. */
+/** The bridge's link to a broker: publishes retained messages, sends events and answers, and receives commands. */
 import type { IPublishPacket } from 'mqtt'
 import { within } from '../base/clock.ts'
 import { CLOSED_BY_US, type Connection } from './connection.ts'
@@ -15,7 +15,7 @@ import { reread, resubscribe, SessionSetup } from './session-setup.ts'
 import { SuspendDetector } from './suspend-detector.ts'
 import type { FailureCode, LinkHandlers, LinkOptions, LinkStatus, Message, Redact, SendOptions } from './types.ts'
 
-const UNPROVEN = 'after a standstill, nothing shows which messages are new'
+const UNPROVEN = 'after a suspension, new messages cannot be distinguished from old ones'
 
 type LinkParts = Pick<ConnectionLoopOptions, 'clock' | 'log' | 'random'>
 
@@ -38,9 +38,9 @@ export class MqttLink implements AsyncDisposable {
   #handlers: LinkHandlers | undefined
   /** The current connection, from its acceptance until its loss is known. */
   #connection: Connection | undefined
-  /** Runs at the start of a connection. */
+  /** Set at the start of a connection. */
   #setup: SessionSetup | undefined
-  /** Runs later on a connection. */
+  /** Set during a later read-back on a connection. */
   #reread: ReadBack | undefined
   #closing: Promise<void> | undefined
   #state: LinkStatus['state'] = 'stopped'
@@ -111,20 +111,20 @@ export class MqttLink implements AsyncDisposable {
   }
 
   /**
-   * Sets the payload that the broker should retain under `topic`; null: none. Only the newest payload counts. Sends
-   * nothing that the broker already has.
-   * @param source returns the payload again if it must be resent, so that it need not be kept once the broker has it
+   * Sets the payload that the broker should retain under `topic`; null: none. Only the newest payload counts, and it is
+   * sent only if the broker does not have it.
+   * @param source returns the payload again if it must be resent, so that the link need not keep it
    */
   hold(topic: string, payload: string | null, source?: PayloadSource): void {
-    // A broker deletes a retained message when it gets an empty payload.
+    // An empty payload makes a broker delete the retained message.
     const wanted = payload === null || payload === '' ? null : this.#redact(payload)
     if (this.#retained.hold(topic, wanted, source)) this.#sender.pump()
     this.#handlers?.observer?.held(topic, wanted)
   }
 
   /**
-   * The same for a payload that another connection of this process is about to publish: it is sent here only if the
-   * broker turns out to lack it. Call the returned function when the broker has it.
+   * Like `hold`, for a payload that another connection of this process is about to publish: this link sends it only if
+   * the broker turns out to lack it. Call the returned function when the broker has it.
    */
   expect(topic: string, payload: string | null): () => void {
     return this.#retained.expect(topic, payload)
@@ -142,8 +142,8 @@ export class MqttLink implements AsyncDisposable {
   }
 
   /**
-   * Stops holding topics that another client owns from now on. The broker keeps its messages, and queued states are not
-   * sent.
+   * Stops holding topics that another client owns from now on. The broker keeps its messages; queued payloads are
+   * discarded.
    */
   release(isOthers: (topic: string) => boolean): void {
     this.#retained.release(isOthers)
@@ -152,16 +152,16 @@ export class MqttLink implements AsyncDisposable {
   }
 
   /**
-   * Sets whether retained topics, including the state topic, are written (default true). If not, held payloads are only
-   * remembered. Other messages are still sent.
+   * Sets whether retained topics, including the state topic, are published (default true). If not, held payloads are
+   * only remembered. Other messages are still sent.
    */
   setWriting(writing: boolean): void {
     this.#sender.setWriting(writing)
   }
 
   /**
-   * Reads the retained messages on the topics of `transientFilters` again, and calls `onTouched`. Under MQTT 5 that
-   * happens continuously.
+   * Under MQTT 3.1.1, reads the retained messages on the topics of `transientFilters` again, and calls `onTouched`.
+   * Does nothing under MQTT 5, where a lasting subscription reports them.
    */
   readTransient(): void {
     if (this.#connection?.protocol === '5') return
@@ -174,7 +174,7 @@ export class MqttLink implements AsyncDisposable {
     this.#loop.startOver()
   }
 
-  /** Sends an event or an answer at least once. Without a broker, at most 1,000 of each wait, for at most a minute. */
+  /** Sends an event or answer at least once. While disconnected, queues at most 1,000 of each, for at most a minute. */
   send(topic: string, payload: string, options?: SendOptions): void {
     const fault = topicFault(topic)
     if (fault !== undefined) {
@@ -191,8 +191,8 @@ export class MqttLink implements AsyncDisposable {
   }
 
   /**
-   * Clears retained messages that were read back and are not held, if `owned` returns true for them. The payload is ''
-   * if the broker held too much to keep. Returns how many; 0 before `onConnected` and while disconnected.
+   * Clears retained messages that were read back, are not held, and for which `owned` returns true. Their payload is ''
+   * if the broker holds too much to keep. Returns their number; 0 before `onConnected` and while disconnected.
    */
   sweep(owned: (topic: string, payload: string) => boolean): number {
     const count = this.#retained.sweep(owned)
@@ -201,8 +201,8 @@ export class MqttLink implements AsyncDisposable {
   }
 
   /**
-   * Whether the connection that brought a message is still up, and the process was not suspended since. If not, it is
-   * stale.
+   * Whether the connection on which a message arrived is still up, and the process was not suspended since. If not, the
+   * message is stale.
    */
   isCurrent({ connection, receivedAt }: Message): boolean {
     const isUp = connection === this.#loop.number && this.#loop.connection?.isDown === false
@@ -227,8 +227,8 @@ export class MqttLink implements AsyncDisposable {
   }
 
   /**
-   * Publishes the waiting answers, `offline`, then the rest, and disconnects. Resolves within `deadlineMs` whatever the
-   * broker does (default 3,000 ms: a supervisor kills after ten seconds). A second call waits for the first.
+   * Publishes the waiting answers, `offline`, and then the rest, and disconnects. Always resolves within `deadlineMs`
+   * (default 3,000 ms: a supervisor kills the process after ten seconds). A second call waits for the first.
    */
   close({ deadlineMs = 3000 }: { readonly deadlineMs?: number } = {}): Promise<void> {
     this.#closing ??= this.#close(deadlineMs)
@@ -251,13 +251,13 @@ export class MqttLink implements AsyncDisposable {
     this.#setState('stopped', undefined)
   }
 
-  /** Subscribes to the commands, reads back what the broker holds, sends the difference, then `online`. */
+  /** Subscribes to the commands, reads back what the broker holds, and sends the difference, then `online`. */
   async #setUp(connection: Connection): Promise<void> {
     this.#connection = connection
     this.#echoes.connected(connection.protocol)
     for (const outbox of [this.#events, this.#answers]) outbox.connected = true
     this.#suspendDetector.start()
-    /** Publishes of others during the read-back: topic → newest text. */
+    /** Publishes of other clients during the read-back: topic → newest text. */
     const live = new Map<string, string>()
     const setup = new SessionSetup(connection, {
       link: this.#options,
@@ -284,7 +284,7 @@ export class MqttLink implements AsyncDisposable {
     this.#sender.attach(connection)
     for (const [topic, text] of live) this.#live(topic, text)
     void resubscribe(connection, deniedFilters, this.#parts, (filter) => this.#granted(filter))
-    if (this.#suspendDetector.lasts) void this.#readAgain([])
+    if (this.#suspendDetector.isUncertain) void this.#readAgain([])
   }
 
   /** Call it when the broker grants a filter that it denied at the start of the connection. */
@@ -294,10 +294,10 @@ export class MqttLink implements AsyncDisposable {
     this.#guard('onStatus', () => this.#handlers?.onStatus?.(this.status()))
   }
 
-  /** Reads these filters again. Everything that arrives afterwards was sent later. */
+  /** Reads these filters again. Everything that arrives afterwards was sent after this call. */
   async #readAgain(filters: readonly string[]): Promise<void> {
     const connection = this.#connection
-    // If the connection is still starting, run it afterwards.
+    // While the connection is starting, do nothing: `#setUp` calls this later.
     if (connection === undefined || connection.isDown || this.#setup !== undefined) return
     const current = reread(connection, filters, this.#options, {
       clock: this.#parts.clock,
@@ -305,11 +305,11 @@ export class MqttLink implements AsyncDisposable {
     })
     this.#reread = current
     const { probe } = await current.run()
-    // A later read-back or another connection may have replaced it.
+    // A later read-back or another connection may have replaced this read-back.
     if (this.#reread !== current) return
     this.#reread = undefined
     if (probe === 'ok') this.#suspendDetector.isOver()
-    else if (this.#suspendDetector.lasts) connection.drop({ code: 'timeout', detail: UNPROVEN })
+    else if (this.#suspendDetector.isUncertain) connection.drop({ code: 'timeout', detail: UNPROVEN })
   }
 
   /** Returns whether the cause of the connection's end is known. */
@@ -336,7 +336,7 @@ export class MqttLink implements AsyncDisposable {
       if (!this.#inboundQueue.take(message)) this.#journal.dropped('commands')
     } else if (this.#setup !== undefined) this.#setup.received(packet)
     else if (topic === this.#options.probeTopic && !retain) this.#reread?.received(packet)
-    // On these topics, only retained messages count.
+    // On transient topics, only retained messages count.
     else if (retain || !isTransient) this.#live(topic, payload.toString())
   }
 

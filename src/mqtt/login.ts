@@ -1,5 +1,5 @@
 /**
- * Chooses credentials and protocol version for the next connection, depending on how the broker refused the last one.
+ * Chooses credentials and protocol version for the next connection, depending on why the broker refused the last one.
  */
 import type { Logger } from 'pino'
 import type { Failure } from './failure.ts'
@@ -14,7 +14,7 @@ export class Login {
   protocol: Protocol
   #retried = false
 
-  /** @param address of the broker; its user name and password are used if `link` has none */
+  /** @param address the broker's URL; its user name and password are used if `link` has none */
   constructor(
     address: string,
     link: Pick<LinkOptions, 'username' | 'password' | 'protocol' | 'credentials'>,
@@ -48,7 +48,7 @@ export class Login {
     if (protocol !== 'auto') return false
     const refused = this.protocol
     this.protocol = refused === '5' ? '3.1.1' : '5'
-    this.#log?.debug({ refused }, `the broker does not speak MQTT ${refused}: trying ${this.protocol}`)
+    this.#log?.debug({ refused }, `the broker does not support MQTT ${refused}: trying ${this.protocol}`)
     return true
   }
 

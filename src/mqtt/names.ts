@@ -1,4 +1,4 @@
-/** Checks topics, and matches them with filters. */
+/** Validates topics, and matches them with filters. */
 
 /** Why `topic` cannot be published to; undefined if it can. */
 export function topicFault(topic: string): string | undefined {
@@ -10,7 +10,7 @@ export function topicFault(topic: string): string | undefined {
   return undefined
 }
 
-/** A predicate for topics that any of `filters` matches. */
+/** Returns a predicate for topics that match any of `filters`. */
 export function topicMatcher(filters: readonly string[]): (topic: string) => boolean {
   const split = filters.map((filter) => filter.split('/'))
   return (topic) => {

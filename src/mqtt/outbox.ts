@@ -1,4 +1,4 @@
-/** A queue of events or answers: first in, first out per key; the keys take turns. */
+/** A queue of events or answers: first in, first out per key. Keys take turns. */
 import type { IClientPublishOptions } from 'mqtt'
 import { Fifo } from './fifo.ts'
 import type { Order } from './retained.ts'
@@ -10,36 +10,36 @@ export interface Outgoing {
   readonly payload: string
   readonly options: IClientPublishOptions
   readonly isAnswer: boolean
-  /** The replacement if the broker does not accept the message. */
+  /** Returns a replacement if the broker does not accept the message. */
   readonly ifRefused: SendOptions['ifRefused']
-  /** Size of the topic and the properties. */
-  readonly bytesBeside: number
+  /** Size of the topic and the properties, in bytes. */
+  readonly overheadBytes: number
   readonly bornAt: number
   readonly seq: number
-  /** Connections lost in a row while this message was unacknowledged. */
+  /** Consecutive connections that were lost while this message was unacknowledged. */
   losses: number
   sentAt: number
-  /** Length of the payload. */
+  /** Size of the payload. */
   readonly sentBytes: number
 }
 
-/** Limits of what may wait. */
+/** Limits for waiting messages. */
 export interface OutboxLimits {
   readonly messages: number
   readonly bytes: number
 }
 
-/** While connected. These limits protect the memory. */
+/** While connected: these limits only bound the memory. */
 const CONNECTED: OutboxLimits = { messages: 50_000, bytes: 32 * 1024 * 1024 }
 const DISCONNECTED: OutboxLimits = { messages: 1000, bytes: 4 * 1024 * 1024 }
 const NO_PROPERTIES: IClientPublishOptions = { qos: 1 }
 
 export class Outbox {
-  /** Messages that wait to be sent; unacknowledged ones do not count. */
+  /** Number of messages that wait to be sent, without unacknowledged ones. */
   waiting = 0
-  /** The total size of waiting messages, in bytes. */
+  /** Total size of waiting messages, in bytes. */
   bytes = 0
-  /** Messages dropped so far because of the limits or a refusal by the broker. */
+  /** Number of messages dropped so far because of the limits or a refusal by the broker. */
   dropped = 0
   /** Whether a broker accepts messages. */
   connected = false
@@ -47,13 +47,13 @@ export class Outbox {
   readonly #byTopic: boolean
   readonly #disconnected: OutboxLimits
   readonly #ageMs: number
-  /** Queues by topic, or one queue for all. The next one to send from comes first. Empty queues are removed. */
+  /** Queues by topic, or one queue for all. The next queue to send from comes first. Empty queues are removed. */
   readonly #queues = new Map<string, Fifo<Outgoing>>()
 
   /**
    * @param byTopic whether topics take turns; messages then keep their order only within a topic
    * @param disconnected limits while there is no broker
-   * @param ageMs messages that waited longer when a connection begins are dropped
+   * @param ageMs messages that have waited longer when a connection begins are dropped
    */
   constructor(order: Order, byTopic: boolean, disconnected = DISCONNECTED, ageMs = 60_000) {
     this.#order = order
@@ -62,11 +62,11 @@ export class Outbox {
     this.#ageMs = ageMs
   }
 
-  /** Appends a message. Beyond the limits it replaces the oldest of its own key, then that of the next key in turn. */
+  /** Appends a message. Beyond the limits, drops the oldest message of its key, and then of the next key in turn. */
   push(topic: string, payload: string, options: SendOptions | undefined, now: number): void {
     const key = this.#byTopic ? topic : ''
     const sentBytes = Buffer.byteLength(payload)
-    const bytesBeside = Buffer.byteLength(topic) + (options === undefined ? 0 : propertyBytes(options))
+    const overheadBytes = Buffer.byteLength(topic) + (options === undefined ? 0 : propertyBytes(options))
     const before = { messages: this.waiting, bytes: this.bytes }
     const queue = this.#queues.get(key) ?? new Fifo()
     if (queue.size === 0) this.#queues.set(key, queue)
@@ -77,7 +77,7 @@ export class Outbox {
       options: options === undefined ? NO_PROPERTIES : publishOptions(options),
       isAnswer: options?.isAnswer ?? false,
       ifRefused: options?.ifRefused,
-      bytesBeside,
+      overheadBytes,
       bornAt: now,
       seq: this.#order.next++,
       losses: 0,
@@ -85,7 +85,7 @@ export class Outbox {
       sentBytes,
     })
     this.waiting += 1
-    this.bytes += sentBytes + bytesBeside
+    this.bytes += sentBytes + overheadBytes
     const limits = this.connected ? CONNECTED : this.#disconnected
     // Keep the messages that were accepted while connected: the queue must only stop growing.
     const messages = Math.max(limits.messages, before.messages)
@@ -93,7 +93,7 @@ export class Outbox {
     while (this.waiting > messages || this.bytes > most) this.#displace(key)
   }
 
-  /** Drops the messages that waited too long, and returns how many. */
+  /** Drops messages that have waited too long, and returns their number. */
   expire(now: number): number {
     const before = this.dropped
     for (const [key, queue] of this.#queues) {
@@ -107,7 +107,7 @@ export class Outbox {
     return this.#queues.values().next().value?.peek()
   }
 
-  /** Takes the message that `peek` returned. */
+  /** Removes the message that `peek` returned. */
   take(): void {
     const [next] = this.#queues
     if (next === undefined) return
@@ -117,7 +117,7 @@ export class Outbox {
     if (queue.size > 0) this.#queues.set(key, queue)
   }
 
-  /** Puts messages that a lost connection left unacknowledged back before all others of their keys. */
+  /** Puts back messages that a lost connection left unacknowledged, before all others of their keys. */
   restore(messages: readonly Outgoing[]): void {
     for (const [key, returned] of Map.groupBy(messages, ({ topic }) => (this.#byTopic ? topic : ''))) {
       const queue = this.#queues.get(key) ?? new Fifo()
@@ -125,7 +125,7 @@ export class Outbox {
       this.#queues.set(key, queue)
     }
     this.waiting += messages.length
-    for (const { sentBytes, bytesBeside } of messages) this.bytes += sentBytes + bytesBeside
+    for (const { sentBytes, overheadBytes } of messages) this.bytes += sentBytes + overheadBytes
   }
 
   #displace(key: string): void {
@@ -144,7 +144,7 @@ export class Outbox {
     const message = queue.shift()
     if (message === undefined) return
     this.waiting -= 1
-    this.bytes -= message.sentBytes + message.bytesBeside
+    this.bytes -= message.sentBytes + message.overheadBytes
     if (queue.size === 0) this.#queues.delete(key)
   }
 }
@@ -160,7 +160,7 @@ function publishOptions({ correlationData, userProperties, contentType }: SendOp
   }
 }
 
-/** An upper estimate of the properties' size, which counts against the broker's packet limit. */
+/** An upper bound for the size of the properties, which counts towards the broker's packet limit. */
 function propertyBytes({ correlationData, userProperties = {}, contentType = '' }: SendOptions): number {
   let bytes = 13 + (correlationData?.length ?? 0) + Buffer.byteLength(contentType)
   for (const [key, values] of Object.entries(userProperties)) {

@@ -1,23 +1,23 @@
-/** Decides how long to wait before the next connection, depending on how the last one ended. */
+/** Decides how long to wait before the next connection, depending on how the last connection ended. */
 import { Backoff } from '../base/backoff.ts'
 import type { Failure } from './failure.ts'
 import type { Protocol } from './types.ts'
 
-/** A wrong password is not corrected within seconds, and some brokers ban clients that retry too often. */
+/** A wrong password is not corrected within seconds, and some brokers ban clients that retry often. */
 const HOPELESS_WAIT_MS = 60_000
-/** While there is no broker. */
+/** While no broker accepts a connection. */
 const ABSENT_WAIT_MS = { min: 1_000, max: 30_000 }
-/** A broker that accepts connections is running, so each wait is shorter than without one. */
+/** The broker accepts connections but ends them soon: it is running, so waits stay short. */
 const UNSTEADY_WAIT_MS = { min: 2_000, max: 10_000 }
 const TAKEOVER_WAIT_MS = { min: 5_000, max: 60_000 }
 /**
- * A connection that ends sooner was unsteady. Under MQTT 3.1.1 a broker closes it without a reason when another client
- * takes over, so the limit for such an end is longer. Under MQTT 5 the broker gives the reason.
+ * A connection that ends sooner was unsteady. The limit is longer for an end without a reason: an MQTT 3.1.1 broker
+ * ends a connection this way when another client takes over. An MQTT 5 broker sends the reason.
  */
 const STEADY_MS = { wordless: 60_000, otherwise: 5_000 }
-/** How many unsteady connections in a row are suspicious. */
+/** How many consecutive unsteady connections are suspicious. */
 const UNSTEADY_LIMIT = 5
-/** After a connection of this length, waits after a takeover start short again. */
+/** After a connection of this length, waits after a takeover start over. */
 const TAKEOVERS_OVER_MS = 5 * 60_000
 
 /** A connection that was accepted and has ended. */
@@ -41,7 +41,7 @@ export class Pacing {
     this.#flapping = new Backoff({ ...UNSTEADY_WAIT_MS, random })
   }
 
-  /** Whether the latest connection was the one that reached the limit of unsteady ones. */
+  /** Whether the latest connection reached the limit of unsteady connections. */
   get suspicious(): boolean {
     return this.#unsteady === UNSTEADY_LIMIT
   }

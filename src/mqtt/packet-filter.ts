@@ -7,29 +7,29 @@ import type { Protocol } from './types.ts'
 
 /** A PUBLISH with a longer body is cut. */
 const LONGEST_BODY = 1024 * 1024
-/** How much of its payload is kept: more than any command may have. */
+/** How much of its payload is kept: more than the payload limit of any command. */
 const PAYLOAD_LEFT = 256 * 1024
-/** How much of it is buffered: a topic, properties, and the kept payload. */
+/** How much of its body is buffered: a topic, properties, and the kept payload. */
 const LOOKED_AT = 2 * PAYLOAD_LEFT
 
 const PUBLISH = 3
 const PUBACK = 4
-/** The reason codes of a PUBACK that mqtt.js knows. */
+/** The PUBACK reason codes that mqtt.js knows. */
 const KNOWN_REASONS = new Set([0x00, 0x10, 0x80, 0x83, 0x87, 0x90, 0x91, 0x97, 0x99])
 const UNSPECIFIED = 0x80
-/** Mosquitto's answer beyond its `message_size_limit`. No version of MQTT has this code in a PUBACK. */
+/** Mosquitto's PUBACK for a message beyond its `message_size_limit`. MQTT defines this code, but not for a PUBACK. */
 export const PACKET_TOO_LARGE = 0x95
 /**
- * "Payload format invalid" replaces it. No broker has a reason to send that: this link does not declare the format of
- * its payloads.
+ * Its replacement, "Payload format invalid". No broker has a reason to send this code: the link does not declare the
+ * format of its payloads.
  */
 export const TOO_LARGE_STAND_IN = 0x99
 
-/** The beginning of a web server's answer to a request that it does not understand. */
+/** The start of a web server's response to a request that it does not understand. */
 const HTTP = 'HTTP/'
-const SPEAKS_HTTP = 'what answers there speaks HTTP and not MQTT; ws:// reaches MQTT over WebSocket'
+const SPEAKS_HTTP = 'the server there speaks HTTP, not MQTT; for MQTT over WebSocket, use ws://'
 
-/** Filters what `stream` delivers. Call it before adding listeners. */
+/** Filters the bytes that `stream` delivers. Call it before adding listeners. */
 export function guardInlet<S extends Duplex>(stream: S, protocol: Protocol): S {
   const push = stream.push.bind(stream)
   const packetFilter = new PacketFilter(protocol)
@@ -56,7 +56,7 @@ export class PacketFilter {
   #first = 0
   #length = 0
   #done = 0
-  /** The beginning of a body that is cut; undefined: the body passes unchanged. */
+  /** The beginning of a body that is being cut; undefined: the body passes unchanged. */
   #cut: Buffer[] | undefined
   #malformed = false
 
@@ -64,7 +64,7 @@ export class PacketFilter {
     this.#protocol = protocol
   }
 
-  /** Returns the bytes for mqtt.js: mostly the chunk itself. May change it in place. */
+  /** Returns the bytes for mqtt.js: usually the chunk itself. May change the chunk in place. */
   filter(chunk: Buffer): Buffer {
     const data = this.#begun.length === 0 ? chunk : Buffer.concat([this.#begun, chunk])
     this.#begun = NOTHING
@@ -87,7 +87,7 @@ export class PacketFilter {
   /** Returns how many bytes it has read. */
   #header(data: Buffer, at: number): number {
     const size = this.#malformed ? MALFORMED : headerSize(data, at)
-    // mqtt.js reports it as an error.
+    // mqtt.js reports the malformed packet as an error.
     if (size === MALFORMED) this.#malformed = true
     else if (size === 0) this.#begun = Buffer.from(data.subarray(at))
     if (size === MALFORMED || size === 0) return data.length - at
@@ -111,10 +111,10 @@ export class PacketFilter {
   }
 }
 
-/** The length already has four bytes and continues. */
+/** The length field is longer than four bytes. */
 export const MALFORMED = -1
 
-/** The size of the packet header that begins here; 0: it is incomplete. */
+/** The size of the packet header that begins here; 0 if it is incomplete. */
 export function headerSize(data: Buffer, at: number): number {
   for (let size = 2; size <= 5; size += 1) {
     const byte = data[at + size - 1]
@@ -136,7 +136,7 @@ function replaceReason(data: Buffer, at: number): void {
   if (!KNOWN_REASONS.has(reason)) data[at] = reason === PACKET_TOO_LARGE ? TOO_LARGE_STAND_IN : UNSPECIFIED
 }
 
-/** The packet with only the beginning of its payload. Properties that are too long are left out. */
+/** Returns the packet with only the beginning of its payload. Leaves out properties that are too long. */
 function shortened(first: number, begin: Buffer, protocol: Protocol): Buffer {
   const hasId = (first & 0b110) > 0
   const topicEnd = 2 + begin.readUInt16BE(0) + (hasId ? 2 : 0)
@@ -146,7 +146,7 @@ function shortened(first: number, begin: Buffer, protocol: Protocol): Buffer {
 }
 
 function propertiesAt(begin: Buffer, at: number): Buffer {
-  // Their length is encoded like that of a packet, after one byte.
+  // The properties' length is encoded like a packet's, which follows one byte.
   const size = headerSize(begin, at - 1)
   const end = size <= 0 ? LOOKED_AT : at + size - 1 + bodyLength(begin, at - 1, size)
   return end <= LOOKED_AT - PAYLOAD_LEFT ? begin.subarray(at, end) : Buffer.from([0])

@@ -1,18 +1,18 @@
 /**
- * What a refusal and a lost connection say about the items that were on their way. Some brokers end the connection at a
- * publish that they do not accept. Sent again at each reconnect, it would end every connection. So an item that may be such
- * a one is a suspect: it is sent alone only, so that the next loss is due to it and nothing else.
+ * Finds items that end connections. Some brokers end a connection after a publish that they do not accept, and resending
+ * the item would end every connection. So an item that may have caused a loss becomes a suspect: it is only sent alone,
+ * so that it must be the cause of the next loss.
  *
- * | What happens | Counts against |
+ * | Event | Counts against |
  * | --- | --- |
  * | a refusal as too large | that size and all larger ones, until the connection ends |
  * | any other refusal | the refused item, until the connection ends |
- * | a loss as the broker stopped answering, or as another client took over | nothing: the broker did not object to any item |
+ * | a loss because the broker stopped answering, or another client took over | nothing: the broker rejected no item |
  * | a loss right after a refusal as too large | that size and all larger ones, from now on |
- * | a loss right after another refusal | the refused item: Mosquitto 2.0.11 with `max_queued_messages 0` refuses, and then ends the connection |
- * | a loss with items on their way larger than any that was acknowledged | these, and all others of such sizes are suspects |
- * | any other loss | all that were on their way; a second one in a row makes them suspects |
- * | a loss with one item alone on its way | that one; after three losses in a row it is given up |
+ * | a loss right after another refusal | the refused item: Mosquitto 2.0.11 does both with `max_queued_messages 0` |
+ * | a loss with items in flight larger than any acknowledged one | these; all items of such sizes are suspects |
+ * | any other loss | all items in flight; a second consecutive loss makes them suspects |
+ * | a loss with a single item in flight | that item; it is given up after three consecutive losses |
  */
 import type { Clock } from '../base/clock.ts'
 import type { Failure } from './failure.ts'
@@ -26,10 +26,10 @@ export const GIVE_UP_AFTER = 3
 const REFUSAL_MS = 500
 /** Fixed header, length fields and packet id. */
 const PACKET_OVERHEAD_BYTES = 16
-/** How long until a size is tried again, because the broker's limit may have changed; doubles with each failed try. */
+/** How long until a size is retried, because the broker's limit may have changed; doubles with each failure. */
 const RELEARN_MS = 5 * 60_000
 const MOST_DOUBLINGS = 8
-/** Few brokers have a lower limit: smaller payloads become suspect only if there is evidence. */
+/** Few brokers have a lower limit: smaller payloads become suspects only if there is evidence. */
 const LEAST_LIMIT = 2048
 
 /** Whether a publish cannot have ended the connection. */
@@ -41,7 +41,7 @@ export interface Refusal {
   readonly detail: string
 }
 
-export const TOO_LARGE: Refusal = { block: 'too_large', detail: 'it is larger than the broker takes' }
+export const TOO_LARGE: Refusal = { block: 'too_large', detail: 'it is larger than the broker accepts' }
 
 export class PoisonMessages {
   readonly #clock: Clock
@@ -53,13 +53,13 @@ export class PoisonMessages {
   #tooLargeFrom = Number.POSITIVE_INFINITY
   /** Payloads of this size or larger ended a connection. */
   #fatalFrom = Number.POSITIVE_INFINITY
-  /** The largest payload that was acknowledged, while that is still valid. */
-  #taken = LEAST_LIMIT
+  /** The largest acknowledged payload, while that is still valid. */
+  #largestAccepted = LEAST_LIMIT
   #relearnAt = 0
-  #triesInVain = 0
+  #failedTries = 0
   /** The last item that the broker refused, and when. */
   #refused: { readonly item: Item; readonly isTooLarge: boolean; readonly at: number } | undefined
-  /** Whether a connection was lost while a larger payload was in flight than any accepted one; until `allTried`. */
+  /** Whether a connection was lost with a payload in flight larger than any accepted one; until `allTried`. */
   doubted = false
 
   constructor(clock: Clock, known = Number.POSITIVE_INFINITY) {
@@ -68,36 +68,36 @@ export class PoisonMessages {
     this.#limit = known
   }
 
-  /** `told`: the largest packet that the broker accepts, as it announced. */
-  connected(told: number): void {
-    this.#limit = Math.min(this.#known, told)
+  /** @param announced the largest packet that the broker accepts, as it announced */
+  connected(announced: number): void {
+    this.#limit = Math.min(this.#known, announced)
     this.#tooLargeFrom = Number.POSITIVE_INFINITY
   }
 
-  /** Whether an item can be sent as usual, not at all, or only alone. */
+  /** Whether an item can be sent normally, not at all, or only alone. */
   judge(item: Item): 'fine' | 'too_large' | 'suspect' {
     const { sentBytes, losses } = item
     if (sentBytes >= this.#tooLargeFrom) return 'too_large'
-    const beside = item.kind === 'message' ? item.bytesBeside : Buffer.byteLength(item.topic)
-    if (sentBytes + beside + PACKET_OVERHEAD_BYTES > this.#limit) return 'too_large'
-    const isSuspect = sentBytes >= this.#fatalFrom || (this.doubted && sentBytes > this.#taken)
+    const overhead = item.kind === 'message' ? item.overheadBytes : Buffer.byteLength(item.topic)
+    if (sentBytes + overhead + PACKET_OVERHEAD_BYTES > this.#limit) return 'too_large'
+    const isSuspect = sentBytes >= this.#fatalFrom || (this.doubted && sentBytes > this.#largestAccepted)
     return isSuspect || losses >= SUSPECT_AFTER ? 'suspect' : 'fine'
   }
 
-  /** Whether to try a suspect even if that ends the connection. */
+  /** Whether to try a suspect even if it may end the connection. */
   isWorthALoss({ sentBytes }: Item): boolean {
     return sentBytes < this.#fatalFrom || this.#clock.elapsed() >= this.#relearnAt
   }
 
   accepted(item: Item): void {
     item.losses = 0
-    this.#taken = Math.max(this.#taken, item.sentBytes)
+    this.#largestAccepted = Math.max(this.#largestAccepted, item.sentBytes)
     if (item.sentBytes < this.#fatalFrom) return
     this.#fatalFrom = Number.POSITIVE_INFINITY
-    this.#triesInVain = 0
+    this.#failedTries = 0
   }
 
-  /** `reason`: PUBACK's code. */
+  /** @param reason the PUBACK's reason code */
   refused(item: Item, reason: number): Refusal {
     const isTooLarge = reason === PACKET_TOO_LARGE
     this.#refused = { item, isTooLarge, at: this.#clock.elapsed() }
@@ -119,13 +119,13 @@ export class PoisonMessages {
       return true
     }
     const items = refused === undefined ? [...unacknowledged] : [refused.item]
-    const untried = items.filter(({ sentBytes }) => sentBytes > this.#taken)
+    const untried = items.filter(({ sentBytes }) => sentBytes > this.#largestAccepted)
     for (const item of untried.length > 0 ? untried : items) item.losses += 1
     if (untried.length > 0) this.doubted = true
     else if (items.some(({ losses, sentBytes }) => losses >= SUSPECT_AFTER && sentBytes > LEAST_LIMIT)) {
-      // The second loss in a row with these in flight: earlier acknowledgements, perhaps of another broker, no longer
-      // count.
-      this.#taken = LEAST_LIMIT
+      // The second consecutive loss with these in flight: earlier acknowledgements, perhaps by another broker, are no
+      // longer valid.
+      this.#largestAccepted = LEAST_LIMIT
       this.doubted = true
     }
     return untried.length > 0
@@ -137,13 +137,13 @@ export class PoisonMessages {
     item.losses += 1
     const { losses, sentBytes } = item
     if (losses < GIVE_UP_AFTER) return undefined
-    if (sentBytes <= this.#taken) {
-      const detail = `${losses} connections in a row were lost as it was being published`
+    if (sentBytes <= this.#largestAccepted) {
+      const detail = `${losses} consecutive connections were lost while it was being published`
       return { block: 'quarantined', detail }
     }
     this.#isTooLarge(item)
     this.#endedConnection(item)
-    return { block: 'too_large', detail: `the broker ends the connection when it gets it, with ${sentBytes} bytes` }
+    return { block: 'too_large', detail: `the broker ends the connection when it receives it (${sentBytes} bytes)` }
   }
 
   /** Call it when no suspects are left. */
@@ -151,7 +151,7 @@ export class PoisonMessages {
     this.doubted = this.#fatalFrom !== Number.POSITIVE_INFINITY
   }
 
-  /** When a size that ended connections may be tried again, in milliseconds from now; undefined: there is none. */
+  /** Milliseconds until a size that ended connections may be tried again; undefined if there is no such size. */
   get relearnInMs(): number | undefined {
     if (this.#fatalFrom === Number.POSITIVE_INFINITY) return undefined
     return Math.max(0, this.#relearnAt - this.#clock.elapsed())
@@ -165,14 +165,14 @@ export class PoisonMessages {
 
   #isTooLarge({ sentBytes }: Item): void {
     this.#tooLargeFrom = Math.min(this.#tooLargeFrom, sentBytes)
-    // This is not the broker that accepted more, or its configuration has changed.
-    if (sentBytes <= this.#taken) this.#taken = 0
+    // Another broker accepted more, or the broker's configuration has changed.
+    if (sentBytes <= this.#largestAccepted) this.#largestAccepted = 0
   }
 
   #endedConnection({ sentBytes }: Item): void {
     this.doubted = true
-    if (sentBytes >= this.#fatalFrom) this.#triesInVain = Math.min(MOST_DOUBLINGS, this.#triesInVain + 1)
+    if (sentBytes >= this.#fatalFrom) this.#failedTries = Math.min(MOST_DOUBLINGS, this.#failedTries + 1)
     this.#fatalFrom = Math.min(this.#fatalFrom, sentBytes)
-    this.#relearnAt = this.#clock.elapsed() + RELEARN_MS * 2 ** this.#triesInVain
+    this.#relearnAt = this.#clock.elapsed() + RELEARN_MS * 2 ** this.#failedTries
   }
 }

@@ -1,8 +1,8 @@
 /**
- * Reads back the retained messages of the broker, and checks whether own publishes can be read at all.
+ * Reads back the broker's retained messages, and checks whether own publishes can be received at all.
  *
  * No broker reports that it has sent all retained messages. So a marker is published to the probe topic after each
- * subscription: retained messages arrive before it, or (aedes) shortly after it.
+ * subscription: retained messages arrive before the marker, or (aedes) shortly after it.
  */
 import { randomUUID } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
@@ -16,14 +16,14 @@ export interface ReadBackOptions {
   readonly heldFilters: readonly string[]
   readonly probeTopic: string
   readonly clock: Clock
-  /** How long markers may take to come back after the latest retained message. */
+  /** How long a marker may take to come back after the latest retained message. */
   readonly timeoutMs: number
   /** Returns whether the broker grants the filter. */
   readonly subscribe: (filter: string, qos: 0 | 1) => Promise<boolean>
-  /** Publishes a marker with QoS 1; default: at once, if the broker has room. `done` gets PUBACK's reason code. */
+  /** Publishes a marker with QoS 1. `done` gets the PUBACK's reason code. Default: as soon as the broker has room. */
   readonly publish?: ((marker: string, done: (reason: number) => void) => void) | undefined
   readonly onFound?: (topic: string, text: string) => void
-  /** A message that is not stored. Nothing is published yet, so it comes from another client. */
+  /** Receives messages that are not retained. They come from other clients: this one has published nothing yet. */
   readonly onLive?: (topic: string, text: string) => void
   /** The `heldFilters` that stay subscribed. */
   readonly lastingFilters?: readonly string[]
@@ -47,11 +47,11 @@ export const CERTAIN = 900
 export class ReadBack {
   readonly #connection: Connection
   readonly #options: ReadBackOptions
-  /** Grows during the read-back: a message may name further filters. */
+  /** Grows during the read-back: a message may name additional filters. */
   readonly #filters: string[]
-  /** How many messages each filter has brought. */
+  /** The number of messages found with each filter. */
   readonly #counts: { readonly filter: string; readonly levels: readonly string[]; found: number }[] = []
-  /** Marker → what to call when it comes back. */
+  /** Marker → callback for its return. */
   readonly #markers = new Map<string, () => void>()
   #found = 0
   /** When the latest retained message arrived, in `clock.elapsed()` milliseconds. */
@@ -59,7 +59,7 @@ export class ReadBack {
   /** In `clock.elapsed()` milliseconds. */
   #deadline = 0
   #unacknowledged = 0
-  /** Publishes for which the broker has no room yet. */
+  /** Publishes that wait until the broker has room. */
   readonly #waiting: (() => void)[] = []
 
   constructor(connection: Connection, options: ReadBackOptions) {
@@ -109,7 +109,7 @@ export class ReadBack {
     const levels = topic.split('/')
     let isCounted = false
     for (const one of this.#counts) {
-      // Filters hardly overlap. Where they do, it matters whether each has brought something.
+      // Filters rarely overlap. If they do, count a message for each filter that has no message yet.
       if ((isCounted && one.found > 0) || !matches(one.levels, levels)) continue
       one.found += 1
       isCounted = true
@@ -126,7 +126,7 @@ export class ReadBack {
     if (!(await subscribe(probeTopic, 1)) || (await this.#mark()) === 'lost') return { probe: 'denied', known: [] }
     const known = await this.#readAll(this.#filters)
     if (this.#found <= CERTAIN) return { probe: 'ok', known }
-    // Those that have brought little are certain when they are read again, with so few others that nothing is dropped.
+    // Read filters with few messages again, in groups so small that the broker drops nothing: then they are complete.
     const certain: string[] = []
     for (const group of this.#groupsOf(known)) {
       const before = this.#found
@@ -136,18 +136,18 @@ export class ReadBack {
     return { probe: 'ok', known: certain }
   }
 
-  /** @param filters may grow. @returns those that the broker answered promptly */
+  /** @param filters may grow. @returns the filters whose marker came back promptly */
   async #readAll(filters: readonly string[]): Promise<string[]> {
     const known: string[] = []
     const readOne = async (filter: string) => {
       if (!this.#counts.some((one) => one.filter === filter)) {
         this.#counts.push({ filter, levels: filter.split('/'), found: 0 })
       }
-      // QoS 0: Mosquitto queues 1,000 messages of QoS 1 and drops the rest, but it writes QoS 0 as fast as the client reads.
+      // Mosquitto queues 1,000 messages of QoS 1 and drops the rest, but writes QoS 0 as fast as the client reads.
       if (!(await this.#options.subscribe(filter, 0))) return
       if ((await this.#mark()) === 'prompt') known.push(filter)
     }
-    // In parallel, as far as the broker accepts their markers: each takes two round trips.
+    // In parallel, as far as the broker accepts their markers: each filter takes two round trips.
     for (let done = 0; done < filters.length; ) {
       const next = filters.slice(done, done + this.#connection.receiveMaximum)
       done += next.length
@@ -157,7 +157,7 @@ export class ReadBack {
     return known
   }
 
-  /** The filters that have brought little, put together as far as that stays so. */
+  /** Groups filters with few messages, so that each group also has few messages. */
   #groupsOf(filters: readonly string[]): string[][] {
     const groups: string[][] = []
     let room = 0
@@ -174,10 +174,10 @@ export class ReadBack {
     return groups
   }
 
-  /** Sends a marker until one returns. `prompt`: the first one did, before it was repeated. */
+  /** Sends a marker until one returns. `prompt`: it returned before it was repeated. */
   async #mark(): Promise<'prompt' | 'late' | 'lost'> {
     const marker = randomUUID()
-    /** Whether the marker came back; otherwise the broker refuses it. */
+    /** Resolves to `true` if the marker came back, and to `false` if the broker refuses it. */
     const { promise: answered, resolve } = Promise.withResolvers<boolean>()
     const publish = this.#options.publish ?? this.#publishInTurn.bind(this)
     const acked = (reason: number) => {
@@ -217,7 +217,7 @@ export class ReadBack {
     for (;;) {
       const before = this.#found
       await sleep(clock, QUIET_MS, ended)
-      // When the event loop is busy, the timer fires before the sockets are read.
+      // If the event loop is busy, the timer fires before the sockets are read.
       await setImmediate()
       await setImmediate()
       if (this.#found === before || ended.aborted || clock.elapsed() >= this.#deadline) return

@@ -1,6 +1,6 @@
 /**
- * The wanted retained messages, those the broker is known to hold, and the updates in flight. Sends nothing and reads
- * no clock: its state depends only on the order of the calls.
+ * The wanted retained messages, the known state of the broker, and the updates in flight. Sends nothing and reads no
+ * clock: its state depends only on the order of the calls.
  */
 import { Fifo } from './fifo.ts'
 import type { Redact } from './types.ts'
@@ -12,14 +12,14 @@ export interface Order {
 }
 
 /**
- * Why a topic is not sent. Each ends with another payload, except `invalid`, which never ends. `denied` and `too_large`
- * also end with the next connection, `quarantined` with `retryQuarantined`.
+ * Why a topic is not sent. A new payload ends every block except `invalid`, which never ends. A new connection also
+ * ends `denied` and `too_large`; `retry` also ends `quarantined` and `too_large`.
  */
 export type Block = 'invalid' | 'too_large' | 'denied' | 'quarantined'
 
 /**
- * Returns the payload of a topic again; `undefined`: nothing is held there any more. Share one source among many
- * topics: a source for each would take more memory than it saves.
+ * Returns the payload of a topic again; `undefined` if nothing is held there any more. Share a source among many
+ * topics: a source for each topic would take more memory than it saves.
  */
 export type PayloadSource = (topic: string) => string | undefined
 
@@ -30,23 +30,23 @@ export class Entry {
   /** Whether `wanted`, `held` and `sent` are digests; set from the first payload with a source. */
   marked: boolean
   source: PayloadSource | undefined
-  /** The text behind the digest `wanted`; dropped when the broker has it, if its source can return it again. */
+  /** The text of the digest `wanted`; dropped when the broker has it, if the source can return it again. */
   text: string | undefined
   /** null: the broker should hold nothing. */
   wanted: string | null
-  /** null: the broker holds nothing; undefined: unknown; `OTHER`: perhaps something else than wanted. */
+  /** null: the broker holds nothing; undefined: unknown; `OTHER`: perhaps not the wanted payload. */
   held: string | null | undefined = undefined
-  /** The payload in flight; undefined: none. */
+  /** The payload in flight; undefined if there is none. */
   sent: string | null | undefined = undefined
-  /** Its place in the order; new each time it must be sent. */
+  /** The entry's place in the order; new each time it must be sent. */
   seq = 0
   queued = false
   /** Whether `online` waits for this entry. */
   awaited = false
-  /** Connections lost in a row while this topic was unacknowledged. */
+  /** Consecutive connections that were lost while this topic was unacknowledged. */
   losses = 0
   sentAt = 0
-  /** Size of the payload that was sent last. */
+  /** Size of the last payload sent. */
   sentBytes = 0
   blocked: Block | undefined = undefined
   /** The latest block that was reported; undefined after the broker accepted a publish. */
@@ -64,9 +64,9 @@ export class Entry {
 }
 
 export class Retained {
-  /** Entries that are not sent. */
+  /** Number of blocked entries. */
   blocked = 0
-  /** Entries that delay `online`: they had to be sent at `settle`, and are neither acknowledged nor blocked yet. */
+  /** Number of entries that delay `online`: they had to be sent at `settle`, and are not acknowledged or blocked. */
   awaiting = 0
   readonly #order: Order
   readonly #delaysOnline: (topic: string) => boolean
@@ -76,12 +76,12 @@ export class Retained {
   readonly #unowned = new Unowned()
   /** Whether everything that the broker holds on a topic has been read back. */
   #known: (topic: string) => boolean = () => false
-  /** Topics that were not read back but cleared on this connection: once is enough. */
+  /** Topics that were cleared on this connection without being read back: once is enough. */
   readonly #cleared = new Set<string>()
 
   /**
-   * `delaysOnline`: default: all topics do. `redact`: applied to the payloads of a source; `hold` takes redacted
-   * payloads.
+   * @param delaysOnline default: for all topics
+   * @param redact applied to the payloads of a source; payloads passed to `hold` are already redacted
    */
   constructor(order: Order, delaysOnline: (topic: string) => boolean = () => true, redact: Redact = (text) => text) {
     this.#order = order
@@ -104,7 +104,7 @@ export class Retained {
     entry.source = source
     const wanted = kept(payload, entry)
     if (entry.wanted === wanted) {
-      // From now on this link owns it.
+      // Without a source, keep the text from now on.
       if (entry.marked && source === undefined) entry.text = payload ?? undefined
       return false
     }
@@ -126,13 +126,13 @@ export class Retained {
     else if (known) entry.held = null
     this.#cleared.delete(topic)
     this.#entries.set(topic, entry)
-    spare(entry)
+    dropText(entry)
     return entry
   }
 
   /**
-   * Another connection of this process is about to publish the payload, which is wanted from now on. Call the returned
-   * function when the broker has it.
+   * Sets a wanted payload that another connection of this process is about to publish. Call the returned function when
+   * the broker has it.
    */
   expect(topic: string, payload: string | null): () => void {
     const entry = this.#entries.get(topic) ?? this.#create(topic, payload)
@@ -147,7 +147,7 @@ export class Retained {
     }
   }
 
-  /** Clears the unowned topics that `owned` accepts and returns how many. The payload is '' if it was not kept. */
+  /** Clears the unowned topics that `owned` accepts, and returns their number. The payload is '' if it was not kept. */
   sweep(owned: (topic: string, payload: string) => boolean): number {
     const found = [...this.#unowned.all].filter(([topic, { text = '' }]) => owned(topic, text))
     for (const [topic] of found) this.hold(topic, null)
@@ -158,7 +158,7 @@ export class Retained {
     return this.blocked > 0 && this.#entries.values().some(({ blocked }) => blocked === 'quarantined')
   }
 
-  /** Queues the entries with this block again for which `due` returns true. */
+  /** Requeues the entries with this block for which `due` returns true. */
   retry(block: Block, due: (entry: Entry) => boolean = () => true): void {
     for (const entry of this.#entries.values()) {
       if (entry.blocked !== block || !due(entry)) continue
@@ -167,11 +167,11 @@ export class Retained {
     }
   }
 
-  /** Sends what is wanted on a topic again, even if the broker holds it. */
+  /** Sends the wanted payload of a topic again, even if the broker holds it. */
   refresh(topic: string): void {
     const entry = this.#entries.get(topic)
     if (entry === undefined || entry.wanted === null) return
-    // A running read-back may already have found it.
+    // A running read-back may already have found the payload.
     entry.held = OTHER
     this.#enqueue(entry)
   }
@@ -182,7 +182,7 @@ export class Retained {
       if (!isOthers(entry.topic)) continue
       this.#unblock(entry)
       this.#entries.delete(entry.topic)
-      // It may still be queued or in flight; its outcome no longer matters.
+      // The entry may still be queued or in flight; its outcome no longer matters.
       entry.released = true
       this.#conclude(entry)
       const last = entry.sent === undefined ? entry.held : entry.sent
@@ -204,7 +204,7 @@ export class Retained {
   }
 
   /**
-   * Takes the entry that `peek` returned, or one that was taken and not sent. Returns the payload to send, which its
+   * Takes the entry that `peek` returned, or one that was taken but not sent. Returns the payload to send, which the
    * source may have changed; null: a zero-length publish.
    */
   take(entry: Entry): string | null {
@@ -219,7 +219,7 @@ export class Retained {
     return entry.marked && entry.wanted !== null ? (entry.text ?? null) : entry.wanted
   }
 
-  /** Queues an entry that was taken but not sent again, at the end. */
+  /** Requeues an entry that was taken but not sent, at the end. */
   putBack(entry: Entry): void {
     if (entry.released) return
     entry.sent = undefined
@@ -229,7 +229,7 @@ export class Retained {
   acked(entry: Entry): void {
     if (entry.released) return
     entry.held = entry.sent
-    if (entry.source !== undefined) spare(entry)
+    if (entry.source !== undefined) dropText(entry)
     entry.sent = undefined
     entry.reported = undefined
     this.#conclude(entry)
@@ -246,7 +246,7 @@ export class Retained {
     entry.reported = block
     entry.blocked = block
     this.#conclude(entry)
-    // The refused payload is no longer the wanted one, which may be accepted.
+    // The refused payload is no longer wanted: the broker may accept the wanted one.
     if (outdated && block !== 'invalid') {
       this.#unblock(entry)
       this.#enqueue(entry)
@@ -255,8 +255,8 @@ export class Retained {
   }
 
   /**
-   * The connection was lost while this entry was unacknowledged: the broker may have it or not. The entry keeps its
-   * place in the order; `settle` queues it again.
+   * The connection was lost while this entry was unacknowledged: the broker may or may not have it. The entry keeps its
+   * place in the order; `settle` requeues it.
    */
   lost(entry: Entry): void {
     if (entry.released) return
@@ -265,7 +265,7 @@ export class Retained {
     entry.queued = true
   }
 
-  /** Forgets what the broker holds, after a lost connection. Every unacknowledged entry must have been `lost` before. */
+  /** Forgets what the broker holds, after a lost connection. Call `lost` for every unacknowledged entry before. */
   forget(): void {
     this.#unowned.clear()
     this.#cleared.clear()
@@ -280,10 +280,10 @@ export class Retained {
       this.#unowned.add(topic, { text })
       return
     }
-    // Keep the wanted string itself rather than an equal copy. Other texts are kept until the wanted one is known.
+    // Keep the wanted string itself instead of an equal copy. Other texts are kept until the wanted one is known.
     const found = kept(text, entry)
     entry.held = entry.wanted === found ? entry.wanted : found
-    spare(entry)
+    dropText(entry)
   }
 
   /** Another client published on a topic that is not held: the broker may hold something there again. */
@@ -296,7 +296,7 @@ export class Retained {
     return this.#entries.has(topic) || this.#unowned.all.has(topic)
   }
 
-  /** Whether a live message may be an own publish: its text is wanted, in flight, or known to be held. */
+  /** Whether a live message may be an own publish, because its text is wanted, in flight, or known to be held. */
   mayBeOwn(topic: string, text: string): boolean {
     const entry = this.#entries.get(topic)
     if (entry === undefined) return text === '' && !this.#unowned.all.has(topic)
@@ -313,8 +313,8 @@ export class Retained {
   }
 
   /**
-   * Ends the read-back and queues the difference, first what delays `online`. A `known` topic that was not found holds
-   * nothing.
+   * Ends the read-back and queues the difference, starting with the topics that delay `online`. The broker holds
+   * nothing on a `known` topic that was not found.
    */
   settle(known: (topic: string) => boolean): void {
     this.#known = known
@@ -339,7 +339,7 @@ export class Retained {
     this.#queue.reset(different.sort((a, b) => Number(b.awaited) - Number(a.awaited) || a.seq - b.seq))
   }
 
-  /** Whether to send an entry: the broker does not hold the wanted payload, and nothing blocks or precedes it. */
+  /** Whether to send an entry: the broker lacks the wanted payload, and the entry is not in flight or blocked. */
   #differs(entry: Entry): boolean {
     return entry.held !== entry.wanted && entry.sent === undefined && entry.blocked === undefined && !entry.released
   }
@@ -371,10 +371,10 @@ export class Retained {
   }
 }
 
-/** No payload: an empty one clears a topic. */
+/** Cannot be a payload: an empty one clears the topic. */
 const OTHER = ''
 
-/** The part of a payload to keep: itself, or its digest if its source can return it again. */
+/** What to keep of a payload: the text, or its digest if the source can return it again. */
 function kept(payload: string | null, { marked }: Pick<Entry, 'marked'>): string | null {
   return payload === null || !marked ? payload : digest(payload)
 }
@@ -389,6 +389,6 @@ function markAll(entry: Entry): void {
 }
 
 /** The broker has the wanted payload: drop it if its source can return it again. */
-function spare(entry: Entry): void {
+function dropText(entry: Entry): void {
   if (entry.source !== undefined && entry.held === entry.wanted) entry.text = undefined
 }

@@ -8,15 +8,15 @@ const REPEAT_MS = 500
 interface RetryUntilAnswered {
   readonly clock: Clock
   readonly ask: () => void
-  /** Settles when there is an answer, or there will be none. */
+  /** Settles when an answer arrives, or when none can arrive any more. */
   readonly answered: Promise<unknown>
   /** Whether to repeat the request. */
   readonly repeats: boolean
-  /** When to give up, in `clock.elapsed()` milliseconds; may be postponed. */
+  /** When to give up, in `clock.elapsed()` milliseconds. May move while waiting. */
   readonly deadline: () => number
   /**
-   * When the latest retained message arrived, on the same clock. Retained messages precede the answer: while they
-   * arrive it is not overdue, and another SUBSCRIBE would make the broker send all of them again.
+   * When the latest retained message arrived, on the same clock. Retained messages precede the answer: while they keep
+   * arriving, the answer is not overdue, and another SUBSCRIBE would make the broker send all of them again.
    */
   readonly foundAt: () => number
   /** Whether something else proves that there was an answer; checked before each repetition. Default: never. */
@@ -25,9 +25,9 @@ interface RetryUntilAnswered {
   readonly signal: AbortSignal
 }
 
-/** Returns the number of requests when it is answered or evident; `undefined`: it has given up. */
-export async function retryUntilAnswered(question: RetryUntilAnswered): Promise<number | undefined> {
-  const { clock, answered, repeats, deadline, foundAt, isEvident, signal } = question
+/** Resolves to the number of requests once one is answered or `isEvident`; `undefined` after giving up. */
+export async function retryUntilAnswered(options: RetryUntilAnswered): Promise<number | undefined> {
+  const { clock, answered, repeats, deadline, foundAt, isEvident, signal } = options
   let isAnswered = false
   void answered.then(() => {
     isAnswered = true
@@ -41,11 +41,11 @@ export async function retryUntilAnswered(question: RetryUntilAnswered): Promise<
       if (asked > 0 && isEvident?.()) return asked
       asked += 1
       askedAt = now
-      question.ask()
+      options.ask()
     }
     await within(clock, Math.min(deadline(), againAt()) - now, answered, signal)
     if (isAnswered) return asked
-    // When the event loop is busy, the timer fires before the sockets are read.
+    // If the event loop is busy, the timer fires before the sockets are read.
     await setImmediate()
     await setImmediate()
     if (isAnswered) return asked

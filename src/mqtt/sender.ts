@@ -1,4 +1,4 @@
-/** Sends the items of the retained set and the outbox: in order, a limited number at a time, each acknowledged. */
+/** Sends retained topics, events and answers in order, with a limited number unacknowledged at a time. */
 import type { IClientPublishOptions } from 'mqtt'
 import type { Clock } from '../base/clock.ts'
 import type { Connection } from './connection.ts'
@@ -28,24 +28,24 @@ export interface SenderOptions
   readonly clock: Clock
   readonly journal: Journal
   /**
-   * Runs `task` on another connection to the broker, without a will, so that its loss is not visible. Resolves to the
-   * reason why it ended before the task or could not be made.
+   * Runs `task` on another connection to the broker, without a will, so that other clients do not see its loss.
+   * Resolves to the failure if that connection could not be made, or ended before the task.
    */
   readonly onTrial: (task: (wire: TrialWire) => Promise<void>, signal: AbortSignal) => Promise<Failure | undefined>
-  /** Gets the publishes that may come back. */
+  /** Notified of publishes whose echo may come back. */
   readonly echoes: Pick<EchoFilter, 'sending' | 'clearing'>
 }
 
 const WINDOW = 32
 export const ACK_TIMEOUT_MS = 30_000
-/** A quarantined topic is tried again after this time; it doubles with each further loss. */
+/** A quarantined topic is tried again after this time; doubles with each additional loss. */
 const RETRY_QUARANTINED_MS = 5_000
 const MOST_DOUBLINGS = 10
 
 const RETAINED: IClientPublishOptions = { qos: 1, retain: true }
 
 export class Sender {
-  /** QoS 1 publishes so far, acknowledged or not. */
+  /** Number of QoS 1 publishes so far, acknowledged or not. */
   publishes = 0
   /** Their payload bytes. */
   bytes = 0
@@ -54,14 +54,14 @@ export class Sender {
   readonly #unacknowledged = new Set<Item>()
   readonly #sequence: Sequence
   readonly #poison: PoisonMessages
-  /** Taken, but held back until they are tried alone. */
+  /** Items that were taken, but are held back until they are tried alone. */
   readonly #suspects = new Set<Item>()
   #trial: AbortController | undefined
   /** The suspect in flight on a separate connection. */
   #tried: { readonly item: Item; readonly done: (accepted: boolean) => void } | undefined
   /** Whether a separate connection is not available, so that suspects are tried on this one. */
   #triesHere = false
-  /** The suspect that is alone in flight on this connection. */
+  /** The only item in flight on this connection, a suspect. */
   #alone: Item | undefined
   #connection: Wire | undefined
   #window = 0
@@ -80,12 +80,12 @@ export class Sender {
     return this.#unacknowledged.size + this.#suspects.size
   }
 
-  /** What was last published to the state topic on this connection. */
+  /** The last payload published to the state topic on this connection. */
   get state(): string | undefined {
     return this.#sequence.state
   }
 
-  /** Starts sending. `online` follows when everything that the retained set awaits is settled. */
+  /** Starts sending. `online` follows when all retained topics that delay it are acknowledged or blocked. */
   attach(connection: Wire): void {
     this.#connection = connection
     this.#window = Math.min(this.#options.window ?? WINDOW, connection.receiveMaximum)
@@ -157,7 +157,7 @@ export class Sender {
     return refusal?.block
   }
 
-  /** Retries in `ms` the quarantined topics that have waited `ageMs`, and the others later. */
+  /** In `ms`, retries the quarantined topics that have waited `ageMs`, and schedules the others. */
   #retryQuarantined(ms = RETRY_QUARANTINED_MS, ageMs = RETRY_QUARANTINED_MS): void {
     const { clock, retained } = this.#options
     this.#cancelRetry?.()
@@ -170,7 +170,7 @@ export class Sender {
     })
   }
 
-  /** When a size that ended connections is due again, retries what was held back for it. */
+  /** Retries the items that are too large once a size that ended connections may be tried again. */
   #retryTooLarge(): void {
     const { relearnInMs } = this.#poison
     this.#cancelRelearn?.()
@@ -182,7 +182,7 @@ export class Sender {
     })
   }
 
-  /** Sends as much as the window allows. Call it whenever something new waits. */
+  /** Sends as much as the window allows. Call it after each new item. */
   pump(): void {
     const connection = this.#connection
     if (connection === undefined || connection.isDown) return
@@ -195,8 +195,8 @@ export class Sender {
   }
 
   /**
-   * Takes an item and publishes it, unless the broker would not accept it, or it may end the connection. `wire`: the
-   * connection, or another one on which a suspect is tried.
+   * Takes an item and publishes it, unless the broker would refuse it, or it may end the connection.
+   * @param wire the connection, or another one on which a suspect is tried
    */
   #send(wire: TrialWire, item: Item): void {
     const payload = this.#sequence.take(item, this.#suspects.has(item))
@@ -224,7 +224,7 @@ export class Sender {
     wire.publish(item.topic, payload, options, (reason) => this.#acked(item, reason))
   }
 
-  /** One timer for all publishes. When it fires, the oldest one decides how much longer to wait. */
+  /** Uses one timer for all publishes. When it fires, the oldest publish decides how much longer to wait. */
   #watchAcks(passedMs = 0): void {
     const { clock, ackTimeoutMs = ACK_TIMEOUT_MS } = this.#options
     this.#cancelAckTimer = clock.after(ackTimeoutMs - passedMs, () => {
@@ -232,7 +232,7 @@ export class Sender {
       const oldest = this.#unacknowledged.values().next().value
       if (oldest === undefined) return
       const waitedMs = clock.elapsed() - oldest.sentAt
-      const detail = `no acknowledgement of a publish within ${ackTimeoutMs} ms`
+      const detail = `no PUBACK within ${ackTimeoutMs} ms`
       if (waitedMs < ackTimeoutMs) this.#watchAcks(waitedMs)
       else this.#connection?.drop({ code: 'timeout', detail })
     })
@@ -252,7 +252,7 @@ export class Sender {
     if (this.#unacknowledged.size === 0) this.#onIdle?.()
   }
 
-  /** Nothing else waits: tries the held-back items, smallest first. Returns whether something was refused. */
+  /** Tries the held-back items, smallest first, when nothing else waits. Returns whether an item was refused. */
   #try(connection: Wire): boolean {
     if (this.#trial !== undefined || this.#sequence.closing) return false
     const before = this.#suspects.size
@@ -283,7 +283,7 @@ export class Sender {
         const { promise, resolve } = Promise.withResolvers<boolean>()
         this.#tried = { item, done: resolve }
         this.#send(wire, item)
-        // A refusal may end this connection, which would be counted against the next item.
+        // The refusal may end this connection, which would count against the next item.
         if (!(await promise)) return
       }
     }
@@ -305,7 +305,7 @@ export class Sender {
     return allowed.length === 0 ? undefined : allowed.reduce((a, b) => (b.sentBytes < a.sentBytes ? b : a))
   }
 
-  /** An item is acknowledged, refused or given up. */
+  /** Handles the end of an item: acknowledged, refused or given up. */
   #settle(item: Item, accepted: boolean): void {
     this.#unacknowledged.delete(item)
     this.#suspects.delete(item)

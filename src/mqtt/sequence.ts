@@ -1,4 +1,4 @@
-/** All waiting items as one sequence: the state topic, retained topics, events and answers. */
+/** Merges all waiting items into one sequence: the state topic, retained topics, events and answers. */
 import type { Outgoing } from './outbox.ts'
 import type { Entry } from './retained.ts'
 import type { SenderOptions } from './sender.ts'
@@ -19,11 +19,11 @@ export class Sequence {
   readonly #options: SenderOptions
   /** The last payload taken for the state topic on this connection. */
   state: State['payload'] | undefined
-  /** Whether retained topics are written. */
+  /** Whether retained topics are published. */
   writing = true
   /** Whether the bridge is ending. */
   closing = false
-  /** Whether the last item taken was an answer although something else waited. */
+  /** Whether the last item taken was an answer while other items waited. */
   #answeredLast = false
 
   constructor(options: SenderOptions) {
@@ -36,16 +36,16 @@ export class Sequence {
     const answer = answers.peek()
     const state = this.closing ? 'offline' : retained.awaiting === 0 ? 'online' : this.state
     if (this.writing && state !== undefined && state !== this.state) {
-      // At the end, answers come first. If the broker is too slow for them, its will publishes `offline`.
+      // At the end, answers come first. If the broker is too slow for them, it publishes the will, `offline`.
       if (this.closing && answer !== undefined) return answer
       return { kind: 'state', topic: stateTopic, payload: state, losses: 0, sentAt: 0, sentBytes: state.length }
     }
-    // Take turns, so that neither answers nor states keep the others waiting.
+    // Answers and other items take turns, so that neither delays the other.
     if (answer !== undefined && !this.#answeredLast) return answer
     return this.#earliest() ?? answer
   }
 
-  /** The retained topic or event that has waited longest. Skips what may not be published; such an event is lost. */
+  /** The retained topic or event that has waited longest. Skips items that must not be published; events are lost. */
   #earliest(): Entry | Outgoing | undefined {
     const { retained, events, mayPublish } = this.#options
     for (;;) {
@@ -64,7 +64,7 @@ export class Sequence {
     return (item.kind === 'message' || this.writing) && (isAnswer || (this.#options.mayPublish?.(item.topic) ?? true))
   }
 
-  /** Takes the item of `next`, or one that was taken but not sent (`again`). Returns the payload to send. */
+  /** Takes the item that `next` returned, or one that was taken but not sent (`again`). Returns the payload to send. */
   take(item: Item, again: boolean): string {
     const { retained, events, answers, onAnswer } = this.#options
     this.#answeredLast = item.kind === 'message' && item.isAnswer

@@ -1,6 +1,6 @@
 /**
- * The start of each connection: subscribes to the commands, reads back what the broker holds, and checks access. Parts
- * of it can be repeated later.
+ * Runs at the start of each connection: subscribes to the commands, reads back what the broker holds, and checks
+ * access. Parts of this can be repeated later.
  */
 import type { IClientSubscribeOptions, IPublishPacket } from 'mqtt'
 import { Backoff } from '../base/backoff.ts'
@@ -17,22 +17,22 @@ interface SessionSetupOptions extends Pick<ReadBackOptions, 'onFound' | 'onLive'
   readonly link: LinkOptions
   readonly clock: Clock
   readonly journal: Journal
-  /** Whether the self-test failed on the previous connection. It then gets a fifth of the time. */
+  /** Whether the self-test failed on the previous connection. If so, it gets a fifth of the time. */
   readonly deniedBefore: boolean
 }
 
-// Stored commands are needed, to refuse and clear them. Own publishes are not (`nl`: no local): they only clear.
+// Receives retained commands (`rh: 0`), to refuse and clear them. Excludes own publishes (`nl`), which only clear.
 const COMMAND: IClientSubscribeOptions = { qos: 1, nl: true, rap: true, rh: 0 }
-// Own markers must come back, and are distinguished from what others retain there. Stays subscribed.
+// Receives own markers; `rap` distinguishes them from messages that others retain there. Stays subscribed.
 const PROBE: IClientSubscribeOptions = { qos: 1, rap: true }
-// From now on, only publishes of others (`nl`), with their retain flags (`rap`), and nothing stored (`rh: 2`).
+// Receives only new publishes (`rh: 2`) of other clients (`nl`), with their retain flags (`rap`).
 const WATCH: IClientSubscribeOptions = { qos: 1, nl: true, rap: true, rh: 2 }
 
 export class SessionSetup {
   readonly #connection: Connection
   readonly #options: SessionSetupOptions
   readonly #readBack: ReadBack
-  /** Filters that only this reads: nothing may be retained on their topics. */
+  /** Transient filters that nothing else reads: nothing may be retained on their topics. */
   readonly #transient: readonly string[]
 
   constructor(connection: Connection, options: SessionSetupOptions) {
@@ -60,7 +60,7 @@ export class SessionSetup {
   /** Stays pending if the connection ends first. */
   async run() {
     const { subscriptions } = this.#options.link
-    // One SUBSCRIBE each: if one filter of several is denied, brokers differ on what happens to the others.
+    // One SUBSCRIBE for each: if one of several filters is denied, brokers differ in how they treat the rest.
     const granted = await Promise.all(subscriptions.map((filter) => this.#subscribe(filter, COMMAND, false)))
     const deniedFilters = subscriptions.filter((_, i) => !granted[i])
     const found = await this.#readBack.run()
@@ -72,9 +72,9 @@ export class SessionSetup {
   }
 
   /**
-   * Subscribes to the watched filters, after the read-back has unsubscribed them: Mosquitto 2.0 does not change the
-   * options of an existing subscription. With `nl`, a broker may also hold back messages that an earlier connection of
-   * this client stored, so the read-back subscribes without it. The broker handles this before any later publish.
+   * Subscribes to the watched filters again, after the read-back has unsubscribed from them: Mosquitto 2.0 does not
+   * change the options of an existing subscription. The read-back subscribes without `nl`, because with it a broker may
+   * withhold retained messages of this client. The broker handles the SUBSCRIBE before any later publish.
    */
   #watch(): void {
     if (this.#connection.protocol !== '5') return
@@ -83,8 +83,8 @@ export class SessionSetup {
   }
 
   /**
-   * Drops the connection if no SUBACK comes in time, and stays pending. Mosquitto drops the SUBACK, each time, if it
-   * has more to send for the filter than it queues: then the received messages prove the grant.
+   * Drops the connection if no SUBACK arrives in time, and stays pending. Mosquitto always drops the SUBACK if a filter
+   * has more retained messages than it queues: then the received messages prove the grant.
    */
   async #subscribe(filter: string, options: IClientSubscribeOptions, repeats: boolean): Promise<boolean> {
     const { clock, link } = this.#options
@@ -118,7 +118,7 @@ export class SessionSetup {
     else {
       journal.warnOnce(
         'probe',
-        `what is published to ${link.probeTopic} does not come back: the MQTT broker's access rules keep this user from writing or reading there; allow it both for everything under the base topic`,
+        `messages published to ${link.probeTopic} do not come back: the MQTT broker's access rules forbid this user to write or read there; allow both for everything under the base topic`,
       )
     }
   }
@@ -129,8 +129,8 @@ const PROOF_MS = 10_000
 
 /**
  * Makes the broker send the retained messages under these filters again, later on a connection. Once the probe is `ok`,
- * everything that the broker had before has been received. `publish` sends on the probe topic, in turn with everything
- * else.
+ * everything that the broker had before has been received.
+ * @param publish sends to the probe topic, in turn with everything else
  */
 export function reread(
   connection: Connection,
@@ -154,7 +154,7 @@ const WAIT_MS = { min: 1_000, max: 5 * 60_000 }
 
 /**
  * Repeats subscriptions that the broker denied, until all are granted or the connection ends. A cluster that has just
- * lost a node denies for a while what it grants later, and rules may change during a connection.
+ * lost a node temporarily denies subscriptions, and access rules may change during a connection.
  * @param onGranted called with each filter that was denied before
  */
 export async function resubscribe(

@@ -1,4 +1,4 @@
-/** A connection for a short task, with the bridge's login and MQTT versions. */
+/** Connects for a short task, with the bridge's login and MQTT versions. */
 import type { IPublishPacket } from 'mqtt'
 import type { Clock } from '../base/clock.ts'
 import { ExpectedError } from '../base/errors.ts'
@@ -9,13 +9,13 @@ import { streamOpener } from './stream.ts'
 import type { BrokerOptions, LinkOptions } from './types.ts'
 
 export interface SessionOptions {
-  /** Its addresses are tried in turn. */
+  /** The addresses are tried in turn. */
   readonly broker: BrokerOptions & Pick<LinkOptions, 'credentials'>
-  /** Another client with the same id would lose its connection. */
+  /** Must be unique: another client with the same id would lose its connection. */
   readonly clientId: string
-  /** Limit for everything, including the connection; default: none. */
+  /** Time limit, including the connection; default: none. */
   readonly timeoutMs?: number | undefined
-  /** Ends it when aborted, as a lost connection would. */
+  /** Ends the session when aborted, as a lost connection would. */
   readonly signal?: AbortSignal | undefined
   readonly onPublish?: ((packet: IPublishPacket) => void) | undefined
   readonly onNoSubscribers?: (() => void) | undefined
@@ -25,7 +25,7 @@ const CONNECT_TIMEOUT_MS = 10_000
 
 export type SessionErrorCode = 'no_connection' | 'timeout' | 'subscription_denied' | 'publish_denied' | 'no_subscribers'
 
-/** The task has lost its connection, or its time is over. */
+/** There was no connection, the task lost it, or the time is over. */
 export class SessionError extends ExpectedError {
   override readonly name = 'SessionError'
   readonly code: SessionErrorCode
@@ -72,7 +72,7 @@ export async function withSession<T>(
  */
 async function connectToAny(options: SessionOptions, late: Promise<never>): Promise<Connection> {
   const { urls, connectTimeoutMs = CONNECT_TIMEOUT_MS } = options.broker
-  // Leave some of the time to the others if one hangs.
+  // If one address hangs, leave time for the others.
   const { timeoutMs = Number.POSITIVE_INFINITY } = options
   const patience = urls.length > 1 ? timeoutMs / (urls.length + 1) : Number.POSITIVE_INFINITY
   const failures: unknown[] = []
@@ -107,7 +107,7 @@ async function connect(
       if (!(await login.retry(failure))) throw noConnection(failure)
     } catch (error) {
       connection?.drop(CLOSED_BY_US)
-      // Certificates that TLS cannot use fail before there is a connection.
+      // Invalid certificates throw before there is a connection.
       throw connection === undefined ? noConnection(errorFailure(error, false)) : error
     }
   }

@@ -1,4 +1,4 @@
-/** Opens byte streams for MQTT: TCP, TLS and WebSocket, without Nagle's algorithm, with one write per event loop turn. */
+/** Opens byte streams for MQTT: TCP, TLS and WebSocket, without Nagle, with one write per event loop turn. */
 import { connect as connectTcp } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { connect as connectTls } from 'node:tls'
@@ -9,7 +9,7 @@ type Tls = Pick<BrokerOptions, 'ca' | 'cert' | 'key' | 'rejectUnauthorized' | 'c
 /** Resolves to a function that opens the stream. The caller can add listeners before any event. */
 export async function streamOpener(address: string, tls: Tls): Promise<() => Duplex> {
   const url = new URL(address)
-  // The brackets of an IPv6 address belong to the URL, not to the address.
+  // In a URL, an IPv6 address has brackets.
   const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
   const port = Number(url.port) || (url.protocol === 'mqtts:' ? 8883 : 1883)
   switch (url.protocol) {
@@ -22,24 +22,24 @@ export async function streamOpener(address: string, tls: Tls): Promise<() => Dup
     case 'wss:':
       return await webSocketOpener(url, tls)
     default:
-      throw new TypeError(`no MQTT over ${url.protocol}`)
+      throw new TypeError(`MQTT over ${url.protocol} is not supported`)
   }
 }
 
 const tlsOptions = ({ ca, cert, key, rejectUnauthorized = true }: Tls) => ({ ca, cert, key, rejectUnauthorized })
 
-/** The name for SNI, which must not be an address. */
+/** The name for SNI; empty for an address, which SNI excludes. */
 const servername = (host: string) => (/^[\d.]+$|:/.test(host) ? '' : host)
 
-/** Set at `connect`: before, there may be no file descriptor, and Node would consider the option as set. */
+/** Sets the option at `connect`: without a file descriptor, Node.js would consider it as set. */
 function withoutNagle<S extends ReturnType<typeof connectTcp>>(socket: S): S {
   socket.once('connect', () => socket.setNoDelay(true))
   return socket
 }
 
 /**
- * mqtt.js corks a stream for each packet until the next tick. This keeps it corked until the event loop has handled all
- * pending events, so that many packets need one system call. System calls are most of a packet's cost.
+ * mqtt.js corks a stream for each packet until the next tick. This keeps the stream corked until the event loop has
+ * handled all pending events, so that many packets share one system call, which is most of a packet's cost.
  */
 function oncePerTurn<S extends Duplex>(stream: S): S {
   const cork = stream.cork.bind(stream)
@@ -57,7 +57,7 @@ function oncePerTurn<S extends Duplex>(stream: S): S {
   return stream
 }
 
-/** `ws` turns Nagle's algorithm off by itself. It is loaded on demand. */
+/** `ws` itself turns off Nagle's algorithm. It is loaded on demand. */
 async function webSocketOpener(url: URL, options: Tls): Promise<() => Duplex> {
   const { createWebSocketStream, WebSocket } = await import('ws')
   const address = new URL(url)
@@ -71,7 +71,7 @@ async function webSocketOpener(url: URL, options: Tls): Promise<() => Duplex> {
       handshakeTimeout: options.connectTimeoutMs ?? 10_000,
     })
     const stream = createWebSocketStream(socket)
-    // mqtt.js writes a packet in half a dozen pieces; each would be a frame of its own.
+    // mqtt.js writes a packet in half a dozen pieces; each would be a separate frame.
     stream._writev = (pieces, done) => stream._write(Buffer.concat(pieces.map(({ chunk }) => chunk)), 'binary', done)
     socket.once('close', () => stream.destroy())
     return oncePerTurn(stream)

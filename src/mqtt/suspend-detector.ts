@@ -1,20 +1,20 @@
 /**
- * Detects that this process was suspended: a sleeping machine, a paused container, SIGSTOP. Messages that arrive then
- * may have waited in the socket or at the broker all that time, until the answer to something sent since has arrived.
+ * Detects that this process was suspended: a sleeping machine, a paused container, SIGSTOP. Messages that arrive
+ * afterwards may have waited all that time, until the answer to a message sent after the suspension arrives.
  */
 import type { Clock } from '../base/clock.ts'
 
 const TICK_MS = 1_000
-/** A busy process may miss a tick. */
+/** A shorter gap is not a suspension: a busy process may miss a tick. */
 const NOTICED_MS = 2_000
 /** Messages from before a suspension of this length are stale in any case. */
 const LONG_MS = 10_000
 
 export class SuspendDetector {
   readonly #clock: Clock
-  readonly #onStandstill: () => void
+  readonly #onSuspended: () => void
   #seen: { readonly elapsed: number; readonly now: number }
-  /** How far `uptime` is ahead of `elapsed`. */
+  /** The difference between `uptime` and `elapsed`. */
   #ahead: number
   /** The last moment before the suspension, in `clock.elapsed()` milliseconds, while messages may be that old. */
   #since: number | undefined
@@ -22,15 +22,15 @@ export class SuspendDetector {
   #wokeAt = Number.NEGATIVE_INFINITY
   #cancel: (() => void) | undefined
 
-  /** `onStandstill`: send something, and call `isOver` when its answer arrives. */
-  constructor(clock: Clock, onStandstill: () => void) {
+  /** @param onSuspended must send a message, and call `isOver` when its answer arrives */
+  constructor(clock: Clock, onSuspended: () => void) {
     this.#clock = clock
-    this.#onStandstill = onStandstill
+    this.#onSuspended = onSuspended
     this.#seen = { elapsed: clock.elapsed(), now: clock.now() }
     this.#ahead = this.#uptimeAhead()
   }
 
-  /** Call it at the start of a connection: nothing has waited for it. */
+  /** Call it at the start of a connection: no messages have waited yet. */
   start(): void {
     this.stop()
     const tick = () => {
@@ -52,7 +52,7 @@ export class SuspendDetector {
   }
 
   /** Whether arriving messages may be old. */
-  get lasts(): boolean {
+  get isUncertain(): boolean {
     return this.#since !== undefined
   }
 
@@ -82,7 +82,7 @@ export class SuspendDetector {
     if (gap < NOTICED_MS) return
     this.#since = Math.min(this.#since ?? Number.POSITIVE_INFINITY, elapsed - gap)
     if (gap >= LONG_MS) this.#wokeAt = elapsed
-    if (this.#cancel !== undefined) this.#onStandstill()
+    if (this.#cancel !== undefined) this.#onSuspended()
   }
 
   #uptimeAhead(): number {

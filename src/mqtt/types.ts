@@ -7,11 +7,11 @@ export interface Credentials {
   readonly password?: string | undefined
 }
 
-/** A broker's addresses, and how to connect: the same login and certificates apply to each address. */
+/** How to connect to a broker. The same login and certificates apply to each address. */
 export interface BrokerOptions extends Credentials {
-  /** At least one, the preferred one first: `mqtt:`, `mqtts:`, `ws:` or `wss:`, whose path and query are kept. */
+  /** At least one, the preferred first: `mqtt:`, `mqtts:`, or `ws:` and `wss:`, whose path and query are kept. */
   readonly urls: readonly string[]
-  /** `auto` (default): 5, otherwise 3.1.1; tries the version that worked last first. */
+  /** `auto` (default): tries 5, then 3.1.1, starting with the version that worked last. */
   readonly protocol?: 'auto' | Protocol | undefined
   /** PEM text or bytes; only for `mqtts:` and `wss:`. */
   readonly ca?: string | Buffer | undefined
@@ -19,7 +19,7 @@ export interface BrokerOptions extends Credentials {
   readonly key?: string | Buffer | undefined
   /** Default true. */
   readonly rejectUnauthorized?: boolean | undefined
-  /** Default 30,000 ms; whole seconds reach the broker. */
+  /** Default 30,000 ms; rounded to seconds for the broker. */
   readonly keepaliveMs?: number | undefined
   /** How long a broker may take for CONNACK (default 10,000 ms). */
   readonly connectTimeoutMs?: number | undefined
@@ -38,9 +38,9 @@ interface PublishObserver {
 export type Redact = (payload: string) => string
 
 export interface LinkOptions extends BrokerOptions {
-  /** Called after a refused login. If the credentials differ from the refused ones, they are tried at once. */
+  /** Called after a refused login. If the returned credentials differ from the refused ones, they are tried at once. */
   readonly credentials?: (() => Credentials | Promise<Credentials>) | undefined
-  /** Keep it the same over restarts: the broker then ends a half-open connection of the previous process. */
+  /** Must stay the same over restarts, so that the broker ends a half-open connection of the previous process. */
   readonly clientId: string
   /** Retained: `online` after everything that delays it is acknowledged, `offline` at a stop and as the will. */
   readonly stateTopic: string
@@ -51,8 +51,8 @@ export interface LinkOptions extends BrokerOptions {
   /** Filters of the topics that `hold` writes, to read them back. They must not overlap `subscriptions`. */
   readonly heldFilters: readonly string[]
   /**
-   * Those of `heldFilters` that stay subscribed: publishes of others there are passed to `onTouched`. Under MQTT 5 the
-   * broker leaves out own publishes; under 3.1.1 each comes back and is recognised.
+   * The `heldFilters` that stay subscribed: publishes of other clients there are passed to `onTouched`. Under MQTT 5,
+   * the broker leaves out own publishes; under 3.1.1, the link recognises their echoes.
    */
   readonly watchedFilters?: readonly string[] | undefined
   /**
@@ -61,8 +61,8 @@ export interface LinkOptions extends BrokerOptions {
    */
   readonly transientFilters?: readonly string[] | undefined
   /**
-   * Called before each publish except the state topic and answers (default: all may be published). If it returns false,
-   * an event is lost, and a retained topic waits until `release` or the next `hold`.
+   * Called before each publish, except for the state topic and answers (default: always true). If it returns false, an
+   * event is lost, and a retained topic waits until `release` or the next `hold`.
    */
   readonly mayPublish?: ((topic: string) => boolean) | undefined
   /** Applied to a payload before it is compared, digested or sent (default: none). */
@@ -70,11 +70,11 @@ export interface LinkOptions extends BrokerOptions {
   /** Whether `online` waits until the broker holds the wanted payload of a topic (default: for all). */
   readonly delaysOnline?: ((topic: string) => boolean) | undefined
   /**
-   * The largest packet that the broker is known to accept, in bytes (default: as it announces, or as its refusals
-   * show).
+   * The largest packet that the broker is known to accept, in bytes (default: found from its announcement and its
+   * refusals).
    */
   readonly maximumPacketSize?: number | undefined
-  /** Maximum number of unacknowledged publishes (default 32, or fewer if the broker says so). */
+  /** Maximum number of unacknowledged publishes (default 32, or fewer if the broker announces so). */
   readonly window?: number | undefined
   /** How long a broker may take for a PUBACK or SUBACK before the connection counts as dead (default 30,000 ms). */
   readonly ackTimeoutMs?: number | undefined
@@ -92,19 +92,19 @@ export interface Message {
   readonly topic: string
   readonly payload: Buffer
   /**
-   * MQTT 5: as the publisher set it. MQTT 3.1.1: whether the message was stored before the subscription; for a live one
-   * the protocol does not pass it on.
+   * MQTT 5: as the publisher set it. MQTT 3.1.1: only whether the message was stored before the subscription, because
+   * brokers do not pass on the flag of live messages.
    */
   readonly retain: boolean
   readonly dup: boolean
   readonly qos: 0 | 1 | 2
   readonly responseTopic?: string
   readonly correlationData?: Buffer
-  /** The rest of MQTT 5's Message Expiry Interval, in milliseconds from `receivedAt`. */
+  /** The remaining Message Expiry Interval of MQTT 5, in milliseconds from `receivedAt`. */
   readonly expiresInMs?: number
   /** `clock.elapsed()` at arrival. */
   readonly receivedAt: number
-  /** The connection's number, from 1; `link.isCurrent` tells whether it is still up. */
+  /** The connection's number, from 1; `link.isCurrent` checks whether it is still up. */
   readonly connection: number
 }
 
@@ -117,14 +117,14 @@ export interface Replacement {
 }
 
 export interface SendOptions {
-  /** Answers have their own queue, and their topics take turns: one requester cannot keep the others waiting. */
+  /** Answers have their own queue, and their topics take turns, so that one requester cannot delay the others. */
   readonly isAnswer?: boolean | undefined
   /**
-   * Called if the broker does not accept the message, because it is too large or denied. Without it, the message is
-   * lost.
+   * Called if the broker does not accept the message, because it is too large or denied. Without a replacement, the
+   * message is lost.
    */
   readonly ifRefused?: ((why: 'too_large' | 'denied') => Replacement | undefined) | undefined
-  /** MQTT 5 only, like all that follow; dropped silently under 3.1.1. */
+  /** MQTT 5 only, like the properties below; dropped silently under 3.1.1. */
   readonly correlationData?: Buffer | undefined
   readonly userProperties?: Record<string, string | string[]> | undefined
   readonly contentType?: string | undefined
@@ -132,7 +132,7 @@ export interface SendOptions {
 
 /**
  * Why a connection was refused or lost. `closed`: the other side closed it without a reason; `reset`: it broke;
- * `unsuitable`: the broker lacks a part of MQTT that the bridge needs.
+ * `unsuitable`: the broker lacks an MQTT feature that the bridge needs.
  */
 export type FailureCode =
   | 'unauthorized'
@@ -153,39 +153,39 @@ export interface LinkStatus {
   /** Why the last connection failed; absent while connected. */
   readonly reason?: FailureCode
   readonly deniedFilters: readonly string[]
-  /** Retained topics that are not sent because the broker or the protocol refuses them. */
+  /** Number of retained topics that are not sent because the broker or the protocol refuses them. */
   readonly deniedTopics: number
   /** Whether own publishes can be read back; `denied` points to the broker's ACL. */
   readonly probe: 'ok' | 'denied' | 'unknown'
-  /** Retained topics and messages waiting to be sent. */
+  /** Number of retained topics and messages waiting to be sent. */
   readonly queued: number
   readonly unacknowledged: number
-  /** Accepted connections lost so far. */
+  /** Number of accepted connections lost so far. */
   readonly reconnects: number
-  /** QoS 1 publishes since the start, acknowledged or not. */
+  /** Number of QoS 1 publishes since the start, acknowledged or not. */
   readonly publishes: number
   /** Their payload bytes. */
   readonly bytes: number
-  /** Events, answers and commands dropped because too many waited, or for too long. */
+  /** Number of events, answers and commands dropped because too many waited, or for too long. */
   readonly dropped: number
 }
 
 export interface LinkHandlers {
   readonly observer?: PublishObserver | undefined
-  /** A message for `subscriptions`. It is acknowledged when this returns. */
+  /** Receives a message for `subscriptions`, which is acknowledged when the handler returns. */
   readonly onMessage?: (message: Message) => void
-  /** Subscribed and read back. What is held and swept here is sent before `online`. */
+  /** Called after the read-back. Messages that are held and swept here are sent before `online`. */
   readonly onConnected?: (status: LinkStatus) => void
   readonly onStatus?: ((status: LinkStatus) => void) | undefined
-  /** A retained message that was read back. Returns further filters to read back, such as former ones. */
+  /** Receives a retained message that was read back. Returns additional filters to read back, such as former ones. */
   readonly onReadBack?: (topic: string, payload: string) => readonly string[]
-  /** The link is about to end its connection, without `offline`, and to return to the preferred address. */
+  /** Called before the link ends its connection, without `offline`, to return to the preferred address. */
   readonly onMove?: () => void
-  /** Whether a command is running, so that the link should not move (default: none is). */
+  /** Whether a command is running, so that the link should not move (default: never). */
   readonly isBusy?: () => boolean
   /**
-   * Another client published something on one of `watchedFilters`, retained or not, that differs from this link's own
-   * publish there. '' for a cleared topic. `refresh` restores what is held; `sweep` offers what is not held.
+   * Another client published a message on one of `watchedFilters`, retained or not, that differs from this link's own
+   * publish there; '' for a cleared topic. `refresh` restores a held topic; `sweep` can clear a topic that is not held.
    */
   readonly onTouched?: (topic: string, payload: string) => void
 }

@@ -1,16 +1,16 @@
 /**
- * Retained messages on the broker that this link neither holds nor has cleared yet: from an earlier run of this
- * program, or from other clients.
+ * Retained messages on the broker that this link does not hold and has not cleared yet, from an earlier run of this
+ * program or from other clients.
  */
 import { hash } from 'node:crypto'
 
-/** Represents a payload that is only compared, because many large payloads would take too much memory. */
+/** The digest of a payload that is only compared: many large payloads would take too much memory. */
 export const digest = (payload: string): string => hash('sha256', payload, 'base64')
 
-/** In UTF-16 code units, as `length` counts. Beyond it only a digest is kept. */
+/** In UTF-16 code units, like `length`. Beyond the limit, only digests are kept. */
 const TEXT_LIMIT = 64 * 1024 * 1024
 
-/** The text or its digest. */
+/** The text, or only its digest. */
 interface Found {
   readonly text?: string
   readonly mark?: string
@@ -30,7 +30,7 @@ export class Unowned {
     this.#found.set(topic, keep ? { text } : { mark: mark ?? digest(text) })
   }
 
-  /** Removes a topic, and returns whether its text was this one. */
+  /** Removes a topic, and returns whether its text was `payload`. */
   take(topic: string, payload: string | null): boolean {
     const found = this.#found.get(topic)
     if (found === undefined) return false

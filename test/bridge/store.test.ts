@@ -55,7 +55,7 @@ test('with it, state and update have the newest version and the changelog, also 
 test('a reload turns it on and off, and off clears what came from it', async () => {
   const { shop, world, update } = await open('updates: { store: false }')
   world.bridge.reload('updates: { store: true }')
-  await until('the line', () => world.bridge.lines.some((line) => line.includes('the public store is asked')))
+  await until('the line', () => world.bridge.lines.some((line) => line.includes('in the public store')))
   world.clock.jump(60_000)
   await world.observer.until('the version', () => world.state(ID)?.['latest_version'] === '1.2.0')
   world.bridge.reload('updates: { store: false }')

@@ -142,7 +142,7 @@ describe('an answer', () => {
     expect(nonsense(() => decodeRecord(value, { id: 'b' }))).toContain('not the app')
     for (const none of [null, 7, 'text', [value]]) {
       expect(nonsense(() => decodeRecord(none, { id: 'a' }))).toContain('not the app')
-      expect(nonsense(() => decodeSettings(none))).toContain('no settings')
+      expect(nonsense(() => decodeSettings(none))).toContain('without a settings')
     }
   })
 

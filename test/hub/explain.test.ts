@@ -13,17 +13,17 @@ const failure = (code: HubErrorCode, cause = '') =>
 
 test.each([
   ['unreachable', 'ECONNREFUSED', '10.0.0.1:81 refuses the connection', 'port'],
-  ['unreachable', 'ENOTFOUND', 'the name 10.0.0.1 is not known', 'IP address'],
+  ['unreachable', 'ENOTFOUND', 'the name 10.0.0.1 cannot be resolved', 'IP address'],
   ['unreachable', 'EHOSTUNREACH', 'nothing answers at 10.0.0.1:81', 'the hub is on'],
   ['unreachable', '', 'nothing answers at 10.0.0.1:81', 'the hub is on'],
   ['unreachable', 'ERR_SSL_WRONG_VERSION_NUMBER', '10.0.0.1:81 does not speak TLS', 'http://'],
   ['unreachable', 'DEPTH_ZERO_SELF_SIGNED_CERT', 'the certificate of 10.0.0.1:81 is not trusted', 'homeylocal.com'],
-  ['no_answer', 'UND_ERR_SOCKET', 'does not answer as a hub: What was said', 'https://'],
+  ['no_answer', 'UND_ERR_SOCKET', 'does not answer like a hub: What was said', 'https://'],
   ['unauthorized', '', 'the hub does not accept the API key', 'https://my.homey.app'],
   ['forbidden', '', 'the API key lacks a permission', 'homey.app.readonly'],
   ['subscription', '', 'no valid licence', 'renew'],
-  ['nonsense', '', 'is no hub, or not yet: What was said', 'some minutes'],
-  ['failed', '', 'what answers at 10.0.0.1:81 fails: What was said', 'behind a proxy'],
+  ['nonsense', '', 'is not a hub, or is still starting: What was said', 'a few minutes'],
+  ['failed', '', 'the server at 10.0.0.1:81 fails: What was said', 'proxy in front'],
   ['rate_limited', '', 'What was said', 'wait'],
 ] as const)('%s by %j is explained: %s', (code, system, cause, remedy) => {
   const explained = explain(failure(code, system), 'http://user:canary@10.0.0.1:81/')
@@ -59,7 +59,9 @@ test('the log tells it once, however often the hub is tried', async () => {
   }
   expect(told()).toHaveLength(1)
   expect(JSON.parse(told()[0] ?? '')).toMatchObject({
-    msg: expect.stringContaining(`hub offline: 127.0.0.1:${port} takes the connection and does not answer as a hub`),
+    msg: expect.stringContaining(
+      `hub offline: 127.0.0.1:${port} accepts the connection but does not answer like a hub`,
+    ),
     remedy: expect.stringContaining('https://'),
   })
 })

@@ -109,7 +109,7 @@ describe.skipIf(withoutMosquitto)('commands and events through Mosquitto', () =>
     await until('the failure', () => bridge.link.status().reason)
     for (let i = 0; i < 1500; i += 1) bridge.link.send('b/event', String(i))
     expect(bridge.link.status()).toMatchObject({ queued: 1000, dropped: 500 })
-    expect(bridge.log.loud.filter((line) => line.includes('dropped'))).toHaveLength(1)
+    expect(bridge.log.loud.filter((line) => line.includes('dropping'))).toHaveLength(1)
     proxy.refuse(false)
     await until('the last event', () => observer.last('b/event') === '1499')
     expect(observer.seen).toHaveLength(1000)

@@ -226,7 +226,7 @@ describe('a connection', () => {
     await rig.clock.advance(999)
     expect(rig.wire.dropped).toEqual([])
     await rig.clock.advance(1)
-    expect(rig.wire.dropped).toEqual([{ code: 'timeout', detail: 'no acknowledgement of a publish within 1000 ms' }])
+    expect(rig.wire.dropped).toEqual([{ code: 'timeout', detail: 'no PUBACK within 1000 ms' }])
     rig.lose({ code: 'timeout', detail: '' })
     expect(rig.clock.pending).toBe(0)
   })
@@ -255,7 +255,7 @@ describe('a connection', () => {
       await rig.clock.advance(1001)
       rig.attach()
       expect(rig.wire.sent).toEqual(['state=online'])
-      expect(rig.log.loud).toEqual([expect.stringContaining(`${kind} are dropped`)])
+      expect(rig.log.loud).toEqual([expect.stringContaining(`dropping ${kind}`)])
       expect(rig.answered).toBe(kind === 'answers' ? 1 : 0)
     }
     const fresh = new Rig()
@@ -433,7 +433,7 @@ describe('a message that is too large', () => {
       rig.attach({ maximumPacketSize: told })
       expect(rig.wire.sent).toEqual([`a=${'x'.repeat(23)}`])
       expect(rig.refused).toEqual(['b too_large'])
-      expect(rig.log.lines.at(-1)).toMatchObject({ detail: 'it is larger than the broker takes' })
+      expect(rig.log.lines.at(-1)).toMatchObject({ detail: 'it is larger than the broker accepts' })
     }
   })
 
@@ -579,7 +579,7 @@ describe('a publish at which connections end', () => {
       rig.ackAll()
       expect(rig.refused).toEqual(['a quarantined'])
       expect(rig.log.lines.find(({ reason }) => reason === 'quarantined')?.['detail']).toBe(
-        '3 connections in a row were lost as it was being published',
+        '3 consecutive connections were lost while it was being published',
       )
       expect(rig.wire.sent.at(-1)).toBe('state=online')
     })
@@ -610,7 +610,7 @@ describe('a publish at which connections end', () => {
       rig.ackAll()
       expect(rig.refused).toEqual(['a too_large'])
       expect(rig.log.lines.find(({ reason }) => reason === 'too_large')?.['detail']).toBe(
-        'the broker ends the connection when it gets it, with 4000 bytes',
+        'the broker ends the connection when it receives it (4000 bytes)',
       )
       expect(rig.sender.state).toBe('online')
       await rig.clock.advance(5 * 60_000)

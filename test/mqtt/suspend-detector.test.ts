@@ -127,7 +127,7 @@ describe('a standstill', () => {
     standstill.start()
     clock.set(ms)
     standstill.look()
-    expect(standstill.lasts).toBe(false)
+    expect(standstill.isUncertain).toBe(false)
     standstill.stop()
   })
 })

@@ -1,7 +1,6 @@
 /**
- * `npm run build` creates the program of the package and the image: one file with everything that the daemon loads,
- * including its libraries, and one for each part that is loaded on demand. Reading hundreds of files would take most of
- * the startup time.
+ * `npm run build` bundles the program for the package and the image: a few files with the daemon and its libraries,
+ * and one for each part that is loaded on demand. Reading hundreds of files would take most of the startup time.
  */
 import { isBuiltin } from 'node:module'
 import { join } from 'node:path'
@@ -12,12 +11,12 @@ import { ROOT } from '../../base/root.ts'
 const root = fileURLToPath(ROOT)
 const MAIN = join(root, 'src/main.ts')
 
-/** Packages of a checkout only, and optional ones of a library. */
+/** Packages that exist only in a checkout, and optional packages of a library. */
 const ABSENT = ['vite', 'bufferutil', 'utf-8-validate']
 
 /**
  * Modules that are loaded together share a file: each file has everything that its modules import, except the content
- * of earlier files. The first is needed by every command; a health check, which runs every few seconds, also needs the
+ * of earlier files. Every command needs the first file; a health check, which runs every few seconds, also needs the
  * second.
  */
 const FILES = [
@@ -30,7 +29,7 @@ interface Graph {
   getModuleInfo(module: string): { readonly importedIds: readonly string[] } | null
 }
 
-/** Everything that some modules import, including themselves. */
+/** The given modules, and everything that they import. */
 function reachable(from: readonly string[], graph: Graph, found = new Set<string>()): Set<string> {
   for (const module of from.filter((one) => !found.has(one))) {
     found.add(module)
@@ -39,7 +38,7 @@ function reachable(from: readonly string[], graph: Graph, found = new Set<string
   return found
 }
 
-/** Assigns modules to the files; the bundler decides about the others. */
+/** Assigns modules to the files; the bundler assigns the others. */
 function fileOf(): (module: string, graph: Graph) => string | null {
   let files: { readonly name: string; readonly modules: Set<string> }[] | undefined
   return (module, graph) => {
@@ -50,23 +49,22 @@ function fileOf(): (module: string, graph: Graph) => string | null {
         graph,
       ),
     }))
-    // It waits for the end of the program: nothing else may wait for it.
+    // The main module awaits the end of the program, so no other module may depend on its file.
     if (module === MAIN) return null
     return files.find(({ modules }) => modules.has(module))?.name ?? null
   }
 }
 
 /**
- * When a built-in module is imported, Node reads all its exports. Some are getters that load further modules: for
- * `node:http`, a whole undici, which takes longer than all of ours. Used as an object, a module costs only what is
- * used.
- * Source: `syncExports` in Node's `lib/internal/bootstrap/realm.js`.
+ * Replaces imports of built-in modules with `process.getBuiltinModule`. For an import, Node.js reads all exports, and
+ * some are getters that load other modules: `node:http` loads undici, which takes longer than this whole program.
+ * Source: `syncExports` in `lib/internal/bootstrap/realm.js` of Node.js.
  */
 const builtinsAsObjects: Plugin = {
   name: 'builtins-as-objects',
   renderChunk: (code) => ({
     code: code.replaceAll(/^import (.+) from "([^".]+)";$/gm, (_line, names: string, module: string) => {
-      // Both forms: the module, and some of its exports.
+      // An import may have both forms: the module, and some of its exports.
       const [whole = '', some] = names.split(', {')
       const rest = some === undefined ? '' : ` const {${some.replaceAll(' as ', ': ')} = ${whole};`
       return `const ${whole.replaceAll(' as ', ': ')} = process.getBuiltinModule("${module}");${rest}`
@@ -74,7 +72,7 @@ const builtinsAsObjects: Plugin = {
   }),
 }
 
-/** The realtime library checks for Node's WebSocket even if it uses that of `ws`, and the check makes Node load it. */
+/** The realtime library uses `ws`, but also checks for the WebSocket of Node.js, which makes Node.js load it. */
 const noWebSocketOfNode: Plugin = {
   name: 'no-websocket-of-node',
   transform: {
@@ -83,7 +81,7 @@ const noWebSocketOfNode: Plugin = {
   },
 }
 
-/** Only licence comments have other characters; a single one doubles V8's memory for the whole text. */
+/** Escapes other characters: a single one doubles V8's memory for the whole text. */
 const ascii: Plugin = {
   name: 'ascii',
   renderChunk: (code) => ({
@@ -91,7 +89,7 @@ const ascii: Plugin = {
   }),
 }
 
-/** Writes the program into a folder, after emptying it. */
+/** Empties a folder, and writes the program into it. */
 export async function bundle(folder: string): Promise<void> {
   await build({
     root,
@@ -112,14 +110,14 @@ export async function bundle(folder: string): Promise<void> {
       outDir: folder,
       emptyOutDir: true,
       target: 'node24',
-      // A stack trace names the function, and the file of the source stands above it in the bundle. With a map, Node
-      // would read all of it at each start.
+      // A stack trace names the function, and a comment in the bundle its source file. Node.js would read a map at each
+      // start.
       minify: false,
       sourcemap: false,
       license: { fileName: 'licences.md' },
       rolldownOptions: {
         external: isBuiltin,
-        // A module that the daemon always loads may be loaded on demand elsewhere.
+        // Other parts may load a module on demand that the daemon always loads.
         checks: { ineffectiveDynamicImport: false, bundlerTimings: false },
         output: {
           entryFileNames: 'main.js',
@@ -127,7 +125,7 @@ export async function bundle(folder: string): Promise<void> {
           keepNames: true,
           charset: 'ascii',
           comments: { jsdoc: false, annotation: false },
-          // Each file has all that its modules import, or a file before it has: none needs one that comes later.
+          // All imports of a file's modules are in this file or an earlier one, so no file depends on a later one.
           codeSplitting: { includeDependenciesRecursively: false, groups: [{ name: fileOf(), debugName: 'files' }] },
         },
       },

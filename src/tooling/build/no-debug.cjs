@@ -1,7 +1,7 @@
-// Stands in for the package `debug`, which the libraries ask with every packet whether it is wanted. That costs processor
-// time for ever, and whoever wants it is shown passwords: the MQTT library tells what it sends.
+// Replaces the package `debug`, which costs CPU time: the libraries check with every packet whether it is enabled. If
+// enabled, it would print passwords, because the MQTT library logs what it sends.
 const silent = Object.assign(() => {}, { enabled: false, extend: () => silent })
 
 const debug = () => silent
-// Under each of the names by which they ask for it.
+// The libraries import it in each of these forms.
 module.exports = Object.assign(debug, { debug, default: debug })

@@ -1,3 +1,3 @@
-// Stands in for the package `undici`, of which the program needs the pool only. All of it, with its own `fetch`, WebSockets
-// and mocks, is a good part of what a start loads.
+// Replaces the package `undici`, of which the program needs only the pool. The rest, with `fetch`, WebSockets and mocks,
+// would be a large part of the code that each start loads.
 module.exports.Pool = require('undici/lib/dispatcher/pool.js')

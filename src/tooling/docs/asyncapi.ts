@@ -1,4 +1,4 @@
-/** The MQTT interface as an AsyncAPI 3 document, for tools that make clients and documentation. */
+/** The MQTT interface as an AsyncAPI 3 document, for tools that generate clients and documentation. */
 import { stringify } from 'yaml'
 import type { Command } from '../../contract/command.ts'
 import { COMMANDS } from '../../contract/commands.ts'
@@ -36,7 +36,7 @@ function addressed(topic: string) {
   }
 }
 
-/** `app` and `get-setting` → `appGetSetting`; the form with the setting in its topic has a name of its own. */
+/** `app` and `get-setting` → `appGetSetting`; the form with the setting in its topic has its own name. */
 const idOf = ({ target, name, argument }: Command) =>
   camelCase(`${target} ${name}${argument === undefined ? '' : ' of topic'}`)
 

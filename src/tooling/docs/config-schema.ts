@@ -10,7 +10,7 @@ type Schema = Readonly<Record<string, unknown>>
 
 const convert = (schema: v.GenericSchema) => jsonSchema(schema, 'draft-2020-12')
 
-/** A key without a value is an omitted option. */
+/** Accepts a key without a value, which is an omitted option. */
 function orNull({ type, anyOf, enum: values, ...rest }: JsonSchema): Schema {
   if (anyOf !== undefined) return { ...rest, anyOf: [...anyOf, { type: 'null' }] }
   return {
@@ -20,7 +20,7 @@ function orNull({ type, anyOf, enum: values, ...rest }: JsonSchema): Schema {
   }
 }
 
-/** A value of the table as JSON has it. */
+/** Converts a value of the table to JSON. */
 export const plain = (value: unknown): unknown => (value instanceof Map ? Object.fromEntries(value) : value)
 
 function ofOption({ doc, schema, default: fallback = null, required, example }: Option): Schema {
@@ -43,7 +43,7 @@ function ofNode(node: ReadonlyMap<string, unknown>): Schema {
   }
 }
 
-/** A secret is in one place, here or in its own file. */
+/** Matches a secret that is given twice: here, and in its own file. */
 function givenTwice(key: string): Schema {
   const both = [key, fileKey(key)]
   return {
@@ -65,7 +65,7 @@ function ofTable(table: Table): Map<string, unknown> {
   )
 }
 
-/** Text of `config/hub2mqtt.schema.json`. Nothing is required: the environment may supply it. */
+/** Text of `config/hub2mqtt.schema.json`. No option is required, because the environment may supply it. */
 export function configSchema(): string {
   const hubs: Schema = {
     type: ['object', 'null'],

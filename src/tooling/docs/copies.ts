@@ -18,18 +18,18 @@ const { version, description, homepage } = v.parse(
 const address = new URL(homepage)
 address.hash = ''
 
-/** GitHub has a registry of its own; other hosts run one beside the repository. */
+/** GitHub has a central registry; other hosts have one next to the repository. */
 const registry = address.host === 'github.com' ? 'ghcr.io' : `registry.${address.host}`
 
-/** The name of the image in a release. */
+/** The name of a release's image. */
 const image = `${registry}${address.pathname.toLowerCase()}`
 
-/** A text with `{}` for the value, and the value. It occurs at least once. */
+/** A text with `{}` for the value, and the value. The text must occur at least once. */
 export type Copy = readonly [text: string, value: string]
 
 const OWN_TAG: Copy = ['hub2mqtt:{}', version]
 
-/** Keyed by the path of the file. */
+/** Keyed by file path. */
 export const copies: Readonly<Record<string, readonly Copy[]>> = {
   'package-lock.json': [
     ['"name": "hub2mqtt",\n  "version": "{}"', version],
@@ -56,11 +56,11 @@ export const copies: Readonly<Record<string, readonly Copy[]>> = {
   'docs/install.md': [OWN_TAG, ['hub2mqtt-{}.tgz', version]],
 }
 
-/** A file's text with the values brought up to date. @throws {MarkerError} */
+/** Returns a file's text with current values. @throws {MarkerError} */
 export function fillCopies(text: string, wanted: readonly Copy[]): string {
   return wanted.reduce((filled, [around, value]) => {
     const [before = '', after = ''] = around.split('{}').map(RegExp.escape)
-    // A quoted value may contain spaces; any other ends before a space, or before the text that follows it.
+    // A quoted value may contain spaces; any other value ends before a space, or before the text that follows it.
     const inside = around.includes('{}"') ? '[^"\\n]*' : '[^\\s`"}]+?'
     const pattern = new RegExp(`(${before})${inside}(?=${after === '' ? '[\\s`"}]|$' : after})`, 'g')
     if (filled.search(pattern) === -1) throw new MarkerError(`expected ${around}`)

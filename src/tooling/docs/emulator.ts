@@ -1,4 +1,4 @@
-/** The emulated hub: tables of its page, and JSON Schemas of its files for editors. */
+/** Documentation of the emulated hub: the tables of its page, and JSON Schemas of its files for editors. */
 import type * as v from 'valibot'
 import { CONTROL } from '../../emulator/control.ts'
 import { ENTRIES } from '../../emulator/core/table.ts'
@@ -23,7 +23,7 @@ export function operationsSection(): string {
     only === undefined ? 'all' : only.join(', '),
     doc,
   ])
-  return markdownTable(['Operation', 'Request', 'Permission', 'Takes', 'Kinds', 'What it does'], rows)
+  return markdownTable(['Operation', 'Request', 'Permission', 'Input', 'Kinds', 'Description'], rows)
 }
 
 export function controlSection(): string {
@@ -32,7 +32,7 @@ export function controlSection(): string {
     doc,
     described(takes, ['options']),
   ])
-  return markdownTable(['Endpoint', 'What it does', 'Body'], rows)
+  return markdownTable(['Endpoint', 'Description', 'Body'], rows)
 }
 
 /** The text above the table describes options that several behaviours share. */

@@ -1,4 +1,4 @@
-/** The documents generated from tables: sections of pages, and whole files. */
+/** The generated documents: sections of pages, and whole files. */
 import { asyncapi } from './asyncapi.ts'
 import { configSchema } from './config-schema.ts'
 import * as emulator from './emulator.ts'
@@ -8,7 +8,7 @@ import * as tables from './tables.ts'
 
 type Generate = () => string
 
-/** By the name in the markers around it: `<!-- generated:options -->` … `<!-- /generated:options -->`. */
+/** Keyed by the name in the markers: `<!-- generated:options -->` … `<!-- /generated:options -->`. */
 type Sections = Readonly<Record<string, Generate>>
 
 /** The generated sections of each page, by the page's path. A section occurs on one page. */
@@ -29,7 +29,7 @@ export const pages: Readonly<Record<string, Sections>> = {
   },
 }
 
-/** Whole files by their path. */
+/** Whole files, by path. */
 export const files: Readonly<Record<string, Generate>> = {
   'config/hub2mqtt.schema.json': configSchema,
   'config/hub2mqtt.example.yaml': exampleConfig,

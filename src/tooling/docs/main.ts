@@ -1,4 +1,4 @@
-/** `npm run docs` writes the generated files; with `--check` it only names outdated ones, and exits with 1. */
+/** `npm run docs` writes the generated files; with `--check`, it only lists outdated files, and exits with 1. */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -11,7 +11,7 @@ function current(path: string): string | undefined {
   return existsSync(file) ? readFileSync(file, 'utf8') : undefined
 }
 
-/** The text as it should be. @throws {MarkerError} naming the file */
+/** The current text for a file. @throws {MarkerError} with the file's path */
 function filled(path: string): string {
   const text = current(path) ?? ''
   try {
@@ -40,7 +40,7 @@ function main(args: readonly string[]): number {
   const stale = drifted()
   for (const [path, text] of stale) {
     if (args.includes('--check')) {
-      console.error(`${path} is not current; run npm run docs`)
+      console.error(`${path} is outdated; run npm run docs`)
       continue
     }
     mkdirSync(new URL('.', new URL(path, ROOT)), { recursive: true })

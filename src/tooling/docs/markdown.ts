@@ -29,12 +29,12 @@ export function address(template: string, show: (name: string) => string): strin
   return template.replace(/\{(\w+)\}/g, (_, name: string) => show(name))
 }
 
-/** Names that represent the parameters when topics are created; they are valid levels and stay unchanged. */
+/** Stand-ins for the parameters when topics are created: valid levels, which stay unchanged. */
 const at = { base: '_base_', hub: '_hub_', app: '_app_', name: '_name_' } as const
 const topics = createTopics(at.base)
 const template = (topic: string) => topic.replace(/(?<=^|\/)_([a-z]+)_(?=\/|$)/g, '{$1}')
 
-/** Templates of a command's topic, and of the topic of its answer unless the client names another. */
+/** Templates of a command's topic, and of its default answer topic. */
 export function commandTopics({ target, name, argument }: Command): { topic: string; result: string } {
   const topic =
     target === 'bridge'

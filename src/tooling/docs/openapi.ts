@@ -1,4 +1,4 @@
-/** The HTTP API as an OpenAPI 3.1 document, for tools that make clients and documentation. */
+/** The HTTP API as an OpenAPI 3.1 document, for tools that generate clients and documentation. */
 import type * as v from 'valibot'
 import type { Command } from '../../contract/command.ts'
 import { COMMANDS } from '../../contract/commands.ts'
@@ -76,7 +76,7 @@ const parametersOf = (path: string) =>
 const queryOf = ({ query = {} }: Route) =>
   Object.entries(query).map(([name, description]) => ({ name, in: 'query', description, schema: { type: 'string' } }))
 
-/** @param head - The beginning of its description, with `id` as words. */
+/** @param head the start of the description, with `id` as words */
 function operation(
   route: Route,
   path: string,
@@ -101,7 +101,7 @@ function routeOperation(route: Route): [string, object] {
   return operation(route, `/${path}`, { id, summary }, request && { required: true, schema: shown(request) })
 }
 
-/** Its path is that of the command below the base topic. */
+/** Derives the path from the command's topic below the base topic. */
 function commandOperation(route: Route, command: Command): [string, object] {
   const { target, name, argument, payload, doc: summary } = command
   const path = `/api/commands/${commandTopics(command).topic.replace('{base}/', '').replace('/cmd/', '/')}`
@@ -165,7 +165,7 @@ const ACCESS: Readonly<Record<Route['access'], string>> = {
 /** The table of routes. */
 export function routesSection(): string {
   return markdownTable(
-    ['Route', 'For', 'What it does'],
+    ['Route', 'For', 'Description'],
     ROUTES.map(({ method, path, access, doc }) => [`\`${method} ${path}\``, ACCESS[access], doc]),
   )
 }

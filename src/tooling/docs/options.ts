@@ -1,4 +1,4 @@
-/** The options for people: their tables, and the example of a configuration file. */
+/** The documentation of the options: their tables, and the example of a configuration file. */
 
 import { stringify } from 'yaml'
 import { guardOptions } from '../../config/guard-options.ts'
@@ -43,7 +43,7 @@ export function optionsSection(): string {
   ].join('\n\n')
 }
 
-/** What the guardian's page has. */
+/** The options that are not on the guardian's page. */
 const others = Object.fromEntries(Object.entries(options).filter(([path]) => !(path in guardOptions)))
 
 export const guardOptionsSection = (): string => tableOf(guardOptions, (path) => path, environmentName)
@@ -53,7 +53,7 @@ const HEAD = `# yaml-language-server: $schema=./hub2mqtt.schema.json
 # has none: remove the # to use it.
 `
 
-/** Whether the default is empty and shows nothing of what a user would write. */
+/** Whether a default is empty, so that it does not show the form of a value. */
 function isNothing(shown: unknown): boolean {
   return shown === null || (Array.isArray(shown) && shown.length === 0) || (shown instanceof Map && shown.size === 0)
 }
@@ -78,7 +78,7 @@ function treeLines(tree: Tree<Option>, indent: string): string[] {
   )
 }
 
-/** Text of `config/hub2mqtt.example.yaml`: every option with its meaning; those not needed are commented out. */
+/** Text of `config/hub2mqtt.example.yaml`: every option with its meaning; optional ones are commented out. */
 export function exampleConfig(): string {
   const hub = treeLines(nest<Option>(Object.entries(hubOptions)), '    ')
   return [

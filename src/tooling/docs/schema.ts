@@ -10,11 +10,11 @@ export type { JsonSchema }
 type AnyMap = v.MapSchema<v.GenericSchema, v.GenericSchema, undefined>
 const isMap = (schema: v.GenericSchema): schema is AnyMap => schema.type === 'map'
 
-/** The JSON Schema of a value, without what JSON Schema cannot express. JSON has only finite numbers. */
+/** The JSON Schema of a value, without the checks that JSON Schema cannot express. JSON has only finite numbers. */
 export function jsonSchema(schema: v.GenericSchema, target: 'draft-07' | 'draft-2020-12' = 'draft-07'): JsonSchema {
   const { $schema: _, ...rest } = toJsonSchema(schema, {
     target,
-    // The last schema of a pipe: the earlier ones only turn maps into objects.
+    // Use the last schema of a pipe: earlier ones only convert maps to objects.
     typeMode: 'output',
     ignoreActions: ['transform', 'check', 'finite', 'readonly', 'metadata'],
     overrideSchema({ valibotSchema }) {
@@ -25,7 +25,7 @@ export function jsonSchema(schema: v.GenericSchema, target: 'draft-07' | 'draft-
     },
     overrideAction({ valibotAction, jsonSchema: made }) {
       const requirement = 'requirement' in valibotAction ? valibotAction.requirement : undefined
-      // JSON Schema uses patterns with the flag `u`; a text never has more characters than bytes.
+      // JSON Schema implies the flag `u` for patterns; a text never has more characters than bytes.
       if (valibotAction.type === 'regex' && requirement instanceof RegExp)
         return { ...made, pattern: requirement.source }
       return valibotAction.type === 'max_bytes' ? { ...made, maxLength: Number(requirement) } : undefined
@@ -45,7 +45,7 @@ function withEnvelope(schema: JsonSchema): JsonSchema {
     return { ...schema, anyOf: schema.anyOf.map((one) => (typeof one === 'boolean' ? one : withEnvelope(one))) }
   }
   if (schema.type !== 'object') return schema
-  // With the envelope, a number of keys would be meaningless; the command's description states it.
+  // With the keys of the envelope, a minimum would be wrong; the command's description states it.
   const { minProperties: _, ...rest } = schema
   return { ...rest, properties: { ...schema.properties, ...jsonSchema(ENVELOPE).properties } }
 }

@@ -26,7 +26,7 @@ const ROOTS: Readonly<Record<string, string | undefined>> = {
 
 const shown = (template: string) => code(address(template, (name) => ROOTS[name] ?? `<${name}>`))
 
-/** Only the keys of an object: the AsyncAPI document has the types. */
+/** Lists only the keys of an object: the AsyncAPI document has the types. */
 function statePayload({ properties, required, ...schema }: JsonSchema): string {
   if (schema.anyOf !== undefined) {
     return schema.anyOf.map((one) => (typeof one === 'boolean' ? 'any JSON' : statePayload(one))).join(' or ')
@@ -49,7 +49,7 @@ export function topicsSection(): string {
   return markdownTable(['Topic', 'Retained', 'Payload', 'Meaning'], rows)
 }
 
-/** The permission for a command, as the hub's settings page calls it; none for a command of the bridge itself. */
+/** The permission for a command, with its name on the hub's settings page; none for a command of the bridge itself. */
 export function permissionOf(command: Command): string | undefined {
   const row: { readonly scope?: string } =
     command.target === 'bridge' || command.operation === null ? {} : OPERATIONS[command.operation]
@@ -80,7 +80,7 @@ export function commandsSection(): string {
       command.doc,
     ]
   })
-  return markdownTable(['Topic', 'Payload', 'Operation', 'Permission', 'Allowed', 'What it does'], rows)
+  return markdownTable(['Topic', 'Payload', 'Operation', 'Permission', 'Allowed', 'Description'], rows)
 }
 
 export function errorsSection(): string {
@@ -103,7 +103,7 @@ function placeOf({ category, enabled }: Entity): string {
   return enabled === false ? `${place}, off by default` : place
 }
 
-/** The permission that the key needs for the entity, besides reading the apps. */
+/** The permission that the key needs for the entity, in addition to reading the apps. */
 function needOf(entity: Entity): string {
   const command = commandOf(entity)
   const scope = command && permissionOf(command)
@@ -114,7 +114,7 @@ export function entitiesSection(): string {
   const parts = Object.entries(DEVICES).map(([device, title]) => {
     const rows = ENTITIES.filter((entity) => entity.device === device)
     const table = markdownTable(
-      ['Entity', 'Platform', 'Key', 'Shown', 'Needs', 'What it is'],
+      ['Entity', 'Platform', 'Key', 'Shown', 'Needs', 'Meaning'],
       rows.map((entity) => [
         entity.name ?? '(the app itself)',
         entity.platform,
@@ -139,12 +139,12 @@ export function cliSection(): string {
     return [code(commandUsage(name, row)), row.summary, options.join('<br>')]
   })
   const exits = Object.values(exitCodes).map(({ code: number, doc }) => `${code(String(number))} ${doc}`)
-  return [markdownTable(['Command', 'What it does', 'Options'], rows), `Exit codes: ${exits.join('; ')}.`].join('\n\n')
+  return [markdownTable(['Command', 'Description', 'Options'], rows), `Exit codes: ${exits.join('; ')}.`].join('\n\n')
 }
 
 export function expectationsSection(): string {
   return markdownTable(
-    ['Id', 'Mark', 'What is expected', 'Of which hubs'],
+    ['Id', 'Mark', 'Expectation', 'Kinds of hub'],
     EXPECTATIONS.map(({ id, mark, says, only }) => [code(id), mark, says, only?.map(code).join(', ') ?? 'all']),
   )
 }

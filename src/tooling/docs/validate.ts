@@ -6,7 +6,7 @@ import { ROOT } from '../../base/root.ts'
 
 const path = 'config/asyncapi.yaml'
 
-// 3.1 adds nothing that is used here, and fewer tools read it.
+// AsyncAPI 3.1 adds nothing that is used here, and fewer tools support it.
 const accepted: readonly (string | number)[] = ['asyncapi-latest-version']
 
 const text = readFileSync(new URL(path, ROOT), 'utf8')

@@ -109,7 +109,7 @@ describe('doctor', () => {
     const description = `\u001b[2J\u009b31m for ${KEY}`
     hub.behave('answer-status', { status: 500, description, operation: 'getApps' })
     const { problems, report } = await say({ HUB_URL: hub.url, MQTT_URL: (await embedded()).url })
-    expect(problems).toEqual([expect.stringMatching(/The hub failed: 500.*→ see that the hub runs/s)])
+    expect(problems).toEqual([expect.stringMatching(/The hub failed: 500.*→ check that the hub is running/s)])
     for (const text of [...problems, report]) {
       expect(text.replaceAll('\n', '')).not.toMatch(/\p{Cc}/u)
       expect(text).not.toContain(KEY)

@@ -109,11 +109,11 @@ const SET_UPS: Readonly<Record<string, SetUp>> = {
   'nothing at the broker’s port': {
     make: async () => ({ MQTT_URL: `mqtt://127.0.0.1:${await freePort()}` }),
     cause: /broker: no connection to mqtt:.*nothing answers there/,
-    remedy: /check the address and the port, and that the broker runs/,
+    remedy: /check the address and the port, and that the broker is running/,
   },
   'a broker’s name that is not known': {
     make: () => ({ MQTT_URL: 'mqtt://no-such-broker.invalid' }),
-    cause: /its name is not known/,
+    cause: /its name cannot be resolved/,
     remedy: /spelling.*IP address/,
   },
   'mqtt:// on a TLS port': {
@@ -144,7 +144,7 @@ const SET_UPS: Readonly<Record<string, SetUp>> = {
   'a certificate of another authority than that of ca_file': {
     make: async () => ({ ...atTls(await secure('server')), ...withCa('alone') }),
     cause: /unable to verify/,
-    remedy: /mqtt\.ca_file the certificate of that authority/,
+    remedy: /mqtt\.ca_file to the certificate of that authority/,
   },
   'a certificate for another name, by address': {
     make: async () => ({ ...atTls(await secure('elsewhere')), ...withCa() }),
@@ -219,12 +219,12 @@ const SET_UPS: Readonly<Record<string, SetUp>> = {
   },
   'a web server at the broker’s port': {
     make: async () => ({ MQTT_URL: (await hubUrl()).replace('http:', 'mqtt:') }),
-    cause: /speaks HTTP and not MQTT/,
+    cause: /speaks HTTP, not MQTT/,
     remedy: /check the address and the port/,
   },
   'a port that takes connections and stays silent': {
     make: async () => ({ MQTT_URL: `mqtt://127.0.0.1:${await listening(createServer())}` }),
-    cause: /takes the connection and does not answer/,
+    cause: /accepts the connection but does not answer/,
     remedy: /check the address and the port/,
   },
   'another bridge on the base topic': {
@@ -280,12 +280,12 @@ const SET_UPS: Readonly<Record<string, SetUp>> = {
   },
   'a hub’s name that is not known': {
     make: () => ({ HUB_URL: 'http://no-such-hub.invalid' }),
-    cause: /the name no-such-hub\.invalid is not known/,
+    cause: /the name no-such-hub\.invalid cannot be resolved/,
     remedy: /spelling.*IP address/,
   },
   'a hub that takes connections and stays silent': {
     make: async () => ({ HUB_URL: `http://127.0.0.1:${await listening(createServer())}`, HUB_TIMEOUT: '500ms' }),
-    cause: /takes the connection and does not answer/,
+    cause: /accepts the connection but does not answer/,
     remedy: /check the port: 80.*use https/,
   },
   'https:// at a hub’s port without TLS': {
@@ -323,7 +323,7 @@ const SET_UPS: Readonly<Record<string, SetUp>> = {
   },
   'a hub’s certificate that has expired': {
     make: async () => ({ HUB_URL: `https://localhost:${await trusted('old')}` }),
-    cause: /not valid now/,
+    cause: /has expired or is not valid yet/,
     remedy: /^(?=.*renew)(?=.*clock)/,
   },
   'a portal that redirects what is asked of the hub': {
@@ -336,7 +336,7 @@ const SET_UPS: Readonly<Record<string, SetUp>> = {
   },
   'an address with the path of the API': {
     make: async () => ({ HUB_URL: `${await hubUrl()}/api` }),
-    cause: /what answers at http:.*\/api is no hub/,
+    cause: /the server at http:.*\/api is not a hub/,
     remedy: /leave \/api out of the address/,
   },
   'a web page at the hub’s address': {
@@ -344,7 +344,7 @@ const SET_UPS: Readonly<Record<string, SetUp>> = {
       const page = createHttp((_, response) => response.setHeader('content-type', 'text/html').end('<p>Hi'))
       return { HUB_URL: `http://127.0.0.1:${await listening(page)}` }
     },
-    cause: /what answers at .* is no hub, or not yet/,
+    cause: /the server at .* is not a hub, or is still starting/,
     remedy: /check the address and the port/,
   },
   'a path_prefix that the hub does not have': {

@@ -26,12 +26,12 @@ const docs = (...args: string[]) =>
   spawnSync(process.execPath, ['src/tooling/docs/main.ts', ...args], { cwd: folder, encoding: 'utf8' })
 
 describe('the documentation generator', () => {
-  it('names what is not current, writes it, and is then content', () => {
+  it('names outdated files, writes it, and is then content', () => {
     const before = docs('--check')
     expect(before.status).toBe(1)
     const generated = ['config/hub2mqtt.schema.json', 'config/hub2mqtt.example.yaml']
     for (const path of [...Object.keys(pages), ...Object.keys(copies), ...generated]) {
-      expect(before.stderr).toContain(`${path} is not current`)
+      expect(before.stderr).toContain(`${path} is outdated`)
     }
     expect(docs().status).toBe(0)
     expect(readFileSync(join(folder, 'docs/configuration.md'), 'utf8')).toContain('`HUB2MQTT_MQTT_URL`')
@@ -44,7 +44,7 @@ describe('the documentation generator', () => {
     appendFileSync(join(folder, 'config/hub2mqtt.schema.json'), ' ')
     expect(docs('--check')).toMatchObject({
       status: 1,
-      stderr: 'config/hub2mqtt.schema.json is not current; run npm run docs\n',
+      stderr: 'config/hub2mqtt.schema.json is outdated; run npm run docs\n',
     })
   })
 
@@ -59,7 +59,7 @@ describe('the documentation generator', () => {
     expect(status).toBe(1)
     expect(docs().status).toBe(0)
     for (const path of Object.keys(copies)) {
-      expect(stderr).toContain(`${path} is not current`)
+      expect(stderr).toContain(`${path} is outdated`)
       expect(readFileSync(join(folder, path), 'utf8')).toMatch(/9\.8\.7-rc\.1|new\.example/)
     }
   })

@@ -157,7 +157,9 @@ describe('docs/internals/decisions.md', () => {
       ([path, one]) => path !== '' && !one.dev && !one.optional && !one.devOptional,
     )
     const names = new Set(production.map(([path, { version }]) => `${path.split('node_modules/').at(-1)}@${version}`))
-    expect(page).toContain(`names ${Object.keys(dependencies).length} packages, which bring ${names.size} packages`)
+    expect(page).toContain(
+      `depends on ${Object.keys(dependencies).length} packages, which install ${names.size} packages`,
+    )
   })
 })
 

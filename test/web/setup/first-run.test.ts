@@ -192,7 +192,7 @@ describe('a set-up says exactly what is wrong', () => {
     const { testBroker, apply, mqttPort, path } = await first()
     expect((await testBroker(EMBEDDED)).answer).toMatchObject({ ok: true })
     await listening(createServer(), mqttPort)
-    const message = expect.stringContaining('something else listens there already')
+    const message = expect.stringContaining('another program already listens there')
     expect((await testBroker(EMBEDDED)).answer).toMatchObject({ ok: false, message })
     expect(await apply({ hub: at(hub.url), broker: EMBEDDED })).toMatchObject({
       status: 409,

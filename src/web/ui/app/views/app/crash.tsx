@@ -1,7 +1,7 @@
 /** The latest crash of an app, with what was known before it. */
 import { useMemo } from 'preact/hooks'
 import * as v from 'valibot'
-import type { Crash, Happening } from '../../../../../contract/crash.ts'
+import type { Crash, PriorEvent } from '../../../../../contract/crash.ts'
 import { commandName, dataOf, refusal } from '../../commands.ts'
 import { formatSpan } from '../../format.ts'
 import { furtherOf } from '../../live/entries.ts'
@@ -148,7 +148,7 @@ function Before({ crash, hub, own }: { readonly crash: Crash; readonly hub: stri
   )
 }
 
-function detailOf({ what, from, to, by }: Happening): string {
+function detailOf({ what, from, to, by }: PriorEvent): string {
   const named = what === 'command' && to !== null ? commandName(to) : to
   return [from !== null && to !== null ? `${from} → ${to}` : named, by !== null && text.by({ by })]
     .filter((part) => part)
