@@ -36,7 +36,7 @@ const lineOf = (page: Page, name: string) =>
 const pencil = (page: Page, name: string) =>
   lineOf(page, name).getByRole('button', { name: `Change the value of ${name}` })
 const edit = (page: Page, name: string) => pencil(page, name).click()
-const hasFocus = (page: Page, name: string) => pencil(page, name).evaluate((one) => one === document.activeElement)
+const hasFocus = (page: Page, name: string) => page.locator(':focus').and(pencil(page, name)).isVisible()
 const field = (page: Page, name: string) => page.getByLabel(`New value of ${name}`, { exact: true })
 const save = (page: Page) => page.getByRole('button', { name: 'Save', exact: true }).click()
 const held = (house: House) => house.hub().settings(HUE)
