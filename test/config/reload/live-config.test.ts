@@ -29,6 +29,27 @@ test('whatever the sources of the configuration throw changes nothing and is tol
   expect(lines.join()).toContain('invalid configuration')
 })
 
+test.each([
+  ['the broker', 'mqtt', 'url: mqtt://broker', 'url: mqtt://other', 'credentials', ''],
+  ['NATS', 'fleet', 'nats: nats://one', 'nats: nats://other', 'natsCredentials', 'mqtt: { url: mqtt://broker }\n'],
+] as const)(
+  'a login that %s refuses is read again, unless its address has changed',
+  (_, section, same, other, read, more) => {
+    let given = { address: same as string, password: 'first' }
+    const source = () => {
+      const { address, password } = given
+      return load({ yaml: `${section}: { ${address}, username: me, password: ${password} }\n${more}${HUB}`, files: {} })
+    }
+    const { log } = recordedLog()
+    const live = new LiveConfig(source(), source, log, new FakeClock())
+    given = { address: other, password: 'of-another' }
+    expect(live[read]()).toEqual({ username: 'me', password: 'first' })
+    given = { address: same, password: 'second' }
+    expect(live[read]()).toEqual({ username: 'me', password: 'second' })
+    expect(live.value[section].password).toBe('second')
+  },
+)
+
 describe('a folder of hubs that has no files any more', () => {
   const FILES = { attic: 'url: http://192.168.1.1\napi_key: key-of-the-attic\n', cellar: HUB }
 
