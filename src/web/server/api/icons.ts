@@ -1,4 +1,4 @@
-/** The icons of apps, from the hub: validated by content, and cached with limits. */
+/** The apps' icons from the hub, validated by their content and cached within limits. */
 import type { Clock } from '../../../base/clock.ts'
 import { isRecord } from '../../../base/json.ts'
 import { Limiter } from '../../../base/limiter.ts'
@@ -12,7 +12,7 @@ interface Icon {
 export type Hubs = ReadonlyMap<string, { readonly hub: Pick<Hub, 'apps' | 'call' | 'file'> }>
 
 const MAX_ICON_BYTES = 256 * 1024
-/** Total size. */
+/** The total size of the cache. */
 const MAX_BYTES = 8 * 1024 * 1024
 /** The size that an entry without an icon counts as. */
 const ENTRY_BYTES = 256
@@ -72,14 +72,14 @@ async function fetchIcon(hub: Pick<Hub, 'call' | 'file'>, id: string): Promise<I
   return undefined
 }
 
-/** What may precede `<svg`: its beginning and end. */
+/** What may precede `<svg`: the beginning and the end of each. */
 const PROLOGUE: readonly (readonly [start: RegExp, end: string])[] = [
   [/^<\?xml\s/, '?>'],
   [/^<!--/, '-->'],
   [/^<!doctype\s+svg\b/, '>'],
 ]
 
-/** The type by content, whatever type the hub states. `undefined` if it is not a picture. */
+/** The type by content, whatever type the hub states. `undefined` if the body is not a picture. */
 export function typeOf(body: Buffer): string | undefined {
   const start = body.toString('latin1', 0, 12)
   if (start.startsWith('\x89PNG\r\n\x1a\n')) return 'image/png'
