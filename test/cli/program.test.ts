@@ -42,7 +42,7 @@ describe('the program', () => {
     const refusal = {
       status: 1,
       stdout: '',
-      stderr: `hub2mqtt: what answers at 127.0.0.1:${port} is another program\n`,
+      stderr: `hub2mqtt: another program answers at 127.0.0.1:${port}\n`,
     }
     for (const args of [['health'], ['health', '--ready'], ['open']]) expect(await program(args, env)).toEqual(refusal)
     const any = { status: 1, stderr: expect.stringContaining('http.port is 0') }
@@ -278,7 +278,7 @@ describe('the demo', () => {
     const port = await freePort()
     await using demo = lasting(['demo'], { HUB2MQTT_MQTT_EMBEDDED_PORT: String(port) })
     // A port that answers is not yet the broker: the demo tries each port before it settles on it.
-    await demo.untilLine('Ctrl-C ends it')
+    await demo.untilLine('Ctrl-C stops it')
     await using observer = await Observer.on(port, { protocol: '3.1.1' })
     await until('the hub', () => observer.last('hub2mqtt/home/state') === 'online')
     await until('its apps', () => observer.seen.some(({ topic }) => /^hub2mqtt\/home\/app\/[^/]+$/.test(topic)))
@@ -290,7 +290,7 @@ describe('the demo', () => {
 
   test('says the ports that it has where any will do', async () => {
     await using demo = lasting(['demo'], { HUB2MQTT_MQTT_EMBEDDED_PORT: '0' })
-    await demo.untilLine('Ctrl-C ends it')
+    await demo.untilLine('Ctrl-C stops it')
     const text = demo.lines.join('\n')
     const health = /Health and metrics: (\S+)/.exec(text)?.[1] ?? ''
     expect(await (await fetch(health)).json()).toMatchObject({ ready: true })
@@ -304,7 +304,7 @@ describe('the demo', () => {
       HUB2MQTT_MQTT_EMBEDDED_PORT: String(mqtt),
       HUB2MQTT_HTTP_PORT: String(http),
     })
-    await demo.untilLine('Ctrl-C ends it')
+    await demo.untilLine('Ctrl-C stops it')
     const text = demo.lines.join('\n')
     const port = Number(/mosquitto_sub -p (\d+) -v -t 'hub2mqtt\/#'/.exec(text)?.[1])
     expect(port).toBeGreaterThan(mqtt)
@@ -323,7 +323,7 @@ describe('the demo', () => {
   test('takes a port of its own for each where both are to have one that is taken', async () => {
     const port = String(await listening(createServer()))
     await using demo = lasting(['demo'], { HUB2MQTT_MQTT_EMBEDDED_PORT: port, HUB2MQTT_HTTP_PORT: port })
-    await demo.untilLine('Ctrl-C ends it')
+    await demo.untilLine('Ctrl-C stops it')
     const health = /Health and metrics: (\S+)/.exec(demo.lines.join('\n'))?.[1] ?? ''
     expect(await (await fetch(health)).json()).toMatchObject({ ready: true })
   })
@@ -334,7 +334,7 @@ describe('the demo', () => {
     await observer.publish('hub2mqtt/home/state', 'online', { retain: true })
     const env = { HUB2MQTT_HTTP_ENABLED: 'false' }
     await using demo = lasting(['demo', '--broker', broker.url], env)
-    await demo.untilLine('Ctrl-C ends it')
+    await demo.untilLine('Ctrl-C stops it')
     await until('the hub', () => observer.last('hub2mqtt-demo/home/state') === 'online')
     await demo.stop('SIGTERM')
     expect(demo.end).toBe('code 0')
