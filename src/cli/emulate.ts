@@ -36,7 +36,7 @@ export const emulateHub: Body<Given> = async ({ print, warn }, flags) => {
     spareKey: spare,
     onSpeak: (text) => print(`says: ${shownText(text)}`),
     onLine: (id, line) => print(`${id}: ${shownText(line)}`),
-    tell: (problem) => warn(`hub2mqtt: ${shownText(problem)}`),
+    warn: (problem) => warn(`hub2mqtt: ${shownText(problem)}`),
   })
   const { hub } = emulation
   print(`emulated hub listening on ${hub.url}`)

@@ -15,7 +15,7 @@ const { ok, failed } = exitCodes
 /** Exit code 0: the daemon needs no restart; with `--ready`, it is also ready. */
 export const health: Body<ConfigFlag & { readonly ready: boolean }> = async (io, { config, ready }) => {
   // A file that the user names must exist. The daemon's own file may have been removed or broken since its start.
-  if (config !== undefined && !existsSync(config)) throw new ExpectedError(`${config}: no such file`)
+  if (config !== undefined && !existsSync(config)) throw new ExpectedError(`${config}: there is no such file`)
   const { enabled, host, port } = loadHttpConfig({ file: config, env: io.env })
   if (!enabled || port === 0) {
     const why = enabled ? 'http.port is 0: only the log names the port' : 'http.enabled is false'

@@ -27,7 +27,7 @@ export function doorOf(server: Server, host: string) {
       await once(server.listen(port, host), 'listening')
     } catch (cause) {
       const code = systemCode(cause)
-      const message = `cannot listen on ${host}:${port} (${code}); choose another by --port`
+      const message = `cannot listen on ${host}:${port} (${code}); choose another with --port`
       throw Object.assign(new EmulatorOptionError(message, { cause }), { code })
     }
     const address = server.address()
@@ -36,7 +36,7 @@ export function doorOf(server: Server, host: string) {
 
   /** Closes the port and all connections; resolves when the last one is closed. */
   async function shut(): Promise<void> {
-    // An error of close() means that the server was not listening, which is fine.
+    // An error of close() means that the server was not listening, which is fine here.
     const closed = new Promise((resolve) => server.close(resolve))
     const gone = [...sockets].map((socket) => once(socket.destroy(), 'close'))
     await Promise.all([closed, ...gone])
@@ -47,7 +47,7 @@ export function doorOf(server: Server, host: string) {
     for (const socket of upgraded) socket.destroy()
   }
 
-  /** Freezes realtime connections at the level of bytes: no event, no pong, no goodbye. */
+  /** Freezes realtime connections: no byte passes, so no event, no pong and no goodbye. */
   function hang(wanted: boolean): void {
     if (wanted === hung) return
     hung = wanted

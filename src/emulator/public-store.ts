@@ -1,4 +1,4 @@
-/** The public app store, emulated: newest versions and changelogs, over HTTP and without a key. */
+/** An emulated public app store: newest versions and changelogs, over HTTP and without a key. */
 import { createServer, type IncomingMessage, type RequestListener } from 'node:http'
 import { doorOf } from './door.ts'
 import { JSON_TYPE } from './faults.ts'
@@ -10,9 +10,9 @@ export interface StoreApp {
   readonly id: string
   readonly live?: string | undefined
   readonly test?: string | undefined
-  /** What is new in its newest live version, by language. */
+  /** The changelog of the newest live version, by language. */
   readonly changelog?: Readonly<Record<string, string>> | undefined
-  /** The same for any version. */
+  /** Version → changelog by language. */
   readonly changelogs?: Readonly<Record<string, Readonly<Record<string, string>>>> | undefined
 }
 
@@ -24,7 +24,7 @@ export class EmulatedStore implements AsyncDisposable {
   readonly #requests: Pick<IncomingMessage, 'method' | 'url' | 'headers'>[] = []
   readonly #door: ReturnType<typeof doorOf>
   #port = 0
-  /** Answers instead of the store. */
+  /** If set, answers instead of the store. */
   fault: RequestListener | undefined
 
   static async start(apps: Iterable<StoreApp> = []): Promise<EmulatedStore> {

@@ -150,7 +150,9 @@ describe.skipIf(mosquittoPath === undefined)('with a broker that has rules', () 
 
   test('a user who may not is told so', async () => {
     await using world = await left()
-    await expect(run(world.broker, as('homeassistant', world))).rejects.toThrow('does not let this user publish and read')
+    await expect(run(world.broker, as('homeassistant', world))).rejects.toThrow(
+      'does not let this user publish and read',
+    )
   })
 })
 

@@ -141,7 +141,7 @@ describe('the keys of an emulated hub', () => {
   test('are refused in a line', async () => {
     const dir = temporaryFolder()
     const listed = await program(['emulate', 'keys', 'list', '--data', dir])
-    expect(listed).toEqual({ status: 1, stdout: '', stderr: `hub2mqtt: ${dir}: holds no hub\n` })
+    expect(listed).toEqual({ status: 1, stdout: '', stderr: `hub2mqtt: ${dir}: contains no hub\n` })
     const made = await program(['emulate', 'keys', 'create', '--data', dir, '--scope', 'hub.all'])
     expect(made).toEqual({ status: 2, stdout: '', stderr: expect.stringMatching(/^hub2mqtt: --scope: unknown scope/) })
   })
@@ -184,7 +184,7 @@ describe('the emulated hub as a program', () => {
     expect(await program(['emulate', '--port', String(port), ...args])).toEqual({
       status: 2,
       stdout: '',
-      stderr: `hub2mqtt: cannot listen on 127.0.0.1:${port} (EADDRINUSE); choose another by --port\n`,
+      stderr: `hub2mqtt: cannot listen on 127.0.0.1:${port} (EADDRINUSE); choose another with --port\n`,
     })
   })
 

@@ -255,7 +255,10 @@ describe.skipIf(natsPath === undefined)('doctor at NATS', () => {
   test('says that JetStream is not there for this user', async () => {
     const { urls } = await started({ config: ['accounts { PLAIN { users: [{ user: fleet, password: right }] } }'] })
     const lines = await found(urls, { FLEET_USERNAME: 'fleet', FLEET_PASSWORD: 'right' })
-    expect(lines).toEqual([expect.stringContaining('connected to'), expect.stringContaining('JetStream is not enabled')])
+    expect(lines).toEqual([
+      expect.stringContaining('connected to'),
+      expect.stringContaining('JetStream is not enabled'),
+    ])
   })
 
   test.each([

@@ -7,8 +7,8 @@ import { written } from './support.ts'
 test('a process says itself what it uses, where the system does not tell', async () => {
   const folder = written('export default () => {}')
   const launch = { id: 'com.example.app', version: '1.0.0', folder, main: 'app.js', memoryLimit: 2 ** 28 }
-  const inquiries = { answer: () => null, hear: () => {} }
-  const app = await AppProcess.start(launch, systemClock, new Output(), inquiries)
+  const handlers = { answer: () => null, notice: () => {} }
+  const app = await AppProcess.start(launch, systemClock, new Output(), handlers)
   onTestFinished(async () => void (await app.stop()))
   expect(await app.ready).toBe(true)
   expect(await app.ownUsage()).toEqual({ cpuMs: expect.any(Number), mem: expect.any(Number) })
