@@ -1,11 +1,11 @@
 /**
- * The texts of the page. Each part defines its own in English, as plain data beside its code; a translation is a table
+ * The texts of the page. Each part defines its English texts as plain data beside its code; a translation is a table
  * with the same keys. `{name}` is a placeholder, and `{count}` selects the plural form.
  */
 import { computed, signal } from '@preact/signals'
 
 type Value = string | number
-/** By the categories of `Intl.PluralRules`; `other` is the default. */
+/** The forms of a text by the categories of `Intl.PluralRules`; `other` is the default. */
 type Plural = { readonly [Category in Intl.LDMLPluralRule]?: string } & { readonly other: string }
 export type Text = string | Plural
 interface Strings {
@@ -25,11 +25,11 @@ type Filled<T> = T extends string
     ? Fill<NamesIn<Other> | 'count'>
     : { readonly [Key in keyof T]: Filled<T[Key]> }
 
-/** The current language. Missing texts are in English. */
+/** The current language. Missing texts are shown in English. */
 export const language = signal<{ readonly code: string; readonly texts: Texts }>({ code: 'en', texts: {} })
 const plurals = computed(() => new Intl.PluralRules(language.value.code))
 
-/** For numbers and times: the language as the browser prefers it, such as `en-GB`, or the language alone. */
+/** The locale for numbers and times: the browser's variant of the language, such as `en-GB`, or the language itself. */
 export const locale = computed(() => {
   const { code } = language.value
   const isOf = (tag: string) => tag === code || (tag.startsWith(`${code}-`) && /^[a-z\d-]+$/i.test(tag))

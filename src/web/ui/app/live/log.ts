@@ -1,4 +1,4 @@
-/** The log of hub2mqtt, read on once a second while its view is open and visible. */
+/** The log of hub2mqtt: polls for new lines once a second while its view is open and visible. */
 import { batch, signal } from '@preact/signals'
 import * as v from 'valibot'
 import { shownLine } from '../../../../observability/controls.ts'
@@ -9,11 +9,11 @@ import { poll } from './poll.ts'
 
 export type LogLine = Readonly<ReturnType<typeof lineOf>>
 
-/** As many as the daemon keeps. */
+/** How many lines to keep, as many as the daemon does. */
 const MOST = 2_000
 const INTERVAL_MS = 1_000
 
-/** Of a field; `null` counts as missing. */
+/** The schema of an optional field; `null` counts as missing. */
 const optional = (schema: v.GenericSchema<string>) => v.nullish(schema, () => undefined)
 const FIELDS = v.looseObject({
   ...v.entriesFromList(['level', 'part', 'hub', 'app', 'msg'], optional(v.string())),
@@ -21,10 +21,10 @@ const FIELDS = v.looseObject({
 })
 const ERROR = v.object({ stack: v.string() })
 
-/** Begins to read the log, until `end`. */
+/** Reads the log until `end` is called. */
 export function followLog() {
   const lines = signal<readonly LogLine[]>([])
-  /** The level of the log, and what follows it. */
+  /** The level of the log, and the level that follows. */
   const level = signal<Pick<LogLines, 'level' | 'fallback'> | undefined>(undefined)
   /** Why the last attempt to read failed. */
   const failure = signal<string | undefined>(undefined)
@@ -56,7 +56,7 @@ function lineOf(json: string, number: number) {
   const stack = read(ERROR, rest['err'] ?? rest['error'])?.stack ?? ''
   const further = Object.entries(rest).filter(([name]) => stack === '' || (name !== 'err' && name !== 'error'))
   return {
-    /** Counts up; the key in lists. */
+    /** Increases with each line; the key in lists. */
     number,
     /** How many lines are missing here; such an entry has no other content. */
     missed: 0,
@@ -64,7 +64,7 @@ function lineOf(json: string, number: number) {
     message: msg ?? '',
     /** The other fields. */
     further: further.map(([name, value]) => `${name}=${textOf(value)}`).join(' '),
-    /** The stack of an error, of several lines. */
+    /** The stack of an error, which has several lines. */
     stack,
     /** The line as it was logged, as JSON. */
     json,

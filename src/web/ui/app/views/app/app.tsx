@@ -29,7 +29,7 @@ import { Usage } from './usage.tsx'
 
 const text = defineStrings('app', {
   gone: 'There is no app {id}.',
-  elsewhere: 'The hub {hub} belongs to the fleet member {member}: the page of that member shows its apps.',
+  elsewhere: 'The hub {hub} belongs to the fleet member {member}. See its apps on the page of that member.',
   copyId: 'Copy the id',
   details: 'Details',
   update: 'Update',
@@ -83,7 +83,7 @@ export function AppPage({ hub, id }: { readonly hub: string; readonly id: string
 
 function Found({ entry }: AppProps) {
   const page = usePage()
-  // While it lasts, it comes first.
+  // A current crash comes first.
   const crashed = isCrashed(entry.app.value)
   return (
     <>
@@ -157,7 +157,7 @@ function yesNo(value: boolean | null): string | undefined {
   return value === null ? undefined : value ? terms.yes : terms.no
 }
 
-/** A count, and how many of it are bad, if any are. */
+/** A count, and how many of these are bad, if there are any. */
 function partly(total: number | null, bad: number | null, both: typeof text.broken): string | undefined {
   if (total === null) return undefined
   return bad ? both({ total: formatCount(total), bad: formatCount(bad) }) : formatCount(total)
@@ -193,7 +193,7 @@ function Details({ entry }: AppProps) {
   )
 }
 
-/** What else an app can be asked, on demand. */
+/** More information about an app, requested on demand. */
 function Diagnostics({ entry }: AppProps) {
   const page = usePage()
   const { target } = entry

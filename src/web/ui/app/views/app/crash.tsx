@@ -1,4 +1,4 @@
-/** The latest crash of an app, with what was known before it. */
+/** The latest crash of an app, and what happened before it. */
 import { useMemo } from 'preact/hooks'
 import * as v from 'valibot'
 import type { Crash, Happening } from '../../../../../contract/crash.ts'
@@ -18,7 +18,7 @@ import { Figures, SHORTEST_SECONDS } from './usage.tsx'
 
 const text = defineStrings('crash', {
   title: 'Latest crash',
-  hint: '“Copy for the developer” copies what was known before it as a text without personal data.',
+  hint: '“Copy for the developer” copies the crash and what happened before it as a text without personal data.',
   copy: 'Copy for the developer',
   at: 'Time',
   firmware: 'Hub firmware',
@@ -73,10 +73,10 @@ export function CrashCard({ entry }: AppProps) {
   )
 }
 
-/** Longer ones would fill the screen. */
+/** A longer first line is shown small, because it would fill the screen. */
 const MAX_LARGE = 200
 
-/** What the app said: the first line large, then its stack as it is. */
+/** The message of the crash: the first line large, then the unchanged stack. */
 function Said({ crash: { message, stack_head } }: { readonly crash: Crash }) {
   const [first = '', ...stack] = (message ?? stack_head ?? terms.noMessage).split('\n')
   return (
