@@ -5,10 +5,10 @@ import { mayAsk } from '../base/hosts.ts'
 import { isRecord, parseJson } from '../base/json.ts'
 import { isUp } from './apps.ts'
 import { type Endpoint, type Input, optional, type Request, requestOf } from './core/endpoint.ts'
-import { doorOf } from './door.ts'
 import { JSON_TYPE } from './faults.ts'
 import type { AppRecord, EmulatedHub } from './hub.ts'
 import { asHubError, HubError } from './hub-error.ts'
+import { listeningPort } from './listening-port.ts'
 import { BEHAVIOURS, isBehaviour } from './misbehaviour.ts'
 import { urlOf } from './options.ts'
 import { fill, readBody, split } from './rest.ts'
@@ -149,11 +149,11 @@ export async function openControl(hub: EmulatedHub, port: number) {
     const { status, value } = await answer(hub, request)
     response.writeHead(status, JSON_TYPE).end(`${JSON.stringify(value)}\n`)
   })
-  const door = doorOf(server, HOST)
-  const bound = await door.listen(port).catch((cause: unknown) => {
+  const listening = listeningPort(server, HOST)
+  const bound = await listening.listen(port).catch((cause: unknown) => {
     throw new EmulatorOptionError(`cannot open the control port ${port}; is it taken?`, { cause })
   })
-  return { url: urlOf(HOST, bound), [Symbol.asyncDispose]: door.shut }
+  return { url: urlOf(HOST, bound), [Symbol.asyncDispose]: listening.close }
 }
 
 async function answer(hub: EmulatedHub, request: IncomingMessage): Promise<{ status: number; value: unknown }> {

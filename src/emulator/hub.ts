@@ -6,8 +6,8 @@ import { Apps, type How, liveOn } from './apps.ts'
 import { Behaviours, eventGate } from './behaviours.ts'
 import type { AppEvent, HubApps } from './core/hub-apps.ts'
 import { APPS_URI, type InApp, inAppInterface } from './core/in-app.ts'
-import { doorOf } from './door.ts'
 import { rateLimit } from './faults.ts'
+import { listeningPort } from './listening-port.ts'
 import type { BehaviourName, BehaviourOptions } from './misbehaviour.ts'
 import { type EmulatedHubOptions, type Settled, settle, urlOf } from './options.ts'
 import { Realtime } from './realtime.ts'
@@ -32,7 +32,7 @@ interface Reboot {
 /** Only a reboot changes `id` and `version`. */
 type ChangingCore = HubCore & { id: string; version: string }
 
-const MOST_SPOKEN = 1000
+const MAX_SPOKEN = 1000
 /** The limit of newer hubs. */
 const RATE = { requests: 4, windowMs: 400 }
 
@@ -54,7 +54,7 @@ export class EmulatedHub implements AsyncDisposable {
   /** The interface for running apps. */
   readonly inApp: InApp
   readonly #gate: ReturnType<typeof eventGate>
-  readonly #door: ReturnType<typeof doorOf>
+  readonly #listening: ReturnType<typeof listeningPort>
   readonly #realtime: Realtime
   readonly #away = new Set<string>()
   #born: number
@@ -71,7 +71,7 @@ export class EmulatedHub implements AsyncDisposable {
   static async start(options: EmulatedHubOptions = {}): Promise<EmulatedHub> {
     const hub = new EmulatedHub(options)
     try {
-      hub.port = await hub.#door.listen(hub.#options.port)
+      hub.port = await hub.#listening.listen(hub.#options.port)
       if (hub.#options.storedKeys !== undefined) {
         hub.#core.timers.every(REVOKED_MS, () => hub.#realtime.disconnectUnknown())
       }
@@ -104,7 +104,7 @@ export class EmulatedHub implements AsyncDisposable {
     this.#apps = apps
     this.#simulated = apps instanceof Apps ? apps : undefined
     const server = createServer({ keepAliveTimeout: options.keepAliveMs }, restListener(this.#core))
-    this.#door = doorOf(server, options.host)
+    this.#listening = listeningPort(server, options.host)
     this.#realtime = new Realtime(server, this.#core, { pingInterval: pingIntervalMs, pingTimeout: pingTimeoutMs })
   }
 
@@ -146,7 +146,7 @@ export class EmulatedHub implements AsyncDisposable {
 
   /** The numbers of TCP connections, realtime sessions, and sessions subscribed to the apps. */
   get connections(): { sockets: number; sessions: number; subscribers: number } {
-    return { sockets: this.#door.connections(), ...this.#realtime.counts }
+    return { sockets: this.#listening.connections(), ...this.#realtime.counts }
   }
 
   /** Sets a behaviour; `false` clears all its variants. */
@@ -212,7 +212,7 @@ export class EmulatedHub implements AsyncDisposable {
   /** Ends all realtime sessions: `goodbye` notifies the client, `cut` drops the connection. */
   dropRealtime(how: 'goodbye' | 'cut' = 'goodbye'): void {
     if (how === 'goodbye') this.#realtime.disconnectAll()
-    else this.#door.cutUpgraded()
+    else this.#listening.cutUpgraded()
   }
 
   /** Drops all connections, stops, and starts again on the same port, optionally as another hub or version. */
@@ -234,13 +234,13 @@ export class EmulatedHub implements AsyncDisposable {
 
   async #reboot({ downMs = 0, version, id }: Reboot): Promise<void> {
     const { signal } = this.#ending
-    await this.#door.shut()
+    await this.#listening.close()
     await this.#apps.stop?.()
     this.#core.version = version ?? this.version
     this.#core.id = id ?? this.id
     if (downMs > 0) await sleep(this.#options.clock, downMs, signal)
     this.#born = this.#options.clock.elapsed()
-    if (!signal.aborted) await this.#door.listen(this.port)
+    if (!signal.aborted) await this.#listening.listen(this.port)
     if (!signal.aborted) await this.#apps.start?.()
   }
 
@@ -248,7 +248,7 @@ export class EmulatedHub implements AsyncDisposable {
     this.#ending.abort()
     this.#core.timers.stop()
     await this.#rebooting
-    await this.#door.shut()
+    await this.#listening.close()
     await this.#realtime.close()
     await this.#apps.stop?.()
   }
@@ -265,7 +265,7 @@ export class EmulatedHub implements AsyncDisposable {
   }
 
   #settleBehaviours(): void {
-    this.#door.hang(this.#core.behaviours.has('realtime-hung'))
+    this.#listening.hang(this.#core.behaviours.has('realtime-hung'))
     if (!this.#core.behaviours.has('reorder-events')) this.#gate.flush()
   }
 
@@ -286,7 +286,7 @@ export class EmulatedHub implements AsyncDisposable {
       away: this.#away,
       sendEvent: (...event) => this.#sendEvent(...event),
       speak: (text) => {
-        keepLast(this.#spoken, text, MOST_SPOKEN)
+        keepLast(this.#spoken, text, MAX_SPOKEN)
         this.#options.onSpeak?.(text)
       },
       remember: (asked) => {

@@ -1,7 +1,7 @@
 /** An emulated public app store: newest versions and changelogs, over HTTP and without a key. */
 import { createServer, type IncomingMessage, type RequestListener } from 'node:http'
-import { doorOf } from './door.ts'
 import { JSON_TYPE } from './faults.ts'
+import { listeningPort } from './listening-port.ts'
 import { urlOf } from './options.ts'
 import { split } from './rest.ts'
 
@@ -22,14 +22,14 @@ const BASE = '/api/v1'
 export class EmulatedStore implements AsyncDisposable {
   readonly apps: Map<string, StoreApp>
   readonly #requests: Pick<IncomingMessage, 'method' | 'url' | 'headers'>[] = []
-  readonly #door: ReturnType<typeof doorOf>
+  readonly #listening: ReturnType<typeof listeningPort>
   #port = 0
   /** If set, answers instead of the store. */
   fault: RequestListener | undefined
 
   static async start(apps: Iterable<StoreApp> = []): Promise<EmulatedStore> {
     const store = new EmulatedStore(apps)
-    store.#port = await store.#door.listen(0)
+    store.#port = await store.#listening.listen(0)
     return store
   }
 
@@ -43,7 +43,7 @@ export class EmulatedStore implements AsyncDisposable {
       response.writeHead(answer === undefined ? 404 : 200, JSON_TYPE)
       response.end(JSON.stringify(answer ?? { error: 'Not Found' }))
     })
-    this.#door = doorOf(server, HOST)
+    this.#listening = listeningPort(server, HOST)
   }
 
   get url(): string {
@@ -56,7 +56,7 @@ export class EmulatedStore implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#door.shut()
+    await this.#listening.close()
   }
 
   #answer(path: readonly string[]): unknown {

@@ -83,7 +83,7 @@ function linksIn(folder: string): string[] {
   })
 }
 
-const MOST_LOCALE_BYTES = 256 * 1024
+const MAX_LOCALE_BYTES = 256 * 1024
 const LOCALE_FILE = /^([a-z]{2,3}(?:-[A-Za-z]+)?)\.json$/
 
 /** The app's texts by language, from `locales/<language>.json`. Skips unreadable files. */
@@ -101,7 +101,7 @@ function readLocale(path: string): unknown {
   try {
     // Do not follow links: the hub may read more than the app.
     const file = lstatSync(path)
-    return file.isFile() && file.size <= MOST_LOCALE_BYTES ? JSON.parse(readPlainText(path)) : undefined
+    return file.isFile() && file.size <= MAX_LOCALE_BYTES ? JSON.parse(readPlainText(path)) : undefined
   } catch {
     return undefined
   }

@@ -108,9 +108,9 @@ function adopted(packages: Packages, folder: string): Unpacked {
   }
 }
 
-const LONGEST_SPEECH_MS = 60_000
+const MAX_SPEECH_MS = 60_000
 /** Maximum number of waiting texts; more are dropped. */
-const MOST_WAITING = 10
+const MAX_WAITING = 10
 
 /**
  * Speaks texts with a command of the machine.
@@ -127,13 +127,13 @@ function speaker(command: string, shown: (text: string) => void, warn: (problem:
     speaks = text !== undefined
     if (text === undefined) return
     // A text that is too long for an argument throws synchronously.
-    void Promise.try(() => execute(program, [...args, text], { timeout: LONGEST_SPEECH_MS }))
+    void Promise.try(() => execute(program, [...args, text], { timeout: MAX_SPEECH_MS }))
       .catch((error: unknown) => warn(`${program} does not speak: ${String(error).split('\n')[0]}`))
       .finally(next)
   }
   return (text: string) => {
     shown(text)
-    if (waiting.length >= MOST_WAITING) return
+    if (waiting.length >= MAX_WAITING) return
     // Prevent the text from ending the argument or being read as an option.
     const safe = text.replaceAll('\0', ' ')
     waiting.push(safe.startsWith('-') ? ` ${safe}` : safe)

@@ -4,7 +4,7 @@ import { StringDecoder } from 'node:string_decoder'
 const LIMIT_BYTES = 64 * 1024
 
 /** Longer lines are shown in parts. */
-const LONGEST_LINE = 8192
+const MAX_LINE_LENGTH = 8192
 
 export class Output {
   readonly #onLine: ((line: string) => void) | undefined
@@ -25,7 +25,7 @@ export class Output {
       if (this.#onLine === undefined) return
       const lines = (rest + decoder.write(chunk)).split('\n')
       rest = lines.pop() ?? ''
-      if (rest.length >= LONGEST_LINE) {
+      if (rest.length >= MAX_LINE_LENGTH) {
         lines.push(rest)
         rest = ''
       }

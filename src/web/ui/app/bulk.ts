@@ -65,7 +65,7 @@ export function bulkRefusal(page: PageContext, action: Action, entries: readonly
   return entries.some(isPossible) ? undefined : possible(page, action, entries).why
 }
 
-const MOST_LISTED = 100
+const MAX_LISTED = 100
 
 /** Asks for confirmation and starts the action. Returns whether it was started. */
 export async function startBulk(page: PageContext, action: Action, entries: readonly AppEntry[]): Promise<boolean> {
@@ -75,7 +75,7 @@ export async function startBulk(page: PageContext, action: Action, entries: read
   const out = entries.length - able.length
   const hasHubs = page.store.own.value.length > 1
   const nameOf = ({ hub, name }: AppEntry) => (hasHubs ? text.ofHub({ name: name.value, hub }) : name.value)
-  const list = able.slice(0, MOST_LISTED).map((entry) => ({ name: nameOf(entry), ...action.about?.(entry) }))
+  const list = able.slice(0, MAX_LISTED).map((entry) => ({ name: nameOf(entry), ...action.about?.(entry) }))
   const more = able.length - list.length
   const question = {
     title: action.many?.({ count: able.length }) ?? '',

@@ -25,7 +25,7 @@ export type Entry = {
     }
 )
 
-const MOST = 500
+const MAX_ENTRIES = 500
 
 /** Reads events and answers below a base topic. */
 export class ActivityReader {
@@ -41,7 +41,7 @@ export class ActivityReader {
   /** Adds events to the list; returns the same list if none is added. */
   add(before: readonly Entry[], events: readonly FeedEvent[]): readonly Entry[] {
     const added = events.flatMap((one) => this.#read(one) ?? [])
-    return added.length === 0 ? before : [...before, ...added].slice(-MOST)
+    return added.length === 0 ? before : [...before, ...added].slice(-MAX_ENTRIES)
   }
 
   #read({ at, topic, payload }: FeedEvent): Entry | undefined {

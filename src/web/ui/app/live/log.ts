@@ -10,7 +10,7 @@ import { poll } from './poll.ts'
 export type LogLine = Readonly<ReturnType<typeof lineOf>>
 
 /** How many lines to keep, as many as the daemon does. */
-const MOST = 2_000
+const MAX_LINES = 2_000
 const INTERVAL_MS = 1_000
 
 /** The schema of an optional field; `null` counts as missing. */
@@ -38,7 +38,7 @@ export function followLog() {
     level.value = { level: now, fallback }
     if (added.length === 0 && missed === 0) return
     const gap = missed > 0 ? [{ ...lineFrom(JSON.stringify({ missed })), missed }] : []
-    lines.value = [...lines.value, ...gap, ...added.map(lineFrom)].slice(-MOST)
+    lines.value = [...lines.value, ...gap, ...added.map(lineFrom)].slice(-MAX_LINES)
   }
   const reading = poll(INTERVAL_MS, async (isOver) => {
     const answer = await api.log(next)

@@ -221,14 +221,14 @@ const text = defineStrings('toasts', { title: 'Notifications', dismiss: 'Dismiss
 
 const shown = signal<readonly { number: number; ok: boolean; said: string }[]>([])
 let count = 0
-const MOST = 4
+const MAX_TOASTS = 4
 const OK_MS = 5_000
 const FAILED_MS = 12_000
 
 export function toast(ok: boolean, said: string): void {
   count += 1
   const number = count
-  shown.value = [...shown.value, { number, ok, said }].slice(-MOST)
+  shown.value = [...shown.value, { number, ok, said }].slice(-MAX_TOASTS)
   setTimeout(() => dismiss(number), ok ? OK_MS : FAILED_MS)
 }
 

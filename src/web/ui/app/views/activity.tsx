@@ -189,11 +189,11 @@ interface Content {
   readonly details: ComponentChildren
 }
 
-const MOST_NAMED = 5
+const MAX_NAMED = 5
 
 function updatesOf({ lead: { at, hub }, apps }: Row, store: Store): Content {
   const all = [...apps].map((app) => (hub === null ? undefined : store.app(hub, app)?.name.value) ?? app)
-  const names = all.slice(0, MOST_NAMED).join(', ')
+  const names = all.slice(0, MAX_NAMED).join(', ')
   return {
     at,
     what: <Badge tone="quiet">{terms.events['updated']}</Badge>,
@@ -202,7 +202,7 @@ function updatesOf({ lead: { at, hub }, apps }: Row, store: Store): Content {
         {terms.apps({ count: apps.size })} {store.own.value.length > 1 && <small>{hub}</small>}
       </>
     ),
-    details: all.length > MOST_NAMED ? text.names({ names, count: all.length - MOST_NAMED }) : names,
+    details: all.length > MAX_NAMED ? text.names({ names, count: all.length - MAX_NAMED }) : names,
   }
 }
 

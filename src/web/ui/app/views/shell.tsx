@@ -232,7 +232,7 @@ function Banner({ text: said }: { readonly text: string }) {
 }
 
 /** Maximum number of hubs in a banner; the page of the bridge lists all hubs. */
-const MOST_NAMED = 4
+const MAX_NAMED = 4
 
 function whyHubs(store: Store): string {
   const away = store.away.value
@@ -240,8 +240,8 @@ function whyHubs(store: Store): string {
   const [first] = away
   if (first !== undefined && store.own.value.length === 1)
     return text.hubOffline({ name: first.name, why: whyOf(first) })
-  const hubs = away.slice(0, MOST_NAMED).map((hub) => text.hubWhy({ hub: hub.name, why: whyOf(hub) }))
-  const more = away.length > MOST_NAMED ? [terms.more({ count: away.length - MOST_NAMED })] : []
+  const hubs = away.slice(0, MAX_NAMED).map((hub) => text.hubWhy({ hub: hub.name, why: whyOf(hub) }))
+  const more = away.length > MAX_NAMED ? [terms.more({ count: away.length - MAX_NAMED })] : []
   return text.hubsOffline({ count: away.length, hubs: [...hubs, ...more].join('; ') })
 }
 

@@ -73,12 +73,12 @@ export function Guardian({ entry }: AppProps) {
   )
 }
 
-const MOST_SHOWN = 50
+const MAX_SHOWN = 50
 
 export function History({ entry }: AppProps) {
   const { store } = usePage()
   const own = useComputed(() =>
-    rowsOf(store.recent.value.filter(({ hub, app }) => app === entry.id && hub === entry.hub)).slice(0, MOST_SHOWN),
+    rowsOf(store.recent.value.filter(({ hub, app }) => app === entry.id && hub === entry.hub)).slice(0, MAX_SHOWN),
   ).value
   // After a restart of the daemon, the list would be empty although the crash is shown above.
   if (own.length === 0 && (isCrashed(entry.app.value) || furtherOf(entry, 'crash') !== undefined)) return null

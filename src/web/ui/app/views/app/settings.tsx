@@ -158,7 +158,7 @@ function whatIsNow(name: string, value: unknown, shown: boolean): string {
   return isHidden({ name, value, shown }) ? hidden : now({ value: textOf(value).slice(0, MAX_SHOWN_LENGTH) })
 }
 
-const MOST_LINES = 12
+const MAX_LINES = 12
 
 /** The result of a change. `kept`: the user kept the other value. */
 type Changed =
@@ -343,7 +343,7 @@ function Field({ name, kind, typed }: { name: string; kind: Kind; typed: Signal<
     onInput: ({ currentTarget }: { currentTarget: { value: string } }) => set(typed, currentTarget.value),
   }
   if (kind === 'number') return <input {...shared} inputMode="decimal" />
-  if (kind !== 'boolean') return <textarea {...shared} rows={Math.min(MOST_LINES, value.split('\n').length)} />
+  if (kind !== 'boolean') return <textarea {...shared} rows={Math.min(MAX_LINES, value.split('\n').length)} />
   return (
     <select {...shared}>
       {['', 'true', 'false'].map((one) => (

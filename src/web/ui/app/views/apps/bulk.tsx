@@ -118,7 +118,7 @@ export function BulkBar({ list }: ListProps) {
   )
 }
 
-const MOST_NAMED = 5
+const MAX_NAMED = 5
 
 /** The progress, above all views, so that the action can be stopped from each of them. */
 export function BulkProgress() {
@@ -170,9 +170,9 @@ function Ended() {
     result.as === 'failed' ? [text.failure({ name: all[i]?.name ?? '', why: result.why })] : [],
   )
   const left = all.slice(results.length)
-  const named = left.slice(0, MOST_NAMED).map(({ name }) => name)
+  const named = left.slice(0, MAX_NAMED).map(({ name }) => name)
   const names = named.join(', ')
-  const more = left.length - MOST_NAMED
+  const more = left.length - MAX_NAMED
   const counts = [
     text.done({ count: count('done') }),
     failures.length > 0 && text.failed({ count: failures.length }),
@@ -186,7 +186,7 @@ function Ended() {
       <Action label={state === 'failed' && left.length > 0 ? text.stop : text.close} act={() => set(bulk, undefined)} />
       <ul>
         <li>{counts.filter((part) => part !== false).join(', ')}</li>
-        {failures.slice(-MOST_NAMED).map((failure) => (
+        {failures.slice(-MAX_NAMED).map((failure) => (
           <li key={failure} class="bad-text">
             {failure}
           </li>

@@ -80,7 +80,7 @@ export function Overview({ list }: ListProps) {
 }
 
 /** Maximum number of hubs here; the page of the bridge shows all hubs. */
-const MOST_SHOWN = 4
+const MAX_SHOWN = 4
 
 /** Whether a hub has no problem; hubs with problems come first. */
 const isWell = ({ state, health: { value: health } }: HubEntry) =>
@@ -90,7 +90,7 @@ function Machines({ list }: ListProps) {
   const { store } = usePage()
   const { memory } = list.totals.value
   const known = store.own.value.filter(({ name, health }) => memory.has(name) || health.value !== undefined)
-  const shown = known.toSorted((one, other) => Number(isWell(one)) - Number(isWell(other))).slice(0, MOST_SHOWN)
+  const shown = known.toSorted((one, other) => Number(isWell(one)) - Number(isWell(other))).slice(0, MAX_SHOWN)
   const more = known.length - shown.length
   if (known.length === 0) return null
   return (

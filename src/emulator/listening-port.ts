@@ -6,7 +6,7 @@ import { systemCode } from '../base/failures.ts'
 import { EmulatorOptionError } from './scopes.ts'
 
 /** The hub's listening port and its connections: a reboot closes them all, and a hang freezes the realtime ones. */
-export function doorOf(server: Server, host: string) {
+export function listeningPort(server: Server, host: string) {
   const sockets = new Set<Socket>()
   const upgraded = new Set<Duplex>()
   let hung = false
@@ -35,7 +35,7 @@ export function doorOf(server: Server, host: string) {
   }
 
   /** Closes the port and all connections; resolves when the last one is closed. */
-  async function shut(): Promise<void> {
+  async function close(): Promise<void> {
     // An error of close() means that the server was not listening, which is fine here.
     const closed = new Promise((resolve) => server.close(resolve))
     const gone = [...sockets].map((socket) => once(socket.destroy(), 'close'))
@@ -54,7 +54,7 @@ export function doorOf(server: Server, host: string) {
     for (const socket of upgraded) hung ? freeze(socket) : thaw(socket)
   }
 
-  return { connections: () => sockets.size, listen, shut, cutUpgraded, hang }
+  return { connections: () => sockets.size, listen, close, cutUpgraded, hang }
 }
 
 function freeze(socket: Duplex): void {
