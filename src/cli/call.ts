@@ -37,7 +37,7 @@ export const callCommand: Body<Given> = async ({ env, print }, { config: file, t
   return answer.ok ? exitCodes.ok.code : exitCodes.failed.code
 }
 
-/** No answer came; the message says why. */
+/** No answer arrived; the message has the reason. */
 export class CallError extends ExpectedError {
   override readonly name = 'CallError'
 }
@@ -47,7 +47,7 @@ const NO_BRIDGE = 'no bridge receives commands on this broker: is hub2mqtt runni
 /**
  * Sends a command and waits for its answer.
  * @throws UsageError if the topic is not that of a command
- * @throws CallError if no answer comes
+ * @throws CallError if no answer arrives
  */
 export async function call(options: {
   readonly broker: BrokerOptions
@@ -89,7 +89,7 @@ function exchanges(command: CommandTopic, payload: string, mark: string): Record
   }
 }
 
-/** The whole topic of a command given with or without the base topic. */
+/** The full topic of a command that was given with or without the base topic. */
 function locate(base: string, given: string): { topic: string; command: CommandTopic } {
   const topics = createTopics(base)
   // biome-ignore lint/suspicious/noControlCharactersInRegex: a topic must not contain NUL.
@@ -120,13 +120,13 @@ function readAnswer(text: string) {
 /** What a request sends with one version of MQTT, and how it recognises the answer. */
 interface Exchange<T> {
   readonly payload: string
-  /** The topic of the answer; under MQTT 5 it is sent as the response topic. */
+  /** The topic of the answer; under MQTT 5 the response topic of the request. */
   readonly answerTopic: string
   /** Returns `undefined` if the message is not an answer to this request. */
   readonly readAnswer: (payload: string) => T | undefined
 }
 
-/** Sends a request over a separate connection and waits for its answer. @throws SessionError if no answer comes */
+/** Sends a request over a separate connection and waits for its answer. @throws SessionError if no answer arrives */
 export async function request<T>(
   asked: {
     readonly broker: BrokerOptions

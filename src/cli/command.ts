@@ -57,7 +57,7 @@ export function command<F, P = Record<never, never>>(row: {
     read(given) {
       const all = Object.entries<Flag>({ ...flags, ...positionals })
       const values = all.map(([name, flag]) => [name, flag.read(given.get(name) ?? [], name)])
-      // Each of the keys of `F` and `P`, with the value of its flag's type.
+      // Has each key of `F` and `P`, with a value of the flag's type.
       const read = Object.fromEntries(values) as F & P
       return { flags: Object.fromEntries(values), run: async (io) => (await body())(io, read) }
     },
@@ -72,7 +72,7 @@ export interface Flag<T = unknown> {
   readonly multiple?: true
   /** Whether the argument may be omitted. */
   readonly optional?: true
-  /** Shown in help. */
+  /** The default as shown in help. */
   readonly default?: string
   /** @throws UsageError that states what was expected */
   readonly read: (given: readonly string[], name: string) => T

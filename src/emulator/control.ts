@@ -28,7 +28,7 @@ interface Row<R extends Request, E extends v.ObjectEntries> {
   run(hub: EmulatedHub, input: Input<R, E>): unknown
 }
 
-// biome-ignore lint/complexity/noBannedTypes: `{}` is what a row without `takes` adds to the parameters of its path.
+// biome-ignore lint/complexity/noBannedTypes: a row without `takes` adds `{}` to the parameters of its path.
 function row<const R extends Request, const E extends v.ObjectEntries = {}>(row: Row<R, E>): ControlRow
 function row({ doc, request, takes = {}, run }: Row<Request, v.ObjectEntries>): ControlRow {
   const { read, ...asked } = requestOf(request, takes)

@@ -1,4 +1,4 @@
-/** Sends requests to a hub and keeps its raw answers: decoding could hide what is unusual. */
+/** Sends requests to a hub and keeps its raw answers, because decoding could hide unusual content. */
 
 import { sleep } from '../../base/clock.ts'
 import { isRecord, type Json } from '../../base/json.ts'
@@ -42,7 +42,7 @@ const NONE = {
 } as const satisfies Partial<Observation>
 
 export interface Asking {
-  /** Which key to show; default: the real one. */
+  /** Which key to send; default: the real key. */
   readonly show?: 'key' | 'unknown key' | 'no key'
   readonly body?: unknown
 }

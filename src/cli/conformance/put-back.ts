@@ -136,7 +136,7 @@ function unread(seen: Observation): Look {
   return isAway(seen) || outcomeOf(seen) === 'failed' ? 'away' : 'refused'
 }
 
-/** Whether an app runs: by its state or, if it has none, by `ready`. `null`: unknown, or the app is starting or stopping. */
+/** Whether an app runs: by its state or, if it has none, by `ready`. `null`: unknown, starting or stopping. */
 export function runs({ state, ready }: Record<string, unknown>): boolean | null {
   if (typeof state !== 'string') return typeof ready === 'boolean' ? ready : null
   return state === 'stopping' || state === 'starting' ? null : state === 'running'

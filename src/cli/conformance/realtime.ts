@@ -57,7 +57,7 @@ export async function openSession(
     sockets.push(socket)
     return socket
   }
-  /** Runs a step until `start` calls `end`, the connection ends, or time is up. */
+  /** Runs a step until `start` calls `end`, the connection ends, or the time limit is reached. */
   const step = async (socket: Socket, start: (end: (how: Step, result?: unknown) => void) => void) => {
     const { promise, resolve } = Promise.withResolvers<[how: Step, result?: unknown]>()
     socket.once('disconnect', () => resolve(['dropped']))

@@ -9,7 +9,7 @@ import { errorOf, kindOf, outcomeOf, summary } from './observation.ts'
 import { PROBES, type ProbeName, pathTo, type Reading, whyNoApp, whyNot } from './probes.ts'
 import type { SessionSeen } from './realtime.ts'
 
-/** Version of the JSON report; docs/internals/conformance.md lists its keys. Keys may be added but keep their meaning. */
+/** Version of the JSON report (docs/internals/conformance.md). Keys may be added but keep their meaning. */
 const FORMAT = 1
 
 type HubReport = ReturnType<typeof reportOf>

@@ -46,7 +46,7 @@ export interface WritesOptions {
   readonly downgrade: string | undefined
   readonly session: Session | undefined
   readonly clock: Clock
-  /** Ends the trials; the app is still restored. */
+  /** Stops the trials; the app is still restored. */
   readonly signal: AbortSignal
   /** Called before the app is restored. */
   readonly onPutBack: () => void
@@ -74,7 +74,7 @@ type Variant = 'readBack' | 'unsetAgain'
 
 function newWriter({ client, reading, app, downgrade: wanted = '1.0.0', session, clock, signal }: WritesOptions) {
   const trials = new Map<Trial, Verdict>()
-  /** What may have been changed. */
+  /** Items that may have been changed. */
   const touched = new Set<Item>()
   const lost = new Set<Item>()
   /** Change → whether an event announced it. */

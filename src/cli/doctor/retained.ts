@@ -134,8 +134,8 @@ const REMEDY =
   'if Home Assistant shows no devices: set discovery.prefix to that of its MQTT integration; without Home Assistant: discovery.format: off'
 
 /**
- * Call this before subscribing to anything. Home Assistant subscribes to the topics of sensors; bridges do not. An empty
- * message removes a sensor, here one that does not exist. Under MQTT 5 the broker reports whether a client received it.
+ * Call this before subscribing to anything. Home Assistant subscribes to sensors; bridges do not. An empty message
+ * removes a sensor, here one that does not exist. Under MQTT 5 the broker reports whether a client received it.
  */
 export async function askForListeners(connection: Connection, { format, prefix }: Config['discovery'], clock: Clock) {
   if (format === 'off') return

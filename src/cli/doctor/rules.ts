@@ -1,4 +1,4 @@
-/** Tests the broker's access rules for the bridge's user, with messages that are not retained and that nothing reads. */
+/** Tests the broker's access rules for the bridge's user, with messages that nothing reads or retains. */
 import type { Clock } from '../../base/clock.ts'
 import type { Config } from '../../config/options.ts'
 import { discoveryFilters } from '../../contract/discovery.ts'
@@ -79,8 +79,8 @@ async function sendToItself(
 }
 
 /**
- * Returns no findings if the broker accepts long messages, or if its rules prevent the test. `session` is for a separate
- * connection, because brokers may close the connection when a message is too long.
+ * Returns no findings if the broker accepts long messages, or if its rules prevent the test. Uses a separate connection,
+ * because a broker may close it when a message is too long.
  */
 export async function examineSize(session: SessionOptions, topic: string, echoing: Echoing): Promise<Finding[]> {
   const long = LONG_KIB * 1024

@@ -85,13 +85,13 @@ export interface Endpoint extends Declared {
   readonly path: string
   /** Names of the parameters outside the path. */
   readonly takes: readonly string[]
-  /** Checks the parameters and runs the operation; `undefined`, or a promise of it: no result. @throws HubError */
+  /** Checks the parameters and runs the operation. `undefined` means that there is no result. @throws HubError */
   perform(core: Core, args: Args, caller: Caller): unknown
 }
 
 export type Endpoints = Readonly<Record<string, Endpoint>>
 
-// biome-ignore lint/complexity/noBannedTypes: `{}` is what a row without `takes` adds to the parameters of its path.
+// biome-ignore lint/complexity/noBannedTypes: a row without `takes` adds `{}` to the parameters of its path.
 export function endpoint<const R extends Request, const E extends v.ObjectEntries = {}>(row: Row<R, E>): Endpoint
 export function endpoint({ request, takes = {}, run, ...row }: Row<Request, v.ObjectEntries>): Endpoint {
   const { read, ...asked } = requestOf(request, takes)

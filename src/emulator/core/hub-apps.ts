@@ -18,8 +18,8 @@ export interface InstallRequest {
 }
 
 /**
- * Methods that write resolve when the change is on disk and the app has started to change; events report later progress.
- * They throw a `HubError` if the hub refuses. The caller has checked that the app exists.
+ * Methods that write resolve when the change is on disk and the app has started to change; events report the rest. They
+ * throw a `HubError` if the hub refuses. The caller has checked that the app exists.
  */
 export interface HubApps {
   /** The current records. */
@@ -41,7 +41,7 @@ export interface HubApps {
   output(id: string): string | undefined
   /** The texts of the app by language. */
   locales(id: string): Readonly<Record<string, unknown>>
-  /** Sends a request to an app's own web API. @throws HubError 404 if the app has no such endpoint, 503 if it is not running */
+  /** Sends a request to an app's own web API. @throws HubError 404 for an unknown endpoint, 503 if the app does not run */
   request(id: string, request: AppRequest): Promise<unknown>
   /** Makes a running app crash on demand. The message is for simulated apps. */
   crash(id: string, message?: string): void | Promise<void>

@@ -2,7 +2,7 @@
 
 export interface StoredNotification {
   readonly id: number
-  /** The app that sent it, or `hub`. */
+  /** The app that sent the notification, or `hub`. */
   readonly owner: string
   readonly text: string
   /** Epoch milliseconds. */

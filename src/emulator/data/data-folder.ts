@@ -155,7 +155,7 @@ const TABLES = `
 export type Database = ReturnType<typeof openDatabase>
 
 /**
- * Opens the database of a folder, and creates both if needed. `alone`: as its only hub; otherwise next to a running hub.
+ * Opens the database of a folder, and creates both if needed. `alone`: as the only hub; otherwise next to one.
  * @throws HubDataError if the folder is unreadable, holds something else, or is used by another hub
  */
 export function openDatabase(path: string, { alone }: { readonly alone: boolean }) {
@@ -185,7 +185,7 @@ export function transaction<T>(sql: DatabaseSync, task: () => T): T {
   }
 }
 
-/** Checks everything before changing anything, so that a foreign file stays as it is. */
+/** Checks everything before changing anything, so that a foreign file is not changed. */
 function look(path: string): void {
   if (!existsSync(path)) return
   // A writable connection merges the WAL on close; a read-only one leaves an empty WAL if there was none.

@@ -102,7 +102,7 @@ export type Manifest = Readonly<v.InferOutput<typeof ManifestSchema>>
 /** Called with the manifest's fields that this hub ignores. */
 type Warn = (warning: string) => void
 
-/** Reads the manifest in an app's folder. @throws ManifestError if it is missing, invalid, or names no file as `main` */
+/** Reads the manifest in an app's folder. @throws ManifestError if it is missing or invalid, or `main` is no file */
 export function readManifest(folder: string, warn?: Warn): Manifest {
   const path = join(folder, MANIFEST_FILE)
   const manifest = parseManifest(readText(path), path, warn)
@@ -113,7 +113,7 @@ export function readManifest(folder: string, warn?: Warn): Manifest {
   return manifest
 }
 
-/** Parses a manifest in the format of this hub or of real apps. Each mistake begins with `name`. @throws ManifestError */
+/** Parses a manifest in the format of this hub or of real apps. Mistakes begin with `name`. @throws ManifestError */
 export function parseManifest(json: string, name: string, warn: Warn = () => {}): Manifest {
   let value: unknown
   try {

@@ -50,9 +50,9 @@ const CHANNEL_NAMES: ReadonlyMap<string, readonly Channel[]> = new Map<string, r
 ])
 
 /**
- * The app's row in the state names the folder with its code. An update unpacks the new code, changes the row, and removes
- * the old folder; a rollback restores the row and removes the new folder. If the hub is killed in between, the next start
- * removes the folder that no row names.
+ * The app's row in the state names the folder with its code. An update unpacks the new code, changes the row, and
+ * removes the old folder; a rollback restores the row and removes the new folder. If the hub is killed in between, the
+ * next start removes the folder that no row names.
  */
 export type Packages = ReturnType<typeof packagesOf>
 

@@ -65,7 +65,7 @@ const COLUMNS = Object.keys(AppRow.entries)
 const PUT_APP = `INSERT INTO app (${COLUMNS.join(', ')}) VALUES (${COLUMNS.map((name) => `$${name}`).join(', ')})
   ON CONFLICT (id) DO UPDATE SET ${COLUMNS.map((name) => `${name} = $${name}`).join(', ')}`
 
-/** Each write is durable when it returns. @throws HubError 400, 413: a value is not JSON or too large, or a limit is reached */
+/** Each write is durable when it returns. @throws HubError 400 for a value that is not JSON, 413 for a limit */
 export class SqliteState implements HubStore {
   readonly hubId: string
   readonly #database: Database
@@ -210,7 +210,7 @@ export function addSettings(
   return added
 }
 
-/** Opens the data of an emulated hub, in a data folder or a temporary one. @throws HubDataError if the folder cannot be used, or another hub uses it */
+/** Opens the data of an emulated hub. @throws HubDataError if the folder cannot be used, or another hub uses it */
 export async function openHubData(
   options: Sources & {
     /** The data folder, created if missing; default: a temporary folder, removed at the end. */

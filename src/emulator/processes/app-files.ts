@@ -10,7 +10,7 @@ const LOOK_MS = 250
 /** Files beyond this number are not watched. */
 export const MAX_FILES = 5000
 
-/** Called with the changed files; with none if the folder no longer exists. Not called again before its promise settles. */
+/** Called with the changed files; with none if the folder no longer exists. Calls do not overlap. */
 type OnChange = (paths: readonly string[]) => Promise<void>
 
 /**

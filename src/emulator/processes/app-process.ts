@@ -216,8 +216,8 @@ const PLACES = ['/usr/bin/setpriv', '/bin/setpriv']
 let endsWithHub: Promise<string | undefined> | undefined
 
 /**
- * On Linux, the kernel can kill a process with its parent, even a busy one. On other systems, an app exits when its pipe
- * to the hub closes, once it returns to its event loop.
+ * On Linux, the kernel can kill a process with its parent, even a busy one. On other systems, an app exits when its
+ * pipe to the hub closes, once it returns to its event loop.
  */
 async function findWrapper(): Promise<string | undefined> {
   if (process.platform !== 'linux') return undefined

@@ -284,7 +284,7 @@ const notRunning = () => new HubError(503, 'not_running', 'The app does not run'
 const NEWLINE = 10
 
 /**
- * Splits a stream of bytes into lines: returns the lines that a chunk completes, or `undefined` if a line exceeds `most`.
+ * Splits a stream of bytes into lines. Returns the lines that a chunk completes; `undefined` if one exceeds `most`.
  */
 function splitter(most: number): (chunk: Buffer) => string[] | undefined {
   let rest: Buffer[] = []

@@ -95,7 +95,7 @@ async function install(data: HubData, appFolders: readonly string[], flavour: Fl
 
 function appOf({ folder, manifest: { id, version } }: Unpacked, flavour: Flavour, origin: string) {
   const [channel = ''] = GENERATIONS[flavour].channels
-  // This hub updates no app by itself.
+  // This hub does not update apps automatically.
   return newApp({ id, folder, version, channel, origin, autoupdate: false })
 }
 

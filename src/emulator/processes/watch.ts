@@ -103,8 +103,8 @@ export function watchUsage(clock: Clock, limits: Limits) {
 function readProc(pid: number | undefined): Reading | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    // The process name may contain spaces and parentheses; the fields after it do not. User and system time are the 12th
-    // and 13th of these fields.
+    // The name may contain spaces and parentheses; the fields after it do not. User and system time are the 12th and
+    // 13th of these fields.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
     const ticks = Number(fields[11]) + Number(fields[12])
     // Not from `statm`, which counts pages: their size differs between machines.

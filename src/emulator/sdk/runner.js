@@ -62,7 +62,7 @@ try {
   die(error)
 }
 
-/** Whether a package.json of the app applies to a file. If Node may not read the nearest one, it returns another path. */
+/** Whether a package.json of the app applies to a file. If Node may not read it, Node returns another path. */
 function hasPackage(url) {
   const path = findPackageJSON(url) ?? ''
   return path.startsWith(fileURLToPath(folder)) && path.endsWith('package.json')

@@ -75,12 +75,12 @@ export class AccessControl {
     return this.loginBy === 'password' || this.#config().tokens.size > 0
   }
 
-  /** The secret that sessions are opened with. */
+  /** The secret that opens sessions. */
   get #key(): string | null {
     return this.loginBy === 'token' ? this.#startToken() : this.#config().password
   }
 
-  /** Why a request is refused, if it is. `writes`: it changes something, or opens a WebSocket. */
+  /** The refusal of a request, if any. `writes`: the request changes something or opens a WebSocket. */
   refusal(request: IncomingMessage, sender: Sender, needed: Needed, writes: boolean): Reply | undefined {
     const origin = originOf(request.headers, sender)
     if (origin === 'other') return refuse(403, 'origin', OTHER_ORIGIN)
@@ -243,7 +243,7 @@ export class Sessions {
   readonly #clock: Clock
   /** Hash → time of the last use, the longest unused first. */
   readonly #used = new Map<string, number>()
-  /** The password or startup token that the sessions were opened with. */
+  /** The password or startup token that opened the sessions. */
   #key: string | null = null
 
   constructor(clock: Clock) {

@@ -127,7 +127,7 @@ async function pageReply(context: AppContext, request: IncomingMessage, sender: 
   const isOpen = access.loginBy === 'password' || access.callerOf(request, sender).access !== null
   if (!isOpen) return text(403, NO_PASSWORD)
   const { frame_ancestors } = live.value.http
-  // Home Assistant shows it in a frame of its own origin.
+  // Home Assistant shows the page in a frame of its own origin.
   const ancestors = sender.ingress ? ['self', ...frame_ancestors] : frame_ancestors
   const found = await page.answer(path, String(request.headers['accept-encoding'] ?? ''), ancestors)
   return found ?? text(404, 'not found; available: /livez, /readyz, /healthz, /metrics')

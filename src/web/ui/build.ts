@@ -1,4 +1,4 @@
-/** Builds the page from its sources. A checkout builds it at the first request; package and image contain the built page. */
+/** Builds the page from its sources. A checkout does this at the first request; package and image contain the result. */
 import { existsSync, globSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { brotliCompressSync, gzipSync } from 'node:zlib'
@@ -19,7 +19,7 @@ const MADE_OF = [
 
 let building: Promise<string | undefined> | undefined
 
-/** The folder of the page, rebuilt if missing or older than its sources; `undefined`: neither a built page nor its sources exist. */
+/** The folder of the page, rebuilt if missing or outdated; `undefined` if it is not built and cannot be built. */
 export function builtPage(): Promise<string | undefined> {
   building ??= present().finally(() => {
     building = undefined

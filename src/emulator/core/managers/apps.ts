@@ -37,7 +37,7 @@ export const APPS = {
     request: 'DELETE /app/:id',
     needs: 'homey.app',
     takes: {
-      /** `true` deletes the settings too, on older hubs and those of the reference. */
+      /** `true` also deletes the settings, on older hubs and hubs of the reference. */
       purgeSettings: v.optional(v.union([v.boolean(), v.string()])),
     },
     run(core, { id, purgeSettings }) {

@@ -8,7 +8,7 @@ import { type Core, type Endpoints, endpoint } from '../endpoint.ts'
 const numberOf = (id: string, end: number) =>
   [...Buffer.from(id)].reduce((sum, byte) => (sum * 31 + byte) % 9973, 7) % end
 
-/** The reference has none of this. */
+/** The flavours with these managers; the reference has none of them. */
 const WIRE: readonly Flavour[] = ['older', 'newer', 'self-hosted']
 
 /** All things of all apps, by id. */

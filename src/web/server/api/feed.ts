@@ -30,7 +30,7 @@ export interface FeedOptions {
   readonly clock: Clock
 }
 
-/** A stored event. Its text is rendered when it is sent, which may be never. */
+/** A stored event. Its payload may be rendered only when the event is sent. */
 interface Kept {
   /** Epoch milliseconds. */
   readonly at: number
@@ -38,11 +38,11 @@ interface Kept {
   readonly payload: string | (() => string)
 }
 
-/** Gets frames as JSON text. */
+/** Receives frames as JSON text. */
 type Subscriber = (frame: string) => void
 
 interface View {
-  /** Whether it includes the values of settings. */
+  /** Whether the view includes the values of settings. */
   readonly settings: boolean
 }
 
@@ -110,7 +110,7 @@ export class Feed {
     }
   }
 
-  /** Handles a message that is not retained. Messages between bridges are left out. */
+  /** Handles a message that is not retained. Ignores messages between bridges. */
   sent(topic: string, payload: string): void {
     const { topics } = this.#options
     const isAmongBridges = topic === topics.of('bridgePresence', {}) || topic === topics.of('bridgeProbe', {})

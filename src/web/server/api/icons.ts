@@ -14,15 +14,15 @@ export type Hubs = ReadonlyMap<string, { readonly hub: Pick<Hub, 'apps' | 'call'
 const MAX_ICON_BYTES = 256 * 1024
 /** The total size of the cache. */
 const MAX_BYTES = 8 * 1024 * 1024
-/** The size that an entry without an icon counts as. */
+/** The counted size of an entry without an icon. */
 const ENTRY_BYTES = 256
-/** Parallel requests, so that commands need not wait for icons. */
+/** Limit of parallel requests, so that commands need not wait for icons. */
 const AT_ONCE = 2
 
 export class Icons {
   readonly #hubs: Hubs
   readonly #limiter: Limiter
-  /** The longest unused first. */
+  /** The cached icons, the longest unused first. */
   readonly #kept = new Map<string, Icon | undefined>()
   #bytes = 0
   readonly #loading = new Map<string, Promise<Icon | undefined>>()
@@ -32,7 +32,7 @@ export class Icons {
     this.#limiter = new Limiter({ slots: AT_ONCE, clock })
   }
 
-  /** `undefined`: the hub has no icon, or no such app. @throws HubError */
+  /** The icon of an app; `undefined` if the hub does not have the icon or the app. @throws HubError */
   async get(hubName: string, id: string): Promise<Icon | undefined> {
     const hub = this.#hubs.get(hubName)?.hub
     const app = hub?.apps.all.get(id)

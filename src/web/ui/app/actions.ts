@@ -39,7 +39,7 @@ const text = defineStrings('actions', {
     title: 'Clear the history of {name}?',
     text: 'The guardian forgets the crashes, restarts and updates of the app. This cannot be undone.',
   },
-  /** Before an action on several apps. */
+  /** Titles of the confirmations for several apps. */
   many: {
     restart: { one: 'Restart {count} app?', other: 'Restart {count} apps?' },
     install: { one: 'Update {count} app?', other: 'Update {count} apps?' },

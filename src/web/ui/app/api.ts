@@ -1,4 +1,4 @@
-/** The HTTP API, below the address that the page was loaded from. */
+/** The HTTP API, below the address of the page. */
 import * as v from 'valibot'
 import { USAGE_HISTORY } from '../../../contract/crash.ts'
 import { encodeLevel } from '../../../contract/templates.ts'

@@ -36,7 +36,7 @@ export const locale = computed(() => {
   return navigator.languages.find(isOf) ?? code
 })
 
-/** @param part of the page, the first level of the keys */
+/** @param part the part of the page, which is the first level of the keys */
 export function defineStrings<const T extends Strings>(part: string, english: T): Filled<T>
 export function defineStrings(part: string, english: Strings): unknown {
   const texts = {}
@@ -65,7 +65,7 @@ const shown = (value: Value) => (typeof value === 'number' ? value.toLocaleStrin
 
 const isText = (text: Text | Strings): text is Text => typeof text === 'string' || typeof text['other'] === 'string'
 
-/** The text for a code of the interface; a code without a text is shown as it is. */
+/** The text for a code of the interface; a code without a text is shown unchanged. */
 export function textFor(texts: Readonly<Record<string, string>>, code: string): string {
   return (Object.hasOwn(texts, code) ? texts[code] : undefined) ?? code
 }

@@ -53,7 +53,7 @@ export function newHub(name: string) {
   return {
     name,
     state: signal<Payload<'hubState'> | undefined>(undefined),
-    /** When its state last changed, in epoch milliseconds. */
+    /** When the state last changed, in epoch milliseconds. */
     since: signal<number | undefined>(undefined),
     info: signal<Payload<'hubInfo'> | undefined>(undefined),
     health: signal<Payload<'hubHealth'> | undefined>(undefined),

@@ -35,8 +35,8 @@ const BEGINNINGS: { readonly [Type in EventType]?: readonly string[] } = {
 }
 
 /**
- * Groups entries of one app that follow within seconds. A crash, a new version and a client's command start a new group.
- * A command's group includes the events that arrived while the command ran.
+ * Groups entries of one app that follow within seconds. A crash, a new version and a client's command start a new
+ * group. A command's group includes the events that arrived while the command ran.
  */
 export function groupsOf(entries: readonly Entry[]): Group[] {
   const found: [Entry, ...Entry[]][] = []

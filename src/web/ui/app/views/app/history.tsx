@@ -80,7 +80,7 @@ export function History({ entry }: AppProps) {
   const own = useComputed(() =>
     rowsOf(store.recent.value.filter(({ hub, app }) => app === entry.id && hub === entry.hub)).slice(0, MAX_SHOWN),
   ).value
-  // After a restart of the daemon, the list would be empty although the crash is shown above.
+  // After a restart of the daemon, do not show an empty list beside a known crash.
   if (own.length === 0 && (isCrashed(entry.app.value) || furtherOf(entry, 'crash') !== undefined)) return null
   return (
     <Card title={text.events} wide>

@@ -17,8 +17,8 @@ const PAYLOADS: Readonly<Record<string, (app: string) => string | object>> = {
 } satisfies { [C in CommandName<'app'>]?: (app: string) => string | object }
 
 /**
- * The payload, in printable ASCII. Escapes `{{`, `{%` and `{#`, which occur only in strings, so that Home Assistant does
- * not take the JSON for a template.
+ * The payload, in printable ASCII. Escapes `{{`, `{%` and `{#`, which occur only in strings, so that Home Assistant
+ * does not take the JSON for a template.
  */
 export function payloadOf(command: string, app: string): string {
   const payload = PAYLOADS[command]?.(app) ?? ''

@@ -126,7 +126,7 @@ export function pointsOf({ resolution_seconds: step, cpu_percent, memory_bytes }
   return { times, cpu: along(cpu), memory: along(memory) }
 }
 
-/** Shows the whole period, or as much of it as is known. */
+/** The data of the charts, for the whole period or its known part. */
 function chartedOf({ hours, at, points }: Answered, marks: readonly Mark[]): Charted {
   const recent = marks.flatMap((mark) => (mark.at < at + REFRESH_MS / 1000 ? mark.at : []))
   const to = Math.max(at, points.times.at(-1) ?? 0, ...recent)

@@ -125,6 +125,6 @@ function reported(store: Store, topic: string): State | undefined {
 function stateOf(store: Store, { mode, member, acts }: FleetStatus, name: string): State | undefined {
   if (name === member) return store.bridgeState.value
   if (mode === 'static') return reported(store, store.topics.memberState(name))
-  // A member that has lost its lease is not in the list. Without a lease of its own, this member's list may be outdated.
+  // A member that has lost its lease is not in the list. If this member has no lease, its list may be outdated.
   return acts ? 'leased' : undefined
 }
