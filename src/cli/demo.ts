@@ -74,7 +74,7 @@ function invitation({ mqtt, http }: Config, app: string, page?: string): string 
   const to = `${host}${port}`
   return [
     '',
-    'The demo is running. In another terminal:',
+    'The demo runs. In another terminal:',
     '',
     `  mosquitto_sub${to} -v -t '${mqtt.base_topic}/#'`,
     `  mosquitto_pub${to} -t '${mqtt.base_topic}/home/app/${app}/cmd/restart' -n`,

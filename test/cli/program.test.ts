@@ -253,7 +253,7 @@ describe('the emulated hub as a program', () => {
     await using hub = lasting(['emulate', '--port', '0', '--app', dir])
     await hub.untilLine('its API key')
     await hub.stop('SIGTERM')
-    expect(hub.errors).toEqual(['hub2mqtt: com.example.app 1.0.0: this hub ignores in app.json: flow, \\u001b[2J'])
+    expect(hub.errors).toEqual(['hub2mqtt: com.example.app 1.0.0: ignored fields in app.json: flow, \\u001b[2J'])
     const hostile = { ...manifest, settings: { ['\u001b[2J'.repeat(100)]: 1 } }
     await writeFile(join(dir, 'app.json'), JSON.stringify(hostile))
     const { status, stderr } = await program(['emulate', '--port', '0', '--app', dir])

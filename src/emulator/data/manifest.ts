@@ -126,7 +126,7 @@ export function parseManifest(json: string, name: string, warn: Warn = () => {})
   if (!success) throw new ManifestError(wording(issues, name))
   if (ignored.length > 0) {
     // Name the app by id and version: the folder may be a copy, and each warning appears once.
-    warn(`${output.id} ${output.version}: this hub ignores in ${MANIFEST_FILE}: ${listed(ignored, MAX_IGNORED)}`)
+    warn(`${output.id} ${output.version}: ignored fields in ${MANIFEST_FILE}: ${listed(ignored, MAX_IGNORED)}`)
   }
   return output
 }

@@ -151,7 +151,7 @@ export class Channel {
   request(request: RequestToApp): Promise<unknown> {
     if (this.#ended) return Promise.reject(notRunning())
     if (this.#pending.size >= MAX_PENDING || this.#socket.writableLength > MAX_UNREAD) {
-      return Promise.reject(new HubError(503, 'busy', 'The app has too much to answer'))
+      return Promise.reject(new HubError(503, 'busy', 'The app has too many pending requests'))
     }
     this.#last += 1
     const id = this.#last

@@ -72,7 +72,7 @@ describe('a manifest in the form of apps for real hubs', () => {
       sdk: 3,
     })
     expect(warnings).toEqual([
-      'org.northgate.thermostat 3.1.4: this hub ignores in app.json: _comment, compatibility, runtime, esm, platforms, ' +
+      'org.northgate.thermostat 3.1.4: ignored fields in app.json: _comment, compatibility, runtime, esm, platforms, ' +
         'tags, category, images, contributors, contributing, bugs, homepage, source, support, homeyCommunityTopicId, ' +
         'api, flow, drivers, capabilities, discovery and 4 more',
     ])
@@ -97,7 +97,7 @@ describe('a manifest in the form of apps for real hubs', () => {
     const { manifest, warnings } = read({ ...own, ...fields })
     expect(manifest).toEqual({ ...own, main: 'app.js', permissions: [], channel: 'stable', ...wanted })
     expect(warnings).toEqual(
-      ignored === undefined ? [] : [`com.example.lights 1.0.0: this hub ignores in app.json: ${ignored}`],
+      ignored === undefined ? [] : [`com.example.lights 1.0.0: ignored fields in app.json: ${ignored}`],
     )
   })
 })
@@ -155,7 +155,7 @@ describe('a hostile manifest', () => {
     const { manifest, warnings } = read(text(`"__proto__":${proto}`))
     expect(manifest).toMatchObject({ name: 'Lights', permissions: [] })
     expect(manifest).not.toHaveProperty('color')
-    expect(warnings).toEqual(['com.example.lights 1.0.0: this hub ignores in app.json: __proto__'])
+    expect(warnings).toEqual(['com.example.lights 1.0.0: ignored fields in app.json: __proto__'])
     expect(mistakes(`{"__proto__":${JSON.stringify(own)}}`)).toHaveLength(3)
     expect(read(text(`"author":{"__proto__":{"name":"Evil"},"name":"Ada"}`)).manifest.author).toBe('Ada')
     expect(mistakes(text('"author":{"__proto__":{"name":"Evil"}}'))).toEqual(['app.json: author: must be a string'])

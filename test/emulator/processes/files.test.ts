@@ -147,7 +147,7 @@ test('a manifest that cannot be used leaves the app as it is, and one that can i
   expect(app.hub.settings(APP)).toEqual({ a: 1 })
   await app.write('lamps.js', says('more lamps'))
   await app.until('more lamps')
-  expect(app.told).toEqual([`${APP} 1.1.0: this hub ignores in app.json: flow`])
+  expect(app.told).toEqual([`${APP} 1.1.0: ignored fields in app.json: flow`])
 })
 
 test('a folder that vanishes stops nothing, and the app starts anew when it is back', async () => {
