@@ -128,7 +128,7 @@ interface Exchange<T> {
 
 /** Sends a request over a separate connection and waits for its answer. @throws SessionError if no answer arrives */
 export async function request<T>(
-  asked: {
+  options: {
     readonly broker: BrokerOptions
     /** Identifies the request in the client id and, under MQTT 5, in the correlation data. */
     readonly mark: string
@@ -139,7 +139,7 @@ export async function request<T>(
   },
   clock: Clock,
 ): Promise<T> {
-  const { broker, mark, topic, exchange, timeoutMs } = asked
+  const { broker, mark, topic, exchange, timeoutMs } = options
   const answered = Promise.withResolvers<T>()
   const refuse = (code: SessionErrorCode, message: string) => answered.reject(new SessionError(code, message))
   answered.promise.catch(() => {})

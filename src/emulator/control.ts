@@ -31,8 +31,8 @@ interface Row<R extends Request, E extends v.ObjectEntries> {
 // biome-ignore lint/complexity/noBannedTypes: a row without `takes` adds `{}` to the parameters of its path.
 function row<const R extends Request, const E extends v.ObjectEntries = {}>(row: Row<R, E>): ControlRow
 function row({ doc, request, takes = {}, run }: Row<Request, v.ObjectEntries>): ControlRow {
-  const { read, ...asked } = requestOf(request, takes)
-  return { doc, takes, ...asked, perform: (hub, args) => run(hub, read(args)) }
+  const { read, ...route } = requestOf(request, takes)
+  return { doc, takes, ...route, perform: (hub, args) => run(hub, read(args)) }
 }
 
 /** The body contains only the options of the behaviour. */

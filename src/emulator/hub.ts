@@ -289,8 +289,8 @@ export class EmulatedHub implements AsyncDisposable {
         keepLast(this.#spoken, text, MAX_SPOKEN)
         this.#options.onSpeak?.(text)
       },
-      remember: (asked) => {
-        const entry: OpenRecord = { at: clock.now(), ...asked }
+      remember: (request) => {
+        const entry: OpenRecord = { at: clock.now(), ...request }
         keepLast(this.#requests, entry, this.#options.memory)
         return entry
       },

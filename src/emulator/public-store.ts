@@ -60,11 +60,11 @@ export class EmulatedStore implements AsyncDisposable {
   }
 
   #answer(path: readonly string[]): unknown {
-    const [api, v1, kind, id = '', further, ...more] = path
+    const [api, v1, kind, id = '', detail, ...more] = path
     const app = [api, v1, kind, ...more].join('/') === 'api/v1/app' ? this.apps.get(id) : undefined
     if (app === undefined) return undefined
     const { live = null, test = null, changelog, changelogs = {} } = app
-    if (further !== undefined) return further === 'changelog' ? changelogs : undefined
+    if (detail !== undefined) return detail === 'changelog' ? changelogs : undefined
     const build = (version: string | null, rest = {}) => version && { id: 1, version, ...rest }
     const builds = { liveBuild: build(live, { changelog }), testBuild: build(test) }
     return { id: app.id, liveVersion: live, testVersion: test, ...builds, rating: 4.5 }

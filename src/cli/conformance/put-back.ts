@@ -39,7 +39,7 @@ export async function putBack(
 ): Promise<Left> {
   const { clock } = options
   const app = subjectOf(options, before)
-  const asked = new Map<Item, number>()
+  const requests = new Map<Item, number>()
   const ended = new Map<Item, Fate>()
   // Enabling an app also starts it.
   const items = new Set<Item>([...touched, ...(touched.has('enabled') ? (['state'] as const) : [])])
@@ -49,10 +49,10 @@ export async function putBack(
     const waited = Math.max(pauses, clock.elapsed() - started)
     const lookOf = await app.look()
     for (const item of [...items].filter((one) => !ended.has(one))) {
-      const times = asked.get(item) ?? 0
+      const times = requests.get(item) ?? 0
       const next = nextFor(item, lookOf(item), times, waited, lost.has(item))
       if (next === 'ask') {
-        asked.set(item, times + 1)
+        requests.set(item, times + 1)
         await app.ask(item)
       } else if (next !== 'wait') ended.set(item, next)
     }

@@ -72,7 +72,7 @@ export async function openSession(
     })
     return how
   }
-  const asked = (socket: Socket, event: string, argument: unknown) =>
+  const request = (socket: Socket, event: string, argument: unknown) =>
     step(socket, (end) =>
       socket.emit(event, argument, (error: unknown, result: unknown) =>
         end((error ?? null) === null ? 'ok' : 'refused', result),
@@ -89,7 +89,7 @@ export async function openSession(
     const root = socketAt('/')
     seen.connect = await connected(root)
     if (seen.connect !== 'ok' || !(await prove())) return
-    const [handshake, welcome] = await asked(root, 'handshakeClient', { token: key, homeyId: hubId })
+    const [handshake, welcome] = await request(root, 'handshakeClient', { token: key, homeyId: hubId })
     const { namespace, token } = isRecord(welcome) ? welcome : {}
     seen.handshake = handshake
     seen.namespace = typeof namespace === 'string' && namespace.startsWith('/') ? namespace : null
@@ -104,7 +104,7 @@ export async function openSession(
     if (seen.open !== 'ok') return
     await sleep(clock, SETTLE_MS)
     seen.open = api.connected ? 'ok' : 'dropped'
-    if (api.connected) [seen.subscribe] = await asked(api, 'subscribe', APPS_URI)
+    if (api.connected) [seen.subscribe] = await request(api, 'subscribe', APPS_URI)
   }
   await go()
   return {

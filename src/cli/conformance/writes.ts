@@ -122,9 +122,9 @@ function newWriter({ client, reading, app, downgrade: wanted = '1.0.0', session,
 
   async function tryChannel({ channel }: AppRecord): Promise<void> {
     if (typeof channel !== 'string') return skip('the app has no channel', [], 'channel-ignored')
-    const asked = await send('updateApp', { channel: NO_CHANNEL }, 'channel')
-    if (outcomeOf(asked) === 'rejected') return void trials.set('channel-ignored', verdict(true, summary(asked)))
-    const seen = isOk(asked) ? await send('getApp') : asked
+    const response = await send('updateApp', { channel: NO_CHANNEL }, 'channel')
+    if (outcomeOf(response) === 'rejected') return void trials.set('channel-ignored', verdict(true, summary(response)))
+    const seen = isOk(response) ? await send('getApp') : response
     const isTaken = recordOf(seen)?.['channel'] === NO_CHANNEL
     judge('channel-ignored', seen, !isTaken, isTaken ? 'it accepts any channel' : 'it does')
   }
@@ -152,11 +152,11 @@ function newWriter({ client, reading, app, downgrade: wanted = '1.0.0', session,
       skip('the app never stopped', [], 'enable')
       return isOk(await keep('enableApp', undefined, 'enabled'))
     }
-    const asked = await change('enable', { name: 'enableApp', touches: 'enabled' }, isOn, START_MS)
+    const response = await change('enable', { name: 'enableApp', touches: 'enabled' }, isOn, START_MS)
     const isExcused = before['enabled'] !== false && runs(before) !== true
     if (isExcused && trials.get('enable')?.result === 'differs')
       trials.set('enable', unknown('it did not run before the trials'))
-    return isOk(asked)
+    return isOk(response)
   }
 
   /** Tries operations that people notice: a report to the app's developer, and speech. */
@@ -180,11 +180,11 @@ function newWriter({ client, reading, app, downgrade: wanted = '1.0.0', session,
     if (updateAvailable !== undefined && updateAvailable !== null && updateAvailable !== false)
       return skip('an update is available and might be installed', ['installFromAppStore'], 'downgrade')
     const install = { id: app, ...(typeof channel === 'string' && { channel }), version: wanted }
-    const asked = await keep('installFromAppStore', install, 'version')
-    const isLowered = isOk(asked) && (await becomes((record) => record['version'] === wanted, INSTALL_MS)).isSo
-    const isRefused = ['absent', 'rejected', 'failed'].includes(outcomeOf(asked))
-    if (isRefused) trials.set('downgrade', verdict(true, `refused: ${summary(asked)}`))
-    else judge('downgrade', asked, !isLowered, isLowered ? 'downgraded' : 'it does not')
+    const response = await keep('installFromAppStore', install, 'version')
+    const isLowered = isOk(response) && (await becomes((record) => record['version'] === wanted, INSTALL_MS)).isSo
+    const isRefused = ['absent', 'rejected', 'failed'].includes(outcomeOf(response))
+    if (isRefused) trials.set('downgrade', verdict(true, `refused: ${summary(response)}`))
+    else judge('downgrade', response, !isLowered, isLowered ? 'downgraded' : 'it does not')
   }
 
   /** Runs a write, checks its effect and, if it worked, whether an event follows. */
@@ -195,16 +195,16 @@ function newWriter({ client, reading, app, downgrade: wanted = '1.0.0', session,
     ms: number,
   ): Promise<Observation> {
     const from = eventsSoFar()
-    const asked = await keep(name, body, touches)
-    if (!isOk(asked)) {
-      trials.set(trial, failed(asked))
-      return asked
+    const response = await keep(name, body, touches)
+    if (!isOk(response)) {
+      trials.set(trial, failed(response))
+      return response
     }
     const { isSo, seen } = await becomes(wanted, ms)
     if (isSo || !isOk(seen)) judge(trial, seen, true, 'it does')
-    else trials.set(trial, unchanged(trial, asked, isRecord(seen.value) ? seen.value : {}))
+    else trials.set(trial, unchanged(trial, response, isRecord(seen.value) ? seen.value : {}))
     if (isSo) await listen(name, from)
-    return asked
+    return response
   }
 
   /** Records the result of a trial, or that its last request failed. */
@@ -264,12 +264,12 @@ function newWriter({ client, reading, app, downgrade: wanted = '1.0.0', session,
 const isSaid = ({ state, ready }: AppRecord): boolean => typeof state === 'string' || typeof ready === 'boolean'
 
 /** Describes a record in which a change is missing. */
-function unchanged(trial: Trial, asked: Observation, record: AppRecord): Verdict {
+function unchanged(trial: Trial, response: Observation, record: AppRecord): Verdict {
   if (record['crashed'] === true || record['state'] === 'crashed') return unknown('it crashed')
   if (trial !== 'autoupdate' && !isSaid(record)) return unknown('the record has neither state nor ready')
   const shown = trial === 'autoupdate' ? ['autoupdate'] : ['enabled', 'state', 'ready']
   const found = shown.filter((key) => key in record).map((key) => `${key} ${shownValue(record[key])}`)
-  return verdict(false, `${summary(asked)}, but ${found.join(', ') || 'the record does not show it'}`)
+  return verdict(false, `${summary(response)}, but ${found.join(', ') || 'the record does not show it'}`)
 }
 
 /** The known states; any other text may be a name. */

@@ -31,8 +31,8 @@ async function* look({ config, warnings, clock }: Examination): AsyncGenerator<F
   const names = Object.keys(config.hubs)
   yield ok(`no mistakes; ${counted(names.length, 'hub')}`)
   for (const warning of warnings) yield note(warning)
-  const asked = config.updates.store ? 'is queried once a day for each installed app' : 'is not used'
-  yield about('store').ok(`the public app store ${asked} (updates.store)`)
+  const use = config.updates.store ? 'is queried once a day for each installed app' : 'is not used'
+  yield about('store').ok(`the public app store ${use} (updates.store)`)
   yield* await examineBroker(config, clock)
   if (config.fleet.nats.length > 0) {
     // Load on demand: most installations do not need this client.

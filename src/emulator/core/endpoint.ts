@@ -43,10 +43,10 @@ type PathParameter<P extends string> = P extends `${string}:${infer Name}/${infe
     ? Name
     : never
 type PathInput<P extends string> = { readonly [K in PathParameter<P>]: string }
-type Further<E extends v.ObjectEntries> = v.InferOutput<v.ObjectSchema<E, undefined>>
+type Others<E extends v.ObjectEntries> = v.InferOutput<v.ObjectSchema<E, undefined>>
 
 /** The input of a request: the parameters of its path, and all others. */
-export type Input<R extends Request, E extends v.ObjectEntries> = PathInput<R> & Further<E>
+export type Input<R extends Request, E extends v.ObjectEntries> = PathInput<R> & Others<E>
 
 export const inPath = (path: string) => [...path.matchAll(/:(\w+)/g)].map(([, name = '']) => name)
 
@@ -94,8 +94,8 @@ export type Endpoints = Readonly<Record<string, Endpoint>>
 // biome-ignore lint/complexity/noBannedTypes: a row without `takes` adds `{}` to the parameters of its path.
 export function endpoint<const R extends Request, const E extends v.ObjectEntries = {}>(row: Row<R, E>): Endpoint
 export function endpoint({ request, takes = {}, run, ...row }: Row<Request, v.ObjectEntries>): Endpoint {
-  const { read, ...asked } = requestOf(request, takes)
-  return { ...row, ...asked, takes: Object.keys(takes), perform: (core, args, caller) => run(core, read(args), caller) }
+  const { read, ...route } = requestOf(request, takes)
+  return { ...row, ...route, takes: Object.keys(takes), perform: (core, args, caller) => run(core, read(args), caller) }
 }
 
 /** An option with its description for the documentation. */

@@ -28,7 +28,7 @@ interface Launch {
 /** How a process ended. */
 export interface End {
   /** Whether the hub requested the end; otherwise it is a crash. */
-  readonly asked: boolean
+  readonly requested: boolean
   readonly code: number | null
   readonly signal: string | null
   /** The cause of a crash: the stack, or what is known. */
@@ -62,7 +62,7 @@ export class AppProcess {
   readonly #limits: Allowance[] = []
   #lastWords = ''
   #reason: string | undefined
-  #asked = false
+  #requested = false
   /** Whether the process has ended; its pipes may still contain output. */
   #gone = false
   #cancelKill: (() => void) | undefined
@@ -123,8 +123,8 @@ export class AppProcess {
   /** Asks the process to end, and kills it if it does not. */
   stop(): Promise<End> {
     // Do not count the end of a process that has just ended by itself as requested.
-    if (this.#asked || this.#gone) return this.ended
-    this.#asked = true
+    if (this.#requested || this.#gone) return this.ended
+    this.#requested = true
     this.#child.kill('SIGTERM')
     this.#cancelKill = this.#clock.after(GRACE_MS, () => {
       this.#output.note(`did not end within ${GRACE_MS / 1000} s of SIGTERM: SIGKILL`)
@@ -178,7 +178,8 @@ export class AppProcess {
   #finish(code: number | null, signal: string | null): void {
     this.#channel?.end()
     this.#ready.resolve(false)
-    this.#ended.resolve({ asked: this.#asked, code, signal, message: this.#reason ?? this.#guess(code, signal) })
+    const message = this.#reason ?? this.#guess(code, signal)
+    this.#ended.resolve({ requested: this.#requested, code, signal, message })
   }
 
   /** When the heap is full, V8 prints a fatal error and no more JavaScript runs. */

@@ -166,9 +166,9 @@ export class InstalledApp {
     cancel()
     if (outcome === true) return undefined
     if (outcome === 'late') return `it took more than ${TRIAL_MS / 1000} s`
-    const { asked, message } = await process.ended
+    const { requested, message } = await process.ended
     // A version that was stopped before it started did not fail.
-    return asked ? undefined : message
+    return requested ? undefined : message
   }
 
   #take(code: Unpacked, stored: StoredApp): void {
@@ -229,9 +229,9 @@ export class InstalledApp {
     this.#stand(state, starts ? GENERATIONS[this.#world.host.flavour].recovered : {})
   }
 
-  #onEnd({ asked, code, signal, message }: End): void {
-    this.output.show(asked ? 'stopped' : `crashed: ${message.split('\n', 1)[0]}`)
-    if (asked) return void this.#stand('stopped', { usage: NO_USAGE })
+  #onEnd({ requested, code, signal, message }: End): void {
+    this.output.show(requested ? 'stopped' : `crashed: ${message.split('\n', 1)[0]}`)
+    if (requested) return void this.#stand('stopped', { usage: NO_USAGE })
     if (this.#onTrial) return
     const crashedCount = this.#stored.crashedCount + 1
     this.#storeIfPossible({

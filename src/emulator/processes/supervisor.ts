@@ -57,13 +57,13 @@ export function supervise(
       })
     } catch (error) {
       const message = error instanceof Error ? `Error: ${error.message}` : String(error)
-      ended(number, { asked: false, code: null, signal: null, message })
+      ended(number, { requested: false, code: null, signal: null, message })
     }
   }
 
   function ended(number: number, end: End): void {
     process = undefined
-    if (!end.asked) over = Math.max(over, number)
+    if (!end.requested) over = Math.max(over, number)
     onEnd(end)
   }
 

@@ -12,6 +12,6 @@ test('a process says itself what it uses, where the system does not tell', async
   onTestFinished(async () => void (await app.stop()))
   expect(await app.ready).toBe(true)
   expect(await app.ownUsage()).toEqual({ cpuMs: expect.any(Number), mem: expect.any(Number) })
-  expect(await app.stop()).toMatchObject({ asked: true, code: 0 })
+  expect(await app.stop()).toMatchObject({ requested: true, code: 0 })
   await expect(app.ownUsage()).rejects.toMatchObject({ status: 503 })
 })

@@ -114,10 +114,10 @@ interface SetupStep<S extends v.GenericSchema> extends Pick<Route, 'path' | 'doc
 
 function setupStep<S extends v.GenericSchema>({ request, answer, act, ...row }: SetupStep<S>): Route {
   const answers = { 200: answer, ...SET_UP }
-  const run: Route['run'] = (context, asked) => {
-    const given = readJson(request, asked.body.toString())
+  const run: Route['run'] = (context, apiRequest) => {
+    const given = readJson(request, apiRequest.body.toString())
     if (given === undefined) return refuse(400, 'invalid', 'Expected the fields that the documentation names.')
-    return withSetup(context, (setup) => act(setup, given, asked))
+    return withSetup(context, (setup) => act(setup, given, apiRequest))
   }
   return { ...row, method: 'POST', access: 'full', request, answers, slow: true, run }
 }

@@ -1,7 +1,7 @@
 /** The actions on apps, in menus, on an app's page and for several apps: one row each, with its confirmation. */
 import { type AppCommand, actOn, commandName, refusal } from './commands.ts'
 import { formatClock } from './format.ts'
-import { type AppEntry, furtherOf } from './live/entries.ts'
+import { type AppEntry, readTopic } from './live/entries.ts'
 import type { GlyphName } from './parts/icons.tsx'
 import { type Confirmation, confirm, type Listed, type MenuItem, type Question } from './parts/overlays.tsx'
 import type { PageContext } from './session.ts'
@@ -78,13 +78,13 @@ function newIn(entry: AppEntry): Pick<Listed, 'about' | 'note'> {
   const versions = text.update.versions({ from: version ?? terms.unknown, to })
   const severity = step !== null && step !== 'none' && text.update.severities[step]
   const about = severity ? text.update.severity({ versions, severity }) : versions
-  const published = furtherOf(entry, 'appUpdate')
+  const published = readTopic(entry, 'appUpdate')
   // The two topics do not change at the same time.
   const isSame = published?.latest_version === latest_version
   return { about, note: isSame ? published?.release_summary : undefined }
 }
 
-const guardOf = (entry: AppEntry) => furtherOf(entry, 'guard')?.state
+const guardOf = (entry: AppEntry) => readTopic(entry, 'guard')?.state
 const isGuarded = (entry: AppEntry) => ![undefined, 'off'].includes(guardOf(entry))
 
 const HOUR_MS = 3_600_000

@@ -13,7 +13,7 @@ export interface Outcome {
 }
 
 /** The content of another topic of an app. */
-export interface Further {
+export interface OtherTopic {
   /** The name of the topic's row. */
   readonly name: PublicationName
   readonly payload: string
@@ -42,7 +42,7 @@ export function newApp(hub: string, topic: string, first: App) {
     /** Published settings. */
     settings: signal<ReadonlyMap<string, Json>>(new Map()),
     /** The contents of the app's other retained topics, by topic. */
-    further: signal<ReadonlyMap<string, Further>>(new Map()),
+    topics: signal<ReadonlyMap<string, OtherTopic>>(new Map()),
     /** The command that is waiting for its answer. */
     running: signal<string | undefined>(undefined),
     outcome: signal<Outcome | undefined>(undefined),
@@ -70,14 +70,14 @@ export function addSample(samples: Sample[], sample: Sample): void {
   samples.splice(0, outdated)
 }
 
-type FurtherName = 'guard' | 'history' | 'crash' | 'appLinks' | 'appUpdate'
+type OtherTopicName = 'guard' | 'history' | 'crash' | 'appLinks' | 'appUpdate'
 
 /** The parsed contents, so that lists of many apps parse each only once. */
-const readOnce = new WeakMap<Further, { readonly [N in FurtherName]?: Payload<N> | undefined }>()
+const readOnce = new WeakMap<OtherTopic, { readonly [N in OtherTopicName]?: Payload<N> | undefined }>()
 
 /** The payload of another topic of the app; `undefined` if it is missing or does not match its schema. */
-export function furtherOf<N extends FurtherName>({ further }: AppEntry, name: N): Payload<N> | undefined {
-  for (const one of further.value.values()) {
+export function readTopic<N extends OtherTopicName>({ topics }: AppEntry, name: N): Payload<N> | undefined {
+  for (const one of topics.value.values()) {
     if (one.name !== name) continue
     const known = readOnce.get(one) ?? { [name]: readPayload(name, one.payload) }
     readOnce.set(one, known)

@@ -54,7 +54,7 @@ export function followLog() {
 function lineOf(json: string, number: number) {
   const { level, time, part, hub, app, msg, ...rest } = read(FIELDS, shownLine(json)) ?? v.parse(FIELDS, { msg: json })
   const stack = read(ERROR, rest['err'] ?? rest['error'])?.stack ?? ''
-  const further = Object.entries(rest).filter(([name]) => stack === '' || (name !== 'err' && name !== 'error'))
+  const fields = Object.entries(rest).filter(([name]) => stack === '' || (name !== 'err' && name !== 'error'))
   return {
     /** Increases with each line; the key in lists. */
     number,
@@ -63,7 +63,7 @@ function lineOf(json: string, number: number) {
     ...{ level, time, part, hub, app },
     message: msg ?? '',
     /** The other fields. */
-    further: further.map(([name, value]) => `${name}=${textOf(value)}`).join(' '),
+    fields: fields.map(([name, value]) => `${name}=${textOf(value)}`).join(' '),
     /** The stack of an error, which has several lines. */
     stack,
     /** The line as it was logged, as JSON. */

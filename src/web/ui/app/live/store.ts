@@ -144,8 +144,8 @@ export class Store {
     if (owner.kind === 'setting') {
       entry.settings.value = changed(entry.settings.value, owner.name, readPayload('setting', payload))
     } else {
-      const further = payload === null ? undefined : { name, payload }
-      entry.further.value = changed(entry.further.value, topic, further)
+      const other = payload === null ? undefined : { name, payload }
+      entry.topics.value = changed(entry.topics.value, topic, other)
       this.appChanges += 1
     }
   }

@@ -6,7 +6,7 @@ import { lasting } from '../../../../guardian/history.ts'
 import type { App } from '../../../../hub/app.ts'
 import { type AppCommand, actOn, refusal } from '../commands.ts'
 import { formatCount, formatTime } from '../format.ts'
-import { type AppEntry, furtherOf } from '../live/entries.ts'
+import { type AppEntry, readTopic } from '../live/entries.ts'
 import type { Store } from '../live/store.ts'
 import { usePage } from '../session.ts'
 import { defineStrings } from '../strings.ts'
@@ -56,7 +56,7 @@ export function StateBadge({ entry, store }: { readonly entry: AppEntry; readonl
   if (state === null) return <Badge tone="quiet">{terms.unknown}</Badge>
   if (state !== 'crashed') return <Badge tone={TONES[state]}>{terms.states[state]}</Badge>
   const { crash_count } = app
-  const reason = furtherOf(entry, 'guard')?.last_crash?.reason
+  const reason = readTopic(entry, 'guard')?.last_crash?.reason
   return (
     <Badge tone="bad" title={crashMessage(app)}>
       {terms.states.crashed}
@@ -76,18 +76,18 @@ export const crashMessage = ({ crash_message }: App): string => crash_message ??
 
 /** The guardian's unsolved problem with the app; `undefined` if there is none. */
 export function troubleOf(entry: AppEntry, store: Store): GuardEventType | undefined {
-  const guard = furtherOf(entry, 'guard')
+  const guard = readTopic(entry, 'guard')
   if (guard?.state === 'given_up') return 'gave_up'
   // A command can clear it without changing the history.
   const isBad = guard !== undefined && guard.attention.length > 0
   const { version } = entry.app.value
-  if (isBad && lasting(furtherOf(entry, 'history') ?? [], 'bad_update', version) !== undefined) return 'bad_update'
+  if (isBad && lasting(readTopic(entry, 'history') ?? [], 'bad_update', version) !== undefined) return 'bad_update'
   return store.failedUpdates.value.has(`${entry.hub}/${entry.id}`) ? 'update_failed' : undefined
 }
 
 /** Whether the app needs attention: the guardian requests it, or the app has crashed and is not restarted. */
 export function needsAttention(entry: AppEntry, store: Store): boolean {
-  const guard = furtherOf(entry, 'guard')
+  const guard = readTopic(entry, 'guard')
   const isLeft = guard === undefined || guard.state === 'off' || guard.state === 'snoozed'
   if (isLeft && isCrashed(entry.app.value)) return true
   return (guard?.attention.length ?? 0) > 0 || troubleOf(entry, store) !== undefined
@@ -138,7 +138,7 @@ const ORDER = Object.keys(LOOKS)
 
 /** The sort position of an app; apps that the guardian does not know come last. */
 export function guardOrder(entry: AppEntry): number {
-  const state = furtherOf(entry, 'guard')?.state
+  const state = readTopic(entry, 'guard')?.state
   return state === undefined ? ORDER.length : ORDER.indexOf(state)
 }
 
@@ -148,7 +148,7 @@ export function GuardBadge({ state }: { readonly state: GuardState }) {
 
 /** When the guardian acts next; `undefined` if no action is planned. */
 export function nextOf(entry: AppEntry): string | undefined {
-  const guard = furtherOf(entry, 'guard')
+  const guard = readTopic(entry, 'guard')
   if (guard?.state === 'snoozed' && guard.snoozed_until !== null)
     return text.guard.until({ time: timeOf(guard.snoozed_until) })
   const next = guard?.next_restart_at ?? guard?.retry_at ?? null
@@ -163,7 +163,7 @@ function inWords(state: GuardState, entry: AppEntry): string {
 
 /** A glyph with a text for screen readers and pointers; nothing if the guardian does not watch the app. */
 export function GuardMark({ entry }: AppProps) {
-  const state = furtherOf(entry, 'guard')?.state
+  const state = readTopic(entry, 'guard')?.state
   if (state === undefined || state === 'off') return null
   const said = text.guard.of({ state: inWords(state, entry) })
   return (
@@ -176,7 +176,7 @@ export function GuardMark({ entry }: AppProps) {
 
 /** The guardian's state in words, where there is room. */
 export function GuardCell({ entry }: AppProps) {
-  const state = furtherOf(entry, 'guard')?.state
+  const state = readTopic(entry, 'guard')?.state
   if (state === undefined) return null
   const { tone, glyph } = LOOKS[state]
   const next = nextOf(entry)

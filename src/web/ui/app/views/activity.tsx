@@ -168,14 +168,14 @@ export function GroupRows({ row, store }: { readonly row: Row; readonly store?: 
   const failures = new Set(lead.kind === 'event' ? rest.filter(isFailure).map(labelOf) : [])
   failures.delete(labelOf(lead))
   const said = isOfMany && store !== undefined ? updatesOf(row, store) : contentOf(lead, store, count, failures)
-  const further = rest.length > 0 && (
+  const more = rest.length > 0 && (
     <button type="button" aria-expanded={isOpen.value} onClick={() => set(isOpen, !isOpen.value)}>
       {text.more({ count: rest.length })}
     </button>
   )
   return (
     <>
-      <Line {...said} isFirst more={further} />
+      <Line {...said} isFirst more={more} />
       {isOpen.value && rest.toReversed().map((entry) => <Line key={entry.number} {...contentOf(entry, store)} />)}
     </>
   )

@@ -4,7 +4,7 @@ import * as v from 'valibot'
 import type { Crash, Happening } from '../../../../../contract/crash.ts'
 import { commandName, dataOf, refusal } from '../../commands.ts'
 import { formatSpan } from '../../format.ts'
-import { furtherOf } from '../../live/entries.ts'
+import { readTopic } from '../../live/entries.ts'
 import type { Charted } from '../../parts/chart.tsx'
 import { copyText } from '../../parts/controls.tsx'
 import { type Answer, Facts, Json, Report, Table, Time } from '../../parts/layout.tsx'
@@ -42,7 +42,7 @@ const text = defineStrings('crash', {
 
 export function CrashCard({ entry }: AppProps) {
   const page = usePage()
-  const crash = furtherOf(entry, 'crash')
+  const crash = readTopic(entry, 'crash')
   if (crash === undefined) return null
   const ask = async (): Promise<Answer> => {
     const answer = await dataOf(entry.target, 'get-crash')

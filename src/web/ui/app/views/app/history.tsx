@@ -5,7 +5,7 @@ import { MAX_GUARD_MESSAGE } from '../../../../../contract/guard.ts'
 import { actionsOf } from '../../actions.ts'
 import { formatBytes } from '../../format.ts'
 import { crashTexts } from '../../live/activity.ts'
-import { furtherOf } from '../../live/entries.ts'
+import { readTopic } from '../../live/entries.ts'
 import { rowsOf } from '../../live/groups.ts'
 import { Action, Badge } from '../../parts/controls.tsx'
 import { Card, Facts, Table, Time } from '../../parts/layout.tsx'
@@ -42,7 +42,7 @@ const text = defineStrings('guardian', {
 
 export function Guardian({ entry }: AppProps) {
   const page = usePage()
-  const guard = furtherOf(entry, 'guard')
+  const guard = readTopic(entry, 'guard')
   if (guard === undefined) return null
   const isOn = guard.state !== 'off'
   const { next_restart_at: next, snoozed_until: until, memory_trend_bytes_per_hour: trend, attention } = guard
@@ -81,7 +81,7 @@ export function History({ entry }: AppProps) {
     rowsOf(store.recent.value.filter(({ hub, app }) => app === entry.id && hub === entry.hub)).slice(0, MAX_SHOWN),
   ).value
   // After a restart of the daemon, do not show an empty list beside a known crash.
-  if (own.length === 0 && (isCrashed(entry.app.value) || furtherOf(entry, 'crash') !== undefined)) return null
+  if (own.length === 0 && (isCrashed(entry.app.value) || readTopic(entry, 'crash') !== undefined)) return null
   return (
     <Card title={text.events} wide>
       {own.length === 0 ? (
@@ -100,7 +100,7 @@ export function History({ entry }: AppProps) {
 /** The crashes and restarts that the guardian keeps. */
 export function Crashes({ entry }: AppProps) {
   const { store } = usePage()
-  const history = furtherOf(entry, 'history')
+  const history = readTopic(entry, 'history')
   const texts = useComputed(() => crashTexts(store.recent.value, entry.hub, entry.id)).value
   if (history === undefined || history.length === 0) return null
   const known = [entry.app.value.crash_message, ...texts]

@@ -5,7 +5,7 @@ import type { UsageHistory } from '../../../../../contract/crash.ts'
 import { api } from '../../api.ts'
 import { formatTime } from '../../format.ts'
 import type { Entry } from '../../live/activity.ts'
-import { type AppEntry, furtherOf } from '../../live/entries.ts'
+import { type AppEntry, readTopic } from '../../live/entries.ts'
 import { poll } from '../../live/poll.ts'
 import { Chart, type Charted, described, type Figure, FORMAT, GLYPHS, type Mark } from '../../parts/chart.tsx'
 import { Chips } from '../../parts/controls.tsx'
@@ -157,11 +157,11 @@ const KIND_OF: ReadonlyMap<string, Mark['kind']> = new Map([
 
 /** The marks of an app, from the guardian's history, the latest crash and the latest events. */
 function marksOf(entry: AppEntry, recent: readonly Entry[]): Mark[] {
-  const crash = furtherOf(entry, 'crash')
+  const crash = readTopic(entry, 'crash')
   const isOwn = ({ app }: { readonly app: string | null }) => app === entry.id
   const ofCommand = (name: string | null) => (name === 'restart' ? name : '')
   const reports = [
-    ...(furtherOf(entry, 'history') ?? []),
+    ...(readTopic(entry, 'history') ?? []),
     ...(crash === undefined ? [] : [{ at: crash.at, what: 'crash' }]),
     ...(crash?.before.filter(isOwn) ?? []).map(({ at, what, to }) => ({
       at,

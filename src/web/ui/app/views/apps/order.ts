@@ -3,7 +3,7 @@ import { computed, effect, signal, untracked } from '@preact/signals'
 import { isCrashed } from '../../../../../contract/classify.ts'
 import type { App } from '../../../../../hub/app.ts'
 import { collator } from '../../format.ts'
-import { type AppEntry, furtherOf, type HubEntry } from '../../live/entries.ts'
+import { type AppEntry, type HubEntry, readTopic } from '../../live/entries.ts'
 import type { Store } from '../../live/store.ts'
 import { needsAttention } from '../../parts/state.tsx'
 import { FILTERS, type Filter, filter, grouped, search, sort } from '../../preferences.ts'
@@ -18,7 +18,7 @@ const PASSES: Readonly<Record<Filter, (app: App, entry: AppEntry, store: Store) 
   attention: (_, entry, store) => needsAttention(entry, store),
   all: () => true,
   crashed: isCrashed,
-  given_up: (_, entry) => furtherOf(entry, 'guard')?.state === 'given_up',
+  given_up: (_, entry) => readTopic(entry, 'guard')?.state === 'given_up',
   stopped: (app) => !isCrashed(app) && (app.state === 'stopped' || app.enabled === false),
   updates: ({ update_available }) => update_available === true,
 }

@@ -167,8 +167,8 @@ function filterOf({ level, hub, app, search }: Filters): (line: LogLine) => bool
   }
 }
 
-function searchable({ level, part, hub, app, message, further, stack }: LogLine): string {
-  return [level, part, hub, app, message, further, stack].join(' ').toLowerCase()
+function searchable({ level, part, hub, app, message, fields, stack }: LogLine): string {
+  return [level, part, hub, app, message, fields, stack].join(' ').toLowerCase()
 }
 
 interface ChoiceProps {
@@ -196,7 +196,7 @@ function Choice({ name, chosen, options, labelOf = (option) => option }: ChoiceP
 const TONES: Readonly<Record<string, Tone>> = { fatal: 'bad', error: 'bad', warn: 'warn', info: 'info' }
 
 function Line({ line, store }: { readonly line: LogLine; readonly store: Store }) {
-  const { missed, level = '', time, part, hub, app, message, further, stack } = line
+  const { missed, level = '', time, part, hub, app, message, fields, stack } = line
   if (missed > 0) {
     return (
       <tr>
@@ -220,7 +220,7 @@ function Line({ line, store }: { readonly line: LogLine; readonly store: Store }
         )}
       </td>
       <td lang="en">
-        {message} {further !== '' && <small>{further}</small>}
+        {message} {fields !== '' && <small>{fields}</small>}
         {stack !== '' && <div class="said">{stack}</div>}
       </td>
     </tr>
