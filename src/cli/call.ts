@@ -28,7 +28,7 @@ export const callCommand: Body<Given> = async ({ env, print }, { config: file, t
   const { mqtt } = loadConfig({ file, env, requireHub: false }).config
   const urls = brokerUrls(mqtt)
   if (urls.length === 0)
-    throw new UsageError('mqtt.embedded.port: 0 takes another port at each start; choose a fixed one')
+    throw new UsageError('mqtt.embedded.port: with 0 the port changes at each start; choose a fixed one')
   const broker = brokerAccess(mqtt, urls)
   const stop = waiting('waiting for the answer')
   const calling = call({ broker, base: mqtt.base_topic, topic, payload, timeoutMs: timeout, clock: systemClock })
@@ -37,17 +37,17 @@ export const callCommand: Body<Given> = async ({ env, print }, { config: file, t
   return answer.ok ? exitCodes.ok.code : exitCodes.failed.code
 }
 
-/** No answer came; the message says why. */
+/** No answer arrived; the message has the reason. */
 export class CallError extends ExpectedError {
   override readonly name = 'CallError'
 }
 
-const NO_BRIDGE = 'no bridge listens to commands on this broker: does hub2mqtt run, with the same base topic?'
+const NO_BRIDGE = 'no bridge receives commands on this broker: is hub2mqtt running, with the same base topic?'
 
 /**
  * Sends a command and waits for its answer.
- * @throws UsageError if the topic is not a command's
- * @throws CallError if no answer comes
+ * @throws UsageError if the topic is not that of a command
+ * @throws CallError if no answer arrives
  */
 export async function call(options: {
   readonly broker: BrokerOptions
@@ -56,7 +56,7 @@ export async function call(options: {
   /** A command's topic, with or without the base topic. */
   readonly topic: string
   readonly payload: string
-  /** Limit for everything, including the connection. */
+  /** Total time limit, including the connection. */
   readonly timeoutMs: number
   readonly clock: Clock
 }): Promise<Answer> {
@@ -76,7 +76,7 @@ function exchanges(command: CommandTopic, payload: string, mark: string): Record
   const marked = withTransaction(command, payload, mark)
   const transaction = peekTransaction(Buffer.from(marked))
   return {
-    // A topic below the result topic: the broker's read rules already cover it, and each call has its own.
+    // Each call has its own topic below the result topic, which the broker's read rules already cover.
     '5': { payload, answerTopic: `${command.result}/${mark}`, readAnswer },
     '3.1.1': {
       payload: marked,
@@ -89,10 +89,10 @@ function exchanges(command: CommandTopic, payload: string, mark: string): Record
   }
 }
 
-/** The whole topic of a command given with or without the base topic. */
+/** The full topic of a command that was given with or without the base topic. */
 function locate(base: string, given: string): { topic: string; command: CommandTopic } {
   const topics = createTopics(base)
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: NUL is what a topic must not hold.
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: a topic must not contain NUL.
   const candidates = /[+#\u0000]/.test(given) ? [] : [given, `${base}/${given}`]
   for (const topic of candidates) {
     const command = topics.parseCommand(topic)
@@ -101,7 +101,7 @@ function locate(base: string, given: string): { topic: string; command: CommandT
   throw new UsageError('expected the topic of a command, such as home/app/com.athom.hue/cmd/restart')
 }
 
-/** Under 3.1.1 all answers to a command come on one topic: a transaction identifies this one's, if the payload has room. */
+/** Under 3.1.1 all answers to a command share one topic: a transaction identifies ours, if the payload can hold one. */
 function withTransaction({ target, command, argument }: CommandTopic, payload: string, mark: string): string {
   if (!findCommand(target, command, argument !== undefined)?.payload.enveloped) return payload
   const value = payload === '' ? {} : readJson(v.unknown(), payload)
@@ -110,42 +110,42 @@ function withTransaction({ target, command, argument }: CommandTopic, payload: s
 
 type Answer = NonNullable<ReturnType<typeof readAnswer>>
 
-/** The answer as it came, and what it says. */
+/** Returns the received text and its parsed value. */
 function readAnswer(text: string) {
   const value = readJson(v.unknown(), text)
   if (!isRecord(value) || !('ok' in value) || !('transaction' in value)) return undefined
   return { text, ok: value['ok'] === true, transaction: value['transaction'] }
 }
 
-/** What a request sends under one version of MQTT, and how it recognises its answer. */
+/** What a request sends with one version of MQTT, and how it recognises the answer. */
 interface Exchange<T> {
   readonly payload: string
-  /** The topic of the answer; under MQTT 5 it is sent as the response topic. */
+  /** The topic of the answer; under MQTT 5 the response topic of the request. */
   readonly answerTopic: string
-  /** Returns undefined if a message does not answer this request. */
+  /** Returns `undefined` if the message is not an answer to this request. */
   readonly readAnswer: (payload: string) => T | undefined
 }
 
-/** Sends a request over a separate connection and waits for its answer. @throws SessionError if no answer comes */
+/** Sends a request over a separate connection and waits for its answer. @throws SessionError if no answer arrives */
 export async function request<T>(
-  asked: {
+  options: {
     readonly broker: BrokerOptions
-    /** Identifies the request: in its client id, and under MQTT 5 as its correlation data. */
+    /** Identifies the request in the client id and, under MQTT 5, in the correlation data. */
     readonly mark: string
     readonly topic: string
-    /** MQTT 3.1.1 has no response topics, so what is sent depends on the version that the broker speaks. */
+    /** One exchange per MQTT version, because MQTT 3.1.1 has no response topics. */
     readonly exchange: Readonly<Record<Protocol, Exchange<T>>>
     readonly timeoutMs: number
   },
   clock: Clock,
 ): Promise<T> {
-  const { broker, mark, topic, exchange, timeoutMs } = asked
+  const { broker, mark, topic, exchange, timeoutMs } = options
   const answered = Promise.withResolvers<T>()
   const refuse = (code: SessionErrorCode, message: string) => answered.reject(new SessionError(code, message))
   answered.promise.catch(() => {})
   let receive: (packet: IPublishPacket) => void = () => {}
   const session = {
-    // Never the configured client id: the broker would end the bridge's connection.
+    // Never use the configured client id: the broker would close the bridge's connection.
     ...{ broker, clientId: `hub2mqtt-${mark}`, timeoutMs },
     onPublish: (packet: IPublishPacket) => receive(packet),
     onNoSubscribers: () => refuse('no_subscribers', `no client subscribes to ${topic}`),

@@ -1,4 +1,4 @@
-/** `hub2mqtt check-config` and `hub2mqtt doctor`: print the configuration, and check whether everything in it works. */
+/** `hub2mqtt check-config` prints the configuration, and `hub2mqtt doctor` checks whether everything in it works. */
 
 import { systemClock } from '../base/clock.ts'
 import { VERSION } from '../base/version.ts'
@@ -15,7 +15,7 @@ export const checkConfig: Body<ConfigFlag & { readonly connect: boolean }> = asy
   return exitCodes.ok.code
 }
 
-/** Prints each finding as soon as it is known, and a report for an issue. */
+/** Prints each finding as soon as it is known, followed by a text for a bug report. */
 export const doctor: Body<ConfigFlag> = async ({ env, print }, { config: file }) => {
   const { config, secrets, warnings } = loadConfig({ file, env })
   const { examine, lineOf, reportOf } = await import('./doctor/doctor.ts')

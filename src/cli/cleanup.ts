@@ -1,4 +1,4 @@
-/** `hub2mqtt cleanup`: removes everything that a bridge has left on a broker. */
+/** `hub2mqtt cleanup`: removes the retained messages that a bridge has left on a broker. */
 import { randomBytes } from 'node:crypto'
 import { type Clock, systemClock } from '../base/clock.ts'
 import { ExpectedError } from '../base/errors.ts'
@@ -30,14 +30,14 @@ export const cleanupCommand: Body<Given> = async (io, flags) => {
 
 const CLEANUP_MS = 120_000
 
-/** Clears or lists what a bridge with this configuration has left; the flags hold options of a former configuration. */
+/** Clears or lists what a bridge with this configuration has left. The flags name values of a former configuration. */
 export async function clean(
   { mqtt, discovery, hubs }: Config,
   { print, warn }: Io,
   { yes = false, 'base-topic': base = mqtt.base_topic, prefix = discovery.prefix, hub = [] }: Partial<Given>,
 ): Promise<number> {
   if (mqtt.url === null) {
-    print('nothing to clear: what the embedded broker holds ends with hub2mqtt')
+    print('nothing to clear: the embedded broker keeps its messages only while hub2mqtt runs')
     return exitCodes.ok.code
   }
   const { found, left, isComplete } = await cleanup({
@@ -51,11 +51,11 @@ export async function clean(
     onProgress: progress('cleared'),
   })
   for (const topic of yes ? left : found) print(shownText(topic))
-  if (found.length === 0) print(`nothing of a bridge with the base topic ${base} is on this broker`)
+  if (found.length === 0) print(`this broker has no messages of a bridge with the base topic ${base}`)
   else if (!yes) print(`\n${found.length} retained messages; hub2mqtt cleanup --yes clears them`)
   else if (left.length === 0) print(`cleared ${found.length} retained messages`)
   else warn(`hub2mqtt: the broker refused to clear these ${left.length} of ${found.length} retained messages`)
-  if (!isComplete) warn('hub2mqtt: there may be more: brokers leave messages out if many are read at once')
+  if (!isComplete) warn('hub2mqtt: there may be more messages: brokers omit some if many are read at once')
   return left.length === 0 ? exitCodes.ok.code : exitCodes.failed.code
 }
 
@@ -64,9 +64,9 @@ export interface CleanupOptions {
   readonly topics: Topics
   /** Discovery prefix. Prefixes that the bridge has recorded on the broker are searched as well. */
   readonly prefix: string
-  /** Hubs whose topics belong to the bridge, in addition to those that its own information names. */
+  /** Hubs whose topics belong to the bridge, in addition to those in its retained information. */
   readonly hubs: readonly string[]
-  /** Whether to clear what is found. */
+  /** Whether to clear the messages that are found. */
   readonly clear: boolean
   /** Called with the number of cleared topics and their total. */
   readonly onProgress?: (cleared: number, of: number) => void
@@ -74,35 +74,35 @@ export interface CleanupOptions {
   readonly clock: Clock
 }
 
-/** Reading a broker with very many topics may miss some, so it is read again. */
+/** A broker with very many topics may omit some, so it is read several times. */
 const MAX_READS = 20
-/** A running bridge answers sooner. */
+/** More than a running bridge needs to answer. */
 const PING_MS = 3_000
 
 /**
- * `left`: what the broker refused to clear. `isComplete`: whether nothing can have been missed.
- * @throws ExpectedError if it is impossible, or impossible now
+ * `left`: the topics that the broker refused to clear. `isComplete`: whether no topic can have been missed.
+ * @throws ExpectedError if the broker's rules or a running bridge prevent the cleanup
  */
 export async function cleanup(options: CleanupOptions) {
   const { broker, topics, clear, timeoutMs, clock } = options
-  // Never the configured client id: the broker would end the bridge's connection.
+  // Never use the configured client id: the broker would close the bridge's connection.
   const clientId = `hub2mqtt-cleanup-${randomBytes(8).toString('hex')}`
   let reading: ReadBack | undefined
   const session = { broker, clientId, timeoutMs, onPublish: (packet: Packet) => reading?.received(packet) }
   return await withSession(session, clock, async (connection) => {
-    const { filters, furtherFilters } = searchOf(options)
-    // What has been cleared still tells the hubs and prefixes of the rest.
+    const { filters, moreFilters } = searchOf(options)
+    // Cleared messages still name the hubs and prefixes of the remaining ones.
     const seen = new Map<string, string>()
     const read = async (some: readonly string[]) => {
       const held = new Map<string, string>()
       const keep = (topic: string, text: string) => {
         held.set(topic, text)
         seen.set(topic, text)
-        filters.push(...furtherFilters(topic, text).filter((filter) => !filters.includes(filter)))
+        filters.push(...moreFilters(topic, text).filter((filter) => !filters.includes(filter)))
       }
-      reading = readBack(connection, options, some, furtherFilters, keep)
+      reading = readBack(connection, options, some, moreFilters, keep)
       if ((await reading.run()).probe === 'ok') return held
-      throw new ExpectedError(`the broker lets this user neither publish nor read ${topics.of('bridgeProbe', {})}`)
+      throw new ExpectedError(`the broker does not let this user publish and read ${topics.of('bridgeProbe', {})}`)
     }
     const readAll = async () => {
       const held = await read(filters)
@@ -127,7 +127,7 @@ export async function cleanup(options: CleanupOptions) {
   })
 }
 
-/** Reads filter by filter, until nothing new comes. Resolves to whether the broker can have left nothing out. */
+/** Reads filter by filter until nothing new arrives. Resolves to whether the broker cannot have omitted anything. */
 async function readInParts(
   read: (filters: readonly string[]) => Promise<ReadonlyMap<string, string>>,
   filters: readonly string[],
@@ -141,9 +141,9 @@ async function readInParts(
     for (const filter of parts) {
       const isPart = topicMatcher([filter])
       if ([...(await read([filter])).keys()].filter(isPart).length <= CERTAIN) continue
-      const further = partsOf(filter, [...seen.keys()].filter(isPart))
-      isComplete &&= further.length > 0
-      parts.push(...further)
+      const moreParts = partsOf(filter, [...seen.keys()].filter(isPart))
+      isComplete &&= moreParts.length > 0
+      parts.push(...moreParts)
     }
   }
   return isComplete
@@ -151,7 +151,7 @@ async function readInParts(
 
 const PLATFORMS = ['device_automation', ...ENTITIES.map(({ platform }) => platform)]
 
-/** The filters for the values that the first of several wildcards is known to have. */
+/** Replaces the first of several wildcards with each of its known values. */
 function partsOf(filter: string, topics: readonly string[]): string[] {
   const levels = filter.split('/')
   const at = levels.indexOf('+')
@@ -161,7 +161,7 @@ function partsOf(filter: string, topics: readonly string[]): string[] {
   return [...values].map((value) => levels.with(at, value).join('/'))
 }
 
-/** Topics of a bridge with this base topic, or of a fleet's members: of hubs as configured, or in their own info. */
+/** The topics of this bridge, or of a fleet's members, with hubs that are configured or that `bridge/info` names. */
 function ownTopics(
   held: ReadonlyMap<string, string>,
   seen: ReadonlyMap<string, string>,
@@ -185,7 +185,7 @@ function ownTopics(
   return [...held].flatMap(([topic, payload]) => (ownership(topic, payload, state).whose === 'foreign' ? [] : [topic]))
 }
 
-/** What the user must do first because a bridge is running; `undefined`: none is. */
+/** What the user must do first because a bridge is running; `undefined` if no bridge is running. */
 async function runningIn(held: ReadonlyMap<string, string>, options: CleanupOptions): Promise<string | undefined> {
   const { topics } = options
   const members = [...held].flatMap(([topic, state]) => {
@@ -194,13 +194,13 @@ async function runningIn(held: ReadonlyMap<string, string>, options: CleanupOpti
   })
   const online = members.find(({ state }) => state === 'online')
   if (online !== undefined) {
-    return `${online.topic} says that this member of a fleet runs: stop it first; if it is gone for good, clear that topic`
+    return `according to ${online.topic}, this member of a fleet is running: stop it first; if it no longer exists, clear that topic`
   }
   if (held.get(topics.availability) !== 'online') return undefined
   if (await isAnswered(options)) return `a bridge is running with the base topic ${topics.base}: stop it first`
-  // Members that ended at the same time may have left this to each other.
+  // Members that stopped at the same time may each have relied on another to publish `offline`.
   if (members.length > 0) return undefined
-  return `${topics.availability} says that a bridge runs, but none answers: stop it; if it is gone for good, clear that topic`
+  return `according to ${topics.availability}, a bridge is running, but none answers: stop it; if it no longer exists, clear that topic`
 }
 
 async function isAnswered({ broker, topics: { base }, clock }: CleanupOptions): Promise<boolean> {
@@ -216,7 +216,7 @@ async function isAnswered({ broker, topics: { base }, clock }: CleanupOptions): 
 
 type Packet = Parameters<ReadBack['received']>[0]
 
-/** The filters to read, and what finds further ones in a message. */
+/** The filters to read, and a function that finds more filters in a message. */
 function searchOf({ topics, prefix }: CleanupOptions) {
   const memory = topics.of('bridgeDiscovery', {})
   const prefixes = new Prefixes(prefix, memory)
@@ -227,7 +227,7 @@ function searchOf({ topics, prefix }: CleanupOptions) {
       ...topics.memberFilters,
       ...discoveryFilters(prefix),
     ],
-    furtherFilters: (topic: string, text: string) =>
+    moreFilters: (topic: string, text: string) =>
       prefixes.learn(topics.parseMember(topic)?.name === 'bridgeDiscovery' ? memory : topic, text),
   }
 }
@@ -236,7 +236,7 @@ function readBack(
   connection: Connection,
   { topics, timeoutMs, clock }: CleanupOptions,
   filters: readonly string[],
-  furtherFilters: (topic: string, text: string) => readonly string[],
+  moreFilters: (topic: string, text: string) => readonly string[],
   onFound: (topic: string, text: string) => void,
 ): ReadBack {
   return new ReadBack(connection, {
@@ -245,12 +245,12 @@ function readBack(
     clock,
     timeoutMs,
     subscribe: (filter, qos) => connection.subscribe(filter, { qos }),
-    furtherFilters,
+    furtherFilters: moreFilters,
     onFound,
   })
 }
 
-/** Clears topics, as many at a time as the broker accepts. Resolves to those that it refused. */
+/** Clears topics, as many at a time as the broker accepts. Resolves to those that the broker refused to clear. */
 async function cleared(
   connection: Connection,
   topics: readonly string[],

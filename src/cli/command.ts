@@ -5,12 +5,12 @@ import { fromText } from '../config/schemas.ts'
 
 /** The exit codes of the process. */
 export const exitCodes = {
-  ok: { code: 0, doc: 'done, or stopped as asked' },
+  ok: { code: 0, doc: 'done, or stopped as requested' },
   failed: { code: 1, doc: 'failed at run time, or doctor or conformance found a problem' },
   usage: { code: 2, doc: 'the command line or the configuration has a mistake' },
 } as const
 
-/** The inputs of a body besides its flags, and its outputs. */
+/** The environment and the outputs of a command's body. */
 export interface Io {
   readonly env: NodeJS.ProcessEnv
   readonly stdin: NodeJS.ReadStream
@@ -23,7 +23,7 @@ export interface Io {
 /** The implementation of a command; returns the exit code. */
 export type Body<T> = (io: Io, flags: T) => number | Promise<number>
 
-/** The flag of commands that read the configuration. */
+/** The flag of all commands that read the configuration. */
 export interface ConfigFlag {
   readonly config: string | undefined
 }
@@ -33,16 +33,16 @@ export interface Command {
   readonly flags: Readonly<Record<string, Flag>>
   /** The arguments without a flag, the optional ones last. */
   readonly positionals: Readonly<Record<string, Flag>>
-  /** Whether it runs until it is stopped. */
+  /** Whether the command runs until it is stopped. */
   readonly lasts: boolean
-  /** Parses the texts given for flags and positionals, and returns the body with their values. */
+  /** Parses the texts of flags and positionals; returns the values, and the body bound to them. */
   readonly read: (given: ReadonlyMap<string, readonly string[]>) => {
     readonly flags: object
     readonly run: (io: Io) => Promise<number>
   }
 }
 
-/** @param row.body - Imports the body: a command loads only what it uses. */
+/** @param row.body - Imports the body, so that a command loads only the modules it uses. */
 export function command<F, P = Record<never, never>>(row: {
   readonly summary: string
   readonly flags: Flags<F>
@@ -57,7 +57,7 @@ export function command<F, P = Record<never, never>>(row: {
     read(given) {
       const all = Object.entries<Flag>({ ...flags, ...positionals })
       const values = all.map(([name, flag]) => [name, flag.read(given.get(name) ?? [], name)])
-      // Each of the keys of `F` and `P`, with the value of its flag's type.
+      // Has each key of `F` and `P`, with a value of the flag's type.
       const read = Object.fromEntries(values) as F & P
       return { flags: Object.fromEntries(values), run: async (io) => (await body())(io, read) }
     },
@@ -67,20 +67,20 @@ export function command<F, P = Record<never, never>>(row: {
 /** A flag or an argument, with the type of its value. */
 export interface Flag<T = unknown> {
   readonly doc: string
-  /** Shown after the flag in help; if missing, the flag takes no value. */
+  /** The value's name in help; if missing, the flag takes no value. */
   readonly value?: string
   readonly multiple?: true
-  /** The argument may be omitted. */
+  /** Whether the argument may be omitted. */
   readonly optional?: true
-  /** Shown in help. */
+  /** The default as shown in help. */
   readonly default?: string
-  /** @throws a text that states what was expected */
+  /** @throws UsageError that states what was expected */
   readonly read: (given: readonly string[], name: string) => T
 }
 
-/** The flags that provide these values, by name. */
+/** The flags for these values, by name. */
 type Flags<T> = { readonly [K in keyof T]: Flag<T[K]> }
-/** The values that these flags provide. */
+/** The values of these flags. */
 export type Values<F> = { readonly [K in keyof F]: F[K] extends Flag<infer T> ? T : never }
 
 /** Parses a value written as in an environment variable. */
@@ -92,7 +92,7 @@ function parse<S extends v.GenericSchema>(schema: S, text: string, name: string)
 
 export const given = (doc: string): Flag<boolean> => ({ doc, read: (all) => all.length > 0 })
 
-/** A value that `schema` accepts; `undefined` if it is not given. */
+/** An optional value that `schema` accepts. */
 export function parsed<S extends v.GenericSchema>(
   value: string,
   schema: S,

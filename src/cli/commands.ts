@@ -1,4 +1,4 @@
-/** The table of commands. Parsing, help and the documentation follow from it. */
+/** The table of commands: the source of parsing, help and documentation. */
 import { hubUrl, topicPrefix } from '../config/addresses.ts'
 import { hubName } from '../config/options.ts'
 import { choice, duration, integer, size } from '../config/schemas.ts'
@@ -15,14 +15,14 @@ import {
   withDefault,
 } from './command.ts'
 
-const config = text('FILE', 'configuration file, YAML or JSON; wins over HUB2MQTT_CONFIG')
+const config = text('FILE', 'configuration file, YAML or JSON; overrides HUB2MQTT_CONFIG')
 const data = required(text('DIR', 'the data folder of the hub; it may be running'))
 const timeout = (doc: string) => withDefault('15s', parsed('DURATION', duration('100ms', '10m'), doc))
 const port = integer(0, 65_535)
 
 export const emulateFlags = {
   host: withDefault('127.0.0.1', text('HOST', 'where to listen')),
-  port: parsed('N', port, 'port to listen on; 0 takes any free one', {
+  port: parsed('N', port, 'port to listen on; 0: any free port', {
     default: '8080, 4859 with --flavour self-hosted',
   }),
   flavour: parsed(
@@ -35,30 +35,30 @@ export const emulateFlags = {
   file: text('FILE', 'hub, keys and apps from a file'),
   app: texts(
     'DIR',
-    'an app to run in its own folder, instead of the sample apps: prints its output, restarts it when its files change',
+    'folder of an app to run instead of the sample apps: prints its output and restarts it when its files change',
   ),
-  data: text('DIR', 'folder for the state of the hub; default: the state is lost at the end'),
+  data: text('DIR', 'folder for the state of the hub; default: the state is not saved'),
   store: text('DIR', 'apps that can be installed: DIR/<id>/<version>/app.json'),
-  'memory-limit': parsed('SIZE', size('64MiB', '4096MiB'), 'memory above which an app is ended', {
+  'memory-limit': parsed('SIZE', size('64MiB', '4096MiB'), 'memory above which an app is killed', {
     default: '256MiB',
   }),
-  'cpu-limit': parsed('PERCENT', integer(1, 100), 'part of a core above which an app is ended after 30 s', {
+  'cpu-limit': parsed('PERCENT', integer(1, 100), 'share of a core above which an app is killed after 30 s', {
     default: '90',
   }),
   'speech-command': text('CMD', 'command that speaks its last argument'),
   simulated: given('simulate the apps instead of running processes'),
   apps: parsed('N', integer(0, 100_000), 'number of simulated apps'),
   crashes: given('let a simulated app crash now and then'),
-  'control-port': parsed('N', port, 'port on loopback to make the hub misbehave; 0 takes any free one; default: none'),
+  'control-port': parsed('N', port, 'loopback port to make the hub misbehave; 0: any free port; default: none'),
   'no-rate-limit': given('turn off the rate limit of newer hubs'),
 }
 
 export const conformanceFlags = {
   url: parsed('URL', hubUrl, 'address of the hub'),
-  key: text('KEY', 'its API key; others on this machine may see it, so prefer --key-file'),
+  key: text('KEY', 'its API key; other users of this machine may see it, so prefer --key-file'),
   'key-file': text('FILE', 'file with the key; default: HUB2MQTT_HUB_API_KEY'),
   writes: given(
-    'also test changes, on the app that --app names; restores it at the end, but the hub may have updated it',
+    'also test changes on the app that --app names; restores the app afterwards, but the hub may have updated it',
   ),
   app: text('ID', 'the app to test; default: a running one'),
   downgrade: text('VERSION', 'with --writes: the lower version to install, by default 1.0.0'),
@@ -75,7 +75,7 @@ export const cleanupFlags = {
   hub: several('NAME', hubName, 'a former hub that the broker no longer lists'),
 }
 
-/** The first one is the default. */
+/** The first command is the default. */
 export const commands = {
   run: command({
     summary: 'bridge the configured hubs to MQTT until stopped',
@@ -88,12 +88,12 @@ export const commands = {
     lasts: true,
     flags: {
       config,
-      broker: text('URL', 'use this broker, below hub2mqtt-demo and without discovery; clears everything at the end'),
+      broker: text('URL', 'use this broker, below hub2mqtt-demo and without discovery; clears its topics at exit'),
     },
     body: async () => (await import('./demo.ts')).demo,
   }),
   emulate: command({
-    summary: 'run only the emulated hub; prints a line with its address when it is ready',
+    summary: 'run only the emulated hub; prints its address when it is ready',
     lasts: true,
     flags: emulateFlags,
     body: async () => (await import('./emulate.ts')).emulateHub,
@@ -102,8 +102,8 @@ export const commands = {
     summary: 'create a folder with a working app and its test',
     flags: {},
     positionals: {
-      id: argument('of the app, such as com.example.lights'),
-      folder: optionalArgument('where; default: a new one with the id as its name'),
+      id: argument('id of the app, such as com.example.lights'),
+      folder: optionalArgument('folder to create; default: a folder named after the id'),
     },
     body: async () => (await import('./emulate.ts')).newApp,
   }),
@@ -124,17 +124,17 @@ export const commands = {
   'emulate keys revoke': command({
     summary: 'revoke an API key of an emulated hub; its sessions end within a second',
     flags: { data },
-    positionals: { id: argument('of the key, as the list shows it') },
+    positionals: { id: argument('id of the key, as the list shows it') },
     body: async () => (await import('./emulate.ts')).revokeKey,
   }),
   health: command({
     summary:
-      'print the health of the running daemon; exit code 0 if it needs no restart, else 1; a configuration with mistakes is used as far as it can be read, because the daemon may still run with the one before',
+      'print the health of the running daemon; exit code 0 if it needs no restart, else 1; a configuration with mistakes is used as far as possible, because the daemon may still run with the previous one',
     flags: { config, ready: given('check instead whether the broker is connected and a hub has been read') },
     body: async () => (await import('./running.ts')).health,
   }),
   open: command({
-    summary: "print the page's address with the start-up token, which logs a browser in if no password is set",
+    summary: "print the page's address with the start-up token, which logs in a browser if no password is set",
     flags: { config },
     body: async () => (await import('./running.ts')).open,
   }),
@@ -142,8 +142,8 @@ export const commands = {
     summary: 'send a command to a running bridge through its broker and print the answer; fails unless it is ok',
     flags: { config, timeout: timeout('how long to wait for the answer') },
     positionals: {
-      topic: argument('of the command, such as home/app/com.athom.hue/cmd/restart'),
-      payload: optionalArgument('what the command takes; after -- if it begins with -'),
+      topic: argument('topic of the command, such as home/app/com.athom.hue/cmd/restart'),
+      payload: optionalArgument('payload of the command; put -- before it if it begins with -'),
     },
     body: async () => (await import('./call.ts')).callCommand,
   }),
@@ -158,12 +158,12 @@ export const commands = {
     body: async () => (await import('./check-config.ts')).doctor,
   }),
   conformance: command({
-    summary: 'print what kind of hub answers at an address, and how it differs from the expected behaviour',
+    summary: 'print the kind of hub at an address, and how it differs from the expected behaviour',
     flags: conformanceFlags,
     body: async () => (await import('./conformance/conformance.ts')).conformance,
   }),
   'hash-password': command({
-    summary: 'read a password from standard input, print its hash for http.password',
+    summary: 'read a password from standard input and print its hash for http.password',
     flags: {},
     body: async () => (await import('./hash-password.ts')).printHash,
   }),

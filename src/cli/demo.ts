@@ -9,7 +9,7 @@ import type { Body, ConfigFlag } from './command.ts'
 import { newKey } from './emulate.ts'
 import { daemon } from './run.ts'
 
-/** Everything that the bridge can use, so that the demo shows it. */
+/** All permissions that the bridge can use, so that the demo shows everything. */
 const READS = ['system', 'updates', 'device', 'flow', 'insights']
 const SCOPES = ['hub.app', 'hub.speech', ...READS.map((name) => `hub.${name}.readonly`)]
 
@@ -39,7 +39,7 @@ export const demo: Body<ConfigFlag & { readonly broker: string | undefined }> = 
   return await clean(config, io, { yes: true })
 }
 
-/** The demo's base topic on a broker that others use. */
+/** The demo's base topic on an existing broker. */
 const DEMO_BASE = 'hub2mqtt-demo'
 
 type Variables = Readonly<Record<string, string>>
@@ -49,7 +49,7 @@ function onBroker(url: string): Variables {
   return { HUB2MQTT_MQTT_URL: url, HUB2MQTT_MQTT_BASE_TOPIC: DEMO_BASE, HUB2MQTT_DISCOVERY_FORMAT: 'off' }
 }
 
-/** Other ports if those of the configuration are taken. */
+/** Chooses other ports if the configured ones are in use. */
 async function freePorts({ mqtt, http }: Config): Promise<Variables> {
   const { embedded } = mqtt
   const wanted = [
@@ -66,7 +66,7 @@ async function freePorts({ mqtt, http }: Config): Promise<Variables> {
   return variables
 }
 
-/** Commands to try, with the real address of the broker. `page`: the address that logs in, if no password is set. */
+/** Commands to try, with the broker's real address. `page`: the address that logs in while no password is set. */
 function invitation({ mqtt, http }: Config, app: string, page?: string): string {
   const url = new URL(mqtt.url?.[0] ?? `mqtt://${mqtt.embedded.host}:${mqtt.embedded.port}`)
   const host = url.hostname === '127.0.0.1' ? '' : ` -h ${url.hostname}`
@@ -81,14 +81,14 @@ function invitation({ mqtt, http }: Config, app: string, page?: string): string 
     '',
     ...(http.enabled && http.page ? [`The page:           ${page ?? `http://${http.host}:${http.port}/`}`] : []),
     ...(http.enabled ? [`Health and metrics: http://${http.host}:${http.port}/healthz`] : []),
-    'Ctrl-C ends it.',
+    'Ctrl-C stops it.',
     '',
   ].join('\n')
 }
 
 const TRIES = 100
 
-/** The first free port from `wanted` on that is not `taken`; 0: any. `wanted` if none of the next hundred is free. */
+/** The first free port from `wanted` on that is not in `taken`; 0 stays 0. If the next hundred are in use: `wanted`. */
 async function firstFreePort(host: string, wanted: number, taken: ReadonlySet<number>): Promise<number> {
   for (let port = wanted; port < Math.min(wanted + TRIES, 65_536); port += 1) {
     const free = taken.has(port) ? undefined : await freePort(host, port)

@@ -9,7 +9,7 @@ import { stopSignal } from './signals.ts'
 
 type Given = Values<typeof emulateFlags>
 
-/** The hub's options from the flags. Omitted flags are left out, because a file may set them. */
+/** The hub's options from the flags. Leaves out omitted flags, because a file may set these options. */
 export function hubOptions({
   'memory-limit': memory,
   'cpu-limit': percent,
@@ -29,14 +29,14 @@ export function hubOptions({
 
 export const emulateHub: Body<Given> = async ({ print, warn }, flags) => {
   const { file, 'api-key': given, 'control-port': controlPort } = flags
-  // Without a key nothing could use the hub. A file or a data folder may have its own.
+  // A hub without a key would be useless. A file or a data folder may have its own keys.
   const spare = given.length === 0 && file === undefined ? newKey() : undefined
   await using emulation = await emulate({
     ...hubOptions(flags),
     spareKey: spare,
     onSpeak: (text) => print(`says: ${shownText(text)}`),
     onLine: (id, line) => print(`${id}: ${shownText(line)}`),
-    tell: (problem) => warn(`hub2mqtt: ${shownText(problem)}`),
+    warn: (problem) => warn(`hub2mqtt: ${shownText(problem)}`),
   })
   const { hub } = emulation
   print(`emulated hub listening on ${hub.url}`)
@@ -44,7 +44,7 @@ export const emulateHub: Body<Given> = async ({ print, warn }, flags) => {
     controlPort === undefined ? undefined : await (await import('../emulator/control.ts')).openControl(hub, controlPort)
   if (control !== undefined) print(`its control port: ${control.url}`)
   if (spare !== undefined && !emulation.hasOwnKeys) {
-    print(`its API key, made for this run: ${spare.key} (${spare.scopes.join(', ')})`)
+    print(`its API key, created for this run: ${spare.key} (${spare.scopes.join(', ')})`)
   }
   const signal = stopSignal()
   await new Promise((resolve) => signal.addEventListener('abort', resolve))
@@ -57,10 +57,10 @@ export const newKey = () => ({ key: randomBytes(16).toString('hex'), scopes: ['h
 export const newApp: Body<{ readonly id: string; readonly folder: string | undefined }> = async (io, given) => {
   const { newAppFolder } = await import('../emulator/processes/new-app.ts')
   const made = await newAppFolder(given.id, given.folder)
-  // Inside single quotes, a shell leaves everything but themselves unchanged; Windows knows only double ones.
+  // A shell changes nothing inside single quotes except the quotes themselves; Windows has only double quotes.
   const quoted = process.platform === 'win32' ? `"${made}"` : `'${made.replaceAll("'", "'\\''")}'`
   const typed = shownText(/[^\w./:\\-]/.test(made) ? quoted : made)
-  io.print(`made ${shownText(made)}; try it:\n\n  npm test --prefix ${typed}\n  hub2mqtt emulate --app ${typed}\n`)
+  io.print(`created ${shownText(made)}; try it:\n\n  npm test --prefix ${typed}\n  hub2mqtt emulate --app ${typed}\n`)
   return exitCodes.ok.code
 }
 
@@ -72,7 +72,7 @@ export const createKey: Body<{
   using keys = await keysIn(data, { make: true })
   const { id, key } = keys.create(scope, name)
   print(key)
-  // On standard error, so that a script can read the key from standard output.
+  // Write this to standard error, so that a script can read the key from standard output.
   warn(`id ${id}; the key is not shown again`)
   return exitCodes.ok.code
 }

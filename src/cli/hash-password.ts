@@ -8,7 +8,7 @@ import { pagePassword } from '../config/addresses.ts'
 import { type Body, exitCodes } from './command.ts'
 
 export const printHash: Body<object> = async ({ stdin, print, warn }) => {
-  if (stdin.isTTY) warn('the password, then Enter (it shows):')
+  if (stdin.isTTY) warn('type the password, then Enter (the password is visible):')
   print(await hashPassword(await readPassword(stdin)))
   return exitCodes.ok.code
 }

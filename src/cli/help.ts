@@ -3,7 +3,7 @@ import { columns } from '../base/text.ts'
 import { type Command, exitCodes, type Flag } from './command.ts'
 import { type CommandName, commands } from './commands.ts'
 
-/** Indented lines below a title. */
+/** A title with indented lines below it. */
 const section = (title: string, rows: readonly (readonly [string, string])[]): string =>
   [`${title}:`, ...columns(rows.map(([left, right]) => [`  ${left}`, right]))].join('\n')
 
@@ -53,7 +53,7 @@ export function programHelp(defaultCommand: CommandName): string {
     'hub2mqtt [command] [options]: the apps of a home hub on MQTT',
     section('Commands', rows),
     section('Options', [...COMMON, ['--version', 'print the version']]),
-    'hub2mqtt <command> --help tells the options of a command.',
+    'hub2mqtt <command> --help lists the options of a command.',
     EXIT_CODES,
   ].join('\n\n')
 }

@@ -1,4 +1,4 @@
-/** Reduces memory. Short-lived commands, which may share a container with the daemon, are the first to be killed. */
+/** Reduces memory use, and makes Linux kill short-lived commands before a daemon in the same container. */
 import { writeFileSync } from 'node:fs'
 import { setFlagsFromString } from 'node:v8'
 
@@ -8,9 +8,9 @@ import { setFlagsFromString } from 'node:v8'
  */
 const FLAGS = ['--no-wasm-tier-up', '--no-wasm-dynamic-tiering', '--semi-space-growth-factor=1']
 
-/** From this number of hubs on, memory matters more than the time for collecting it more often. */
+/** From this number of hubs on, memory matters more than the time for garbage collection. */
 const MANY_HUBS = 50
-/** By default V8 lets the heap grow to several times its used size before it collects garbage. */
+/** By default, V8 lets the heap grow to several times its used size before it collects garbage. */
 const FRUGAL = '--heap-growing-percent=30'
 /** V8 then also collects garbage and returns memory while idle. Node.js 20 and 22 do not have this option. */
 const SAVING = '--memory-saver-mode'
@@ -20,7 +20,7 @@ export function limitHeap(hubs: number): void {
   if (hubs >= MANY_HUBS) setFlagsFromString(FRUGAL)
 }
 
-/** Call it after startup, which would take a fifth more processor time with it. */
+/** Call this after startup, which would otherwise take a fifth more CPU time. */
 export function limitHeapAtRest(hubs: number): void {
   if (hubs >= MANY_HUBS && Number.parseInt(process.versions.node, 10) >= SAVING_SINCE) setFlagsFromString(SAVING)
 }

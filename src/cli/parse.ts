@@ -1,4 +1,4 @@
-/** Parses the command line: returns the command, or throws one line that explains the mistake. */
+/** Parses the command line: returns the command, or throws an error with one line that explains the mistake. */
 import { parseArgs } from 'node:util'
 import { UsageError } from '../base/errors.ts'
 import { didYouMean } from '../base/nearest.ts'
@@ -14,11 +14,11 @@ type CommandLine =
 const DEFAULT: CommandName = 'run'
 
 const names = Object.keys(commands)
-/** Names of one word. */
+/** Names with one word. */
 const firstNames = names.filter((name) => !name.includes(' '))
 const isCommand = (name: string): name is CommandName => Object.hasOwn(commands, name)
 
-/** The given text, unless it is long or contains a value, which may be a key. */
+/** Quotes the given text, unless it is long or contains a value, which may be a key. */
 const shown = (text: string): string => (text.length <= 40 && !text.includes('=') ? ` ${JSON.stringify(text)}` : '')
 
 function explain(error: unknown, name: CommandName): string {
@@ -32,15 +32,15 @@ function explain(error: unknown, name: CommandName): string {
   if (code === 'ERR_PARSE_ARGS_UNEXPECTED_POSITIONAL') {
     const word = /'(.*?)'/s.exec(message)?.[1] ?? ''
     const meant = didYouMean(`${name} ${word}`, longerNames(name), `${name} `)
-    return `unexpected argument${shown(word)}${meant || `; a command stands first, ${hint}`}`
+    return `unexpected argument${shown(word)}${meant || `; the command comes first, ${hint}`}`
   }
   const option = /'(--[a-z-]+)' argument is ambiguous/.exec(message)?.[1]
   if (option !== undefined)
-    return `the value of ${option} is ambiguous, as it begins with a dash: write ${option}=…; ${hint}`
+    return `the value of ${option} is ambiguous because it begins with a dash: write ${option}=…; ${hint}`
   return `${message.split(/\.?\n/)[0]}; ${hint}`
 }
 
-/** The possible names with one more word, including prefixes of names: `emulate keys`. */
+/** The names, and beginnings of names, that have one more word: `emulate keys`. */
 function longerNames(name: string): string[] {
   const count = name.split(' ').length + 1
   const longer = names.filter((other) => other.startsWith(`${name} `))
@@ -74,12 +74,12 @@ function textsIn(name: CommandName, args: readonly string[]): ReadonlyMap<string
     if (token.kind === 'positional') words.push(token.value)
   }
   for (const [flag, all] of texts) {
-    if (all.length > 1 && !flags[flag]?.multiple) throw new UsageError(`--${flag} is given twice; keep one`)
+    if (all.length > 1 && !flags[flag]?.multiple) throw new UsageError(`--${flag} is given twice; expected once`)
     if (flags[flag]?.value !== undefined && all.includes('')) throw new UsageError(`--${flag} needs a value after it`)
   }
   const [missing, { optional } = {}] = places[words.length] ?? []
-  if (missing !== undefined && !optional) throw new UsageError(`${missing} missing; see hub2mqtt ${name} --help`)
-  // Do not quote it: it may be part of a payload.
+  if (missing !== undefined && !optional) throw new UsageError(`${missing} is missing; see hub2mqtt ${name} --help`)
+  // Do not quote the argument: it may be part of a payload.
   if (words.length > places.length) throw new UsageError('too many arguments; put a payload in quotes')
   for (const [at, word] of words.entries()) texts.set(places[at]?.[0] ?? '', [word])
   return texts
@@ -96,20 +96,20 @@ export function parseCommandLine(argv: readonly string[]): CommandLine {
   if (!isCommand(found.name)) {
     if (wantsHelp) return { command: 'help', text: programHelp(DEFAULT) }
     const { name, next } = found
-    throw new UsageError(`${name}: one of ${next.join(', ')} has to follow${didYouMean(argv[words] ?? '', next)}`)
+    throw new UsageError(`${name}: expected one of ${next.join(', ')} to follow${didYouMean(argv[words] ?? '', next)}`)
   }
   const { name } = found
   const args = argv.slice(words)
   if (wantsHelp) return { command: 'help', text: named ? commandHelp(name) : programHelp(DEFAULT) }
   if (!named && args.includes('--version')) {
-    if (args.length > 1) throw new UsageError('--version stands alone')
+    if (args.length > 1) throw new UsageError('--version takes no other arguments')
     return { command: 'version' }
   }
   const { lasts, read } = commands[name]
   return { command: name, lasts, ...read(textsIn(name, args)) }
 }
 
-/** The command in the first words; or what may follow (`next`) a beginning of several names, such as `emulate keys`. */
+/** The command in the first words; for a beginning of names, such as `emulate keys`, `next` lists what may follow. */
 function commandIn(argv: readonly string[]): { readonly name: string; readonly next: readonly string[] } {
   for (let count = argv.length; count > 0; count--) {
     const name = argv.slice(0, count).join(' ')
@@ -119,6 +119,6 @@ function commandIn(argv: readonly string[]): { readonly name: string; readonly n
   }
   const [first = ''] = argv
   throw new UsageError(
-    `unknown command${shown(first)}${didYouMean(first, firstNames) || `; there are ${firstNames.join(', ')}`}`,
+    `unknown command${shown(first)}${didYouMean(first, firstNames) || `; the commands are ${firstNames.join(', ')}`}`,
   )
 }

@@ -13,8 +13,8 @@ const BUFFER_POOL_BYTES = 512
 export const run: Body<ConfigFlag> = ({ env }, { config }) => daemon({ file: config, env })
 
 /**
- * `onReady` is called when the bridge is ready for the first time, `onPage` with the address that logs in a browser.
- * `storeUrl`: address of the app store; default: the public one.
+ * Calls `onReady` when the bridge is ready for the first time, and `onPage` with the address that logs in a browser.
+ * `storeUrl`: address of the app store; default: the public store.
  */
 export async function daemon(
   request: LoadOptions,
@@ -22,12 +22,12 @@ export async function daemon(
   onPage?: (address: string) => void,
   storeUrl?: string,
 ): Promise<number> {
-  // mqtt-packet keeps a few bytes for each packet length it has seen, and each keeps its pool alive: with pools of the
-  // usual size, that memory would grow for weeks.
+  // mqtt-packet keeps a small buffer for each packet length it has seen, and each of these keeps its whole pool alive:
+  // with pools of the default size, memory would grow for weeks.
   Buffer.poolSize = BUFFER_POOL_BYTES
   const begun = await begin(request)
   const { log: wanted, http } = begun.loaded.config
-  // Only the page shows them.
+  // Keep the latest lines only for the page.
   const log = createLog({ ...wanted, secrets: begun.loaded.secrets, keep: http.enabled && http.page })
   exitOnMistake(log)
   const { signal, onReload } = daemonSignals()
@@ -45,7 +45,7 @@ export async function daemon(
   for (const warning of warnings) log.warn(warning)
   await app.run({
     ...loaded,
-    // A file that an editor has just begun to write must not remove everything.
+    // A file that an editor has only begun to write must not remove all hubs.
     load: () => loadConfig({ ...request, requireContent: !fileIsEmpty }),
     ...(sessions && { sessions }),
     ...shown,
@@ -58,16 +58,16 @@ export async function daemon(
   return exitCodes.ok.code
 }
 
-/** Prints the address of the page once, because a setup keeps it. Not in the log, which others may read. */
+/** Prints the address of the page once, also after a setup. Does not log it, because others may read the log. */
 function printerOf(log: Log): (address: string) => void {
   let printed: string | undefined
   return (address) => {
-    if (address !== printed) log.print(`the page, to look and to change things: ${address}`)
+    if (address !== printed) log.print(`the page, with full access: ${address}`)
     printed = address
   }
 }
 
-/** The configuration; or one that only lacks a hub, its mistake, and the setup page's server. */
+/** Loads the configuration. If it only lacks a hub, also returns the mistake and the setup page's server. */
 async function begin(request: LoadOptions) {
   try {
     return { loaded: loadConfig(request) }
@@ -81,7 +81,7 @@ async function begin(request: LoadOptions) {
 /** Logs an uncaught error with its context and exits; the will informs the subscribers. */
 function exitOnMistake(log: Log): void {
   process.on('uncaughtException', (error, origin) => {
-    log.fatal({ err: error, origin }, 'hub2mqtt made a mistake that it cannot go on from')
+    log.fatal({ err: error, origin }, 'hub2mqtt has a bug and cannot continue')
     process.exit(exitCodes.failed.code)
   })
 }

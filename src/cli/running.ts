@@ -1,4 +1,4 @@
-/** `hub2mqtt health` and `hub2mqtt open`: request the daemon's listener on this machine. */
+/** `hub2mqtt health` and `hub2mqtt open`: send requests to the daemon on this machine. */
 
 import { existsSync } from 'node:fs'
 import { get } from 'node:http'
@@ -14,12 +14,12 @@ const { ok, failed } = exitCodes
 
 /** Exit code 0: the daemon needs no restart; with `--ready`, it is also ready. */
 export const health: Body<ConfigFlag & { readonly ready: boolean }> = async (io, { config, ready }) => {
-  // A named file must exist; one that the daemon has read may be gone or broken by now.
+  // A file that the user names must exist. The daemon's own file may have been removed or broken since its start.
   if (config !== undefined && !existsSync(config)) throw new ExpectedError(`${config}: there is no such file`)
   const { enabled, host, port } = loadHttpConfig({ file: config, env: io.env })
   if (!enabled || port === 0) {
-    const why = enabled ? 'http.port is 0: only the log has the port' : 'http.enabled is false'
-    throw new ExpectedError(`${why}, so there is no address to ask`)
+    const why = enabled ? 'http.port is 0: only the log names the port' : 'http.enabled is false'
+    throw new ExpectedError(`${why}, so the address is unknown`)
   }
   const answer = await askHealth({ host, port }, ready ? '/readyz' : '/healthz').catch((error: unknown) => {
     const why = error instanceof Error ? error.message : String(error)
@@ -32,10 +32,10 @@ export const health: Body<ConfigFlag & { readonly ready: boolean }> = async (io,
 
 /** Prints the address that logs in a browser, with the token that the daemon stores for the same configuration. */
 export const open: Body<ConfigFlag> = async ({ env, print }, { config: file }) => {
-  // On a first run, there is a token and no file yet.
+  // On the first run, there is a token but no configuration file yet.
   const http = loadValidHttpConfig({ file, env, requireFile: false })
   const address = pageAddress(http, { file, env })
-  // The token must only be sent to hub2mqtt. If nothing answers, it may be about to start.
+  // Send the token only to hub2mqtt. If nothing answers, hub2mqtt may be about to start.
   const answer = await askHealth(http, '/healthz').catch(() => undefined)
   if (answer?.isOurs === false) throw anotherProgram(http)
   print(address)
@@ -45,16 +45,16 @@ export const open: Body<ConfigFlag> = async ({ env, print }, { config: file }) =
 type HealthAddress = Readonly<{ host: string; port: number }>
 
 const anotherProgram = ({ host, port }: HealthAddress) =>
-  new ExpectedError(`what answers at ${host}:${port} is another program`)
+  new ExpectedError(`another program answers at ${host}:${port}`)
 
-/** What a daemon answers, and no other program that listens there. */
+/** An answer that only a daemon sends, and no other program on that port. */
 const OURS = v.union([v.object({ live: v.boolean() }), v.object({ ready: v.boolean() })])
 
 const TIMEOUT_MS = 4000
-/** Far above any real answer. */
+/** Far larger than any real answer. */
 const MAX_BYTES = 1024 * 1024
 
-/** Rejects if there is no complete answer in time. */
+/** Requests the daemon's health; rejects if there is no complete answer in time. */
 function askHealth({ host, port }: HealthAddress, path: '/healthz' | '/readyz') {
   const { promise, resolve, reject } = Promise.withResolvers<{ status: number; body: string; isOurs: boolean }>()
   const signal = AbortSignal.timeout(TIMEOUT_MS)
@@ -81,16 +81,16 @@ function pageAddress(http: Listening, request: LoadOptions): string {
   const refuse = (why: string): never => {
     throw new ExpectedError(why)
   }
-  if (hasPassword(request)) return refuse('http.password is set: the page takes that, and no start-up token')
-  if (!isLoopback(host)) return refuse(`http.host is ${host}: there the page takes http.password`)
-  if (port === 0) return refuse('http.port is 0: only what hub2mqtt prints when it starts has the address')
+  if (hasPassword(request)) return refuse('http.password is set: the page requires it, and accepts no start-up token')
+  if (!isLoopback(host)) return refuse(`http.host is ${host}: with it, the page requires http.password`)
+  if (port === 0) return refuse('http.port is 0: hub2mqtt prints the address only when it starts')
   const file = tokenFileOf(http, configFileOf(request))
-  if (file === null) return refuse('no file keeps a start-up token: name one by http.token_file, or give --config')
+  if (file === null) return refuse('no file holds a start-up token: set http.token_file, or pass --config')
   const token = readToken(file)
   if (token === undefined) {
-    // A missing configuration file explains it.
+    // If the configuration file is missing, report that instead.
     loadValidHttpConfig(request)
-    return refuse(`${file}: no start-up token; hub2mqtt writes it when it starts, unless there is an http.password`)
+    return refuse(`${file}: no start-up token; hub2mqtt writes it when it starts, unless http.password is set`)
   }
   return addressWith(fromHere(`http://${inUrl(host)}:${port}`), token)
 }

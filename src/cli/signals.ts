@@ -11,7 +11,7 @@ export interface Signals {
 const STDIN = 0
 const ENDING = ['SIGINT', 'SIGTERM'] as const
 
-/** Aborts at these signals, however often they come: a terminal and a launcher may both send one. */
+/** Aborts at these signals. Repeated signals are ignored: a terminal and a launcher may both send one. */
 function abortedBy(...names: NodeJS.Signals[]): AbortController {
   const stop = new AbortController()
   for (const name of names) process.on(name, () => stop.abort())
@@ -20,7 +20,7 @@ function abortedBy(...names: NodeJS.Signals[]): AbortController {
 
 export const stopSignal = (): AbortSignal => abortedBy(...ENDING).signal
 
-/** The same, and also when the terminal is closed. */
+/** Aborts at the same signals, and when the terminal is closed. */
 export const endSignal = (): AbortSignal => abortedBy(...ENDING, 'SIGHUP').signal
 
 export function daemonSignals(): Signals {
@@ -28,7 +28,7 @@ export function daemonSignals(): Signals {
   const hadTerminal = isatty(STDIN)
   let reload = () => {}
   process.on('SIGHUP', () => {
-    // The original meaning of this signal: the terminal was closed, which ends its programs.
+    // The original meaning of this signal: the terminal was closed, so its programs must end.
     if (hadTerminal && !isatty(STDIN)) stop.abort()
     else reload()
   })

@@ -23,15 +23,15 @@ export interface How {
 
 interface AppsOptions extends Pick<Settled, 'flavour' | 'random' | 'settleMs' | 'store'> {
   timers: Timers
-  tell: AppsHost['tell']
+  sendEvent: AppsHost['sendEvent']
 }
 
-/** Apps that only pretend to run. */
+/** Apps that are only simulated. */
 export class Apps implements HubApps {
   readonly #options: AppsOptions
   readonly records = new Map<string, AppRecord>()
   readonly #settings = new Map<string, Map<string, unknown>>()
-  /** Newer versions in the store, by app id. The records of newer hubs say only that there is one. */
+  /** App id → the newer version in the store. The records of newer hubs show only that one exists. */
   readonly #offered = new Map<string, string>()
   readonly #store: ReadonlyMap<string, AppSeed>
   readonly #settling = new Map<string, () => void>()
@@ -60,12 +60,12 @@ export class Apps implements HubApps {
     return { en: { title: this.#must(id).name } }
   }
 
-  /** There is no process to answer. */
+  /** Always refused: there is no process that could answer. */
   request(): Promise<never> {
     return Promise.reject(new HubError(404, 'not_found', 'Not Found'))
   }
 
-  /** Installs an app as declared. Settings that outlived an earlier uninstall are kept. */
+  /** Installs an app as declared. Keeps settings that an earlier uninstall has left. */
   add(seed: AppSeed, how: How = {}): void {
     this.#stopSettling(seed.id)
     const record = recordOf(seed, this.#options.flavour)
@@ -73,7 +73,7 @@ export class Apps implements HubApps {
     this.records.set(seed.id, record)
     if (!this.#settings.has(seed.id)) this.#settings.set(seed.id, new Map(Object.entries(seed.settings ?? {})))
     if (seed.update !== undefined) this.#offered.set(seed.id, seed.update)
-    if (!how.silent) this.#options.tell(event, record)
+    if (!how.silent) this.#options.sendEvent(event, record)
   }
 
   /** Installs from the store, or updates an installed app. The store has one version of each app. */
@@ -93,7 +93,7 @@ export class Apps implements HubApps {
     this.#stopSettling(id)
     this.#offered.delete(id)
     if (purgeSettings) this.#settings.delete(id)
-    if (!silent) this.#options.tell('app.delete', { id })
+    if (!silent) this.#options.sendEvent('app.delete', { id })
   }
 
   enable(id: string, how: How = {}): void {
@@ -105,7 +105,7 @@ export class Apps implements HubApps {
     if (enabled === true) this.#walk(id, isUp(state) ? ['stopping', 'stopped'] : ['stopped'], { enabled: false }, how)
   }
 
-  /** A disabled app stays down. */
+  /** Restarts an app; a disabled app stays stopped. */
   restart(id: string, how: How = {}): void {
     const { enabled, state } = this.#must(id)
     if (enabled === true) this.#walk(id, isUp(state) ? RESTART : ['starting', 'running'], {}, how)
@@ -120,10 +120,10 @@ export class Apps implements HubApps {
   change(id: string, patch: Patch, how: How = {}): void {
     const record = { ...this.#must(id), ...patch }
     this.records.set(id, record)
-    if (!how.silent) this.#options.tell('app.update', record)
+    if (!how.silent) this.#options.sendEvent('app.update', record)
   }
 
-  /** Lets the usage of running apps drift, as it does over time. */
+  /** Changes the usage of running apps a little, as time does. */
   moveUsage(): void {
     for (const [id, { state, usage }] of this.records) {
       if (state === 'running') this.change(id, { usage: wander(usage, this.#options.random) })
@@ -153,7 +153,7 @@ export class Apps implements HubApps {
     else this.change(app.id, patch, how)
   }
 
-  /** Takes an app through states one by one; the patch comes with the first of them. */
+  /** Takes an app through the states one by one; the patch applies with the first. */
   #walk(id: string, [state, ...rest]: readonly AppState[], patch: Patch, how: How): void {
     this.#stopSettling(id)
     if (state === undefined) return
@@ -178,7 +178,7 @@ const RESTART: readonly AppState[] = ['stopping', 'stopped', 'starting', 'runnin
 export const isUp = (state: AppState) => state !== 'stopped' && state !== 'crashed'
 const number = (value: unknown) => (typeof value === 'number' ? value : 0)
 
-/** Lets usage change over time and, now and then, an app crash and start again. */
+/** Changes the usage over time; now and then an app crashes and starts again. */
 export function liveOn(
   apps: Apps,
   timers: Timers,
@@ -196,7 +196,7 @@ export function liveOn(
   })
 }
 
-/** A random walk that stays plausible: cpu within one core, memory above what a process needs to live. */
+/** A random walk with plausible values: CPU within one core, memory above the minimum of a process. */
 export function wander(usage: Usage | undefined, random: () => number): Usage {
   const cpu = number(usage?.cpu) + (random() - 0.5) * 0.02
   const mem = number(usage?.mem) + (random() - 0.5) * 2_000_000

@@ -1,4 +1,4 @@
-/** How the hub misbehaves at present. `misbehaviour.ts` lists the behaviours. */
+/** The active behaviours of the hub. `misbehaviour.ts` defines all behaviours. */
 import type { Fault } from './faults.ts'
 import { type BehaviourName, type BehaviourOptions, type Made, made, type REALTIME } from './misbehaviour.ts'
 
@@ -18,7 +18,7 @@ interface Active {
   made: Made
 }
 
-/** Default subjects of behaviours that make sense for some answers only. */
+/** Default subjects of behaviours that make sense only for some answers. */
 const DEFAULT_SUBJECTS: Partial<Record<BehaviourName, readonly string[]>> = {
   'empty-list': ['getApps'],
   'half-list': ['getApps'],
@@ -55,14 +55,14 @@ export class Behaviours {
     return this.#take((active) => active.name === name && concerns(active, subject))
   }
 
-  /** Takes one turn of the first fault that was set for this request; over the realtime channel, of a refusal. */
+  /** Takes one turn of the first fault for this request. The realtime channel can only send refusals. */
   claimFault(operation: string | undefined, via: 'rest' | 'socket', now: number): Fault | undefined {
     const fits = ({ fault }: Made) => fault !== undefined && (via === 'rest' || fault.refusal !== undefined)
     const meets = ({ fault }: Made) => fault?.meets === undefined || fault.meets(now)
     return this.#take((active) => fits(active.made) && concerns(active, operation) && meets(active.made))?.fault
   }
 
-  /** The identity that the hub's next answer shows; `undefined`: its own. */
+  /** The identity in the hub's next answer; `undefined`: its own. */
   claimIdentity(operation: string | undefined): Made['identity'] {
     return this.#take((active) => active.made.identity !== undefined && concerns(active, operation))?.identity
   }
@@ -87,11 +87,11 @@ function concerns({ subjects }: Active, subject: string | undefined): boolean {
 
 type Send = (uri: string, event: string, payload: unknown) => void
 
-/** What happens to an event between the hub and its listeners: it is lost, doubled, delayed or sent as usual. */
+/** Passes events from the hub to its listeners: drops, duplicates, delays or sends each. */
 export function eventGate(behaviours: Behaviours, send: Send) {
   let held: (() => void) | undefined
 
-  /** Sends a held event that still waits to be overtaken. */
+  /** Sends the event that is held until the next one has overtaken it. */
   const flush = () => {
     const waiting = held
     held = undefined

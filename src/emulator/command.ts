@@ -8,13 +8,13 @@ import type { Limits } from './processes/watch.ts'
 import { GENERATIONS } from './records.ts'
 import { EmulatorOptionError } from './scopes.ts'
 
-/** `rateLimit`: by default as hubs of the flavour do. */
+/** `rateLimit`: default: as on real hubs of the flavour. */
 type Passed = Pick<EmulatedHubOptions, 'host' | 'port' | 'flavour' | 'onSpeak' | 'rateLimit' | 'clock' | 'random'>
 
 export interface EmulateOptions extends Passed {
-  /** Where the hub keeps its state; default: a temporary folder, removed at the end. */
+  /** The folder for the hub's state; default: a temporary folder, removed at the end. */
   readonly data?: string | undefined
-  /** The folder of the app store; default: that of the sample apps. */
+  /** The folder of the app store; default: the sample apps. */
   readonly store?: string | undefined
   /** Folders of apps that run in place and restart whenever their files change, instead of the sample apps. */
   readonly appFolders?: readonly string[] | undefined
@@ -23,17 +23,17 @@ export interface EmulateOptions extends Passed {
   readonly speechCommand?: string | undefined
   /** Called with each line that an app of `appFolders` writes, or that the hub writes about it. */
   readonly onLine?: ((id: string, line: string) => void) | undefined
-  /** The key that is used if the data folder has none. */
+  /** The key to use if the data folder has no key. */
   readonly spareKey?: { readonly key: string; readonly scopes: readonly string[] } | undefined
   /** Called with problems of apps in the store and of the speech command, and with ignored fields of manifests. */
-  readonly tell?: ((problem: string) => void) | undefined
-  /** As `parseApiKey` returns them. A key that occurs twice gets the scopes of both. */
+  readonly warn?: ((problem: string) => void) | undefined
+  /** The keys as `parseApiKey` returns them. A key that occurs twice gets both sets of scopes. */
   apiKeys?: readonly { readonly key: string; readonly scopes: readonly string[] }[] | undefined
-  /** Path of a hub file; the other options win over it. */
+  /** Path of a hub file; the other options override it. */
   file?: string | undefined
-  /** Simulates apps instead of running processes. A file and the next two options do so too. */
+  /** Simulates apps instead of running processes. A file and the next two options imply this. */
   simulated?: boolean | undefined
-  /** This many generated apps. */
+  /** The number of generated apps. */
   apps?: number | undefined
   /** Lets an app crash every now and then. */
   crashes?: boolean | undefined
@@ -48,7 +48,7 @@ export interface Emulation extends AsyncDisposable {
 const USAGE_MS = 10_000
 const CRASH_MS = 60_000
 
-/** Starts a hub whose apps change by themselves. Rejects with `EmulatorOptionError` or `HubDataError` for the user. */
+/** Starts a hub and its apps. Rejects with `EmulatorOptionError` or `HubDataError`, whose messages are for the user. */
 export async function emulate(options: EmulateOptions): Promise<Emulation> {
   const file = options.file === undefined ? {} : readHubFile(options.file)
   const { host, port, clock, random } = options
@@ -74,12 +74,12 @@ export async function emulate(options: EmulateOptions): Promise<Emulation> {
   return { hub, hasOwnKeys: false, [Symbol.asyncDispose]: () => hub.close() }
 }
 
-/** Options without effect are a mistake. */
+/** Refuses options that have no effect on simulated apps. */
 function refuseForSimulated({ data, store, appFolders, speechCommand }: EmulateOptions): void {
   const given = { '--data': data, '--store': store, '--app': appFolders, '--speech-command': speechCommand }
   const flag = Object.entries(given).find(([, value]) => value !== undefined && value.length > 0)?.[0]
   if (flag === undefined) return
-  throw new EmulatorOptionError(`${flag}: is for apps that are processes, and these only pretend to run`)
+  throw new EmulatorOptionError(`${flag}: has no effect on simulated apps`)
 }
 
 function readHubFile(path: string): HubFile {

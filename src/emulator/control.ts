@@ -1,14 +1,14 @@
-/** The control port: HTTP on loopback, for programs on the same machine. Its endpoints are one row each. */
+/** The control port: HTTP on loopback, for programs on the same machine. Each endpoint is one row. */
 import { createServer, type IncomingMessage } from 'node:http'
 import * as v from 'valibot'
 import { mayAsk } from '../base/hosts.ts'
 import { isRecord, parseJson } from '../base/json.ts'
 import { isUp } from './apps.ts'
 import { type Endpoint, type Input, optional, type Request, requestOf } from './core/endpoint.ts'
-import { doorOf } from './door.ts'
 import { JSON_TYPE } from './faults.ts'
 import type { AppRecord, EmulatedHub } from './hub.ts'
 import { asHubError, HubError } from './hub-error.ts'
+import { listeningPort } from './listening-port.ts'
 import { BEHAVIOURS, isBehaviour } from './misbehaviour.ts'
 import { urlOf } from './options.ts'
 import { fill, readBody, split } from './rest.ts'
@@ -28,14 +28,14 @@ interface Row<R extends Request, E extends v.ObjectEntries> {
   run(hub: EmulatedHub, input: Input<R, E>): unknown
 }
 
-// biome-ignore lint/complexity/noBannedTypes: `{}` is what a row without `takes` adds to the parameters of its path.
+// biome-ignore lint/complexity/noBannedTypes: a row without `takes` adds `{}` to the parameters of its path.
 function row<const R extends Request, const E extends v.ObjectEntries = {}>(row: Row<R, E>): ControlRow
 function row({ doc, request, takes = {}, run }: Row<Request, v.ObjectEntries>): ControlRow {
-  const { read, ...asked } = requestOf(request, takes)
-  return { doc, takes, ...asked, perform: (hub, args) => run(hub, read(args)) }
+  const { read, ...route } = requestOf(request, takes)
+  return { doc, takes, ...route, perform: (hub, args) => run(hub, read(args)) }
 }
 
-/** The whole body is the options of the behaviour. */
+/** The body contains only the options of the behaviour. */
 const OPTIONS = { options: v.record(v.string(), v.unknown()) }
 const whole = v.pipe(v.number(), v.integer(), v.minValue(0))
 
@@ -62,23 +62,23 @@ function behave(hub: EmulatedHub, name: string, options: unknown): void {
 
 export const CONTROL: readonly ControlRow[] = [
   row({
-    doc: 'The behaviours that are set, and how often each will still happen.',
+    doc: 'The active behaviours, and how many turns each has left.',
     request: 'GET /behaviours',
     run: (hub) => hub.behaviours,
   }),
   row({
-    doc: 'Sets a behaviour. The body has its options, as below.',
+    doc: 'Sets a behaviour. The body contains its options, as below.',
     request: 'PUT /behaviours/:name',
     takes: OPTIONS,
     run: (hub, { name, options }) => behave(hub, name, options),
   }),
   row({
-    doc: 'Clears a behaviour in all its variants.',
+    doc: 'Clears all variants of a behaviour.',
     request: 'DELETE /behaviours/:name',
     run: (hub, { name }) => hub.behave(known(name), false),
   }),
   row({
-    doc: 'Clears every behaviour.',
+    doc: 'Clears all behaviours.',
     request: 'DELETE /behaviours',
     run: (hub) => hub.behaveWell(),
   }),
@@ -98,7 +98,7 @@ export const CONTROL: readonly ControlRow[] = [
     run: (hub) => hub.spoken,
   }),
   row({
-    doc: 'Connections, realtime sessions, and the sessions that subscribe to the apps.',
+    doc: 'The numbers of connections, realtime sessions, and sessions subscribed to the apps.',
     request: 'GET /connections',
     run: (hub) => hub.connections,
   }),
@@ -112,13 +112,13 @@ export const CONTROL: readonly ControlRow[] = [
     },
   }),
   row({
-    doc: "Makes an app's devices go away, or come back.",
+    doc: "Makes an app's devices unavailable, or available again.",
     request: 'PUT /apps/:id/devices',
     takes: { state: v.picklist(['away', 'back']) },
     run: (hub, { id, state }) => hub.setDevices(installed(hub, id).id, state),
   }),
   row({
-    doc: 'Ends every realtime session.',
+    doc: 'Ends all realtime sessions.',
     request: 'POST /realtime/drop',
     takes: {
       how: optional(
@@ -129,12 +129,12 @@ export const CONTROL: readonly ControlRow[] = [
     run: (hub, { how }) => hub.dropRealtime(how),
   }),
   row({
-    doc: 'Reboots the hub, then answers.',
+    doc: 'Reboots the hub; answers when it is back.',
     request: 'POST /reboot',
     takes: {
-      downMs: optional(v.pipe(whole, v.maxValue(3_600_000)), 'How long it is away, in milliseconds; default 0.'),
-      version: optional(v.string(), 'The firmware that it comes back with.'),
-      id: optional(v.string(), 'The id that it comes back with.'),
+      downMs: optional(v.pipe(whole, v.maxValue(3_600_000)), 'How long the hub is down, in milliseconds; default 0.'),
+      version: optional(v.string(), 'The firmware after the reboot.'),
+      id: optional(v.string(), 'The id of the hub after the reboot.'),
     },
     run: (hub, options) => hub.reboot(options),
   }),
@@ -142,18 +142,18 @@ export const CONTROL: readonly ControlRow[] = [
 
 const HOST = '127.0.0.1'
 
-/** Opens the control port of a hub; 0 takes any free one. @throws EmulatorOptionError if it cannot */
+/** Opens the control port of a hub; 0: any free port. @throws EmulatorOptionError if the port cannot be opened */
 export async function openControl(hub: EmulatedHub, port: number) {
   const server = createServer(async (request, response) => {
     response.on('error', () => {})
     const { status, value } = await answer(hub, request)
     response.writeHead(status, JSON_TYPE).end(`${JSON.stringify(value)}\n`)
   })
-  const door = doorOf(server, HOST)
-  const bound = await door.listen(port).catch((cause: unknown) => {
+  const listening = listeningPort(server, HOST)
+  const bound = await listening.listen(port).catch((cause: unknown) => {
     throw new EmulatorOptionError(`cannot open the control port ${port}; is it taken?`, { cause })
   })
-  return { url: urlOf(HOST, bound), [Symbol.asyncDispose]: door.shut }
+  return { url: urlOf(HOST, bound), [Symbol.asyncDispose]: listening.close }
 }
 
 async function answer(hub: EmulatedHub, request: IncomingMessage): Promise<{ status: number; value: unknown }> {
@@ -166,9 +166,9 @@ async function answer(hub: EmulatedHub, request: IncomingMessage): Promise<{ sta
   }
 }
 
-/** There is no login. Refuse pages in a browser: a name may resolve to this machine, or the origin be another. */
+/** There is no login, so refuses requests of web pages: their names may resolve to this machine. */
 function refuseStrangers({ headers }: IncomingMessage): void {
-  if (!mayAsk(headers.host, [])) throw new HubError(421, 'misdirected', 'Only by an address or localhost')
+  if (!mayAsk(headers.host, [])) throw new HubError(421, 'misdirected', 'Use an IP address or localhost')
   if (headers.origin !== undefined) throw new HubError(403, 'forbidden', 'Not for web pages')
 }
 
@@ -184,11 +184,11 @@ async function perform(hub: EmulatedHub, request: IncomingMessage): Promise<unkn
   throw new HubError(404, 'not_found', 'Not Found')
 }
 
-/** The body as an object; an empty one if nothing was sent. @throws HubError 400, 413 */
+/** The body as an object; an empty object if there is no body. @throws HubError 400, 413 */
 async function bodyOf(request: IncomingMessage): Promise<Record<string, unknown>> {
   const upload = await readBody(request)
   if (upload instanceof HubError) throw upload
   const value = upload.trim() === '' ? {} : parseJson(upload)
-  if (!isRecord(value)) throw new HubError(400, 'invalid_body', 'The body has to be a JSON object')
+  if (!isRecord(value)) throw new HubError(400, 'invalid_body', 'The body must be a JSON object')
   return value
 }

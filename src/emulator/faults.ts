@@ -1,4 +1,4 @@
-/** The ways an HTTP answer goes wrong: whether the request is carried out, and what comes back. */
+/** The faults of HTTP answers: whether the request is executed, and what is sent back. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import { isRecord, parseJson } from '../base/json.ts'
@@ -10,25 +10,25 @@ export interface Outcome {
   status: number
   headers: Readonly<Record<string, string>>
   text: string
-  /** Not the hub's own answer: it carries no identity. */
+  /** Whether the answer is not the hub's own and so has no identity. */
   foreign?: true
 }
 
-/** What a fault works with: the request, and `send`, which sends ordinary answers. */
+/** What a fault can use: the request, and `send`, which sends normal answers. */
 export interface Exchange {
   request: IncomingMessage
   response: ServerResponse
   timers: Timers
-  /** Writes the head only and records the status. */
+  /** Writes only the head, and records the status. */
   head(status: number, headers: Readonly<Record<string, string>>, foreign?: true): void
   send(outcome: Outcome): void
 }
 
 export interface Fault {
   executes: boolean
-  /** Set if the fault is a plain refusal, which the realtime channel can send too. */
+  /** Set if the fault is a plain refusal, which the realtime channel can also send. */
   refusal?: HubError
-  /** Called for each request that the fault concerns; default: it affects all. `now`: milliseconds that never jump. */
+  /** Whether the fault affects this request; default: all requests. `now`: monotonic milliseconds. */
   meets?(now: number): boolean
   answer(exchange: Exchange, outcome: Outcome): void
 }
@@ -60,7 +60,7 @@ export function refuse({ status = 500, retryAfter, error, description }: Refusal
 
 export const subscriptionInactive = () => new HubError(403, 'Subscription Inactive', 'Subscription Inactive')
 
-/** Sends something else instead of the hub's answer. */
+/** Sends another answer instead of the hub's. */
 export function replaced(answer: Outcome, executes = false): Fault {
   return { executes, answer: (exchange) => exchange.send(answer) }
 }
@@ -86,7 +86,7 @@ export function rateLimit({ requests = 4, windowMs = 500, retryAfter }: Rate): F
   return { ...refuse({ status: 429, retryAfter }), meets }
 }
 
-/** Something between the client and the hub answers. */
+/** An answer from something between the client and the hub. */
 export function foreign(status: number, headers: Outcome['headers'], text: string, executes = false): Fault {
   return replaced({ status, headers, text, foreign: true }, executes)
 }
@@ -107,7 +107,7 @@ export function altered(change: (answer: Record<string, unknown>) => unknown): F
   })
 }
 
-/** Replaces every value of an object, or any other answer, by deeply nested arrays. */
+/** Replaces every value of an object, or any other answer, with deeply nested arrays. */
 export function deepJson(levels: number): Fault {
   const deep = '['.repeat(levels) + ']'.repeat(levels)
   return reworded((text) => {
@@ -148,7 +148,7 @@ export function bigBody(megabytes: number): Fault {
   }
 }
 
-/** Valid JSON to the last byte, so that only its size is wrong. */
+/** Complete and valid JSON, so that only the size is wrong. */
 function* padding(megabytes: number): Generator<string> {
   const block = 'x'.repeat(1024 * 64)
   yield '{"padding":"'

@@ -21,7 +21,7 @@ export class HubError extends Error {
   }
 }
 
-/** Converts anything thrown to a refusal: a bug of the emulator becomes the hub's status 500, never a crash. */
+/** Converts a thrown value to a refusal: a bug in the emulator becomes the hub's status 500, never a crash. */
 export function asHubError(thrown: unknown): HubError {
   if (thrown instanceof HubError) return thrown
   return new HubError(500, 'internal_error', thrown instanceof Error ? thrown.message : String(thrown))

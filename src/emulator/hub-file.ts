@@ -6,27 +6,27 @@ import { described, optional } from './core/endpoint.ts'
 import { FLAVOURS } from './records.ts'
 import { EmulatorOptionError, ScopeText, VISIBLE } from './scopes.ts'
 
-const HeaderText = v.pipe(v.string(), v.regex(VISIBLE, 'has to be visible ASCII characters without spaces'))
-const Key = v.pipe(v.string(), v.regex(VISIBLE, 'a key is made of visible ASCII characters'))
-/** Valibot accepts a list as an object, but a list here is a mistake. */
-export const mapping = v.custom<Record<string, unknown>>(isRecord, 'has to be an object')
+const HeaderText = v.pipe(v.string(), v.regex(VISIBLE, 'must be visible ASCII characters without spaces'))
+const Key = v.pipe(v.string(), v.regex(VISIBLE, 'a key must be visible ASCII characters'))
+/** Refuses lists, which Valibot would accept as objects. */
+export const mapping = v.custom<Record<string, unknown>>(isRecord, 'must be an object')
 
 /** A declared app, the same for all flavours; `recordOf` creates the wire record. */
 export const AppFields = {
-  id: described(v.pipe(v.string(), v.nonEmpty('has to be an app id')), 'The id of the app. Required.'),
-  name: optional(v.string(), 'Its name; default: its id.'),
+  id: described(v.pipe(v.string(), v.nonEmpty('must be an app id')), 'The id of the app. Required.'),
+  name: optional(v.string(), 'Its name; default: the id.'),
   version: optional(v.string(), 'Its version; default 1.0.0.'),
-  author: optional(v.string(), 'Who made it.'),
+  author: optional(v.string(), 'The author.'),
   enabled: optional(v.boolean(), 'Whether it is enabled; default true.'),
-  autoupdate: optional(v.boolean(), 'Whether the hub updates it by itself; default true.'),
-  channel: optional(v.string(), 'Where its updates come from; default: stable on older hubs, live on newer ones.'),
+  autoupdate: optional(v.boolean(), 'Whether the hub updates it automatically; default true.'),
+  channel: optional(v.string(), 'The channel of its updates; default: stable on older hubs, live on newer ones.'),
   origin: optional(v.string(), 'Source of the app; default appstore.'),
-  update: optional(v.string(), 'The available version in the store; default: none.'),
+  update: optional(v.string(), 'The newer version in the store; default: none.'),
   crashed: optional(v.string(), 'The message of its crash; default: the app runs.'),
   settings: optional(mapping, 'Its settings: any JSON value by name.'),
   usage: optional(
     v.pipe(mapping, v.strictObject({ cpu: v.number(), mem: v.number() })),
-    'Its usage: cpu as a part of one core, mem in bytes.',
+    'Its usage: cpu as a fraction of one core, mem in bytes.',
   ),
   permissions: optional(v.array(v.string()), 'Permissions on the hub; default: none.'),
   hasDrivers: optional(v.boolean(), 'Whether it has devices; reported by older hubs.'),
@@ -38,25 +38,25 @@ const App = v.pipe(mapping, v.strictObject(AppFields))
 export type AppSeed = v.InferOutput<typeof App>
 const Apps = v.pipe(
   v.array(App),
-  v.check((apps) => new Set(apps.map(({ id }) => id)).size === apps.length, 'has the same app id twice'),
+  v.check((apps) => new Set(apps.map(({ id }) => id)).size === apps.length, 'contains an app id twice'),
 )
 
 export const HubFields = {
   id: optional(HeaderText, 'The id of the hub.'),
-  version: optional(HeaderText, 'Its firmware; default: one that fits the flavour.'),
-  flavour: optional(v.picklist(FLAVOURS, `has to be one of ${FLAVOURS.join(', ')}`), 'Kind of hub; default newer.'),
+  version: optional(HeaderText, 'Its firmware; default: a typical one of the flavour.'),
+  flavour: optional(v.picklist(FLAVOURS, `must be one of ${FLAVOURS.join(', ')}`), 'Kind of hub; default newer.'),
   keys: optional(
     v.pipe(mapping, v.record(Key, v.array(ScopeText))),
-    'The accepted API keys with their scopes. Without any, the hub refuses all requests.',
+    'The accepted API keys with their scopes. Without a key, the hub refuses all requests.',
   ),
-  apps: optional(Apps, 'The apps that are installed; default: some of each kind.'),
-  store: optional(Apps, 'The apps that can be installed; default: some.'),
+  apps: optional(Apps, 'The installed apps; default: some of each kind.'),
+  store: optional(Apps, 'The apps that can be installed; default: a few.'),
 }
 
 export const HubFileSchema = v.pipe(mapping, v.strictObject(HubFields))
 export type HubFile = v.InferOutput<typeof HubFileSchema>
 
-/** Reads a hub file. Mistakes are reported per field and never quote a key. */
+/** Reads a hub file. Reports mistakes by field and never quotes a key. */
 export function loadHubFile(text: string, filename: string): HubFile {
   const lines = new LineCounter()
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false })
@@ -65,7 +65,7 @@ export function loadHubFile(text: string, filename: string): HubFile {
     const { line, col } = lines.linePos(broken.pos[0])
     throw new EmulatorOptionError(`${filename}:${line}:${col}: not valid YAML or JSON (${broken.code})`)
   }
-  // A file of this size needs no anchors, and without them no alias can expand without limit.
+  // Refuse aliases, which could expand without limit.
   visit(document, {
     Node(_key, node) {
       if (isAlias(node)) throw new EmulatorOptionError(`${filename}: YAML aliases are not supported`)
@@ -82,12 +82,12 @@ export function explain(issue: v.BaseIssue<unknown>): string {
   const where = path[0] === 'keys' && path.length > 1 ? 'keys' : path.map(step).join('').replace(/^\./, '')
   const what = where === '' ? 'the file' : where
   if (issue.kind === 'validation' || OWN_WORDS.includes(issue.type)) return `${what}: ${issue.message}`
-  if (issue.type === 'strict_object' && issue.expected === 'never') return `${where}: there is no such field`
+  if (issue.type === 'strict_object' && issue.expected === 'never') return `${where}: unknown field`
   if (issue.expected !== null && issue.received === 'undefined') return `${where}: is missing`
-  return `${what}: has to be ${wording(issue)}`
+  return `${what}: must be ${wording(issue)}`
 }
 
-/** Schemas with messages of their own, above. */
+/** Schemas that have their own messages above. */
 const OWN_WORDS = ['picklist', 'custom']
 
 const step = (key: unknown) => (typeof key === 'number' ? `[${key}]` : `.${String(key)}`)

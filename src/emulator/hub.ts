@@ -6,8 +6,8 @@ import { Apps, type How, liveOn } from './apps.ts'
 import { Behaviours, eventGate } from './behaviours.ts'
 import type { AppEvent, HubApps } from './core/hub-apps.ts'
 import { APPS_URI, type InApp, inAppInterface } from './core/in-app.ts'
-import { doorOf } from './door.ts'
 import { rateLimit } from './faults.ts'
+import { listeningPort } from './listening-port.ts'
 import type { BehaviourName, BehaviourOptions } from './misbehaviour.ts'
 import { type EmulatedHubOptions, type Settled, settle, urlOf } from './options.ts'
 import { Realtime } from './realtime.ts'
@@ -29,10 +29,10 @@ interface Reboot {
   id?: string | undefined
 }
 
-/** Only a reboot changes it. */
+/** Only a reboot changes `id` and `version`. */
 type ChangingCore = HubCore & { id: string; version: string }
 
-const MOST_SPOKEN = 1000
+const MAX_SPOKEN = 1000
 /** The limit of newer hubs. */
 const RATE = { requests: 4, windowMs: 400 }
 
@@ -47,21 +47,21 @@ export class EmulatedHub implements AsyncDisposable {
   /** The keys from the options, which `setKeys` can replace. */
   #given: ReadonlyMap<string, readonly string[]>
   readonly #apps: HubApps
-  /** The same, if the apps are simulated. */
+  /** The apps, if they are simulated. */
   readonly #simulated: Apps | undefined
-  /** For listeners inside the hub, by the URI of the sender; each app may be one. */
+  /** Events for listeners inside the hub, such as apps, by the URI of the sender. */
   readonly #events = new EventEmitter().setMaxListeners(0)
   /** The interface for running apps. */
   readonly inApp: InApp
   readonly #gate: ReturnType<typeof eventGate>
-  readonly #door: ReturnType<typeof doorOf>
+  readonly #listening: ReturnType<typeof listeningPort>
   readonly #realtime: Realtime
   readonly #away = new Set<string>()
   #born: number
-  /** This hub as its REST and realtime channels see it. */
+  /** This hub from the point of view of its REST and realtime channels. */
   readonly #core: ChangingCore
   readonly flavour: Flavour
-  /** Known from the start on. */
+  /** The listening port, known once the hub has started. */
   port = 0
   /** The last reboot; never rejects. */
   #rebooting: Promise<void> = Promise.resolve()
@@ -71,7 +71,7 @@ export class EmulatedHub implements AsyncDisposable {
   static async start(options: EmulatedHubOptions = {}): Promise<EmulatedHub> {
     const hub = new EmulatedHub(options)
     try {
-      hub.port = await hub.#door.listen(hub.#options.port)
+      hub.port = await hub.#listening.listen(hub.#options.port)
       if (hub.#options.storedKeys !== undefined) {
         hub.#core.timers.every(REVOKED_MS, () => hub.#realtime.disconnectUnknown())
       }
@@ -94,17 +94,17 @@ export class EmulatedHub implements AsyncDisposable {
     this.#core = this.#seenInside()
     const { timers, behaviours } = this.#core
     this.#gate = eventGate(behaviours, (...event) => this.#realtime.send(...event))
-    const tell = (event: AppEvent, payload: unknown) => this.#tell(APPS_URI, event, payload)
+    const sendEvent = (event: AppEvent, payload: unknown) => this.#sendEvent(APPS_URI, event, payload)
     this.inApp = inAppInterface(this.#core, this.#events)
     const { backend, apps: seeds } = options
     const apps =
       backend === undefined
-        ? new Apps(seeds, { flavour, timers, random, settleMs, store, tell })
-        : backend({ flavour, tell, inApp: this.inApp })
+        ? new Apps(seeds, { flavour, timers, random, settleMs, store, sendEvent })
+        : backend({ flavour, sendEvent, inApp: this.inApp })
     this.#apps = apps
     this.#simulated = apps instanceof Apps ? apps : undefined
     const server = createServer({ keepAliveTimeout: options.keepAliveMs }, restListener(this.#core))
-    this.#door = doorOf(server, options.host)
+    this.#listening = listeningPort(server, options.host)
     this.#realtime = new Realtime(server, this.#core, { pingInterval: pingIntervalMs, pingTimeout: pingTimeoutMs })
   }
 
@@ -120,7 +120,7 @@ export class EmulatedHub implements AsyncDisposable {
     return urlOf(this.#options.host, this.port)
   }
 
-  /** The records as the next answer would show them. */
+  /** The current records. */
   get apps(): ReadonlyMap<string, AppRecord> {
     return this.#apps.records
   }
@@ -144,9 +144,9 @@ export class EmulatedHub implements AsyncDisposable {
     return [...this.#spoken]
   }
 
-  /** The numbers of TCP connections, of realtime sessions, and of sessions that are subscribed to the apps. */
+  /** The numbers of TCP connections, realtime sessions, and sessions subscribed to the apps. */
   get connections(): { sockets: number; sessions: number; subscribers: number } {
-    return { sockets: this.#door.connections(), ...this.#realtime.counts }
+    return { sockets: this.#listening.connections(), ...this.#realtime.counts }
   }
 
   /** Sets a behaviour; `false` clears all its variants. */
@@ -161,7 +161,7 @@ export class EmulatedHub implements AsyncDisposable {
     return this.#core.behaviours.list()
   }
 
-  /** Clears every behaviour. */
+  /** Clears all behaviours. */
   behaveWell(): void {
     this.#core.behaviours.clear()
     this.#settleBehaviours()
@@ -169,36 +169,36 @@ export class EmulatedHub implements AsyncDisposable {
 
   /** Installs from the store by id, or installs a declared app. */
   install(what: string | AppSeed, how?: How): void {
-    if (typeof what === 'string') this.#pretended.install({ id: what }, how)
-    else this.#pretended.add(what, how)
+    if (typeof what === 'string') this.#simulatedApps.install({ id: what }, how)
+    else this.#simulatedApps.add(what, how)
   }
 
-  readonly uninstall = (id: string, how?: How): void => this.#pretended.uninstall(id, how)
-  readonly enable = (id: string, how?: How): void => this.#pretended.enable(id, how)
-  readonly disable = (id: string, how?: How): void => this.#pretended.disable(id, how)
-  readonly crash = (id: string, message?: string, how?: How): void => this.#pretended.crash(id, message, how)
-  /** Starts a crashed app again, as the hub does by itself or on a restart command. */
-  readonly recover = (id: string, how?: How): void => this.#pretended.restart(id, how)
-  /** Overrides any fields of an app's record; `undefined` leaves a field out. */
-  readonly change = (id: string, patch: Patch, how?: How): void => this.#pretended.change(id, patch, how)
+  readonly uninstall = (id: string, how?: How): void => this.#simulatedApps.uninstall(id, how)
+  readonly enable = (id: string, how?: How): void => this.#simulatedApps.enable(id, how)
+  readonly disable = (id: string, how?: How): void => this.#simulatedApps.disable(id, how)
+  readonly crash = (id: string, message?: string, how?: How): void => this.#simulatedApps.crash(id, message, how)
+  /** Starts a crashed app again, as the hub does automatically or on a restart command. */
+  readonly recover = (id: string, how?: How): void => this.#simulatedApps.restart(id, how)
+  /** Overrides any fields of an app's record; `undefined` removes a field. */
+  readonly change = (id: string, patch: Patch, how?: How): void => this.#simulatedApps.change(id, patch, how)
 
-  /** Makes an app of any kind crash; the message is for simulated ones. */
+  /** Makes an app of any kind crash; only simulated apps use the message. */
   provokeCrash(id: string, message?: string): void | Promise<void> {
     return this.#apps.crash(id, message)
   }
 
-  /** Makes the devices of an app go away, or come back. */
+  /** Makes the devices of an app unavailable, or available again. */
   setDevices(app: string, state: 'away' | 'back'): void {
     if (state === 'away') this.#away.add(app)
     else this.#away.delete(app)
   }
 
-  /** Sends an event as it stands, past state and behaviours. */
+  /** Sends an event as given, without changing the state or applying behaviours. */
   emit(event: string, payload: unknown): void {
     this.#realtime.send(APPS_URI, event, payload)
   }
 
-  /** Replaces all keys; sessions of keys that are gone end. */
+  /** Replaces all keys, and ends sessions of removed keys. */
   setKeys(keys: Readonly<Record<string, readonly string[]>>): void {
     this.#given = normalised(keys)
     this.#realtime.disconnectUnknown()
@@ -212,17 +212,17 @@ export class EmulatedHub implements AsyncDisposable {
   /** Ends all realtime sessions: `goodbye` notifies the client, `cut` drops the connection. */
   dropRealtime(how: 'goodbye' | 'cut' = 'goodbye'): void {
     if (how === 'goodbye') this.#realtime.disconnectAll()
-    else this.#door.cutUpgraded()
+    else this.#listening.cutUpgraded()
   }
 
-  /** Drops every connection, goes down, and comes back on the same port, if wanted as another hub or version. */
+  /** Drops all connections, stops, and starts again on the same port, optionally as another hub or version. */
   reboot(options: Reboot = {}): Promise<void> {
     const reboot = this.#rebooting.then(() => this.#reboot(options))
     this.#rebooting = reboot.catch(() => {})
     return reboot
   }
 
-  /** Ends the hub and all its connections; may be called again. */
+  /** Stops the hub and closes all connections; may be called again. */
   close(): Promise<void> {
     this.#closing ??= this.#end()
     return this.#closing
@@ -234,13 +234,13 @@ export class EmulatedHub implements AsyncDisposable {
 
   async #reboot({ downMs = 0, version, id }: Reboot): Promise<void> {
     const { signal } = this.#ending
-    await this.#door.shut()
+    await this.#listening.close()
     await this.#apps.stop?.()
     this.#core.version = version ?? this.version
     this.#core.id = id ?? this.id
     if (downMs > 0) await sleep(this.#options.clock, downMs, signal)
     this.#born = this.#options.clock.elapsed()
-    if (!signal.aborted) await this.#door.listen(this.port)
+    if (!signal.aborted) await this.#listening.listen(this.port)
     if (!signal.aborted) await this.#apps.start?.()
   }
 
@@ -248,24 +248,24 @@ export class EmulatedHub implements AsyncDisposable {
     this.#ending.abort()
     this.#core.timers.stop()
     await this.#rebooting
-    await this.#door.shut()
+    await this.#listening.close()
     await this.#realtime.close()
     await this.#apps.stop?.()
   }
 
-  #tell(uri: string, event: string, payload: unknown): void {
+  #sendEvent(uri: string, event: string, payload: unknown): void {
     this.#events.emit(uri, event, payload)
     this.#gate.pass(uri, event, payload)
   }
 
-  /** The simulated apps, which methods can change. @throws Error if the apps are processes */
-  get #pretended(): Apps {
+  /** The simulated apps. @throws Error if the apps are processes */
+  get #simulatedApps(): Apps {
     if (this.#simulated === undefined) throw new Error('the apps of this hub are not simulated')
     return this.#simulated
   }
 
   #settleBehaviours(): void {
-    this.#door.hang(this.#core.behaviours.has('realtime-hung'))
+    this.#listening.hang(this.#core.behaviours.has('realtime-hung'))
     if (!this.#core.behaviours.has('reorder-events')) this.#gate.flush()
   }
 
@@ -284,13 +284,13 @@ export class EmulatedHub implements AsyncDisposable {
       limit: this.#options.rateLimit ? rateLimit(RATE) : undefined,
       uptime: () => clock.elapsed() - this.#born,
       away: this.#away,
-      tell: (...event) => this.#tell(...event),
+      sendEvent: (...event) => this.#sendEvent(...event),
       speak: (text) => {
-        keepLast(this.#spoken, text, MOST_SPOKEN)
+        keepLast(this.#spoken, text, MAX_SPOKEN)
         this.#options.onSpeak?.(text)
       },
-      remember: (asked) => {
-        const entry: OpenRecord = { at: clock.now(), ...asked }
+      remember: (request) => {
+        const entry: OpenRecord = { at: clock.now(), ...request }
         keepLast(this.#requests, entry, this.#options.memory)
         return entry
       },

@@ -26,14 +26,14 @@ import {
 import { mapping } from './hub-file.ts'
 
 const NAMES = [...ENTRIES, APP_SECTION].map(({ name }) => name)
-const Operation = v.picklist(NAMES, 'has to be an operation of the hub')
+const Operation = v.picklist(NAMES, 'must be an operation of the hub')
 const count = v.pipe(v.number(), v.minValue(0))
 const Status = v.pipe(v.number(), v.integer(), v.minValue(200), v.maxValue(599))
 const status = (usual: number) => optional(Status, `Default ${usual}.`)
 const ms = (usual: number) => optional(count, `Milliseconds; default ${usual}.`)
 const headerValue = v.pipe(v.string(), v.check(isHeaderValue, 'cannot be sent in a header'))
 const value = optional(v.unknown(), 'Any JSON value.')
-const times = optional(v.pipe(v.number(), v.integer(), v.minValue(1)), 'How often; default: until it is cleared.')
+const times = optional(v.pipe(v.number(), v.integer(), v.minValue(1)), 'How many turns; default: until cleared.')
 
 function isHeaderValue(text: string): boolean {
   try {
@@ -44,7 +44,7 @@ function isHeaderValue(text: string): boolean {
   }
 }
 
-/** What a behaviour applies to, and its possible limits. Without limits it applies to everything. */
+/** What a behaviour applies to, and its optional limits. */
 const LIMITS = {
   requests: {
     times,
@@ -60,7 +60,7 @@ type Concern = keyof typeof LIMITS
 /** The effect of an active behaviour. */
 export interface Made {
   readonly fault?: Fault
-  /** The identity that the hub shows; `null`: none. */
+  /** The identity that the hub shows; `null`: no identity. */
   readonly identity?: { readonly id?: string | undefined; readonly version?: string | undefined } | null
   readonly status?: number | undefined
 }
@@ -84,7 +84,7 @@ const refusal = (doc: string) => row('sessions', doc, { status: status(500) }, (
 /** A behaviour without options of its own. */
 const plain = <const C extends Concern>(concerns: C, doc: string) => row(concerns, doc, {}, () => ({}))
 
-/** How HTTP answers go wrong. */
+/** Faults of HTTP answers. */
 const ANSWERS = {
   'answer-status': answers(
     'A refusal: 401, 403, 404, 429, 500, 503 …',
@@ -97,7 +97,7 @@ const ANSWERS = {
     refuse,
   ),
   'subscription-inactive': answers(
-    'A Self-Hosted Server without a licence: 403 to every request, also to a ping.',
+    'A Self-Hosted Server without a licence: 403 to every request, including pings.',
     {},
     () => worded(subscriptionInactive(), { statusCode: 403, error: 'Subscription Inactive' }),
   ),
@@ -105,7 +105,7 @@ const ANSWERS = {
     refuse({ status: 500, error: 'missing_api_method' }),
   ),
   'rate-limit': answers(
-    'Requests that come too fast get 429 and are not executed.',
+    'Requests that follow too fast get 429 and are not executed.',
     {
       requests: optional(count, 'Number of accepted requests; default 4.'),
       windowMs: optional(count, 'Period in milliseconds; default 500.'),
@@ -119,18 +119,18 @@ const ANSWERS = {
     ({ status = 200, value = null }) => replaced({ status, headers: JSON_TYPE, text: JSON.stringify(value) }),
   ),
   'not-json': answers(
-    'Answers with text.',
+    'Answers with text that is not JSON.',
     { text: optional(v.string(), 'The text.') },
     ({ text = 'This is not JSON' }) => reworded(() => text),
   ),
   'truncated-json': answers('The first half of the answer.', {}, () =>
     reworded((text) => text.slice(0, Math.floor(text.length / 2))),
   ),
-  'wrong-shape': answers('JSON of another shape.', { value }, ({ value = ['neither', 7, null] }) =>
+  'wrong-shape': answers('JSON with another structure.', { value }, ({ value = ['neither', 7, null] }) =>
     reworded(() => JSON.stringify(value)),
   ),
   'other-fields': answers(
-    'Sets or leaves out fields of the answer, if it is an object.',
+    'Sets or removes fields of the answer, if it is an object.',
     {
       set: optional(mapping, 'Fields with their values.'),
       omit: optional(v.pipe(v.array(v.string()), v.readonly()), 'Names of fields.'),
@@ -142,11 +142,11 @@ const ANSWERS = {
   ),
   'empty-list': answers('An empty list of apps.', {}, () => reworded(() => '{}')),
   'half-list': answers(
-    'The list of a hub that has not started all of its apps.',
+    'The list of a hub that has not started all apps yet.',
     {
       keep: optional(
         v.pipe(v.number(), v.minValue(0), v.maxValue(1)),
-        'This fraction of them, rounded up; default 0.5.',
+        'The fraction of apps in the list, rounded up; default 0.5.',
       ),
     },
     ({ keep = 0.5 }) =>
@@ -157,15 +157,15 @@ const ANSWERS = {
   ),
   'foreign-ids': answers(
     'Records with another id.',
-    { suffix: optional(v.string(), 'What is added to the id; default `.other`.') },
+    { suffix: optional(v.string(), 'The text that is added to the id; default `.other`.') },
     ({ suffix = '.other' }) => altered((answer) => renamed(answer, suffix)),
   ),
   'deep-json': answers(
     'Every value of the answer is an array of arrays.',
-    { levels: optional(count, 'How deep; default 5000.') },
+    { levels: optional(count, 'The depth; default 5000.') },
     ({ levels = 5000 }) => deepJson(levels),
   ),
-  'stale-reads': answers('Repeats the first answer to a read, whatever has changed since.', {}, staleReads),
+  'stale-reads': answers('Repeats the first answer to a read, even if the data has changed since.', {}, staleReads),
   'big-body': answers(
     'A body that is too large.',
     { megabytes: optional(count, 'Default 64.') },
@@ -173,8 +173,8 @@ const ANSWERS = {
   ),
   'slow-headers': answers('Executed at once, answered later.', { ms: ms(1000) }, ({ ms = 1000 }) => slowHeaders(ms)),
   'dripping-body': answers(
-    'The answer comes bit by bit.',
-    { ms: ms(100), bytes: optional(count, 'At a time; default 1.') },
+    'The answer arrives in small pieces.',
+    { ms: ms(100), bytes: optional(count, 'Bytes per piece; default 1.') },
     ({ ms = 100, bytes = 1 }) => drippingBody(ms, Math.max(1, bytes)),
   ),
   'never-answer': answers('Accepts the request and never answers.', {}, () => ({ executes: false, answer() {} })),
@@ -196,7 +196,7 @@ const ANSWERS = {
       status: status(200),
       text: optional(v.string(), 'The body; default: none.'),
       type: optional(headerValue, 'Its `Content-Type`; default `application/json`.'),
-      executes: optional(v.boolean(), 'Whether the hub carried the request out; default: it did not.'),
+      executes: optional(v.boolean(), 'Whether the hub executed the request; default: no.'),
     },
     ({ status = 200, text = '', type = 'application/json', executes }) =>
       foreign(status, { 'content-type': type }, text, executes),
@@ -221,9 +221,9 @@ const IDENTITY = {
 } as const
 
 export const REALTIME = {
-  'refuse-handshake': refusal('`handshakeClient` is answered with an error.'),
+  'refuse-handshake': refusal('`handshakeClient` returns an error.'),
   'refuse-namespace': refusal('The namespace is not opened.'),
-  'refuse-subscription': refusal('`subscribe` is answered with an error.'),
+  'refuse-subscription': refusal('`subscribe` returns an error.'),
   'namespace-token': plain(
     'channel',
     'The handshake returns a token, and the namespace requires it from every client.',
@@ -232,10 +232,10 @@ export const REALTIME = {
   'lose-events': plain('events', 'Events are lost.'),
   'duplicate-events': plain('events', 'Each event is sent twice.'),
   'reorder-events': plain('events', 'An event is sent after the next one.'),
-  'realtime-silent': plain('channel', 'The connection is up, acknowledges and answers pings, but no event comes.'),
+  'realtime-silent': plain('channel', 'The connection acknowledges and answers pings, but no event arrives.'),
   'realtime-hung': plain(
     'channel',
-    'Realtime connections are blocked in both directions; held-up data flows when the behaviour ends.',
+    'Realtime connections are blocked in both directions; held data is sent when the behaviour ends.',
   ),
 } as const
 
@@ -244,7 +244,7 @@ export const BEHAVIOURS = { ...ANSWERS, ...IDENTITY, ...REALTIME } as const
 export type BehaviourName = keyof typeof BEHAVIOURS
 type Rows = typeof BEHAVIOURS
 
-/** A behaviour that is either on or off. */
+/** The limits of a behaviour that is either on or off. */
 interface NoLimits {
   times?: never
 }

@@ -17,11 +17,11 @@ export interface EmulatedHubOptions {
   flavour?: Flavour | undefined
   /** API keys and their scopes, `hub.app` or `homey.app`. Default: none, so every call is a 401. */
   keys?: Readonly<Record<string, readonly string[]>> | undefined
-  /** More keys, which others may change while the hub runs. */
+  /** Additional keys, which other processes may change while the hub runs. */
   storedKeys?: Keys | undefined
   /** Simulated apps. */
   apps?: readonly AppSeed[] | undefined
-  /** Creates other apps instead, such as processes. The methods that change simulated apps then throw. */
+  /** Creates other apps instead, such as processes. The methods for simulated apps then throw. */
   backend?: ((host: AppsHost) => HubApps) | undefined
   /** Storage for the hub's own data. Default: in memory. */
   kept?: HubStore | undefined
@@ -30,13 +30,13 @@ export interface EmulatedHubOptions {
   onSpeak?: ((text: string) => void) | undefined
   id?: string | undefined
   version?: string | undefined
-  /** The spelling of the base path that is served. Default `both`, or `managers` for the reference. */
+  /** The accepted spelling of the base path. Default `both`, or `managers` for the reference. */
   prefix?: Prefix | undefined
   /** Whether more than four requests in 400 ms are refused with 429. Default: no. */
   rateLimit?: boolean | undefined
   /** The answer of an operation that returns nothing. Default `null`. */
   nothing?: Nothing | undefined
-  /** How long an app stays in each intermediate state; 0 makes all the steps at once. Default 200. */
+  /** How long an app stays in each intermediate state; 0: no time. Default 200. */
   settleMs?: number | undefined
   /** How often the usage of running apps changes; 0, the default, means never. */
   usageMs?: number | undefined
@@ -48,10 +48,10 @@ export interface EmulatedHubOptions {
   pingIntervalMs?: number | undefined
   /** Default 20000. */
   pingTimeoutMs?: number | undefined
-  /** How many requests are remembered. Default 10000. */
+  /** How many requests are recorded. Default 10000. */
   memory?: number | undefined
   clock?: Clock | undefined
-  /** Returns numbers from 0 to under 1. */
+  /** Returns numbers from 0 (inclusive) to 1 (exclusive). */
   random?: (() => number) | undefined
 }
 

@@ -1,7 +1,7 @@
-/** The public app store, emulated: newest versions and changelogs, over HTTP and without a key. */
+/** An emulated public app store: newest versions and changelogs, over HTTP and without a key. */
 import { createServer, type IncomingMessage, type RequestListener } from 'node:http'
-import { doorOf } from './door.ts'
 import { JSON_TYPE } from './faults.ts'
+import { listeningPort } from './listening-port.ts'
 import { urlOf } from './options.ts'
 import { split } from './rest.ts'
 
@@ -10,9 +10,9 @@ export interface StoreApp {
   readonly id: string
   readonly live?: string | undefined
   readonly test?: string | undefined
-  /** What is new in its newest live version, by language. */
+  /** The changelog of the newest live version, by language. */
   readonly changelog?: Readonly<Record<string, string>> | undefined
-  /** The same for any version. */
+  /** Version → changelog by language. */
   readonly changelogs?: Readonly<Record<string, Readonly<Record<string, string>>>> | undefined
 }
 
@@ -22,14 +22,14 @@ const BASE = '/api/v1'
 export class EmulatedStore implements AsyncDisposable {
   readonly apps: Map<string, StoreApp>
   readonly #requests: Pick<IncomingMessage, 'method' | 'url' | 'headers'>[] = []
-  readonly #door: ReturnType<typeof doorOf>
+  readonly #listening: ReturnType<typeof listeningPort>
   #port = 0
-  /** Answers instead of the store. */
+  /** If set, answers instead of the store. */
   fault: RequestListener | undefined
 
   static async start(apps: Iterable<StoreApp> = []): Promise<EmulatedStore> {
     const store = new EmulatedStore(apps)
-    store.#port = await store.#door.listen(0)
+    store.#port = await store.#listening.listen(0)
     return store
   }
 
@@ -43,7 +43,7 @@ export class EmulatedStore implements AsyncDisposable {
       response.writeHead(answer === undefined ? 404 : 200, JSON_TYPE)
       response.end(JSON.stringify(answer ?? { error: 'Not Found' }))
     })
-    this.#door = doorOf(server, HOST)
+    this.#listening = listeningPort(server, HOST)
   }
 
   get url(): string {
@@ -56,15 +56,15 @@ export class EmulatedStore implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#door.shut()
+    await this.#listening.close()
   }
 
   #answer(path: readonly string[]): unknown {
-    const [api, v1, kind, id = '', further, ...more] = path
+    const [api, v1, kind, id = '', detail, ...more] = path
     const app = [api, v1, kind, ...more].join('/') === 'api/v1/app' ? this.apps.get(id) : undefined
     if (app === undefined) return undefined
     const { live = null, test = null, changelog, changelogs = {} } = app
-    if (further !== undefined) return further === 'changelog' ? changelogs : undefined
+    if (detail !== undefined) return detail === 'changelog' ? changelogs : undefined
     const build = (version: string | null, rest = {}) => version && { id: 1, version, ...rest }
     const builds = { liveBuild: build(live, { changelog }), testBuild: build(test) }
     return { id: app.id, liveVersion: live, testVersion: test, ...builds, rating: 4.5 }

@@ -17,16 +17,16 @@ type Acknowledge = (error: unknown, result?: unknown) => void
 export class Realtime {
   readonly #hub: HubCore
   readonly #io: Server
-  /** The key of each connection. It belongs to the connection, so a namespace on another connection has none. */
+  /** The key of each connection. A namespace on another connection has no key. */
   readonly #keys = new WeakMap<Socket['client'], string>()
-  /** The token that each connection got in its handshake, for its namespace. */
+  /** The token that each connection received in its handshake, for its namespace. */
   readonly #tokens = new WeakMap<Socket['client'], string>()
 
   constructor(server: HttpServer, hub: HubCore, options: { pingInterval: number; pingTimeout: number }) {
     this.#hub = hub
     this.#io = new Server(server, {
       transports: ['websocket'],
-      // The hub's own client still uses the previous protocol version.
+      // The hub's official client still uses the previous protocol version.
       allowEIO3: true,
       perMessageDeflate: false,
       serveClient: false,
@@ -44,7 +44,7 @@ export class Realtime {
     api.on('connection', (socket) => this.#welcome(socket))
   }
 
-  /** The numbers of sessions with an open namespace, and of those subscribed to the apps. */
+  /** The numbers of sessions with an open namespace, and of sessions subscribed to the apps. */
   get counts(): { sessions: number; subscribers: number } {
     const { sockets, adapter } = this.#io.of(NAMESPACE)
     return { sessions: sockets.size, subscribers: adapter.rooms.get(APPS_URI)?.size ?? 0 }
@@ -56,7 +56,7 @@ export class Realtime {
     if ((namespace.adapter.rooms.get(uri)?.size ?? 0) > 0) namespace.to(uri).emit(uri, event, payload)
   }
 
-  /** Ends every session with a goodbye, which the client library takes as final. */
+  /** Ends all sessions with a goodbye, after which the client library does not reconnect. */
   disconnectAll(): void {
     this.#io.disconnectSockets(true)
   }
@@ -105,7 +105,7 @@ export class Realtime {
     return GENERATIONS[this.#hub.flavour].isNewer || this.#hub.behaviours.has('namespace-token')
   }
 
-  /** The protocol of the hub's official client (3) cannot carry a token in the request for a namespace. */
+  /** Protocol 3, which the hub's official client uses, cannot send a token when it opens a namespace. */
   #wantsToken(socket: Socket): boolean {
     return this.#hub.behaviours.has('namespace-token') || (this.#givesTokens && socket.conn.protocol !== 3)
   }
@@ -140,7 +140,7 @@ export class Realtime {
     })
   }
 
-  /** Runs `task`, records the request, and acknowledges the result if the client asked for that. */
+  /** Runs `task`, records the request, and acknowledges the result if the client requested that. */
   #answer(
     path: string,
     key: string | undefined,

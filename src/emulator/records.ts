@@ -5,8 +5,8 @@ export type { AppSeed } from './hub-file.ts'
 
 /**
  * `older`: hubs with speech, gc and exit codes. `newer`: hubs with a `crashed` state and live/test channels.
- * `self-hosted`: a newer hub's software on the user's own machine. `reference`: only what the documentation of the API
- * has, so no identity headers, no session, and no list of voices.
+ * `self-hosted`: a newer hub's software on the user's own machine. `reference`: only what the API documentation
+ * describes, so no identity headers, no session, and no list of voices.
  */
 export const FLAVOURS = ['older', 'newer', 'self-hosted', 'reference'] as const
 export type Flavour = (typeof FLAVOURS)[number]
@@ -46,8 +46,8 @@ interface Crash {
 interface Generation {
   channels: readonly string[]
   /**
-   * Newer hubs always delete the settings of an uninstalled app, require a message for getAppStd and the token of the
-   * handshake for the realtime namespace, and install a version that the client names.
+   * Newer hubs always delete the settings of an uninstalled app, require a message for getAppStd and the handshake's
+   * token for the realtime namespace, and install the version that the client names.
    */
   isNewer: boolean
   offer(version: string | undefined): unknown
@@ -119,7 +119,7 @@ const authorOf = (seed: AppSeed) => seed.author ?? 'Nobody in Particular'
 
 export const NO_USAGE: Usage = { cpu: 0, mem: 0 }
 
-/** The record of an app that was installed some time ago: running, disabled or crashed, as declared. */
+/** The record of an installed app: running, disabled or crashed, as declared. */
 export function recordOf(seed: AppSeed, flavour: Flavour): AppRecord {
   const generation = GENERATIONS[flavour]
   const enabled = seed.enabled ?? true
@@ -146,7 +146,7 @@ export function recordOf(seed: AppSeed, flavour: Flavour): AppRecord {
   return { ...base, ...(seed.crashed !== undefined && crashOf(base, seed.crashed, flavour)), ...seed.record }
 }
 
-/** How one more crash of an app that only pretends to run changes its record. */
+/** How another crash of a simulated app changes its record. */
 export function crashOf(record: AppRecord, message: string, flavour: Flavour): Patch {
   const { crash, counter } = GENERATIONS[flavour]
   const former = record[counter]

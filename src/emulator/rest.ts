@@ -1,4 +1,4 @@
-/** The hub's HTTP side: routes each request to an endpoint and sends the answer, with any simulated fault applied. */
+/** The hub's HTTP API: routes each request to an endpoint and sends the answer, with any simulated fault. */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import { isRecord } from '../base/json.ts'
 import { withoutSlashes } from '../base/text.ts'
@@ -20,18 +20,18 @@ export interface RequestRecord {
   readonly via: 'rest' | 'socket'
   /** HTTP method; `API` for a call over the realtime channel, `EMIT` for the channel's own messages. */
   readonly method: string
-  /** The request target as received; over the realtime channel the message, such as `subscribe homey:manager:apps`. */
+  /** The request target as received; on the realtime channel the message, such as `subscribe homey:manager:apps`. */
   readonly path: string
   readonly operation?: string
   readonly key?: string
   readonly body: unknown
-  /** Absent until there is an answer, and for good if a fault suppressed it. */
+  /** Missing until the answer is sent; stays missing if a fault suppressed the answer. */
   readonly status?: number
-  /** Whether it was executed, even if the answer was lost; absent if it is not an operation. */
+  /** Whether the request was executed, even if the answer was lost; missing if it is not an operation. */
   readonly executed?: boolean
 }
 
-/** The same while it is being written. */
+/** A request record that is still being written. */
 export type OpenRecord = { -readonly [K in keyof RequestRecord]: RequestRecord[K] }
 
 export interface HubCore extends Core {
@@ -40,19 +40,19 @@ export interface HubCore extends Core {
   readonly timers: Timers
   readonly prefix: Prefix
   readonly nothing: Nothing
-  /** Refuses requests that come too fast; `undefined`: no limit. */
+  /** Refuses requests that follow too fast; `undefined`: no limit. */
   readonly limit: Fault | undefined
   remember(entry: Omit<OpenRecord, 'at'>): OpenRecord
 }
 
 const MAX_BODY = 1024 * 1024
-/** A longer upload is cut off. Up to this size a refused body is read, so that the client sees the 413. */
+/** The connection of a longer upload is closed. Up to this size, the body is read, so that the client sees the 413. */
 const MAX_DRAINED = 32 * MAX_BODY
 
 export function restListener(hub: HubCore): RequestListener {
   return (request, response) => {
     response.on('error', () => {})
-    // Rejects if the client disconnected while its body was read: there is no connection to answer on.
+    // Rejects if the client disconnected while its body was read: no answer is possible.
     serve(hub, request, response).catch(() => response.destroy())
   }
 }
@@ -111,7 +111,7 @@ function open(hub: HubCore, request: IncomingMessage, response: ServerResponse, 
   return { request, response, timers: hub.timers, head, send }
 }
 
-/** The reference does not have these headers. */
+/** The headers that identify the hub, which the reference does not have. */
 function identityHeaders({ behaviours, flavour, id, version }: HubCore, operation: string | undefined) {
   const claimed = behaviours.claimIdentity(operation)
   if (claimed === null || flavour === 'reference') return {}
@@ -154,7 +154,7 @@ export async function readBody(request: IncomingMessage): Promise<string | HubEr
   for await (const chunk of request) {
     const bytes = Buffer.from(chunk)
     length += bytes.length
-    if (length > MAX_DRAINED) throw new Error('too much to even read')
+    if (length > MAX_DRAINED) throw new Error('the body is too large to read')
     if (length <= MAX_BODY) chunks.push(bytes)
   }
   if (length > MAX_BODY) return new HubError(413, 'too_large', 'Request Entity Too Large')
@@ -171,7 +171,7 @@ function parseBody(upload: string | HubError): unknown {
   }
 }
 
-/** Keeps an early refusal until its turn: an unknown route comes before a bad key, a bad key before a bad body. */
+/** Keeps an early refusal for later: an unknown route comes before a bad key, and a bad key before a bad body. */
 function attempt<T>(task: () => T): T | HubError {
   try {
     return task()
@@ -182,7 +182,7 @@ function attempt<T>(task: () => T): T | HubError {
 
 const COLOUR = /^#[0-9a-f]{6}$/i
 
-/** An app's icon, which needs no key: SVG of the app whose record names this path; `undefined` if there is none. */
+/** The SVG icon of the app whose record names this path, which needs no key; `undefined` if there is no such app. */
 function iconAt(path: string, records: ReadonlyMap<string, AppRecord>): string | undefined {
   for (const record of records.values()) {
     const { icon, iconObj, name, brandColor } = record
@@ -195,17 +195,17 @@ function iconAt(path: string, records: ReadonlyMap<string, AppRecord>): string |
   return undefined
 }
 
-/** The spellings of the base path that the hub answers; others are a 404. */
+/** The spellings of the base path that the hub accepts; others return 404. */
 export type Prefix = 'manager' | 'managers' | 'both'
 
 type Args = Readonly<Record<string, unknown>>
 
 interface Match extends Entry {
-  /** The parameters by name. @throws HubError 400 for a body that cannot hold them */
+  /** The parameters by name. @throws HubError 400 for a body that cannot contain parameters */
   args(search: URLSearchParams, body: unknown): Args
 }
 
-/** The paths of an endpoint: a hub of the reference has only its own, others have both. */
+/** The paths of an endpoint: the reference has only its own, other hubs have both. */
 function pathsOf({ path, alias }: Endpoint, flavour: Flavour): readonly string[] {
   if (alias === undefined) return [path]
   return flavour === 'reference' ? [alias] : [path, alias]
@@ -228,7 +228,7 @@ function matchRequest(method: string, path: string, prefix: Prefix, flavour: Fla
   throw noSuchMethod(flavour)
 }
 
-/** A request to an app's own web API: its path stays as received. */
+/** Matches a request to an app's own web API, whose path stays as received. */
 function matchApp(method: string, path: string): Match {
   const [, id, rest = '/'] = path.match(/^\/api\/app\/([^/]+)(\/.*)?$/) ?? []
   if (id === undefined || !METHODS.some((one) => one === method)) throw notFound()
@@ -249,7 +249,7 @@ function outside({ endpoint }: Entry, search: URLSearchParams, body: unknown): A
 
 /** Finds the endpoint of an `api` message `{uri, operation, args}`. @throws HubError */
 export function matchMessage(message: unknown, flavour: Flavour): Entry & { args: Args } {
-  if (!isRecord(message)) throw new HubError(400, 'invalid_message', 'The message has to be an object')
+  if (!isRecord(message)) throw new HubError(400, 'invalid_message', 'The message must be an object')
   const { uri, operation, args } = message
   const [, section = '', item = ''] = (typeof uri === 'string' ? uri : '').match(/^homey:(manager|app):(.+)$/) ?? []
   const named = typeof operation === 'string' ? operation : ''
@@ -257,14 +257,14 @@ export function matchMessage(message: unknown, flavour: Flavour): Entry & { args
 }
 
 const notFound = () => new HubError(404, 'not_found', 'Not Found')
-const noObject = () => new HubError(400, 'invalid_body', 'The body has to be a JSON object')
+const noObject = () => new HubError(400, 'invalid_body', 'The body must be a JSON object')
 
 /** The segments of a path that begins with a slash, without trailing slashes. */
 export const split = (path: string): string[] => withoutSlashes(path).split('/').slice(1)
 
 type Params = Readonly<Record<string, string>>
 
-/** The parameters of a path that matches the template, in which `:name` is one; `undefined` if it does not match. */
+/** The parameters of a path that matches the template, such as `:name`; `undefined` if the path does not match. */
 export function fill(template: readonly string[], segments: readonly string[]): Params | undefined {
   const isParameter = (part: string) => part.startsWith(':')
   const fits = (part: string, index: number) => isParameter(part) || part === segments[index]

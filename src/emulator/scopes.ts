@@ -1,9 +1,9 @@
-/** Permissions of API keys: the spelling of scopes, and what each grants. */
+/** Permissions of API keys: the spelling of scopes, and what each scope grants. */
 import * as v from 'valibot'
 import { UsageError } from '../base/errors.ts'
 import { HubError } from './hub-error.ts'
 
-/** Keys may use `hub.` or `homey.`; internally and in answers it is `homey.`. */
+/** Keys may spell scopes `hub.…` or `homey.…`; internally and in answers, they are spelled `homey.…`. */
 const KNOWN = [
   'homey',
   'homey.app',
@@ -20,13 +20,13 @@ const KNOWN = [
   'homey.updates.readonly',
 ] as const
 
-/** The scopes in the spelling of the reference: `hub`, `hub.app` … `homey` instead of `hub` means the same. */
+/** The scopes in the spelling of the reference: `hub`, `hub.app` … */
 const WRITTEN = KNOWN.map(writtenScope).join(', ')
 
 /** A scope in either spelling. */
 export const ScopeText = v.picklist(
   KNOWN.flatMap((scope) => [writtenScope(scope), scope]),
-  `has to be one of ${WRITTEN} ("homey" in place of "hub" is the same)`,
+  `must be one of ${WRITTEN} ("homey" is accepted instead of "hub")`,
 )
 
 /** A key is sent in a header, so it may contain only characters that are valid there. */
@@ -39,7 +39,7 @@ export function normaliseScope(scope: string): string {
   return scope.replace(/^hub(?=\.|$)/, 'homey')
 }
 
-/** A scope covers the scopes below it: `homey.app` covers `homey.app.control`, not `homey.application`. */
+/** A scope includes the scopes below it: `homey.app` includes `homey.app.control`, but not `homey.application`. */
 export function grants(scopes: readonly string[], wanted: Scope): boolean {
   return scopes.some((scope) => wanted === scope || wanted.startsWith(`${scope}.`))
 }
@@ -47,7 +47,7 @@ export function grants(scopes: readonly string[], wanted: Scope): boolean {
 /** What a route requires of the caller: nothing, any valid key, or a key with this scope. */
 export type Needs = 'nothing' | 'key' | Scope
 
-/** @throws HubError 403 if the scopes are not enough */
+/** @throws HubError 403 if the scopes are not sufficient */
 export function permits(scopes: readonly string[], needs: Needs): void {
   if (needs === 'nothing' || needs === 'key' || grants(scopes, needs)) return
   throw new HubError(403, 'missing_scopes', `Missing Scopes: ${needs}`)
@@ -74,15 +74,15 @@ export class EmulatorOptionError extends UsageError {
 export function parseApiKey(text: string): { key: string; scopes: string[] } {
   const divide = text.lastIndexOf('=')
   if (divide < 1)
-    throw new EmulatorOptionError('--api-key wants KEY=SCOPE,SCOPE, for example secret=hub.app,hub.speech')
+    throw new EmulatorOptionError('--api-key: expected KEY=SCOPE,SCOPE, for example secret=hub.app,hub.speech')
   const key = text.slice(0, divide)
-  if (!VISIBLE.test(key)) throw new EmulatorOptionError('--api-key: a key is made of visible ASCII characters only')
+  if (!VISIBLE.test(key)) throw new EmulatorOptionError('--api-key: a key must be visible ASCII characters')
   const scopes = text
     .slice(divide + 1)
     .split(',')
     .map((scope) => scope.trim())
     .filter((scope) => scope !== '')
-  if (scopes.length === 0) throw new EmulatorOptionError('--api-key: no scope after "=", for example hub.app')
+  if (scopes.length === 0) throw new EmulatorOptionError('--api-key: expected a scope after "=", for example hub.app')
   checkScopes('--api-key', scopes)
   return { key, scopes }
 }
@@ -91,7 +91,7 @@ export function parseApiKey(text: string): { key: string; scopes: string[] } {
 export function checkScopes(option: string, scopes: readonly string[]): void {
   const wrong = scopes.find((scope) => !v.is(ScopeText, scope))
   if (wrong === undefined) return
-  throw new EmulatorOptionError(`${option}: unknown scope "${wrong}", known are ${WRITTEN}`)
+  throw new EmulatorOptionError(`${option}: unknown scope "${wrong}"; expected one of ${WRITTEN}`)
 }
 
 /** The inverse of `normaliseScope`. */

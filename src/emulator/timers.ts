@@ -1,6 +1,6 @@
 import type { Clock } from '../base/clock.ts'
 
-/** The timers of one hub; all of them end with it. */
+/** The timers of a hub, which all end with the hub. */
 export class Timers {
   readonly #clock: Clock
   readonly #cancels = new Set<() => void>()

@@ -82,7 +82,7 @@ describe.each(BROKERS)('without an answer, on %s', (broker) => {
 })
 
 describe.skipIf(mosquittoPath === undefined)('a call says at once', () => {
-  test('that no bridge listens', async () => {
+  test('that no bridge receives commands', async () => {
     await using broker = await Mosquitto.start()
     const calling = call({
       broker: { urls: [broker.url] },
@@ -92,7 +92,7 @@ describe.skipIf(mosquittoPath === undefined)('a call says at once', () => {
       timeoutMs: 10_000,
       clock: new FakeClock(),
     })
-    await expect(calling).rejects.toThrow('no bridge listens')
+    await expect(calling).rejects.toThrow('no bridge receives commands')
   })
 
   test('that the broker refuses its credentials, and does not tell them', async () => {
@@ -127,7 +127,7 @@ describe('the program', () => {
   })
 
   test.each([
-    [['call'], /^hub2mqtt: topic missing; see hub2mqtt call --help\n$/],
+    [['call'], /^hub2mqtt: topic is missing; see hub2mqtt call --help\n$/],
     [['call', 'a', 'b', 'canary'], /^hub2mqtt: too many arguments/],
     [['call', 'home/state'], /^hub2mqtt: expected the topic of a command/],
     [['call', 'home/+/x/cmd/restart'], /^hub2mqtt: expected the topic of a command/],

@@ -42,7 +42,7 @@ describe('the program', () => {
     const refusal = {
       status: 1,
       stdout: '',
-      stderr: `hub2mqtt: what answers at 127.0.0.1:${port} is another program\n`,
+      stderr: `hub2mqtt: another program answers at 127.0.0.1:${port}\n`,
     }
     for (const args of [['health'], ['health', '--ready'], ['open']]) expect(await program(args, env)).toEqual(refusal)
     const any = { status: 1, stderr: expect.stringContaining('http.port is 0') }
@@ -141,7 +141,7 @@ describe('the keys of an emulated hub', () => {
   test('are refused in a line', async () => {
     const dir = temporaryFolder()
     const listed = await program(['emulate', 'keys', 'list', '--data', dir])
-    expect(listed).toEqual({ status: 1, stdout: '', stderr: `hub2mqtt: ${dir}: holds no hub\n` })
+    expect(listed).toEqual({ status: 1, stdout: '', stderr: `hub2mqtt: ${dir}: contains no hub\n` })
     const made = await program(['emulate', 'keys', 'create', '--data', dir, '--scope', 'hub.all'])
     expect(made).toEqual({ status: 2, stdout: '', stderr: expect.stringMatching(/^hub2mqtt: --scope: unknown scope/) })
   })
@@ -184,7 +184,7 @@ describe('the emulated hub as a program', () => {
     expect(await program(['emulate', '--port', String(port), ...args])).toEqual({
       status: 2,
       stdout: '',
-      stderr: `hub2mqtt: cannot listen on 127.0.0.1:${port} (EADDRINUSE); choose another by --port\n`,
+      stderr: `hub2mqtt: cannot listen on 127.0.0.1:${port} (EADDRINUSE); choose another with --port\n`,
     })
   })
 
@@ -253,7 +253,7 @@ describe('the emulated hub as a program', () => {
     await using hub = lasting(['emulate', '--port', '0', '--app', dir])
     await hub.untilLine('its API key')
     await hub.stop('SIGTERM')
-    expect(hub.errors).toEqual(['hub2mqtt: com.example.app 1.0.0: this hub ignores in app.json: flow, \\u001b[2J'])
+    expect(hub.errors).toEqual(['hub2mqtt: com.example.app 1.0.0: ignored fields in app.json: flow, \\u001b[2J'])
     const hostile = { ...manifest, settings: { ['\u001b[2J'.repeat(100)]: 1 } }
     await writeFile(join(dir, 'app.json'), JSON.stringify(hostile))
     const { status, stderr } = await program(['emulate', '--port', '0', '--app', dir])
@@ -278,7 +278,7 @@ describe('the demo', () => {
     const port = await freePort()
     await using demo = lasting(['demo'], { HUB2MQTT_MQTT_EMBEDDED_PORT: String(port) })
     // A port that answers is not yet the broker: the demo tries each port before it settles on it.
-    await demo.untilLine('Ctrl-C ends it')
+    await demo.untilLine('Ctrl-C stops it')
     await using observer = await Observer.on(port, { protocol: '3.1.1' })
     await until('the hub', () => observer.last('hub2mqtt/home/state') === 'online')
     await until('its apps', () => observer.seen.some(({ topic }) => /^hub2mqtt\/home\/app\/[^/]+$/.test(topic)))
@@ -290,7 +290,7 @@ describe('the demo', () => {
 
   test('says the ports that it has where any will do', async () => {
     await using demo = lasting(['demo'], { HUB2MQTT_MQTT_EMBEDDED_PORT: '0' })
-    await demo.untilLine('Ctrl-C ends it')
+    await demo.untilLine('Ctrl-C stops it')
     const text = demo.lines.join('\n')
     const health = /Health and metrics: (\S+)/.exec(text)?.[1] ?? ''
     expect(await (await fetch(health)).json()).toMatchObject({ ready: true })
@@ -304,7 +304,7 @@ describe('the demo', () => {
       HUB2MQTT_MQTT_EMBEDDED_PORT: String(mqtt),
       HUB2MQTT_HTTP_PORT: String(http),
     })
-    await demo.untilLine('Ctrl-C ends it')
+    await demo.untilLine('Ctrl-C stops it')
     const text = demo.lines.join('\n')
     const port = Number(/mosquitto_sub -p (\d+) -v -t 'hub2mqtt\/#'/.exec(text)?.[1])
     expect(port).toBeGreaterThan(mqtt)
@@ -323,7 +323,7 @@ describe('the demo', () => {
   test('takes a port of its own for each where both are to have one that is taken', async () => {
     const port = String(await listening(createServer()))
     await using demo = lasting(['demo'], { HUB2MQTT_MQTT_EMBEDDED_PORT: port, HUB2MQTT_HTTP_PORT: port })
-    await demo.untilLine('Ctrl-C ends it')
+    await demo.untilLine('Ctrl-C stops it')
     const health = /Health and metrics: (\S+)/.exec(demo.lines.join('\n'))?.[1] ?? ''
     expect(await (await fetch(health)).json()).toMatchObject({ ready: true })
   })
@@ -334,7 +334,7 @@ describe('the demo', () => {
     await observer.publish('hub2mqtt/home/state', 'online', { retain: true })
     const env = { HUB2MQTT_HTTP_ENABLED: 'false' }
     await using demo = lasting(['demo', '--broker', broker.url], env)
-    await demo.untilLine('Ctrl-C ends it')
+    await demo.untilLine('Ctrl-C stops it')
     await until('the hub', () => observer.last('hub2mqtt-demo/home/state') === 'online')
     await demo.stop('SIGTERM')
     expect(demo.end).toBe('code 0')

@@ -46,8 +46,8 @@ describe('--api-key', () => {
   test.each([
     ['sEcReT', 'KEY=SCOPE,SCOPE'],
     ['=hub', 'KEY=SCOPE,SCOPE'],
-    ['sEcReT=', 'no scope'],
-    ['sEcReT=hub.app,hub.flow', 'unknown scope "hub.flow", known are hub, hub.app,'],
+    ['sEcReT=', 'expected a scope'],
+    ['sEcReT=hub.app,hub.flow', 'unknown scope "hub.flow"; expected one of hub, hub.app,'],
     ['sEc ReT=hub', 'visible ASCII'],
   ])('%s is refused with a reason that keeps the key to itself', (text, reason) => {
     expect(() => parseApiKey(text)).toThrow(reason)

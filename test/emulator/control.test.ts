@@ -52,7 +52,7 @@ describe('over the control port', () => {
     ['PUT /behaviours/gateway-answer', { type: 'a\r\nb: c' }, 400, 'type: cannot be sent in a header'],
     ['PUT /behaviours/redirect', { location: 'a\nb' }, 400, 'location: cannot be sent in a header'],
     ['PUT /behaviours/other-identity', { id: 'ü€' }, 400, 'id: cannot be sent in a header'],
-    ['PUT /behaviours/pretend', [], 400, 'The body has to be a JSON object'],
+    ['PUT /behaviours/pretend', [], 400, 'The body must be a JSON object'],
     ['POST /apps/nobody/crash', {}, 404, 'App Not Found'],
     ['PUT /apps/nobody/devices', { state: 'away' }, 404, 'App Not Found'],
     ['POST /reboot', { downMs: -1 }, 400, 'Invalid Parameter: downMs'],

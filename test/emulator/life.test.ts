@@ -10,11 +10,11 @@ function appsOf(flavour: Flavour = 'newer', seeds: readonly AppSeed[] = DEFAULT_
   const clock = new FakeClock()
   const timers = new Timers(clock)
   const told: string[] = []
-  const tell = (event: string, payload: unknown) => {
+  const sendEvent = (event: string, payload: unknown) => {
     const { id, state } = Object(payload)
     told.push(event === 'app.update' ? `${id} ${state}` : `${event} ${id}`)
   }
-  const apps = new Apps(seeds, { flavour, timers, random: () => 0.75, settleMs, store: DEFAULT_STORE, tell })
+  const apps = new Apps(seeds, { flavour, timers, random: () => 0.75, settleMs, store: DEFAULT_STORE, sendEvent })
   return { apps, clock, timers, told }
 }
 

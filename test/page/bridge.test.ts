@@ -68,7 +68,7 @@ describe.runIf(canBrowse)('the page of the bridge', () => {
       Storage: '2 GB free of 8 GB',
       'Running since': await times.first().textContent(),
       'Last backup': await times.last().textContent(),
-      'Firmware on offer': '13.5.0',
+      'Available firmware': '13.5.0',
     })
     const booted = Date.parse((await times.first().getAttribute('datetime')) ?? '')
     expect(Math.abs(Date.now() - 4_711_000 - booted)).toBeLessThan(60_000)
@@ -81,7 +81,7 @@ describe.runIf(canBrowse)('the page of the bridge', () => {
   test('names the permission that would show how a hub is, and does not ask the hub without it', async () => {
     const { house, page } = await start('#/bridge', { scopes: ['hub.app'] })
     const hub = page.getByRole('region', { name: 'Hub home' })
-    await hub.getByText(/With the permission homey\.system\.readonly/).waitFor()
+    await hub.getByText(/Give the API key the permission homey\.system\.readonly/).waitFor()
     expect(await hub.getByRole('heading', { name: 'Health' }).count()).toBe(0)
     expect(asked(house, '/memory')).toHaveLength(0)
   })

@@ -101,7 +101,7 @@ describe.runIf(canBrowse)('an action on several apps', () => {
     await page.getByRole('heading', { name: 'Activity' }).waitFor()
     const shown = progress(page, 'Restart')
     await shown.getByRole('button', { name: 'Stop' }).click()
-    await shown.getByText('Stopped as you asked').waitFor()
+    await shown.getByText('Stopped by you').waitFor()
     await shown.getByText(/^Left: .*Lumen Lights$/).waitFor()
     expect(restarted(house).length).toBeLessThan(3)
   })
@@ -165,7 +165,7 @@ describe.runIf(canBrowse)('an action on several apps', () => {
     await until('the first request', () => restarted(house).length === 1)
     isCut = true
     for (const socket of open) void socket.close()
-    await progress(page, 'Restart').getByText('Stopped: there is no connection').waitFor()
+    await progress(page, 'Restart').getByText('Stopped: no connection').waitFor()
     await progress(page, 'Restart').getByText('Left: Heat Pump, Lumen Lights').waitFor()
     expect(restarted(house)).toEqual(IDS.slice(0, 1))
     isCut = false
@@ -182,8 +182,8 @@ describe.runIf(canBrowse)('an action on several apps', () => {
     process.kill(house.daemon.pid, 'SIGSTOP')
     await page.getByText('No connection to hub2mqtt').waitFor()
     await progress(page, 'Restart').getByRole('button', { name: 'Stop' }).click()
-    await progress(page, 'Restart').getByText('Stopped as you asked').waitFor()
-    await page.getByText('Backyard Weather: The connection was lost before the answer came').waitFor()
+    await progress(page, 'Restart').getByText('Stopped by you').waitFor()
+    await page.getByText('Backyard Weather: The connection was lost before the answer arrived').waitFor()
     house.hub().behaveWell()
     process.kill(house.daemon.pid, 'SIGCONT')
     await page.getByText('No connection to hub2mqtt').waitFor({ state: 'detached' })

@@ -117,7 +117,7 @@ describe.runIf(canBrowse)('who is not to see the page', () => {
     await page.getByLabel('Password').waitFor()
     const limited = async () => {
       await tryIt('wrong')
-      return await page.getByText(/Too many tries; wait \d+ s/).isVisible()
+      return await page.getByText(/Too many attempts; wait \d+ s/).isVisible()
     }
     await until('the limit', limited, 20_000, 100)
     await context.close()

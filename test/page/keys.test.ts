@@ -85,7 +85,7 @@ describe.runIf(canBrowse)('by keyboard', () => {
     await page.keyboard.press('Escape')
     await page.keyboard.press('?')
     const dialog = page.getByRole('dialog', { name: 'Keys' })
-    for (const what of ['Search', 'Open the app, or the first match of the search', 'Show the keys'])
+    for (const what of ['Search', 'Open the app, or the first match of the search', 'Show the keyboard shortcuts'])
       await dialog.getByText(what, { exact: true }).waitFor()
     await expectAccessible(page)
     await page.keyboard.press('/')

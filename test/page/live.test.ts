@@ -73,7 +73,7 @@ describe.runIf(canBrowse)('the live channel', () => {
     })
     await second.untilPort(port)
     const page = await visit(`http://127.0.0.1:${port}/`)
-    await page.getByText(/This one is on standby and takes no commands/).waitFor()
+    await page.getByText(/This one is on standby and accepts no commands/).waitFor()
   })
 
   test('works below the prefix of a reverse proxy', async () => {

@@ -48,7 +48,7 @@ describe.runIf(canBrowse)('the log', () => {
     await page.getByRole('heading', { name: 'Log' }).waitFor()
     expect(await page.title()).toBe('Log – hub2mqtt')
     await rowWith(page, 'hub2mqtt started').waitFor()
-    await page.getByText(/A hub does not provide the output of an app/).waitFor()
+    await page.getByText(/Hubs do not provide the output of apps/).waitFor()
     house.hub().crash(APP, 'Error: in the log')
     const crash = rowWith(page, 'Error: in the log')
     await crash.getByRole('link', { name: 'Lumen Lights' }).waitFor()

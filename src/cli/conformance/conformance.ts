@@ -23,9 +23,9 @@ type Given = Values<typeof conformanceFlags>
 export const conformance: Body<Given> = async ({ env, print, warn }, flags) => {
   const { url, app, writes, downgrade, limits, timeout: timeoutMs } = flags
   if (url === undefined)
-    throw new UsageError('--url: expected the address of the hub, such as --url http://192.168.1.20')
-  if (writes && app === undefined) throw new UsageError('--writes: expected --app with the app that may be changed')
-  if (downgrade !== undefined && !writes) throw new UsageError('--downgrade: expected --writes as well')
+    throw new UsageError('--url is missing: expected the address of the hub, such as --url http://192.168.1.20')
+  if (writes && app === undefined) throw new UsageError('--writes needs --app with the app that may be changed')
+  if (downgrade !== undefined && !writes) throw new UsageError('--downgrade needs --writes')
   const key = keyOf(flags, env['HUB2MQTT_HUB_API_KEY'])
   let stop = () => {}
   const report = await examine({
@@ -36,7 +36,7 @@ export const conformance: Body<Given> = async ({ env, print, warn }, flags) => {
     },
     stops() {
       const signal = endSignal()
-      signal.addEventListener('abort', () => warn('hub2mqtt: stopping; the app is put back first'))
+      signal.addEventListener('abort', () => warn('hub2mqtt: stopping; restoring the app first'))
       return signal
     },
   }).finally(() => stop())
@@ -47,7 +47,7 @@ export const conformance: Body<Given> = async ({ env, print, warn }, flags) => {
 }
 
 function keyOf({ key, 'key-file': file }: Given, variable: string | undefined): string {
-  if (key !== undefined && file !== undefined) throw new UsageError('--key and --key-file: expected one of them')
+  if (key !== undefined && file !== undefined) throw new UsageError('--key and --key-file: expected only one of them')
   const found = key ?? (file === undefined ? variable : contentOf(file))
   if (found === undefined) throw new UsageError('expected the API key: --key-file, --key or HUB2MQTT_HUB_API_KEY')
   const result = v.safeParse(apiKey, found)
@@ -63,9 +63,9 @@ function contentOf(path: string): string {
   }
 }
 
-/** More would burden the hub without showing more. */
+/** More requests would load the hub without showing more. */
 const QUICK = 6
-/** A pause before and after, so that other requests do not count. */
+/** Pause before and after, so that other requests do not count towards the hub's limit. */
 const CALM_MS = 2_000
 
 export interface ConformanceOptions
@@ -77,30 +77,30 @@ export interface ConformanceOptions
   readonly timeoutMs: number
   readonly version: string
   readonly clock: Clock
-  /** Called with each step as it begins. */
+  /** Called at the start of each step. */
   readonly onStep?: (step: string) => void
-  /** Called before the app is changed: from then on, ending the examination must still restore the app. */
+  /** Called before the app is changed. The returned signal stops the examination, which still restores the app. */
   readonly stops?: () => AbortSignal
 }
 
-/** Examines a hub. Never fails because of the hub's behaviour: that becomes the report. */
+/** Examines a hub. Unexpected behaviour of the hub never throws: it becomes part of the report. */
 export async function examine(options: ConformanceOptions): Promise<Report> {
   const { url, key, timeoutMs, clock, onStep = () => {}, stops = () => new AbortController().signal } = options
   await using client = newClient({ url, key, timeoutMs, clock })
   onStep('looking for a hub')
   const pings = await greetings(client)
   const prefix = prefixOf(pings)
-  // The key is for hubs only.
+  // Send the key only to hubs.
   if (prefix === undefined) return unreachableReport(options, pings)
   client.trust(pathTo(prefix, PROBES.ping), pings[prefix].id)
-  onStep('asking what changes nothing')
+  onStep('reading')
   const reading = await read(client, pings, prefix, options.app)
   onStep('opening the realtime channel')
   const { evidence, session } = await examineRealtime(options, client, reading)
   const change = async () => {
     onStep('changing the app')
     const { app = '', downgrade } = options
-    const onPutBack = () => onStep('putting the app back')
+    const onPutBack = () => onStep('restoring the app')
     return await write({ client, reading, app, downgrade, session, clock, signal: stops(), onPutBack })
   }
   try {
@@ -109,7 +109,7 @@ export async function examine(options: ConformanceOptions): Promise<Report> {
     const writes = options.writes && recordOf(reading.answers.get('getApp')) ? await change() : null
     if (options.writes && writes === null)
       for (const name of WRITES) reading.untried.set(name, `the app ${whyNoApp(reading)}`)
-    const noLimit = options.limits ? 'the hub did not answer each' : 'without --limits'
+    const noLimit = options.limits ? 'the hub did not answer all requests' : 'without --limits'
     return reportOf(options, { ...evidence, reading, limit, noLimit, writes, port: Number(new URL(url).port) })
   } finally {
     session?.close()
@@ -117,7 +117,7 @@ export async function examine(options: ConformanceOptions): Promise<Report> {
 }
 
 async function examineRealtime({ url, key, timeoutMs, clock }: ConformanceOptions, client: Client, reading: Reading) {
-  /** Whether the hub accepts that version; `null` if it is away. */
+  /** Whether the hub accepts that version; `null` if the hub is offline. */
   const takes = async (version: 3 | 4) => {
     if (await speaks(version, url, timeoutMs)) return true
     const ping = await operate(client, reading.prefix, 'ping', { show: 'no key' })
@@ -138,7 +138,7 @@ async function examineRealtime({ url, key, timeoutMs, clock }: ConformanceOption
 
 const LOST: ReadonlySet<Step> = new Set(['dropped', 'silent'])
 
-/** Opens a session, and a second one if the hub may just have been away. */
+/** Opens a session. If the connection was lost, the hub may have been offline for a moment: opens a second one. */
 async function opened(open: () => Promise<Session>): Promise<Session> {
   const first = await open()
   const { connect, handshake, open: opening, subscribe } = first.seen
@@ -147,7 +147,7 @@ async function opened(open: () => Promise<Session>): Promise<Session> {
   return await open()
 }
 
-/** Sends enough requests at once to exceed a hub's limit; `null`: it did not answer all of them. */
+/** Sends enough requests at once to exceed a hub's limit. `null`: the hub did not answer all of them. */
 export async function hurry({ clock }: ConformanceOptions, client: Client, { prefix }: Reading) {
   const path = pathTo(prefix, PROBES.getSessionMe)
   await sleep(clock, CALM_MS)
@@ -159,7 +159,7 @@ export async function hurry({ clock }: ConformanceOptions, client: Client, { pre
   const retryAfter = header === null || /^\d{1,9}$/.test(header) ? header : 'date'
   return {
     sent: QUICK,
-    /** How many were answered before the first 429; `null`: there was none. */
+    /** How many were not limited; `null`: the hub sent no 429. */
     limitedAfter: limited.length === 0 ? null : QUICK - limited.length,
     retryAfter,
   }

@@ -1,4 +1,4 @@
-/** Everything seen in an examination, the kind of hub, and helpers for verdicts on expectations. */
+/** The evidence of an examination, the kind of hub, and helpers for verdicts on expectations. */
 import { isRecord } from '../../base/json.ts'
 import type { hurry } from './conformance.ts'
 import { isAway, isOk, type Observation, outcomeOf, summary } from './observation.ts'
@@ -7,11 +7,11 @@ import type { SessionSeen } from './realtime.ts'
 import type { WritesSeen } from './writes.ts'
 
 export interface Evidence {
-  /** Port of the address; 0: the usual one. */
+  /** Port of the address; 0: the default port. */
   readonly port: number
   readonly reading: Reading
   readonly session: SessionSeen
-  /** The same with the token of the handshake, if it offered one. */
+  /** A session with the handshake's token, if the handshake returned one. */
   readonly sessionWithToken: SessionSeen | null
   /** Whether versions 3 and 4 of the protocol below Socket.IO are accepted; `null`: no connection. */
   readonly protocols: { readonly 3: boolean | null; readonly 4: boolean | null }
@@ -31,15 +31,15 @@ export function firmwareOf({ pings, prefix }: Reading): string | null {
   return firmware !== null && /^[\w.+-]{1,40}$/.test(firmware) ? firmware : null
 }
 
-/** The kind of hub, and the evidence for it. The firmware shows the generation; without it, other differences do. */
+/** The kind of hub, and the evidence for it: the firmware or, if it is unknown, other differences. */
 export function kindOfHub({ reading, port }: Evidence): { readonly kind: Kind; readonly because: readonly string[] } {
   const { prefix, answers, records } = reading
-  if (prefix === 'managers') return { kind: 'reference', because: ['it answers below /api/managers/ alone'] }
+  if (prefix === 'managers') return { kind: 'reference', because: ['it answers only below /api/managers/'] }
   const firmware = firmwareOf(reading)
   const major = Number.parseInt(firmware ?? '', 10)
   const [voices, absent] = [answers.get('getVoices'), answers.get('absentMethod')]
   const has = (field: string) => records.some((record) => (record[field] ?? undefined) !== undefined)
-  // Older hubs report a missing method in this way, so it does not indicate a newer one.
+  // Older hubs report a missing method with a 500.
   const saysAsOlder = [voices, absent].some((seen) => seen?.status === 500 && outcomeOf(seen) === 'absent')
   const signs: readonly (readonly [kind: Kind, text: string, isSeen: boolean])[] = [
     ['newer', 'no speech output', voices?.status === 404],
@@ -80,8 +80,8 @@ export const verdict = (agrees: boolean, found: string): Verdict => ({ result: a
 export const unknown = (found: string): Verdict => ({ result: 'unknown', found })
 export const notTried = (because: string): Verdict => unknown(`not tried: ${because}`)
 
-/** The verdict on an unsuccessful answer. A hub that was away, or refuses the key, shows nothing about it. */
+/** The verdict on an unsuccessful answer: unknown if the hub was offline or refuses the key. */
 export function failed(seen: Observation): Verdict {
   if (isAway(seen)) return unknown(summary(seen))
-  return outcomeOf(seen) === 'refused' ? unknown(`the key may not: ${summary(seen)}`) : verdict(false, summary(seen))
+  return outcomeOf(seen) === 'refused' ? unknown(`no permission: ${summary(seen)}`) : verdict(false, summary(seen))
 }

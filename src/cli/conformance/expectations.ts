@@ -1,11 +1,11 @@
 /**
- * The expectations of a hub, one row each: from the reference, and from the traffic of hubs in the field and their
- * official client. A row judges what was seen; `unknown` if it was not tried or could not be seen.
+ * What is expected of a hub, one row each: from the reference, and from the traffic of real hubs and their official
+ * client. A row judges the evidence; its verdict is `unknown` if something was not tried or could not be seen.
  */
 import { isRecord } from '../../base/json.ts'
 import { type Evidence, failed, type Kind, kindOfHub, notTried, unknown, type Verdict, verdict } from './evidence.ts'
 import { errorOf, isAway, isOk, kindOf, type Observation, type Outcome, outcomeOf, summary } from './observation.ts'
-import { type ProbeName, type Question, whyNot } from './probes.ts'
+import { type Extra, type ProbeName, whyNot } from './probes.ts'
 import type { Trial } from './writes.ts'
 
 type Judge = (evidence: Evidence) => Verdict
@@ -13,7 +13,7 @@ type Judge = (evidence: Evidence) => Verdict
 /** `R`: the reference; `S`: the official client and its specification; `M`: measured on a hub; `I`: inferred. */
 type Mark = 'R' | 'S' | 'M' | 'I'
 
-type Name = ProbeName | Question
+type Name = ProbeName | Extra
 
 /** Judges an answer, if there is one. */
 function ofAnswer(name: Name, judge: (seen: Observation) => Verdict): Judge {
@@ -23,13 +23,13 @@ function ofAnswer(name: Name, judge: (seen: Observation) => Verdict): Judge {
   }
 }
 
-/** Judges a success. If the key lacks the permission or the hub was away, the verdict is unknown. */
+/** Judges a successful answer. If the key lacks the permission or the hub was offline, the verdict is unknown. */
 const answer = (name: Name, agrees: (value: unknown) => boolean = () => true) =>
   ofAnswer(name, (seen) =>
     isOk(seen) ? verdict(agrees(seen.value), `${summary(seen)}, ${kindOf(seen.value)}`) : failed(seen),
   )
 
-/** Judges how something is refused. */
+/** Judges how a request is refused. */
 const refusal = (name: Name, outcomes: readonly Outcome[], agrees: (seen: Observation) => boolean) =>
   ofAnswer(name, (seen) => {
     const isJudged = !isAway(seen) && ['ok', ...outcomes].includes(outcomeOf(seen))
@@ -47,7 +47,7 @@ function field(name: string, agrees: (value: unknown, kind: Kind) => boolean = (
   return (evidence) => {
     const values = evidence.reading.records.map((record) => record[name]).filter((value) => value !== undefined)
     const { kind } = kindOfHub(evidence)
-    if (values.length === 0) return unknown('no record has it')
+    if (values.length === 0) return unknown('no record has this field')
     if (values.every((value) => value === null) && !agrees(null, kind)) return unknown('null')
     const found = [...new Set(values.map(kindOf))].sort().join(' | ')
     return verdict(
@@ -102,16 +102,16 @@ const rateLimit: Judge = ({ limit, noLimit }) => {
 
 const retryAfter: Judge = ({ limit, noLimit }) => {
   if (limit === null) return notTried(noLimit)
-  if (limit.limitedAfter === null) return unknown('there was no 429')
+  if (limit.limitedAfter === null) return unknown('the hub sent no 429')
   return verdict(limit.retryAfter !== null, limit.retryAfter === null ? 'it does not' : 'it does')
 }
 
 const protocol =
   (version: 3 | 4): Judge =>
-  ({ protocols: { [version]: takes } }) =>
-    takes === null ? unknown('the hub was away') : verdict(takes, takes ? 'it does' : 'it does not')
+  ({ protocols: { [version]: accepts } }) =>
+    accepts === null ? unknown('the hub was offline') : verdict(accepts, accepts ? 'it does' : 'it does not')
 
-/** A key that may not list the apps is refused over the realtime channel as well. */
+/** The realtime channel also refuses a key that may not list the apps. */
 function refusalOfKey({ reading: { answers } }: Evidence): Verdict | undefined {
   const seen = answers.get('getApps')
   return seen !== undefined && outcomeOf(seen) === 'refused' ? failed(seen) : undefined
@@ -120,7 +120,7 @@ function refusalOfKey({ reading: { answers } }: Evidence): Verdict | undefined {
 const handshake: Judge = (evidence) => {
   const { connect, handshake, namespace } = evidence.session
   if (connect !== 'ok') return unknown(`the connection: ${connect}`)
-  if (handshake === 'not_tried') return notTried('the hub was not there any more')
+  if (handshake === 'not_tried') return notTried('the hub was offline by then')
   const found = namespace === null ? handshake : namespace === '/api' ? '/api' : 'another one'
   const refused = handshake === 'refused' ? refusalOfKey(evidence) : undefined
   return refused ?? verdict(handshake === 'ok' && namespace === '/api', found)
@@ -128,7 +128,7 @@ const handshake: Judge = (evidence) => {
 
 const namespaceToken: Judge = ({ session, sessionWithToken }) => {
   if (session.open === 'not_tried') return notTried(`the handshake: ${session.handshake}`)
-  const offered = session.tokenOffered ? `with: ${sessionWithToken?.open ?? 'not_tried'}` : 'the handshake brings none'
+  const offered = session.tokenOffered ? `with: ${sessionWithToken?.open ?? 'not_tried'}` : 'the handshake has none'
   return verdict(session.open === 'ok', `without: ${session.open}; ${offered}`)
 }
 
@@ -141,20 +141,20 @@ const subscription: Judge = (evidence) => {
 }
 
 /**
- * `id` is stable: a reader of the JSON report may rely on it. `says` is one sentence, `only` the kinds of hubs that it
- * applies to; default: all.
+ * `id` is stable: readers of the JSON report may rely on it. `says` is one sentence. `only` lists the kinds of hubs to
+ * which the row applies; default: all.
  */
 type Row = readonly [id: string, mark: Mark, says: string, judge: Judge, only?: readonly Kind[]]
 
-/** All kinds known from the field, not only from the reference. */
+/** All kinds of real hubs, without the reference. */
 const WIRE: readonly Kind[] = ['older', 'newer', 'self-hosted', 'unknown']
-/** The kinds with features that newer hubs lack. */
+/** Kinds with features that newer hubs lack. */
 const OLD: readonly Kind[] = ['older', 'reference']
 const NEW: readonly Kind[] = ['newer', 'self-hosted']
 
 const UPDATE_AVAILABLE =
   'updateAvailable is an object or null (older), true or false (newer) or the version (self-hosted).'
-const ABSENT_METHOD = 'An unknown method is answered 404, or 500 with missing_api_method.'
+const ABSENT_METHOD = 'An unknown method returns 404, or 500 with missing_api_method.'
 const PING_IDENTITY = 'An answer to a ping has X-Homey-ID and X-Homey-Version, or neither.'
 
 const ROWS: readonly Row[] = [
@@ -164,43 +164,43 @@ const ROWS: readonly Row[] = [
   [
     'ping-other',
     'S',
-    'A ping for the id of another hub is answered false.',
+    'A ping for the id of another hub returns false.',
     answer('pingOther', (it) => it === false),
     WIRE,
   ],
-  ['no-key', 'M', 'Without a key the answer is 401.', refusal('noKey', ANY, is401)],
-  ['unknown-key', 'M', 'A key that the hub does not know is answered 401.', refusal('unknownKey', ANY, is401)],
-  ['session-me', 'S', 'A key reports its scopes.', answer('getSessionMe'), WIRE],
-  ['apps-by-id', 'R', 'getApps answers an object keyed by the id of each app.', answer('getApps', isRecord)],
-  ['unknown-app', 'I', 'An unknown app is answered 404.', refusal('unknownApp', KNOWN, is404)],
+  ['no-key', 'M', 'A request without a key returns 401.', refusal('noKey', ANY, is401)],
+  ['unknown-key', 'M', 'A key that the hub does not know returns 401.', refusal('unknownKey', ANY, is401)],
+  ['session-me', 'S', 'A hub reports the scopes of the key.', answer('getSessionMe'), WIRE],
+  ['apps-by-id', 'R', 'getApps returns an object keyed by the id of each app.', answer('getApps', isRecord)],
+  ['unknown-app', 'I', 'An unknown app returns 404.', refusal('unknownApp', KNOWN, is404)],
   ['absent-method', 'M', ABSENT_METHOD, refusal('absentMethod', KNOWN, (seen) => outcomeOf(seen) === 'absent')],
-  ['error-body', 'M', 'A refusal has a JSON body with error.', errorBody, WIRE],
+  ['error-body', 'M', 'A refusal has a JSON body with the key error.', errorBody, WIRE],
   ['usage', 'S', 'getAppUsage exists.', answer('getAppUsage'), NEW],
-  ['locales', 'R', 'getAppLocales answers an object.', answer('getAppLocales', isRecord)],
-  ['settings', 'R', 'getAppSettings answers an object.', answer('getAppSettings', isRecord)],
-  ['voices', 'S', 'Speech output exists, with a list of voices.', answer('getVoices', isObject), ['older']],
-  ['field-state', 'S', 'An app has a state as a text.', field('state', (value) => typeof value === 'string')],
+  ['locales', 'R', 'getAppLocales returns an object.', answer('getAppLocales', isRecord)],
+  ['settings', 'R', 'getAppSettings returns an object.', answer('getAppSettings', isRecord)],
+  ['voices', 'S', 'Speech output exists and lists its voices.', answer('getVoices', isObject), ['older']],
+  ['field-state', 'S', 'The state of an app is a text.', field('state', (value) => typeof value === 'string')],
   ['field-update-available', 'S', UPDATE_AVAILABLE, field('updateAvailable', isUpdate)],
   ['field-crashed-count', 'S', 'Crashes are counted as crashedCount.', field('crashedCount', Number.isInteger), NEW],
   ['field-exit-count', 'S', 'Crashes are counted as exitCount.', field('exitCount', Number.isInteger), OLD],
   ['field-usage', 'S', 'cpu and mem in usage are numbers.', field('usage', isUsage)],
-  ['rate-limit', 'M', 'If quick requests bring 429, then about four do.', rateLimit],
+  ['rate-limit', 'M', 'If quick requests are limited, the 429 follows after about four.', rateLimit],
   ['retry-after', 'I', 'A 429 has Retry-After.', retryAfter],
-  ['protocol-3', 'S', 'The realtime channel takes protocol 3 (Socket.IO 2).', protocol(3), WIRE],
-  ['protocol-4', 'M', 'The realtime channel takes protocol 4 (Socket.IO 3 and 4).', protocol(4), WIRE],
+  ['protocol-3', 'S', 'The realtime channel accepts protocol 3 (Socket.IO 2).', protocol(3), WIRE],
+  ['protocol-4', 'M', 'The realtime channel accepts protocol 4 (Socket.IO 3 and 4).', protocol(4), WIRE],
   ['handshake', 'S', 'handshakeClient is acknowledged with the namespace /api.', handshake, WIRE],
   ['namespace-token', 'I', 'The namespace needs no token.', namespaceToken, OLD],
   ['subscribe', 'S', 'homey:manager:apps can be subscribed to.', subscription, WIRE],
-  ['events', 'S', 'Each change of an app brings app.update.', shown('events'), WIRE],
-  ['setting-kept', 'R', 'A setting is read as it was set.', shown('setting-kept')],
+  ['events', 'S', 'Each change of an app sends app.update.', shown('events'), WIRE],
+  ['setting-kept', 'R', 'A setting is returned as it was set.', shown('setting-kept')],
   ['setting-gone', 'R', 'A removed setting is gone.', shown('setting-gone')],
-  ['unset-again', 'I', 'Removing it again is answered 404.', refusal('unsetAgain', KNOWN, is404)],
+  ['unset-again', 'I', 'Removing a setting again returns 404.', refusal('unsetAgain', KNOWN, is404)],
   ['autoupdate', 'R', 'updateApp changes automatic updates.', shown('autoupdate')],
-  ['channel-ignored', 'S', 'updateApp leaves the channel as it is.', shown('channel-ignored')],
+  ['channel-ignored', 'S', 'updateApp does not change the channel.', shown('channel-ignored')],
   ['garbage-collect', 'R', 'garbageCollectApp exists.', answer('garbageCollectApp'), OLD],
   ['restart', 'R', 'restartApp exists.', answer('restartApp')],
   ['disable', 'R', 'disableApp stops the app.', shown('disable')],
-  ['enable', 'R', 'enableApp starts it again.', shown('enable')],
+  ['enable', 'R', 'enableApp starts the app again.', shown('enable')],
   ['std-message', 'R', 'getAppStd needs no message.', shown('std-message'), OLD],
   ['speak-wire', 'S', 'speech-output/say speaks.', answer('speak'), ['older']],
   ['speak-reference', 'R', 'speech-output/ speaks.', answer('speakReference'), ['reference']],
@@ -209,9 +209,9 @@ const ROWS: readonly Row[] = [
 
 export const EXPECTATIONS = ROWS.map(([id, mark, says, judge, only]) => ({ id, mark, says, judge, only }))
 
-/** For other kinds of hubs, a difference is only reported. */
+/** For other kinds of hubs, a difference is reported but not judged. */
 export function judged({ only, judge }: (typeof EXPECTATIONS)[number], evidence: Evidence): Verdict {
   const found = judge(evidence)
   const isExpected = only === undefined || only.includes(kindOfHub(evidence).kind)
-  return isExpected || found.result !== 'differs' ? found : unknown(`${found.found}; not of this kind`)
+  return isExpected || found.result !== 'differs' ? found : unknown(`${found.found}; does not apply to this kind`)
 }

@@ -1,4 +1,4 @@
-/** Sends requests to a hub and keeps its raw answers: decoding could hide what is unusual. */
+/** Sends requests to a hub and keeps its raw answers, because decoding could hide unusual content. */
 
 import { sleep } from '../../base/clock.ts'
 import { isRecord, type Json } from '../../base/json.ts'
@@ -8,12 +8,12 @@ import { HttpClient } from '../../hub/http-client.ts'
 import type { Method } from '../../hub/operations.ts'
 import type { ConformanceOptions } from './conformance.ts'
 
-/** Pause between two requests: some hubs refuse requests that come faster. */
+/** Pause between two requests: some hubs refuse faster requests. */
 const PAUSE_MS = 200
 const LIMITED_MS = 1500
 const MAX_LIMITED_MS = 30_000
 
-/** One answer, or its absence. */
+/** An answer, or the lack of one. */
 export interface Observation {
   /** `null`: no answer. */
   readonly status: number | null
@@ -27,7 +27,7 @@ export interface Observation {
   readonly content: 'json' | 'nothing' | 'text' | 'page'
   /** The value of a JSON body. */
   readonly value: Json | undefined
-  /** Whether the answer is a valid ping answer. */
+  /** Whether this is a valid answer to a ping. */
   readonly greets: boolean
 }
 
@@ -42,7 +42,7 @@ const NONE = {
 } as const satisfies Partial<Observation>
 
 export interface Asking {
-  /** Which key to show; default: the real one. */
+  /** Which key to send; default: the real key. */
   readonly show?: 'key' | 'unknown key' | 'no key'
   readonly body?: unknown
 }
@@ -56,7 +56,7 @@ export function newClient({ url, key, timeoutMs, clock }: Target) {
   /** The key of the current request. */
   let shown = UNKNOWN_KEY
   let isFirst = true
-  /** The hub that has identified itself, and the path that it answered. */
+  /** The id of the hub that has identified itself, and the path of its ping. */
   let hub: { readonly ping: string; readonly id: string | null } | undefined
   /** Whether the connections have stayed open since. */
   let isSure = true
@@ -67,29 +67,29 @@ export function newClient({ url, key, timeoutMs, clock }: Target) {
   const http = new HttpClient({ url, timeoutMs, maxRequests: 2, onDisconnected, apiKey: () => shown }, clock)
   return { trust, prove, ask, askNow, [Symbol.asyncDispose]: () => http.close() }
 
-  /** From now on, shows the key, but only to this hub. */
+  /** Allows the key to be sent, but only to this hub. */
   function trust(ping: string, id: string | null): void {
     hub = { ping, id }
   }
 
-  /** Pings the hub, unless it is already known. Returns the answer that forbids showing the key. */
+  /** Pings the hub if a connection was closed. Returns an answer if the key must not be sent. */
   function prove(): Promise<Observation | undefined> {
     if (isSure && hub !== undefined) return Promise.resolve(undefined)
-    proving ??= askWhoItIs().finally(() => {
+    proving ??= askIdentity().finally(() => {
       proving = undefined
     })
     return proving
   }
 
-  async function askWhoItIs(): Promise<Observation | undefined> {
-    if (hub === undefined) throw new Error('No hub has shown itself.')
+  async function askIdentity(): Promise<Observation | undefined> {
+    if (hub === undefined) throw new Error('No hub has identified itself.')
     const seen = await askNow('GET', hub.ping, { show: 'no key' })
     isSure = seen.greets && seen.id === hub.id
     if (isSure) return undefined
     return seen.status === 429 || seen.status === null ? seen : { ...seen, ...NONE, failure: 'nonsense' }
   }
 
-  /** Sends a request after a pause. If the hub limits requests, repeats it once after the time that the hub names. */
+  /** Sends a request after a pause. If the hub returns 429, repeats the request once after the time in Retry-After. */
   async function ask(method: Method, path: string, asking: Asking = {}): Promise<Observation> {
     if (!isFirst) await sleep(clock, PAUSE_MS)
     isFirst = false
@@ -153,13 +153,13 @@ export const isOk = (seen: Observation | undefined): seen is Observation =>
 export const recordOf = (seen: Observation | undefined): Record<string, unknown> | undefined =>
   isOk(seen) && isRecord(seen.value) ? seen.value : undefined
 
-/** The hub's own code for an error; its text is in the household's language and may contain names. */
+/** The hub's error code. The error's text is left out: it is in the household's language and may contain names. */
 export function errorOf(value: unknown): string | null {
   const error = isRecord(value) ? value['error'] : undefined
   return typeof error === 'string' ? (/^[a-z][a-z0-9_]{0,40}$/.test(error) ? error : 'prose') : null
 }
 
-/** An answer in a few words, without names and values. */
+/** Describes an answer in a few words, without names and values. */
 export function summary({ status, failure, value }: Observation): string {
   const error = errorOf(value)
   return status === null
@@ -170,12 +170,12 @@ export function summary({ status, failure, value }: Observation): string {
 /** Statuses of a gateway, or of a hub that is starting. */
 const AWAY: ReadonlySet<number | null> = new Set([502, 503, 504])
 
-/** Whether the hub gave no information about the operation, because it was away or busy. */
+/** Whether the hub was offline or busy, so that the answer shows nothing about the operation. */
 export function isAway(seen: Observation): boolean {
   return AWAY.has(seen.status) || ['no_answer', 'limited'].includes(outcomeOf(seen))
 }
 
-/** The type of a value; the value itself may be a name or a secret. */
+/** The type of a value, because the value itself may be a name or a secret. */
 export function kindOf(value: unknown): string {
   if (value === null) return 'null'
   return Array.isArray(value) ? 'array' : typeof value

@@ -1,4 +1,4 @@
-/** Requests that change nothing: the operations of the table, and further questions about the hub's behaviour. */
+/** Requests that change nothing: the operations of the table, and other requests that show how the hub behaves. */
 import { isRecord, type Json } from '../../base/json.ts'
 import { decodeScopes } from '../../hub/decode.ts'
 import { OPERATIONS, type OperationName } from '../../hub/operations.ts'
@@ -12,24 +12,24 @@ type Shape = (value: Json | undefined, id: string) => string | undefined
 const SHAPES = {
   anything: () => undefined,
   /** Any answer that is not a refusal. */
-  nothing: (value) => (saysNo(value) ? 'calls a no a success' : undefined),
-  greeting: (value) => (value === false ? 'answers false, as if it were another hub' : undefined),
-  object: (value) => (isRecord(value) ? undefined : `answers ${kindOf(value)} and no object`),
+  nothing: (value) => (saysNo(value) ? 'reports a failure as a success' : undefined),
+  greeting: (value) => (value === false ? 'returns false, as if it were another hub' : undefined),
+  object: (value) => (isRecord(value) ? undefined : `returns ${kindOf(value)}, not an object`),
   collection: (value) => (typeof value === 'object' && value !== null ? undefined : `answers ${kindOf(value)}`),
   scopes: (value) => (decodeScopes(value) === undefined ? 'has no list of scopes' : undefined),
   app: (value, id) => (isRecord(value) && value['id'] === id ? undefined : 'is not the record of the app'),
   apps(value) {
-    if (!isRecord(value)) return `answers ${kindOf(value)} and no object`
+    if (!isRecord(value)) return `returns ${kindOf(value)}, not an object`
     const wrong = Object.entries(value).filter(([key, record]) => !isRecord(record) || record['id'] !== key)
-    return wrong.length === 0 ? undefined : `${wrong.length} entries are no record of the app that is their key`
+    return wrong.length === 0 ? undefined : `has ${wrong.length} entries that do not match their key`
   },
 } satisfies Record<string, Shape>
 
-/** The request for an operation; for most, the table defines it. */
+/** The request of an operation; most come from the table. */
 interface Probe {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'
   readonly manager: string
-  /** Below the manager; `:id` is the app and `:name` one of its settings, `:owner` and `:log` are of a log. */
+  /** Below the manager. `:id` is the app, `:name` one of its settings; `:owner` and `:log` identify a log. */
   readonly path: string
   readonly shape: Shape
 }
@@ -76,10 +76,10 @@ export const PROBES = {
 } as const satisfies Record<string, Probe>
 export type ProbeName = keyof typeof PROBES
 
-/** Further questions whose answers are kept. */
-export type Question = 'pingOther' | 'noKey' | 'unknownKey' | 'unknownApp' | 'absentMethod' | 'unsetAgain' | 'readBack'
+/** Other requests with answers that the report needs. */
+export type Extra = 'pingOther' | 'noKey' | 'unknownKey' | 'unknownApp' | 'absentMethod' | 'unsetAgain' | 'readBack'
 
-export type Answers = Map<ProbeName | Question, Observation>
+export type Answers = Map<ProbeName | Extra, Observation>
 
 /** An app's record, as the hub sends it. */
 export type AppRecord = Record<string, unknown>
@@ -92,17 +92,17 @@ export interface Reading {
   readonly records: readonly AppRecord[]
   /** The app used in requests. */
   readonly app: string | null
-  /** Why something was not requested. */
-  readonly untried: Map<ProbeName | Question, string>
+  /** Why a probe was not sent. */
+  readonly untried: Map<ProbeName | Extra, string>
 }
 
 /** Why there is no answer. */
-export const whyNot = ({ untried }: Reading, name: ProbeName | Question): string => untried.get(name) ?? 'not reached'
+export const whyNot = ({ untried }: Reading, name: ProbeName | Extra): string => untried.get(name) ?? 'not reached'
 
-/** Why the app cannot be changed: `is not there`, or `could not be read`. */
+/** Why the app cannot be changed. */
 export function whyNoApp({ answers }: Pick<Reading, 'answers'>): string {
   const seen = answers.get('getApp')
-  return seen === undefined || outcomeOf(seen) === 'absent' ? 'is not there' : 'could not be read'
+  return seen === undefined || outcomeOf(seen) === 'absent' ? 'does not exist' : 'could not be read'
 }
 
 /** The operations that change the app, in the order of the trials. */
@@ -120,9 +120,9 @@ export const WRITES = [
   'speak',
   'speakReference',
   'installFromAppStore',
-] as const satisfies readonly (ProbeName | Question)[]
+] as const satisfies readonly (ProbeName | Extra)[]
 
-/** What a hub says of itself, and of what depends on its apps. */
+/** What a hub reports about itself, and about devices, flows and logs. */
 const EVIDENCE = [
   'getInfo',
   'getMemoryInfo',
@@ -135,7 +135,7 @@ const EVIDENCE = [
   'getLogs',
 ] as const satisfies readonly ProbeName[]
 
-/** The path of a probe on the hub. */
+/** The path of a probe, with its parameters filled in. */
 export function pathTo(
   prefix: ApiPrefix,
   { manager, path }: Pick<Probe, 'manager' | 'path'>,
@@ -162,14 +162,14 @@ export async function greetings(client: Client): Promise<Record<ApiPrefix, Obser
   return { manager: await ask('manager'), managers: await ask('managers') }
 }
 
-/** The spelling that the hub answers; the usual one first. */
+/** The path prefix at which the hub answers; the usual one comes first. */
 export function prefixOf(pings: Readonly<Record<ApiPrefix, Observation>>): ApiPrefix | undefined {
   return API_PREFIXES.find((prefix) => pings[prefix].greets)
 }
 
 const NO_APP = 'hub2mqtt.conformance.no-such-app'
 
-/** @param wanted the app to use; default: one that runs */
+/** @param wanted the app to use; default: a running one */
 export async function read(
   client: Client,
   pings: Readonly<Record<ApiPrefix, Observation>>,
@@ -180,13 +180,13 @@ export async function read(
   const ask = async (name: ProbeName, app?: string, setting?: string) => {
     answers.set(name, await operate(client, prefix, name, { ...(app && { app }), ...(setting && { setting }) }))
   }
-  const question = async (name: Question, path: string, show: 'key' | 'unknown key' | 'no key') => {
+  const askExtra = async (name: Extra, path: string, show: 'key' | 'unknown key' | 'no key') => {
     answers.set(name, await client.ask('GET', path, { show }))
   }
   answers.set('ping', pings[prefix])
-  await question('pingOther', `${pathTo(prefix, PROBES.ping)}?id=hub2mqtt-conformance`, 'no key')
-  await question('noKey', pathTo(prefix, PROBES.getApps), 'no key')
-  await question('unknownKey', pathTo(prefix, PROBES.getApps), 'unknown key')
+  await askExtra('pingOther', `${pathTo(prefix, PROBES.ping)}?id=hub2mqtt-conformance`, 'no key')
+  await askExtra('noKey', pathTo(prefix, PROBES.getApps), 'no key')
+  await askExtra('unknownKey', pathTo(prefix, PROBES.getApps), 'unknown key')
   await ask('getSessionMe')
   await ask('getApps')
   const listed = answers.get('getApps')
@@ -200,7 +200,7 @@ export async function read(
   for (const name of ['getApp', 'getAppUsage', 'getAppLocales', 'getAppSettings'] as const) {
     const found = answers.get('getApp')
     if (app === null) untried.set(name, isOk(listed) ? 'there is no app' : 'the apps are not listed')
-    else if (found !== undefined && outcomeOf(found) === 'absent') untried.set(name, 'the app is not there')
+    else if (found !== undefined && outcomeOf(found) === 'absent') untried.set(name, 'the app does not exist')
     else await ask(name, app)
   }
   const [setting] = Object.keys(recordOf(answers.get('getAppSettings')) ?? {})
@@ -210,8 +210,8 @@ export async function read(
   for (const name of EVIDENCE) await ask(name)
   const log = logIn(answers.get('getLogs'))
   await (log === undefined ? untried.set('getLogEntries', 'no log is known') : ask('getLogEntries', ...log))
-  await question('unknownApp', pathTo(prefix, PROBES.getApp, NO_APP), 'key')
-  await question('absentMethod', `/api/${prefix}/apps/hub2mqtt-conformance`, 'key')
+  await askExtra('unknownApp', pathTo(prefix, PROBES.getApp, NO_APP), 'key')
+  await askExtra('absentMethod', `/api/${prefix}/apps/hub2mqtt-conformance`, 'key')
   return { pings, prefix, answers, records, app, untried }
 }
 

@@ -1,11 +1,11 @@
-/** Restores an app and verifies that by reading, even if the hub is away for a while. */
+/** Restores an app and reads it back, even if the hub is offline for a while. */
 import { sleep } from '../../base/clock.ts'
 import { compareVersions } from '../../base/versions.ts'
 import { isAway, isOk, type Observation, outcomeOf, recordOf } from './observation.ts'
 import { type AppRecord, operate, type ProbeName } from './probes.ts'
 import type { WritesOptions } from './writes.ts'
 
-/** Our own setting, which is set and removed. */
+/** The setting that the trials set and remove. */
 export const SETTING = 'hub2mqtt-conformance'
 
 /** What a trial can leave changed. */
@@ -14,7 +14,7 @@ export type Item = 'setting' | 'autoupdate' | 'channel' | 'enabled' | 'state' | 
 export interface Left {
   /** What is still changed. */
   readonly left: readonly string[]
-  /** What could not be read. */
+  /** What could not be verified. */
   readonly unseen: readonly string[]
 }
 
@@ -23,14 +23,14 @@ type Subject = Pick<WritesOptions, 'client' | 'reading' | 'app' | 'clock'>
 type Look = 'right' | 'wrong' | 'late' | 'away' | 'refused'
 
 const LOOK_MS = 1_000
-/** How long to retry a hub that is away: a reboot takes minutes. */
+/** How long to retry a hub that is offline: a reboot takes minutes. */
 const AWAY_MS = 300_000
 /** How long a start or an install can take. */
 const LATE_MS = 90_000
-/** How often to request a change: a hub may confirm one without making it. */
+/** How often to request a change: a hub may confirm a change without making it. */
 const ASKS = 3
 
-/** @param lost the hub did not answer: it may still execute the request */
+/** @param lost items whose request got no answer: the hub may still carry it out */
 export async function putBack(
   options: Subject,
   before: AppRecord,
@@ -39,7 +39,7 @@ export async function putBack(
 ): Promise<Left> {
   const { clock } = options
   const app = subjectOf(options, before)
-  const asked = new Map<Item, number>()
+  const requests = new Map<Item, number>()
   const ended = new Map<Item, Fate>()
   // Enabling an app also starts it.
   const items = new Set<Item>([...touched, ...(touched.has('enabled') ? (['state'] as const) : [])])
@@ -49,10 +49,10 @@ export async function putBack(
     const waited = Math.max(pauses, clock.elapsed() - started)
     const lookOf = await app.look()
     for (const item of [...items].filter((one) => !ended.has(one))) {
-      const times = asked.get(item) ?? 0
+      const times = requests.get(item) ?? 0
       const next = nextFor(item, lookOf(item), times, waited, lost.has(item))
       if (next === 'ask') {
-        asked.set(item, times + 1)
+        requests.set(item, times + 1)
         await app.ask(item)
       } else if (next !== 'wait') ended.set(item, next)
     }
@@ -65,7 +65,7 @@ export async function putBack(
 type Fate = 'done' | 'left' | 'unseen'
 
 /**
- * @param times how often it was requested
+ * @param times how often the change was requested
  * @param isLost whether a write got no answer
  */
 function nextFor(item: Item, look: Look, times: number, waited: number, isLost: boolean): Fate | 'ask' | 'wait' {
@@ -90,7 +90,7 @@ function subjectOf({ client, reading, app }: Subject, before: AppRecord) {
   const send = (name: ProbeName, body?: unknown) =>
     operate(client, reading.prefix, name, { app, setting: SETTING, body })
 
-  /** Whether our setting is gone. If the list cannot be read, reads the setting itself. */
+  /** Whether the setting is removed. If the list cannot be read, reads the setting itself. */
   async function lookAtSetting(): Promise<Look> {
     const list = await send('getAppSettings')
     const settings = recordOf(list)
@@ -109,7 +109,7 @@ function subjectOf({ client, reading, app }: Subject, before: AppRecord) {
   }
 
   return {
-    /** The present state of these items. */
+    /** Reads the current state of all items. */
     async look(): Promise<(item: Item) => Look> {
       const seen = await send('getApp')
       const setting = await lookAtSetting()
@@ -136,7 +136,7 @@ function unread(seen: Observation): Look {
   return isAway(seen) || outcomeOf(seen) === 'failed' ? 'away' : 'refused'
 }
 
-/** Whether an app runs, by its state, or without one by `ready`. `null`: neither is known, or it is changing. */
+/** Whether an app runs: by its state or, if it has none, by `ready`. `null`: unknown, starting or stopping. */
 export function runs({ state, ready }: Record<string, unknown>): boolean | null {
   if (typeof state !== 'string') return typeof ready === 'boolean' ? ready : null
   return state === 'stopping' || state === 'starting' ? null : state === 'running'

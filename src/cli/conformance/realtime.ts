@@ -1,4 +1,4 @@
-/** Opens the realtime channel step by step, and records where it ends. */
+/** Opens the realtime channel step by step, and records how far it gets. */
 
 import { Manager, type Socket } from 'socket.io-client'
 import { WebSocket } from 'ws'
@@ -10,7 +10,7 @@ import { first } from '../doctor/spoken.ts'
 import type { Target } from './observation.ts'
 
 const APPS_URI = 'homey:manager:apps'
-/** A hub can accept a namespace and drop it at once. */
+/** A hub may accept a namespace and close it at once. */
 const SETTLE_MS = 600
 
 export type Step = 'ok' | 'refused' | 'dropped' | 'silent' | 'not_tried'
@@ -30,12 +30,12 @@ export interface HubEvent {
   readonly payload: Record<string, unknown>
 }
 
-/** A session that went as far as it could; it receives events while it is open. */
+/** A session, opened as far as possible; it receives events while it is open. */
 export type Session = Awaited<ReturnType<typeof openSession>>
 
 /**
- * @param prove - Checks that the hub is there before the key is sent.
- * @param withToken - Whether to send the token of the handshake to the namespace.
+ * @param prove - Checks the hub's identity before the key is sent.
+ * @param withToken - Whether to send the handshake's token to the namespace.
  */
 export async function openSession(
   { url, key, timeoutMs, clock }: Target,
@@ -57,7 +57,7 @@ export async function openSession(
     sockets.push(socket)
     return socket
   }
-  /** Runs a step until `start` calls `end`, the connection ends, or time is up. */
+  /** Runs a step until `start` calls `end`, the connection ends, or the time limit is reached. */
   const step = async (socket: Socket, start: (end: (how: Step, result?: unknown) => void) => void) => {
     const { promise, resolve } = Promise.withResolvers<[how: Step, result?: unknown]>()
     socket.once('disconnect', () => resolve(['dropped']))
@@ -72,7 +72,7 @@ export async function openSession(
     })
     return how
   }
-  const asked = (socket: Socket, event: string, argument: unknown) =>
+  const request = (socket: Socket, event: string, argument: unknown) =>
     step(socket, (end) =>
       socket.emit(event, argument, (error: unknown, result: unknown) =>
         end((error ?? null) === null ? 'ok' : 'refused', result),
@@ -89,7 +89,7 @@ export async function openSession(
     const root = socketAt('/')
     seen.connect = await connected(root)
     if (seen.connect !== 'ok' || !(await prove())) return
-    const [handshake, welcome] = await asked(root, 'handshakeClient', { token: key, homeyId: hubId })
+    const [handshake, welcome] = await request(root, 'handshakeClient', { token: key, homeyId: hubId })
     const { namespace, token } = isRecord(welcome) ? welcome : {}
     seen.handshake = handshake
     seen.namespace = typeof namespace === 'string' && namespace.startsWith('/') ? namespace : null
@@ -104,7 +104,7 @@ export async function openSession(
     if (seen.open !== 'ok') return
     await sleep(clock, SETTLE_MS)
     seen.open = api.connected ? 'ok' : 'dropped'
-    if (api.connected) [seen.subscribe] = await asked(api, 'subscribe', APPS_URI)
+    if (api.connected) [seen.subscribe] = await request(api, 'subscribe', APPS_URI)
   }
   await go()
   return {
@@ -112,7 +112,7 @@ export async function openSession(
     events,
     /** Whether events can still arrive. */
     isOpen: () => seen.subscribe === 'ok' && sockets.every((socket) => socket.connected),
-    /** Whether an event that satisfies `wanted` arrives, from index `from` on. */
+    /** Whether an event that satisfies `wanted` arrives within `ms`; earlier events count from index `from` on. */
     async hears(from: number, wanted: (event: HubEvent) => boolean, ms: number): Promise<boolean> {
       const { promise, resolve } = Promise.withResolvers<boolean>()
       onEvent = () => {

@@ -1,4 +1,4 @@
-/** The report of an examination: the same facts for programs and for people, without secrets and names. */
+/** The report of an examination, as JSON and as text, without secrets and names. */
 import { createHash } from 'node:crypto'
 import { columns } from '../../base/text.ts'
 import { decodeApps } from '../../hub/decode.ts'
@@ -9,11 +9,11 @@ import { errorOf, kindOf, outcomeOf, summary } from './observation.ts'
 import { PROBES, type ProbeName, pathTo, type Reading, whyNoApp, whyNot } from './probes.ts'
 import type { SessionSeen } from './realtime.ts'
 
-/** Version of the JSON report; docs/internals/conformance.md lists its keys. Keys may be added, and keep their meaning. */
+/** Version of the JSON report (docs/internals/conformance.md). Keys may be added but keep their meaning. */
 const FORMAT = 1
 
 type HubReport = ReturnType<typeof reportOf>
-/** Without a hub, the rest is empty. */
+/** If no hub was found, everything else is empty. */
 export type Report = Omit<HubReport, 'hub' | 'realtime'> & {
   readonly hub: HubReport['hub'] | null
   readonly realtime: HubReport['realtime'] | null
@@ -24,12 +24,12 @@ const PROBE_NAMES = Object.keys(PROBES).filter((name): name is ProbeName => Obje
 
 type About = Pick<ConformanceOptions, 'version' | 'writes'>
 
-/** The report on an address at which no hub was found. */
+/** The report for an address without a hub. */
 export function unreachableReport({ version }: About, pings: Reading['pings']): Report {
   const found = Object.entries(pings).map(([prefix, seen]) => `/api/${prefix}/system/ping: ${summary(seen)}`)
   return {
     ...{ format: FORMAT, version, usable: false },
-    problems: [`no hub answers there, so the key was not shown (${found.join('; ')})`],
+    problems: [`no hub answers at this address, so the key was not sent (${found.join('; ')})`],
     ...{ hub: null, app: null, operations: [], fields: {}, realtime: null },
     ...{ limit: null, left: null, unseen: null, expectations: [] },
   }
@@ -68,7 +68,7 @@ export function reportOf(about: About, evidence: Evidence) {
 
 function unusableBecause({ reading }: Evidence): string[] {
   const apps = reading.answers.get('getApps')
-  if (apps === undefined) return ['the list of apps was not asked for']
+  if (apps === undefined) return ['the list of apps was not requested']
   const outcome = outcomeOf(apps)
   const wrong = outcome === 'ok' && !isList(apps.value) ? PROBES.getApps.shape(apps.value, '') : undefined
   return [
@@ -78,16 +78,16 @@ function unusableBecause({ reading }: Evidence): string[] {
   ]
 }
 
-/** What did not go as requested. */
+/** Trials that could not be done or undone. */
 function troubleOf({ writes: wanted }: About, { reading, writes }: Evidence): string[] {
   const app = reading.answers.get('getApp')
   const seen = app === undefined || outcomeOf(app) === 'absent' ? '' : ` (${summary(app)})`
   const noApp = whyNoApp(reading) + seen
   return [
     ...(wanted && writes === null ? [`the app that may be changed ${noApp}: nothing was changed`] : []),
-    ...(writes?.left.length ? [`the app was not put back: ${writes.left.join(', ')}`] : []),
-    ...(writes?.unseen.length ? [`the app may not be put back: ${writes.unseen.join(', ')}`] : []),
-    ...(writes?.stopped ? ['it was stopped before the end'] : []),
+    ...(writes?.left.length ? [`the app was not restored: ${writes.left.join(', ')}`] : []),
+    ...(writes?.unseen.length ? [`the app may not be restored: ${writes.unseen.join(', ')}`] : []),
+    ...(writes?.stopped ? ['the examination was stopped early'] : []),
   ]
 }
 
@@ -130,7 +130,7 @@ function isList(value: unknown): boolean {
   }
 }
 
-/** Include the hub's id, so that the app's id cannot be guessed without it. */
+/** Includes the hub's id, so that the app's id cannot be guessed without it. */
 function hashed(app: string, hubId: string | null): string {
   return `app-${createHash('sha256')
     .update(`${hubId ?? ''}\n${app}`)
@@ -138,7 +138,7 @@ function hashed(app: string, hubId: string | null): string {
     .slice(0, 8)}`
 }
 
-/** The hub chooses the namespace. */
+/** Masks an unusual namespace: the hub chooses it, so it may be a name. */
 function withoutName(session: SessionSeen): SessionSeen {
   const { namespace } = session
   return { ...session, namespace: namespace === null || /^\/[a-z]{1,20}$/.test(namespace) ? namespace : '(other)' }
@@ -167,9 +167,9 @@ export function reportText(report: Report): string {
     '',
     ...columns([
       ['Kind of hub', `${kind}${because.length === 0 ? '' : ` (${because.join(', ')})`}`],
-      ['Firmware', firmware ?? 'not told'],
+      ['Firmware', firmware ?? 'not reported'],
       ['Paths', prefixes.map((prefix) => `/api/${prefix}/`).join(', ')],
-      ['Key', scopes === null ? 'the hub does not tell what it permits' : scopes.join(', ') || 'no permissions'],
+      ['Key', scopes === null ? 'the hub does not report its permissions' : scopes.join(', ') || 'no permissions'],
       ['Apps', apps === null ? 'not listed' : String(apps)],
       ['Limit', limitText(limit) ?? expectations.find(({ id }) => id === 'rate-limit')?.found ?? ''],
       ...(left === null ? [] : [['Left changed', leftText(left, unseen ?? [])]]),
@@ -178,10 +178,10 @@ export function reportText(report: Report): string {
     'Operations',
     ...columns(operations.map(operationColumns)),
     '',
-    ...section('Otherwise than expected', ({ result, mark }) => result === 'differs' && mark !== 'I'),
-    ...section('Otherwise than inferred, and no fault', ({ result, mark }) => result === 'differs' && mark === 'I'),
+    ...section('Not as expected', ({ result, mark }) => result === 'differs' && mark !== 'I'),
+    ...section('Not as inferred, which is no fault', ({ result, mark }) => result === 'differs' && mark === 'I'),
     ...section('As expected', ({ result }) => result === 'agrees'),
-    ...section('Not known', ({ result }) => result === 'unknown'),
+    ...section('Unknown', ({ result }) => result === 'unknown'),
     'R: the reference; S: the official client; M: measured on hubs; I: inference.',
     `hub2mqtt ${version}. Names, addresses, ids and values are left out.`,
     '',

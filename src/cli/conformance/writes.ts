@@ -1,11 +1,11 @@
-/** Trials that change an app named by its owner; at the end the app is restored. */
+/** Trials that change an app which the user has named, and restore it afterwards. */
 import { isDeepStrictEqual } from 'node:util'
 import { type Clock, sleep } from '../../base/clock.ts'
 import { isRecord } from '../../base/json.ts'
 import { compareVersions } from '../../base/versions.ts'
 import { failed, notTried, unknown, type Verdict, verdict } from './evidence.ts'
 import { type Client, isOk, type Observation, outcomeOf, recordOf, summary } from './observation.ts'
-import { type AppRecord, operate, type ProbeName, type Question, type Reading, WRITES } from './probes.ts'
+import { type AppRecord, type Extra, operate, type ProbeName, type Reading, WRITES } from './probes.ts'
 import { type Item, type Left, putBack, runs, SETTING } from './put-back.ts'
 import type { HubEvent, Session } from './realtime.ts'
 
@@ -20,7 +20,7 @@ const INSTALL_MS = 60_000
 /** A channel that no app has. */
 const NO_CHANNEL = SETTING
 
-/** Results that only several answers show together, named like the expectations. */
+/** Results that follow from several answers, named like the expectations. */
 export type Trial =
   | 'events'
   | 'setting-kept'
@@ -46,7 +46,7 @@ export interface WritesOptions {
   readonly downgrade: string | undefined
   readonly session: Session | undefined
   readonly clock: Clock
-  /** Ends the trials; the app is still restored. */
+  /** Stops the trials; the app is still restored. */
   readonly signal: AbortSignal
   /** Called before the app is restored. */
   readonly onPutBack: () => void
@@ -69,15 +69,15 @@ export async function write(options: WritesOptions): Promise<WritesSeen> {
   return { trials: writer.trials, stopped: signal.aborted, ...left }
 }
 
-/** Operations that are requested once more. */
+/** Operations that are repeated. */
 type Variant = 'readBack' | 'unsetAgain'
 
 function newWriter({ client, reading, app, downgrade: wanted = '1.0.0', session, clock, signal }: WritesOptions) {
   const trials = new Map<Trial, Verdict>()
-  /** What may have been changed. */
+  /** Items that may have been changed. */
   const touched = new Set<Item>()
   const lost = new Set<Item>()
-  /** Changes, and whether an event announced each. */
+  /** Change → whether an event announced it. */
   const announced = new Map<ProbeName, boolean>()
   const eventsSoFar = () => session?.events.length ?? 0
   return { trials, touched, lost, tryAll }
@@ -110,12 +110,11 @@ function newWriter({ client, reading, app, downgrade: wanted = '1.0.0', session,
     const isGone = isRecord(rest.value) && !Object.hasOwn(rest.value, SETTING)
     judge('setting-gone', rest, isGone, isGone ? 'it is' : `${summary(unset)}, and it is not`)
     if (isGone) await keep('unsetAgain')
-    else skip('the setting is not known to be gone', ['unsetAgain'])
+    else skip('the setting may not be removed', ['unsetAgain'])
   }
 
   async function tryAutoupdate({ autoupdate }: AppRecord): Promise<void> {
-    if (typeof autoupdate !== 'boolean')
-      return skip('the app does not say whether it is updated', ['updateApp'], 'autoupdate')
+    if (typeof autoupdate !== 'boolean') return skip('the record has no autoupdate', ['updateApp'], 'autoupdate')
     const flip = { name: 'updateApp', body: { autoupdate: !autoupdate }, touches: 'autoupdate' } as const
     await change('autoupdate', flip, (record) => record['autoupdate'] === !autoupdate, SHOW_MS)
     await send('updateApp', { autoupdate }, 'autoupdate')
@@ -123,14 +122,14 @@ function newWriter({ client, reading, app, downgrade: wanted = '1.0.0', session,
 
   async function tryChannel({ channel }: AppRecord): Promise<void> {
     if (typeof channel !== 'string') return skip('the app has no channel', [], 'channel-ignored')
-    const asked = await send('updateApp', { channel: NO_CHANNEL }, 'channel')
-    if (outcomeOf(asked) === 'rejected') return void trials.set('channel-ignored', verdict(true, summary(asked)))
-    const seen = isOk(asked) ? await send('getApp') : asked
+    const response = await send('updateApp', { channel: NO_CHANNEL }, 'channel')
+    if (outcomeOf(response) === 'rejected') return void trials.set('channel-ignored', verdict(true, summary(response)))
+    const seen = isOk(response) ? await send('getApp') : response
     const isTaken = recordOf(seen)?.['channel'] === NO_CHANNEL
-    judge('channel-ignored', seen, !isTaken, isTaken ? 'it takes any' : 'it does')
+    judge('channel-ignored', seen, !isTaken, isTaken ? 'it accepts any channel' : 'it does')
   }
 
-  /** A disabled app is enabled first, so that it can be stopped. */
+  /** Enables a disabled app first, so that it can be stopped. */
   async function tryLife(before: AppRecord): Promise<void> {
     const wasEnabled = before['enabled'] !== false
     await keep('garbageCollectApp')
@@ -150,22 +149,22 @@ function newWriter({ client, reading, app, downgrade: wanted = '1.0.0', session,
     const isOn = (record: AppRecord) => record['enabled'] !== false && runs(record) === true
     const now = recordOf(await send('getApp'))
     if (now !== undefined && isOn(now)) {
-      skip('the app ran all the while', [], 'enable')
+      skip('the app never stopped', [], 'enable')
       return isOk(await keep('enableApp', undefined, 'enabled'))
     }
-    const asked = await change('enable', { name: 'enableApp', touches: 'enabled' }, isOn, START_MS)
+    const response = await change('enable', { name: 'enableApp', touches: 'enabled' }, isOn, START_MS)
     const isExcused = before['enabled'] !== false && runs(before) !== true
     if (isExcused && trials.get('enable')?.result === 'differs')
-      trials.set('enable', unknown('it did not run before, either'))
-    return isOk(asked)
+      trials.set('enable', unknown('it did not run before the trials'))
+    return isOk(response)
   }
 
-  /** Operations that people notice: a report to the app's developer, and speech. */
+  /** Tries operations that people notice: a report to the app's developer, and speech. */
   async function tryWords(): Promise<void> {
     const bare = await keep('getAppStd', {})
     const isRejected = outcomeOf(bare) === 'rejected'
     const seen = isRejected ? await keep('getAppStd', { message: '' }) : bare
-    judge('std-message', seen, !isRejected, isRejected ? 'it wants one' : 'it needs none')
+    judge('std-message', seen, !isRejected, isRejected ? 'it needs one' : 'it needs none')
     const spoken = await keep('speak', { text: 'hub2mqtt' })
     if (outcomeOf(spoken) === 'absent') await keep('speakReference', { text: 'hub2mqtt' })
     else skip(`speech-output/say: ${summary(spoken)}`, ['speakReference'])
@@ -174,18 +173,18 @@ function newWriter({ client, reading, app, downgrade: wanted = '1.0.0', session,
   /** Requests a lower version and then installs the newest one again. */
   async function tryDowngrade({ version, channel, origin, updateAvailable }: AppRecord): Promise<void> {
     if (typeof version !== 'string' || !(compareVersions(wanted, version) < 0))
-      return skip('the app has no higher version', ['installFromAppStore'], 'downgrade')
+      return skip('the version of the app is not higher', ['installFromAppStore'], 'downgrade')
     if (typeof origin === 'string' && origin.startsWith('devkit'))
-      return skip('the app is not of the store', ['installFromAppStore'], 'downgrade')
-    // Some hubs install the newest version instead, and none goes back.
+      return skip('the app is not from the store', ['installFromAppStore'], 'downgrade')
+    // Some hubs install the newest version instead, which cannot be undone.
     if (updateAvailable !== undefined && updateAvailable !== null && updateAvailable !== false)
-      return skip('an update is offered, which might be installed', ['installFromAppStore'], 'downgrade')
+      return skip('an update is available and might be installed', ['installFromAppStore'], 'downgrade')
     const install = { id: app, ...(typeof channel === 'string' && { channel }), version: wanted }
-    const asked = await keep('installFromAppStore', install, 'version')
-    const isLowered = isOk(asked) && (await becomes((record) => record['version'] === wanted, INSTALL_MS)).isSo
-    const isRefused = ['absent', 'rejected', 'failed'].includes(outcomeOf(asked))
-    if (isRefused) trials.set('downgrade', verdict(true, `refused: ${summary(asked)}`))
-    else judge('downgrade', asked, !isLowered, isLowered ? 'downgraded' : 'it does not')
+    const response = await keep('installFromAppStore', install, 'version')
+    const isLowered = isOk(response) && (await becomes((record) => record['version'] === wanted, INSTALL_MS)).isSo
+    const isRefused = ['absent', 'rejected', 'failed'].includes(outcomeOf(response))
+    if (isRefused) trials.set('downgrade', verdict(true, `refused: ${summary(response)}`))
+    else judge('downgrade', response, !isLowered, isLowered ? 'downgraded' : 'it does not')
   }
 
   /** Runs a write, checks its effect and, if it worked, whether an event follows. */
@@ -196,25 +195,25 @@ function newWriter({ client, reading, app, downgrade: wanted = '1.0.0', session,
     ms: number,
   ): Promise<Observation> {
     const from = eventsSoFar()
-    const asked = await keep(name, body, touches)
-    if (!isOk(asked)) {
-      trials.set(trial, failed(asked))
-      return asked
+    const response = await keep(name, body, touches)
+    if (!isOk(response)) {
+      trials.set(trial, failed(response))
+      return response
     }
     const { isSo, seen } = await becomes(wanted, ms)
     if (isSo || !isOk(seen)) judge(trial, seen, true, 'it does')
-    else trials.set(trial, unchanged(trial, asked, isRecord(seen.value) ? seen.value : {}))
+    else trials.set(trial, unchanged(trial, response, isRecord(seen.value) ? seen.value : {}))
     if (isSo) await listen(name, from)
-    return asked
+    return response
   }
 
-  /** Keeps the result of a trial, if the answer that shows it is a success. */
+  /** Records the result of a trial, or that its last request failed. */
   function judge(trial: Trial, seen: Observation, agrees: boolean, found: string): void {
     trials.set(trial, isOk(seen) ? verdict(agrees, found) : failed(seen))
   }
 
-  /** Keeps why something was not tried. */
-  function skip(because: string, names: readonly (ProbeName | Question)[], trial?: Trial): void {
+  /** Records why something was not tried. */
+  function skip(because: string, names: readonly (ProbeName | Extra)[], trial?: Trial): void {
     for (const name of names) reading.untried.set(name, because)
     if (trial !== undefined) trials.set(trial, notTried(because))
   }
@@ -230,14 +229,14 @@ function newWriter({ client, reading, app, downgrade: wanted = '1.0.0', session,
     return seen
   }
 
-  /** Keeps the answer for the report. */
+  /** Sends a request and keeps its answer for the report. */
   async function keep(name: ProbeName | Variant, body?: unknown, touches?: Item): Promise<Observation> {
     const seen = await send(name, body, touches)
     reading.answers.set(name, seen)
     return seen
   }
 
-  /** Whether an event announces a change. Not judged if the channel was lost meanwhile. */
+  /** Records whether an event announces a change, unless the channel is lost while it waits. */
   async function listen(name: ProbeName, from: number): Promise<void> {
     if (!session?.isOpen()) return
     const isOurs = ({ name: event, payload }: HubEvent) => event === 'app.update' && payload['id'] === app
@@ -261,19 +260,19 @@ function newWriter({ client, reading, app, downgrade: wanted = '1.0.0', session,
   }
 }
 
-/** Whether a record shows if the app runs. */
+/** Whether a record shows whether the app runs. */
 const isSaid = ({ state, ready }: AppRecord): boolean => typeof state === 'string' || typeof ready === 'boolean'
 
 /** Describes a record in which a change is missing. */
-function unchanged(trial: Trial, asked: Observation, record: AppRecord): Verdict {
+function unchanged(trial: Trial, response: Observation, record: AppRecord): Verdict {
   if (record['crashed'] === true || record['state'] === 'crashed') return unknown('it crashed')
-  if (trial !== 'autoupdate' && !isSaid(record)) return unknown('the app does not say')
+  if (trial !== 'autoupdate' && !isSaid(record)) return unknown('the record has neither state nor ready')
   const shown = trial === 'autoupdate' ? ['autoupdate'] : ['enabled', 'state', 'ready']
   const found = shown.filter((key) => key in record).map((key) => `${key} ${shownValue(record[key])}`)
-  return verdict(false, `${summary(asked)}, but ${found.join(', ') || 'its record does not say'}`)
+  return verdict(false, `${summary(response)}, but ${found.join(', ') || 'the record does not show it'}`)
 }
 
-/** The states that hubs have; anything else may be a name. */
+/** The known states; any other text may be a name. */
 const STATES: ReadonlySet<unknown> = new Set(['stopped', 'stopping', 'starting', 'running', 'crashed'])
 
 function shownValue(value: unknown): string {

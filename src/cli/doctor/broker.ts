@@ -17,13 +17,13 @@ import { spokenAt } from './spoken.ts'
 const { ok, note, problem } = about('broker')
 
 const TIMEOUT_MS = 20_000
-/** Between the nodes of a cluster, a message takes longer than within one. */
+/** A message between two nodes of a cluster takes longer than one within a node. */
 const ARRIVAL_MS = 5_000
 
-/** Examines each address, and whether they belong together. */
+/** Examines each address, and whether all addresses belong to one broker or cluster. */
 export async function examineBroker(config: Config, clock: Clock): Promise<Finding[]> {
   const urls = brokerUrls(config.mqtt)
-  if (urls.length === 0) return [note('embedded, on a port that is chosen when it starts')]
+  if (urls.length === 0) return [note('embedded; it chooses its port when it starts')]
   const findings: Finding[] = []
   for (const url of urls) findings.push(...(await examineAddress(url, config, clock)))
   return [...findings, ...(await examineSharing(urls, config, clock))]
@@ -33,7 +33,7 @@ type Message = Pick<IPublishPacket, 'topic' | 'payload' | 'retain'>
 
 const sessionAt = (url: string, { mqtt }: Config) => ({
   broker: brokerAccess(mqtt, [url]),
-  // Never the configured client id: the broker would end the bridge's connection.
+  // Never use the configured client id: the broker would close the bridge's connection.
   clientId: `hub2mqtt-doctor-${randomBytes(8).toString('hex')}`,
   timeoutMs: TIMEOUT_MS,
 })
@@ -59,18 +59,18 @@ async function examineAddress(url: string, config: Config, clock: Clock): Promis
     const findings = await withSession(session(), clock, async (connection) => {
       const { protocol, lack } = connection
       const found = [ok(`connected to ${at} with MQTT ${protocol}`)]
-      if (lack !== undefined) found.push(problem(`it lacks ${lack}`, 'use a broker that has them, such as Mosquitto'))
+      if (lack !== undefined) found.push(problem(`the broker lacks ${lack}`, 'use another broker, such as Mosquitto'))
       onNoSubscribers = () => {
         isHeard = false
       }
       await askForListeners(connection, discovery, clock)
       onNoSubscribers = () => {}
-      // The rules may forbid it: members need not read each other's topics, and other bridges none of a fleet.
+      // The rules may forbid this: only the doctor reads the topics of other members.
       for (const filter of topics.memberFilters) await connection.subscribe(filter, { qos: 1 })
       found.push(...(await examineRules(connection, topics, config, { echoes, clock })))
       found.push(...examineListeners(held, discovery, protocol === '5' ? isHeard : undefined))
       if (mqtt.url === null && held.get(topics.of('bridgeState', {})) !== 'online') {
-        const remedy = `to use that broker, set mqtt.url: ${at}; else choose another mqtt.embedded.port`
+        const remedy = `to use that broker, set mqtt.url: ${at}; otherwise choose another mqtt.embedded.port`
         found.push(problem(`the embedded broker cannot start: another broker listens at ${at}`, remedy))
       }
       return [
@@ -84,7 +84,7 @@ async function examineAddress(url: string, config: Config, clock: Clock): Promis
     if (!(error instanceof SessionError)) throw error
     const { failure } = error
     if (mqtt.url === null && failure?.code === 'unreachable') {
-      return [note(`embedded: it runs while hub2mqtt runs, at ${at}`)]
+      return [note(`embedded: runs at ${at} while hub2mqtt runs`)]
     }
     return [failure === undefined ? problem(`${at} does not answer in time`) : await explain(url, failure)]
   }
@@ -97,16 +97,16 @@ async function examineSharing(urls: readonly string[], config: Config, clock: Cl
   for (const other of others) {
     const [from, to] = [shownUrl(first), shownUrl(other)]
     const arrives = await passesOn(first, other, config, clock)
-    if (arrives === true) findings.push(ok(`what is published at ${from} arrives at ${to}`))
+    if (arrives === true) findings.push(ok(`messages published at ${from} arrive at ${to}`))
     if (arrives === false) {
-      const remedy = 'list only addresses of one cluster, or of brokers that are bridged'
-      findings.push(problem(`what is published at ${from} does not arrive at ${to}`, remedy))
+      const remedy = 'list only addresses of one cluster or of bridged brokers'
+      findings.push(problem(`messages published at ${from} do not arrive at ${to}`, remedy))
     }
   }
   return findings
 }
 
-/** `undefined` if unknown. */
+/** Whether a publish at `from` arrives at `to`; `undefined` if unknown. */
 async function passesOn(from: string, to: string, config: Config, clock: Clock): Promise<boolean | undefined> {
   // Nothing subscribes to this topic.
   const topic = createTopics(config.mqtt.base_topic, membershipOf(config)?.member).of('bridgeProbe', {})
@@ -130,7 +130,7 @@ async function passesOn(from: string, to: string, config: Config, clock: Clock):
 
 const NOTHING_THERE: ReadonlySet<string> = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN'])
 
-/** By the detected protocol and the scheme of the address: what is missing, and the right scheme. */
+/** Detected protocol and scheme of the address → what the port speaks, and the right scheme. */
 const SCHEMES: Readonly<Record<string, readonly [string, string]>> = {
   'TLS mqtt:': ['speaks TLS', 'mqtts:'],
   'TLS ws:': ['speaks TLS', 'wss:'],
@@ -146,8 +146,8 @@ async function explain(url: string, failure: Failure): Promise<Finding> {
   const other = SCHEMES[`${spoken} ${protocol}`]
   if (other !== undefined) {
     const [what, scheme] = other
-    const safe = protocol === 'mqtts:' || protocol === 'wss:' ? ', or the broker’s port for TLS, mostly 8883' : ''
-    return problem(`no connection to ${at}: what answers there ${what}`, `use ${at.replace(protocol, scheme)}${safe}`)
+    const safe = protocol === 'mqtts:' || protocol === 'wss:' ? ', or the broker’s port for TLS, usually 8883' : ''
+    return problem(`no connection to ${at}: the port ${what}`, `use ${at.replace(protocol, scheme)}${safe}`)
   }
   const { cause, remedy } = adviceOn(failure)
   return problem(`no connection to ${at}: ${cause}`, remedy, failure.names)

@@ -10,7 +10,7 @@ import { examineHub } from './hub.ts'
 
 interface Examination {
   readonly config: Config
-  /** Secrets that no finding may show, whatever a hub sends. */
+  /** Secrets to mask in findings, which may quote hubs. */
   readonly secrets: readonly string[]
   /** Warnings about a configuration without mistakes. */
   readonly warnings: readonly string[]
@@ -20,7 +20,7 @@ interface Examination {
 /** Yields each finding as soon as it is known. Changes nothing on hubs or brokers. */
 export async function* examine(examination: Examination): AsyncGenerator<Finding> {
   const scrubber = new Scrubber(examination.secrets)
-  // Findings quote hubs and brokers.
+  // Findings quote texts of hubs and brokers.
   const clean = (text: string) => shownText(scrubber.text(text))
   for await (const { text, remedy, ...finding } of look(examination))
     yield { ...finding, text: clean(text), ...(remedy !== undefined && { remedy: clean(remedy) }) }
@@ -31,8 +31,8 @@ async function* look({ config, warnings, clock }: Examination): AsyncGenerator<F
   const names = Object.keys(config.hubs)
   yield ok(`no mistakes; ${counted(names.length, 'hub')}`)
   for (const warning of warnings) yield note(warning)
-  const asked = config.updates.store ? 'is asked for each installed app, once a day' : 'is not asked'
-  yield about('store').ok(`the public app store ${asked} (updates.store)`)
+  const use = config.updates.store ? 'is queried once a day for each installed app' : 'is not used'
+  yield about('store').ok(`the public app store ${use} (updates.store)`)
   yield* await examineBroker(config, clock)
   if (config.fleet.nats.length > 0) {
     // Load on demand: most installations do not need this client.
@@ -45,7 +45,7 @@ async function* look({ config, warnings, clock }: Examination): AsyncGenerator<F
     const other = id === null ? undefined : nameById.get(id)
     if (id !== null && other === undefined) nameById.set(id, name)
     if (other === undefined) continue
-    const text = `it is the same hub as ${other}: its apps are on MQTT twice, and in Home Assistant under one of the names`
+    const text = `it is the same hub as ${other}: its apps are on MQTT twice, and in Home Assistant under only one name`
     yield about(`hub ${name}`).problem(text, `keep one of ${other} and ${name}, or correct an address`)
   }
 }
@@ -58,7 +58,7 @@ export function lineOf({ subject, outcome, text, remedy }: Finding): string {
   return remedy === undefined ? line : `${line}\n         → ${remedy}`
 }
 
-/** The part for a bug report: versions and findings, without names and addresses of the configuration. */
+/** The text for a bug report: versions and findings, without names and addresses of the configuration. */
 export function reportOf(findings: readonly Finding[], config: Config, version: string): string {
   const { platform, arch, versions } = process
   const head = `hub2mqtt ${version}, Node ${versions.node}, ${platform} ${arch}`
@@ -79,7 +79,7 @@ function anonymous({ hubs, mqtt, discovery, fleet }: Config, others: readonly st
   })
   hide(mqtt.url ?? [], 'broker')
   hide(fleet.nats, 'nats')
-  // A numbered member is named after its number.
+  // The name of a numbered member is only its number.
   const membership = membershipOf({ fleet })
   if (membership?.mode === 'leases') words.set(membership.member, '<member>')
   if (fleet.username !== null) words.set(fleet.username, '<user>')
@@ -87,7 +87,7 @@ function anonymous({ hubs, mqtt, discovery, fleet }: Config, others: readonly st
   if (mqtt.username !== null) words.set(mqtt.username, '<user>')
   if (mqtt.base_topic !== 'hub2mqtt') words.set(mqtt.base_topic, '<base>')
   if (discovery.prefix !== 'homeassistant') words.set(discovery.prefix, '<prefix>')
-  // The longest first, because one may be part of another.
+  // The longest first, because one word may be part of another.
   const all = [...words].sort(([one], [other]) => other.length - one.length)
   const patterns = all.map(
     ([word, as]) => [new RegExp(`(?<![\\w-])${RegExp.escape(word)}(?![\\w-])`, 'g'), as] as const,

@@ -11,7 +11,7 @@ export interface Finding {
   readonly text: string
   /** What the user can do about it. */
   readonly remedy?: string
-  /** Names and addresses in the text that are not from the configuration: a report omits them too. */
+  /** Names and addresses in the text that are not from the configuration; a bug report omits these as well. */
   readonly names?: readonly string[]
 }
 

@@ -17,11 +17,11 @@ import { Scrubber } from '../../observability/scrub.ts'
 import { about, type Finding } from './finding.ts'
 import { spokenAt } from './spoken.ts'
 
-const KEEP_NAME = 'keep the name: with another one Home Assistant gets new devices and forgets the old ones'
+const KEEP_NAME = 'keep the name: with another one, Home Assistant replaces all devices with new ones'
 
 /** Command expiry depends on the time of day. */
 const MAX_CLOCK_DIFFERENCE_MS = 30_000
-/** A hub that accepts a session and drops it at once does not provide one. */
+/** A session that the hub accepts and closes at once does not count. */
 const SETTLE_MS = 500
 
 interface HubExamination {
@@ -31,42 +31,42 @@ interface HubExamination {
   readonly clock: Clock
 }
 
-/** Returns the hub's id, `null` if it shows none. */
+/** Returns the hub's id; `null` if the hub does not identify itself. */
 export async function* examineHub(examination: HubExamination): AsyncGenerator<Finding, string | null> {
   const { name, hub, config, clock } = examination
   const { ok, note, problem } = about(`hub ${name}`)
   const { url, timeout: timeoutMs } = hub
   const client = clientFor(hub, hub.path_prefix, clock)
   let identity: Identity | undefined
-  /** Repeats a request that the hub postpones. */
+  /** Repeats a request that the hub refuses with a 429. */
   const patiently = <T>(ask: () => Promise<T>) => {
     const deadline = clock.elapsed() + timeoutMs
     return retryRateLimited(ask, { clock, deadline, signal: new AbortController().signal, check: () => {} })
   }
   try {
     identity = await patiently(() => client.hub.identify())
-    yield ok(`a hub answers at ${url}, firmware ${identity.firmware ?? 'not told'}`)
-    if (identity.id === null) yield note(`the hub shows no identity: Home Assistant knows it as ${name}`, KEEP_NAME)
+    yield ok(`a hub answers at ${url}, firmware ${identity.firmware ?? 'not reported'}`)
+    if (identity.id === null) yield note(`the hub has no id: Home Assistant knows it as ${name}`, KEEP_NAME)
     yield* examineClock(name, url, clock)
     const greeting = await patiently(() => greet(client, undefined))
     const { scopes } = greeting
-    if (scopes === undefined) yield note('the API key is accepted; the hub does not tell what it permits')
+    if (scopes === undefined) yield note('the API key is accepted; the hub does not report its permissions')
     else yield ok(`the API key is accepted, with ${scopes.join(', ') || 'no permissions'}`)
     const permits = permissionsOf(greeting)
     const apps = await patiently(() => client.call('getApps', {}))
     yield ok(`${apps.size} apps`)
     for (const line of helpfulRights({ permits })) yield ok(line)
     for (const line of lackingRights({ permits }, config.commands)) {
-      yield note(line, 'add the permission to the key if you want them')
+      yield note(line, 'add the permission to the key if you need it')
     }
     if (config.settings.publish.size > 0 && permits('getAppSettings') !== 'yes') {
       yield problem(
-        `settings.publish names settings, and the API key lacks ${OPERATIONS.getAppSettings.scope}`,
+        `settings.publish names settings, but the API key lacks ${OPERATIONS.getAppSettings.scope}`,
         'add the permission to the key',
       )
     }
     if (!hub.realtime) {
-      yield note('no realtime channel, as configured: the list is read every so often')
+      yield note('no realtime channel, as configured: the list is polled')
       return identity.id
     }
     try {
@@ -76,12 +76,12 @@ export async function* examineHub(examination: HubExamination): AsyncGenerator<F
       const options = { url, apiKey: hub.api_key, hubId, prove, timeoutMs, settleMs: SETTLE_MS, clock, signal }
       const session = await openRealtime({ ...options, apps: { receive: () => {} } })
       session.close()
-      yield ok('the realtime channel is up: changes come at once')
+      yield ok('the realtime channel works: changes arrive at once')
     } catch (error) {
       if (!(error instanceof HubError)) throw error
       yield problem(
-        `no realtime channel, so changes are seen only when the list is read: ${error.message.replace(/\.$/, '')}`,
-        'the key may need homey.system.readonly; a proxy in between must pass WebSockets on',
+        `no realtime channel, so changes are noticed only when the list is polled: ${error.message.replace(/\.$/, '')}`,
+        'the key may need homey.system.readonly; a proxy in between must forward WebSockets',
       )
     }
   } catch (error) {
@@ -103,7 +103,7 @@ function clientFor(hub: HubConfig, pathPrefix: HubConfig['path_prefix'], clock: 
   )
 }
 
-/** Finds out what answers instead of the configured hub. Does not send the key. */
+/** Finds out what answers instead of the configured hub, without sending the key. */
 async function elsewhere(error: HubError, { hub, clock }: HubExamination): Promise<Advice | undefined> {
   const { host, protocol } = new URL(hub.url)
   if (hub.path_prefix !== 'auto' && (error.code === 'unsupported' || error.code === 'nonsense')) {
@@ -111,16 +111,16 @@ async function elsewhere(error: HubError, { hub, clock }: HubExamination): Promi
     const found = await client.hub.identify().catch(() => undefined)
     await client.close()
     if (found === undefined || found.api === hub.path_prefix) return undefined
-    const cause = `the hub answers at /api/${found.api} and not at /api/${hub.path_prefix}`
-    return { cause, remedy: 'leave path_prefix out, or write path_prefix: auto' }
+    const cause = `the hub answers at /api/${found.api}, not at /api/${hub.path_prefix}`
+    return { cause, remedy: 'remove path_prefix, or set path_prefix: auto' }
   }
   if (!isTaken(error)) return undefined
   const spoken = await spokenAt(hub.url)
   if (spoken === 'MQTT') {
-    return advice(`what answers at ${host} is an MQTT broker and no hub`, HUB_PORTS)
+    return advice(`${host} is an MQTT broker, not a hub`, HUB_PORTS)
   }
   if (spoken !== 'TLS' || protocol !== 'http:') return undefined
-  return { cause: `what answers at ${host} speaks TLS`, remedy: `use https://, or the hub's port for HTTP` }
+  return { cause: `${host} speaks TLS`, remedy: `use https://, or the hub's port for HTTP` }
 }
 
 function permissionsOf({ missing, scopes }: Greeting) {
@@ -138,11 +138,11 @@ async function* examineClock(name: string, url: string, clock: Clock): AsyncGene
   if (seconds * 1000 <= MAX_CLOCK_DIFFERENCE_MS || Number.isNaN(seconds)) return
   yield problem(
     `the clocks of this machine and of the hub differ by ${seconds} s: commands with expires_at may expire early or late`,
-    'let both get their time from the network (NTP)',
+    'synchronise both clocks with NTP',
   )
 }
 
-/** Uses the client of all requests: Node's own `fetch` would need the same memory again. */
+/** Uses undici, which is already loaded: Node's own `fetch` would load a second copy. */
 async function timeOf(url: string): Promise<number> {
   const { origin, pathname } = new URL(url)
   const pool = new Pool(origin, { connections: 1, allowH2: false })

@@ -24,16 +24,16 @@ const { ok, note, problem } = about('NATS')
 
 /** Timeout of each call and connection. */
 const TIMEOUT_MS = 5_000
-/** An unused key, with a revision that it never has. */
+/** An unused key, and a revision that it never has. */
 const NO_KEY = 'doctor'
 const NO_REVISION = Number.MAX_SAFE_INTEGER
-/** How many unused names to show, and how many to read for that. */
-const MOST_NAMED = 3
-const MOST_READ = 20
+/** How many foreign names to show at most, and how many to read for that. */
+const MAX_NAMED = 3
+const MAX_READ = 20
 
 type Fleet = Config['fleet']
 
-/** Leaves everything unchanged: a bucket created as a test is removed again. */
+/** Changes nothing permanently: a bucket created as a test is removed again. */
 export async function* examineNats(fleet: Fleet): AsyncGenerator<Finding> {
   await using open = new AsyncDisposableStack()
   const connections: { readonly url: string; readonly connection: NatsConnection }[] = []
@@ -41,7 +41,7 @@ export async function* examineNats(fleet: Fleet): AsyncGenerator<Finding> {
     try {
       const connection = open.adopt(await connectTo(url, fleet), (one) => one.close())
       connections.push({ url, connection })
-      yield ok(`connected to ${url}, version ${connection.info?.version ?? 'not told'}`)
+      yield ok(`connected to ${url}, version ${connection.info?.version ?? 'not reported'}`)
     } catch (error) {
       yield notConnected(url, error)
     }
@@ -49,13 +49,13 @@ export async function* examineNats(fleet: Fleet): AsyncGenerator<Finding> {
   const [first, ...others] = connections
   if (first === undefined) return
   if (connections.some(({ connection }) => mayConfirmTwice(connection.info))) {
-    yield problem(CONFIRMS_TWICE, 'upgrade all of its servers to NATS 2.10 or newer')
+    yield problem(CONFIRMS_TWICE, 'upgrade all servers of the cluster to NATS 2.10 or newer')
   }
   const clusterOf = ({ info }: NatsConnection) => info?.cluster ?? info?.server_id
   for (const { url, connection } of others) {
     if (clusterOf(connection) === clusterOf(first.connection)) continue
     const text = `${first.url} and ${url} do not belong to one cluster`
-    yield problem(text, 'list only servers of one cluster: members that use different ones take the same hubs')
+    yield problem(text, 'list only servers of one cluster: members that use different clusters serve the same hubs')
   }
   try {
     yield* examineJetStream(first.connection, fleet)
@@ -73,15 +73,15 @@ function connectTo(url: string, fleet: Fleet): Promise<NatsConnection> {
 function notConnected(url: string, error: unknown): Finding {
   const to = `no connection to ${url}`
   if (error instanceof errors.AuthorizationError) {
-    return problem(`${to}: it refuses the user name or password`, 'check fleet.username and fleet.password')
+    return problem(`${to}: the server refuses the user name or password`, 'check fleet.username and fleet.password')
   }
   if (error instanceof errors.ConnectionError && error.message.includes("support 'tls'")) {
-    return problem(`${to}: the server offers no TLS`, 'turn TLS on there, or write nats:// in all of fleet.nats')
+    return problem(`${to}: the server offers no TLS`, 'enable TLS there, or use nats:// in all of fleet.nats')
   }
-  const cause = error instanceof errors.TimeoutError ? 'it does not answer in time' : detailOf(error)
+  const cause = error instanceof errors.TimeoutError ? 'no answer in time' : detailOf(error)
   const remedy = cause.toLowerCase().includes('certificate')
-    ? 'NODE_EXTRA_CA_CERTS names the file of an authority of your own; see that names and dates are right'
-    : 'check the address and the port, usually 4222, and that the server runs'
+    ? 'check the names and dates of the certificate; for your own authority, set NODE_EXTRA_CA_CERTS to its file'
+    : 'check the address, the port (usually 4222) and whether the server is running'
   return problem(`${to}: ${cause}`, remedy)
 }
 
@@ -111,20 +111,20 @@ async function open(kvm: Kvm, jsm: JetStreamManager, name: string) {
   }
 }
 
-/** Creates a similar bucket, to find out whether the first member could create one. */
+/** Creates a similar bucket, to find out whether the first member could create the real one. */
 async function* tryBucket(kvm: Kvm, bucket: string, replicas: number): AsyncGenerator<Finding> {
   const name = `${bucket}-doctor-${randomBytes(4).toString('hex')}`
   try {
     await kvm.create(name, bucketOptions(replicas))
-    yield ok(`the bucket ${bucket} is not there yet; the first member can make it, on ${counted(replicas, 'server')}`)
+    yield ok(`the bucket ${bucket} does not exist yet; the first member can make it, on ${counted(replicas, 'server')}`)
     if (replicas === 1) yield alone()
   } catch (error) {
     yield problem(
-      `the bucket ${bucket} is not there, and none like it can be made: ${detailOf(error)}`,
-      'three servers of a cluster have to run, with room for it, and the user has to be allowed to make streams',
+      `the bucket ${bucket} does not exist and cannot be created: ${detailOf(error)}`,
+      'three servers of a cluster must run and have room for the bucket, and the user must be allowed to create streams',
     )
   } finally {
-    // It may have been created although no answer came.
+    // The bucket may have been created even if no answer arrived.
     await kvm
       .open(name)
       .then((made) => made.destroy())
@@ -136,21 +136,21 @@ function* examineCopies({ bucket, replicas, ttl, streamInfo }: KvStatus, fleet: 
   const missing = (streamInfo.cluster?.replicas ?? []).filter(({ offline, current }) => offline || !current)
   const where = `the bucket ${bucket} is on ${counted(replicas, 'server')}`
   if (missing.length > 0) {
-    const text = `${where}, and ${missing.map(({ name }) => name).join(', ')} cannot keep up with it`
-    yield problem(text, 'see that these servers run, and reach each other')
+    const text = `${where}, and ${missing.map(({ name }) => name).join(', ')} cannot keep up`
+    yield problem(text, 'check that these servers are running and reach each other')
   } else yield ok(where)
   if (replicas < REPLICAS && fleet.nats.length >= REPLICAS) {
-    const text = `of the ${fleet.nats.length} servers, ${counted(replicas, 'server')} alone ${replicas === 1 ? 'holds' : 'hold'} the leases`
-    yield problem(text, `give it more copies: nats stream edit KV_${bucket} --replicas ${REPLICAS}`)
+    const text = `of the ${fleet.nats.length} servers, only ${counted(replicas, 'server')} ${replicas === 1 ? 'holds' : 'hold'} the leases`
+    yield problem(text, `add replicas: nats stream edit KV_${bucket} --replicas ${REPLICAS}`)
   } else if (replicas === 1) yield alone()
   else if (fleet.nats.length === 1) {
     yield note(
-      'fleet.nats names one of several servers: while that one is down, no bridge has a lease',
-      'name all of them',
+      'fleet.nats lists one of several servers: while that server is down, no bridge has a lease',
+      'list all servers',
     )
   }
   if (ttl > 0) {
-    yield problem(`the bucket ${bucket} forgets what is older than ${ttl / 1000} s`, 'make it without a limit of age')
+    yield problem(`the bucket ${bucket} deletes entries after ${ttl / 1000} s`, 'remove its maximum age')
   }
 }
 
@@ -163,34 +163,34 @@ async function* examineContent(open: Bucket): AsyncGenerator<Finding> {
   const foreign = name === null ? ['mark'] : entry?.operation === 'PUT' && roster === undefined ? [ROSTER_KEY] : []
   if (typeof name === 'string') foreign.push(...(await foreignRows(open, name.slice(0, -ROSTER_KEY.length))))
   for (const key of foreign) {
-    const text = `the bucket ${bucket} holds a ${key} that is not of a fleet: something else writes to it`
-    yield problem(text, 'give the fleet a bucket of its own: fleet.bucket')
+    const text = `the bucket ${bucket} holds a ${key} that is not from a fleet: another program writes to it`
+    yield problem(text, 'give the fleet its own bucket: fleet.bucket')
   }
-  if (foreign.includes('mark') || foreign.includes(ROSTER_KEY)) yield note('members write over it, and begin anew')
-  else if (roster === undefined) yield ok('it can be read, and no member has used it yet')
+  if (foreign.includes('mark') || foreign.includes(ROSTER_KEY)) yield note('members overwrite it and start anew')
+  else if (roster === undefined) yield ok('it can be read; no member has used it yet')
   else yield ok(`it can be read: epoch ${roster.epoch}, ${counted(Object.keys(roster.members).length, 'member')}`)
   const strays = await strayNames(open)
   if (strays.length > 0) {
     const text = `the bucket ${bucket} holds other keys, such as ${strays.join(', ')}: members ignore them`
-    yield note(text, 'delete them, or give the fleet a bucket of its own: fleet.bucket', strays)
+    yield note(text, 'delete them, or give the fleet its own bucket: fleet.bucket', strays)
   }
   try {
     // The server checks the write permission first and then the revision, so nothing is written.
     await kv.update(NO_KEY, '', NO_REVISION, TIMEOUT_MS)
   } catch (error) {
     if (codeOf(error) === JetStreamApiCodes.StreamWrongLastSequence) return yield ok('it can be written')
-    const remedy = `let the user publish on ${subject}>, and see that more than half of the servers run`
+    const remedy = `let the user publish on ${subject}>, and check that more than half of the servers are running`
     yield problem(`it cannot be written: ${detailOf(error)}`, remedy)
   }
 }
 
-/** The names below `prefix`, without it. Listing them by a watch would leave a consumer behind for a while. */
+/** The names below `prefix`, without the prefix. Listing them by a watch would leave a consumer behind for a while. */
 async function namesBelow(prefix: string, filter: string, { jsm, stream, subject }: Bucket): Promise<string[]> {
   const { state } = await jsm.streams.info(stream, { subjects_filter: subject + prefix + filter })
   return Object.keys(state.subjects ?? {}).map((each) => each.slice(subject.length + prefix.length))
 }
 
-/** Keys of members with values that no member writes, such as an epoch out of range. */
+/** Member keys with values that no member writes, such as an epoch out of range. */
 async function foreignRows(open: Bucket, prefix: string): Promise<string[]> {
   const found: string[] = []
   for (const key of await namesBelow(prefix, memberKey('*'), open)) {
@@ -200,16 +200,16 @@ async function foreignRows(open: Bucket, prefix: string): Promise<string[]> {
   return found.sort()
 }
 
-/** A few of the names that no member uses, escaped and truncated. Deleted ones do not count. */
+/** A few names that no member uses, escaped and truncated. Deleted names do not count. */
 async function strayNames(open: Bucket): Promise<string[]> {
   const { jsm, stream, subject } = open
   const strays = (await namesBelow('', '>', open)).filter((name) => !isOwn(name))
   const found: string[] = []
-  for (const name of strays.sort().slice(0, MOST_READ)) {
+  for (const name of strays.sort().slice(0, MAX_READ)) {
     // Query by subject: the key-value client refuses some names.
     const message = await jsm.streams.getMessage(stream, { last_by_subj: subject + name })
     if (message === null || message.header.get('KV-Operation') !== '') continue
-    if (found.push(listed([encodeURIComponent(name.toWellFormed())], 1)) === MOST_NAMED) break
+    if (found.push(listed([encodeURIComponent(name.toWellFormed())], 1)) === MAX_NAMED) break
   }
   return found
 }
@@ -222,17 +222,17 @@ function isOwn(name: string): boolean {
 function* failed(error: unknown): Generator<Finding> {
   const detail = detailOf(error)
   if (/jetstream (is )?not enabled/i.test(detail)) {
-    yield problem('it has no JetStream', 'start it with JetStream: jetstream { store_dir: /data }')
+    yield problem('JetStream is not enabled', 'enable JetStream on the server: jetstream { store_dir: /data }')
   } else if (/permissions violation/i.test(detail)) {
-    yield problem(`its rules forbid what members do: ${detail}`, 'let the user publish on $JS.API.>')
+    yield problem(`its rules forbid requests that members send: ${detail}`, 'let the user publish on $JS.API.>')
   } else {
     const cause = error instanceof errors.TimeoutError ? 'no answer in time' : detail
-    yield problem(`JetStream does not work: ${cause}`, 'more than half of the servers of a cluster have to run')
+    yield problem(`JetStream does not work: ${cause}`, 'more than half of the servers of a cluster must be running')
   }
 }
 
 const alone = () =>
-  note('one server has all leases: while it is down, no bridge serves a hub', 'run three, and name all of them')
+  note('one server has all leases: while it is down, no bridge serves a hub', 'run three servers and list all of them')
 
 /** The message of the error, or of its cause. */
 function detailOf(error: unknown): string {

@@ -15,7 +15,7 @@ type Held = ReadonlyMap<string, string>
 
 const WAYS = { static: 'by number', leases: 'by leases' } as const
 
-/** Examines the fleet from the view of a member with this configuration; `topics` are the member's. */
+/** Examines the fleet from the point of view of a member with this configuration; `topics` are the member's. */
 export function examineFleet(held: Held, topics: Topics, membership: Membership, hubs: Config['hubs']): Finding[] {
   const { ok, problem } = about('fleet')
   const { mode, member } = membership
@@ -27,20 +27,20 @@ export function examineFleet(held: Held, topics: Topics, membership: Membership,
   if (state === undefined) return findings
   const count = fleet === undefined ? '' : `, with ${counted(fleet.count, 'member')}`
   findings.push(ok(`the fleet with the base topic ${topics.base} is ${state}${count}`))
-  // The publishes of a fleet that has ended do not apply to the next one.
+  // Retained messages of a stopped fleet do not apply to the next one.
   if (state !== 'online' || fleet === undefined) return findings
   // Members with different configurations can claim the same hub.
   if (fleet.mode !== mode) {
-    const text = `its members share the hubs ${WAYS[fleet.mode]}, and this configuration says ${WAYS[mode]}`
+    const text = `its members share the hubs ${WAYS[fleet.mode]}, this configuration ${WAYS[mode]}`
     findings.push(problem(text, 'give all members the same configuration, and restart them'))
   } else if (mode !== 'leases' && fleet.count !== membership.count) {
-    const text = `its members go by a count of ${fleet.count}, and this configuration says ${membership.count}`
-    findings.push(problem(text, 'change it for all members, and restart them'))
+    const text = `its members use a count of ${fleet.count}, this configuration ${membership.count}`
+    findings.push(problem(text, 'set the same count for all members, and restart them'))
   }
   const members = membersOnline(held, topics)
-  // By number: with another count of one member, hubs have two owners or none, and the retained count goes back and forth.
+  // By number: if one member has another count, hubs have two owners or none, and the retained count alternates.
   if (mode !== 'leases' && members.length > Math.min(fleet.count, membership.count)) {
-    const text = `${members.length} members are online, and not all of them go by that count`
+    const text = `${members.length} members are online, and not all of them use that count`
     findings.push(problem(text, 'give all members the same fleet.count, and restart them'))
   }
   return members.length < fleet.count ? findings : [...findings, ...compareHubs(members, hubs)]
@@ -55,7 +55,7 @@ function membersOnline(held: Held, topics: Topics) {
   })
 }
 
-/** Compares this configuration with the hubs that all the members serve. */
+/** Compares this configuration with the hubs that all members serve. */
 function compareHubs(members: ReturnType<typeof membersOnline>, hubs: Config['hubs']): Finding[] {
   const own = here(hubs)
   const its = members.flatMap((member) => there(member.hubs))
@@ -63,7 +63,7 @@ function compareHubs(members: ReturnType<typeof membersOnline>, hubs: Config['hu
     const known = new Set(others.map(String))
     return some.filter((hub) => !known.has(String(hub)))
   }
-  const tell = (text: string, left: readonly Hub[]) => {
+  const report = (text: string, left: readonly Hub[]) => {
     if (left.length === 0) return []
     const { shown, names } = named(left)
     const remedy = 'give all members the same hubs and the same number of members, and restart them'
@@ -71,16 +71,16 @@ function compareHubs(members: ReturnType<typeof membersOnline>, hubs: Config['hu
   }
   const twice = its.filter(([name], i) => its.findIndex(([other]) => other === name) < i)
   return [
-    ...tell('two members serve the same, unless it is just handed over', twice),
-    ...tell('its members serve hubs that this configuration does not have', without(its, own)),
-    ...tell('no member serves what this configuration has, unless it is just handed over', without(own, its)),
+    ...report('two members serve the same hub, unless it is being handed over', twice),
+    ...report('its members serve hubs that this configuration does not have', without(its, own)),
+    ...report('no member serves a hub of this configuration, unless it is being handed over', without(own, its)),
   ]
 }
 
-/** A later version may add keys. */
+/** Accepts additional keys: a later version may add some. */
 const INFO = v.object(BRIDGE_INFO.entries)
 type Served = v.InferOutput<typeof INFO>['hubs']
-/** How many hubs to name: there may be a thousand. */
+/** How many hubs to name at most: there may be a thousand. */
 const MAX_NAMED = 5
 
 /** Real values of a bridge are shorter. */
@@ -90,7 +90,7 @@ type Hub = readonly [name: string, host: string]
 const here = (hubs: Config['hubs']) => Object.entries(hubs).map(([name, { url }]): Hub => [name, new URL(url).host])
 const there = (hubs: Served) => Object.entries(hubs).map(([name, { url_host }]): Hub => [name, url_host])
 
-/** A few of the hubs as a text, and its names and addresses. */
+/** Lists a few of the hubs; `names` are the names and addresses in that text. */
 function named(hubs: readonly Hub[]) {
   const few = hubs.slice(0, MAX_NAMED)
   const more = hubs.length > MAX_NAMED ? ` and ${hubs.length - MAX_NAMED} more` : ''
@@ -103,7 +103,7 @@ export function examineOther(held: Held, topics: Topics, { hubs }: Config): Find
   const { ok, note, problem } = about('broker')
   const state = held.get(topics.of('bridgeState', {}))
   const at = `with the base topic ${topics.base}`
-  if (state === 'offline') return [ok(`a bridge ${at} was here, and is offline`)]
+  if (state === 'offline') return [ok(`a bridge ${at} was here before and is offline`)]
   if (state !== 'online') return []
   const members = membersOnline(held, topics)
   const fleet = readJson(FLEET, held.get(topics.of('fleet', {})) ?? '')
@@ -114,28 +114,28 @@ export function examineOther(held: Held, topics: Topics, { hubs }: Config): Find
     const versions = [...new Set(members.map(({ version }) => short(version)))].sort().join(', ')
     const who = members.length > 0 ? `: version ${versions}, since ${short(since[0] ?? '')}, with ${shown}` : ''
     const text = `a fleet of ${counted(fleet?.count ?? members.length, 'member')} ${at} is online${who}`
-    const remedy = 'to join it, give this bridge the configuration of its members; else its own mqtt.base_topic'
+    const remedy = 'to join it, give this bridge the configuration of its members; otherwise its own mqtt.base_topic'
     return [problem(text, remedy, names)]
   }
-  if (info === undefined) return [note(`a bridge ${at} is online, and does not say what it serves`)]
+  if (info === undefined) return [note(`a bridge ${at} is online, and its hubs are unknown`)]
   const own = here(hubs)
   const its = there(info.hubs)
   const { shown, names } = named(its)
   const who = `version ${short(info.version)}, since ${short(info.started_at)}, with ${shown}`
   if (own.map(String).sort().join() === its.map(String).sort().join()) return [ok(`the bridge ${at} is online: ${who}`)]
   const remedy =
-    'if it is this one before a change: reload or restart it; else stop one of the two, or give it its own mqtt.base_topic'
-  return [problem(`a bridge ${at} is online that serves other hubs than this configuration: ${who}`, remedy, names)]
+    'if it is this bridge before a change: reload or restart it; otherwise stop one of the two, or change its mqtt.base_topic'
+  return [problem(`a bridge ${at} with other hubs than this configuration is online: ${who}`, remedy, names)]
 }
 
 const ANSWER_MS = 2_000
 
 const REMEDY =
-  'if Home Assistant shows no devices: give discovery.prefix the one of its MQTT integration; without Home Assistant: discovery.format: off'
+  'if Home Assistant shows no devices: set discovery.prefix to that of its MQTT integration; without Home Assistant: discovery.format: off'
 
 /**
- * Call it before subscribing to anything. Home Assistant subscribes to sensors, and no bridge does. An empty message
- * removes a sensor, here one that does not exist; under MQTT 5 the broker reports whether a client received it.
+ * Call this before subscribing to anything. Home Assistant subscribes to sensors; bridges do not. An empty message
+ * removes a sensor, here one that does not exist. Under MQTT 5 the broker reports whether a client received it.
  */
 export async function askForListeners(connection: Connection, { format, prefix }: Config['discovery'], clock: Clock) {
   if (format === 'off') return
@@ -145,12 +145,12 @@ export async function askForListeners(connection: Connection, { format, prefix }
     const cancel = clock.after(ANSWER_MS, resolve)
     return await answered.finally(cancel)
   }
-  // This broker does not report it; retained messages of others may show it.
+  // This broker does not report receivers; retained messages of other programs may show them.
   for (const filter of [`${prefix}/+/+/config`, `${prefix}/+/+/+/config`])
     await connection.subscribe(filter, { qos: 1 })
 }
 
-/** `isHeard`: whether the broker had a client for the message; `undefined`: the broker does not report it. */
+/** `isHeard`: whether a client received the message; `undefined`: the broker does not report this. */
 export function examineListeners(
   held: ReadonlyMap<string, string>,
   { format, prefix, birth_topic }: Config['discovery'],
@@ -163,6 +163,6 @@ export function examineListeners(
   if (prefix === options['discovery.prefix'].default) return []
   const isOther = (topic: string) => topic.startsWith(`${prefix}/`) && parseDiscoveryTopic(topic) === undefined
   if (held.keys().some(isOther)) return []
-  const text = `nothing shows that Home Assistant listens below ${prefix}: no birth message, no other device`
+  const text = `no sign of Home Assistant below ${prefix}: no birth message, no other device`
   return [note(text, REMEDY)]
 }

@@ -1,6 +1,6 @@
 /**
- * Tests the broker's rules for the bridge's user. Retains nothing. Nothing reads its messages but a running bridge, which
- * refuses the commands: there are none of this name.
+ * Tests the broker's access rules for the bridge's user. Retains nothing. Only a running bridge reads its messages; it
+ * refuses the commands, because their names are unknown.
  */
 import type { Clock } from '../../base/clock.ts'
 import type { Config } from '../../config/options.ts'
@@ -12,7 +12,7 @@ import { about, type Finding } from './finding.ts'
 
 const { ok, problem } = about('broker')
 
-/** A permitted message comes back sooner. */
+/** More than a permitted message needs to come back. */
 const ECHO_MS = 2_000
 /** Longer than an app's discovery message, the longest of those that the bridge cannot shorten. */
 const LONG_KIB = 16
@@ -20,12 +20,12 @@ const LONG_KIB = 16
 const OVERHEAD = 512
 
 interface Echoing {
-  /** Topic → what to call when a message comes back on it. */
+  /** Topic → function to call when a message arrives on it. */
   readonly echoes: Map<string, () => void>
   readonly clock: Clock
 }
 
-/** Tests subscriptions and publishes, one class of topics after another. */
+/** Tests subscriptions and publishes, one kind of topic after another. */
 export async function examineRules(
   connection: Connection,
   topics: Topics,
@@ -64,7 +64,7 @@ export async function examineRules(
   return refused.map((what) => problem(`its rules do not let this user ${what}`, remedy))
 }
 
-/** One unused topic of each published kind. */
+/** One unused topic of each kind that the bridge publishes, with a payload. */
 function testMessages(topics: Topics, { hubs, discovery }: Config): (readonly [string, string])[] {
   const [hub = 'home'] = Object.keys(hubs)
   const ours = [
@@ -82,7 +82,7 @@ function testCommands(topics: Topics, { hubs }: Config): readonly string[] {
   return [`${topics.base}/${hub}/cmd/doctor`, topics.appCommand(hub, 'doctor', 'doctor')]
 }
 
-/** What the rules do not permit, if the message does not come back. */
+/** Sends a message to itself; resolves to what the rules forbid if the message does not come back. */
 async function sendToItself(
   connection: Connection,
   topic: string,
@@ -92,15 +92,15 @@ async function sendToItself(
   if (!(await connection.subscribe(topic, { qos: 1 }))) return 'read'
   const { promise, resolve } = Promise.withResolvers<string | undefined>()
   echoes.set(topic, () => resolve(undefined))
-  // Only MQTT 5 reports a refused publish; otherwise it may be either.
+  // Only MQTT 5 reports a refused publish; with MQTT 3.1.1, the rules may forbid either.
   const cancel = clock.after(ECHO_MS, () => resolve(connection.protocol === '5' ? 'read' : 'publish or read'))
   connection.publish(topic, payload, { qos: 1 }, (reason) => reason !== 0 && resolve('publish'))
   return await promise.finally(cancel)
 }
 
 /**
- * Finds nothing if the broker accepts long messages, or if its rules prevent the test. `session` is for a separate
- * connection: brokers may end one for a message that is too long.
+ * Returns no findings if the broker accepts long messages, or if its rules prevent the test. Uses a separate connection,
+ * because a broker may close it when a message is too long.
  */
 export async function examineSize(session: SessionOptions, topic: string, echoing: Echoing): Promise<Finding[]> {
   const long = LONG_KIB * 1024
@@ -116,5 +116,5 @@ export async function examineSize(session: SessionOptions, topic: string, echoin
   })
   if (await isTaken) return []
   const remedy = 'raise its limit (Mosquitto: message_size_limit, max_packet_size; embedded: mqtt.embedded.max_payload)'
-  return [problem(`it does not take a message of ${LONG_KIB} KiB: longer states and answers will be missing`, remedy)]
+  return [problem(`the broker refuses a message of ${LONG_KIB} KiB: longer states and answers will be missing`, remedy)]
 }

@@ -1,4 +1,4 @@
-/** Defines an endpoint of the hub. REST, the realtime channel, the in-app interface and the documentation use it. */
+/** Defines an endpoint of the hub, for REST, the realtime channel, the in-app interface and the documentation. */
 import * as v from 'valibot'
 import type { Clock } from '../../base/clock.ts'
 import { HubError } from '../hub-error.ts'
@@ -7,27 +7,27 @@ import type { Needs } from '../scopes.ts'
 import type { HubApps } from './hub-apps.ts'
 import type { HubStore } from './hub-store.ts'
 
-/** What an endpoint can read and change of its hub. */
+/** The parts of the hub that an endpoint can read and change. */
 export interface Core {
   readonly id: string
   readonly version: string
   readonly flavour: Flavour
   readonly apps: HubApps
   readonly store: HubStore
-  /** Milliseconds since the start of the hub. */
+  /** Milliseconds since the hub started. */
   uptime(): number
   readonly clock: Clock
-  /** Apps that run and whose devices are away all the same. */
+  /** Running apps whose devices are unavailable. */
   readonly away: ReadonlySet<string>
   speak(text: string): void | Promise<void>
   /** Sends an event of a section's item, such as `homey:manager:apps`. */
-  tell(uri: string, event: string, payload: unknown): void
+  sendEvent(uri: string, event: string, payload: unknown): void
 }
 
 export interface Caller {
   /** Spelled `homey.…`. */
   readonly scopes: readonly string[]
-  /** The calling app, for a call from inside; otherwise the caller is a client with a key. */
+  /** The calling app; if missing, the caller is a client with a key. */
   readonly app?: string
 }
 
@@ -43,10 +43,10 @@ type PathParameter<P extends string> = P extends `${string}:${infer Name}/${infe
     ? Name
     : never
 type PathInput<P extends string> = { readonly [K in PathParameter<P>]: string }
-type Further<E extends v.ObjectEntries> = v.InferOutput<v.ObjectSchema<E, undefined>>
+type Others<E extends v.ObjectEntries> = v.InferOutput<v.ObjectSchema<E, undefined>>
 
 /** The input of a request: the parameters of its path, and all others. */
-export type Input<R extends Request, E extends v.ObjectEntries> = PathInput<R> & Further<E>
+export type Input<R extends Request, E extends v.ObjectEntries> = PathInput<R> & Others<E>
 
 export const inPath = (path: string) => [...path.matchAll(/:(\w+)/g)].map(([, name = '']) => name)
 
@@ -62,20 +62,20 @@ export function requestOf(request: Request, takes: v.ObjectEntries) {
 interface Declared {
   readonly doc: string
   readonly needs: Needs
-  /** The path in the reference, if it differs. Older hubs answer both; a hub of the reference answers only this one. */
+  /** The path in the reference, if it differs. Older hubs accept both; a hub of the reference accepts only this one. */
   readonly alias?: string
-  /** Apps may call it without a permission, because it concerns only the calling app. */
+  /** Apps need no permission, because the endpoint concerns only the calling app. */
   readonly own?: true
   /** The flavours that have the endpoint; default: all. */
   readonly only?: readonly Flavour[]
-  /** The parameter that is the whole body. */
+  /** The parameter that takes the whole body. */
   readonly wholeBody?: string
 }
 
 interface Row<R extends Request, E extends v.ObjectEntries> extends Declared {
-  /** Its path is relative to the item's. */
+  /** The path is relative to that of the item. */
   readonly request: R
-  /** Further parameters: in the query for GET and DELETE, otherwise in the body. */
+  /** Other parameters: in the query for GET and DELETE, otherwise in the body. */
   readonly takes?: E
   run(core: Core, input: Input<R, E>, caller: Caller): unknown
 }
@@ -83,22 +83,22 @@ interface Row<R extends Request, E extends v.ObjectEntries> extends Declared {
 export interface Endpoint extends Declared {
   readonly method: Method
   readonly path: string
-  /** Names of the parameters that are not in the path. */
+  /** Names of the parameters outside the path. */
   readonly takes: readonly string[]
-  /** Checks the parameters and runs the operation; `undefined`, or a promise of it: no result. @throws HubError */
+  /** Checks the parameters and runs the operation. `undefined` means that there is no result. @throws HubError */
   perform(core: Core, args: Args, caller: Caller): unknown
 }
 
 export type Endpoints = Readonly<Record<string, Endpoint>>
 
-// biome-ignore lint/complexity/noBannedTypes: `{}` is what a row without `takes` adds to the parameters of its path.
+// biome-ignore lint/complexity/noBannedTypes: a row without `takes` adds `{}` to the parameters of its path.
 export function endpoint<const R extends Request, const E extends v.ObjectEntries = {}>(row: Row<R, E>): Endpoint
 export function endpoint({ request, takes = {}, run, ...row }: Row<Request, v.ObjectEntries>): Endpoint {
-  const { read, ...asked } = requestOf(request, takes)
-  return { ...row, ...asked, takes: Object.keys(takes), perform: (core, args, caller) => run(core, read(args), caller) }
+  const { read, ...route } = requestOf(request, takes)
+  return { ...row, ...route, takes: Object.keys(takes), perform: (core, args, caller) => run(core, read(args), caller) }
 }
 
-/** An option with its text for the documentation. */
+/** An option with its description for the documentation. */
 export const described = <const S extends v.GenericSchema>(schema: S, text: string) =>
   v.pipe(schema, v.description(text))
 
@@ -114,7 +114,7 @@ export function settingIn(settings: ReadonlyMap<string, unknown>, name: string):
   return settings.get(name)
 }
 
-/** The parameters after validation. @throws HubError 400 that names the first invalid one */
+/** Validates parameters. @throws HubError 400 that names the first invalid one */
 export function checked<S extends v.GenericSchema>(schema: S, args: Args): v.InferOutput<S> {
   const parsed = v.safeParse(schema, args, { abortEarly: true })
   if (parsed.success) return parsed.output

@@ -18,17 +18,17 @@ export interface InstallRequest {
 }
 
 /**
- * Methods that write resolve when the change is on disk and the app has started to change. Later progress is sent as
- * events. They throw a `HubError` if the hub refuses. The caller has checked that the app exists.
+ * Methods that write resolve when the change is on disk and the app has started to change; events report the rest. They
+ * throw a `HubError` if the hub refuses. The caller has checked that the app exists.
  */
 export interface HubApps {
-  /** The records as the next answer shows them. */
+  /** The current records. */
   readonly records: ReadonlyMap<string, AppRecord>
   /** A copy of an app's settings. */
   settings(id: string): ReadonlyMap<string, unknown>
   setSetting(id: string, name: string, value: unknown): void | Promise<void>
   unsetSetting(id: string, name: string): void | Promise<void>
-  /** Changes those fields of a record that a client may change. */
+  /** Changes the fields of a record that clients may change. */
   change(id: string, patch: Patch): void | Promise<void>
   /** Installs from the store, or updates. @throws HubError 404 if the store has no such app or version */
   install(request: InstallRequest): void | Promise<void>
@@ -39,9 +39,9 @@ export interface HubApps {
   collectGarbage(id: string): void | Promise<void>
   /** The latest standard output and error of the app; `undefined` if it is not a process. */
   output(id: string): string | undefined
-  /** The texts of the app, keyed by language. */
+  /** The texts of the app by language. */
   locales(id: string): Readonly<Record<string, unknown>>
-  /** Asks an app's own web API. @throws HubError 404 if the app has no such endpoint, 503 if it is not running */
+  /** Sends a request to an app's own web API. @throws HubError 404 for an unknown endpoint, 503 if the app does not run */
   request(id: string, request: AppRequest): Promise<unknown>
   /** Makes a running app crash on demand. The message is for simulated apps. */
   crash(id: string, message?: string): void | Promise<void>
@@ -51,12 +51,12 @@ export interface HubApps {
   stop?(): void | Promise<void>
 }
 
-/** What the hub gives to its apps. */
+/** What the hub provides to its apps. */
 export interface AppsHost {
   readonly flavour: Flavour
   /** Sends an event of the apps manager, after the app's record has changed. */
-  tell(event: AppEvent, payload: unknown): void
-  /** The interface for running apps; use it only after the hub has started. */
+  sendEvent(event: AppEvent, payload: unknown): void
+  /** The interface for running apps; usable only after the hub has started. */
   readonly inApp: InApp
 }
 

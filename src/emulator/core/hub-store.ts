@@ -1,8 +1,8 @@
-/** The hub's own data: its settings and the notifications. */
+/** The hub's own data: settings and notifications. */
 
 export interface StoredNotification {
   readonly id: number
-  /** The app that sent it, or `hub`. */
+  /** The app that sent the notification, or `hub`. */
   readonly owner: string
   readonly text: string
   /** Epoch milliseconds. */
@@ -12,7 +12,7 @@ export interface StoredNotification {
 /** The owner of data that belongs to no app. */
 export const HUB = 'hub'
 
-/** Each change is stored when the method returns, if the store is persistent. `owner` is the id of an app, or `hub`. */
+/** A persistent store has saved each change when the method returns. `owner` is the id of an app, or `hub`. */
 export interface HubStore {
   settings(owner: string): ReadonlyMap<string, unknown>
   setSetting(owner: string, name: string, value: unknown): void
@@ -24,7 +24,7 @@ export interface HubStore {
   forget(id: number): boolean
 }
 
-/** Beyond this number, the oldest are removed. */
+/** Beyond this number, the oldest notifications are removed. */
 export const MAX_NOTIFICATIONS = 1000
 
 /** Keeps everything in memory. `now` returns epoch milliseconds. */

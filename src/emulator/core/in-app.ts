@@ -1,4 +1,4 @@
-/** What a running app can request from its hub, with the permissions of its record, and the events to subscribe to. */
+/** The hub's interface for running apps: calls, with the permissions in the app's record, and event subscriptions. */
 import type { EventEmitter } from 'node:events'
 import { HubError } from '../hub-error.ts'
 import { type Needs, normaliseScope, permits } from '../scopes.ts'
@@ -14,7 +14,7 @@ const MANAGERS: ReadonlyMap<string, Needs> = new Map([
   [NOTIFICATIONS_URI, 'homey.notifications.readonly'],
 ])
 
-/** The permission that a subscription needs, and the app that owns the events. @throws HubError 404 */
+/** The permission that a subscription requires, and the app that owns the events. @throws HubError 404 */
 export function watchable(uri: string, apps: HubApps): { needs: Needs; owner?: string } {
   const needs = MANAGERS.get(uri)
   if (needs !== undefined) return { needs }
@@ -44,18 +44,18 @@ export function inAppInterface(core: Core, events: EventEmitter) {
       return await endpoint.perform(core, args, { scopes, app: appId })
     },
 
-    /** Subscribes to `homey:manager:apps` and others; returns a function that ends it. @throws HubError 403, 404 */
+    /** Subscribes to a URI such as `homey:manager:apps`. @returns a function that unsubscribes @throws HubError 403, 404 */
     subscribe(appId: string, uri: string, listener: Listener): () => void {
       const scopes = scopesOf(appId)
       const { needs, owner } = watchable(uri, core.apps)
       if (owner !== appId) permits(scopes, needs)
-      // Wrap the listener, so that ending one subscription leaves an equal one alone.
+      // Wrap the listener, so that unsubscribing does not end another subscription with the same listener.
       const own: Listener = (event, payload) => listener(event, payload)
       events.on(uri, own)
       return () => void events.off(uri, own)
     },
 
     /** Sends an event of the app's own item, `homey:app:<appId>`. */
-    emit: (appId: string, event: string, payload: unknown): void => core.tell(`homey:app:${appId}`, event, payload),
+    emit: (appId: string, event: string, payload: unknown) => core.sendEvent(`homey:app:${appId}`, event, payload),
   }
 }

@@ -23,9 +23,9 @@ const MANAGERS = {
   updates: UPDATES,
 } as const satisfies Record<string, Endpoints>
 
-/** The section `app`: an app's own web API, `/api/app/<id>…`. Its item is the app, its path the app's own. */
+/** The section `app`: the apps' own web APIs, `/api/app/<id>…`. The item is the app; the app defines the paths. */
 const requestApp = endpoint({
-  doc: "Asks the app's own web API.",
+  doc: "Sends a request to the app's own web API.",
   request: 'GET /',
   needs: 'homey.app.control',
   takes: {
@@ -49,7 +49,7 @@ export interface Entry {
 }
 
 type Managers = typeof MANAGERS
-/** The names of all endpoints; no two items share one. */
+/** The names of all endpoints, which are unique across items. */
 export type OperationName = { [I in keyof Managers]: keyof Managers[I] }[keyof Managers] | 'requestApp'
 
 type Named = Readonly<Partial<Record<OperationName, Endpoint>>>
@@ -73,7 +73,7 @@ export function noSuchMethod(flavour: Flavour): HubError {
   return new HubError(404, 'not_found', 'Not Found')
 }
 
-/** A call by name: over the realtime channel, or by an app from inside. */
+/** A call by name, over the realtime channel or from a running app. */
 export interface NamedCall {
   readonly section: string
   readonly item: string

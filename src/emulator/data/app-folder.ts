@@ -16,9 +16,9 @@ interface Copy {
 }
 
 /**
- * Copies `source` to `target`, which must not exist. The copy contains no links: a link to a file of the same folder
- * becomes that file.
- * @throws ManifestError for other links, for anything but files and folders, and beyond the limits
+ * Copies `source` to `target`, which must not exist. The copy contains no links: a link to a file in the same folder
+ * becomes a copy of that file.
+ * @throws ManifestError for other links, for anything except files and folders, and beyond the limits
  */
 export async function copyApp(source: string, target: string, limits = COPY_LIMITS): Promise<void> {
   await copyFolder({ root: await realpath(source), limits, bytes: 0, entries: 0 }, source, target, 0)
@@ -40,18 +40,18 @@ async function copyEntry(copy: Copy, source: string, target: string, depth: numb
   if (found.isDirectory()) await copyFolder(copy, source, target, depth + 1)
   else if (found.isFile()) await copyFile(copy, source, target)
   else if (found.isSymbolicLink()) await copyFile(copy, await linkedFile(copy, source), target)
-  else throw new ManifestError(`${source}: is neither a file nor a folder`)
+  else throw new ManifestError(`${source}: not a file or folder`)
 }
 
 async function linkedFile({ root }: Copy, link: string): Promise<string> {
   const file = await realpath(link).catch(() => undefined)
-  if (file === undefined) throw new ManifestError(`${link}: a link to nothing`)
+  if (file === undefined) throw new ManifestError(`${link}: a broken link`)
   if (!isBelow(root, file)) throw new ManifestError(`${link}: a link that leads out of the app's folder`)
-  if (!(await stat(file)).isFile()) throw new ManifestError(`${link}: a link to what is no file`)
+  if (!(await stat(file)).isFile()) throw new ManifestError(`${link}: a link to something that is not a file`)
   return file
 }
 
-/** Copies by hand, because a file may grow while it is copied, so its size is known only at the end. */
+/** Copies chunk by chunk to check the limit, because a file may grow while it is copied. */
 async function copyFile(copy: Copy, source: string, target: string): Promise<void> {
   await using from = await open(source, 'r')
   const { mode } = await from.stat()
@@ -64,7 +64,7 @@ async function copyFile(copy: Copy, source: string, target: string): Promise<voi
   await to.sync()
 }
 
-/** Node's permission model follows links. @throws ManifestError naming the first that leads out of the folder */
+/** Node's permission model follows links. @throws ManifestError naming the first link that leads out of the folder */
 export function refuseLinksOut(folder: string): void {
   const root = realpathSync(folder)
   for (const link of linksIn(folder)) {
@@ -83,10 +83,10 @@ function linksIn(folder: string): string[] {
   })
 }
 
-const MOST_LOCALE_BYTES = 256 * 1024
+const MAX_LOCALE_BYTES = 256 * 1024
 const LOCALE_FILE = /^([a-z]{2,3}(?:-[A-Za-z]+)?)\.json$/
 
-/** The app's texts by language, from `locales/<language>.json`. Unreadable files are left out. */
+/** The app's texts by language, from `locales/<language>.json`. Skips unreadable files. */
 export function localesIn(folder: string): Readonly<Record<string, unknown>> {
   const texts: Record<string, unknown> = {}
   for (const name of globSync('*.json', { cwd: join(folder, 'locales') }).sort()) {
@@ -101,7 +101,7 @@ function readLocale(path: string): unknown {
   try {
     // Do not follow links: the hub may read more than the app.
     const file = lstatSync(path)
-    return file.isFile() && file.size <= MOST_LOCALE_BYTES ? JSON.parse(readPlainText(path)) : undefined
+    return file.isFile() && file.size <= MAX_LOCALE_BYTES ? JSON.parse(readPlainText(path)) : undefined
   } catch {
     return undefined
   }

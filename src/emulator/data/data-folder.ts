@@ -1,4 +1,4 @@
-/** The data folder of an emulated hub and its SQLite database: what is refused, the lock, the permissions, the tables. */
+/** The data folder of an emulated hub and its SQLite database: checks, lock, permissions and tables. */
 import {
   chmodSync,
   closeSync,
@@ -26,7 +26,7 @@ export const APPS_FOLDER = 'apps'
 const DATABASE = 'hub.db'
 const LOCK = 'hub.lock'
 const FILES = [DATABASE, `${DATABASE}-wal`, `${DATABASE}-shm`, LOCK]
-/** Names allowed in a folder that no hub has used: leftovers of an interrupted first start, and those of a new disk. */
+/** Names allowed in a folder that no hub has used: leftovers of an interrupted first start, and of a new disk. */
 const OWN_NAMES = [...FILES, 'lost+found']
 
 /** Whether a folder holds the data of a hub. */
@@ -37,24 +37,24 @@ function makeFolder(folder: string): void {
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 })
     const foreign = holdsHub(folder) ? undefined : readdirSync(folder).find((name) => !OWN_NAMES.includes(name))
-    // The hub sweeps the apps folder and changes the mode, which must not happen to a folder of another program.
-    if (foreign !== undefined) throw new HubDataError(`${folder}: is not empty and holds no hub`)
+    // The hub deletes unused code and changes the mode, which must not happen to a folder of another program.
+    if (foreign !== undefined) throw new HubDataError(`${folder}: is not empty and contains no hub`)
     for (const name of FILES) {
       const path = join(folder, name)
       // The target of a link belongs to something else, and opening a pipe would block.
       if (lstatSync(path, { throwIfNoEntry: false })?.isFile() === false) {
-        throw new HubDataError(`${path}: is not a plain file; it was left as it is`)
+        throw new HubDataError(`${path}: is not a plain file; it was not changed`)
       }
     }
     const apps = join(folder, APPS_FOLDER)
     // Each start removes unused code from this folder, which must not happen to the target of a link.
     if (lstatSync(apps, { throwIfNoEntry: false })?.isDirectory() === false) {
-      throw new HubDataError(`${apps}: is not a folder; it was left as it is`)
+      throw new HubDataError(`${apps}: is not a folder; it was not changed`)
     }
     syncFolderNow(dirname(folder))
   } catch (cause) {
     if (cause instanceof HubDataError) throw cause
-    throw new HubDataError(`${folder}: cannot be used as data folder (${systemCode(cause) || messageOf(cause)})`, {
+    throw new HubDataError(`${folder}: cannot be used as the data folder (${systemCode(cause) || messageOf(cause)})`, {
       cause,
     })
   }
@@ -65,26 +65,26 @@ function makePrivate(folder: string): void {
   try {
     chmodSync(folder, 0o700)
   } catch (cause) {
-    throw new HubDataError(`${folder}: is open to others and cannot be closed; name a folder inside it`, { cause })
+    throw new HubDataError(`${folder}: others can read it, which cannot be changed; use a folder inside it`, { cause })
   }
 }
 
 /**
- * SQLite holds an operating system lock on a separate file, because Node offers no locks. The lock ends with the
- * process, however that ends. It is not on the database, because keys are created and revoked while the hub runs.
+ * Node has no file locks, so SQLite locks a separate file. The operating system releases the lock when the process ends
+ * for any reason. The database itself is not locked, because keys are created and revoked while the hub runs.
  */
 function lockFolder(folder: string): DatabaseSync {
   const path = join(folder, LOCK)
   const problem = (cause: unknown) =>
     isBusy(cause) ? `${folder}: another hub uses this folder` : `${path}: cannot be locked (${messageOf(cause)})`
   return useFile(path, { timeout: 0 }, problem, (lock) => {
-    // Nothing is ever written, so avoid a journal file on disk.
+    // This database is never written, so avoid a journal file on disk.
     lock.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE;')
     chmodSync(path, 0o600)
   })
 }
 
-/** Opens no existing file: on POSIX systems, closing it would release this process's locks on it, SQLite's included. */
+/** Does not open an existing file: on POSIX systems, closing it would release SQLite's locks of this process on it. */
 function createPrivate(path: string): void {
   if (!existsSync(path)) closeSync(openSync(path, 'a', 0o600))
 }
@@ -97,14 +97,14 @@ function isBusy(error: unknown): boolean {
 
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
-/** Makes the names in a folder survive a power failure. Windows cannot open folders, and does this by itself. */
+/** Makes the names in a folder survive a power failure. Windows cannot open folders and does this itself. */
 export async function syncFolder(path: string): Promise<void> {
   if (process.platform === 'win32') return
   await using folder = await open(path, 'r')
   await folder.sync()
 }
 
-/** The synchronous form, for the start, when no request waits. */
+/** The synchronous form, for startup, when no request is waiting. */
 function syncFolderNow(path: string): void {
   if (process.platform === 'win32') return
   const folder = openSync(path, 'r')
@@ -155,7 +155,7 @@ const TABLES = `
 export type Database = ReturnType<typeof openDatabase>
 
 /**
- * Opens the database of a folder, and creates both if needed. `alone`: as its only hub; otherwise beside a running one.
+ * Opens the database of a folder, and creates both if needed. `alone`: as the only hub; otherwise next to one.
  * @throws HubDataError if the folder is unreadable, holds something else, or is used by another hub
  */
 export function openDatabase(path: string, { alone }: { readonly alone: boolean }) {
@@ -185,7 +185,7 @@ export function transaction<T>(sql: DatabaseSync, task: () => T): T {
   }
 }
 
-/** Checks everything before changing anything, so that a foreign file stays as it is. */
+/** Checks everything before changing anything, so that a foreign file is not changed. */
 function look(path: string): void {
   if (!existsSync(path)) return
   // A writable connection merges the WAL on close; a read-only one leaves an empty WAL if there was none.
@@ -195,7 +195,7 @@ function look(path: string): void {
 function openFile(folder: string): DatabaseSync {
   const path = join(folder, DATABASE)
   return useFile(path, {}, unreadable(path), (sql) => {
-    // SQLite gives its other files the mode of the database.
+    // SQLite creates its other files with the mode of the database.
     chmodSync(path, 0o600)
     prepare(sql)
     syncFolderNow(folder)
@@ -224,15 +224,15 @@ function useFile(
 
 const unreadable = (path: string) => (cause: unknown) =>
   isBusy(cause)
-    ? `${path}: another program holds it`
-    : `${path}: cannot be read as a hub's data (${messageOf(cause)}); it was left as it is`
+    ? `${path}: locked by another program`
+    : `${path}: cannot be read as the data of a hub (${messageOf(cause)}); it was not changed`
 
 const isEmpty = (sql: DatabaseSync): boolean => pragma(sql, 'schema_version') === 0 && pragma(sql, 'user_version') === 0
 
 function check(sql: DatabaseSync, path: string): void {
   const version = pragma(sql, 'user_version')
   if (!isEmpty(sql) && pragma(sql, 'application_id') !== APPLICATION_ID) {
-    throw new HubDataError(`${path}: is a database of another program`)
+    throw new HubDataError(`${path}: is the database of another program`)
   }
   if (typeof version !== 'number' || version > SCHEMA_VERSION) {
     throw new HubDataError(
@@ -240,7 +240,7 @@ function check(sql: DatabaseSync, path: string): void {
     )
   }
   const health = pragma(sql, 'quick_check')
-  if (health !== 'ok') throw new HubDataError(`${path}: is damaged (${String(health).trim()}); it was left as it is`)
+  if (health !== 'ok') throw new HubDataError(`${path}: is damaged (${String(health).trim()}); it was not changed`)
 }
 
 function prepare(sql: DatabaseSync): void {

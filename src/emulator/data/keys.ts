@@ -1,20 +1,20 @@
-/** The hub's stored API keys. Other processes can create, list and revoke them too; only hashes are stored. */
+/** The hub's stored API keys, as hashes. Other processes can also create, list and revoke keys. */
 import { createHash, randomBytes } from 'node:crypto'
 import * as v from 'valibot'
 import { checkScopes, EmulatorOptionError, normaliseScope, writtenScope } from '../scopes.ts'
 import { type Database, HubDataError, holdsHub, openDatabase } from './data-folder.ts'
 
 const KEY_BYTES = 32
-/** The id identifies the key for users who revoke it; it reveals nothing of the key itself. */
+/** Users revoke a key by its id, which reveals nothing about the key. */
 const ID_BYTES = 4
 
 const KeyRow = v.object({ id: v.string(), name: v.string(), scopes: v.string(), at: v.number() })
 const HashRow = v.object({ hash: v.instance(Uint8Array), scopes: v.string() })
 const VersionRow = v.object({ data_version: v.number() })
 
-/** The keys of an open data folder. The next lookup sees a change made by another process. */
+/** The keys of an open data folder. Each lookup sees the changes of other processes. */
 export function storedKeys({ sql }: Database) {
-  /** Scopes by the hash of their key. */
+  /** Hash of a key → its scopes. */
   let known: ReadonlyMap<string, readonly string[]> = new Map()
   /** Version of the database when it was last read; `undefined` if it must be read again. */
   let lastVersion: number | undefined
@@ -24,7 +24,7 @@ export function storedKeys({ sql }: Database) {
     return current().get(hashOf(key).toString('hex'))
   }
 
-  /** Creates a key and returns it. Only its hash is stored, so it cannot be shown again. */
+  /** Creates a key and returns it. The key cannot be shown again, because only its hash is stored. */
   function create(scopes: readonly string[], { name = '', now = Date.now() } = {}) {
     const key = randomBytes(KEY_BYTES).toString('base64url')
     const id = randomBytes(ID_BYTES).toString('hex')
@@ -73,10 +73,10 @@ const MAX_NAME = 100
 
 /**
  * `hub2mqtt emulate keys`: manages the keys of a data folder, even while a hub uses it. All errors are for the user.
- * `make` creates the folder, for keys before the hub's first start. @throws HubDataError if it is not one of a hub
+ * `make` creates the folder, for keys before the hub's first start. @throws HubDataError if the folder has no hub
  */
 export function keysOf(folder: string, { make = false } = {}) {
-  if (!make && !holdsHub(folder)) throw new HubDataError(`${folder}: holds no hub`)
+  if (!make && !holdsHub(folder)) throw new HubDataError(`${folder}: contains no hub`)
   const database = openDatabase(folder, { alone: false })
   const keys = storedKeys(database)
   return {
@@ -88,12 +88,12 @@ export function keysOf(folder: string, { make = false } = {}) {
     /** One line per key. */
     list: () =>
       keys.list().map(({ id, at, scopes, name }) => {
-        // The spelling of the reference, which is also valid as input.
+        // Use the spelling of the reference, which is also valid as input.
         const written = scopes.map(writtenScope).join(',')
         return [id, new Date(at).toISOString(), written, name].join('  ').trimEnd()
       }),
     revoke(id: string): void {
-      if (!keys.revoke(id)) throw new HubDataError('there is no key with this id; see hub2mqtt emulate keys list')
+      if (!keys.revoke(id)) throw new HubDataError('no key has this id; see hub2mqtt emulate keys list')
     },
     [Symbol.dispose]: () => database.close(),
   }

@@ -1,4 +1,4 @@
-/** `app.json`: the manifest of an app, validated before anything of the app is run or copied. */
+/** `app.json`: the manifest of an app, validated before the app is run or copied. */
 import { lstatSync, realpathSync, statSync } from 'node:fs'
 import { isAbsolute, join, relative } from 'node:path'
 import * as v from 'valibot'
@@ -13,7 +13,7 @@ import { MAX_SETTING_BYTES, MAX_SETTING_NAME, MAX_SETTINGS } from '../sdk/limits
 
 const MANIFEST_FILE = 'app.json'
 
-/** The folder holds no usable app; the message says why. */
+/** The folder contains no usable app; the message says why. */
 export class ManifestError extends Error {
   override readonly name = 'ManifestError'
 }
@@ -22,17 +22,17 @@ export class ManifestError extends Error {
 export const CHANNELS = ['stable', 'beta', 'alpha'] as const
 export type Channel = (typeof CHANNELS)[number]
 
-/** The files of real apps, with their drivers and flows, have some hundred kilobytes. */
+/** The manifests of real apps, with their drivers and flows, have some hundred kilobytes. */
 const MAX_FILE_BYTES = MOST_BYTES
 const MAX_TEXT = 200
 const MAX_LEVELS = 100
 /** How many ignored fields a warning names. */
-const MOST_IGNORED = 20
+const MAX_IGNORED = 20
 /** How many mistakes an error names, and the maximum length of each. */
-const MOST_MISTAKES = 20
-const LONGEST_MISTAKE = 400
+const MAX_MISTAKES = 20
+const MAX_MISTAKE_LENGTH = 400
 
-/** The id becomes a folder's name and part of topics: letters, digits, `-`, `_`; two parts or more. */
+/** The id is a folder name and part of topics: at least two parts of letters, digits, `-` and `_`. */
 const ID = /^[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)+$/
 /** Relative, with `/`; no part begins with a dot. */
 const MAIN = /^[A-Za-z0-9_@-][A-Za-z0-9_@.-]*(\/[A-Za-z0-9_@-][A-Za-z0-9_@.-]*)*$/
@@ -44,19 +44,19 @@ const SettingName = v.pipe(
   v.string(),
   v.nonEmpty('the name must not be empty'),
   v.maxLength(MAX_SETTING_NAME, 'the name is too long'),
-  v.check((name) => name.isWellFormed() && !name.includes('\0'), 'the name has to be plain text'),
+  v.check((name) => name.isWellFormed() && !name.includes('\0'), 'the name must be plain text'),
 )
 const Setting = v.pipe(
   v.unknown(),
   v.check(
     (value) => isShallow(value, MAX_LEVELS) && Buffer.byteLength(JSON.stringify(value)) <= MAX_SETTING_BYTES,
-    'is too large or nests too deep',
+    'is too large or nested too deeply',
   ),
 )
 
 export const AppId = v.pipe(
   text,
-  v.regex(ID, 'has to be parts of letters, digits, "-" and "_", divided by dots, such as com.example.lights'),
+  v.regex(ID, 'must be parts of letters, digits, "-" and "_", separated by dots, such as com.example.lights'),
 )
 
 /** The documentation and the JSON Schema use the descriptions. */
@@ -65,14 +65,14 @@ export const ManifestFields = {
   id: described(AppId, 'The id of the app, such as `com.example.lights`. Required.'),
   name: described(text, 'Its name. Required.'),
   version: described(
-    v.pipe(text, v.regex(VERSION, 'has to be a version such as 1.2.3 or 2.0.0-beta.1')),
+    v.pipe(text, v.regex(VERSION, 'must be a version such as 1.2.3 or 2.0.0-beta.1')),
     'Its version, such as 1.2.3 or 2.0.0-beta.1. Required.',
   ),
-  author: optional(text, 'Who made it.'),
-  description: optional(v.pipe(v.string(), v.maxLength(4000, 'is too long')), 'What it is for.'),
+  author: optional(text, 'The author.'),
+  description: optional(v.pipe(v.string(), v.maxLength(4000, 'is too long')), 'What the app is for.'),
   main: v.optional(
     described(
-      v.pipe(text, v.regex(MAIN, 'has to be the path of a file in the folder of the app, such as src/app.js')),
+      v.pipe(text, v.regex(MAIN, 'must be the path of a file in the folder of the app, such as src/app.js')),
       'Path of the module that the hub starts; default app.js.',
     ),
     'app.js',
@@ -85,11 +85,11 @@ export const ManifestFields = {
       v.record(SettingName, Setting),
       v.maxEntries(MAX_SETTINGS, `has more than ${MAX_SETTINGS}`),
     ),
-    'Initial values of its settings.',
+    'Initial values of the settings.',
   ),
-  color: optional(v.pipe(v.string(), v.regex(COLOR, 'has to be such as #4A6572')), 'Brand colour.'),
+  color: optional(v.pipe(v.string(), v.regex(COLOR, 'must be a colour such as #4A6572')), 'Brand colour.'),
   channel: v.optional(
-    described(v.picklist(CHANNELS, 'has to be "stable", "beta" or "alpha"'), 'Channel of the version; default stable.'),
+    described(v.picklist(CHANNELS, 'must be "stable", "beta" or "alpha"'), 'Channel of the version; default stable.'),
     'stable',
   ),
   sdk: optional(v.pipe(v.number(), v.integer(), v.minValue(1)), 'The required version of the interface.'),
@@ -102,18 +102,18 @@ export type Manifest = Readonly<v.InferOutput<typeof ManifestSchema>>
 /** Called with the manifest's fields that this hub ignores. */
 type Warn = (warning: string) => void
 
-/** Reads the manifest in an app's folder. @throws ManifestError if there is none that is valid and fits the files */
+/** Reads the manifest in an app's folder. @throws ManifestError if it is missing or invalid, or `main` is no file */
 export function readManifest(folder: string, warn?: Warn): Manifest {
   const path = join(folder, MANIFEST_FILE)
   const manifest = parseManifest(readText(path), path, warn)
-  // A link with a harmless name can have any target.
+  // The name may be a link to any target.
   const main = real(join(folder, manifest.main))
   if (main === undefined || !statSync(main).isFile()) throw new ManifestError(`${path}: main: there is no such file`)
   if (!isBelow(real(folder) ?? folder, main)) throw new ManifestError(`${path}: main: leads out of the app's folder`)
   return manifest
 }
 
-/** Parses a manifest of this hub's form or of real apps. Each mistake begins with `name`. @throws ManifestError */
+/** Parses a manifest in the format of this hub or of real apps. Mistakes begin with `name`. @throws ManifestError */
 export function parseManifest(json: string, name: string, warn: Warn = () => {}): Manifest {
   let value: unknown
   try {
@@ -126,7 +126,7 @@ export function parseManifest(json: string, name: string, warn: Warn = () => {})
   if (!success) throw new ManifestError(wording(issues, name))
   if (ignored.length > 0) {
     // Name the app by id and version: the folder may be a copy, and each warning appears once.
-    warn(`${output.id} ${output.version}: this hub ignores in ${MANIFEST_FILE}: ${listed(ignored, MOST_IGNORED)}`)
+    warn(`${output.id} ${output.version}: ignored fields in ${MANIFEST_FILE}: ${listed(ignored, MAX_IGNORED)}`)
   }
   return output
 }
@@ -135,8 +135,8 @@ const isField = (field: string) => Object.hasOwn(ManifestFields, field)
 const isColor = (value: unknown) => v.is(ManifestFields.color.wrapped, value)
 
 /**
- * Converts a manifest of an app for real hubs to this hub's form. Values that are valid in neither form stay as they
- * are, so that they are refused. `ignored` lists the fields that this hub does not use.
+ * Converts a manifest of an app for real hubs to the format of this hub. Values that are valid in neither format stay
+ * unchanged, so that they are refused. `ignored` lists the fields that this hub does not use.
  */
 function adapted(given: Readonly<Record<string, unknown>>) {
   const own = new Map(Object.entries(given).filter(([field]) => isField(field)))
@@ -159,7 +159,7 @@ function adapted(given: Readonly<Record<string, unknown>>) {
   }
 }
 
-/** Prefers the English text. */
+/** The text of a translated value, preferably the English one. */
 function textOf(value: unknown): unknown {
   if (!isRecord(value)) return value
   const [, text] = Object.entries(value).find(([language, one]) => language === 'en' && isText(one)) ?? []
@@ -176,16 +176,16 @@ const FORMS: readonly (readonly [field: string, adapt: (value: unknown) => unkno
 
 const isText = (value: unknown): value is string => typeof value === 'string'
 
-/** Such as `homey:manager:api`: not a scope of this hub. */
+/** Whether a permission, such as `homey:manager:api`, is not a scope of this hub. */
 const isForeign = (permission: unknown): permission is string => isText(permission) && permission.includes(':')
 
 function wording(issues: readonly v.BaseIssue<unknown>[], name: string): string {
-  const lines = issues.slice(0, MOST_MISTAKES).map((issue) => `${name}: ${explain(issue).slice(0, LONGEST_MISTAKE)}`)
+  const lines = issues.slice(0, MAX_MISTAKES).map((issue) => `${name}: ${explain(issue).slice(0, MAX_MISTAKE_LENGTH)}`)
   if (issues.length > lines.length) lines.push(`${name}: and ${issues.length - lines.length} more mistakes`)
   return lines.join('\n')
 }
 
-/** Whether a path is in a folder, judged by the names alone. */
+/** Whether a path is in a folder, judged only by the names. */
 export function isBelow(folder: string, path: string): boolean {
   const below = relative(folder, path)
   return below !== '' && below !== '..' && !below.startsWith('../') && !below.startsWith('..\\') && !isAbsolute(below)
@@ -195,7 +195,7 @@ function readText(path: string): string {
   try {
     // Check the type and the size before reading: a link, a pipe or a device could be anything.
     const found = lstatSync(path)
-    if (!found.isFile()) throw new ManifestError(`${path}: is no ordinary file`)
+    if (!found.isFile()) throw new ManifestError(`${path}: is not a plain file`)
     if (found.size > MAX_FILE_BYTES) throw new ManifestError(`${path}: is larger than ${MAX_FILE_BYTES} bytes`)
     return readPlainText(path)
   } catch (cause) {
@@ -204,7 +204,7 @@ function readText(path: string): string {
   }
 }
 
-/** `undefined` for a broken link. */
+/** The real path; `undefined` for a broken link. */
 export function real(path: string): string | undefined {
   try {
     return realpathSync(path)

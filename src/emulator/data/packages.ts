@@ -1,4 +1,4 @@
-/** The code of the apps: unpacks it from the store into the data folder, and removes it when no app uses it. */
+/** The apps' code: copies it from the store into the data folder, and removes code that no app uses. */
 import { randomBytes } from 'node:crypto'
 import { mkdirSync, readdirSync, rmdirSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
@@ -22,10 +22,10 @@ export interface Sources {
   /** Folders of the sample apps by id. They can be installed if the store does not have them. */
   readonly samples?: ReadonlyMap<string, string> | undefined
   /** Called with the problem of each invalid version in the store, and with ignored fields of manifests. */
-  readonly tell?: ((problem: string) => void) | undefined
+  readonly warn?: ((problem: string) => void) | undefined
 }
 
-/** A version of an app in the store, with the folder that holds it there. */
+/** A version of an app in the store, with its folder there. */
 export interface Offer extends Unpacked {
   readonly id: string
   readonly version: string
@@ -34,11 +34,11 @@ export interface Offer extends Unpacked {
 
 export interface Wanted {
   readonly id: string
-  /** In the terms of the flavour; default: `stable`, or any channel if a version is given. */
+  /** A channel name of the flavour; default: `stable`, or any channel if a version is given. */
   readonly channel?: string | undefined
   /** Default: the newest. */
   readonly version?: string | undefined
-  /** The installed version: older ones are not offered. */
+  /** The installed version; older versions are not offered. */
   readonly present?: string | undefined
 }
 
@@ -51,20 +51,19 @@ const CHANNEL_NAMES: ReadonlyMap<string, readonly Channel[]> = new Map<string, r
 
 /**
  * The app's row in the state names the folder with its code. An update unpacks the new code, changes the row, and
- * discards
- * the former folder; a rollback restores the row and discards the new folder. If the hub is killed in between, the next
- * start removes the folder that no row names.
+ * removes the old folder; a rollback restores the row and removes the new folder. If the hub is killed in between, the
+ * next start removes the folder that no row names.
  */
 export type Packages = ReturnType<typeof packagesOf>
 
 /** @param data - Absolute path of the data folder. */
-export function packagesOf(data: string, { store, samples = new Map(), tell: warn = () => {} }: Sources) {
+export function packagesOf(data: string, { store, samples = new Map(), warn = () => {} }: Sources) {
   const apps = join(data, APPS_FOLDER)
-  const tell = onceEach(warn)
+  const warnOnce = onceEach(warn)
 
   /**
-   * The newest matching version in the store, or else in the samples. Reads the folders each time: versions may be
-   * added.
+   * The newest matching version in the store or, if there is none, the sample app. Reads the folders each time, because
+   * versions may be added.
    */
   function find(wanted: Wanted): Offer | undefined {
     return inStore(wanted) ?? sampleFor(wanted)
@@ -73,7 +72,7 @@ export function packagesOf(data: string, { store, samples = new Map(), tell: war
   /** A sample app. @throws ManifestError if it cannot be used */
   function sample(id: string): Offer {
     const folder = samples.get(id)
-    if (folder === undefined) throw new ManifestError(`${id}: is no sample app`)
+    if (folder === undefined) throw new ManifestError(`${id}: is not a sample app`)
     return offerOf(folder, readManifest(folder))
   }
 
@@ -102,17 +101,17 @@ export function packagesOf(data: string, { store, samples = new Map(), tell: war
 
   function offerIn(id: string, version: string, folder: string): Offer | undefined {
     try {
-      const manifest = readManifest(folder, tell)
+      const manifest = readManifest(folder, warnOnce)
       if (manifest.id === id && manifest.version === version) return offerOf(folder, manifest)
-      throw new ManifestError(`${folder}: holds ${manifest.id} ${manifest.version}, not what its folders say`)
+      throw new ManifestError(`${folder}: contains ${manifest.id} ${manifest.version}, unlike its name`)
     } catch (error) {
       if (!(error instanceof ManifestError)) throw error
-      tell(error.message)
+      warnOnce(error.message)
       return undefined
     }
   }
 
-  /** Copies an offer into a new folder of the data folder. @throws ManifestError if it cannot be used */
+  /** Copies an offer into a new folder in the data folder. @throws ManifestError if the offer cannot be used */
   async function unpack({ id, version, folder: source }: Offer): Promise<Unpacked> {
     const ofApp = join(apps, id)
     const folder = join(ofApp, `${version}-${randomBytes(6).toString('hex')}`)
@@ -120,7 +119,7 @@ export function packagesOf(data: string, { store, samples = new Map(), tell: war
     try {
       await copyApp(source, folder)
       for (const parent of [ofApp, apps, data]) await syncFolder(parent)
-      // Read the copy: it is what will run, and the store may have changed meanwhile.
+      // Read the copy, which is what will run: the store may have changed since.
       return { folder, manifest: readManifest(folder) }
     } catch (error) {
       await discard(folder)
@@ -129,23 +128,23 @@ export function packagesOf(data: string, { store, samples = new Map(), tell: war
   }
 
   /**
-   * Uses an app in place, such as one under development. @throws ManifestError also if a link leads out of the folder
+   * Uses an app in place, such as one under development. @throws ManifestError also for a link out of the folder
    */
   function adopt(folder: string): Unpacked {
-    const adopted = { folder: resolve(folder), manifest: readManifest(folder, tell) }
-    // Copies have no links.
+    const adopted = { folder: resolve(folder), manifest: readManifest(folder, warnOnce) }
+    // Copies contain no links.
     if (!isBelow(apps, adopted.folder)) refuseLinksOut(adopted.folder)
     return adopted
   }
 
-  /** Removes code from the data folder. Folders elsewhere stay. */
+  /** Removes code from the data folder; does not touch folders elsewhere. */
   async function discard(folder: string): Promise<void> {
     if (!isBelow(apps, folder)) return
     await rm(folder, { recursive: true, force: true })
     removeEmpty(dirname(folder))
   }
 
-  /** Removes what a killed hub left behind: every folder that is not in `used`. */
+  /** Removes folders that are not in `used`, which a killed hub may have left behind. */
   async function sweep(used: ReadonlySet<string>): Promise<void> {
     for (const id of foldersIn(apps)) {
       const ofApp = join(apps, id)
@@ -163,16 +162,16 @@ const offerOf = (folder: string, manifest: Manifest): Offer => {
   return { id, version, channel, manifest, folder }
 }
 
-/** The store is read often: report each problem once. */
-export function onceEach(tell: (problem: string) => void) {
-  const told = new Set<string>()
+/** Reports each problem only once, because the store is read often. */
+export function onceEach(report: (problem: string) => void) {
+  const reported = new Set<string>()
   return (problem: string) => {
-    if (!told.has(problem)) tell(problem)
-    told.add(problem)
+    if (!reported.has(problem)) report(problem)
+    reported.add(problem)
   }
 }
 
-/** The folder may hold another version of the app. */
+/** Removes the folder unless it contains another version of the app. */
 function removeEmpty(folder: string): void {
   try {
     rmdirSync(folder)

@@ -20,7 +20,7 @@ const Flag = v.pipe(
 )
 const AppRow = v.object({
   id: v.string(),
-  /** Folder of the present code: an absolute path, stored as relative if it is in the data folder. */
+  /** Folder of the current code: an absolute path, stored as a relative one if it is in the data folder. */
   folder: v.string(),
   version: v.string(),
   enabled: Flag,
@@ -37,12 +37,12 @@ const AppRow = v.object({
 /** The stored part of an app. The record that clients see combines it with the manifest. */
 export type StoredApp = Readonly<v.InferOutput<typeof AppRow>>
 
-/** Clears a former crash, except for its count. */
+/** Clears a previous crash, except for the count. */
 export const CURED = { crashed: false, crashedMessage: null, exitCode: null, exitSignal: null }
 
 type Given = Pick<StoredApp, 'id' | 'folder' | 'version' | 'channel' | 'origin'> & Partial<StoredApp>
 
-/** An app that has just been installed, and never crashed. */
+/** A newly installed app, without crashes. */
 export const newApp = (given: Given): StoredApp => ({
   enabled: true,
   autoupdate: true,
@@ -65,12 +65,12 @@ const COLUMNS = Object.keys(AppRow.entries)
 const PUT_APP = `INSERT INTO app (${COLUMNS.join(', ')}) VALUES (${COLUMNS.map((name) => `$${name}`).join(', ')})
   ON CONFLICT (id) DO UPDATE SET ${COLUMNS.map((name) => `${name} = $${name}`).join(', ')}`
 
-/** Every write is durable when it returns. @throws HubError 400, 413: a value is no JSON, too large or one too many */
+/** Each write is durable when it returns. @throws HubError 400 for a value that is not JSON, 413 for a limit */
 export class SqliteState implements HubStore {
   readonly hubId: string
   readonly #database: Database
 
-  /** @param hubId - Default: the hub's former id, or a new one. */
+  /** @param hubId - Default: the hub's previous id, or a new one. */
   constructor(database: Database, hubId: string | undefined) {
     this.#database = database
     this.hubId = hubId ?? this.#note('id') ?? randomBytes(12).toString('hex')
@@ -90,7 +90,7 @@ export class SqliteState implements HubStore {
     })
   }
 
-  /** In the order in which they were added. */
+  /** All apps, in the order in which they were added. */
   apps(): StoredApp[] {
     return this.#all(AppRow, 'SELECT * FROM app ORDER BY rowid').map((row) => this.#located(row))
   }
@@ -168,7 +168,7 @@ export class SqliteState implements HubStore {
     this.#database.close()
   }
 
-  /** Code in the data folder keeps a relative path, so that the folder can be moved. */
+  /** Makes paths in the data folder relative, so that the folder can be moved. */
   #portable(folder: string): string {
     return isBelow(this.#database.folder, folder) ? relative(this.#database.folder, folder) : folder
   }
@@ -196,8 +196,8 @@ export class SqliteState implements HubStore {
 }
 
 /**
- * Adds the default settings of an app, except those kept from an earlier installation. Returns the names of those
- * added.
+ * Adds the default settings of an app, except those kept from an earlier installation. Returns the names of the added
+ * settings.
  */
 export function addSettings(
   state: SqliteState,
@@ -210,12 +210,12 @@ export function addSettings(
   return added
 }
 
-/** Opens the data of an emulated hub, in a data folder or a temporary one. @throws HubDataError if the folder cannot be used, or another hub uses it */
+/** Opens the data of an emulated hub. @throws HubDataError if the folder cannot be used, or another hub uses it */
 export async function openHubData(
   options: Sources & {
-    /** The data folder, created if it does not exist; default: a temporary one, removed at the end. */
+    /** The data folder, created if missing; default: a temporary folder, removed at the end. */
     readonly folder?: string | undefined
-    /** Id of the hub; default: its former one, or a new one. */
+    /** Id of the hub; default: its previous id, or a new one. */
     readonly hubId?: string | undefined
   } = {},
 ) {

@@ -1,4 +1,4 @@
-/** An amount that may be used per second. When it is used up, the caller waits for the next second. */
+/** A limit per second. When the amount is used up, the caller waits for the next second. */
 import type { Clock } from '../../base/clock.ts'
 
 const SECOND_MS = 1000

@@ -3,24 +3,24 @@ import { lstat, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Clock } from '../../base/clock.ts'
 
-/** A fingerprint of each file, by path. Empty if the folder is gone. */
+/** Path → fingerprint of the file. Empty if the folder no longer exists. */
 export type Files = ReadonlyMap<string, string>
 
 const LOOK_MS = 250
 /** Files beyond this number are not watched. */
-export const MOST_FILES = 5000
+export const MAX_FILES = 5000
 
-/** Gets the changed files; none if the folder is gone. It is not called again before its promise is settled. */
+/** Called with the changed files; with none if the folder no longer exists. Calls do not overlap. */
 type OnChange = (paths: readonly string[]) => Promise<void>
 
 /**
- * Polls, because notifications of the file system differ between systems, get lost, and end if the folder is replaced.
+ * Polls, because file system notifications differ between systems, get lost, and stop if the folder is replaced.
  * Reports changes once two polls in a row agree.
- * @param known - The files that the app was started with.
- * @returns a function that ends it
+ * @param known - The files with which the app was started.
+ * @returns a function that stops the polling
  */
 export function watchFiles(folder: string, known: Files, clock: Clock, onChange: OnChange): () => void {
-  let told = known
+  let reported = known
   let last = known
   let ended = false
   let cancel = () => {}
@@ -29,9 +29,9 @@ export function watchFiles(folder: string, known: Files, clock: Clock, onChange:
     const found = await filesIn(folder)
     const isSettled = changed(last, found).length === 0
     last = found
-    const paths = isSettled && !ended ? changed(told, found) : []
+    const paths = isSettled && !ended ? changed(reported, found) : []
     if (paths.length > 0) {
-      told = found
+      reported = found
       await onChange(found.size === 0 ? [] : paths)
     }
     later()
@@ -51,20 +51,20 @@ function changed(before: Files, after: Files): string[] {
   return [...paths].filter((path) => before.get(path) !== after.get(path))
 }
 
-/** Packages change only by `npm install`; hidden files and those with a tilde belong to editors and Git. */
+/** Packages change only with `npm install`; hidden files and files with a tilde belong to editors and Git. */
 const isLeftOut = (name: string) => name === 'node_modules' || name.startsWith('.') || name.endsWith('~')
 
-/** The files in a folder, or in the part `below` of it, added to those found so far. */
+/** Adds the files in a folder, or in its subfolder `below`, to `files`. */
 export async function filesIn(folder: string, below = '', files = new Map<string, string>()): Promise<Files> {
-  // A folder that cannot be read no longer exists.
+  // If a folder cannot be read, it probably no longer exists.
   const entries = await readdir(join(folder, below), { withFileTypes: true }).catch(() => [])
   for (const entry of entries.filter(({ name }) => !isLeftOut(name))) {
-    if (files.size >= MOST_FILES) break
+    if (files.size >= MAX_FILES) break
     const path = below === '' ? entry.name : `${below}/${entry.name}`
     if (entry.isDirectory()) await filesIn(folder, path, files)
     else {
       const stat = await lstat(join(folder, path)).catch(() => undefined)
-      // A file that replaces another may have the same size and time.
+      // The inode detects a replaced file with the same size and time.
       if (stat !== undefined) files.set(path, `${stat.ino} ${stat.size} ${stat.mtimeMs} ${stat.ctimeMs}`)
     }
   }

@@ -8,10 +8,10 @@ import type { Clock } from '../../base/clock.ts'
 import { ROOT } from '../../base/root.ts'
 import type { AppRequest } from '../core/hub-apps.ts'
 import { type Allowance, allow } from './allowance.ts'
-import { type AppNews, type AppQuestion, Channel, type HubMessage } from './channel.ts'
+import { type AppNotice, Channel, type HubMessage, type RequestFromApp } from './channel.ts'
 import type { Output } from './output.ts'
 
-/** The folder that every app may read besides its own. */
+/** The folder that every app may read in addition to its own. */
 export const SDK = fileURLToPath(new URL('src/emulator/sdk/', ROOT))
 
 interface Launch {
@@ -27,26 +27,26 @@ interface Launch {
 
 /** How a process ended. */
 export interface End {
-  /** Whether the hub asked for it; otherwise it is a crash. */
-  readonly asked: boolean
+  /** Whether the hub requested the end; otherwise it is a crash. */
+  readonly requested: boolean
   readonly code: number | null
   readonly signal: string | null
-  /** Why it crashed: the stack, or what is known. */
+  /** The cause of a crash: the stack, or what is known. */
   readonly message: string
 }
 
-/** Receives the app's questions and messages. */
-export interface Inquiries {
+/** Handles the app's requests and notices. */
+export interface AppHandlers {
   /** @throws HubError if the hub refuses */
-  answer(question: AppQuestion): unknown
-  hear(news: AppNews): void
+  answer(request: RequestFromApp): unknown
+  notice(notice: AppNotice): void
 }
 
-/** From SIGTERM to SIGKILL. */
+/** Time from SIGTERM to SIGKILL. */
 const GRACE_MS = 2000
 const OUTPUT_PER_SECOND = 1024 * 1024
-/** How much of the last output is kept, to find out why the process died. */
-const LAST_WORDS = 8192
+/** How many characters of the last output are kept, to find out why the process died. */
+const LAST_OUTPUT_LENGTH = 8192
 
 export class AppProcess {
   readonly pid: number | undefined
@@ -56,26 +56,26 @@ export class AppProcess {
   readonly #channel: Channel | undefined
   readonly #ready = Promise.withResolvers<boolean>()
   readonly #ended = Promise.withResolvers<End>()
-  /** Whether the app has started to run; `false` if it ended before. */
+  /** Resolves to whether the app has started; `false` if it ended before. */
   readonly ready = this.#ready.promise
   readonly ended = this.#ended.promise
   readonly #limits: Allowance[] = []
   #lastWords = ''
   #reason: string | undefined
-  #asked = false
-  /** The process has ended, but its pipes may still hold output. */
+  #requested = false
+  /** Whether the process has ended; its pipes may still contain output. */
   #gone = false
   #cancelKill: (() => void) | undefined
 
   /** Resolves when the process exists; `ready` and `ended` follow. */
-  static async start(launch: Launch, ...rest: readonly [Clock, Output, Inquiries]): Promise<AppProcess> {
+  static async start(launch: Launch, ...rest: readonly [Clock, Output, AppHandlers]): Promise<AppProcess> {
     const { file, args } = await commandLine(launch)
     const stdio = ['ignore', 'pipe', 'pipe', 'pipe'] as const
     const child = spawn(file, args, { cwd: launch.folder, env: {}, stdio: [...stdio] })
     return new AppProcess(child, ...rest)
   }
 
-  private constructor(child: ChildProcess, clock: Clock, output: Output, inquiries: Inquiries) {
+  private constructor(child: ChildProcess, clock: Clock, output: Output, handlers: AppHandlers) {
     this.#child = child
     this.#clock = clock
     this.#output = output
@@ -83,48 +83,48 @@ export class AppProcess {
     this.#watchEnd()
     this.#collect(child.stdout, () => {})
     this.#collect(child.stderr, (text) => {
-      this.#lastWords = (this.#lastWords + text).slice(-LAST_WORDS)
+      this.#lastWords = (this.#lastWords + text).slice(-LAST_OUTPUT_LENGTH)
     })
     const pipe = child.stdio[3]
     if (!(pipe instanceof Duplex)) return
     this.#channel = new Channel(pipe, {
       clock,
-      answer: (question) => inquiries.answer(question),
+      answer: (request) => handlers.answer(request),
       note: (text) => output.note(text),
       onAbuse: (reason) => this.unload(reason),
-      hear: (message) => {
+      notice: (message) => {
         if (message.type === 'ready') this.#ready.resolve(true)
         else if (message.type === 'crash') this.#reason ??= message.message
-        else inquiries.hear(message)
+        else handlers.notice(message)
       },
     })
   }
 
-  tell(message: HubMessage): void {
-    this.#channel?.tell(message)
+  send(message: HubMessage): void {
+    this.#channel?.send(message)
   }
 
   /** Sends a request to the app's own web API. @throws HubError */
   async request({ method, path, query, body }: AppRequest): Promise<unknown> {
-    const question = { type: 'request', method, path, query: Object.fromEntries(query), body: body ?? null } as const
-    return await this.#channel?.ask(question)
+    const request = { type: 'request', method, path, query: Object.fromEntries(query), body: body ?? null } as const
+    return await this.#channel?.request(request)
   }
 
-  /** Resolves when the garbage is collected. @throws HubError 503 if the app hangs */
+  /** Resolves when garbage has been collected. @throws HubError 503 if the app hangs */
   async collectGarbage(): Promise<void> {
-    await this.#channel?.ask({ type: 'gc' })
+    await this.#channel?.request({ type: 'gc' })
   }
 
-  /** The usage measured by the process itself, for systems on which the hub cannot measure it. */
+  /** The usage that the process measures itself, for systems on which the hub cannot measure it. */
   async ownUsage(): Promise<unknown> {
-    return await this.#channel?.ask({ type: 'usage' })
+    return await this.#channel?.request({ type: 'usage' })
   }
 
   /** Asks the process to end, and kills it if it does not. */
   stop(): Promise<End> {
-    // A process that has just ended by itself was not asked to.
-    if (this.#asked || this.#gone) return this.ended
-    this.#asked = true
+    // Do not count the end of a process that has just ended by itself as requested.
+    if (this.#requested || this.#gone) return this.ended
+    this.#requested = true
     this.#child.kill('SIGTERM')
     this.#cancelKill = this.#clock.after(GRACE_MS, () => {
       this.#output.note(`did not end within ${GRACE_MS / 1000} s of SIGTERM: SIGKILL`)
@@ -133,14 +133,14 @@ export class AppProcess {
     return this.ended
   }
 
-  /** Kills it at once, as a crash with this message. */
+  /** Kills the process at once, as a crash with this message. */
   unload(reason: string): void {
     this.#output.note(reason)
     this.#reason ??= reason
     this.#child.kill('SIGKILL')
   }
 
-  /** Limit the rate: an app that writes faster than this must wait. */
+  /** Collects output at a limited rate: an app that writes faster must wait. */
   #collect(stream: Readable | null, hear: (text: string) => void): void {
     if (stream === null) return
     const allowance = allow(OUTPUT_PER_SECOND, this.#clock, () => stream.resume())
@@ -162,7 +162,7 @@ export class AppProcess {
     child.once('exit', () => {
       this.#gone = true
       this.#cancelKill?.()
-      // Read the rest of the pipes without a limit: it cannot be much.
+      // Read the rest of the pipes without a limit: there cannot be much.
       for (const limit of this.#limits) limit.stop()
       this.#channel?.drain()
       child.stdout?.resume()
@@ -178,10 +178,11 @@ export class AppProcess {
   #finish(code: number | null, signal: string | null): void {
     this.#channel?.end()
     this.#ready.resolve(false)
-    this.#ended.resolve({ asked: this.#asked, code, signal, message: this.#reason ?? this.#guess(code, signal) })
+    const message = this.#reason ?? this.#guess(code, signal)
+    this.#ended.resolve({ requested: this.#requested, code, signal, message })
   }
 
-  /** When the heap is full, V8 prints that as the process ends; no JavaScript runs any more. */
+  /** When the heap is full, V8 prints a fatal error and no more JavaScript runs. */
   #guess(code: number | null, signal: string | null): string {
     const fatal = /^FATAL ERROR: .*$/m.exec(this.#lastWords)?.[0]
     if (fatal !== undefined) return fatal
@@ -189,7 +190,7 @@ export class AppProcess {
   }
 }
 
-/** Options that confine the app and end it with the hub. The permission model does not cover SQLite. */
+/** Options that restrict the app and end it with the hub. The permission model does not cover SQLite. */
 async function commandLine({ id, version, folder, main, memoryLimit }: Launch) {
   const node = [
     '--permission',
@@ -216,8 +217,8 @@ const PLACES = ['/usr/bin/setpriv', '/bin/setpriv']
 let endsWithHub: Promise<string | undefined> | undefined
 
 /**
- * On Linux, the kernel can end a process with its parent, even if it is busy. Elsewhere, the end of the pipe to the hub
- * ends it, once the app returns to its event loop.
+ * On Linux, the kernel can kill a process with its parent, even a busy one. On other systems, an app exits when its
+ * pipe to the hub closes, once it returns to its event loop.
  */
 async function findWrapper(): Promise<string | undefined> {
   if (process.platform !== 'linux') return undefined

@@ -1,6 +1,6 @@
 /**
- * The hub's end of the pipe to an app, over which both send JSON objects, one per line; `../sdk/` is the other end. The
- * hub does not trust the app: the length of a line, the messages per second and the open questions are limited.
+ * The hub's end of the pipe to an app. Both sides send JSON objects, one per line; `../sdk/` is the app's side. The hub
+ * does not trust the app: it limits the length of a line, the messages per second and the pending requests.
  * Anything beyond the limits waits in the app.
  */
 import type { Duplex } from 'node:stream'
@@ -17,7 +17,7 @@ const id = v.pipe(v.number(), v.safeInteger())
 const name = v.pipe(v.string(), v.maxLength(MAX_NAME))
 
 /** In characters. */
-const MOST_OF_A_STACK = 16_384
+const MAX_STACK_LENGTH = 16_384
 
 const FromApp = v.variant('type', [
   v.object({ type: v.literal('ready') }),
@@ -25,7 +25,7 @@ const FromApp = v.variant('type', [
     type: v.literal('crash'),
     message: v.pipe(
       v.string(),
-      v.transform((text) => text.slice(0, MOST_OF_A_STACK)),
+      v.transform((text) => text.slice(0, MAX_STACK_LENGTH)),
     ),
   }),
   v.object({ type: v.literal('subscribe'), id, uri: name }),
@@ -60,17 +60,17 @@ const FromApp = v.variant('type', [
   }),
 ])
 
-/** A message that waits for an answer, even if the hub does not understand it. The ids of answers are the hub's own. */
-const Waiting = v.looseObject({ type: v.pipe(v.string(), v.notValue('answer')), id })
+/** An invalid message that still needs an answer. The ids of `answer` messages are the hub's own. */
+const InvalidRequest = v.looseObject({ type: v.pipe(v.string(), v.notValue('answer')), id })
 
 type AppMessage = v.InferOutput<typeof FromApp>
-export type AppQuestion = Extract<AppMessage, { readonly type: 'subscribe' | 'call' | 'setting' }>
-export type AppNews = Extract<AppMessage, { readonly type: 'emit' | 'unsubscribe' }>
+export type RequestFromApp = Extract<AppMessage, { readonly type: 'subscribe' | 'call' | 'setting' }>
+export type AppNotice = Extract<AppMessage, { readonly type: 'emit' | 'unsubscribe' }>
 
 /** An app's report of its own resource usage. */
 export const OwnUsage = v.object({ cpuMs: v.number(), mem: v.number() })
 
-/** Messages of the hub: `answer` answers a question of the app; a question of the hub also has an `id`. */
+/** Messages of the hub. `answer` answers a request of the app; the hub's own requests also have an `id`. */
 export type HubMessage =
   | { readonly type: 'answer'; readonly id: number; readonly value: unknown }
   | { readonly type: 'answer'; readonly id: number; readonly error: Refusal }
@@ -78,7 +78,7 @@ export type HubMessage =
   | { readonly type: 'setting'; readonly name: string; readonly value?: unknown }
   | { readonly type: 'crash' }
 
-type HubQuestion =
+type RequestToApp =
   | ({ readonly type: 'request'; readonly query: Readonly<Record<string, string>> } & Omit<AppRequest, 'query'>)
   | { readonly type: 'gc' }
   | { readonly type: 'usage' }
@@ -87,25 +87,25 @@ const MESSAGES_PER_SECOND = 200
 const BYTES_PER_SECOND = 4 * 1024 * 1024
 /** How long the app may take to answer. */
 const ANSWER_MS = 10_000
-/** The app's questions that the hub handles at a time. */
-const MOST_OPEN = 16
-/** The hub's questions that may be open at a time. */
-const MOST_ASKED = 64
-/** Bytes that may wait for an app that does not read; further messages are dropped. */
-const MOST_UNREAD = 1024 * 1024
+/** How many requests of the app the hub handles at the same time. */
+const MAX_HANDLED = 16
+/** How many requests of the hub may be pending at the same time. */
+const MAX_PENDING = 64
+/** Bytes that may wait for an app that does not read; the hub drops further messages. */
+const MAX_UNREAD = 1024 * 1024
 
 interface ChannelOptions {
   readonly clock: Clock
-  /** Answers a question of the app; a `HubError` refuses it. */
-  readonly answer: (question: AppQuestion) => unknown
-  readonly hear: (message: AppNews | Extract<AppMessage, { readonly type: 'ready' | 'crash' }>) => void
+  /** Answers a request of the app; a `HubError` refuses it. */
+  readonly answer: (request: RequestFromApp) => unknown
+  readonly notice: (message: AppNotice | Extract<AppMessage, { readonly type: 'ready' | 'crash' }>) => void
   /** Called with text for the app's output. */
   readonly note: (text: string) => void
-  /** The app broke the rules and must end. */
+  /** Called if the app breaks the rules and must be stopped. */
   readonly onAbuse: (reason: string) => void
 }
 
-interface Asked {
+interface Pending {
   readonly resolve: (value: unknown) => void
   readonly reject: (error: unknown) => void
   readonly cancel: () => void
@@ -116,12 +116,12 @@ export class Channel {
   readonly #options: ChannelOptions
   readonly #messages: Allowance
   readonly #bytes: Allowance
-  readonly #asked = new Map<number, Asked>()
+  readonly #pending = new Map<number, Pending>()
   readonly #split = splitter(MAX_LINE_BYTES)
   /** Received lines that are not handled yet. */
   #lines: string[] = []
   #last = 0
-  #open = 0
+  #handled = 0
   #ended = false
   #draining = false
   readonly #noted = new Set<string>()
@@ -139,46 +139,46 @@ export class Channel {
   }
 
   /** Sends a message to the app; drops it if the app does not read. */
-  tell(message: HubMessage): void {
+  send(message: HubMessage): void {
     if (this.#ended) return
-    if (this.#socket.writableLength > MOST_UNREAD) return void this.#noteOnce('the app does not read its messages')
+    if (this.#socket.writableLength > MAX_UNREAD) return void this.#noteOnce('the app does not read its messages')
     this.#socket.write(`${JSON.stringify(message)}\n`)
   }
 
   /**
-   * Sends a question to the app. @throws HubError 503 if it ends, hangs or has too many open questions, or its refusal
+   * Sends a request to the app. @throws HubError 503 if the app ends, hangs or is busy, or the refusal of the app
    */
-  ask(question: HubQuestion): Promise<unknown> {
+  request(request: RequestToApp): Promise<unknown> {
     if (this.#ended) return Promise.reject(notRunning())
-    if (this.#asked.size >= MOST_ASKED || this.#socket.writableLength > MOST_UNREAD) {
-      return Promise.reject(new HubError(503, 'busy', 'The app has too much to answer'))
+    if (this.#pending.size >= MAX_PENDING || this.#socket.writableLength > MAX_UNREAD) {
+      return Promise.reject(new HubError(503, 'busy', 'The app has too many pending requests'))
     }
     this.#last += 1
     const id = this.#last
     const { promise, resolve, reject } = Promise.withResolvers<unknown>()
     const cancel = this.#options.clock.after(ANSWER_MS, () => {
-      this.#asked.delete(id)
+      this.#pending.delete(id)
       reject(new HubError(503, 'timeout', 'The app does not answer'))
     })
-    this.#asked.set(id, { resolve, reject, cancel })
-    this.#socket.write(`${JSON.stringify({ ...question, id })}\n`)
+    this.#pending.set(id, { resolve, reject, cancel })
+    this.#socket.write(`${JSON.stringify({ ...request, id })}\n`)
     return promise
   }
 
-  /** Stops reading, and rejects all open questions. */
+  /** Stops reading, and rejects all pending requests. */
   end(): void {
     if (this.#ended) return
     this.#ended = true
     this.#stopLimits()
-    for (const { reject, cancel } of this.#asked.values()) {
+    for (const { reject, cancel } of this.#pending.values()) {
       cancel()
       reject(notRunning())
     }
-    this.#asked.clear()
+    this.#pending.clear()
     this.#lines = []
   }
 
-  /** The process has ended: read its last output without delay, and answer no more questions. */
+  /** Called when the process has ended: reads the last messages without limits, and answers no more requests. */
   drain(): void {
     this.#draining = true
     this.#stopLimits()
@@ -202,7 +202,7 @@ export class Channel {
     this.#work()
   }
 
-  /** Handles received lines in order, as long as the limits allow what they ask. */
+  /** Handles received lines in order, as long as the limits allow it. */
   #work(): void {
     while (!this.#ended && !this.#mustWait()) {
       const line = this.#lines.shift()
@@ -217,7 +217,7 @@ export class Channel {
   #mustWait(): boolean {
     if (this.#draining || this.#ended) return false
     const { writableLength } = this.#socket
-    if (this.#open >= MOST_OPEN || writableLength > MOST_UNREAD) return true
+    if (this.#handled >= MAX_HANDLED || writableLength > MAX_UNREAD) return true
     return this.#messages.isExhausted() || this.#bytes.isExhausted()
   }
 
@@ -232,29 +232,29 @@ export class Channel {
       case 'subscribe':
         return void this.#serve(message.id, () => this.#options.answer(message))
       default:
-        return void this.#options.hear(message)
+        return void this.#options.notice(message)
     }
   }
 
   #refuse(line: string): void {
-    const waiting = readJson(Waiting, line)
-    if (waiting === undefined) return void this.#noteOnce('a message to the hub was not understood')
-    this.#serve(waiting.id, () => checked(FromApp, waiting))
+    const request = readJson(InvalidRequest, line)
+    if (request === undefined) return void this.#noteOnce('the hub did not understand a message')
+    this.#serve(request.id, () => checked(FromApp, request))
   }
 
   #settle({ id, value, error }: Extract<AppMessage, { readonly type: 'answer' }>): void {
-    const asked = this.#asked.get(id)
-    this.#asked.delete(id)
-    asked?.cancel()
-    if (error === undefined) asked?.resolve(value)
-    else asked?.reject(new HubError(error.status, error.code, error.message))
+    const request = this.#pending.get(id)
+    this.#pending.delete(id)
+    request?.cancel()
+    if (error === undefined) request?.resolve(value)
+    else request?.reject(new HubError(error.status, error.code, error.message))
   }
 
   #serve(id: number, task: () => unknown): void {
     if (this.#draining) return
-    this.#open += 1
+    this.#handled += 1
     const done = (answer: HubMessage) => {
-      this.#open -= 1
+      this.#handled -= 1
       this.#answer(answer)
       this.#work()
     }
@@ -267,7 +267,7 @@ export class Channel {
     )
   }
 
-  /** An app that reads slowly still gets its answers, but may ask only a few questions until it has read them. */
+  /** Never drops an answer. An app that reads slowly can send few new requests until it has read its answers. */
   #answer(message: HubMessage): void {
     if (!this.#ended) this.#socket.write(`${JSON.stringify(message)}\n`)
   }
@@ -284,7 +284,7 @@ const notRunning = () => new HubError(503, 'not_running', 'The app does not run'
 const NEWLINE = 10
 
 /**
- * Splits a stream of bytes into lines: returns the lines that a chunk completes, or `undefined` if one exceeds `most`.
+ * Splits a stream of bytes into lines. Returns the lines that a chunk completes; `undefined` if one exceeds `most`.
  */
 function splitter(most: number): (chunk: Buffer) => string[] | undefined {
   let rest: Buffer[] = []

@@ -1,4 +1,4 @@
-/** An emulated hub whose apps are processes: opens its data, installs the first apps and starts everything. */
+/** Starts an emulated hub with apps as processes: opens its data and installs the first apps. */
 import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -12,14 +12,14 @@ import { addSettings, type HubData, newApp, openHubData } from '../data/state.ts
 import { EmulatedHub, type EmulatedHubOptions } from '../hub.ts'
 import { type Flavour, GENERATIONS } from '../records.ts'
 import { EmulatorOptionError } from '../scopes.ts'
-import { filesIn, MOST_FILES, watchFiles } from './app-files.ts'
+import { filesIn, MAX_FILES, watchFiles } from './app-files.ts'
 import { ProcessApps } from './process-apps.ts'
 
 const execute = promisify(execFile)
 
 const DEMO = fileURLToPath(new URL('config/demo/', ROOT))
 
-/** The sample apps of a new hub. The first one is well-behaved: use it to try things. */
+/** The sample apps of a new hub. The first one behaves well: use it to try things. */
 const FIRST_APPS = [
   'com.athom.hue',
   'net.lindqvist.heatpump',
@@ -28,23 +28,23 @@ const FIRST_APPS = [
   'dev.quietbytes.scripts',
 ]
 
-/** Folders of all sample apps, including those that are only installable. */
+/** Folders of all sample apps, including those that are not installed at first. */
 const SAMPLES = new Map(
   [...FIRST_APPS, 'io.bramblewood.blinds', 'se.norrsken.vacuum'].map((id) => [id, join(DEMO, 'apps', id)]),
 )
 
-/** Rejects with `EmulatorOptionError` or `HubDataError` for the user. */
+/** Rejects with `EmulatorOptionError` or `HubDataError`, whose messages are for the user. */
 export async function emulateProcesses(hub: EmulatedHubOptions, options: EmulateOptions): Promise<Emulation> {
-  const { clock, limits, onSpeak = () => {}, tell = () => {} } = options
+  const { clock, limits, onSpeak = () => {}, warn = () => {} } = options
   await using opened = new AsyncDisposableStack()
   const store = options.store ?? join(DEMO, 'store')
-  const data = opened.use(await openHubData({ folder: options.data, store, samples: SAMPLES, hubId: hub.id, tell }))
+  const data = opened.use(await openHubData({ folder: options.data, store, samples: SAMPLES, hubId: hub.id, warn }))
   const own = await install(data, options.appFolders ?? [], hub.flavour ?? 'newer')
   const { state, packages, keys } = data
   const hasOwnKeys = keys.list().length > 0
   const { spareKey } = options
   const spare = spareKey === undefined || hasOwnKeys ? {} : { [spareKey.key]: spareKey.scopes }
-  const speak = options.speechCommand === undefined ? onSpeak : speaker(options.speechCommand, onSpeak, onceEach(tell))
+  const speak = options.speechCommand === undefined ? onSpeak : speaker(options.speechCommand, onSpeak, onceEach(warn))
   const onLine = (id: string, line: string) => {
     if (own.some((app) => app.id === id)) options.onLine?.(id, line)
   }
@@ -64,8 +64,7 @@ export async function emulateProcesses(hub: EmulatedHubOptions, options: Emulate
     }),
   )
   for (const { id, folder, files } of own) {
-    if (files.size >= MOST_FILES)
-      tell(`${id}: has more than ${MOST_FILES} files; changes of the others are not noticed`)
+    if (files.size >= MAX_FILES) warn(`${id}: has more than ${MAX_FILES} files; changes of the others are not noticed`)
     const onChange = async (paths: readonly string[]) => await apps?.reload(id, folder, paths)
     opened.defer(watchFiles(folder, files, clock ?? systemClock, onChange))
   }
@@ -73,7 +72,7 @@ export async function emulateProcesses(hub: EmulatedHubOptions, options: Emulate
   return { hub: running, hasOwnKeys, [Symbol.asyncDispose]: () => resources.disposeAsync() }
 }
 
-/** The first start installs the sample apps. Every start installs and returns the apps that run in place. */
+/** Installs the sample apps at the first start, and the apps that run in place at every start; returns the latter. */
 async function install(data: HubData, appFolders: readonly string[], flavour: Flavour) {
   const { state, packages } = data
   // Take the fingerprints before reading the apps, so that no later change is missed.
@@ -96,7 +95,7 @@ async function install(data: HubData, appFolders: readonly string[], flavour: Fl
 
 function appOf({ folder, manifest: { id, version } }: Unpacked, flavour: Flavour, origin: string) {
   const [channel = ''] = GENERATIONS[flavour].channels
-  // This hub updates no app by itself.
+  // This hub does not update apps automatically.
   return newApp({ id, folder, version, channel, origin, autoupdate: false })
 }
 
@@ -109,16 +108,16 @@ function adopted(packages: Packages, folder: string): Unpacked {
   }
 }
 
-const LONGEST_SPEECH_MS = 60_000
-/** Maximum number of waiting texts; further ones are dropped. */
-const MOST_WAITING = 10
+const MAX_SPEECH_MS = 60_000
+/** Maximum number of waiting texts; more are dropped. */
+const MAX_WAITING = 10
 
 /**
- * Speaks texts by a command of the machine.
+ * Speaks texts with a command of the machine.
  * @param command - Program and arguments, separated by spaces; the text is the last argument. No shell is involved.
- * @param tell - Called with the error if the command fails.
+ * @param warn - Called with the error if the command fails.
  */
-function speaker(command: string, shown: (text: string) => void, tell: (problem: string) => void) {
+function speaker(command: string, shown: (text: string) => void, warn: (problem: string) => void) {
   const [program = '', ...args] = command.split(' ').filter(Boolean)
   const waiting: string[] = []
   let speaks = false
@@ -127,14 +126,14 @@ function speaker(command: string, shown: (text: string) => void, tell: (problem:
     const text = waiting.shift()
     speaks = text !== undefined
     if (text === undefined) return
-    // A text that is too long for an argument throws at once.
-    void Promise.try(() => execute(program, [...args, text], { timeout: LONGEST_SPEECH_MS }))
-      .catch((error: unknown) => tell(`${program} does not speak: ${String(error).split('\n')[0]}`))
+    // A text that is too long for an argument throws synchronously.
+    void Promise.try(() => execute(program, [...args, text], { timeout: MAX_SPEECH_MS }))
+      .catch((error: unknown) => warn(`${program} does not speak: ${String(error).split('\n')[0]}`))
       .finally(next)
   }
   return (text: string) => {
     shown(text)
-    if (waiting.length >= MOST_WAITING) return
+    if (waiting.length >= MAX_WAITING) return
     // Prevent the text from ending the argument or being read as an option.
     const safe = text.replaceAll('\0', ' ')
     waiting.push(safe.startsWith('-') ? ` ${safe}` : safe)

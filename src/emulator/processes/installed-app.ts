@@ -5,13 +5,13 @@ import type { Packages, Unpacked } from '../data/packages.ts'
 import { CURED, type SqliteState, type StoredApp } from '../data/state.ts'
 import { HubError } from '../hub-error.ts'
 import { type AppRecord, type AppState, GENERATIONS, NO_USAGE, type Patch, recordOf, type Usage } from '../records.ts'
-import { AppProcess, type End, type Inquiries } from './app-process.ts'
+import { type AppHandlers, AppProcess, type End } from './app-process.ts'
 import type { HubMessage } from './channel.ts'
 import { Output } from './output.ts'
 import { supervise } from './supervisor.ts'
 import type { Limits, Watch } from './watch.ts'
 
-/** What all apps of one hub share. */
+/** What all apps of a hub share. */
 export interface World {
   readonly clock: Clock
   readonly state: SqliteState
@@ -19,7 +19,7 @@ export interface World {
   readonly limits: Limits
   readonly watch: Watch
   readonly packages: Packages
-  /** Whether the hub ends or reboots; then no app is started. */
+  /** Whether the hub is stopping or rebooting; then no app is started. */
   readonly isDown: () => boolean
   /** Called with each line that an app writes, or that the hub writes about it. */
   readonly onLine: ((id: string, line: string) => void) | undefined
@@ -27,9 +27,9 @@ export interface World {
   readonly records: Map<string, AppRecord>
 }
 
-/** How often clients are sent the usage; an answer always has the latest. */
-const TELL_USAGE_MS = 10_000
-/** How long a new version may take to start before the former one is restored. */
+/** How often the usage is sent to clients; an answer always has the latest. */
+const SEND_USAGE_MS = 10_000
+/** How long a new version may take to start before the previous one is restored. */
 const TRIAL_MS = 10_000
 
 export class InstalledApp {
@@ -44,10 +44,10 @@ export class InstalledApp {
     (end) => this.#onEnd(end),
   )
   #offer: string | undefined
-  #usageToldAt = Number.NEGATIVE_INFINITY
-  /** Uninstalled: stop storing and sending its changes. */
+  #usageSentAt = Number.NEGATIVE_INFINITY
+  /** Whether the app is uninstalled; then its changes are no longer stored or sent. */
   #isGone = false
-  /** A new version is starting; send no crash of it yet. */
+  /** Whether a new version is starting; then its crash is not sent yet. */
   #onTrial = false
 
   constructor(code: Unpacked, stored: StoredApp, world: World) {
@@ -78,24 +78,24 @@ export class InstalledApp {
     return this.#supervisor.process()?.pid
   }
 
-  /** Resolves when the process has started, after the former one has ended. */
+  /** Resolves when the process has started; waits for the previous one to end. */
   start(): Promise<void> {
     if (this.#world.isDown()) return Promise.resolve()
     return this.#supervisor.start()
   }
 
-  /** Resolves when no process is left. */
+  /** Resolves when all processes have ended. */
   stop(): Promise<void> {
     return this.#supervisor.stop()
   }
 
-  /** Stops the app for good and sends no more of its changes. */
+  /** Stops the app permanently and sends no more of its changes. */
   leave(): Promise<void> {
     this.#isGone = true
     return this.stop()
   }
 
-  /** Changes stored state and record together. */
+  /** Changes the stored state and the record together. */
   change(stored: Partial<StoredApp>, patch: Patch): void {
     this.#store(stored)
     this.#show(patch)
@@ -110,8 +110,8 @@ export class InstalledApp {
   }
 
   /** Notifies the app of a setting that another client changed. */
-  tellSetting(name: string, value?: unknown): void {
-    this.#supervisor.process()?.tell({ type: 'setting', name, value })
+  notifySetting(name: string, value?: unknown): void {
+    this.#supervisor.process()?.send({ type: 'setting', name, value })
   }
 
   /** Collects garbage and sends the new usage. */
@@ -123,8 +123,8 @@ export class InstalledApp {
   }
 
   /**
-   * Replaces this version by another, and restores this one if the other does not start.
-   * @throws HubError 500 with what went wrong
+   * Replaces this version with another, and restores it if the other does not start.
+   * @throws HubError 500 with the reason
    */
   async replace(code: Unpacked, stored: Partial<StoredApp>): Promise<void> {
     const former = { code: this.#code, stored: this.#stored, wasUp: this.#supervisor.isUp() }
@@ -146,7 +146,7 @@ export class InstalledApp {
     throw new HubError(500, 'install_failed', `Version ${taken.version} does not start: ${problem}`)
   }
 
-  /** The files have changed in place: starts the app again, even if it may crash. */
+  /** Restarts the app after its files have changed in place, even if it may crash. */
   async reload(code: Unpacked): Promise<void> {
     await this.stop()
     if (this.#isGone) return
@@ -166,9 +166,9 @@ export class InstalledApp {
     cancel()
     if (outcome === true) return undefined
     if (outcome === 'late') return `it took more than ${TRIAL_MS / 1000} s`
-    const { asked, message } = await process.ended
-    // A version that was stopped before it had started did not fail.
-    return asked ? undefined : message
+    const { requested, message } = await process.ended
+    // A version that was stopped before it started did not fail.
+    return requested ? undefined : message
   }
 
   #take(code: Unpacked, stored: StoredApp): void {
@@ -212,12 +212,12 @@ export class InstalledApp {
     const { clock, watch, limits } = this.#world
     const { id, version } = this.#stored
     const { folder, manifest } = this.#code
-    const inquiries = inquiriesOf(id, this.#world, (message) => this.#supervisor.process()?.tell(message))
+    const handlers = handlersFor(id, this.#world, (message) => this.#supervisor.process()?.send(message))
     const launch = { id, version, folder, main: manifest.main, memoryLimit: limits.memory }
-    const process = await AppProcess.start(launch, clock, this.output, inquiries)
-    void process.ended.then(() => inquiries.end())
+    const process = await AppProcess.start(launch, clock, this.output, handlers)
+    void process.ended.then(() => handlers.end())
     // Send the usage of a new process as soon as it is known.
-    this.#usageToldAt = Number.NEGATIVE_INFINITY
+    this.#usageSentAt = Number.NEGATIVE_INFINITY
     watch.add(process, (usage) => this.#see(usage))
     return process
   }
@@ -229,9 +229,9 @@ export class InstalledApp {
     this.#stand(state, starts ? GENERATIONS[this.#world.host.flavour].recovered : {})
   }
 
-  #onEnd({ asked, code, signal, message }: End): void {
-    this.output.show(asked ? 'stopped' : `crashed: ${message.split('\n', 1)[0]}`)
-    if (asked) return void this.#stand('stopped', { usage: NO_USAGE })
+  #onEnd({ requested, code, signal, message }: End): void {
+    this.output.show(requested ? 'stopped' : `crashed: ${message.split('\n', 1)[0]}`)
+    if (requested) return void this.#stand('stopped', { usage: NO_USAGE })
     if (this.#onTrial) return
     const crashedCount = this.#stored.crashedCount + 1
     this.#storeIfPossible({
@@ -246,8 +246,8 @@ export class InstalledApp {
 
   #see(usage: Usage): void {
     const now = this.#world.clock.elapsed()
-    if (now - this.#usageToldAt < TELL_USAGE_MS) return void this.#keep({ usage })
-    this.#usageToldAt = now
+    if (now - this.#usageSentAt < SEND_USAGE_MS) return void this.#keep({ usage })
+    this.#usageSentAt = now
     this.#show({ usage })
   }
 
@@ -260,7 +260,7 @@ export class InstalledApp {
     if (!this.#isGone) this.#world.state.put(this.#stored)
   }
 
-  /** For changes that no client waits for: a failure is only written to the app's output. */
+  /** Stores a change that no client waits for: writes a failure only to the app's output. */
   #storeIfPossible(changed: Partial<StoredApp>): void {
     try {
       this.#store(changed)
@@ -276,41 +276,41 @@ export class InstalledApp {
 
   #show(patch: Patch): void {
     this.#keep(patch)
-    if (!this.#isGone) this.#world.host.tell('app.update', this.#record)
+    if (!this.#isGone) this.#world.host.sendEvent('app.update', this.#record)
   }
 }
 
-/** Answers a running app's questions and passes on its messages until it has ended. */
-function inquiriesOf(id: string, { host, state }: World, tell: (message: HubMessage) => void) {
+/** Answers the requests of a running app and forwards its events until the app has ended. */
+function handlersFor(id: string, { host, state }: World, sendToApp: (message: HubMessage) => void) {
   const subscriptions = new Map<string, () => void>()
   let ended = false
   const subscribe = (uri: string): void => {
     if (ended || subscriptions.has(uri)) return
-    const send = (event: string, payload: unknown) => tell({ type: 'event', uri, event, payload })
+    const send = (event: string, payload: unknown) => sendToApp({ type: 'event', uri, event, payload })
     subscriptions.set(uri, host.inApp.subscribe(id, uri, send))
   }
   return {
-    answer(question) {
-      if (question.type === 'subscribe') return subscribe(question.uri)
-      if (question.type === 'call') {
-        const { section, item, operation, args } = question
+    answer(request) {
+      if (request.type === 'subscribe') return subscribe(request.uri)
+      if (request.type === 'call') {
+        const { section, item, operation, args } = request
         return host.inApp.call(id, { section, item, operation, args })
       }
-      const { operation, name, value } = question
+      const { operation, name, value } = request
       if (operation === 'get') return state.settings(id).get(name)
       if (operation === 'all') return Object.fromEntries(state.settings(id))
       return operation === 'set' ? state.setSetting(id, name, value) : state.unsetSetting(id, name)
     },
-    hear(news) {
+    notice(notice) {
       if (ended) return
-      if (news.type === 'emit') return host.inApp.emit(id, news.event, news.payload)
-      subscriptions.get(news.uri)?.()
-      subscriptions.delete(news.uri)
+      if (notice.type === 'emit') return host.inApp.emit(id, notice.event, notice.payload)
+      subscriptions.get(notice.uri)?.()
+      subscriptions.delete(notice.uri)
     },
     end() {
       ended = true
       for (const unsubscribe of subscriptions.values()) unsubscribe()
       subscriptions.clear()
     },
-  } satisfies Inquiries & { end(): void }
+  } satisfies AppHandlers & { end(): void }
 }

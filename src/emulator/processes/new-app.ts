@@ -8,7 +8,7 @@ import { AppId } from '../data/manifest.ts'
 import { EmulatorOptionError } from '../scopes.ts'
 import { SDK } from './app-process.ts'
 
-/** Resolves with the path of the new folder. @throws EmulatorOptionError if the id or the folder cannot be used */
+/** Resolves to the path of the new folder. @throws EmulatorOptionError if the id or the folder cannot be used */
 export async function newAppFolder(id: string, given: string | undefined): Promise<string> {
   const parsed = v.safeParse(AppId, id)
   if (!parsed.success) throw new EmulatorOptionError(`the id ${parsed.issues[0].message}`)
@@ -20,7 +20,7 @@ export async function newAppFolder(id: string, given: string | undefined): Promi
     await mkdir(dirname(join(folder, name)), { recursive: true })
     await writeFile(join(folder, name), text)
   }
-  // Copy the SDK as `npm install` would, so that the app can be tested at once.
+  // Copy the SDK as `npm install` would, so that the app can be tested immediately.
   await cp(SDK, join(folder, 'node_modules/hub2mqtt'), { recursive: true })
   return folder
 }
@@ -30,14 +30,14 @@ const json = (value: unknown) => `${JSON.stringify(value, null, 2)}\n`
 function filesOf(id: string): Readonly<Record<string, string>> {
   const name = id.split('.').at(-1) ?? id
   const resolved = `file:${SDK.replaceAll('\\', '/')}`
-  // Refer to its path: the registry may have another package by this name.
+  // Refer to the package by its path: the registry may have another package with this name.
   const devDependencies = { hub2mqtt: resolved }
   const copied = { 'node_modules/hub2mqtt': { version: VERSION, resolved, dev: true } }
   return {
     'app.json': json({ id, name, version: '1.0.0', permissions: [], settings: { greeting: 'Hello' } }),
     'package.json': json({ private: true, type: 'module', scripts: { test: 'node --test' }, devDependencies }),
     'package-lock.json': json({ lockfileVersion: 3, requires: true, packages: { '': { devDependencies }, ...copied } }),
-    // Install copies: the hub refuses links out of the folder.
+    // Make npm copy packages: the hub refuses links out of the folder.
     '.npmrc': 'install-links=true\n',
     'jsconfig.json': json({ compilerOptions: { module: 'nodenext', strict: true, checkJs: true } }),
     'locales/en.json': json({ title: name }),
@@ -69,13 +69,13 @@ import { test } from 'node:test'
 import { startApp } from 'hub2mqtt/sdk/testing'
 import start from './app.js'
 
-test('greets by the setting, and tells everybody', async () => {
+test('greets with the setting and emits an event', async () => {
   const app = await startApp(start, { settings: { greeting: 'Good morning' } })
   assert.deepEqual(await app.get('/greeting/Ada'), { text: 'Good morning, Ada!' })
   assert.deepEqual(app.emitted, [['greeting', { text: 'Good morning, Ada!' }]])
 })
 
-test('takes a new greeting while it runs', async () => {
+test('applies a new greeting while it runs', async () => {
   const app = await startApp(start, { settings: { greeting: 'Hello' } })
   app.setSetting('greeting', 'Goodbye')
   assert.deepEqual(await app.get('/greeting/Ada'), { text: 'Goodbye, Ada!' })

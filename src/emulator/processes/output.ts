@@ -1,10 +1,10 @@
-/** The latest standard output and error of an app; they outlive the app's processes. */
+/** The latest standard output and error of an app, kept across its processes. */
 import { StringDecoder } from 'node:string_decoder'
 
 const LIMIT_BYTES = 64 * 1024
 
-/** A longer line is shown in parts. */
-const LONGEST_LINE = 8192
+/** Longer lines are shown in parts. */
+const MAX_LINE_LENGTH = 8192
 
 export class Output {
   readonly #onLine: ((line: string) => void) | undefined
@@ -25,7 +25,7 @@ export class Output {
       if (this.#onLine === undefined) return
       const lines = (rest + decoder.write(chunk)).split('\n')
       rest = lines.pop() ?? ''
-      if (rest.length >= LONGEST_LINE) {
+      if (rest.length >= MAX_LINE_LENGTH) {
         lines.push(rest)
         rest = ''
       }
@@ -37,7 +37,7 @@ export class Output {
   #add(chunk: Buffer): void {
     this.#chunks.push(chunk.length > LIMIT_BYTES ? chunk.subarray(-LIMIT_BYTES) : chunk)
     this.#bytes += this.#chunks.at(-1)?.length ?? 0
-    // Join chunks now and then, so that an app that writes byte by byte does not cost an object for each.
+    // Join chunks now and then, so that an app that writes byte by byte does not need an object for each byte.
     if (this.#bytes <= LIMIT_BYTES && this.#chunks.length < 1024) return
     const joined = Buffer.concat(this.#chunks)
     const kept = Buffer.from(joined.subarray(Math.max(0, joined.length - LIMIT_BYTES)))
@@ -45,13 +45,13 @@ export class Output {
     this.#bytes = kept.length
   }
 
-  /** Adds a line of the hub's own. */
+  /** Adds a line of the hub. */
   note(text: string): void {
     this.#add(Buffer.from(`[hub] ${text}\n`))
     this.show(text)
   }
 
-  /** Shows a line of the hub's own without keeping it. */
+  /** Shows a line of the hub without keeping it. */
   show(text: string): void {
     for (const line of text.split('\n')) this.#onLine?.(`[hub] ${line}`)
   }
@@ -59,7 +59,7 @@ export class Output {
   toString(): string {
     const bytes = Buffer.concat(this.#chunks)
     let start = 0
-    // Cut at the boundary of a character.
+    // Cut at a character boundary.
     while (start < 4 && ((bytes[start] ?? 0) & 0xc0) === 0x80) start += 1
     return new StringDecoder('utf8').write(bytes.subarray(start))
   }

@@ -1,4 +1,4 @@
-/** The apps of a hub, each a process of its own. */
+/** The apps of a hub, each in its own process. */
 import { type Clock, systemClock } from '../../base/clock.ts'
 import { listed } from '../../base/text.ts'
 import type { AppRequest, AppsHost, HubApps, InstallRequest } from '../core/hub-apps.ts'
@@ -47,12 +47,12 @@ export class ProcessApps implements HubApps {
 
   setSetting(id: string, name: string, value: unknown): void {
     this.#world.state.setSetting(id, name, value)
-    this.#apps.get(id)?.tellSetting(name, value)
+    this.#apps.get(id)?.notifySetting(name, value)
   }
 
   unsetSetting(id: string, name: string): void {
     this.#world.state.unsetSetting(id, name)
-    this.#apps.get(id)?.tellSetting(name)
+    this.#apps.get(id)?.notifySetting(name)
   }
 
   change(id: string, patch: Patch): void {
@@ -84,7 +84,7 @@ export class ProcessApps implements HubApps {
     this.#world.state.remove(id, options)
     this.#apps.delete(id)
     this.records.delete(id)
-    this.#world.host.tell('app.delete', { id })
+    this.#world.host.sendEvent('app.delete', { id })
     const gone = app
       .leave()
       .then(() => this.#world.packages.discard(app.stored.folder))
@@ -107,17 +107,17 @@ export class ProcessApps implements HubApps {
     void app.stop()
   }
 
-  /** A disabled app stays down. */
+  /** Restarts an app; a disabled app stays stopped. */
   restart(id: string): void {
     const app = this.#must(id)
     if (app.stored.enabled) void app.start()
   }
 
-  /** The files of an app that runs in place have changed or are gone. */
+  /** Handles changed or removed files of an app that runs in place. */
   async reload(id: string, folder: string, paths: readonly string[]): Promise<void> {
     const app = this.#apps.get(id)
     if (app?.stored.folder !== folder || this.#installing.has(id)) return
-    if (paths.length === 0) return app.output.show('its folder is gone')
+    if (paths.length === 0) return app.output.show('its folder no longer exists')
     app.output.show(`changed: ${listed(paths, 3)}`)
     this.#installing.add(id)
     try {
@@ -149,7 +149,7 @@ export class ProcessApps implements HubApps {
   }
 
   crash(id: string): void {
-    this.#must(id).process.tell({ type: 'crash' })
+    this.#must(id).process.send({ type: 'crash' })
   }
 
   /** The id of an app's process while it runs. */
@@ -164,7 +164,7 @@ export class ProcessApps implements HubApps {
     await Promise.all([...this.#apps.values()].filter((app) => app.stored.enabled).map((app) => app.start()))
   }
 
-  /** Ends every process; resolves when all have ended. */
+  /** Stops all processes; resolves when all have ended. */
   async stop(): Promise<void> {
     this.#isDown = true
     this.#cancelOffers()
@@ -172,7 +172,7 @@ export class ProcessApps implements HubApps {
     this.#world.watch.stop()
   }
 
-  /** Check the store each time: versions may be added at any time. */
+  /** Checks the store regularly, because versions may be added at any time. */
   #lookForOffers(): void {
     this.#cancelOffers()
     this.#cancelOffers = this.#world.clock.after(OFFERS_MS, () => {
@@ -194,7 +194,7 @@ export class ProcessApps implements HubApps {
     return app
   }
 
-  /** If the code no longer exists, the start fails, as a crash. */
+  /** Reads the app's code. If the code no longer exists, the start fails like a crash. */
   #codeOf({ id, version, folder }: StoredApp): Unpacked {
     try {
       return this.#world.packages.adopt(folder)
@@ -213,7 +213,7 @@ export class ProcessApps implements HubApps {
       addSettings(state, id, settings)
     })
     const app = this.#add({ folder, manifest }, stored)
-    host.tell('app.create', app.record)
+    host.sendEvent('app.create', app.record)
     await app.start()
   }
 

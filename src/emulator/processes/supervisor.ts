@@ -1,10 +1,10 @@
-/** Starts and stops an app's process. The last of several requests in a row counts. */
+/** Starts and stops an app's process. If several requests follow each other, only the last one counts. */
 import type { AppProcess, End } from './app-process.ts'
 
 /**
  * @param launch starts a process, or rejects
  * @param onState called when a process is about to start or stop, or has started to run
- * @param onEnd called when it has ended, whether on request or not. A crashed app is not started again
+ * @param onEnd called when a process has ended, on request or not. A crashed app is not started again
  */
 export function supervise(
   launch: () => Promise<AppProcess>,
@@ -12,17 +12,17 @@ export function supervise(
   onEnd: (end: End) => void,
 ) {
   let process: AppProcess | undefined
-  /** The number of the start that `process` comes from. */
+  /** The number of the start that created `process`. */
   let running = 0
-  /** The number of the wanted start; 0: none. Each start has a number. */
+  /** The number of the requested start; 0: no start. */
   let wanted = 0
   let started = 0
-  /** The last start that ended by itself. */
+  /** The number of the last start that ended by itself. */
   let over = 0
   let isBusy = false
   let settled = Promise.resolve()
 
-  /** Whether the process runs or is about to. */
+  /** Whether the process is running or about to start. */
   const isUp = () => wanted > over
 
   function settle(): Promise<void> {
@@ -57,26 +57,26 @@ export function supervise(
       })
     } catch (error) {
       const message = error instanceof Error ? `Error: ${error.message}` : String(error)
-      ended(number, { asked: false, code: null, signal: null, message })
+      ended(number, { requested: false, code: null, signal: null, message })
     }
   }
 
   function ended(number: number, end: End): void {
     process = undefined
-    if (!end.asked) over = Math.max(over, number)
+    if (!end.requested) over = Math.max(over, number)
     onEnd(end)
   }
 
   return {
     process: () => process,
     isUp,
-    /** Resolves when the process has started, after the former one has ended. */
+    /** Resolves when the process has started; waits for the previous one to end. */
     start(): Promise<void> {
       started += 1
       wanted = started
       return settle()
     },
-    /** Resolves when no process is left. */
+    /** Resolves when all processes have ended. */
     stop(): Promise<void> {
       wanted = 0
       return settle()

@@ -1,4 +1,4 @@
-/** Measures the resource usage of app processes each second, and reports an app that uses too much for too long. */
+/** Measures the resource usage of app processes each second, and kills an app that uses too much for too long. */
 import { readFileSync } from 'node:fs'
 import * as v from 'valibot'
 import type { Clock } from '../../base/clock.ts'
@@ -7,20 +7,20 @@ import type { AppProcess } from './app-process.ts'
 import { OwnUsage } from './channel.ts'
 
 export interface Limits {
-  /** Bytes of resident memory: buffers are not in the heap, so the heap's own limit is not enough. */
+  /** Bytes of resident memory. The heap's limit is not enough, because buffers are outside the heap. */
   readonly memory: number
   /** A fraction of one core. */
   readonly cpu: number
-  /** For how many seconds in a row an app may use that much. */
+  /** For how many consecutive seconds an app may use more CPU. */
   readonly cpuSeconds: number
 }
 
 export const LIMITS: Limits = { memory: 256 * 1024 * 1024, cpu: 0.9, cpuSeconds: 30 }
 
-/** Measurements in a row that exceed the memory limit. */
+/** How many consecutive measurements may exceed the memory limit. */
 const MEMORY_WARNINGS = 3
 const LOOK_MS = 1000
-/** Linux counts the time of processes in hundredths of a second, independent of the kernel's tick rate. */
+/** Linux reports process times in hundredths of a second, independent of the kernel's tick rate. */
 const TICK_MS = 10
 
 interface Reading {
@@ -87,7 +87,7 @@ export function watchUsage(clock: Clock, limits: Limits) {
       void process.ended.then(() => all.delete(watched))
       cancel ??= later()
     },
-    /** Measures it now instead of at the next second. */
+    /** Measures the process now. */
     lookAt(process: AppProcess): void {
       for (const watched of all) if (watched.process === process) look(watched, 'now')
     },
@@ -99,15 +99,15 @@ export function watchUsage(clock: Clock, limits: Limits) {
   }
 }
 
-/** `undefined` for a process that has just ended. */
+/** Returns `undefined` for a process that has just ended. */
 function readProc(pid: number | undefined): Reading | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
     // The name may contain spaces and parentheses; the fields after it do not. User and system time are the 12th and
-    // 13th.
+    // 13th of these fields.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
     const ticks = Number(fields[11]) + Number(fields[12])
-    // In kilobytes. `statm` counts pages, whose size differs between machines.
+    // Not from `statm`, which counts pages: their size differs between machines.
     const kilobytes = /^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]
     return { cpuMs: ticks * TICK_MS, mem: Number(kilobytes ?? 0) * 1024 }
   } catch {

@@ -1,4 +1,4 @@
-// What an app is to itself: its id, its web API, its events and its end.
+// The app's own side: its id, its web API, its events and its `stop` listeners.
 
 class ApiError extends Error {
   status = 404
@@ -11,7 +11,7 @@ export function createApp(id, version, connection) {
 
   const route = (method) => (path, handler) => {
     if (typeof handler !== 'function')
-      throw new TypeError(`app.api.${method.toLowerCase()}: the handler is no function`)
+      throw new TypeError(`app.api.${method.toLowerCase()}: the handler is not a function`)
     routes.push({ method, steps: stepsOf(path), handler })
   }
 
@@ -22,7 +22,7 @@ export function createApp(id, version, connection) {
       api: Object.freeze({ get: route('GET'), post: route('POST'), put: route('PUT'), delete: route('DELETE') }),
       emit: (event, payload) => connection.send({ type: 'emit', event: String(event), payload: payload ?? null }),
       on(event, listener) {
-        if (event !== 'stop') throw new TypeError(`app.on: an app has no event ${JSON.stringify(event)}`)
+        if (event !== 'stop') throw new TypeError(`app.on: unknown event ${JSON.stringify(event)}`)
         endings.push(listener)
       },
     }),

@@ -1,4 +1,4 @@
-// The way between an app and its hub: lines of JSON over a pipe, both ways.
+// The connection between an app and its hub: lines of JSON over a pipe, in both directions.
 import { syncBuiltinESMExports } from 'node:module'
 import { Socket } from 'node:net'
 import v8 from 'node:v8'
@@ -7,7 +7,7 @@ import { MAX_LINE_BYTES } from './limits.js'
 /** The descriptor at which the hub opens the pipe. */
 const PIPE = 3
 
-/** What the hub refuses. */
+/** A refusal of the hub. */
 export class HubError extends Error {
   name = 'HubError'
 
@@ -18,13 +18,13 @@ export class HubError extends Error {
   }
 }
 
-/** A question as the hub can read it. @throws HubError */
-export function questionLine(message) {
+/** A request as a line that the hub can read. @throws HubError */
+export function requestLine(message) {
   let line
   try {
     line = JSON.stringify(message)
   } catch (cause) {
-    const refused = { status: 400, code: 'invalid_value', message: 'The values of a call have to be JSON values' }
+    const refused = { status: 400, code: 'invalid_value', message: 'The values of a call must be JSON values' }
     throw Object.assign(new HubError(refused), { cause })
   }
   if (Buffer.byteLength(line) <= MAX_LINE_BYTES) return line
@@ -46,7 +46,7 @@ export function connect() {
     rest = lines.pop()
     for (const line of lines) receive(JSON.parse(line))
   })
-  // No app outlives its hub.
+  // An app must not outlive its hub.
   socket.on('close', () => process.exit(0))
   socket.on('error', () => process.exit(0))
 
@@ -57,7 +57,7 @@ export function connect() {
   function receive(message) {
     const server = servers.get(message.type)
     if (server === undefined) return listeners.get(message.type)?.(message)
-    // What cannot be written as JSON is a refusal too.
+    // A value that cannot be written as JSON also becomes a refusal.
     Promise.try(server, message)
       .then((value) => send({ type: 'answer', id: message.id, value: value ?? null }))
       .catch((error) => send({ type: 'answer', id: message.id, error: refusal(error) }))
@@ -78,7 +78,7 @@ export function connect() {
     async ask(message) {
       last += 1
       const id = last
-      const line = questionLine({ ...message, id })
+      const line = requestLine({ ...message, id })
       const answer = new Promise((resolve, reject) => {
         waiting.set(id, { resolve, reject })
         socket.write(`${line}\n`)
@@ -86,14 +86,14 @@ export function connect() {
       try {
         return await answer
       } catch (error) {
-        // Made here, its stack leads to who has asked.
+        // Create the error here, so that its stack leads to the caller.
         throw new HubError(error)
       }
     },
   }
 }
 
-/** An error of the app as an answer: with its own status, or 500 for an unexpected one. */
+/** Converts an error of the app to an answer: with its own status, or 500 if the error is unexpected. */
 export function refusal(error) {
   const { status, code, message } = error instanceof Error ? error : new Error(String(error))
   const known = Number.isInteger(status) && status >= 400 && status <= 599
@@ -105,17 +105,17 @@ export function refusal(error) {
   }
 }
 
-/** What a pipe is still to do: to take over a descriptor, as for the app's output. */
+/** The methods that a pipe keeps, to open a descriptor such as the app's output. */
 const KEPT = ['constructor', 'open']
 
 /**
- * Closes what Node's permission model leaves open, before any code of the app runs: sockets by a path, which are made and
- * reached without a look at the rights, and flags by which V8 writes files.
- * @param pipe the handle of a pipe: all others share its prototype, and there is no second way to the native functions
+ * Closes gaps in Node's permission model before any code of the app runs: sockets with a path, which Node creates and
+ * connects without a check of permissions, and flags that make V8 write files.
+ * @param pipe the handle of a pipe: all pipes share its prototype, the only access to the native functions
  */
 function confine(pipe) {
   const { prototype } = pipe.constructor
-  if (typeof prototype.bind !== 'function') throw new Error('this version of Node cannot be confined')
+  if (typeof prototype.bind !== 'function') throw new Error('apps cannot be restricted with this version of Node')
   for (const name of Object.getOwnPropertyNames(prototype)) if (!KEPT.includes(name)) forbid(prototype, name)
   forbid(v8, 'setFlagsFromString')
   syncBuiltinESMExports()

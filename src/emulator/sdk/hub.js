@@ -1,4 +1,4 @@
-// What a hub is to an app: its managers, its other apps, its voice.
+// The hub from an app's point of view: its managers, its other apps, its voice.
 import { HubError } from './connection.js'
 import { isName, refusedName, refusedParameter } from './limits.js'
 
@@ -41,7 +41,7 @@ export function createHub(connection) {
     unset: (name) => setting('unset', name),
     all: () => connection.ask({ type: 'setting', operation: 'all' }),
     on(event, listener) {
-      if (event !== 'change') throw new TypeError(`settings have no event ${JSON.stringify(event)}`)
+      if (event !== 'change') throw new TypeError(`settings: unknown event ${JSON.stringify(event)}`)
       settingListeners.add(listener)
     },
     off: (_event, listener) => void settingListeners.delete(listener),

@@ -1,18 +1,18 @@
-// What the hub accepts of an app. The hub and the test of an app refuse by the same rules.
+// The hub's limits for an app. The hub and the tests of an app use the same rules.
 
 /** How many settings an app or the hub may have. */
 export const MAX_SETTINGS = 1000
 export const MAX_SETTING_NAME = 200
-/** Measured as JSON. */
+/** The size of the value as JSON. */
 export const MAX_SETTING_BYTES = 256 * 1024
-/** Of managers, operations and events, in characters. */
+/** Length of the names of managers, operations and events, in characters. */
 export const MAX_NAME = 1000
-/** A line fits the largest body that the hub accepts over HTTP, with its JSON escapes. */
+/** Enough for the largest body that the hub accepts over HTTP, with JSON escapes. */
 export const MAX_LINE_BYTES = 2 * 1024 * 1024
 
 export const isName = (name) => typeof name === 'string' && name.length <= MAX_NAME
 
-/** Why a setting cannot have this name, if so. */
+/** Returns the reason if a setting cannot have this name. */
 export function refusedName(name) {
   const usable =
     typeof name === 'string' &&
@@ -25,12 +25,12 @@ export function refusedName(name) {
   return { status: 400, code: 'invalid_name', message }
 }
 
-/** Why a setting cannot be stored as this JSON beside `others` others, if so. */
+/** Returns the reason if a setting cannot be stored as this JSON in addition to `others` other settings. */
 export function refusedSetting(name, json, others) {
   const refused = refusedName(name)
   if (refused !== undefined) return refused
   if (json === undefined) {
-    return { status: 400, code: 'invalid_value', message: "A setting's value has to be a JSON value" }
+    return { status: 400, code: 'invalid_value', message: "A setting's value must be a JSON value" }
   }
   if (Buffer.byteLength(json) > MAX_SETTING_BYTES) {
     const message = `A setting's value has at most ${MAX_SETTING_BYTES} bytes as JSON`
@@ -40,7 +40,7 @@ export function refusedSetting(name, json, others) {
   return { status: 413, code: 'too_many', message: `There are ${MAX_SETTINGS} settings already` }
 }
 
-/** The refusal of a parameter that is wrong, or missing if it is `undefined`. */
+/** The refusal of an invalid parameter, or of a missing one if `value` is `undefined`. */
 export function refusedParameter(name, value) {
   if (value === undefined) return { status: 400, code: 'missing_parameter', message: `Missing Parameter: ${name}` }
   return { status: 400, code: 'invalid_parameter', message: `Invalid Parameter: ${name}` }

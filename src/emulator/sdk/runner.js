@@ -1,5 +1,5 @@
-// Runs one app: what the hub starts as a process of its own, in the app's folder. Plain JavaScript, since Node strips no
-// types below node_modules, and nothing but this folder and the app's may be read.
+// Runs one app: the hub starts this file as a separate process in the app's folder. Plain JavaScript, because Node does
+// not strip types below node_modules, and the process may read only this folder and the app's.
 import { findPackageJSON, registerHooks } from 'node:module'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { format } from 'node:util'
@@ -9,16 +9,16 @@ import { createHub } from './hub.js'
 
 const [id = '', version = '', main = 'app.js'] = process.argv.slice(2)
 const folder = pathToFileURL(`${process.cwd()}/`).href
-/** As they stand before the name of a file. */
+/** How the folder appears in front of file names in a stack. */
 const FOLDERS = [folder, fileURLToPath(folder)]
 const own = new URL('./', import.meta.url).href
 
-/** Characters; the hub takes no more. */
-const MOST_OF_A_STACK = 16_384
-/** How long the hub is given to take the message of a crash. */
-const LAST_WORDS_MS = 1000
+/** In characters; the hub keeps no more. */
+const MAX_STACK_LENGTH = 16_384
+/** How long the hub may take to read the message of a crash. */
+const CRASH_MESSAGE_MS = 1000
 
-// A package.json above the folder is not the app's: it may belong to another project, and say `commonjs`.
+// Ignore a package.json above the app's folder: it may belong to another project with the type `commonjs`.
 registerHooks({
   load(url, context, nextLoad) {
     const isScript = context.format === 'commonjs' && url.endsWith('.js') && url.startsWith(folder)
@@ -32,7 +32,7 @@ const hub = createHub(connection)
 const log = (...words) => console.log(...words)
 
 process.on('uncaughtException', die)
-// A terminal sends Ctrl-C to every process that was started in it; the hub decides what becomes of its apps.
+// A terminal sends Ctrl-C to all of its processes, but only the hub stops its apps.
 process.on('SIGINT', () => {})
 process.on('SIGTERM', () => {
   app.stop().then(() => process.exit(0), die)
@@ -55,20 +55,20 @@ connection.on('crash', () => {
 
 try {
   const { default: start } = await import(new URL(main, folder).href)
-  if (typeof start !== 'function') throw new TypeError(`${main} has no default export that is a function`)
+  if (typeof start !== 'function') throw new TypeError(`${main} has no function as its default export`)
   await start({ app: app.public, hub: hub.public, log })
   connection.send({ type: 'ready' })
 } catch (error) {
   die(error)
 }
 
-/** Whether a package.json of the app holds for a file. Of one that may not be read, Node returns another path. */
+/** Whether a package.json of the app applies to a file. If Node may not read it, Node returns another path. */
 function hasPackage(url) {
   const path = findPackageJSON(url) ?? ''
   return path.startsWith(fileURLToPath(folder)) && path.endsWith('package.json')
 }
 
-/** The stack as the app's developer knows it: the app's files, not where the hub keeps them. */
+/** The stack with paths relative to the app's folder, as its developer knows them. */
 function worded(error) {
   const text = error instanceof Error && typeof error.stack === 'string' ? error.stack : format(error)
   return FOLDERS.reduce((shorter, place) => shorter.replaceAll(place, '/'), text).replaceAll(own, 'hub:')
@@ -84,6 +84,6 @@ function die(error) {
     if (isUnparsed) throw error
     process.exit(1)
   }
-  connection.send({ type: 'crash', message: message.slice(0, MOST_OF_A_STACK) }, end)
-  setTimeout(end, LAST_WORDS_MS)
+  connection.send({ type: 'crash', message: message.slice(0, MAX_STACK_LENGTH) }, end)
+  setTimeout(end, CRASH_MESSAGE_MS)
 }

@@ -1,6 +1,6 @@
 /**
- * What an app of the emulated hub is written with. The file that `main` of its `app.json` names exports one function as
- * its default; the app counts as running once that has returned, or the promise of it is fulfilled:
+ * The interface for apps of the emulated hub. The file that `main` in `app.json` names has a function as its default
+ * export. The app counts as running when this function has returned or its promise is fulfilled:
  *
  * ```js
  * // @type {import('hub2mqtt/sdk').Start}
@@ -27,15 +27,15 @@ export interface App {
   readonly api: Record<'get' | 'post' | 'put' | 'delete', AddRoute>
   /** Emits an event to all listeners of this app. */
   emit(event: string, payload?: unknown): void
-  /** Runs `listener` when the hub ends the app, which has two seconds for it. */
+  /** Runs `listener` when the hub stops the app, which then has two seconds to finish. */
   on(event: 'stop', listener: () => unknown): void
 }
 
-/** @param path - Such as `/lights/:light`; `params` has the value after a colon. */
+/** @param path - Such as `/lights/:light`: `params.light` is then that part of the path. */
 export type AddRoute = (path: string, handler: (request: ApiRequest) => unknown) => void
 
 /**
- * The handler's return value is sent as JSON; `undefined` becomes `null`. An error is answered as 500, or with its
+ * The handler's return value is sent as JSON; `undefined` becomes `null`. An error becomes a 500, or has its own
  * `status` from 400 to 599 and its `code`.
  */
 export interface ApiRequest {
@@ -70,12 +70,12 @@ export type Manager = Events & { readonly [operation: string]: Operation }
 export interface Settings {
   /** `null` if the setting does not exist. */
   get(name: string): Promise<unknown>
-  /** Resolves when the value, any JSON, is on disk. `undefined` becomes `null`. A name has 1 to 200 characters. */
+  /** Resolves when the value, any JSON, is on disk. `undefined` becomes `null`. Names have 1 to 200 characters. */
   set(name: string, value: unknown): Promise<void>
   unset(name: string): Promise<void>
   all(): Promise<Record<string, unknown>>
   /**
-   * Runs `listener` when something other than the app changes a setting. `value` is `undefined` if the setting was
+   * Runs `listener` when anything except the app itself changes a setting. `value` is `undefined` if the setting was
    * removed.
    */
   on(event: 'change', listener: (name: string, value: unknown) => unknown): void
@@ -91,8 +91,8 @@ export interface OtherApp extends Events {
 }
 
 export interface HubError extends Error {
-  /** As over HTTP, such as 403. */
+  /** The HTTP status, such as 403. */
   readonly status: number
-  /** Such as `missing_scopes`. */
+  /** The error code, such as `missing_scopes`. */
   readonly code: string
 }

@@ -1,8 +1,8 @@
 import type { Start } from './sdk.d.ts'
 
 /**
- * Starts an app in a test, without a hub and in the process of the test. Resolves when the app runs, and rejects with
- * any error that it throws before:
+ * Starts an app in a test, without a hub and in the process of the test. Resolves when the app runs; rejects with any
+ * error that the app throws before that:
  *
  * ```js
  * const app = await startApp(start, { settings: { greeting: 'Hello' } })
@@ -19,7 +19,7 @@ export interface TestOptions {
   /** The app's settings, any JSON. */
   readonly settings?: Readonly<Record<string, unknown>>
   /**
-   * Answers of the managers' operations: `{ apps: { getApp: ({ id }) => ({ id }) } }`. One that throws refuses. Other
+   * Answers of the managers' operations: `{ apps: { getApp: ({ id }) => ({ id }) } }`. Throw to refuse a request. Other
    * operations are refused with 404, except `speak`, which works.
    */
   readonly managers?: Readonly<Record<string, Readonly<Record<string, (args: Record<string, unknown>) => unknown>>>>
@@ -35,11 +35,11 @@ export interface AppRequest {
   readonly body?: unknown
 }
 
-/** A running app, seen from outside. All values are copied as JSON, as between processes. */
+/** A running app, as seen from outside. All values are copied as JSON, as between processes. */
 export interface TestApp {
   /**
-   * Sends a request to the app's web API, with the query in the path: `/lights?on=true`. Rejects with a `HubError` with
-   * a `cause`.
+   * Sends a request to the app's web API, with the query in the path: `/lights?on=true`. Rejects with a `HubError` that
+   * has a `cause`.
    */
   get(path: string): Promise<unknown>
   post(path: string, body?: unknown): Promise<unknown>
@@ -51,7 +51,7 @@ export interface TestApp {
   readonly spoken: readonly string[]
   /** The lines that the app has logged. */
   readonly lines: readonly string[]
-  /** The app's settings now. */
+  /** The current settings of the app. */
   readonly settings: Readonly<Record<string, unknown>>
   /** Changes a setting from outside. Throws a `HubError` if the hub would refuse it. */
   setSetting(name: string, value: unknown): void
@@ -61,6 +61,6 @@ export interface TestApp {
   managerEvent(name: string, event: string, payload?: unknown): void
   /** Sends the app an event of another app. */
   appEvent(id: string, event: string, payload?: unknown): void
-  /** Ends the app: resolves when its `stop` listeners are done. */
+  /** Stops the app: resolves when its `stop` listeners have finished. */
   stop(): Promise<void>
 }

@@ -1,7 +1,7 @@
-// Starts an app in a test, without a hub: routes, events and settings work as in the app's process, the test is the hub.
+// Starts an app in a test without a hub: routes, events and settings work as in a process; the test acts as the hub.
 import { format } from 'node:util'
 import { createApp } from './app.js'
-import { HubError, questionLine, refusal } from './connection.js'
+import { HubError, refusal, requestLine } from './connection.js'
 import { createHub } from './hub.js'
 import { refusedParameter, refusedSetting } from './limits.js'
 
@@ -38,7 +38,7 @@ export async function startApp(start, options = {}) {
     send(message) {
       if (message.type === 'emit') emitted.push([message.event, asJson(message.payload)])
     },
-    ask: async (message) => asJson(await answers[message.type](JSON.parse(questionLine(message)))),
+    ask: async (message) => asJson(await answers[message.type](JSON.parse(requestLine(message)))),
   }
   const app = createApp(id, version, connection)
   const hub = createHub(connection)
@@ -80,7 +80,7 @@ export async function startApp(start, options = {}) {
   }
 }
 
-/** As it comes out of the pipe between an app and its hub. */
+/** Copies a value like the pipe between an app and its hub. */
 const asJson = (value) => JSON.parse(JSON.stringify(value) ?? 'null')
 
 const own = (object, name) => (Object.hasOwn(object, name) ? object[name] : undefined)
@@ -88,5 +88,5 @@ const own = (object, name) => (Object.hasOwn(object, name) ? object[name] : unde
 const missing = (section, item, operation) => ({
   status: 404,
   code: 'not_found',
-  message: `The test has no answer: give startApp ${section}s['${item}'].${operation}`,
+  message: `The test has no answer: pass startApp ${section}s['${item}'].${operation}`,
 })

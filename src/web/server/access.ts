@@ -1,4 +1,4 @@
-/** Access control: by a session, a token or the login of a proxy, and the routes open to programs on this machine. */
+/** Access control: sessions, tokens, the login of a proxy, and the routes open to programs on this machine. */
 import { createHash, randomBytes } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { Bucket } from '../../base/bucket.ts'
@@ -21,19 +21,19 @@ export interface Caller {
 const RANKS = ['open', 'local', 'read', 'full'] as const
 export type Needed = (typeof RANKS)[number]
 
-/** The result of a login: the cookie to set, or how long to wait. `undefined`: the secret is wrong, or there is none. */
+/** The result of a login: the cookie to set, or how long to wait. `undefined`: the secret is wrong or not set. */
 export type Login = { readonly cookie: string } | { readonly waitMs: number } | undefined
 
 export const ANOTHER_TOKEN =
-  'Another token is expected: open the address that hub2mqtt printed when it started, or that hub2mqtt open prints.'
+  'The token is wrong: open the address that hub2mqtt printed when it started, or that hub2mqtt open prints.'
 
 export const NO_PASSWORD =
-  'The page and its API are for this machine only, until http.password or a token of http.tokens is set in the configuration.'
+  'The page and its API are available only on this machine until the configuration sets http.password or a token in http.tokens.'
 
 const OTHER_ORIGIN =
-  'The page of another origin may not ask. Behind a reverse proxy: name it in http.trusted_proxies; its X-Forwarded-Proto has to be right.'
+  'Requests from pages of another origin are refused. Behind a reverse proxy: list it in http.trusted_proxies; its X-Forwarded-Proto must be right.'
 
-/** How many passwords may wait to be compared: it takes a while, and only one is compared at a time. */
+/** How many passwords may wait: a comparison takes a while, and only one runs at a time. */
 const MAX_WAITING = 8
 const BUSY_MS = 2_000
 
@@ -42,14 +42,14 @@ export class AccessControl {
   readonly #startToken: () => string
   readonly #sessions: Sessions
   readonly #tries: LoginLimit
-  /** Counted separately, so that a script with a former token does not use up the attempts for the password. */
+  /** Counted separately, so that a script with an old token does not use up the attempts for the password. */
   readonly #tokenTries: LoginLimit
   #comparing: Promise<unknown> = Promise.resolve()
   #waiting = 0
   /** Cookies ignore ports: two daemons on one host must not overwrite each other's. */
   readonly #cookie: string
 
-  /** @param startToken returns the token that logs in while there is no password; called only then */
+  /** @param startToken returns the login token; called only while there is no password */
   constructor(config: () => Config['http'], startToken: () => string, clock: Clock, sessions = new Sessions(clock)) {
     this.#config = config
     this.#startToken = startToken
@@ -63,30 +63,30 @@ export class AccessControl {
     return senderOf(request, this.#config())
   }
 
-  /** The kind of login. From other machines, the startup token is not valid: they need a password. */
+  /** The kind of login. The startup token is not valid from other machines: they need a password. */
   get loginBy(): Session['login'] {
     const { password, host } = this.#config()
     if (password !== null) return 'password'
     return isLoopback(host) ? 'token' : 'none'
   }
 
-  /** Whether programs on other machines can get access: by a login, or with a token. */
+  /** Whether programs on other machines can get access, by a login or a token. */
   get isOpen(): boolean {
     return this.loginBy === 'password' || this.#config().tokens.size > 0
   }
 
-  /** The secret that sessions are opened with. */
+  /** The secret that opens sessions. */
   get #key(): string | null {
     return this.loginBy === 'token' ? this.#startToken() : this.#config().password
   }
 
-  /** Why a request is refused, if it is. `writes`: it changes something, or opens a WebSocket. */
+  /** The refusal of a request, if any. `writes`: the request changes something or opens a WebSocket. */
   refusal(request: IncomingMessage, sender: Sender, needed: Needed, writes: boolean): Reply | undefined {
     const origin = originOf(request.headers, sender)
     if (origin === 'other') return refuse(403, 'origin', OTHER_ORIGIN)
     if (writes && origin === 'absent') {
       // A browser sends its cookie automatically.
-      if (this.#sessionOf(request) !== undefined) return refuse(403, 'origin', 'A browser must send its Origin.')
+      if (this.#sessionOf(request) !== undefined) return refuse(403, 'origin', 'A browser must send the Origin header.')
       if (!isPlain(request)) return refuse(403, 'content_type', 'Expected content-type: application/json, or no body.')
     }
     const { access } = this.callerOf(request, sender)
@@ -149,7 +149,7 @@ export class AccessControl {
     return this.#setCookie('', 0, sender)
   }
 
-  /** The header that keeps the session in the browser for as long as it is kept here. */
+  /** Extends the session, and returns the header that extends the browser's cookie. */
   renew(request: IncomingMessage, sender: Sender): Readonly<Record<string, string>> {
     const session = this.#sessionOf(request)
     if (session === undefined || !this.#sessions.has(session, this.#key)) return {}
@@ -166,7 +166,7 @@ export class AccessControl {
     return pair?.slice(start.length)
   }
 
-  /** One at a time. */
+  /** Runs one comparison at a time. */
   async #compare(given: string, expected: string): Promise<boolean> {
     this.#waiting += 1
     const comparing = this.#comparing.then(() => isPassword(given, expected))
@@ -180,16 +180,16 @@ export class AccessControl {
 }
 
 export const tooMany = (waitMs: number): Reply =>
-  refuse(429, 'tries', `Too many tries; wait ${Math.ceil(waitMs / 1000)} s.`, retryAfter(waitMs))
+  refuse(429, 'tries', `Too many attempts; wait ${Math.ceil(waitMs / 1000)} s.`, retryAfter(waitMs))
 
 export const isJson = ({ headers }: IncomingMessage): boolean =>
   /^application\/json\s*(;|$)/i.test(headers['content-type'] ?? '')
 
-/** Whether a form of a page could send it to another origin without a preflight request. */
+/** Whether an HTML form could send the request to another origin without a preflight request. */
 const isPlain = (request: IncomingMessage): boolean =>
   request.headers['content-type'] === undefined ? !hasBody(request) : isJson(request)
 
-/** The token of a request; other kinds of `Authorization` are for proxies in front of us. */
+/** The token of a request; other `Authorization` schemes are for proxies in front of hub2mqtt. */
 function bearerOf({ headers: { authorization = '' } }: IncomingMessage): string | undefined {
   return /^bearer(?: |$)/i.test(authorization) ? authorization.slice('bearer'.length).trim() : undefined
 }
@@ -202,7 +202,7 @@ const MAX_ADDRESSES = 1000
 
 export class LoginLimit {
   readonly #clock: Clock
-  /** Networks with failed attempts and no success since; the longest unused first. */
+  /** Networks with failed attempts since their last success; the longest unused first. */
   readonly #buckets = new Map<string, Bucket>()
   readonly #all: Bucket
 
@@ -238,12 +238,12 @@ const MAX_SESSIONS = 100
 
 const digest = (token: string) => createHash('sha256').update(token).digest('base64')
 
-/** Sessions opened with the password or the startup token. Only hashes are stored, so that a dump reveals none. */
+/** Sessions opened with the password or the startup token. Stores only hashes, so that a dump reveals no session. */
 export class Sessions {
   readonly #clock: Clock
   /** Hash → time of the last use, the longest unused first. */
   readonly #used = new Map<string, number>()
-  /** The password or startup token that the sessions were opened with. */
+  /** The password or startup token that opened the sessions. */
   #key: string | null = null
 
   constructor(clock: Clock) {

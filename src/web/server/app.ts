@@ -15,7 +15,7 @@ import { GET_ONLY, headersOf, isGet, pathOf, Refusal, type Reply, refuse, text }
 import type { Sender } from './sender.ts'
 import { failed, type RequestHandler, send } from './server.ts'
 
-/** The payload of a command and a little more: the command itself reports what is too large. */
+/** A little more than a command's payload, so that the command itself reports a payload that is too large. */
 const MAX_BODY_BYTES = MAX_PAYLOAD_BYTES + 1024
 /** How long the slowest route may take without a byte on the connection. */
 const SLOW_MS = 15 * 60_000
@@ -32,19 +32,19 @@ export function siteListener(context: AppContext): RequestHandler['answer'] {
     if (error instanceof Refusal) return written(error.reply)
     // A client that disconnected is not an error.
     const isGone = env.incoming.socket.destroyed
-    return written(isGone ? text(400, 'the request has no end') : failed(error, context.log))
+    return written(isGone ? text(400, 'the request is incomplete') : failed(error, context.log))
   })
   app.use('/api/*', methodNotAllowed({ app, onMethodNotAllowed: (_, methods) => written(notAllowed(methods)) }))
   for (const route of ROUTES) {
     app.on(route.method, patternOf(route), permit(context, route), ...stepsOf(route), (c) => run(context, route, c))
   }
-  app.all('/api/*', () => written(refuse(404, 'unknown_path', 'There is no such path.')))
+  app.all('/api/*', () => written(refuse(404, 'unknown_path', 'The path does not exist.')))
   app.all('*', async (c) => written(await pageReply(context, c.env.incoming, c.env.sender)))
   const errorHandler = (error: unknown) =>
-    written(error instanceof RequestError ? text(400, 'this request cannot be read') : failed(error, context.log))
+    written(error instanceof RequestError ? text(400, 'the request cannot be read') : failed(error, context.log))
   return (incoming, outgoing) => {
     const sender = context.access.senderOf(incoming)
-    // The listener has checked the host; the adapter would refuse some spellings of addresses.
+    // The listener has checked the host; the adapter would refuse some valid addresses.
     incoming.headers.host = undefined
     // The adapter would print an error to the console, and send its message to the client.
     const answer = async (request: Request) => {
@@ -74,7 +74,7 @@ function notAllowed(methods: string[]): Reply {
 /** The path in hono's syntax: `api/hubs/{hub}` and `api/commands/{topic…}`. */
 const patternOf = ({ path }: Route) => `/${path}`.replace(/\{(\w+)…\}/, ':$1{.+}').replaceAll(/\{(\w+)\}/g, ':$1')
 
-/** Refuses callers without access to a route. */
+/** Refuses callers that have no access to the route. */
 function permit({ access, live }: AppContext, route: Route): Handler {
   return async ({ env: { incoming, outgoing, sender } }, next) => {
     if (route.shown && live.value.http.public_url !== null) {
@@ -91,7 +91,7 @@ const LIMIT: Handler = bodyLimit({
   onError: () => written(refuse(413, 'too_large', `Expected at most ${MAX_BODY_BYTES} bytes.`)),
 })
 
-/** The listener's own limit is for routes that answer at once. */
+/** The listener's own time limit is too short for slow routes. */
 const PATIENT: Handler = async ({ env }, next) => {
   const { socket } = env.incoming
   const { timeout = 0 } = socket
@@ -123,17 +123,17 @@ async function pageReply(context: AppContext, request: IncomingMessage, sender: 
   if (!isGet(request)) return GET_ONLY
   const token = path === '' ? new URLSearchParams(request.url?.split('?')[1]).get('token') : null
   if (token !== null) return enter(context, token, sender)
-  // The page contains no secrets: it shows the login.
+  // The page itself contains no secrets; it shows the login.
   const isOpen = access.loginBy === 'password' || access.callerOf(request, sender).access !== null
   if (!isOpen) return text(403, NO_PASSWORD)
   const { frame_ancestors } = live.value.http
-  // Home Assistant shows it in a frame of its own origin.
+  // Home Assistant shows the page in a frame of its own origin.
   const ancestors = sender.ingress ? ['self', ...frame_ancestors] : frame_ancestors
   const found = await page.answer(path, String(request.headers['accept-encoding'] ?? ''), ancestors)
-  return found ?? text(404, 'there are /livez, /readyz, /healthz, /metrics')
+  return found ?? text(404, 'not found; available: /livez, /readyz, /healthz, /metrics')
 }
 
-/** Logs in a browser by the printed address, and redirects it to the same address without the token. */
+/** Logs in a browser that opens the printed address, and redirects it to the same address without the token. */
 function enter({ access }: AppContext, token: string, sender: Sender): Reply {
   const onward = (headers = {}) => ({ ...text(303, 'The page is at ./'), headers: { location: './', ...headers } })
   if (access.loginBy !== 'token') return onward()

@@ -16,16 +16,16 @@ import { type ListenerOptions, openListener } from './listener.ts'
 import { findHubs } from './setup/search.ts'
 import { Setup } from './setup/setup.ts'
 
-function mayAnybody({ host, password, tokens, ingress, trusted_proxies }: Config['http']): boolean {
+function isReachable({ host, password, tokens, ingress, trusted_proxies }: Config['http']): boolean {
   const hasToken = tokens.values().some(({ access }) => access === 'full')
   return isLoopback(host) || password !== null || hasToken || (ingress && trusted_proxies.length > 0)
 }
 
-const NOBODY_MAY =
-  'http.password: missing; with it (HUB2MQTT_HTTP_PASSWORD), hub2mqtt can be set up in a browser, from beyond this machine too'
+const NO_ACCESS =
+  'http.password: missing; set it (HUB2MQTT_HTTP_PASSWORD) to set up hub2mqtt in a browser, also from other machines'
 
 /**
- * The configuration, if it only lacks a hub, or the file that would name one.
+ * Loads the configuration if only a hub, or the file with the hubs, is missing.
  * @throws `error` if a setup would not help
  */
 export function loadUnfinished(error: ConfigError, request: LoadOptions): Loaded {
@@ -34,13 +34,13 @@ export function loadUnfinished(error: ConfigError, request: LoadOptions): Loaded
   const { config, path } = loaded
   const { enabled, page } = config.http
   if (!enabled || !page || (path !== null && !existsSync(dirname(path)))) throw error
-  if (!mayAnybody(config.http)) throw new ConfigError([...error.mistakes, NOBODY_MAY])
+  if (!isReachable(config.http)) throw new ConfigError([...error.mistakes, NO_ACCESS])
   return loaded
 }
 
 /**
  * Resolves with the sessions of the page when the configuration is complete; `undefined` when the signal aborts.
- * @throws `problem`, which the configuration has, if the listener cannot be opened
+ * @throws `problem`, the configuration's mistakes, if the listener cannot be opened
  */
 export async function firstRun(
   request: LoadOptions,
@@ -88,7 +88,7 @@ export async function firstRun(
     health: () => ({
       live: true,
       ready: false,
-      problems: ['no hub is configured yet: the set-up page waits for it'],
+      problems: ['no hub is configured yet: finish the setup on the page'],
       version,
       started_at: startedAt,
       mqtt: { state: 'waiting', protocol: null, reason: null, probe: 'unknown' },

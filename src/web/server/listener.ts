@@ -1,4 +1,4 @@
-/** Opens the listener for the page, its API, health and metrics. The bridge also works without it. */
+/** Opens the listener for the page, its API, health and metrics. The bridge works without it, too. */
 import * as v from 'valibot'
 import { systemCode } from '../../base/failures.ts'
 import { fromHere } from '../../base/hosts.ts'
@@ -32,15 +32,15 @@ export interface ListenerOptions extends Pick<AppContext, 'live' | 'topics' | 'v
   readonly metrics: Pick<Metrics, 'print'>
   /** Sessions that are open already; default: none. */
   readonly sessions?: Sessions | undefined
-  /** Called with the address that logs in a browser while there is no password: for the user, not for a log. */
+  /** Called with the address that logs in a browser while no password is set. Show it to the user; do not log it. */
   readonly onPage?: ((address: string) => void) | undefined
-  /** Called with secrets that must not appear elsewhere, such as the startup token. */
+  /** Called with secrets to mask, such as the startup token. */
   readonly onSecret?: (secret: string) => void
 }
 
-const OFF = 'The page and its API are off: http.page is false in the configuration.'
+const OFF = 'The page and its API are disabled: http.page is false in the configuration.'
 
-/** Returns `undefined`, and logs the reason, if it cannot be opened. Without a page it has no feed. */
+/** Returns `undefined`, and logs the reason, if the listener cannot be opened. Without a page there is no feed. */
 export async function openListener(options: ListenerOptions) {
   const { host, port, allowed_hosts: allowedHosts } = options.live.value.http
   const log = options.log.child({ part: 'http' })
@@ -54,12 +54,12 @@ export async function openListener(options: ListenerOptions) {
   } catch (error) {
     const code = systemCode(error) || 'unknown error'
     const why = code === 'EADDRINUSE' ? `port ${port} is taken; choose another http.port` : code
-    options.log.error({ host, port, reason: code }, `nothing over HTTP, neither the page nor health: ${why}`)
+    options.log.error({ host, port, reason: code }, `the HTTP listener cannot start: no page, no health: ${why}`)
     return undefined
   }
 }
 
-/** For supervisors and Prometheus. */
+/** Routes for supervisors and Prometheus. */
 function fixedRoutes({ health, metrics }: Pick<ListenerOptions, 'health' | 'metrics'>): Routes {
   return {
     // Any answer shows that the event loop is running.
@@ -68,7 +68,7 @@ function fixedRoutes({ health, metrics }: Pick<ListenerOptions, 'health' | 'metr
       const { ready, problems } = health()
       return json(ready ? 200 : 503, { ready, problems })
     },
-    // A problem outside the daemon must not cause a restart.
+    // A problem outside the daemon must not make a supervisor restart it.
     '/healthz': () => json(health().live ? 200 : 503, health()),
     '/metrics': async () => {
       const { contentType, text: body } = await metrics.print()
@@ -97,7 +97,7 @@ async function openPage(options: ListenerOptions, httpLog: AppContext['log']) {
   log.addSecret(token)
   options.onSecret?.(token)
   let address: string | undefined
-  /** Shows the address when it first matters: at startup, or when a changed configuration no longer has a password. */
+  /** Shows the address once: at startup, or when a reloaded configuration no longer has a password. */
   const shown = () => {
     if (address !== undefined) {
       onPage?.(addressWith(address, token))
@@ -132,7 +132,7 @@ export function siteOf(context: AppContext, channel: LiveChannel): RequestHandle
   return {
     hostOf(request) {
       const sender = access.senderOf(request)
-      // The proxy has authenticated its users, whatever name it is reached by.
+      // The proxy has authenticated its users, whatever host name they use.
       return sender.ingress ? null : sender.host
     },
     async answer(request, response) {

@@ -1,4 +1,4 @@
-/** The live channel over WebSocket: frames of the feed. Disconnects clients that do not read, or lose access. */
+/** The live channel: sends the feed's frames over WebSockets, and closes those that fall behind or lose access. */
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { type WebSocket, WebSocketServer } from 'ws'
@@ -9,17 +9,17 @@ import { LIVE_PATH, LOGIN_DUE } from './api/protocol.ts'
 import { pathOf, type Reply, refuse } from './reply.ts'
 
 const MAX_CLIENTS = 16
-/** Maximum backlog of a slow client besides the snapshot, in bytes. */
+/** Maximum backlog of a slow client in addition to the snapshot, in bytes. */
 const MAX_WAITING_BYTES = 512 * 1024
 const CHECK_MS = 1_000
 /** Interval of pings. */
 const PING_MS = 15_000
-/** Maximum time without a sign of life, or behind. */
+/** How long a client may be silent or behind. */
 const GONE_MS = 60_000
 
 interface Client {
   readonly socket: WebSocket
-  /** Checked repeatedly. */
+  /** Whether the client still has access; checked repeatedly. */
   readonly mayStay: () => boolean
   /** Whether it gets the values of settings. */
   readonly settings: boolean
@@ -57,11 +57,11 @@ export class LiveChannel {
 
   /** Upgrades a connection to a WebSocket, or returns a refusal. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, allowed: AccessControl): Reply | undefined {
-    if (pathOf(request) !== `/${LIVE_PATH}`) return refuse(404, 'unknown_path', 'There is no WebSocket.')
+    if (pathOf(request) !== `/${LIVE_PATH}`) return refuse(404, 'unknown_path', 'This path has no WebSocket.')
     const sender = allowed.senderOf(request)
     const refused = allowed.refusal(request, sender, 'local', true)
     if (refused !== undefined) return refused
-    if (this.#clients.size >= MAX_CLIENTS) return refuse(503, 'busy', 'Too many are connected.')
+    if (this.#clients.size >= MAX_CLIENTS) return refuse(503, 'busy', 'Too many clients are connected.')
     const { access } = allowed.callerOf(request, sender)
     const mayStay = () => allowed.callerOf(request, sender).access === access
     const settings = access !== 'local'
@@ -85,7 +85,7 @@ export class LiveChannel {
     socket.on('pong', () => {
       client.heardAt = clock.elapsed()
     })
-    // Messages of clients are ignored; without this, a frame over the limit would be an uncaught exception.
+    // Without this listener, a frame over the limit would cause an uncaught exception.
     socket.on('error', () => socket.terminate())
     socket.once('close', () => {
       end()
@@ -98,7 +98,7 @@ export class LiveChannel {
     this.#checkLater()
   }
 
-  /** After skipped frames, only a snapshot restores the state. */
+  /** Skips frames of a client that is behind; only a new snapshot then restores its state. */
   #send(client: Client, frame: string): void {
     const { socket } = client
     if (client.behind) return

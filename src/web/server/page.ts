@@ -19,8 +19,8 @@ const ENCODINGS = { br: '.br', gzip: '.gz' }
 /** The names contain a hash of the content. */
 const IMMUTABLE = 'public, max-age=31536000, immutable'
 
-/** Only in a checkout without its development packages. */
-const NOT_BUILT = 'The page is not built: npm ci --include=dev && npm run build:page builds it. The API is at api/.'
+/** Occurs only in a checkout without its development packages. */
+const NOT_BUILT = 'The page is not built: run npm ci --include=dev && npm run build:page. The API is at api/.'
 
 export class Page {
   readonly #built: typeof builtPage
@@ -70,7 +70,7 @@ function accepts(header: string, encoding: string): boolean {
   })
 }
 
-/** Loads nothing from other origins, and runs no inline scripts. */
+/** Forbids inline scripts and content from other origins. */
 function policy(frameAncestors: readonly string[]): string {
   const ancestors = frameAncestors.map((one) => (one === 'self' ? "'self'" : one))
   return [

@@ -19,8 +19,8 @@ export const text = (status: number, body: string): Reply => ({
 
 export const json = (status: number, value: unknown): Reply => ({ status, body: `${JSON.stringify(value)}\n` })
 
-/** The answer of the page, health and metrics to other methods. */
-export const GET_ONLY: Reply = { ...text(405, 'questions only: GET or HEAD'), headers: { allow: 'GET, HEAD' } }
+/** The answer of the page, health and metrics to methods other than GET and HEAD. */
+export const GET_ONLY: Reply = { ...text(405, 'method not allowed: use GET or HEAD'), headers: { allow: 'GET, HEAD' } }
 
 /** A refusal of the API. */
 export function refuse(status: number, code: string, message: string, headers: Record<string, string> = {}): Reply {
@@ -38,7 +38,7 @@ export class Refusal extends Error {
   }
 }
 
-/** The header that names the time to wait. */
+/** The header with the time to wait. */
 export const retryAfter = (waitMs: number) => ({ 'retry-after': String(Math.ceil(waitMs / 1000)) })
 
 export function headersOf({ status, type = 'application/json', body, headers }: Reply): Record<string, string> {

@@ -15,16 +15,16 @@ export function senderOf({ socket, headers }: IncomingMessage, rules: Config['ht
   const trusted = isTrusted(peer)
   const isForwarded = FORWARDING.some((name) => name in headers)
   const given = (name: string) => (trusted ? listOf(headers, name) : [])
-  // Each proxy appends the address of its client; everything before may be forged.
+  // Each proxy appends the address of its client; all earlier entries may be forged.
   const clients = given('x-forwarded-for').map(addressOf)
   return {
     /** The client's address, if known. */
     address: clients.findLast((one) => one === undefined || !isTrusted(one)) ?? peer,
-    /** Whether a trusted proxy sent it. */
+    /** Whether a trusted proxy sent the request. */
     trusted,
-    /** Whether a program on this machine sent it; like a tunnel, it may forward requests of others. */
+    /** Whether a program on this machine sent the request. It may forward requests of others, as a tunnel does. */
     local: !trusted && !isForwarded && isLoopback(peer),
-    /** The browser's scheme, if a trusted proxy names it. Traefik names that of the WebSocket. */
+    /** The browser's scheme, if a trusted proxy states it. Traefik states `ws` or `wss` for a WebSocket. */
     scheme: given('x-forwarded-proto')[0]?.toLowerCase().replace('ws', 'http'),
     /** The requested name and port. */
     host: given('x-forwarded-host')[0] ?? headers.host,
@@ -34,7 +34,7 @@ export function senderOf({ socket, headers }: IncomingMessage, rules: Config['ht
 }
 
 function listOf(headers: IncomingHttpHeaders, name: string): string[] {
-  // Several headers of a name are a list too.
+  // Several headers with one name also form a list.
   const parts = String(headers[name] ?? '').split(',')
   return parts.map((one) => one.trim()).filter((one) => one !== '')
 }
@@ -59,7 +59,7 @@ const SCHEMES = ['http', 'https']
 
 function schemesOf({ trusted, scheme, ingress }: Sender): readonly string[] {
   if (!trusted) return ['http']
-  // Home Assistant names the scheme of its own listener if a TLS proxy before it names none.
+  // Home Assistant states the scheme of its own listener if the TLS proxy in front of it states none.
   return scheme === undefined || ingress ? SCHEMES : SCHEMES.filter((one) => one === scheme)
 }
 
@@ -76,7 +76,7 @@ export function addressOf(text: string): string | undefined {
   return address.replace(/^::ffff:(?=\d+\.)/, '')
 }
 
-/** The network of a normalised address: an IPv6 client usually has 2^64 addresses. */
+/** The network of a normalised address: an IPv6 client can usually use 2^64 addresses. */
 export function networkOf(address: string): string {
   if (!address.includes(':')) return address
   const [head = '', tail] = address.split('::').map((part) => part.split(':').filter((group) => group !== ''))

@@ -1,6 +1,6 @@
 /**
- * The HTTP server: limits everything, refuses other origins, and answers only to its own host names. It serves a few
- * fixed paths, and passes all others to a `RequestHandler`.
+ * The HTTP server: sets limits, and refuses requests for other host names. It serves a few fixed paths, and passes all
+ * others to a `RequestHandler`.
  */
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http'
@@ -10,29 +10,29 @@ import { setTimeout } from 'node:timers/promises'
 import { inUrl, mayAsk } from '../../base/hosts.ts'
 import { GET_ONLY, hasBody, headersOf, isGet, pathOf, type Reply, text } from './reply.ts'
 
-/** Path → answer. A rejection becomes a 500 without details. */
+/** Path → answer. A rejected promise becomes a 500 without details. */
 export type Routes = Readonly<Record<string, () => Reply | Promise<Reply>>>
 
 export interface HttpOptions {
   readonly host: string
-  /** 0 chooses any free port. */
+  /** 0: any free port. */
   readonly port: number
-  /** Host names besides `host` that are accepted; any IP address and `localhost` are always accepted. */
+  /** Accepted host names in addition to `host`, any IP address and `localhost`. */
   readonly allowedHosts: readonly string[]
   readonly routes: Routes
-  /** Default: every other path is answered with 404. */
+  /** Default: every other path returns 404. */
   readonly handler?: RequestHandler | undefined
   readonly log: { warn(fields: object, message: string): void }
 }
 
-/** Handles requests for which there is no fixed path. */
+/** Handles requests for all paths that are not fixed. */
 export interface RequestHandler {
-  /** The requested host name, if it differs from `Host`; `null` if it needs no check. */
+  /** The requested host name, which a proxy may state; `null` if it needs no check. */
   hostOf(request: IncomingMessage): string | undefined | null
   answer(request: IncomingMessage, response: ServerResponse): Promise<void>
   /** Takes over the socket, or returns a refusal. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Reply | undefined
-  /** Ends the connections that it took over. */
+  /** Closes the connections that the handler took over. */
   close(): void
 }
 
@@ -42,14 +42,14 @@ export interface HttpListener extends AsyncDisposable {
 
 const MAX_CONNECTIONS = 32
 const TIMEOUT_MS = 5000
-const FAILED = 'a question over HTTP could not be answered'
-/** How long pending answers may take at the end. */
+const FAILED = 'an HTTP request failed'
+/** How long pending answers may take at shutdown. */
 const SENDING_MS = 500
 /** Time limit for the headers; clients send them at once. */
 const HEADERS_TIMEOUT_MS = 2000
 const MAX_HEADER_BYTES = 8 * 1024
 
-/** Headers of every answer, unless a reply says otherwise. */
+/** Headers of every answer; a reply can override them. */
 const HEADERS = new Map([
   ['cache-control', 'no-store'],
   ['x-content-type-options', 'nosniff'],
@@ -58,7 +58,7 @@ const HEADERS = new Map([
   ['referrer-policy', 'no-referrer'],
 ])
 
-/** Listens; rejects if it cannot. */
+/** Starts to listen; rejects if that fails. */
 export async function listen(options: HttpOptions): Promise<HttpListener> {
   const { host, port, handler, log } = options
   const unanswered = new Set<ServerResponse>()
@@ -83,14 +83,14 @@ export async function listen(options: HttpOptions): Promise<HttpListener> {
   boundConnections(server, MAX_CONNECTIONS)
   server.on('upgrade', (request, socket, head) => {
     socket.on('error', () => socket.destroy())
-    // Its answer must not overtake that to an earlier request on the connection.
+    // The answer to an upgrade must not overtake the answer to an earlier request on the same connection.
     if ([...unanswered].some((response) => response.socket === socket)) socket.destroy()
     else upgrade(request, socket, head, options).catch(endOnError(socket))
   })
   server.setTimeout(2 * TIMEOUT_MS)
   server.listen(port, host)
   await once(server, 'listening')
-  // An error of one connection ends that connection only.
+  // An error on one connection ends only that connection.
   server.on('error', (err) => log.warn({ err }, 'the HTTP listener has a problem'))
   return { url: urlOf(server), [Symbol.asyncDispose]: () => close(server, unanswered, handler) }
 }
@@ -116,7 +116,7 @@ async function upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, o
   send(request, response, reply)
 }
 
-/** `undefined` if the handler answers. A foreign host name is refused before the path is read. */
+/** Returns `undefined` if the handler answers. Refuses a foreign host name before it reads the path. */
 async function replyTo(
   request: IncomingMessage,
   options: HttpOptions,
@@ -126,7 +126,7 @@ async function replyTo(
   try {
     const name = handler === undefined ? request.headers.host : handler.hostOf(request)
     if (name === null || mayAsk(name, [host, ...allowedHosts])) return await act()
-    return text(421, 'by this name only if http.allowed_hosts has it')
+    return text(421, 'unknown host name: add it to http.allowed_hosts')
   } catch (err) {
     return failed(err, log)
   }
@@ -140,7 +140,7 @@ async function route(
   const path = pathOf(request)
   const fixed = Object.hasOwn(routes, path) ? routes[path] : undefined
   if (fixed !== undefined) return isGet(request) ? await fixed() : GET_ONLY
-  if (handler === undefined) return text(404, `there are ${Object.keys(routes).join(', ')}`)
+  if (handler === undefined) return text(404, `not found; available: ${Object.keys(routes).join(', ')}`)
   await handler.answer(request, response)
   return undefined
 }
@@ -152,10 +152,10 @@ export function send(request: IncomingMessage, response: ServerResponse, reply: 
   response.end(request.method === 'HEAD' ? undefined : reply.body)
 }
 
-/** The answer to a failed request: the details are only logged. */
+/** The answer to a failed request; only the log has the details. */
 export function failed(err: unknown, log: HttpOptions['log']): Reply {
   log.warn({ err }, FAILED)
-  return text(500, 'this could not be answered')
+  return text(500, 'internal error')
 }
 
 function urlOf(server: Server): string {
@@ -164,7 +164,7 @@ function urlOf(server: Server): string {
   return `http://${inUrl(bound.address)}:${bound.port}`
 }
 
-/** Waits for answers that are ready, such as those to the last commands. */
+/** Waits for answers in progress, such as those to the last commands. */
 async function close(server: Server, unanswered: ReadonlySet<ServerResponse>, handler?: RequestHandler): Promise<void> {
   const closed = once(server, 'close')
   server.close()
@@ -184,13 +184,13 @@ function boundConnections(server: Server, most: number): void {
     idle.add(socket)
     socket.once('close', () => forget(socket))
     if (idle.size + busy.size <= most) return
-    // The new connection is idle too: if it is the only idle one, close the connection with the oldest open request.
+    // The new connection counts as idle: if no other one is, close the connection with the oldest open request.
     const [longest] = idle.size > 1 ? idle : busy
     if (longest === undefined) return
     forget(longest)
     longest.destroy()
   })
-  // The handler that takes it over limits it.
+  // The handler limits the sockets that it takes over.
   server.on('upgrade', ({ socket }) => forget(socket))
   server.on('request', ({ socket }, response) => {
     idle.delete(socket)

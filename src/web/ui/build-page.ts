@@ -5,5 +5,5 @@ await buildPage()
 const files = weighPage()
 for (const { path, bytes } of files) console.log(`${String(bytes).padStart(7)} bytes  ${path}`)
 console.log(
-  `${String(files.reduce((sum, { bytes }) => sum + bytes, 0)).padStart(7)} bytes  in all, compressed (brotli)`,
+  `${String(files.reduce((sum, { bytes }) => sum + bytes, 0)).padStart(7)} bytes  in total, compressed (brotli)`,
 )

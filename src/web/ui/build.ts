@@ -1,4 +1,4 @@
-/** Builds the page from its sources. A checkout does so at the first request; package and image contain it. */
+/** Builds the page from its sources. A checkout does this at the first request; package and image contain the result. */
 import { existsSync, globSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { brotliCompressSync, gzipSync } from 'node:zlib'
@@ -9,7 +9,7 @@ import { DOCS_URL } from '../../base/version.ts'
 const FOLDER = fileURLToPath(ROOT)
 const SOURCE = `${FOLDER}src/web/ui/app`
 const OUTPUT = `${FOLDER}src/web/ui/dist`
-/** The sources of the page, besides the packages that the lock file names. */
+/** The sources of the page; the lock file stands for the packages. */
 const MADE_OF = [
   'src/web/{ui/app,server/api}/**',
   'src/{contract,guardian,hub,mqtt,base}/**/*.ts',
@@ -19,7 +19,7 @@ const MADE_OF = [
 
 let building: Promise<string | undefined> | undefined
 
-/** The folder of the page, rebuilt if missing or older than its sources; `undefined`: there is neither of them. */
+/** The folder of the page, rebuilt if missing or outdated; `undefined` if it is not built and cannot be built. */
 export function builtPage(): Promise<string | undefined> {
   building ??= present().finally(() => {
     building = undefined
@@ -29,13 +29,13 @@ export function builtPage(): Promise<string | undefined> {
 
 async function present(): Promise<string | undefined> {
   const isBuilt = existsSync(`${OUTPUT}/index.html`)
-  // The image contains no sources, and a package has no tools to build them.
+  // The image contains no sources, and a package has no tools for the build.
   if (!existsSync(`${SOURCE}/index.html`) || (isBuilt && isCurrent())) return isBuilt ? OUTPUT : undefined
   try {
     await buildPage()
     return OUTPUT
   } catch (error) {
-    // There is no bundler.
+    // The bundler is not installed.
     if (systemCode(error) !== 'ERR_MODULE_NOT_FOUND') throw error
     return isBuilt ? OUTPUT : undefined
   }
@@ -47,18 +47,18 @@ function isCurrent(): boolean {
   return sources.every((path) => statSync(`${FOLDER}${path}`).mtimeMs <= builtAt)
 }
 
-/** @throws Error for a mistake in the sources, or without the bundler */
+/** Builds the page. @throws Error for a mistake in the sources, or if the bundler is not installed */
 export async function buildPage(): Promise<void> {
   const { build } = await import('vite')
   await build({
     root: SOURCE,
     configFile: false,
     logLevel: 'silent',
-    // Relative, because a proxy may serve the page below a prefix.
+    // A relative path, because a proxy may serve the page below a prefix.
     base: './',
     envFile: false,
     define: { DOCS_URL: JSON.stringify(DOCS_URL) },
-    // Ignore the environment: a development build reveals the location of its sources.
+    // Ignore the environment: a development build would reveal the location of the sources.
     oxc: { jsx: { runtime: 'automatic', importSource: 'preact', development: false } },
     build: {
       outDir: OUTPUT,
@@ -68,7 +68,7 @@ export async function buildPage(): Promise<void> {
       modulePreload: false,
       reportCompressedSize: false,
       rolldownOptions: {
-        // A busy machine is no fault of the page.
+        // Slow builds on a busy machine are not a problem of the page.
         checks: { bundlerTimings: false },
         onwarn(warning) {
           throw new Error(warning.message)
@@ -83,7 +83,7 @@ export async function buildPage(): Promise<void> {
   }
 }
 
-/** All files that a visit loads, with their compressed sizes in bytes. Its icons as PNG are for an installed page. */
+/** All files that a visit loads, with their compressed sizes in bytes. Only an installed page loads the PNG icons. */
 export function weighPage(): { readonly path: string; readonly bytes: number }[] {
   return globSync('**/*', { cwd: OUTPUT })
     .filter((path) => !/\.(br|gz|png)$/.test(path) && statSync(`${OUTPUT}/${path}`).isFile())

@@ -47,11 +47,11 @@ test('a mistake of the command line exits with 2', async () => {
 test.each([
   [[], 'expected the address of the hub'],
   [AT, 'expected the API key'],
-  [[...AT, '--key', 'a', '--key-file', 'b'], 'expected one of them'],
+  [[...AT, '--key', 'a', '--key-file', 'b'], 'expected only one of them'],
   [[...AT, '--key', ' a'], 'the API key: expected'],
   [[...AT, '--key-file', '/no/such/file'], '--key-file: there is no such file'],
-  [[...AT, '--key', 'a', '--writes'], 'expected --app'],
-  [[...AT, '--key', 'a', '--downgrade', '1.0.0'], 'expected --writes'],
+  [[...AT, '--key', 'a', '--writes'], 'needs --app'],
+  [[...AT, '--key', 'a', '--downgrade', '1.0.0'], 'needs --writes'],
 ])('the mistake of %j is named as one of the command line', async (args, message) => {
   const line = parseCommandLine(['conformance', ...args])
   if (!('run' in line)) throw new Error('no command')

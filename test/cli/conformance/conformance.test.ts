@@ -143,7 +143,7 @@ describe.concurrent('a hub that cannot be worked with', () => {
     })
     const report = await reportOn(url)
     expect(report).toMatchObject({ usable: false, hub: null })
-    expect(report.problems[0]).toContain('the key was not shown')
+    expect(report.problems[0]).toContain('the key was not sent')
     expect(keys).toEqual([undefined, undefined])
     expect(reportText(report)).toContain('cannot work with it')
   })
@@ -156,10 +156,10 @@ describe.concurrent('a hub that cannot be worked with', () => {
   test('lacks the app that may be changed', async ({ onTestFinished }) => {
     const hub = await emulate({}, onTestFinished)
     const report = await reportOn(hub.url, { app: 'no.such.app', writes: true })
-    expect(report.problems).toEqual(['the app that may be changed is not there: nothing was changed'])
+    expect(report.problems).toEqual(['the app that may be changed does not exist: nothing was changed'])
     expect(hub.requests.filter(({ via, method }) => via === 'rest' && method !== 'GET')).toEqual([])
     const reasons = report.operations.flatMap(({ method, untried }) => (method === 'GET' ? [] : (untried ?? [])))
-    expect(new Set(reasons)).toEqual(new Set(['the app is not there', 'never done']))
+    expect(new Set(reasons)).toEqual(new Set(['the app does not exist', 'never done']))
   })
 })
 

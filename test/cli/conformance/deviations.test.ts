@@ -35,7 +35,7 @@ test.concurrent.for(Object.entries(DEVIATIONS))(
     const report = await reportOn(url, all)
     expect(said(report)).toEqual({ ...NOTHING, ...findings })
     const { left = [] } = findings
-    expect(report.problems).toEqual(left.length === 0 ? [] : [`the app was not put back: ${left.join(', ')}`])
+    expect(report.problems).toEqual(left.length === 0 ? [] : [`the app was not restored: ${left.join(', ')}`])
   },
 )
 
@@ -116,7 +116,7 @@ describe.concurrent('a key', () => {
   test('without speech leaves open whether there is a list of voices', async ({ onTestFinished }) => {
     const hub = await emulate({ flavour: 'older', keys: { [KEY]: ['homey.app'] } }, onTestFinished)
     const report = await reportOn(hub.url)
-    expect(found(report, 'voices')).toMatchObject({ result: 'unknown', found: 'the key may not: 403 missing_scopes' })
+    expect(found(report, 'voices')).toMatchObject({ result: 'unknown', found: 'no permission: 403 missing_scopes' })
   })
 
   test('that the hub does not know says nothing about the hub', async ({ onTestFinished }) => {
@@ -207,7 +207,7 @@ describe.concurrent('what was not tried', () => {
     const hub = await emulate({ flavour: 'older', apps: [{ id: APP, version: '1.0.0' }] }, onTestFinished)
     hub.behave('refuse-handshake')
     const report = await reportOn(hub.url, { app: APP, writes: true })
-    expect(found(report, 'downgrade')?.found).toBe('not tried: the app has no higher version')
+    expect(found(report, 'downgrade')?.found).toBe('not tried: the version of the app is not higher')
     expect(found(report, 'events')?.found).toBe('not tried: the realtime channel is not open')
     expect(found(report, 'speak-reference')?.found).toBe('not tried: speech-output/say: 200')
     expect(outcome(report, 'installFromAppStore')).toBe('not_tried')
@@ -216,7 +216,7 @@ describe.concurrent('what was not tried', () => {
   test('names the app that is not there', async ({ onTestFinished }) => {
     const hub = await emulate({ flavour: 'older' }, onTestFinished)
     const report = await reportOn(hub.url, { app: 'no.such.app' })
-    expect(report.operations.find(({ name }) => name === 'getAppSettings')?.untried).toBe('the app is not there')
+    expect(report.operations.find(({ name }) => name === 'getAppSettings')?.untried).toBe('the app does not exist')
     expect(said(report)).toEqual(NOTHING)
   })
 })

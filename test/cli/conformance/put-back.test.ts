@@ -47,7 +47,7 @@ test.concurrent.for(numbers)('an app is as it was when it is stopped at write %i
   expect(standing()).toEqual(before)
   expect(report).toMatchObject({ left: [], unseen: [] })
   const isStopped = writes() >= at
-  expect(report.problems).toEqual(isStopped ? ['it was stopped before the end'] : [])
+  expect(report.problems).toEqual(isStopped ? ['the examination was stopped early'] : [])
 })
 
 test.concurrent.for(numbers)('an app is as it was when the hub reboots at write %i', async (at, context) => {
@@ -81,7 +81,7 @@ test.concurrent('what cannot be looked at any more is told', async (context) => 
     usable: true,
     left: [],
     unseen: ['setting hub2mqtt-conformance'],
-    problems: ['the app may not be put back: setting hub2mqtt-conformance'],
+    problems: ['the app may not be restored: setting hub2mqtt-conformance'],
   })
   expect(hub.settings(APP)).toHaveProperty('hub2mqtt-conformance')
 })
@@ -98,8 +98,8 @@ test.concurrent.for(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
     running.signal(signal)
     expect(await running.closed).toBe('code 1')
     expect(standing()).toEqual(before)
-    expect(running.lines[0]).toBe('hub2mqtt can work with this hub and key. But: it was stopped before the end.')
+    expect(running.lines[0]).toBe('hub2mqtt can work with this hub and key. But: the examination was stopped early.')
     expect(running.lines).toContain('Left changed  nothing')
-    expect(running.errors).toEqual(['hub2mqtt: stopping; the app is put back first'])
+    expect(running.errors).toEqual(['hub2mqtt: stopping; restoring the app first'])
   },
 )

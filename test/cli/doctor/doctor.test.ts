@@ -14,7 +14,7 @@ describe('doctor', () => {
     expect(problems).toEqual([])
     expect(findings.map(lineOf)).toEqual([
       expect.stringContaining('configuration: no mistakes; one hub'),
-      'ok       store: the public app store is not asked (updates.store)',
+      'ok       store: the public app store is not used (updates.store)',
       expect.stringMatching(/^ok {6}broker: connected to mqtt:.* with MQTT 3\.1\.1$|^ok +broker: connected/),
       expect.stringContaining('its rules permit commands, answers and discovery'),
       expect.stringContaining(`a hub answers at ${hub.url}, firmware ${hub.version}`),
@@ -25,7 +25,7 @@ describe('doctor', () => {
       'ok       hub home: hub.device.readonly would add the devices of each app',
       'ok       hub home: hub.flow.readonly would add the flows of each app',
       'ok       hub home: hub.insights.readonly would add CPU and memory of each app from before the bridge started',
-      expect.stringContaining('the realtime channel is up'),
+      expect.stringContaining('the realtime channel works'),
     ])
     // It only looks: nothing was asked of the hub that changes it.
     expect(hub.requests.filter(({ method }) => !['GET', 'HEAD', 'EMIT'].includes(method))).toEqual([])
@@ -35,7 +35,7 @@ describe('doctor', () => {
     const hub = await emulate()
     const { findings } = await say({ HUB_URL: hub.url, MQTT_URL: (await embedded()).url, UPDATES_STORE: 'true' })
     expect(findings.map(lineOf)).toContain(
-      'ok       store: the public app store is asked for each installed app, once a day (updates.store)',
+      'ok       store: the public app store is queried once a day for each installed app (updates.store)',
     )
   })
 
@@ -49,7 +49,7 @@ describe('doctor', () => {
     const lines = findings.map(lineOf)
     expect(lines).toContainEqual(expect.stringContaining(`connected to ${url} with`))
     expect(lines).toContainEqual(expect.stringContaining('connected to mqtt://localhost'))
-    expect(lines).toContainEqual(expect.stringContaining(`what is published at ${url} arrives at mqtt://localhost`))
+    expect(lines).toContainEqual(expect.stringContaining(`messages published at ${url} arrive at mqtt://localhost`))
     expect(problems).toEqual([expect.stringContaining('no connection to mqtt://no-such.invalid')])
     expect(report).toMatch(/<broker>.*<broker 2>.*<broker 3>/s)
     expect(report).not.toMatch(/localhost|no-such/)
@@ -60,7 +60,7 @@ describe('doctor', () => {
     const [one, other] = [await embedded(), await embedded()]
     const { problems } = await say({ HUB_URL: hub.url, MQTT_URL: `${one.url},${other.url}` })
     expect(problems).toEqual([
-      expect.stringContaining(`what is published at ${one.url} does not arrive at ${other.url}`),
+      expect.stringContaining(`messages published at ${one.url} do not arrive at ${other.url}`),
     ])
   })
 
@@ -68,7 +68,7 @@ describe('doctor', () => {
     const hub = await emulate({ flavour, rateLimit: true })
     const { findings, problems } = await say({ HUB_URL: hub.url, MQTT_URL: (await embedded()).url })
     expect(problems).toEqual([])
-    expect(findings.map(lineOf)).toContainEqual(expect.stringContaining('the realtime channel is up'))
+    expect(findings.map(lineOf)).toContainEqual(expect.stringContaining('the realtime channel works'))
   })
 
   test('tells what the key does not permit, of what the configuration allows', async () => {
@@ -81,7 +81,7 @@ describe('doctor', () => {
     expect((await notes({ COMMANDS_READ_ONLY: 'true' })).join()).not.toMatch(/restart|enable/)
     const settings = { SETTINGS_PUBLISH: '{"com.athom.hue":{"night":"switch"}}' }
     expect((await say({ ...access, ...settings })).problems).toEqual([
-      expect.stringMatching(/settings\.publish names settings, and the API key lacks/),
+      expect.stringMatching(/settings\.publish names settings, but the API key lacks/),
     ])
   })
 
@@ -89,7 +89,7 @@ describe('doctor', () => {
     const hub = await emulate()
     const { problems, findings } = await say({ HUB_URL: hub.url, MQTT_EMBEDDED_PORT: String(await freePort()) })
     expect(problems).toEqual([])
-    expect(findings.map(lineOf)).toContainEqual(expect.stringContaining('it runs while hub2mqtt runs'))
+    expect(findings.map(lineOf)).toContainEqual(expect.stringContaining('while hub2mqtt runs'))
   })
 
   test('says that the embedded broker cannot start where another broker listens', async () => {
@@ -153,13 +153,13 @@ describe('doctor in a fleet', () => {
       ]),
     )
     expect((await say({ ...access, FLEET_SHARD: '1/3' })).problems).toEqual([
-      expect.stringContaining('its members go by a count of 1, and this configuration says 3'),
+      expect.stringContaining('its members use a count of 1, this configuration 3'),
     ])
     const other = await emulate()
     const hostOf = (url: string) => new URL(url).host
     expect((await say({ ...access, HUB_URL: other.url, FLEET_SHARD: '1/1' })).problems).toEqual([
       expect.stringContaining(`hubs that this configuration does not have: home at ${hostOf(hub.url)}`),
-      expect.stringContaining(`no member serves what this configuration has, unless it is just handed over: home at`),
+      expect.stringContaining(`no member serves a hub of this configuration, unless it is being handed over: home at`),
     ])
     expect((await say(access)).problems).toEqual([
       expect.stringMatching(
@@ -170,14 +170,14 @@ describe('doctor in a fleet', () => {
     onTestFinished(() => astray.stop())
     await observer.until('another', () => observer.last('hub2mqtt/bridge/shard-2/info') !== undefined)
     expect((await say({ ...access, FLEET_SHARD: '1/1' })).problems.join('\n')).toContain(
-      '2 members are online, and not all of them go by that count',
+      '2 members are online, and not all of them use that count',
     )
     await astray.stop()
     const port = await freePort()
     const leases = await say({ ...access, FLEET_NATS: `nats://localhost:${port}`, FLEET_MEMBER: 'castle' })
     expect(leases.problems).toEqual([
-      expect.stringContaining('share the hubs by number, and this configuration says by leases'),
-      expect.stringMatching(/NATS: no connection to nats:.*4222, and that the server runs/s),
+      expect.stringContaining('share the hubs by number, this configuration by leases'),
+      expect.stringMatching(/NATS: no connection to nats:.*4222\) and whether the server is running/s),
     ])
     expect(leases.report).toMatch(/no connection to nats:\/\/<nats>/)
     expect(leases.report).not.toMatch(/localhost|castle/)

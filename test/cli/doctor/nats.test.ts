@@ -95,7 +95,7 @@ describe.skipIf(natsPath === undefined)('doctor at NATS', () => {
     const { urls } = await started()
     expect(await found(urls)).toEqual([
       expect.stringMatching(/^ok {7}NATS: connected to nats:.*, version \d/),
-      'ok       NATS: the bucket hub2mqtt is not there yet; the first member can make it, on one server',
+      'ok       NATS: the bucket hub2mqtt does not exist yet; the first member can make it, on one server',
       expect.stringMatching(/^note .*one server has all leases/),
     ])
     expect(await names(await buckets(urls[0]))).toEqual([])
@@ -114,7 +114,7 @@ describe.skipIf(natsPath === undefined)('doctor at NATS', () => {
     ])
     expect((await kv.status()).streamInfo.state).toEqual(before)
     await kv.put(`${mark}.roster`, '{"something":"else"}')
-    expect(problemsIn(await found(urls, OWN))).toEqual([expect.stringContaining('give the fleet a bucket of its own')])
+    expect(problemsIn(await found(urls, OWN))).toEqual([expect.stringContaining('give the fleet its own bucket')])
   })
 
   test.each([
@@ -132,7 +132,7 @@ describe.skipIf(natsPath === undefined)('doctor at NATS', () => {
     await kv.put(key, value)
     const name = key.replace(/^[0-9a-f-]{36}\./, '')
     expect(problemsIn(await found(urls, OWN))).toEqual([
-      expect.stringContaining(`the bucket own holds a ${name} that is not of a fleet: something else writes to it`),
+      expect.stringContaining(`the bucket own holds a ${name} that is not from a fleet: another program writes to it`),
     ])
   })
 
@@ -147,7 +147,7 @@ describe.skipIf(natsPath === undefined)('doctor at NATS', () => {
     for (const key of ['junk', 'member.zz', `${mark}.junk`, 'zz']) await kv.put(key, 'x')
     expect(await noted()).toEqual([
       `note     NATS: the bucket own holds other keys, such as ${mark}.junk, junk, member.zz: members ignore them\n` +
-        '         → delete them, or give the fleet a bucket of its own: fleet.bucket',
+        '         → delete them, or give the fleet its own bucket: fleet.bucket',
     ])
     for (const key of [`${mark}.junk`, 'junk', 'member.zz']) await kv.delete(key)
     const connection = await connect({ servers: [...urls] })
@@ -164,7 +164,7 @@ describe.skipIf(natsPath === undefined)('doctor at NATS', () => {
   test('finds a bucket that forgets', async () => {
     const { urls } = await started()
     await (await buckets(urls[0])).create('hub2mqtt', { ttl: 60_000 })
-    expect(problemsIn(await found(urls))).toEqual([expect.stringContaining('forgets what is older than 60 s')])
+    expect(problemsIn(await found(urls))).toEqual([expect.stringContaining('deletes entries after 60 s')])
   })
 
   test('finds copies that are too few, and servers of a cluster that are lost', async () => {
@@ -177,12 +177,12 @@ describe.skipIf(natsPath === undefined)('doctor at NATS', () => {
     const kvm = await buckets(nats.urls[0])
     await kvm.create('single', { replicas: 1 })
     expect(problemsIn(await found(nats.urls, { FLEET_BUCKET: 'single' }))).toEqual([
-      expect.stringMatching(/one server alone holds the leases.*nats stream edit KV_single --replicas 3/s),
+      expect.stringMatching(/only one server holds the leases.*nats stream edit KV_single --replicas 3/s),
     ])
     await kvm.create('hub2mqtt', { replicas: 3 })
     // A copy that has just been made is behind for a moment.
     await until('the copies', async () => problemsIn(await found(nats.urls)).length === 0, 30_000)
-    expect(await found(nats.urls.slice(0, 1))).toContainEqual(expect.stringContaining('names one of several servers'))
+    expect(await found(nats.urls.slice(0, 1))).toContainEqual(expect.stringContaining('lists one of several servers'))
     await nats.node(2).kill()
     const lost = async () => {
       const problems = problemsIn(await found(nats.urls))
@@ -222,7 +222,7 @@ describe.skipIf(natsPath === undefined)('doctor at NATS', () => {
     const servers = [`nats://127.0.0.1:${port}`, `tls://127.0.0.1:${port}`]
     const login = { FLEET_USERNAME: 'fleet', FLEET_PASSWORD: 'right' }
     expect(await found(servers, login)).toEqual(
-      servers.map((url) => expect.stringMatching(`no connection to ${url}: the server offers no TLS\n.*turn TLS on`)),
+      servers.map((url) => expect.stringMatching(`no connection to ${url}: the server offers no TLS\n.*enable TLS`)),
     )
     const warnings: string[] = []
     const log = pino({ level: 'warn' }, { write: (line) => void warnings.push(line) })
@@ -255,7 +255,10 @@ describe.skipIf(natsPath === undefined)('doctor at NATS', () => {
   test('says that JetStream is not there for this user', async () => {
     const { urls } = await started({ config: ['accounts { PLAIN { users: [{ user: fleet, password: right }] } }'] })
     const lines = await found(urls, { FLEET_USERNAME: 'fleet', FLEET_PASSWORD: 'right' })
-    expect(lines).toEqual([expect.stringContaining('connected to'), expect.stringContaining('it has no JetStream')])
+    expect(lines).toEqual([
+      expect.stringContaining('connected to'),
+      expect.stringContaining('JetStream is not enabled'),
+    ])
   })
 
   test.each([

@@ -118,17 +118,17 @@ const SET_UPS: Readonly<Record<string, SetUp>> = {
   },
   'mqtt:// on a TLS port': {
     make: async () => ({ MQTT_URL: `mqtt://127.0.0.1:${await secure('server')}` }),
-    cause: /what answers there speaks TLS/,
+    cause: /the port speaks TLS/,
     remedy: /mqtts:\/\/127\.0\.0\.1:\d+/,
   },
   'mqtts:// on a port without TLS': {
     make: async () => atTls((await mosquitto()).port),
-    cause: /what answers there speaks MQTT without TLS/,
+    cause: /the port speaks MQTT without TLS/,
     remedy: /mqtt:\/\/127\.0\.0\.1:\d+.*or.*TLS/,
   },
   'ws:// on the port for MQTT': {
     make: async () => ({ MQTT_URL: `ws://127.0.0.1:${(await mosquitto()).port}` }),
-    cause: /what answers there speaks MQTT without WebSocket/,
+    cause: /the port speaks MQTT without WebSocket/,
     remedy: /mqtt:\/\/127\.0\.0\.1:\d+/,
   },
   'a self-signed certificate': {
@@ -199,23 +199,23 @@ const SET_UPS: Readonly<Record<string, SetUp>> = {
   },
   'a broker that takes small messages only': {
     make: atBroker({ config: ['message_size_limit 2000'] }),
-    cause: /does not take a message of 16 KiB/,
+    cause: /refuses a message of 16 KiB/,
     remedy: /message_size_limit/,
   },
   'a broker that takes small messages only, under MQTT 3.1.1': {
     make: atBroker({ config: ['message_size_limit 2000'] }, { MQTT_PROTOCOL: '3.1.1' }),
-    cause: /does not take a message of 16 KiB/,
+    cause: /refuses a message of 16 KiB/,
     remedy: /message_size_limit/,
   },
   'a broker that takes small packets only': {
     make: atBroker({ config: ['max_packet_size 2000'] }),
-    cause: /does not take a message of 16 KiB/,
+    cause: /refuses a message of 16 KiB/,
     remedy: /max_packet_size/,
   },
   'a broker without retained messages': {
     make: atBroker({ config: ['retain_available false'] }),
-    cause: /it lacks retained messages/,
-    remedy: /use a broker that has them/,
+    cause: /the broker lacks retained messages/,
+    remedy: /use another broker/,
   },
   'a web server at the broker’s port': {
     make: async () => ({ MQTT_URL: (await hubUrl()).replace('http:', 'mqtt:') }),
@@ -234,7 +234,7 @@ const SET_UPS: Readonly<Record<string, SetUp>> = {
       return { MQTT_URL: url }
     },
     cause:
-      /serves other hubs than this configuration: version 0\.0\.0-test, since 20\d\d-.*Z, with attic at 127\.0\.0\.1:\d+/,
+      /with other hubs than this configuration is online: version 0\.0\.0-test, since 20\d\d-.*Z, with attic at 127\.0\.0\.1:\d+/,
     remedy: /mqtt\.base_topic/,
   },
   'a discovery prefix to which no client listens': {
@@ -246,7 +246,7 @@ const SET_UPS: Readonly<Record<string, SetUp>> = {
   'no sign of Home Assistant below the prefix, under MQTT 3.1.1': {
     make: atBroker({}, { MQTT_PROTOCOL: '3.1.1', DISCOVERY_FORMAT: 'device', DISCOVERY_PREFIX: 'hass' }),
     outcome: 'note',
-    cause: /nothing shows that Home Assistant listens below hass/,
+    cause: /no sign of Home Assistant below hass/,
     remedy: /^(?=.*discovery\.prefix)(?=.*discovery\.format: off)/,
   },
   'two names for one hub': {
@@ -298,17 +298,17 @@ const SET_UPS: Readonly<Record<string, SetUp>> = {
       const keys = { cert: authority.pem('server.pem'), key: authority.pem('server.key') }
       return { HUB_URL: `http://127.0.0.1:${await listening(createHttps(keys))}` }
     },
-    cause: /what answers at .* speaks TLS/,
+    cause: /127\.0\.0\.1:\d+ speaks TLS/,
     remedy: /use https:\/\//,
   },
   'a broker at the hub’s address': {
     make: async () => ({ HUB_URL: (await mosquitto()).url.replace('mqtt:', 'http:') }),
-    cause: /is an MQTT broker and no hub/,
+    cause: /is an MQTT broker, not a hub/,
     remedy: /4859/,
   },
   'https:// at a broker’s port': {
     make: async () => ({ HUB_URL: (await mosquitto()).url.replace('mqtt:', 'https:') }),
-    cause: /is an MQTT broker and no hub/,
+    cause: /is an MQTT broker, not a hub/,
     remedy: /4859/,
   },
   'a broker with TLS at the hub’s address': {
@@ -349,7 +349,7 @@ const SET_UPS: Readonly<Record<string, SetUp>> = {
   },
   'a path_prefix that the hub does not have': {
     make: atHub({ prefix: 'managers' }, { HUB_PATH_PREFIX: 'manager' }),
-    cause: /the hub answers at \/api\/managers and not at \/api\/manager/,
+    cause: /the hub answers at \/api\/managers, not at \/api\/manager/,
     remedy: /path_prefix: auto/,
   },
   'a wrong API key': {
@@ -521,7 +521,7 @@ describe.skipIf(mosquittoPath === undefined || !openssl)('broken set-ups', () =>
     await write('info', JSON.stringify({ contract: 1, version: long, ...at }))
     await write('state', 'online')
     const { lines, report } = await wrong({ MQTT_URL: url })
-    expect(lines).toEqual([expect.stringMatching(/online that serves other hubs.*and 995 more/)])
+    expect(lines).toEqual([expect.stringMatching(/other hubs than this configuration is online.*and 995 more/)])
     expect(report.length).toBeLessThan(3_000)
     expect(lines.join(report).replaceAll('\n', '')).not.toMatch(/\p{Cc}/u)
     for (const state of ['offline', 'nonsense', '']) {
@@ -530,7 +530,7 @@ describe.skipIf(mosquittoPath === undefined || !openssl)('broken set-ups', () =>
     }
     await write('state', 'online')
     await write('info', '{')
-    expect((await wrong({ MQTT_URL: url })).lines).toEqual([expect.stringContaining('does not say what it serves')])
+    expect((await wrong({ MQTT_URL: url })).lines).toEqual([expect.stringContaining('its hubs are unknown')])
   })
 
   test('an authority that the system knows is trusted with --use-system-ca, as the remedy says', async () => {

@@ -72,7 +72,7 @@ describe('a manifest in the form of apps for real hubs', () => {
       sdk: 3,
     })
     expect(warnings).toEqual([
-      'org.northgate.thermostat 3.1.4: this hub ignores in app.json: _comment, compatibility, runtime, esm, platforms, ' +
+      'org.northgate.thermostat 3.1.4: ignored fields in app.json: _comment, compatibility, runtime, esm, platforms, ' +
         'tags, category, images, contributors, contributing, bugs, homepage, source, support, homeyCommunityTopicId, ' +
         'api, flow, drivers, capabilities, discovery and 4 more',
     ])
@@ -97,7 +97,7 @@ describe('a manifest in the form of apps for real hubs', () => {
     const { manifest, warnings } = read({ ...own, ...fields })
     expect(manifest).toEqual({ ...own, main: 'app.js', permissions: [], channel: 'stable', ...wanted })
     expect(warnings).toEqual(
-      ignored === undefined ? [] : [`com.example.lights 1.0.0: this hub ignores in app.json: ${ignored}`],
+      ignored === undefined ? [] : [`com.example.lights 1.0.0: ignored fields in app.json: ${ignored}`],
     )
   })
 })
@@ -118,24 +118,24 @@ const text = (fields: string) => `{"id":"com.example.lights","name":"Lights","ve
 
 describe('a hostile manifest', () => {
   test.each<[string, Record<string, unknown>, string]>([
-    ['a name in no language', { name: {} }, 'name: has to be a string'],
-    ['a name without text', { name: { en: 7 } }, 'name: has to be a string'],
-    ['a list of names', { name: ['Lights'] }, 'name: has to be a string'],
+    ['a name in no language', { name: {} }, 'name: must be a string'],
+    ['a name without text', { name: { en: 7 } }, 'name: must be a string'],
+    ['a list of names', { name: ['Lights'] }, 'name: must be a string'],
     ['an empty name', { name: { en: '' } }, 'name: must not be empty'],
     ['a long name', { name: { en: 'x'.repeat(201) } }, 'name: is too long'],
-    ['an id by language', { id: { en: 'com.example.lights' } }, 'id: has to be a string'],
-    ['a version as a number', { version: 1 }, 'version: has to be a string'],
-    ['an author without a name', { author: { email: 'a@b.c' } }, 'author: has to be a string'],
-    ['permissions by name', { permissions: { 'homey:manager:api': true } }, 'permissions: has to be a list'],
-    ['permissions that are none', { permissions: [7] }, 'permissions[0]: has to be one of'],
+    ['an id by language', { id: { en: 'com.example.lights' } }, 'id: must be a string'],
+    ['a version as a number', { version: 1 }, 'version: must be a string'],
+    ['an author without a name', { author: { email: 'a@b.c' } }, 'author: must be a string'],
+    ['permissions by name', { permissions: { 'homey:manager:api': true } }, 'permissions: must be a list'],
+    ['permissions that are none', { permissions: [7] }, 'permissions[0]: must be one of'],
     [
       'a permission of this form that is unknown',
       { permissions: ['hub.everything'] },
-      'permissions[0]: has to be one of',
+      'permissions[0]: must be one of',
     ],
-    ['a setting without a usable name', { settings: { 'a\0b': 1 } }, 'settings.a\0b: the name has to be plain text'],
-    ['a broken setting name', { settings: { '\ud800': 1 } }, 'settings.\ud800: the name has to be plain text'],
-    ['a large setting', { settings: { big: 'x'.repeat(300_000) } }, 'settings.big: is too large or nests too deep'],
+    ['a setting without a usable name', { settings: { 'a\0b': 1 } }, 'settings.a\0b: the name must be plain text'],
+    ['a broken setting name', { settings: { '\ud800': 1 } }, 'settings.\ud800: the name must be plain text'],
+    ['a large setting', { settings: { big: 'x'.repeat(300_000) } }, 'settings.big: is too large or nested too deeply'],
   ])('is refused for %s', (_name, fields, mistake) => {
     expect(mistakes({ ...own, ...fields })).toEqual([expect.stringContaining(`app.json: ${mistake}`)])
   })
@@ -143,7 +143,7 @@ describe('a hostile manifest', () => {
   test('nests as deep as it likes in what is ignored, and not in settings', () => {
     expect(read(text(`"flow":${nested(200_000)}`)).manifest.name).toBe('Lights')
     expect(mistakes(text(`"settings":{"a":${nested(200_000)}}`))).toEqual([
-      'app.json: settings.a: is too large or nests too deep',
+      'app.json: settings.a: is too large or nested too deeply',
     ])
     expect(read(text(`"settings":{"a":${nested(50)}}`)).manifest.settings).toHaveProperty('a')
     expect(mistakes(nested(200_000))).toHaveLength(1)
@@ -155,10 +155,10 @@ describe('a hostile manifest', () => {
     const { manifest, warnings } = read(text(`"__proto__":${proto}`))
     expect(manifest).toMatchObject({ name: 'Lights', permissions: [] })
     expect(manifest).not.toHaveProperty('color')
-    expect(warnings).toEqual(['com.example.lights 1.0.0: this hub ignores in app.json: __proto__'])
+    expect(warnings).toEqual(['com.example.lights 1.0.0: ignored fields in app.json: __proto__'])
     expect(mistakes(`{"__proto__":${JSON.stringify(own)}}`)).toHaveLength(3)
     expect(read(text(`"author":{"__proto__":{"name":"Evil"},"name":"Ada"}`)).manifest.author).toBe('Ada')
-    expect(mistakes(text('"author":{"__proto__":{"name":"Evil"}}'))).toEqual(['app.json: author: has to be a string'])
+    expect(mistakes(text('"author":{"__proto__":{"name":"Evil"}}'))).toEqual(['app.json: author: must be a string'])
     expect(Object.prototype).not.toHaveProperty('permissions')
   })
 

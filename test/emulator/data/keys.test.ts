@@ -64,11 +64,11 @@ describe('the keys of a data folder', () => {
 
   it('are refused with unknown scopes, long names, unknown ids, and where no hub is', () => {
     const path = join(folder(), 'data')
-    expect(() => keysOf(path)).toThrow(`${path}: holds no hub`)
+    expect(() => keysOf(path)).toThrow(`${path}: contains no hub`)
     using keys = keysOf(path, { make: true })
     expect(() => keys.create(['hub.everything'], '')).toThrow('--scope: unknown scope "hub.everything"')
     expect(() => keys.create(['hub'], 'x'.repeat(101))).toThrow('--name: at most 100 characters')
-    expect(() => keys.revoke('00000000')).toThrow('there is no key with this id')
+    expect(() => keys.revoke('00000000')).toThrow('no key has this id')
     expect(keys.list()).toEqual([])
   })
 })

@@ -44,7 +44,7 @@ export interface KillFigures {
   readonly faults: readonly string[]
 }
 
-/** What each thing has to be: by the last confirmed write, or also by the one that was under way. */
+/** What each thing must be: by the last confirmed write, or also by the one that was under way. */
 type Wanted = Map<string, unknown>
 
 const keyOf = (write: Write) => (write[0] === 'setting' ? `setting ${write[1]}` : write[0])

@@ -47,29 +47,29 @@ describe('app.json', () => {
   test.each<[Record<string, unknown>, string]>([
     [{ id: undefined }, 'id: is missing'],
     [{ id: '' }, 'id: must not be empty'],
-    [{ id: 'lights' }, 'id: has to be parts'],
-    [{ id: '../../etc' }, 'id: has to be parts'],
-    [{ id: 'com..example' }, 'id: has to be parts'],
-    [{ id: '.com.example' }, 'id: has to be parts'],
-    [{ id: 'com.example/+' }, 'id: has to be parts'],
-    [{ id: 'com.example\n' }, 'id: has to be parts'],
+    [{ id: 'lights' }, 'id: must be parts'],
+    [{ id: '../../etc' }, 'id: must be parts'],
+    [{ id: 'com..example' }, 'id: must be parts'],
+    [{ id: '.com.example' }, 'id: must be parts'],
+    [{ id: 'com.example/+' }, 'id: must be parts'],
+    [{ id: 'com.example\n' }, 'id: must be parts'],
     [{ id: `com.${'x'.repeat(200)}` }, 'id: is too long'],
-    [{ name: ['Lights'] }, 'name: has to be a string'],
-    [{ version: 'newest' }, 'version: has to be a version'],
-    [{ version: '1.0.0/../..' }, 'version: has to be a version'],
-    [{ version: '1.0.0-..' }, 'version: has to be a version'],
-    [{ main: '../app.js' }, 'main: has to be the path'],
-    [{ main: '/etc/passwd' }, 'main: has to be the path'],
-    [{ main: 'a/../../b.js' }, 'main: has to be the path'],
-    [{ main: 'a\\b.js' }, 'main: has to be the path'],
-    [{ main: 'C:app.js' }, 'main: has to be the path'],
-    [{ permissions: ['hub.everything'] }, 'permissions[0]: has to be one of'],
-    [{ settings: [] }, 'settings: has to be an object'],
+    [{ name: ['Lights'] }, 'name: must be a string'],
+    [{ version: 'newest' }, 'version: must be a version'],
+    [{ version: '1.0.0/../..' }, 'version: must be a version'],
+    [{ version: '1.0.0-..' }, 'version: must be a version'],
+    [{ main: '../app.js' }, 'main: must be the path'],
+    [{ main: '/etc/passwd' }, 'main: must be the path'],
+    [{ main: 'a/../../b.js' }, 'main: must be the path'],
+    [{ main: 'a\\b.js' }, 'main: must be the path'],
+    [{ main: 'C:app.js' }, 'main: must be the path'],
+    [{ permissions: ['hub.everything'] }, 'permissions[0]: must be one of'],
+    [{ settings: [] }, 'settings: must be an object'],
     [{ settings: { '': 1 } }, 'settings.: the name must not be empty'],
     [{ settings: { ['x'.repeat(201)]: 1 } }, 'settings'],
     [{ settings: Object.fromEntries(Array.from({ length: 1001 }, (_, i) => [i, 1])) }, 'settings: has more than 1000'],
-    [{ color: 'red' }, 'color: has to be such as'],
-    [{ channel: 'live' }, 'channel: has to be "stable"'],
+    [{ color: 'red' }, 'color: must be a colour such as'],
+    [{ channel: 'live' }, 'channel: must be "stable"'],
     [{ sdk: 0 }, 'sdk: '],
   ])('refuses %j, as an editor does', (fields, reason) => {
     const text = JSON.stringify(manifestOf(fields))
@@ -106,7 +106,7 @@ describe('the folder of an app', () => {
     expect(mistake(() => readManifest(path))).toBe(`${file}: is larger than 1048576 bytes`)
     rmSync(file)
     symlinkSync('/dev/zero', file)
-    expect(mistake(() => readManifest(path))).toBe(`${file}: is no ordinary file`)
+    expect(mistake(() => readManifest(path))).toBe(`${file}: is not a plain file`)
   })
 
   it('is refused if the module is missing, a folder, or a link that leads out of it', () => {

@@ -14,7 +14,7 @@ import { folder, opened } from './support.ts'
 async function withStore() {
   const store = folder()
   const problems: string[] = []
-  const data = await opened({ folder: join(folder(), 'data'), store, tell: (problem) => problems.push(problem) })
+  const data = await opened({ folder: join(folder(), 'data'), store, warn: (problem) => problems.push(problem) })
   return { ...data, store, problems }
 }
 
@@ -97,7 +97,7 @@ describe('the store', () => {
     for (let twice = 0; twice < 2; twice++)
       expect(packages.find({ id: LIGHTS, channel: 'stable' })?.version).toBe('1.0.0')
     expect(problems.map((text) => text.replaceAll(store, 'STORE')).sort()).toEqual([
-      `STORE/${LIGHTS}/2.0.0: holds ${LIGHTS} 3.0.0, not what its folders say`,
+      `STORE/${LIGHTS}/2.0.0: contains ${LIGHTS} 3.0.0, unlike its name`,
       expect.stringContaining(`STORE/${LIGHTS}/4.0.0/app.json: name: is missing`),
     ])
   })
@@ -204,7 +204,7 @@ describe('the code of an app', () => {
     const server = createServer().listen(join(source, 'door'))
     onTestFinished(() => void server.close())
     await new Promise((resolve) => server.once('listening', resolve))
-    await expect(copyApp(source, join(folder(), 'copy'))).rejects.toThrow('is neither a file nor a folder')
+    await expect(copyApp(source, join(folder(), 'copy'))).rejects.toThrow('not a file or folder')
   })
 
   test.each([

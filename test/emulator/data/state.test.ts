@@ -180,7 +180,7 @@ describe('a data folder that cannot be used', () => {
   it('is refused if it holds something else', async () => {
     const path = folder()
     writeFileSync(join(path, 'letter.txt'), 'Dear')
-    expect(await refusal(path)).toBe('DATA: is not empty and holds no hub')
+    expect(await refusal(path)).toBe('DATA: is not empty and contains no hub')
     expect(readdirSync(path)).toEqual(['letter.txt'])
   })
 
@@ -196,13 +196,13 @@ describe('a data folder that cannot be used', () => {
     const database = join(path, 'hub.db')
     const damaged = damage(readFileSync(database))
     writeFileSync(database, damaged)
-    expect(await refusal(path)).toMatch(/^DATA\/hub\.db: .*it was left as it is$/s)
+    expect(await refusal(path)).toMatch(/^DATA\/hub\.db: .*it was not changed$/s)
     expect(readFileSync(database).equals(damaged)).toBe(true)
   })
 
   test.each([
     ['PRAGMA user_version = 999', 'was written by a newer hub2mqtt (format 999; this one reads up to 1)'],
-    ['PRAGMA application_id = 7', 'is a database of another program'],
+    ['PRAGMA application_id = 7', 'is the database of another program'],
   ])('is refused after %s', async (statement, reason) => {
     const path = await usedFolder()
     const sql = new DatabaseSync(join(path, 'hub.db'))
@@ -217,7 +217,7 @@ describe('a data folder that cannot be used', () => {
     writeFileSync(join(elsewhere, 'Documents', 'photos', 'p.jpg'), 'photo')
     rmSync(join(path, 'apps'), { recursive: true, force: true })
     symlinkSync(elsewhere, join(path, 'apps'))
-    expect(await refusal(path)).toBe('DATA/apps: is not a folder; it was left as it is')
+    expect(await refusal(path)).toBe('DATA/apps: is not a folder; it was not changed')
     expect(readFileSync(join(elsewhere, 'Documents', 'photos', 'p.jpg'), 'utf8')).toBe('photo')
   })
 

@@ -213,7 +213,7 @@ describe('an app that does not keep to the rules harms nobody else', () => {
       }
     `)
     expect(hub.told).toEqual([['after', 1]])
-    expect(hub.apps.output(APP).match(/was not understood/g)).toHaveLength(1)
+    expect(hub.apps.output(APP).match(/did not understand/g)).toHaveLength(1)
   })
 
   test('when it asks what nobody understands: each question is refused by its id', async () => {

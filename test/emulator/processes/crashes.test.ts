@@ -62,7 +62,7 @@ describe('a crash of an app', () => {
     ],
     ['an import of what is not there', 'await import("./absent.js")', /^Error.*absent\.js/],
     ['an app that cannot be parsed', '(', /SyntaxError/],
-    ['an app that exports nothing', undefined, /app\.js has no default export that is a function/],
+    ['an app that exports nothing', undefined, /app\.js has no function as its default export/],
   ])('is told for %s', async (_name, code, message) => {
     const text = code === undefined ? 'export const a = 1' : `export default async () => { ${code} }`
     const hub = await runningApp(text, { limits: { memory: 64 * 1024 * 1024 } })

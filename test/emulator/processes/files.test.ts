@@ -3,7 +3,7 @@ import { mkdir, rename, rm, symlink, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { emulate } from '../../../src/emulator/command.ts'
-import { filesIn, MOST_FILES } from '../../../src/emulator/processes/app-files.ts'
+import { filesIn, MAX_FILES } from '../../../src/emulator/processes/app-files.ts'
 import { until } from '../../support/until.ts'
 import { ask, KEY } from '../support.ts'
 import { APP, running, written } from './support.ts'
@@ -19,7 +19,7 @@ async function emulated(folder: string) {
     rateLimit: false,
     appFolders: [folder],
     onLine: (id, line) => lines.push(id === APP ? line : `${id}: ${line}`),
-    tell: (problem) => told.push(problem),
+    warn: (problem) => told.push(problem),
   })
   onTestFinished(() => emulation[Symbol.asyncDispose]())
   const { hub } = emulation
@@ -147,7 +147,7 @@ test('a manifest that cannot be used leaves the app as it is, and one that can i
   expect(app.hub.settings(APP)).toEqual({ a: 1 })
   await app.write('lamps.js', says('more lamps'))
   await app.until('more lamps')
-  expect(app.told).toEqual([`${APP} 1.1.0: this hub ignores in app.json: flow`])
+  expect(app.told).toEqual([`${APP} 1.1.0: ignored fields in app.json: flow`])
 })
 
 test('a folder that vanishes stops nothing, and the app starts anew when it is back', async () => {
@@ -156,7 +156,7 @@ test('a folder that vanishes stops nothing, and the app starts anew when it is b
   await app.until('running')
   const now = new Date()
   await rename(folder, `${folder}-away`)
-  expect(await app.until('gone')).toEqual(['[hub] its folder is gone'])
+  expect(await app.until('no longer exists')).toEqual(['[hub] its folder no longer exists'])
   expect(app.hub.apps.get(APP)).toMatchObject({ state: 'running' })
   await ask(app.hub, `POST /apps/app/${APP}/restart`)
   await app.until('crashed: Error: ENOENT')
@@ -164,7 +164,7 @@ test('a folder that vanishes stops nothing, and the app starts anew when it is b
   expect(await app.until('running')).toEqual(['[hub] changed: app.js, app.json', 'one', '[hub] running'])
   // Another with the same names, sizes and times.
   await rm(folder, { recursive: true })
-  await app.until('gone')
+  await app.until('no longer exists')
   await mkdir(folder)
   await app.write('app.json', JSON.stringify({ id: APP, name: 'App', version: '1.0.0' }))
   await app.write('app.js', says('two'))
@@ -204,9 +204,9 @@ test('more files than anybody writes are not all looked at', async () => {
   const folder = written(says('one'))
   expect([...(await filesIn(folder)).keys()].sort()).toEqual(['app.js', 'app.json'])
   await mkdir(join(folder, 'many'))
-  const names = Array.from({ length: MOST_FILES }, (_, at) => join(folder, 'many', `${at}.txt`))
+  const names = Array.from({ length: MAX_FILES }, (_, at) => join(folder, 'many', `${at}.txt`))
   for (const name of names) await writeFile(name, '')
-  expect((await filesIn(folder)).size).toBe(MOST_FILES)
+  expect((await filesIn(folder)).size).toBe(MAX_FILES)
   const app = await emulated(folder)
   expect(app.told).toEqual([`${APP}: has more than 5000 files; changes of the others are not noticed`])
   expect((await filesIn(join(folder, 'absent'))).size).toBe(0)

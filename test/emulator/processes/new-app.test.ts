@@ -68,9 +68,9 @@ test('what it is written with is a package of the same version, with the same ex
   })
 })
 
-test('nothing is overwritten, and the id has to be one', async () => {
+test('nothing is overwritten, and the id must be one', async () => {
   const folder = parent()
   await writeFile(join(folder, 'mine'), '')
   await expect(newAppFolder(ID, folder)).rejects.toThrow('is not empty')
-  await expect(newAppFolder('../x', folder)).rejects.toThrow('the id has to be')
+  await expect(newAppFolder('../x', folder)).rejects.toThrow('the id must be')
 })

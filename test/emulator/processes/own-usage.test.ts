@@ -7,11 +7,11 @@ import { written } from './support.ts'
 test('a process says itself what it uses, where the system does not tell', async () => {
   const folder = written('export default () => {}')
   const launch = { id: 'com.example.app', version: '1.0.0', folder, main: 'app.js', memoryLimit: 2 ** 28 }
-  const inquiries = { answer: () => null, hear: () => {} }
-  const app = await AppProcess.start(launch, systemClock, new Output(), inquiries)
+  const handlers = { answer: () => null, notice: () => {} }
+  const app = await AppProcess.start(launch, systemClock, new Output(), handlers)
   onTestFinished(async () => void (await app.stop()))
   expect(await app.ready).toBe(true)
   expect(await app.ownUsage()).toEqual({ cpuMs: expect.any(Number), mem: expect.any(Number) })
-  expect(await app.stop()).toMatchObject({ asked: true, code: 0 })
+  expect(await app.stop()).toMatchObject({ requested: true, code: 0 })
   await expect(app.ownUsage()).rejects.toMatchObject({ status: 503 })
 })

@@ -117,7 +117,7 @@ test('an app of one’s own runs where it is, in place of the samples', async ()
 })
 
 test('what only processes have is refused for simulated apps', async () => {
-  await expect(emulate({ simulated: true, data: 'x' })).rejects.toThrow('--data: is for apps that are processes')
+  await expect(emulate({ simulated: true, data: 'x' })).rejects.toThrow('--data: has no effect on simulated apps')
 })
 
 test('what an app says is shown and spoken by the command, one text after the other, never as an option', async () => {

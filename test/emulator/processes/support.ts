@@ -62,10 +62,10 @@ export async function running(folder: string, options: Options = {}) {
     emit: (_id, event, payload) => told.push([event, payload]),
     ...options.inApp,
   }
-  const tell = (event: string, payload: unknown) => void events.push([event, payload])
+  const sendEvent = (event: string, payload: unknown) => void events.push([event, payload])
   const apps = new ProcessApps(
     { state, packages, limits: options.limits },
-    { flavour: options.flavour ?? 'older', tell, inApp },
+    { flavour: options.flavour ?? 'older', sendEvent, inApp },
   )
   onTestFinished(async () => {
     await apps.stop()

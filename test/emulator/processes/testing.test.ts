@@ -148,7 +148,7 @@ test('the test answers for the hub and for other apps, tells events and hears wh
   app.managerEvent('apps', 'app.update', { id: 'y' })
   app.managerEvent('apps', 'app.update', { id: 'z' })
   await app.stop()
-  const lacks = 'The test has no answer: give startApp'
+  const lacks = 'The test has no answer: pass startApp'
   expect(app.emitted).toEqual([
     ['one', { id: 'x' }],
     ['other', 1],

@@ -97,7 +97,7 @@ describe('the API', () => {
     }
     const { askAsOwner: ask, warnings } = await openDoor({ clean })
     const answer = await ask('/api/commands/home/refresh', { method: 'POST' })
-    expect(answer).toMatchObject({ status: 500, body: 'this could not be answered\n' })
+    expect(answer).toMatchObject({ status: 500, body: 'internal error\n' })
     expect(warnings).toHaveLength(1)
   })
 
@@ -106,7 +106,7 @@ describe('the API', () => {
     vi.spyOn(console, 'error').mockImplementation((text) => void printed.push(text))
     onTestFinished(() => void vi.restoreAllMocks())
     const { ask, warnings } = await openDoor({ reply: { status: 200, body: 'x', headers: { 'x-secret': 'a\nb' } } })
-    expect(await ask('/')).toMatchObject({ status: 500, body: 'this could not be answered\n' })
+    expect(await ask('/')).toMatchObject({ status: 500, body: 'internal error\n' })
     expect(warnings).toHaveLength(1)
     expect(printed).toEqual([])
   })

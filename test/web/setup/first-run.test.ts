@@ -224,7 +224,7 @@ describe('a set-up says exactly what is wrong', () => {
     const { daemon, apply, path } = await first({ env })
     expect(await apply({ hub: at(hub.url), broker: { ...EMBEDDED, url: 'mqtt://other' } })).toMatchObject({
       status: 409,
-      answer: { error: { message: expect.stringMatching(/^HUB2MQTT_MQTT_URL is set and wins/) } },
+      answer: { error: { message: expect.stringMatching(/^HUB2MQTT_MQTT_URL is set and overrides/) } },
     })
     expect(existsSync(path)).toBe(false)
     const same = { ...EMBEDDED, url: 'mqtt://127.0.0.1:1' }

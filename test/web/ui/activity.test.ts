@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { ActivityReader, type Entry } from '../../../src/web/ui/app/live/activity.ts'
-import { dayAfter, dayBefore, dayOf, happenings, rowsOf } from '../../../src/web/ui/app/live/happenings.ts'
+import { dayAfter, dayBefore, dayOf, groupsOf, rowsOf } from '../../../src/web/ui/app/live/groups.ts'
 
 const START = Date.parse('2026-01-01T00:00:00.000Z')
 
@@ -30,9 +30,9 @@ function entriesOf(steps: string): readonly Entry[] {
 
 const nameOf = (one: Entry) => (one.kind === 'event' ? one.event.event_type : one.answer.command.toUpperCase())
 
-/** Of each happening the type of its lead, and those of all of its entries. */
+/** Of each group the type of its lead, and those of all of its entries. */
 function fold(steps: string): string[] {
-  return happenings(entriesOf(steps)).map(({ lead, entries: own }) => `${nameOf(lead)}: ${own.map(nameOf).join(' ')}`)
+  return groupsOf(entriesOf(steps)).map(({ lead, entries: own }) => `${nameOf(lead)}: ${own.map(nameOf).join(' ')}`)
 }
 
 /** Of each line the type of its lead, how often it was, and its apps if there are several. */
@@ -44,7 +44,7 @@ function list(entries: readonly Entry[]): string[] {
   )
 }
 
-describe('one happening in the activity is', () => {
+describe('one group in the activity is', () => {
   test.each([
     ['a crash with what follows', '0 crashed, 0 stopped, 3 started', 'crashed: crashed stopped started'],
     ['a failed command with its event', '0 RESTART!, 0 command_failed', 'RESTART: RESTART command_failed'],

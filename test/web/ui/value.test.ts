@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { maySecret, readTyped } from '../../../src/web/ui/app/views/app/value.ts'
 
-const ROUNDED = expect.stringContaining('more digits than can be kept')
+const ROUNDED = expect.stringContaining('too many digits')
 
 describe('a number that is typed for a setting', () => {
   test.each(['0', '-21.5', '9007199254740992', '-9007199254740994', '5.0', '1.5e1', '1e21', '0.1'])(

@@ -19,7 +19,7 @@ export const APPS = {
     run: (core, { id }) => known(core, id),
   }),
   updateApp: endpoint({
-    doc: 'Changes whether the hub updates the app by itself. Over HTTP, the app is the body; other fields are ignored.',
+    doc: 'Turns automatic updates on or off. Over HTTP, the app is the body; other fields are ignored.',
     request: 'PUT /app/:id',
     needs: 'homey.app',
     wholeBody: 'app',
@@ -33,11 +33,11 @@ export const APPS = {
     },
   }),
   uninstallApp: endpoint({
-    doc: 'Uninstalls the app. Its settings go with it; older hubs keep them unless told otherwise.',
+    doc: 'Uninstalls the app and removes its settings; older hubs keep the settings by default.',
     request: 'DELETE /app/:id',
     needs: 'homey.app',
     takes: {
-      /** `true` deletes the settings too, on older hubs and those of the reference. */
+      /** `true` also deletes the settings, on older hubs and hubs of the reference. */
       purgeSettings: v.optional(v.union([v.boolean(), v.string()])),
     },
     run(core, { id, purgeSettings }) {
@@ -47,7 +47,7 @@ export const APPS = {
     },
   }),
   getAppStd: endpoint({
-    doc: 'What the app has written to its output of late, where the app is a process. Otherwise nothing, as of a hub that sends it to the developer.',
+    doc: 'The latest output of the app if it is a process; otherwise nothing, like a hub that sends the output to the developer.',
     request: 'POST /app/:id/crashlog',
     needs: 'homey.app.readonly',
     takes: {
@@ -73,7 +73,7 @@ export const APPS = {
     run: (core, { id, name }) => settingIn(core.apps.settings(known(core, id).id), name),
   }),
   setAppSetting: endpoint({
-    doc: 'Sets one setting, which need not have been there before.',
+    doc: 'Sets one setting, or adds it.',
     request: 'PUT /app/:id/setting/:name',
     needs: 'homey.app.control',
     takes: { value: v.unknown() },
@@ -92,13 +92,13 @@ export const APPS = {
     },
   }),
   restartApp: endpoint({
-    doc: 'Restarts the app; one that is disabled stays down.',
+    doc: 'Restarts the app; a disabled app stays stopped.',
     request: 'POST /app/:id/restart',
     needs: 'homey.app',
     run: (core, { id }) => core.apps.restart(known(core, id).id),
   }),
   garbageCollectApp: endpoint({
-    doc: 'Lets the app give back memory that it does not need.',
+    doc: 'Makes the app free memory that it does not need.',
     request: 'POST /app/:id/gc',
     needs: 'homey.app',
     only: ['older', 'reference'],
@@ -111,7 +111,7 @@ export const APPS = {
     run: (core, { id }) => core.apps.enable(known(core, id).id),
   }),
   disableApp: endpoint({
-    doc: 'Stops the app and keeps it from starting.',
+    doc: 'Stops the app and disables it.',
     request: 'PUT /app/:id/disable',
     needs: 'homey.app',
     run: (core, { id }) => core.apps.disable(known(core, id).id),
@@ -123,7 +123,7 @@ export const APPS = {
     run: (core, { id }) => core.apps.locales(known(core, id).id),
   }),
   installFromAppStore: endpoint({
-    doc: 'Installs an app from the store, or brings an installed one up to date.',
+    doc: 'Installs an app from the store, or updates it.',
     request: 'POST /store',
     needs: 'homey.app',
     takes: {
@@ -138,7 +138,7 @@ export const APPS = {
     },
   }),
   getAppUsage: endpoint({
-    doc: 'What the app uses at present.',
+    doc: 'The current usage of the app.',
     request: 'GET /app/:id/usage',
     needs: 'homey.app.readonly',
     only: ['reference', 'newer', 'self-hosted'],
@@ -146,7 +146,7 @@ export const APPS = {
   }),
 } as const satisfies Endpoints
 
-/** The app with this id. Look up the hub's own id: a test may have changed the id in the record. */
+/** The app with this id. Does not use the record's `id`, which a test may have changed. */
 function known({ apps }: Core, id: string): AppRecord {
   const record = apps.records.get(id)
   if (record === undefined) throw new HubError(404, 'not_found', 'App Not Found')

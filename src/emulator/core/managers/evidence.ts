@@ -1,21 +1,21 @@
-/** What depends on the apps of the hub, and what it keeps about them. All of it follows from the apps' records. */
+/** Devices, flows, logs and updates. All data is derived from the apps' records. */
 import * as v from 'valibot'
 import { HubError } from '../../hub-error.ts'
 import type { AppRecord, Flavour } from '../../records.ts'
 import { type Core, type Endpoints, endpoint } from '../endpoint.ts'
 
-/** The same number for the same app, below `end`. */
+/** A number below `end`, always the same for an app. */
 const numberOf = (id: string, end: number) =>
   [...Buffer.from(id)].reduce((sum, byte) => (sum * 31 + byte) % 9973, 7) % end
 
-/** The reference has none of this. */
+/** The flavours with these managers; the reference has none of them. */
 const WIRE: readonly Flavour[] = ['older', 'newer', 'self-hosted']
 
-/** By its id, each thing that comes with an app. */
+/** All things of all apps, by id. */
 const byId = ({ apps }: Core, thingsOf: (record: AppRecord) => readonly { readonly id: string }[]) =>
   Object.fromEntries([...apps.records.values()].flatMap(thingsOf).map((thing) => [thing.id, thing]))
 
-/** Each app with drivers has one to three devices. They are away while it does not run. */
+/** Each app with drivers has one to three devices, which are unavailable while the app does not run. */
 function devicesOf({ flavour, away }: Core, { id: app, state, hasDrivers }: AppRecord) {
   const driver =
     flavour === 'older' ? { driverUri: `homey:app:${app}`, driverId: 'thing' } : { driverId: `homey:app:${app}:thing` }
@@ -35,7 +35,7 @@ function devicesOf({ flavour, away }: Core, { id: app, state, hasDrivers }: AppR
 
 export const DEVICES = {
   getDevices: endpoint({
-    doc: 'All devices by id; away while their app does not run.',
+    doc: 'All devices by id; unavailable while their app does not run.',
     request: 'GET /device',
     needs: 'homey.device.readonly',
     only: WIRE,
@@ -43,7 +43,7 @@ export const DEVICES = {
   }),
 } as const satisfies Endpoints
 
-/** A flow without its app is broken. */
+/** A flow of a disabled app is broken. */
 const flowOf = (app: string, enabled: boolean) => ({ name: `With ${app}`, enabled: true, broken: enabled !== true })
 
 export const FLOWS = {
@@ -73,7 +73,7 @@ export const FLOWS = {
 } as const satisfies Endpoints
 
 const HOUR_MS = 3_600_000
-/** How far back a log goes. The figures stand five minutes apart in a day, and an hour in a week. */
+/** The period of a log, and the time between its figures. */
 const RESOLUTIONS = {
   lastHour: { span: HOUR_MS, step: 60_000 },
   last24Hours: { span: 24 * HOUR_MS, step: 300_000 },
@@ -84,7 +84,7 @@ const FIGURES = { cpu: '%', memory: 'B' } as const
 
 export const INSIGHTS = {
   getLogs: endpoint({
-    doc: 'The logs of figures: CPU and memory of each app. Newer hubs put the owner into the id.',
+    doc: 'The logs of CPU and memory of each app. On newer hubs the id contains the owner.',
     request: 'GET /log',
     needs: 'homey.insights.readonly',
     only: WIRE,
@@ -99,7 +99,7 @@ export const INSIGHTS = {
       }),
   }),
   getLogEntries: endpoint({
-    doc: 'The figures of a log. The latest one is what the app uses now.',
+    doc: 'The figures of a log. The latest figure is the current usage.',
     request: 'GET /log/:owner/:log/entry',
     needs: 'homey.insights.readonly',
     only: WIRE,
@@ -123,7 +123,7 @@ export const INSIGHTS = {
 
 export const UPDATES = {
   getUpdates: endpoint({
-    doc: "The updates of the hub's own firmware: none.",
+    doc: "The available updates of the hub's firmware: always none.",
     request: 'GET /update',
     needs: 'homey.updates.readonly',
     only: WIRE,

@@ -4,10 +4,10 @@ import { HubError } from '../../hub-error.ts'
 import { type Caller, type Core, type Endpoints, endpoint, settingIn } from '../endpoint.ts'
 import { HUB, type StoredNotification } from '../hub-store.ts'
 
-/** Speech. Newer hubs have no such manager. */
+/** Speech, which newer hubs do not have. */
 export const SPEECH_OUTPUT = {
   say: endpoint({
-    doc: 'Says a text aloud.',
+    doc: 'Speaks a text.',
     request: 'POST /say',
     alias: '/',
     needs: 'homey.speech',
@@ -16,7 +16,7 @@ export const SPEECH_OUTPUT = {
     run: (core, { text }) => core.speak(text),
   }),
   getVoices: endpoint({
-    doc: 'The voices that the hub has.',
+    doc: 'The voices of the hub.',
     request: 'GET /voice',
     needs: 'homey.system',
     only: ['older'],
@@ -46,9 +46,9 @@ export const NOTIFICATIONS = {
     request: 'POST /notification',
     needs: 'homey.notifications',
     takes: { excerpt: v.pipe(v.string(), v.maxLength(4000)) },
-    run({ store, tell }, { excerpt }, { app = HUB }) {
+    run({ store, sendEvent }, { excerpt }, { app = HUB }) {
       const made = shown(store.notify(app, excerpt))
-      tell(NOTIFICATIONS_URI, 'notification.create', made)
+      sendEvent(NOTIFICATIONS_URI, 'notification.create', made)
       return made
     },
   }),
@@ -56,24 +56,24 @@ export const NOTIFICATIONS = {
     doc: 'Removes a notification.',
     request: 'DELETE /notification/:id',
     needs: 'homey.notifications',
-    run({ store, tell }, { id }) {
+    run({ store, sendEvent }, { id }) {
       if (!store.forget(Number(id))) throw new HubError(404, 'not_found', 'Notification Not Found')
-      tell(NOTIFICATIONS_URI, 'notification.delete', { id })
+      sendEvent(NOTIFICATIONS_URI, 'notification.delete', { id })
     },
   }),
 } as const satisfies Endpoints
 
-/** The caller's own settings: those of the calling app, or of the hub for a client with a key. */
+/** The settings of the calling app; for a client with a key, those of the hub. */
 export const SETTINGS = {
   getSettings: endpoint({
-    doc: 'All of them by name.',
+    doc: 'All settings by name.',
     request: 'GET /setting',
     needs: 'homey.system.readonly',
     own: true,
     run: (core, _input, caller) => Object.fromEntries(ownSettings(core, caller)),
   }),
   getSetting: endpoint({
-    doc: 'The value of one.',
+    doc: 'The value of one setting.',
     request: 'GET /setting/:name',
     needs: 'homey.system.readonly',
     own: true,

@@ -8,14 +8,14 @@ import { type Endpoints, endpoint } from '../endpoint.ts'
 /** The system. */
 export const SYSTEM = {
   ping: endpoint({
-    doc: 'Answers without a key. Hubs name themselves in the headers X-Homey-ID and X-Homey-Version; one of the reference does not.',
+    doc: 'Needs no key. Hubs identify themselves by the headers X-Homey-ID and X-Homey-Version; the reference does not.',
     request: 'GET /ping',
     needs: 'nothing',
     takes: { id: v.optional(v.string()) },
     run: (core, { id }) => (id ?? core.id) === core.id,
   }),
   getInfo: endpoint({
-    doc: 'What the hub is, and how it does. Only hubs with a processor of their own know its temperature.',
+    doc: 'The type and the health of the hub. Only hubs with their own hardware report a temperature.',
     request: 'GET /',
     needs: 'homey.system.readonly',
     run: ({ version, uptime, flavour }) => ({
@@ -36,7 +36,7 @@ export const SYSTEM = {
     }),
   }),
   getMemoryInfo: endpoint({
-    doc: 'The memory of the machine, and what each app uses of it.',
+    doc: 'The memory of the machine, and the memory use of each app.',
     request: 'GET /memory',
     needs: 'homey.system.readonly',
     run: ({ apps }) => ({
@@ -69,14 +69,14 @@ export const SESSIONS = {
   }),
 } as const satisfies Endpoints
 
-/** No id of an app has a colon. */
+/** No app has this id: app ids have no colon. */
 const BACKUP_OWNER = 'manager:backup'
 const LAST_BACKUP = 'lastSuccessfulBackup'
 
-/** Backups, which are only pretended. */
+/** Simulated backups. */
 export const BACKUP = {
   createBackup: endpoint({
-    doc: 'Begins a backup.',
+    doc: 'Starts a backup.',
     request: 'POST /backup',
     needs: 'homey.system',
     run({ store, clock }) {
@@ -85,7 +85,7 @@ export const BACKUP = {
     },
   }),
   getOptionLastSuccessfulBackup: endpoint({
-    doc: 'When the last backup was made; `null` before the first one.',
+    doc: 'The time of the last backup; `null` before the first one.',
     request: 'GET /option/lastSuccessfulBackup',
     needs: 'homey.system.readonly',
     only: ['older', 'newer', 'self-hosted'],

@@ -38,7 +38,7 @@ const failures = [...byStatus].map(([status, rows]) => {
   return [status, { doc: rows.map(([code]) => `\`${code}\``).join(', '), schema: FAILURE }] as const
 })
 
-/** Status → the codes that it represents. */
+/** Status → its error codes. */
 export const COMMAND_ANSWERS: Route['answers'] = {
   ...Object.fromEntries(failures),
   200: { doc: 'Done.', schema: SUCCESS },
@@ -56,12 +56,12 @@ export interface CommandContext {
   readonly clock: Clock
 }
 
-/** Passes a command to the bridge, and waits for the answer as long as the command may take. */
+/** Passes a command to the bridge and waits for the answer, up to the command's time limit. */
 export async function runCommand(context: CommandContext, request: ApiRequest): Promise<Reply> {
   const { topics, bridge, clean, clock } = context
   const { rest, body, isJson, caller } = request
   const topic = commandTopic(topics.base, rest.split('/'))
-  if (topic === undefined) return refuse(404, 'unknown_command', 'The path names no command.')
+  if (topic === undefined) return refuse(404, 'unknown_command', 'The path is not that of a command.')
   const { promise, resolve } = Promise.withResolvers<CommandReply>()
   const message: Message = {
     topic,
@@ -70,7 +70,7 @@ export async function runCommand(context: CommandContext, request: ApiRequest): 
     dup: false,
     qos: 1,
     receivedAt: clock.elapsed(),
-    // It does not depend on a connection to the broker.
+    // The command does not depend on a connection to the broker.
     connection: 0,
   }
   if (!bridge.command(message, { by: caller.by, reply: resolve })) return refuse(503, 'standby', STANDBY[bridge.role])
@@ -81,7 +81,7 @@ export async function runCommand(context: CommandContext, request: ApiRequest): 
 const STANDBY: Readonly<Record<Role, string>> = {
   active: 'hub2mqtt is stopping.',
   standby: 'Another hub2mqtt with the same base topic is active; this one stands by.',
-  undecided: 'hub2mqtt is not connected to its broker yet, and does not know whether another one is active.',
+  undecided: 'hub2mqtt is not connected to its broker yet and does not know whether another bridge is active.',
 }
 
 /** `home/app/com.x/restart` → `hub2mqtt/home/app/com.x/cmd/restart`; `undefined` if it is not a command. */
@@ -102,7 +102,7 @@ function levelOf(segment: string): string | undefined {
   }
 }
 
-/** Sent as JSON, a payload that is a word or a text has quotes; other payloads are JSON themselves. */
+/** Removes the quotes that JSON adds to a payload of plain text; other payloads are JSON themselves. */
 function withoutQuotes(topics: Topics, topic: string, body: Buffer): Buffer {
   const { target, command: name, argument } = topics.parseCommand(topic) ?? {}
   const command = target && findCommand(target, name ?? '', argument !== undefined)

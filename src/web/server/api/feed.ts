@@ -1,18 +1,18 @@
-/** The content of the live channel: the bridge's retained topics, and events. */
+/** The content of the live channel: the bridge's retained topics and its events. */
 import { isDeepStrictEqual } from 'node:util'
 import type { Clock } from '../../../base/clock.ts'
 import type { LogLevel } from '../../../contract/log-levels.ts'
 import type { Topics } from '../../../contract/topics.ts'
 import * as protocol from './protocol.ts'
 
-/** Between two batches, in milliseconds. */
+/** The minimum time between two batches, in milliseconds. */
 const BATCH_MS = 100
 /** Changes within this time are sent together. */
 const GATHER_MS = 20
 const MAX_RECENT = 500
-/** Of the usage that a snapshot has. */
+/** How much of the usage history a snapshot contains. */
 const USAGE_MS = 15 * 60_000
-/** Characters of all that is kept of what happened; the largest payload of a command fits. */
+/** Limit for all stored events, in characters; the largest payload of a command fits. */
 const MAX_RECENT_LENGTH = 512 * 1024
 
 export interface FeedOptions {
@@ -23,14 +23,14 @@ export interface FeedOptions {
   readonly retained: () => Iterable<protocol.LiveMessage>
   readonly refusals: () => protocol.Refusals
   readonly logLevel: () => LogLevel
-  /** The usage of all apps since so long ago. */
+  /** The usage of all apps in the last `ms` milliseconds. */
   readonly usage: (ms: number) => Iterable<readonly [of: { hub: string; app: string }, protocol.Sample[]]>
-  /** Gives another object whenever it has changed; default: there is no fleet. */
+  /** Returns a new object whenever the fleet has changed; default: there is no fleet. */
   readonly fleet?: (() => protocol.FleetStatus) | undefined
   readonly clock: Clock
 }
 
-/** A stored event. Its text is rendered when it is sent, which may be never. */
+/** A stored event. Its payload may be rendered only when the event is sent. */
 interface Kept {
   /** Epoch milliseconds. */
   readonly at: number
@@ -38,11 +38,11 @@ interface Kept {
   readonly payload: string | (() => string)
 }
 
-/** Gets frames as JSON text. */
+/** Receives frames as JSON text. */
 type Subscriber = (frame: string) => void
 
 interface View {
-  /** Whether it includes the values of settings. */
+  /** Whether the view includes the values of settings. */
   readonly settings: boolean
 }
 
@@ -52,17 +52,17 @@ export class Feed {
   readonly #options: FeedOptions
   /** Every retained topic as it was last sent; `undefined` without subscribers. */
   #shown: Map<string, string> | undefined
-  /** State topics, including those of others, which the bridge does not retain itself. */
+  /** State topics, including those of other bridges. */
   readonly #states = new Map<string, { readonly payload: string; readonly since: string }>()
   #recent: Kept[] = []
   #recentLength = 0
   readonly #subscribers = new Map<Subscriber, View>()
   /** Topics changed since the last batch, while there are subscribers. */
   #changed = new Set<string>()
-  #happened: Kept[] = []
-  /** The state that no message contains, as it was last sent. */
-  #sent: Partial<ReturnType<typeof besides>> = {}
-  /** When the last batch went out, in `clock.elapsed()` milliseconds. */
+  #pending: Kept[] = []
+  /** The page state as it was last sent. */
+  #sentState: Partial<ReturnType<typeof pageState>> = {}
+  /** When the last batch was sent, in `clock.elapsed()` milliseconds. */
   #batchAt = Number.NEGATIVE_INFINITY
   #cancelBatch: (() => void) | undefined
   #cancelAlive: () => void = () => {}
@@ -86,7 +86,7 @@ export class Feed {
     return settings ? messages : messages.filter(([topic]) => this.#options.topics.parse(topic)?.name !== 'setting')
   }
 
-  /** A retained topic has another payload, or none. */
+  /** Handles a changed or cleared retained topic. */
   held(topic: string, payload: string | null): void {
     if (topic.endsWith('/state') && this.#isShown(topic)) this.#noteState(topic, payload)
     const shown = this.#shown
@@ -102,7 +102,7 @@ export class Feed {
     else if (this.#states.get(topic)?.payload !== payload) this.#states.set(topic, { payload, since: this.#now() })
   }
 
-  /** Another bridge publishes these topics from now on. A hub's state stays until that bridge changes it. */
+  /** Drops topics that another bridge now publishes. A hub's state stays until that bridge changes it. */
   released(isOthers: (topic: string) => boolean): void {
     const { topics } = this.#options
     for (const topic of [...(this.#shown?.keys() ?? [])]) {
@@ -110,7 +110,7 @@ export class Feed {
     }
   }
 
-  /** Handles a message that is not retained. Messages between bridges are left out. */
+  /** Handles a message that is not retained. Ignores messages between bridges. */
   sent(topic: string, payload: string): void {
     const { topics } = this.#options
     const isAmongBridges = topic === topics.of('bridgePresence', {}) || topic === topics.of('bridgeProbe', {})
@@ -118,8 +118,8 @@ export class Feed {
   }
 
   /**
-   * Records an event under a topic of the bridge. A function renders the payload each time it is sent: a short payload,
-   * which does not count towards the limit, and is always the same.
+   * Records an event under a topic of the bridge. If `payload` is a function, it runs each time the event is sent; it
+   * must always return the same short text, which does not count towards the limit.
    */
   happened(topic: string, payload: string | (() => string)): void {
     const event = { at: this.#options.clock.now(), topic, payload }
@@ -130,7 +130,7 @@ export class Feed {
       this.#recentLength -= oldest === undefined ? 0 : lengthOf(oldest)
     }
     if (this.#subscribers.size === 0) return
-    this.#happened.push(event)
+    this.#pending.push(event)
     this.#batchSoon()
   }
 
@@ -140,8 +140,8 @@ export class Feed {
     this.#subscribers.set(subscriber, view)
     if (this.#subscribers.size === 1) {
       this.#shown = this.#render()
-      // The snapshot contains it.
-      this.#news()
+      // The snapshot contains the page state.
+      this.#changedState()
       this.#aliveLater()
     }
     return () => {
@@ -153,7 +153,7 @@ export class Feed {
     }
   }
 
-  /** Everything. Sends pending changes first, so that no client gets them twice. */
+  /** Renders everything. Sends pending changes first, so that no client gets them twice. */
   snapshot(view = ALL): string {
     this.#sendBatch()
     const { topics, usage } = this.#options
@@ -164,11 +164,11 @@ export class Feed {
       recent: this.#recent.map(rendered),
       since: Object.fromEntries([...this.#states].map(([topic, { since }]) => [topic, since])),
       usage: Object.fromEntries([...usage(USAGE_MS)].map(([key, samples]) => [topics.of('app', key), samples])),
-      ...besides(this.#options),
+      ...pageState(this.#options),
     })
   }
 
-  /** Home Assistant's discovery, which may be below the base topic, is left out. */
+  /** Leaves out Home Assistant's discovery topics, which may be below the base topic. */
   #isShown(topic: string): boolean {
     const { topics, discoveryPrefix } = this.#options
     return topic.startsWith(`${topics.base}/`) && !topic.startsWith(`${discoveryPrefix}/`)
@@ -182,27 +182,27 @@ export class Feed {
 
   /** Sends all subscribers what has changed since the last batch. */
   #sendBatch(): void {
-    const { changed, happened } = this.#takeBatch()
-    if (this.#subscribers.size === 0 || (changed.size === 0 && happened.length === 0)) return
+    const { changed, events } = this.#takeBatch()
+    if (this.#subscribers.size === 0 || (changed.size === 0 && events.length === 0)) return
     this.#batchAt = this.#options.clock.elapsed()
     const state = [...changed].map((topic): [string, string | null] => [topic, this.#shown?.get(topic) ?? null])
-    this.#send({ type: 'changes', at: this.#now(), state, happenings: happened.map(rendered), ...this.#news() })
+    this.#send({ type: 'changes', at: this.#now(), state, happenings: events.map(rendered), ...this.#changedState() })
   }
 
   #takeBatch() {
     this.#cancelBatch?.()
     this.#cancelBatch = undefined
-    const batch = { changed: this.#changed, happened: this.#happened }
+    const batch = { changed: this.#changed, events: this.#pending }
     this.#changed = new Set()
-    this.#happened = []
+    this.#pending = []
     return batch
   }
 
-  /** The state that no message contains, if it differs from what was sent before. */
-  #news() {
-    const before = this.#sent
-    const now = besides(this.#options)
-    this.#sent = now
+  /** The parts of the page state that have changed since they were last sent. */
+  #changedState() {
+    const before = this.#sentState
+    const now = pageState(this.#options)
+    this.#sentState = now
     return {
       ...(!isDeepStrictEqual(now.refusals, before.refusals) && { refusals: now.refusals }),
       ...(now.log_level !== before.log_level && { log_level: now.log_level }),
@@ -212,17 +212,17 @@ export class Feed {
 
   #aliveLater(): void {
     this.#cancelAlive = this.#options.clock.after(protocol.LIVE_INTERVAL_MS, () => {
-      const [at, news] = [this.#now(), this.#news()]
-      const isNews = Object.keys(news).length > 0
-      this.#send(isNews ? { type: 'changes', at, state: [], happenings: [], ...news } : { type: 'alive', at })
+      const [at, changed] = [this.#now(), this.#changedState()]
+      const isChanged = Object.keys(changed).length > 0
+      this.#send(isChanged ? { type: 'changes', at, state: [], happenings: [], ...changed } : { type: 'alive', at })
       this.#aliveLater()
     })
   }
 
-  #send(news: protocol.LiveFrame): void {
+  #send(content: protocol.LiveFrame): void {
     const texts = new Map<boolean, string>()
     for (const [subscriber, view] of this.#subscribers) {
-      const seen = news.type === 'changes' ? { ...news, state: this.#seen(news.state, view) } : news
+      const seen = content.type === 'changes' ? { ...content, state: this.#seen(content.state, view) } : content
       const text = texts.get(view.settings) ?? frame(seen)
       texts.set(view.settings, text)
       subscriber(text)
@@ -234,8 +234,8 @@ export class Feed {
   }
 }
 
-/** The state that no message contains. */
-function besides({ refusals, logLevel, fleet }: FeedOptions) {
+/** The state that the page shows and no MQTT message contains. */
+function pageState({ refusals, logLevel, fleet }: FeedOptions) {
   return { refusals: refusals(), log_level: logLevel(), ...(fleet !== undefined && { fleet: fleet() }) }
 }
 
@@ -247,4 +247,4 @@ function rendered({ at, topic, payload }: Kept): protocol.FeedEvent {
   return { at: isoTime(at), topic, payload: typeof payload === 'string' ? payload : payload() }
 }
 
-const frame = (news: protocol.LiveFrame) => JSON.stringify(news)
+const frame = (content: protocol.LiveFrame) => JSON.stringify(content)

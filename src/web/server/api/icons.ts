@@ -1,4 +1,4 @@
-/** The icons of apps, from the hub: validated by content, and cached with limits. */
+/** The apps' icons from the hub, validated by their content and cached within limits. */
 import type { Clock } from '../../../base/clock.ts'
 import { isRecord } from '../../../base/json.ts'
 import { Limiter } from '../../../base/limiter.ts'
@@ -12,17 +12,17 @@ interface Icon {
 export type Hubs = ReadonlyMap<string, { readonly hub: Pick<Hub, 'apps' | 'call' | 'file'> }>
 
 const MAX_ICON_BYTES = 256 * 1024
-/** Total size. */
+/** The total size of the cache. */
 const MAX_BYTES = 8 * 1024 * 1024
-/** The size that an entry without an icon counts as. */
+/** The counted size of an entry without an icon. */
 const ENTRY_BYTES = 256
-/** Parallel requests, so that commands need not wait for icons. */
+/** Limit of parallel requests, so that commands need not wait for icons. */
 const AT_ONCE = 2
 
 export class Icons {
   readonly #hubs: Hubs
   readonly #limiter: Limiter
-  /** The longest unused first. */
+  /** The cached icons, the longest unused first. */
   readonly #kept = new Map<string, Icon | undefined>()
   #bytes = 0
   readonly #loading = new Map<string, Promise<Icon | undefined>>()
@@ -32,7 +32,7 @@ export class Icons {
     this.#limiter = new Limiter({ slots: AT_ONCE, clock })
   }
 
-  /** `undefined`: the hub has no icon, or no such app. @throws HubError */
+  /** The icon of an app; `undefined` if the hub does not have the icon or the app. @throws HubError */
   async get(hubName: string, id: string): Promise<Icon | undefined> {
     const hub = this.#hubs.get(hubName)?.hub
     const app = hub?.apps.all.get(id)
@@ -72,14 +72,14 @@ async function fetchIcon(hub: Pick<Hub, 'call' | 'file'>, id: string): Promise<I
   return undefined
 }
 
-/** What may precede `<svg`: its beginning and end. */
+/** What may precede `<svg`: the beginning and the end of each. */
 const PROLOGUE: readonly (readonly [start: RegExp, end: string])[] = [
   [/^<\?xml\s/, '?>'],
   [/^<!--/, '-->'],
   [/^<!doctype\s+svg\b/, '>'],
 ]
 
-/** The type by content, whatever type the hub states. `undefined` if it is not a picture. */
+/** The type by content, whatever type the hub states. `undefined` if the body is not a picture. */
 export function typeOf(body: Buffer): string | undefined {
   const start = body.toString('latin1', 0, 12)
   if (start.startsWith('\x89PNG\r\n\x1a\n')) return 'image/png'

@@ -16,19 +16,19 @@ export type Access = v.InferOutput<typeof ACCESS>
 export const SESSION = v.strictObject({
   access: about(
     v.nullable(ACCESS),
-    '`local`: not logged in, but on the machine of hub2mqtt, where everything but the values of settings may be read; `null`: not logged in.',
+    '`local`: not logged in, but on the machine of hub2mqtt, where everything except the values of settings may be read; `null`: not logged in.',
   ),
   login: about(
     v.picklist(['none', 'password', 'token']),
-    'What a login takes; `token`: the address that hub2mqtt printed at its start; `none`: none is possible.',
+    'What a login requires; `token`: the address that hub2mqtt printed when it started; `none`: no login is possible.',
   ),
   version: text,
   base_topic: text,
   member: about(
     v.nullable(text),
-    'Its name in a fleet, which stands behind `bridge` in its own topics; `null`: it is in none.',
+    'The bridge’s name in a fleet, which follows `bridge` in its own topics; `null`: it is not in a fleet.',
   ),
-  setup: about(v.boolean(), 'Whether no hub is configured yet, so that the set-up page is due.'),
+  setup: about(v.boolean(), 'Whether no hub is configured yet, so that the set-up page is shown.'),
 })
 export type Session = v.InferOutput<typeof SESSION>
 
@@ -40,17 +40,17 @@ const message = v.strictTuple([text, text])
 export type LiveMessage = v.InferOutput<typeof message>
 
 /**
- * An event: a message that is not retained, with its time. Answers are under their result topic; their content is only
- * for the requester, so that their `data` is always `null`.
+ * An event: a message that is not retained, with its time. An answer has its result topic, and its `data` is always
+ * `null`, because only the requester may see it.
  */
-const happening = v.strictObject({ at: time, topic: text, payload: text })
-export type FeedEvent = v.InferOutput<typeof happening>
+const event = v.strictObject({ at: time, topic: text, payload: text })
+export type FeedEvent = v.InferOutput<typeof event>
 
 /** One read of an app's usage: milliseconds since 1970, per cent of one core, bytes. */
 const sample = v.strictTuple([v.number(), v.nullable(v.number()), v.nullable(v.number())])
 export type Sample = v.InferOutput<typeof sample>
 
-/** Close code of the WebSocket when a login is needed, such as after a logout or a change of the password. */
+/** Close code of the WebSocket when a login is required, such as after a logout or a change of the password. */
 export const LOGIN_DUE = 4401
 
 /** Hub → impossible command, as named in the configuration (`restart`, `hub/install`) → why it is not possible. */
@@ -59,16 +59,16 @@ export type Refusals = v.InferOutput<typeof refusals>
 
 const fleet = v.strictObject({
   ...FLEET.entries,
-  member: about(text, 'The one that tells this.'),
-  acts: about(v.boolean(), 'Whether it may ask its hubs at the moment; `false`: it has no lease.'),
+  member: about(text, 'The member that sent this.'),
+  acts: about(v.boolean(), 'Whether that member may send requests to its hubs now; `false`: it has no lease.'),
   speaker: about(v.nullable(text), 'The fleet leader.'),
-  owners: about(v.record(text, text), 'Hub → the member that it belongs to.'),
+  owners: about(v.record(text, text), 'Hub → the member that serves it.'),
 })
 /** The fleet as a member sees it. */
 export type FleetStatus = v.InferOutput<typeof fleet>
 
-/** The state that no message of the interface contains. */
-const news = {
+/** The state that the page shows and no MQTT message contains. */
+const pageState = {
   refusals,
   log_level: about(LOG_LEVEL, 'The current log level, which is on MQTT only with discovery.'),
 }
@@ -80,31 +80,31 @@ export const LIVE_FRAME = v.variant('type', [
     at: time,
     state: about(
       v.array(message),
-      'Every retained message of the bridge, Home Assistant’s discovery left out; in a fleet, with the states of other members and their hubs.',
+      'Every retained message of the bridge except Home Assistant’s discovery; in a fleet, with the states of other members and their hubs.',
     ),
-    recent: about(v.array(happening), 'The last happenings, oldest first.'),
-    since: about(v.record(text, time), 'State topic of the bridge or a hub → since when it is as it is.'),
+    recent: about(v.array(event), 'The latest events, oldest first.'),
+    since: about(v.record(text, time), 'State topic of the bridge or a hub → when the state last changed.'),
     usage: about(v.record(text, v.array(sample)), 'Topic of an app → its usage of the last 15 minutes, oldest first.'),
-    ...news,
+    ...pageState,
     fleet: v.exactOptional(fleet),
   }),
   v.strictObject({
     type: v.literal('changes'),
     at: time,
     state: about(v.array(v.strictTuple([text, v.nullable(text)])), 'What changed; `null`: cleared.'),
-    happenings: v.array(happening),
-    refusals: v.exactOptional(news.refusals),
-    log_level: v.exactOptional(news.log_level),
+    happenings: v.array(event),
+    refusals: v.exactOptional(pageState.refusals),
+    log_level: v.exactOptional(pageState.log_level),
     fleet: v.exactOptional(fleet),
   }),
   v.strictObject({ type: v.literal('alive'), at: time }),
 ])
 export type LiveFrame = v.InferOutput<typeof LIVE_FRAME>
 
-/** The longest silence of the server on the WebSocket, in milliseconds; after twice that time, the page is stale. */
+/** Maximum time between two frames of the server, in milliseconds; after twice that time, the page is stale. */
 export const LIVE_INTERVAL_MS = 5_000
 
-/** The body of every refusal. */
+/** The body of every error. */
 export const API_ERROR = v.strictObject({
   error: v.strictObject({ code: text, message: about(text, 'For people.') }),
 })
@@ -112,12 +112,12 @@ export type ApiError = v.InferOutput<typeof API_ERROR>
 
 export const LOG_LINES = v.strictObject({
   lines: about(v.array(text), 'Each a JSON object, oldest first. Long ones are shortened.'),
-  missed: about(v.number(), 'How many lines between those of the former answer and these are no longer kept.'),
-  next: about(text, 'The value of `after` that returns the lines that follow.'),
+  missed: about(v.number(), 'How many lines between the previous answer and this one are no longer stored.'),
+  next: about(text, 'The value of `after` for the lines that follow.'),
   level: LOG_LEVEL,
   fallback: about(
     v.nullable(v.strictObject({ level: LOG_LEVEL, remaining_ms: v.number() })),
-    'The level that follows, if this one was set for a time.',
+    'The level to which the log returns, if this one was set for a limited time.',
   ),
 })
 export type LogLines = v.InferOutput<typeof LOG_LINES>
@@ -127,15 +127,15 @@ export type DoctorReport = v.InferOutput<typeof DOCTOR_REPORT>
 
 export const CONFIG_REPORT = v.strictObject({
   text: about(text, 'As YAML.'),
-  path: about(v.nullable(text), 'The file that it was read from.'),
+  path: about(v.nullable(text), 'The file from which it was read.'),
 })
 export type ConfigReport = v.InferOutput<typeof CONFIG_REPORT>
 
 /** The initial data of the setup page. */
 export const SETUP = v.strictObject({
-  path: about(v.nullable(text), 'The file that would be written; `null`: it is not ours to write.'),
-  broker: about(text, 'The broker of the present configuration, without its login.'),
-  found: about(v.array(v.strictObject({ url: text, name: text })), 'Hubs found by mDNS, each answered a ping.'),
+  path: about(v.nullable(text), 'The file that would be written; `null`: hub2mqtt may not write it.'),
+  broker: about(text, 'The broker of the current configuration, without its login.'),
+  found: about(v.array(v.strictObject({ url: text, name: text })), 'Hubs found by mDNS that answered a ping.'),
 })
 export type Setup = v.InferOutput<typeof SETUP>
 
@@ -150,7 +150,7 @@ export type SetupBroker = v.InferOutput<typeof SETUP_BROKER>
 
 export const SETUP_TEST = v.strictObject({
   ok: v.boolean(),
-  message: about(text, 'What was found, or the exact error and what mends it.'),
+  message: about(text, 'What was found, or the exact error and its fix.'),
 })
 export type SetupTest = v.InferOutput<typeof SETUP_TEST>
 
@@ -160,11 +160,11 @@ export type SetupApply = v.InferOutput<typeof SETUP_APPLY>
 export const SETUP_DONE = v.strictObject({
   written: about(
     v.nullable(text),
-    'The file that was written; `null`: the lines are to be put where they belong, and hub2mqtt to be restarted.',
+    'The file that was written; `null`: the user must add the lines and restart hub2mqtt.',
   ),
   lines: about(
     text,
-    'The same as lines of a file, or of an environment if there is no file. Secrets are masked if the lines were written, else words that say what to put there.',
+    'The configuration as lines of a file, or as environment variables if there is no file. Secrets are masked if the file was written, and placeholders otherwise.',
   ),
 })
 export type SetupDone = v.InferOutput<typeof SETUP_DONE>

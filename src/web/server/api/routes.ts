@@ -20,7 +20,7 @@ import type { Feed } from './feed.ts'
 import type { Icons } from './icons.ts'
 import * as protocol from './protocol.ts'
 
-/** The context of the page and the routes: they reach the hub only through the bridge's commands and topics. */
+/** The context of the page and the routes, which reach the hub only through the bridge's commands and topics. */
 export interface AppContext extends CommandContext {
   readonly access: AccessControl
   readonly feed: Feed
@@ -52,7 +52,7 @@ export interface ApiRequest {
 
 interface Answer {
   readonly doc: string
-  /** Schema of a JSON body; without it the body has another type, or there is none. */
+  /** Schema of a JSON body. If missing, the body has another type or is empty. */
   readonly schema?: v.GenericSchema
   readonly type?: string
 }
@@ -62,10 +62,10 @@ export interface Route {
   /** Relative to the listener's address, or to the prefix of a reverse proxy. `{name…}` at the end matches the rest. */
   readonly path: string
   readonly access: Needed
-  /** Open to all, and to pages of other origins, if `http.public_url` is set. */
+  /** Open to everyone, including pages of other origins, if `http.public_url` is set. */
   readonly shown?: true
   readonly doc: string
-  /** Names of optional parameters after the path, with what they do. */
+  /** Optional query parameters and their descriptions. */
   readonly query?: Readonly<Record<string, string>>
   /** Schema of the body, which is JSON. */
   readonly request?: v.GenericSchema
@@ -73,17 +73,17 @@ export interface Route {
   readonly answers: Readonly<Record<number, Answer>>
   /** Whether it may take longer than a few seconds. */
   readonly slow?: true
-  /** Whether the document has one operation for each command instead. */
+  /** Whether the OpenAPI document has one operation for each command instead of this row. */
   readonly commands?: true
   readonly run: (context: AppContext, request: ApiRequest) => Reply | Promise<Reply>
 }
 
-/** An SVG that is opened directly is a picture, not a page. It may change with the app's version. */
+/** An SVG that is opened directly must not act as a page. Icons may change with the app's version. */
 const ICON = { 'content-security-policy': "default-src 'none'; sandbox", 'cache-control': 'private, max-age=3600' }
 
 const LOGIN = v.strictObject({ password: v.pipe(v.string(), v.maxLength(4096)) })
 
-/** Beside the program, in a checkout and in the package. */
+/** In the same place in a checkout and in the package. */
 const OPENAPI = new URL('config/openapi.json', ROOT)
 
 function noneIfHubFailed(error: unknown): undefined {
@@ -95,15 +95,15 @@ const cookie = (set: string): Reply => ({ status: 204, body: '', headers: { 'set
 const refused = (doc: string): Answer => ({ doc, schema: protocol.API_ERROR })
 
 const SET_UP: Route['answers'] = {
-  400: refused('It cannot be a configuration.'),
-  404: refused('A hub is configured.'),
-  409: refused('Something else has come first, or wins.'),
-  429: refused('Too many tests; `Retry-After` says for how long.'),
+  400: refused('The values are not a valid configuration.'),
+  404: refused('A hub is already configured.'),
+  409: refused('The set-up is already finished, a variable overrides a value, or the embedded broker cannot start.'),
+  429: refused('Too many tests; `Retry-After` has the time to wait.'),
 }
 
 async function withSetup({ setup }: AppContext, act: (setup: Setup) => Promise<object>): Promise<Reply> {
   if (setup !== undefined) return json(200, await act(setup))
-  return refuse(404, 'unknown_path', 'hub2mqtt is set up already, or its configuration says that there are no hubs.')
+  return refuse(404, 'unknown_path', 'hub2mqtt is already set up, or its configuration has an empty list of hubs.')
 }
 
 interface SetupStep<S extends v.GenericSchema> extends Pick<Route, 'path' | 'doc'> {
@@ -114,17 +114,17 @@ interface SetupStep<S extends v.GenericSchema> extends Pick<Route, 'path' | 'doc
 
 function setupStep<S extends v.GenericSchema>({ request, answer, act, ...row }: SetupStep<S>): Route {
   const answers = { 200: answer, ...SET_UP }
-  const run: Route['run'] = (context, asked) => {
-    const given = readJson(request, asked.body.toString())
+  const run: Route['run'] = (context, apiRequest) => {
+    const given = readJson(request, apiRequest.body.toString())
     if (given === undefined) return refuse(400, 'invalid', 'Expected the fields that the documentation names.')
-    return withSetup(context, (setup) => act(setup, given, asked))
+    return withSetup(context, (setup) => act(setup, given, apiRequest))
   }
   return { ...row, method: 'POST', access: 'full', request, answers, slow: true, run }
 }
 
 const reports = new WeakMap<AppContext, Promise<string>>()
 
-/** The report of `hub2mqtt doctor`. One runs at a time: requests meanwhile get the same report. */
+/** The report of `hub2mqtt doctor`. Only one examination runs at a time; concurrent requests share its report. */
 function doctorReport(context: AppContext): Promise<string> {
   const report = reports.get(context) ?? examineNow(context).finally(() => reports.delete(context))
   reports.set(context, report)
@@ -144,7 +144,7 @@ export const ROUTES: readonly Route[] = [
     method: 'GET',
     path: 'api/session',
     access: 'open',
-    doc: 'The permissions of the client, and how to log in.',
+    doc: 'The access of the client, and how to log in.',
     answers: { 200: { doc: "The client's session.", schema: protocol.SESSION } },
     run({ access, topics, version, setup }, { incoming, sender, caller }) {
       const session: protocol.Session = {
@@ -167,7 +167,7 @@ export const ROUTES: readonly Route[] = [
     answers: {
       204: { doc: 'Logged in.' },
       401: refused('Wrong password.'),
-      429: refused('Too many tries; `Retry-After` says for how long.'),
+      429: refused('Too many attempts; `Retry-After` has the time to wait.'),
     },
     slow: true,
     async run({ access }, { sender, body }) {
@@ -221,7 +221,7 @@ export const ROUTES: readonly Route[] = [
     path: 'api/hubs/{hub}/apps/{app}/icon',
     access: 'local',
     shown: true,
-    doc: 'The icon of an app from the hub; with `http.public_url` without a login.',
+    doc: 'The icon of an app from the hub; needs no login if `http.public_url` is set.',
     answers: { 200: { doc: 'PNG, JPEG, WebP or SVG.', type: 'image/*' }, 404: refused('No icon.') },
     slow: true,
     async run({ icons }, { parameters: { hub = '', app = '' } }) {
@@ -233,8 +233,8 @@ export const ROUTES: readonly Route[] = [
     method: 'GET',
     path: 'api/hubs/{hub}/apps/{app}/history/{hours}',
     access: 'local',
-    doc: 'CPU and memory of an app in the last 1 to 168 hours, as the bridge itself recorded them; in the form of `get-history`; empty for an unknown app.',
-    answers: { 200: { doc: 'The history.', schema: USAGE_HISTORY }, 400: refused('It is not that many hours.') },
+    doc: 'CPU and memory of an app in the last 1 to 168 hours, as the bridge recorded them, in the format of `get-history`; empty for an unknown app.',
+    answers: { 200: { doc: 'The history.', schema: USAGE_HISTORY }, 400: refused('Hours out of range.') },
     run({ bridge }, { parameters: { hub = '', app = '', hours = '' } }) {
       const wanted = v.safeParse(HISTORY_HOURS, Number(hours))
       if (!wanted.success) return refuse(400, 'invalid', 'Expected 1 to 168 hours.')
@@ -246,7 +246,7 @@ export const ROUTES: readonly Route[] = [
     path: 'api/config',
     access: 'read',
     doc: 'The current configuration, with secrets masked.',
-    answers: { 200: { doc: 'As a file would hold it.', schema: protocol.CONFIG_REPORT } },
+    answers: { 200: { doc: 'The configuration in the format of a file.', schema: protocol.CONFIG_REPORT } },
     run: ({ live, path }) => json(200, { text: describeConfig(live.value), path } satisfies protocol.ConfigReport),
   },
   {
@@ -273,8 +273,8 @@ export const ROUTES: readonly Route[] = [
     method: 'GET',
     path: 'api/setup',
     access: 'full',
-    doc: 'While no hub is configured: the options of the set-up. Searches for hubs for up to three seconds.',
-    answers: { 200: { doc: 'Where it begins.', schema: protocol.SETUP }, ...SET_UP },
+    doc: 'While no hub is configured: the initial data of the set-up page. Searches for hubs for up to three seconds.',
+    answers: { 200: { doc: 'The file, the broker and the hubs found.', schema: protocol.SETUP }, ...SET_UP },
     slow: true,
     run: (context) => withSetup(context, (setup) => setup.look()),
   },
@@ -296,7 +296,7 @@ export const ROUTES: readonly Route[] = [
     path: 'api/setup/apply',
     doc: 'While no hub is configured: writes the configuration file and starts the bridge, or returns the lines to add.',
     request: protocol.SETUP_APPLY,
-    answer: { doc: 'What was written, or is to be.', schema: protocol.SETUP_DONE },
+    answer: { doc: 'The written file, or the lines to add.', schema: protocol.SETUP_DONE },
     async act(setup, wanted, { outgoing }) {
       const done = await setup.apply(wanted)
       const begin = () => setup.answered()

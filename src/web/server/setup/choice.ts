@@ -1,4 +1,4 @@
-/** The user's choice in the setup: checked by the rules of the configuration, and as text of a file or to copy. */
+/** Checks the user's choice in the setup by the configuration's rules, and renders it as a file or as lines to copy. */
 import { createRequire } from 'node:module'
 import { isDeepStrictEqual } from 'node:util'
 import * as v from 'valibot'
@@ -10,19 +10,19 @@ import { fromText, show } from '../../../config/schemas.ts'
 import { environmentName, merge } from '../../../config/table.ts'
 import type { SetupBroker, SetupHub } from '../api/protocol.ts'
 
-/** In the form of the configuration: `url` lists its addresses. */
+/** In the format of the configuration: `url` is a list of addresses. */
 export type ChosenBroker = Pick<Config['mqtt'], keyof SetupBroker>
 
-/** A hub, and a broker unless the present one stays. */
+/** A hub, and a broker unless the current one stays. */
 export interface Choice {
   readonly hub: SetupHub
   readonly broker: ChosenBroker | undefined
 }
 
-/** A value, or one line for each mistake. */
+/** The value, or one line for each mistake. */
 export type Checked<T> = { readonly value: T; readonly wrong?: never } | { readonly wrong: readonly string[] }
 
-/** `hub` has the defaults for all other options. */
+/** Checks the hub; the result has the defaults of all other options. */
 export function checkHub(given: SetupHub) {
   const name = given.name.trim()
   const wrong = v.is(hubName, name) ? [] : [`name: ${EXPECTED_NAME}`]
@@ -41,7 +41,7 @@ function read<T>(key: string, schema: v.GenericSchema<unknown, T>, value: unknow
   return undefined
 }
 
-/** The configuration with that broker. `chosen` is `undefined` if it already has that broker; then its login stays. */
+/** Returns the configuration with the given broker. For the current one, `chosen` is `undefined`: its login stays. */
 export function checkBroker(
   given: SetupBroker,
   config: Config,
@@ -68,7 +68,7 @@ export function checkBroker(
 
 const yaml = (): typeof import('yaml') => createRequire(import.meta.url)('yaml')
 
-/** The file's text with the choice. Everything else stays, including comments. */
+/** Adds the choice to the file's text. Everything else stays, including comments. */
 export function withChoice(text: string, { hub: { name, ...values }, broker }: Choice): string {
   const { isMap, isNode, parseDocument } = yaml()
   const doc: Document = parseDocument(text.replace(/^\uFEFF/, ''))
@@ -91,7 +91,7 @@ export function withChoice(text: string, { hub: { name, ...values }, broker }: C
   return isJson(text) ? `${JSON.stringify(doc.toJS(), null, 2)}\n` : doc.toString({ lineWidth: 0 })
 }
 
-/** Other programs that read a JSON file cannot read YAML. */
+/** A JSON file must stay JSON for other programs that read it. */
 function isJson(text: string): boolean {
   try {
     return typeof JSON.parse(text) === 'object'

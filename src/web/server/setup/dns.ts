@@ -25,7 +25,7 @@ export function question(services: readonly string[]): Buffer {
   return Buffer.concat([header, ...questions])
 }
 
-/** The supported records of an answer, with names in lower case; records before a fault count. */
+/** The supported records of an answer, with names in lower case. Stops at the first fault. */
 export function readRecords(packet: Buffer): DnsRecord[] {
   const records: DnsRecord[] = []
   try {
@@ -44,7 +44,7 @@ export function readRecords(packet: Buffer): DnsRecord[] {
       at = next
     }
   } catch (error) {
-    // The packet ended early.
+    // The packet was truncated.
     if (!(error instanceof RangeError)) throw error
   }
   return records
@@ -78,7 +78,7 @@ function* textsOf(data: Buffer): Generator<string> {
   }
 }
 
-/** A name, and where it ends. Pointers must lead backwards, so that there are no loops. */
+/** Reads a name; `end` is the offset behind it. Pointers must point backwards, which prevents loops. */
 function readName(packet: Buffer, start: number): { readonly name: string; readonly end: number } {
   const labels: string[] = []
   let end: number | undefined
@@ -91,7 +91,7 @@ function readName(packet: Buffer, start: number): { readonly name: string; reado
     if (length >= 0xc0) {
       end ??= at + 2
       at = packet.readUInt16BE(at) & 0x3fff
-      if (at >= earliest) throw new RangeError('a pointer leads forwards')
+      if (at >= earliest) throw new RangeError('a pointer points forwards')
       earliest = at
       continue
     }

@@ -1,5 +1,5 @@
 /**
- * Searches for hubs in the local network by mDNS: one question on each network interface, from a separate port, so that
+ * Searches for hubs in the local network by mDNS: one query on each network interface, from a separate port, so that
  * responders answer only to that port (RFC 6762, 5.1 and 6.7). A result counts only if it answers a ping like a hub.
  */
 import { createSocket, type Socket } from 'node:dgram'
@@ -14,12 +14,12 @@ import { type DnsRecord, question, readRecords } from './dns.ts'
 
 type FoundHub = Setup['found'][number]
 
-/** Of a Homey Pro, with `name` in its TXT record. A Self-Hosted Server announces only WEB_SERVICE. */
+/** A Homey Pro announces this service, with `name` in its TXT record; a Self-Hosted Server only WEB_SERVICE. */
 const HUB_SERVICE = '_homey._tcp.local'
 const WEB_SERVICE = '_http._tcp.local'
 
 const GROUP = { address: '224.0.0.251', port: 5353 }
-/** Questions may get lost; responders wait up to half a second. */
+/** Queries may get lost, and responders wait up to half a second. */
 const ASK_AGAIN_MS = 400
 const LISTEN_MS = 1_500
 const PING_MS = 1_400
@@ -32,7 +32,7 @@ interface Candidate extends FoundHub {
   readonly isHub: boolean
 }
 
-/** At most 16, within three seconds. `to`: where to send the question; default: the whole network. */
+/** Finds at most 16 hubs within three seconds. `to`: where to send the queries; default: the whole network. */
 export async function findHubs({ clock, to = GROUP }: { clock: Clock; to?: typeof GROUP }): Promise<FoundHub[]> {
   const pings = new Map<string, ReturnType<typeof ping>>()
   const onMessage = (packet: Buffer, { address }: { readonly address: string }) => {
@@ -42,7 +42,7 @@ export async function findHubs({ clock, to = GROUP }: { clock: Clock; to?: typeo
   }
   const sockets = await openSockets(to === GROUP ? ownAddresses() : [undefined], onMessage)
   const ask = () => {
-    // Networks that cannot be reached are skipped.
+    // Skip networks that cannot be reached.
     for (const socket of sockets) socket.send(QUESTION, to.port, to.address, () => undefined)
   }
   ask()
@@ -51,7 +51,7 @@ export async function findHubs({ clock, to = GROUP }: { clock: Clock; to?: typeo
   cancel()
   for (const socket of sockets) socket.close()
   const answered = (await Promise.all(pings.values())).filter((one) => one !== undefined)
-  // A hub that answers at several addresses is offered only at the first.
+  // If a hub answers at several addresses, offer only the first.
   const known = Map.groupBy(answered, ({ found, id }) => id ?? found.url)
   return [...known.values()].flatMap(([first]) => first?.found ?? [])
 }
@@ -64,7 +64,7 @@ function ownAddresses(): string[] {
   return own.slice(0, MAX_INTERFACES)
 }
 
-/** Leaves out interfaces on which no socket can be opened. */
+/** Skips interfaces on which no socket can be opened. */
 async function openSockets(
   addresses: readonly (string | undefined)[],
   onMessage: (packet: Buffer, sender: { readonly address: string }) => void,
@@ -85,7 +85,7 @@ async function openSockets(
   return (await Promise.all(opening)).filter((socket) => socket !== undefined)
 }
 
-/** The addresses named in an answer, or its sender's. */
+/** The addresses in an answer, or its sender's. */
 export function candidatesOf(records: readonly DnsRecord[], sender: string): Candidate[] {
   return records.flatMap((record) => {
     if (record.type !== 'PTR' || (record.name !== HUB_SERVICE && record.name !== WEB_SERVICE)) return []
@@ -112,10 +112,10 @@ function nameOf(texts: readonly string[], { name, target }: { name: string; targ
 
 const PRIVATE = /^(?:10\.|192\.168\.|169\.254\.|172\.(?:1[6-9]|2\d|3[01])\.)/
 
-/** An answer must not name an address outside the home. */
+/** Ignores addresses outside the local network. */
 const isOfTheHome = (address: string, sender: string) => address === sender || PRIVATE.test(address)
 
-/** Sends no key. */
+/** Pings a candidate without a key. */
 async function ping({ url, name, isHub }: Candidate, clock: Clock) {
   const options = { url, apiKey: () => '', timeoutMs: PING_MS, maxRequests: 1, knows: () => true }
   const client = new HubClient({ ...options, pathPrefix: 'auto' }, clock)

@@ -16,25 +16,25 @@ import { Refusal, retryAfter } from '../reply.ts'
 import { type Checked, type Choice, checkBroker, checkHub, linesOf, withChoice } from './choice.ts'
 
 export interface SetupOptions {
-  /** The present configuration, which names no hub. */
+  /** The current configuration, which has no hub. */
   readonly config: Config
   /** The path of the configuration file, whether it exists or not. */
   readonly path: string | null
   /** The configuration with this text in the file. @throws ConfigError */
   readonly check: (text: string) => Loaded
   readonly search: () => Promise<Look['found']>
-  /** Starts and ends the embedded broker. @returns its address, or why it cannot be started */
+  /** Starts and stops the embedded broker. @returns its address, or why it cannot be started */
   readonly tryEmbedded: (config: Config) => Promise<{ readonly url: string } | { readonly why: string }>
   readonly log: { addSecret(secret: string): void; warn(fields: object, message: string): void }
   readonly clock: Clock
-  /** Called once, when the file is written and the answer to `apply` was sent. */
+  /** Called once, after the file was written and the answer to `apply` was sent. */
   readonly onWritten: () => void
 }
 
 const KEEP_FOUND_MS = 10_000
 const MAX_IN_A_MINUTE = 20
 const MINUTE_MS = 60_000
-const DONE = 'The set-up was finished meanwhile, perhaps in another tab.'
+const DONE = 'The set-up is already finished, perhaps in another tab.'
 
 export class Setup {
   readonly #options: SetupOptions
@@ -90,9 +90,9 @@ export class Setup {
     const now = this.#options.clock.elapsed()
     this.#tests = this.#tests.filter((at) => now - at < MINUTE_MS)
     const [oldest = now] = this.#tests
-    if (this.#isTesting) throw busy(1_000, 'Another test is running; wait for its end.')
+    if (this.#isTesting) throw busy(1_000, 'Another test is running; wait until it ends.')
     if (this.#tests.length >= MAX_IN_A_MINUTE) {
-      throw busy(oldest + MINUTE_MS - now, 'Too many tests in a minute; wait a little.')
+      throw busy(oldest + MINUTE_MS - now, 'Too many tests in the last minute; wait a little.')
     }
     this.#tests.push(now)
     this.#isTesting = true
@@ -112,7 +112,7 @@ export class Setup {
     return { ok: true, message: `the embedded broker can be started, at ${tried.url}` }
   }
 
-  /** Writes the configuration if we may write the file. @throws Refusal */
+  /** Writes the configuration if hub2mqtt may write the file. @throws Refusal */
   async apply(wanted: SetupApply): Promise<SetupDone> {
     if (this.#state !== 'open') throw new Refusal(409, 'conflict', DONE)
     this.#state = 'applying'
@@ -125,7 +125,7 @@ export class Setup {
     }
   }
 
-  /** Call it when the answer to `apply` was sent: if the configuration is written, the bridge starts. */
+  /** Call this after the answer to `apply` was sent: if the configuration was written, the bridge starts. */
   answered(): void {
     if (this.#state === 'written') this.#options.onWritten()
   }
@@ -154,13 +154,13 @@ export class Setup {
   async #textWith(choice: Choice, path: string): Promise<string> {
     const text = textOf(path)
     if (Object.keys(this.#check(text).hubs).length > 0) {
-      throw new Refusal(409, 'conflict', `${path} names a hub by now; restart hub2mqtt.`)
+      throw new Refusal(409, 'conflict', `${path} already contains a hub; restart hub2mqtt.`)
     }
     const next = withChoice(text, choice)
     const config = this.#check(next)
     const stronger = strongerVariable(config, choice)
     if (stronger !== undefined) {
-      const why = `${stronger} is set and wins over the file: change it there, or choose the same.`
+      const why = `${stronger} is set and overrides the file: change the variable, or choose the same value.`
       throw new Refusal(409, 'conflict', why)
     }
     if (config.mqtt.url === null) {
@@ -199,7 +199,7 @@ function strongerVariable({ mqtt }: Config, { broker }: Choice): string | undefi
   return differs && environmentName(`mqtt.${differs[0]}`)
 }
 
-/** A user waits for the answer. */
+/** Short, because a user waits for the answer. */
 const HUB_TIMEOUT_MS = 5_000
 
 export async function tryHub(trial: Parameters<typeof examineHub>[0]): Promise<SetupTest> {
@@ -209,7 +209,7 @@ export async function tryHub(trial: Parameters<typeof examineHub>[0]): Promise<S
   return verdict(findings, [hub.api_key])
 }
 
-/** The problems, or all findings if there are none. They may quote arbitrary text of hubs and brokers. */
+/** The problems, or all findings if there are no problems. They may quote arbitrary text of hubs and brokers. */
 function verdict(findings: readonly Finding[], secrets: readonly string[]): SetupTest {
   const scrubber = new Scrubber(secrets)
   const problems = findings.filter(({ outcome }) => outcome === 'problem')

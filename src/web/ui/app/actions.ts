@@ -1,7 +1,7 @@
-/** The actions on an app, in menus, on its page and for several apps: one row each, with its confirmation. */
+/** The actions on apps, in menus, on an app's page and for several apps: one row each, with its confirmation. */
 import { type AppCommand, actOn, commandName, refusal } from './commands.ts'
 import { formatClock } from './format.ts'
-import { type AppEntry, furtherOf } from './live/entries.ts'
+import { type AppEntry, readTopic } from './live/entries.ts'
 import type { GlyphName } from './parts/icons.tsx'
 import { type Confirmation, confirm, type Listed, type MenuItem, type Question } from './parts/overlays.tsx'
 import type { PageContext } from './session.ts'
@@ -39,7 +39,7 @@ const text = defineStrings('actions', {
     title: 'Clear the history of {name}?',
     text: 'The guardian forgets the crashes, restarts and updates of the app. This cannot be undone.',
   },
-  /** Before an action on several apps. */
+  /** Titles of the confirmations for several apps. */
   many: {
     restart: { one: 'Restart {count} app?', other: 'Restart {count} apps?' },
     install: { one: 'Update {count} app?', other: 'Update {count} apps?' },
@@ -56,35 +56,35 @@ type Key = AppCommand | 'watch' | 'unwatch' | 'snooze-1h' | 'snooze-8h' | 'snooz
 export interface Action {
   readonly key: Key
   readonly command: AppCommand
-  /** Default: the name of the command. */
+  /** The label; default: the name of the command. */
   readonly name?: (entry?: AppEntry) => string
   readonly glyph: GlyphName
   readonly danger?: true
-  /** Whether it is offered at all. */
+  /** Whether the action is offered for the app. */
   readonly fits: (entry: AppEntry) => boolean
-  /** The confirmation. Its button has the action's name. */
+  /** The confirmation, whose button has the action's name. */
   readonly question?: (entry: AppEntry) => Omit<Question, 'action'>
-  /** The title of the confirmation for several apps; without it, the action is for one app only. */
+  /** The title of the confirmation for several apps; if missing, the action is only for one app. */
   readonly many?: (values: { readonly count: number }) => string
-  /** What the confirmation for several apps says of each, besides its name. */
+  /** What the confirmation for several apps shows for each app in addition to its name. */
   readonly about?: (entry: AppEntry) => Pick<Listed, 'about' | 'note'>
   readonly payload?: (entry: AppEntry, answer: Confirmation) => object
 }
 
-/** What an update brings: the old and the new version, and the changelog, which the contract limits to 255 characters. */
+/** Describes an update: the old and the new version, and the changelog, which the contract limits to 255 characters. */
 function newIn(entry: AppEntry): Pick<Listed, 'about' | 'note'> {
   const { version, latest_version, update_severity: step } = entry.app.value
   const to = latest_version ?? text.update.unnamed
   const versions = text.update.versions({ from: version ?? terms.unknown, to })
   const severity = step !== null && step !== 'none' && text.update.severities[step]
   const about = severity ? text.update.severity({ versions, severity }) : versions
-  const published = furtherOf(entry, 'appUpdate')
-  // The two topics change one after the other.
+  const published = readTopic(entry, 'appUpdate')
+  // The two topics do not change at the same time.
   const isSame = published?.latest_version === latest_version
   return { about, note: isSame ? published?.release_summary : undefined }
 }
 
-const guardOf = (entry: AppEntry) => furtherOf(entry, 'guard')?.state
+const guardOf = (entry: AppEntry) => readTopic(entry, 'guard')?.state
 const isGuarded = (entry: AppEntry) => ![undefined, 'off'].includes(guardOf(entry))
 
 const HOUR_MS = 3_600_000
@@ -187,12 +187,12 @@ const ACTIONS: readonly Action[] = [
   },
 ]
 
-/** Actions that several apps can be selected for. */
+/** The actions that are possible for several apps. */
 export const MANY = ACTIONS.filter(({ many }) => many !== undefined)
 
 export const actionName = ({ name, command }: Action, entry?: AppEntry): string => name?.(entry) ?? commandName(command)
 
-/** The actions offered for an app now, with the reasons for refused ones. */
+/** The actions that an app offers now; refused ones with the reason. */
 export function actionsOf(entry: AppEntry, page: PageContext): (MenuItem & Pick<Action, 'key' | 'command'>)[] {
   const busy = entry.running.value === undefined ? undefined : terms.busy
   return ACTIONS.filter(({ fits }) => fits(entry)).map((action) => ({

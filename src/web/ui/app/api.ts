@@ -1,4 +1,4 @@
-/** The HTTP API, below the address that the page was loaded from. */
+/** The HTTP API, below the address of the page. */
 import * as v from 'valibot'
 import { USAGE_HISTORY } from '../../../contract/crash.ts'
 import { encodeLevel } from '../../../contract/templates.ts'
@@ -8,7 +8,7 @@ import { defineStrings } from './strings.ts'
 
 const text = defineStrings('api', {
   unreachable: 'hub2mqtt does not answer.',
-  unreadable: 'hub2mqtt sent an answer that this page does not understand. Reload the page.',
+  unreadable: 'This page does not understand the answer of hub2mqtt. Reload the page.',
   status: 'hub2mqtt answered with status {status}.',
 })
 
@@ -18,10 +18,10 @@ export function apiUrl(path: string): URL {
 
 export type Result<T> =
   | { readonly ok: true; readonly value: T }
-  /** Status 0: there was no answer. */
+  /** Status 0: no answer. */
   | { readonly ok: false; readonly status: number; readonly message: string }
 
-/** `undefined` if there was no answer. */
+/** Sends a request; resolves to `undefined` if there is no answer. */
 async function ask(path: string, init: RequestInit = {}) {
   try {
     const response = await fetch(apiUrl(path), { cache: 'no-store', ...init })
@@ -31,11 +31,11 @@ async function ask(path: string, init: RequestInit = {}) {
   }
 }
 
-type Asked = Awaited<ReturnType<typeof ask>>
+type RawAnswer = Awaited<ReturnType<typeof ask>>
 
-function resultOf<S extends v.GenericSchema>(schema: S, asked: Asked): Result<v.InferOutput<S>> {
-  if (asked === undefined) return { ok: false, status: 0, message: text.unreachable }
-  const { status, body } = asked
+function resultOf<S extends v.GenericSchema>(schema: S, response: RawAnswer): Result<v.InferOutput<S>> {
+  if (response === undefined) return { ok: false, status: 0, message: text.unreachable }
+  const { status, body } = response
   if (status >= 200 && status < 300) {
     const result = v.safeParse(schema, body)
     return result.success ? { ok: true, value: result.output } : { ok: false, status, message: text.unreadable }
@@ -47,13 +47,13 @@ const get = async <S extends v.GenericSchema>(schema: S, path: string, init?: Re
   resultOf(schema, await ask(path, init))
 const post = <S extends v.GenericSchema>(schema: S, path: string, body: object) => get(schema, path, sending(body))
 
-/** An object is sent as JSON. */
+/** The options for a POST; an object is sent as JSON. */
 function sending(body: object | string): RequestInit {
   if (typeof body === 'string') return { method: 'POST', body: body || null }
   return { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }
 }
 
-/** An answer comes at once, unless the connection is lost. */
+/** The log is sent at once, so a longer wait means that the connection is lost. */
 const LOG_MS = 10_000
 
 export const api = {
@@ -63,7 +63,7 @@ export const api = {
   history: (hub: string, app: string, hours: number) =>
     get(USAGE_HISTORY, `hubs/${encodeURIComponent(hub)}/apps/${encodeURIComponent(app)}/history/${hours}`),
   config: () => get(protocol.CONFIG_REPORT, 'config'),
-  /** The lines that follow an earlier answer, by its `next`. */
+  /** The lines after an earlier answer; `after` is its `next`. */
   log: (after: string) =>
     get(protocol.LOG_LINES, `log?after=${encodeURIComponent(after)}`, { signal: AbortSignal.timeout(LOG_MS) }),
   doctor: () => get(protocol.DOCTOR_REPORT, 'doctor'),
@@ -78,7 +78,7 @@ export function iconUrl(hub: string, app: string): string {
   return apiUrl(`hubs/${encodeURIComponent(hub)}/apps/${encodeURIComponent(app)}/icon`).href
 }
 
-/** The answer of a command, or why there is none. Without a code, nothing says whether it was carried out. */
+/** The answer of a command, or why there is none. Without a code, it is unknown whether the command was executed. */
 export type Ended =
   | Answer
   | { readonly ok: false; readonly error: { readonly code: string | null; readonly message: string } }
@@ -86,14 +86,14 @@ export type Ended =
 /** The target of a command: the bridge, a hub, or an app of a hub. */
 export type For = { readonly hub?: string; readonly app?: string }
 
-/** Sends a command; `payload` as over MQTT, where an object is JSON. Resolves when it has ended. */
+/** Sends a command with the payload as over MQTT; an object is sent as JSON. Resolves when the command has ended. */
 export async function sendCommand(target: For, command: string, payload: object | string = ''): Promise<Ended> {
   const { hub = 'bridge', app } = target
   const levels = [hub, ...(app === undefined ? [] : ['app', encodeLevel(app)]), command]
-  const asked = await ask(`commands/${levels.join('/')}`, sending(payload))
-  const answer = read(ANSWER, asked?.body)
+  const response = await ask(`commands/${levels.join('/')}`, sending(payload))
+  const answer = read(ANSWER, response?.body)
   if (answer !== undefined) return answer
-  const result = resultOf(v.never(), asked)
-  const code = read(protocol.API_ERROR, asked?.body)?.error.code ?? null
+  const result = resultOf(v.never(), response)
+  const code = read(protocol.API_ERROR, response?.body)?.error.code ?? null
   return { ok: false, error: { code, message: result.ok ? text.unreadable : result.message } }
 }

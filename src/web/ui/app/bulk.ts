@@ -1,4 +1,4 @@
-/** An action on several apps, one after another. It stops at the first failure, or on request. */
+/** Runs an action on several apps, one after another, until the first failure or a request to stop. */
 import { effect, signal } from '@preact/signals'
 import { type Action, actionName } from './actions.ts'
 import { actOn, refusal } from './commands.ts'
@@ -9,15 +9,15 @@ import { defineStrings } from './strings.ts'
 import { terms } from './terms.ts'
 
 const text = defineStrings('bulk', {
-  how: 'One after the other. It stops at the first that fails.',
+  how: 'The apps are processed one after the other. The first failure stops the action.',
   leftOut: {
     one: '{count} of the selected apps is left out: {why}',
     other: '{count} of the selected apps are left out: {why}',
   },
   ofHub: '{name} ({hub})',
-  busy: 'Another action on several apps is under way.',
+  busy: 'Another action on several apps is in progress.',
   noneFits: 'There is nothing to do.',
-  lost: 'The connection was lost before the answer came. It may have been done.',
+  lost: 'The connection was lost before the answer arrived. The command may have been executed.',
 })
 
 interface Target {
@@ -31,21 +31,21 @@ type Result = { readonly as: 'done' | 'skipped' } | { readonly as: 'failed'; rea
 interface Bulk {
   readonly action: Action
   readonly all: readonly Target[]
-  /** Of the first ones. */
+  /** The results of the apps so far. */
   readonly results: readonly Result[]
-  /** `lost`: before the next one, there was no connection. */
+  /** `lost`: the connection was lost before the next app. */
   readonly state: 'running' | 'stopping' | 'stopped' | 'failed' | 'lost' | 'done'
 }
 
-/** It lasts when the view is left. */
+/** The current action, which continues when the user leaves the view. */
 export const bulk = signal<Bulk | undefined>(undefined)
-export const isUnderWay = () => bulk.value?.state === 'running' || bulk.value?.state === 'stopping'
+export const isInProgress = () => bulk.value?.state === 'running' || bulk.value?.state === 'stopping'
 
-// Leaving the page would end it.
+// Ask before the user leaves the page, which would stop the action.
 const stay = (event: Event) => event.preventDefault()
-effect(() => (isUnderWay() ? addEventListener('beforeunload', stay) : removeEventListener('beforeunload', stay)))
+effect(() => (isInProgress() ? addEventListener('beforeunload', stay) : removeEventListener('beforeunload', stay)))
 
-/** The apps that an action can be done for now; `why` it is not possible for the others. */
+/** The apps for which the action is possible now, and why it is not possible for the others. */
 function possible(page: PageContext, action: Action, entries: readonly AppEntry[]) {
   const able: AppEntry[] = []
   let why: string | undefined
@@ -57,25 +57,25 @@ function possible(page: PageContext, action: Action, entries: readonly AppEntry[
   return { able, why: why ?? text.noneFits }
 }
 
-/** Why an action is possible for none of these apps. */
+/** Why the action is not possible for any of these apps. */
 export function bulkRefusal(page: PageContext, action: Action, entries: readonly AppEntry[]): string | undefined {
-  if (isUnderWay()) return text.busy
+  if (isInProgress()) return text.busy
   const isPossible = (entry: AppEntry) =>
     action.fits(entry) && refusal(page, entry.target, action.command) === undefined
   return entries.some(isPossible) ? undefined : possible(page, action, entries).why
 }
 
-const MOST_LISTED = 100
+const MAX_LISTED = 100
 
-/** Asks, and starts. Returns whether it was started. */
+/** Asks for confirmation and starts the action. Returns whether it was started. */
 export async function startBulk(page: PageContext, action: Action, entries: readonly AppEntry[]): Promise<boolean> {
   const { able, why } = possible(page, action, entries)
   const [first] = able
-  if (first === undefined || isUnderWay()) return false
+  if (first === undefined || isInProgress()) return false
   const out = entries.length - able.length
   const hasHubs = page.store.own.value.length > 1
   const nameOf = ({ hub, name }: AppEntry) => (hasHubs ? text.ofHub({ name: name.value, hub }) : name.value)
-  const list = able.slice(0, MOST_LISTED).map((entry) => ({ name: nameOf(entry), ...action.about?.(entry) }))
+  const list = able.slice(0, MAX_LISTED).map((entry) => ({ name: nameOf(entry), ...action.about?.(entry) }))
   const more = able.length - list.length
   const question = {
     title: action.many?.({ count: able.length }) ?? '',
@@ -84,22 +84,22 @@ export async function startBulk(page: PageContext, action: Action, entries: read
     action: actionName(action),
     danger: action.question?.(first).danger ?? false,
   }
-  const isAsked = able.length > 1 || out > 0 || action.question !== undefined
-  if ((isAsked && (await confirm(question)) === undefined) || isUnderWay()) return false
+  const needsConfirmation = able.length > 1 || out > 0 || action.question !== undefined
+  if ((needsConfirmation && (await confirm(question)) === undefined) || isInProgress()) return false
   const all = able.map((entry) => ({ hub: entry.hub, id: entry.id, name: nameOf(entry) }))
   bulk.value = { action, all, results: [], state: 'running' }
   void proceed()
   return true
 }
 
-/** Goes on after the app that failed, which is not tried again. */
+/** Continues after the app that failed, without trying that app again. */
 export function goOn(): void {
-  if (bulk.value === undefined || isUnderWay()) return
+  if (bulk.value === undefined || isInProgress()) return
   bulk.value = { ...bulk.value, state: 'running' }
   void proceed()
 }
 
-/** The page as it is now: since the question, apps may be gone, and the session may be another one. */
+/** The current page: since the confirmation, apps may have been removed and the session may have changed. */
 function livePage(): PageContext | undefined {
   const now = stage.value
   return now.at === 'open' && now.channel.liveness.value === 'live' ? now : undefined
@@ -107,9 +107,9 @@ function livePage(): PageContext | undefined {
 
 export function stopBulk(): void {
   const now = bulk.value
-  if (now === undefined || !isUnderWay()) return
+  if (now === undefined || !isInProgress()) return
   if (livePage() !== undefined) bulk.value = { ...now, state: 'stopping' }
-  // The answer may never come.
+  // The answer may never arrive.
   else bulk.value = { ...now, results: [...now.results, { as: 'failed', why: text.lost }], state: 'stopped' }
 }
 
@@ -123,7 +123,7 @@ async function proceed(): Promise<void> {
     }
     const result = await takeStep(page, now.action, target)
     const after = bulk.value
-    // It was stopped without waiting for the answer.
+    // The action was stopped without waiting for the answer.
     if (after?.all !== now.all || after.results !== now.results) return
     const results = [...now.results, result]
     const isLast = results.length === now.all.length
@@ -138,7 +138,7 @@ async function takeStep(page: PageContext, action: Action, { hub, id }: Target):
   const entry = page.store.app(hub, id)
   if (entry === undefined || !action.fits(entry)) return { as: 'skipped' }
   if (entry.running.value !== undefined) return { as: 'failed', why: terms.busy }
-  // A browser sends a request again if a kept connection is reset: the transaction makes that harmless.
+  // A browser repeats a request if a keep-alive connection is reset: the transaction makes that harmless.
   const transaction = [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16)).join('-')
   const payload = { ...action.payload?.(entry, { option: false }), transaction }
   const ended = await actOn(entry, action.command, payload, true)

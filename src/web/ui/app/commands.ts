@@ -1,4 +1,4 @@
-/** Commands as over MQTT: whether they are possible, sending them, and their results. */
+/** Commands as over MQTT: checks whether they are possible, sends them, and shows the results. */
 import { type CommandName, findCommand } from '../../../contract/commands.ts'
 import { commandKey } from '../../../contract/permissions.ts'
 import { type Ended, type For, sendCommand } from './api.ts'
@@ -21,11 +21,11 @@ const text = defineStrings('commands', {
     unknown: 'There is no such command.',
     offline: 'The hub is offline.',
     elsewhere: 'This hub belongs to the fleet member {member}: use the page of that member.',
-    noLease: 'This fleet member has no lease at the moment.',
+    noLease: 'This fleet member has no lease now.',
   },
 })
 
-/** Why no command is possible now. */
+/** Why no command is possible now; `undefined` if commands are possible. */
 export function pageRefusal({ session, channel }: Pick<PageContext, 'session' | 'channel'>): string | undefined {
   if (session.access !== 'full') return terms.readOnly
   return channel.liveness.value === 'live' ? undefined : terms.noConnection
@@ -53,7 +53,7 @@ export const commandName = (command: string): string => textFor(terms.commands, 
 function outcomeOf(command: string, ended: Ended): Outcome {
   return {
     ok: ended.ok,
-    // In the language at the time when it is shown.
+    // In the language of the page when the text is shown.
     get text() {
       const name = commandName(command)
       if (!ended.ok) return text.failed({ command: name, why: inLanguage(ended.error.message) })
@@ -62,10 +62,10 @@ function outcomeOf(command: string, ended: Ended): Outcome {
   }
 }
 
-/** How long a success stays on the row. A failure stays until the next command. */
+/** How long a success is shown on the row. A failure is shown until the next command. */
 const SHOWN_MS = 8_000
 
-/** Sends a command to an app, and shows its progress on the app's row. `isQuiet`: without a notice of the result. */
+/** Sends a command to an app, and shows its progress on the app's row. `isQuiet`: shows no notice of the result. */
 export async function actOn(
   entry: AppEntry,
   command: AppCommand,
@@ -87,13 +87,13 @@ export async function actOn(
   return ended
 }
 
-/** Asks for the data that a command answers with. */
+/** Sends a command for the data in its answer. */
 export async function dataOf(target: For, command: AppCommand, payload?: object): Promise<Answer> {
   const ended = await sendCommand(target, command, payload)
   return ended.ok ? { ok: true, value: ended.data } : { ok: false, message: inLanguage(ended.error.message) }
 }
 
-/** Sends a command to a hub or the bridge, and shows how it ended. */
+/** Sends a command to a hub or the bridge, and shows the result. */
 export async function act(target: For, command: string, payload?: object | string): Promise<Ended> {
   const ended = await sendCommand(target, command, payload)
   const outcome = outcomeOf(command, ended)

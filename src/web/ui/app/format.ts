@@ -2,7 +2,7 @@
 import { computed } from '@preact/signals'
 import { locale } from './strings.ts'
 
-/** A format that is made once for each language of the page. */
+/** A format that is created once for each language of the page. */
 function inLocale(make: (language: string) => { format(value: number): string }) {
   const made = computed(() => make(locale.value))
   return (value: number): string => made.value.format(value)
@@ -14,7 +14,7 @@ const unit = (name: string, maximumFractionDigits = 1, unitDisplay: 'short' | 'l
 }
 const time = (options: Intl.DateTimeFormatOptions) => inLocale((language) => new Intl.DateTimeFormat(language, options))
 
-/** For names, which are in no language of the page. */
+/** Compares names, which are independent of the page's language. */
 export const collator = new Intl.Collator(undefined, { numeric: true, sensitivity: 'base' })
 
 export const formatCount = inLocale((language) => new Intl.NumberFormat(language, { maximumFractionDigits: 1 }))
@@ -39,14 +39,14 @@ export const formatDay = time({ dateStyle: 'full' })
 export const formatMoment = time({ dateStyle: 'medium', timeStyle: 'medium' })
 const formatDate = time({ day: 'numeric', month: 'short' })
 
-/** A mark on an axis of time, in epoch seconds: midnight, and each mark of a day or more, as the date. */
+/** The label of a mark on a time axis, in epoch seconds: a date at midnight and for steps of a day or more. */
 export function formatTick(at: number, step: number): string {
   const date = new Date(at * 1000)
   const isDay = step >= 86_400 || (date.getHours() === 0 && date.getMinutes() === 0)
   return (isDay ? formatDate : formatClock)(at * 1000)
 }
 
-/** For times of today, only the time. */
+/** The date and time; for today, only the time. */
 export function formatTime(at: number): string {
   return (new Date(at).toDateString() === new Date().toDateString() ? formatSecond : formatMoment)(at)
 }

@@ -1,4 +1,4 @@
-/** The languages of the page, and the choice of one. The texts of a language other than English load on demand. */
+/** The languages of the page, and the choice of one. All texts except the English ones load on demand. */
 import { signal } from '@preact/signals'
 import { openMenu, toast } from './parts/overlays.tsx'
 import { store, stored } from './preferences.ts'
@@ -12,20 +12,20 @@ const text = defineStrings('languages', {
 })
 
 interface Language {
-  /** In the language itself. */
+  /** The name of the language in the language itself. */
   readonly name: string
   readonly load: () => Promise<{ readonly default: Texts }>
 }
 
 const ENGLISH: Language = { name: 'English', load: () => Promise.resolve({ default: {} }) }
-/** A new language is a file and a row. */
+/** A new language needs a file and a row. */
 const LANGUAGES: ReadonlyMap<string, Language> = new Map([
   ['en', ENGLISH],
   ['nl', { name: 'Nederlands', load: () => import('./languages/nl.json', { with: { type: 'json' } }) }],
   ['de', { name: 'Deutsch', load: () => import('./languages/de.json', { with: { type: 'json' } }) }],
 ])
 
-/** The first language of the browser that the page has. */
+/** The choice to use the first of the browser's languages that the page has. */
 const BROWSER = 'browser'
 /** `BROWSER`, or the code of a language. */
 const CHOICES: readonly string[] = [BROWSER, ...LANGUAGES.keys()]
@@ -46,14 +46,14 @@ function choiceName(one: string): string {
 
 export const choiceLabel = () => text.choice({ name: choiceName(choice.value) })
 
-/** Shows the chosen language. If its texts cannot be loaded, the page keeps the language that it has. */
+/** Shows the chosen language. If its texts cannot be loaded, the page keeps its current language. */
 export async function showLanguage(): Promise<boolean> {
   const code = codeOf(choice.peek())
   const loaded = await languageOf(code)
     .load()
     .catch(() => undefined)
   const texts = loaded?.default
-  // Another one may have been chosen meanwhile.
+  // The user may have chosen another language during the load.
   if (texts !== undefined && code === codeOf(choice.peek())) {
     language.value = { code, texts }
     document.documentElement.lang = code

@@ -1,4 +1,4 @@
-/** Frequent sentences of hub2mqtt, in the language of the page. All others are shown as they are, in English. */
+/** Translates frequent messages of hub2mqtt. All other messages are shown in English. */
 import { ERROR_CODES } from '../../../contract/errors.ts'
 import { defineStrings, textFor } from './strings.ts'
 
@@ -12,7 +12,7 @@ const text = defineStrings('messages', {
   errors: ERROR_CODES,
 })
 
-/** What is before and after the value of a sentence, if it has one. */
+/** The text before and after the value in each message, if the message has a value. */
 const SENTENCES: readonly (readonly [before: string, after: string, write: (value: string) => string])[] = [
   ['commands.deny names ', '.', (key) => text.denied({ key })],
   ['commands.read_only is set.', '', () => text.readOnly],

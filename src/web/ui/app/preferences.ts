@@ -1,11 +1,11 @@
-/** Preferences stored in the browser: the theme, and the search, filter and order of the list of apps. */
+/** Preferences stored in the browser: the theme, and the search, filter and order of the app list. */
 import { effect, signal } from '@preact/signals'
 import * as v from 'valibot'
 import { parseJson, read } from './live/payload.ts'
 
 type Place = 'localStorage' | 'sessionStorage'
 
-/** A browser can refuse to store any. */
+/** Reads a stored value; `null` if there is none or the browser stores nothing. */
 export function stored(place: Place, key: string): string | null {
   try {
     return globalThis[place].getItem(`hub2mqtt.${key}`)
@@ -18,7 +18,7 @@ export function store(place: Place, key: string, value: string): void {
   try {
     globalThis[place].setItem(`hub2mqtt.${key}`, value)
   } catch {
-    // The choice lasts until the page is closed.
+    // The browser refuses: the choice lasts until the page is closed.
   }
 }
 

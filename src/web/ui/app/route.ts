@@ -10,25 +10,25 @@ export type Route =
   | { readonly at: 'log' }
 
 export const route = signal<Route>(read())
-/** What a view keeps in the address, after its `?`. */
+/** The choices of a view in the address, after its `?`. */
 const query = signal(readQuery())
 
 addEventListener('hashchange', () => {
   query.value = readQuery()
   const to = read()
-  // Only the query has changed: the view stays where it is.
+  // Only the query has changed: the view stays the same.
   if (hrefOf(to) === hrefOf(route.value)) return
   route.value = to
   scrollTo(0, 0)
 })
 
-/** A choice of the current view, kept in its address and used like a signal; what is no option is ignored. */
+/** A choice of the current view, stored in the address and used like a signal. Ignores invalid options. */
 export function chosenInAddress<const K extends string>(name: string, options: readonly [K, ...K[]]): Changeable<K> {
   const [first] = options
   return inAddress(name, 'pushState', first, (kept) => options.find((option) => option === kept) ?? first)
 }
 
-/** The same for a text. The history has no step for each letter. */
+/** The same for a text. Typing adds no steps to the browser's history. */
 export function textInAddress(name: string): Changeable<string> {
   return inAddress(name, 'replaceState', '', (kept) => kept ?? '')
 }
@@ -48,7 +48,7 @@ function inAddress<T extends string>(name: string, how: How, first: T, read: (ke
       try {
         history[how](null, '', hrefOf(route.value) + (next.size === 0 ? '' : `?${next}`))
       } catch {
-        // Some browsers limit how often the address changes. The next change brings it up to date.
+        // Some browsers limit how often the address can change. The next change updates the address.
       }
     },
   }
@@ -70,7 +70,7 @@ function read(): Route {
   try {
     if (at === 'app' && hub && app) return { at, hub: decodeURIComponent(hub), app: decodeURIComponent(app) }
   } catch {
-    // The address was not written by this page.
+    // This page did not write the address.
   }
   return { at: 'apps' }
 }

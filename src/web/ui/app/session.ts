@@ -1,4 +1,4 @@
-/** The page's session: the caller, and the connection. */
+/** The page's session: the access of the user, and the connection. */
 import { signal } from '@preact/signals'
 import type { Session } from '../../server/api/protocol.ts'
 import { api, apiUrl, type Result } from './api.ts'
@@ -8,10 +8,10 @@ import { defineStrings } from './strings.ts'
 import { terms } from './terms.ts'
 
 const text = defineStrings('session', {
-  noLogin: 'You have no access to this page. Set http.password, and log in.',
+  noLogin: 'You have no access to this page. Set http.password and log in.',
 })
 
-/** The data that a view needs to show and to act. */
+/** The data that views need to show state and to send commands. */
 export interface PageContext {
   readonly session: Session
   readonly store: Store
@@ -21,7 +21,7 @@ export interface PageContext {
 /** The top-level state of the page. */
 export type Stage =
   | { readonly at: 'opening' | 'login' | 'setup' }
-  /** The daemon does not answer, or refuses. */
+  /** The daemon does not answer, or refuses the request. */
   | { readonly at: 'failed'; readonly message: string }
   | ({ readonly at: 'open' } & PageContext)
 
@@ -29,22 +29,22 @@ export const stage = signal<Stage>({ at: 'opening' })
 
 export function usePage(): PageContext {
   const page = stage.value
-  if (page.at !== 'open') throw new Error('This part is shown after the login only.')
+  if (page.at !== 'open') throw new Error('This part is only shown after the login.')
   return page
 }
 
 const RETRY_MS = 3_000
 
 /** Whether the daemon does not answer, or a proxy answers in its place. */
-const isAway = (asked: Result<Session>): boolean => !asked.ok && (asked.status === 0 || asked.status >= 500)
+const isAway = (result: Result<Session>): boolean => !result.ok && (result.status === 0 || result.status >= 500)
 
 /** Requests the session, and opens the matching view. */
 export async function open(): Promise<void> {
-  const asked = await api.session()
-  if (asked.ok) stage.value = stageOf(asked.value)
+  const result = await api.session()
+  if (result.ok) stage.value = stageOf(result.value)
   else {
-    stage.value = { at: 'failed', message: asked.message }
-    if (isAway(asked)) setTimeout(() => void open(), RETRY_MS)
+    stage.value = { at: 'failed', message: result.message }
+    if (isAway(result)) setTimeout(() => void open(), RETRY_MS)
   }
 }
 
@@ -63,14 +63,14 @@ function connect(session: Session): Stage {
   return { at: 'open', session, store, channel }
 }
 
-/** Whether the session is unchanged; if the daemon does not answer, the next attempt finds out. */
+/** Whether the session is unchanged; assumed if the daemon does not answer, because the next attempt checks again. */
 async function isUnchanged(before: Session): Promise<boolean> {
-  const asked = await api.session()
-  if (isAway(asked)) return true
-  const same =
-    asked.ok && (['access', 'base_topic', 'member', 'setup'] as const).every((key) => asked.value[key] === before[key])
-  // Another version serves another page.
-  if (same && asked.value.version !== before.version) location.reload()
+  const result = await api.session()
+  if (isAway(result)) return true
+  const keys = ['access', 'base_topic', 'member', 'setup'] as const
+  const same = result.ok && keys.every((key) => result.value[key] === before[key])
+  // A new version of the daemon serves a new page.
+  if (same && result.value.version !== before.version) location.reload()
   if (!same) await open()
   return same
 }

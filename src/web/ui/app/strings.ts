@@ -1,11 +1,11 @@
 /**
- * The texts of the page. Each part defines its own in English, as plain data beside its code; a translation is a table
+ * The texts of the page. Each part defines its English texts as plain data beside its code; a translation is a table
  * with the same keys. `{name}` is a placeholder, and `{count}` selects the plural form.
  */
 import { computed, signal } from '@preact/signals'
 
 type Value = string | number
-/** By the categories of `Intl.PluralRules`; `other` is the default. */
+/** The forms of a text by the categories of `Intl.PluralRules`; `other` is the default. */
 type Plural = { readonly [Category in Intl.LDMLPluralRule]?: string } & { readonly other: string }
 export type Text = string | Plural
 interface Strings {
@@ -25,18 +25,18 @@ type Filled<T> = T extends string
     ? Fill<NamesIn<Other> | 'count'>
     : { readonly [Key in keyof T]: Filled<T[Key]> }
 
-/** The current language. Missing texts are in English. */
+/** The current language. Missing texts are shown in English. */
 export const language = signal<{ readonly code: string; readonly texts: Texts }>({ code: 'en', texts: {} })
 const plurals = computed(() => new Intl.PluralRules(language.value.code))
 
-/** For numbers and times: the language as the browser prefers it, such as `en-GB`, or the language alone. */
+/** The locale for numbers and times: the browser's variant of the language, such as `en-GB`, or the language itself. */
 export const locale = computed(() => {
   const { code } = language.value
   const isOf = (tag: string) => tag === code || (tag.startsWith(`${code}-`) && /^[a-z\d-]+$/i.test(tag))
   return navigator.languages.find(isOf) ?? code
 })
 
-/** @param part of the page, the first level of the keys */
+/** @param part the part of the page, which is the first level of the keys */
 export function defineStrings<const T extends Strings>(part: string, english: T): Filled<T>
 export function defineStrings(part: string, english: Strings): unknown {
   const texts = {}
@@ -65,7 +65,7 @@ const shown = (value: Value) => (typeof value === 'number' ? value.toLocaleStrin
 
 const isText = (text: Text | Strings): text is Text => typeof text === 'string' || typeof text['other'] === 'string'
 
-/** The text for a code of the interface; a code without a text is shown as it is. */
+/** The text for a code of the interface; a code without a text is shown unchanged. */
 export function textFor(texts: Readonly<Record<string, string>>, code: string): string {
   return (Object.hasOwn(texts, code) ? texts[code] : undefined) ?? code
 }

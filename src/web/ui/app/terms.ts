@@ -2,7 +2,7 @@
 import { defineStrings } from './strings.ts'
 
 export const PRODUCT = 'hub2mqtt'
-/** Shown if there is no value. */
+/** Shown instead of a missing value. */
 export const NONE = '–'
 
 export const terms = defineStrings('terms', {
@@ -16,7 +16,7 @@ export const terms = defineStrings('terms', {
   since: 'Since',
   reason: 'Reason',
   views: { apps: 'Apps', activity: 'Activity', bridge: 'Bridge', log: 'Log' },
-  /** What is known of apps, above their list and elsewhere. */
+  /** Properties of apps, in the head of the list and elsewhere. */
   columns: {
     name: 'App',
     version: 'Version',
@@ -120,7 +120,7 @@ export const terms = defineStrings('terms', {
   },
   noConnection: 'There is no connection.',
   noMessage: 'The app crashed without a message.',
-  busy: 'A command is under way.',
+  busy: 'A command is running.',
   readAgain: 'Read again',
   onDemand: 'Read from the hub on demand.',
   more: 'and {count} more',

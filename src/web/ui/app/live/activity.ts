@@ -10,7 +10,7 @@ import { ANSWER, type Answer, parseJson, read } from './payload.ts'
 type BridgeEvent = v.InferOutput<typeof EVENT_OF_HUB>
 
 export type Entry = {
-  /** Counts up; the key in lists. */
+  /** Increases with each entry; the key in lists. */
   readonly number: number
   /** Epoch milliseconds. */
   readonly at: number
@@ -25,7 +25,7 @@ export type Entry = {
     }
 )
 
-const MOST = 500
+const MAX_ENTRIES = 500
 
 /** Reads events and answers below a base topic. */
 export class ActivityReader {
@@ -38,23 +38,23 @@ export class ActivityReader {
     this.#hubEvent = new Template(PUBLICATIONS.hubEvent.topic, base)
   }
 
-  /** The list with these added; the same list if nothing is added. */
-  add(before: readonly Entry[], happenings: readonly FeedEvent[]): readonly Entry[] {
-    const added = happenings.flatMap((one) => this.#read(one) ?? [])
-    return added.length === 0 ? before : [...before, ...added].slice(-MOST)
+  /** Adds events to the list; returns the same list if none is added. */
+  add(before: readonly Entry[], events: readonly FeedEvent[]): readonly Entry[] {
+    const added = events.flatMap((one) => this.#read(one) ?? [])
+    return added.length === 0 ? before : [...before, ...added].slice(-MAX_ENTRIES)
   }
 
   #read({ at, topic, payload }: FeedEvent): Entry | undefined {
     const hub = this.#hubEvent.match(topic)?.['hub']
     if (hub !== undefined) {
-      // The same event is on its app's topic too.
+      // The topic of the app has the same event.
       const event = read(EVENT_OF_HUB, parseJson(payload))
       return event && { ...this.#head(event.at), hub, app: event.app, kind: 'event', event }
     }
     if (!this.#isResult(topic)) return undefined
     const answer = read(ANSWER, parseJson(payload))
     if (answer === undefined) return undefined
-    // The data may be large, and may be settings.
+    // Drop the data, which may be large or contain settings.
     const { data: _, ...entry } = answer
     return { ...this.#head(at), hub: entry.hub, app: entry.app, kind: 'answer', answer: entry }
   }
@@ -73,7 +73,7 @@ export class ActivityReader {
 
 const FAILURES = new Set<EventType>(['crashed', 'command_failed', 'gave_up', 'update_failed', 'bad_update'])
 
-/** Whether it is a failure, which lists mark. */
+/** Whether the entry is a failure, which lists mark. */
 export function isFailure(entry: Entry): boolean {
   return entry.kind === 'answer' ? !entry.answer.ok : FAILURES.has(entry.event.event_type)
 }

@@ -19,7 +19,7 @@ const HIDDEN_MS = 500
 
 export type Channel = Readonly<ReturnType<typeof openChannel>>
 
-/** @param mayRetry called before each further attempt; `false` ends the channel, because a login is needed */
+/** @param mayRetry called before each retry; `false` ends the channel, because a login is required */
 export function openChannel(url: string, store: Store, mayRetry: () => Promise<boolean>) {
   const liveness = signal<Liveness>('connecting')
   /** Time of the next attempt in epoch milliseconds; `undefined` while connected or connecting. */
@@ -38,7 +38,7 @@ export function openChannel(url: string, store: Store, mayRetry: () => Promise<b
     clearTimeout(silence)
     socket?.close()
   }
-  /** Ends the wait for the next attempt, if there is one. */
+  /** Makes the next attempt now, if one is planned. */
   const retryNow = async () => {
     if (retryAt.value === undefined || hasEnded) return
     clearTimeout(retry)
@@ -63,7 +63,7 @@ export function openChannel(url: string, store: Store, mayRetry: () => Promise<b
     clearTimeout(silence)
     silence = setTimeout(() => {
       socket?.close()
-      // Closing waits for the other side, which may be gone.
+      // Do not wait for the close event: the other side may never answer.
       if (socket !== undefined) lose(socket)
     }, STALE_AFTER_MS)
   }

@@ -1,4 +1,4 @@
-/** The page's data on hubs and apps. Each app has its own signals, so that a change renders one row. */
+/** The page's data on hubs and apps. Each app has its own signals, so that a change renders only one row. */
 import { computed, signal } from '@preact/signals'
 import type { Json } from '../../../../base/json.ts'
 import type { Payload, PublicationName } from '../../../../contract/publications.ts'
@@ -13,7 +13,7 @@ export interface Outcome {
 }
 
 /** The content of another topic of an app. */
-export interface Further {
+export interface OtherTopic {
   /** The name of the topic's row. */
   readonly name: PublicationName
   readonly payload: string
@@ -30,20 +30,20 @@ export function newApp(hub: string, topic: string, first: App) {
   return {
     hub,
     id: first.id,
-    /** For its commands. */
+    /** The target of the app's commands. */
     target: { hub, app: first.id },
-    /** Its topic, which is unique. */
+    /** The app's topic, which is unique. */
     topic,
     app,
-    /** Its name, or its id if it has none. */
+    /** The app's name, or its id if it has no name. */
     name: computed(() => app.value.name?.trim() || first.id),
-    /** Usage of the last 15 minutes, oldest first. Grows in place, always before `app` changes. */
+    /** Usage of the last 15 minutes, oldest first. Samples are added in place, always before `app` changes. */
     samples,
     /** Published settings. */
     settings: signal<ReadonlyMap<string, Json>>(new Map()),
     /** The contents of the app's other retained topics, by topic. */
-    further: signal<ReadonlyMap<string, Further>>(new Map()),
-    /** The sent command that has no answer yet. */
+    topics: signal<ReadonlyMap<string, OtherTopic>>(new Map()),
+    /** The command that is waiting for its answer. */
     running: signal<string | undefined>(undefined),
     outcome: signal<Outcome | undefined>(undefined),
   }
@@ -53,11 +53,11 @@ export function newHub(name: string) {
   return {
     name,
     state: signal<Payload<'hubState'> | undefined>(undefined),
-    /** When its state last changed, in epoch milliseconds. */
+    /** When the state last changed, in epoch milliseconds. */
     since: signal<number | undefined>(undefined),
     info: signal<Payload<'hubInfo'> | undefined>(undefined),
     health: signal<Payload<'hubHealth'> | undefined>(undefined),
-    /** Changed by the store alone, which replaces it as a whole once apps were added or removed. */
+    /** Only the store changes this map, and replaces the whole map when apps were added or removed. */
     apps: signal(new Map<string, AppEntry>()),
   }
 }
@@ -70,14 +70,14 @@ export function addSample(samples: Sample[], sample: Sample): void {
   samples.splice(0, outdated)
 }
 
-type FurtherName = 'guard' | 'history' | 'crash' | 'appLinks' | 'appUpdate'
+type OtherTopicName = 'guard' | 'history' | 'crash' | 'appLinks' | 'appUpdate'
 
-/** What has been read of each content, so that lists of many apps read it once. */
-const readOnce = new WeakMap<Further, { readonly [N in FurtherName]?: Payload<N> | undefined }>()
+/** The parsed contents, so that lists of many apps parse each only once. */
+const readOnce = new WeakMap<OtherTopic, { readonly [N in OtherTopicName]?: Payload<N> | undefined }>()
 
-/** The payload of another topic of the app; `undefined` if there is none, or if its schema refuses it. */
-export function furtherOf<N extends FurtherName>({ further }: AppEntry, name: N): Payload<N> | undefined {
-  for (const one of further.value.values()) {
+/** The payload of another topic of the app; `undefined` if it is missing or does not match its schema. */
+export function readTopic<N extends OtherTopicName>({ topics }: AppEntry, name: N): Payload<N> | undefined {
+  for (const one of topics.value.values()) {
     if (one.name !== name) continue
     const known = readOnce.get(one) ?? { [name]: readPayload(name, one.payload) }
     readOnce.set(one, known)

@@ -1,4 +1,4 @@
-/** The log of hub2mqtt, read on once a second while its view is open and visible. */
+/** The log of hub2mqtt: polls for new lines once a second while its view is open and visible. */
 import { batch, signal } from '@preact/signals'
 import * as v from 'valibot'
 import { shownLine } from '../../../../observability/controls.ts'
@@ -9,11 +9,11 @@ import { poll } from './poll.ts'
 
 export type LogLine = Readonly<ReturnType<typeof lineOf>>
 
-/** As many as the daemon keeps. */
-const MOST = 2_000
+/** How many lines to keep, as many as the daemon does. */
+const MAX_LINES = 2_000
 const INTERVAL_MS = 1_000
 
-/** Of a field; `null` counts as missing. */
+/** The schema of an optional field; `null` counts as missing. */
 const optional = (schema: v.GenericSchema<string>) => v.nullish(schema, () => undefined)
 const FIELDS = v.looseObject({
   ...v.entriesFromList(['level', 'part', 'hub', 'app', 'msg'], optional(v.string())),
@@ -21,10 +21,10 @@ const FIELDS = v.looseObject({
 })
 const ERROR = v.object({ stack: v.string() })
 
-/** Begins to read the log, until `end`. */
+/** Reads the log until `end` is called. */
 export function followLog() {
   const lines = signal<readonly LogLine[]>([])
-  /** The level of the log, and what follows it. */
+  /** The level of the log, and the level that follows. */
   const level = signal<Pick<LogLines, 'level' | 'fallback'> | undefined>(undefined)
   /** Why the last attempt to read failed. */
   const failure = signal<string | undefined>(undefined)
@@ -38,7 +38,7 @@ export function followLog() {
     level.value = { level: now, fallback }
     if (added.length === 0 && missed === 0) return
     const gap = missed > 0 ? [{ ...lineFrom(JSON.stringify({ missed })), missed }] : []
-    lines.value = [...lines.value, ...gap, ...added.map(lineFrom)].slice(-MOST)
+    lines.value = [...lines.value, ...gap, ...added.map(lineFrom)].slice(-MAX_LINES)
   }
   const reading = poll(INTERVAL_MS, async (isOver) => {
     const answer = await api.log(next)
@@ -54,17 +54,17 @@ export function followLog() {
 function lineOf(json: string, number: number) {
   const { level, time, part, hub, app, msg, ...rest } = read(FIELDS, shownLine(json)) ?? v.parse(FIELDS, { msg: json })
   const stack = read(ERROR, rest['err'] ?? rest['error'])?.stack ?? ''
-  const further = Object.entries(rest).filter(([name]) => stack === '' || (name !== 'err' && name !== 'error'))
+  const fields = Object.entries(rest).filter(([name]) => stack === '' || (name !== 'err' && name !== 'error'))
   return {
-    /** Counts up; the key in lists. */
+    /** Increases with each line; the key in lists. */
     number,
     /** How many lines are missing here; such an entry has no other content. */
     missed: 0,
     ...{ level, time, part, hub, app },
     message: msg ?? '',
     /** The other fields. */
-    further: further.map(([name, value]) => `${name}=${textOf(value)}`).join(' '),
-    /** The stack of an error, of several lines. */
+    fields: fields.map(([name, value]) => `${name}=${textOf(value)}`).join(' '),
+    /** The stack of an error, which has several lines. */
     stack,
     /** The line as it was logged, as JSON. */
     json,

@@ -18,7 +18,7 @@ export function read<S extends v.GenericSchema>(schema: S, value: unknown): v.In
   return result.success ? result.output : undefined
 }
 
-/** The value of a topic; `undefined` if it has no payload, or if that does not match the schema. */
+/** The value of a topic; `undefined` if the payload is missing or does not match the schema. */
 export function readPayload<N extends PublicationName>(name: N, payload: string | null): Payload<N> | undefined {
   if (payload === null) return undefined
   const row = PUBLICATIONS[name]

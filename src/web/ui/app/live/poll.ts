@@ -1,4 +1,4 @@
-/** Reads at once, and again and again while the page is visible; one at a time. */
+/** Reads at once, and repeatedly while the page is visible; never two reads at a time. */
 export function poll(ms: number, read: (isOver: () => boolean) => Promise<void>) {
   let [isReading, hasEnded] = [false, false]
   const readNow = async () => {

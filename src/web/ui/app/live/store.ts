@@ -1,4 +1,4 @@
-/** Everything that the live channel reports, as signals. */
+/** All data from the live channel, as signals. */
 import { batch, computed, signal } from '@preact/signals'
 import type { LogLevel } from '../../../../contract/log-levels.ts'
 import type { Payload } from '../../../../contract/publications.ts'
@@ -15,7 +15,7 @@ type Changes = Extract<LiveFrame, { type: 'changes' }>
 
 export class Store {
   readonly topics: Topics
-  /** In a fleet, including hubs of other members, whose state alone is known. */
+  /** All hubs; in a fleet including those of other members, of which only the state is known. */
   readonly hubs = signal<readonly HubEntry[]>([])
   /** The hubs of this bridge. */
   readonly own = computed(() => this.hubs.value.filter(({ name }) => this.ownerElsewhere(name) === undefined))
@@ -31,17 +31,17 @@ export class Store {
   readonly discovery = signal<Payload<'bridgeDiscovery'> | undefined>(undefined)
   readonly refusals = signal<Refusals>({})
   readonly recent = signal<readonly Entry[]>([])
-  /** Apps whose last update failed, as `hub/id`; known only from events, which are lost when the daemon restarts. */
+  /** Apps whose last update failed, as `hub/id`. Only events show this, so a restart of the daemon clears it. */
   readonly failedUpdates = computed(() => failedUpdates(this.recent.value))
   /** Whether a snapshot has been read. */
   readonly complete = signal(false)
-  /** Counts changes of apps, for lists that are sorted only now and then. */
+  /** Counts changes of apps, for lists that are not sorted at every change. */
   appChanges = 0
   readonly #activity: ActivityReader
   /** The topics that have a payload. */
   readonly #held = new Set<string>()
-  /** Hubs whose apps have come or gone, which their signals do not tell yet. */
-  readonly #moved = new Set<HubEntry>()
+  /** Hubs with added or removed apps, whose signals are not updated yet. */
+  readonly #outdated = new Set<HubEntry>()
 
   /** @param member this bridge's name in a fleet */
   constructor(base: string, member: string | null) {
@@ -49,7 +49,7 @@ export class Store {
     this.#activity = new ActivityReader(base)
   }
 
-  /** The other member of the fleet that has a hub; `undefined`: none. */
+  /** The other member of the fleet that serves a hub; `undefined` if no other member does. */
   ownerElsewhere(hub: string): string | undefined {
     const { member, owners = {} } = this.fleet.value ?? {}
     const owner = Object.hasOwn(owners, hub) ? owners[hub] : undefined
@@ -64,14 +64,14 @@ export class Store {
     return this.hub(hub)?.apps.value.get(id)
   }
 
-  /** Own hubs that are offline: the page has only the last known state of their apps. */
+  /** Own hubs that are offline; the page has only the last known state of their apps. */
   readonly away = computed(() => this.own.value.filter(({ state }) => state.value === 'offline'))
 
   isAway(hub: string): boolean {
     return this.away.value.some(({ name }) => name === hub)
   }
 
-  /** Why a hub is not (fully) usable, for people. */
+  /** Why a hub is not (fully) usable, as a text for people. */
   reasonOf({ name, info }: HubEntry): string | undefined {
     const reason = info.value?.reason ?? this.health.value?.hubs[name]?.reason
     return reason == null ? undefined : textFor(terms.hubReasons, reason)
@@ -115,7 +115,7 @@ export class Store {
     })
   }
 
-  #hold(topic: string, payload: string | null, at: string, isNews: boolean): void {
+  #hold(topic: string, payload: string | null, at: string, isChange: boolean): void {
     if (payload === null) this.#held.delete(topic)
     else this.#held.add(topic)
     const own = this.topics.parse(topic)
@@ -130,13 +130,13 @@ export class Store {
     }
     const hub = this.hub(owner.hub) ?? (payload === null ? undefined : this.#addHub(owner.hub))
     if (hub === undefined) return
-    const newsAt = isNews ? Date.parse(at) : undefined
-    if (owner.kind === 'hub') this.#holdHub(hub, own, payload, newsAt)
-    else if (own.name === 'app') this.#holdApp(hub, topic, owner.app, payload, newsAt)
+    const changedAt = isChange ? Date.parse(at) : undefined
+    if (owner.kind === 'hub') this.#holdHub(hub, own, payload, changedAt)
+    else if (own.name === 'app') this.#holdApp(hub, topic, owner.app, payload, changedAt)
     else this.#holdPart(hub, topic, own, payload)
   }
 
-  /** A setting of an app, or another topic of it. */
+  /** Handles a setting of an app, or another topic of the app. */
   #holdPart(hub: HubEntry, topic: string, { name, owner }: OwnTopic, payload: string | null): void {
     if (owner.kind !== 'app' && owner.kind !== 'setting') return
     const entry = hub.apps.value.get(owner.app)
@@ -144,8 +144,8 @@ export class Store {
     if (owner.kind === 'setting') {
       entry.settings.value = changed(entry.settings.value, owner.name, readPayload('setting', payload))
     } else {
-      const further = payload === null ? undefined : { name, payload }
-      entry.further.value = changed(entry.further.value, topic, further)
+      const other = payload === null ? undefined : { name, payload }
+      entry.topics.value = changed(entry.topics.value, topic, other)
       this.appChanges += 1
     }
   }
@@ -157,10 +157,10 @@ export class Store {
     else if (name === 'bridgeDiscovery') this.discovery.value = readPayload(name, payload)
   }
 
-  #holdHub(hub: HubEntry, { name }: OwnTopic, payload: string | null, newsAt: number | undefined): void {
+  #holdHub(hub: HubEntry, { name }: OwnTopic, payload: string | null, changedAt: number | undefined): void {
     if (name === 'hubState') {
       const state = readPayload(name, payload)
-      if (newsAt !== undefined && state !== hub.state.value) hub.since.value = newsAt
+      if (changedAt !== undefined && state !== hub.state.value) hub.since.value = changedAt
       hub.state.value = state
     } else if (name === 'hubInfo') hub.info.value = readPayload(name, payload)
     else if (name === 'hubHealth') hub.health.value = readPayload(name, payload)
@@ -168,19 +168,19 @@ export class Store {
     if (payload === null && !isKnown) this.hubs.value = this.hubs.value.filter((other) => other !== hub)
   }
 
-  #holdApp(hub: HubEntry, topic: string, id: string, payload: string | null, newsAt: number | undefined): void {
+  #holdApp(hub: HubEntry, topic: string, id: string, payload: string | null, changedAt: number | undefined): void {
     this.appChanges += 1
     const app = readPayload('app', payload)
     const apps = hub.apps.value
     const known = apps.get(id)
-    if ((app === undefined) !== (known === undefined)) this.#moved.add(hub)
+    if ((app === undefined) !== (known === undefined)) this.#outdated.add(hub)
     if (app === undefined) {
       apps.delete(id)
       return
     }
     const entry = known ?? newApp(hub.name, topic, app)
     apps.set(id, entry)
-    if (newsAt !== undefined) addSample(entry.samples, [newsAt, app.cpu_percent, app.memory_bytes])
+    if (changedAt !== undefined) addSample(entry.samples, [changedAt, app.cpu_percent, app.memory_bytes])
     entry.app.value = app
   }
 
@@ -191,12 +191,12 @@ export class Store {
   }
 
   #settle(): void {
-    for (const hub of this.#moved) hub.apps.value = new Map(hub.apps.value)
-    this.#moved.clear()
+    for (const hub of this.#outdated) hub.apps.value = new Map(hub.apps.value)
+    this.#outdated.clear()
   }
 }
 
-/** The map with one value changed; `undefined` removes it. */
+/** A copy of the map with one value changed; `undefined` removes the key. */
 function changed<T>(map: ReadonlyMap<string, T>, key: string, value: T | undefined): ReadonlyMap<string, T> {
   const after = new Map(map)
   if (value === undefined) after.delete(key)

@@ -1,4 +1,4 @@
-/** A figure of an app over time. The pointer and the arrow keys move along it. */
+/** A chart of an app's CPU or memory over time. The pointer and the arrow keys select a point. */
 import { type Signal, signal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 import type Plot from 'uplot'
@@ -10,22 +10,22 @@ import { PATHS } from './icons.tsx'
 
 export type Figure = 'cpu' | 'memory'
 
-/** Something that happened, in epoch seconds. */
+/** A marked event, with its time in epoch seconds. */
 export interface Mark {
   readonly at: number
   readonly kind: 'crash' | 'restart' | 'update'
 }
 
-/** What one or more charts show. */
+/** The data of one or more charts. */
 export interface Charted {
-  /** Times in epoch seconds, oldest first, with the figures then; `null`: the app did not run, or it is not known. */
+  /** Times in epoch seconds, oldest first, with their values; `null`: the app did not run, or the value is unknown. */
   readonly points: {
     readonly times: readonly number[]
     readonly cpu: readonly (number | null)[]
     readonly memory: readonly (number | null)[]
   }
   readonly marks: readonly Mark[]
-  /** The ends of the axis of time. */
+  /** The ends of the time axis. */
   readonly from: number
   readonly to: number
 }
@@ -45,7 +45,7 @@ const HEIGHT = 168
 /** Room for the marks above the lines, in pixels. */
 const TOP = 20
 const AXIS_WIDTH = 68
-/** How many points a key moves on. */
+/** How many points each key moves. */
 const STEPS: Readonly<Record<string, number>> = {
   ArrowLeft: -1,
   ArrowRight: 1,
@@ -55,7 +55,7 @@ const STEPS: Readonly<Record<string, number>> = {
   End: Number.POSITIVE_INFINITY,
 }
 
-/** `undefined`: not loaded yet; `null`: that failed. */
+/** The chart library. `undefined`: not loaded yet; `null`: loading failed. */
 const library = signal<typeof Plot | undefined | null>(undefined)
 
 async function load(): Promise<void> {
@@ -67,10 +67,10 @@ async function load(): Promise<void> {
 interface ChartProps {
   readonly figure: Figure
   readonly label: string
-  /** The figures in words, until a point is chosen. */
+  /** The chart in words, until a point is selected. */
   readonly summary: string
   readonly charted: Charted
-  /** The chosen point of time, which other charts can share. */
+  /** The selected time, which other charts can share. */
   readonly hovered: Signal<number | undefined>
 }
 
@@ -110,7 +110,7 @@ export function Chart({ figure, label, summary, charted, hovered }: ChartProps) 
   )
 }
 
-/** A point in words: its time, its figure, and what happened then. */
+/** A point in words: its time, its value, and its marks. */
 export function described({ points, marks }: Charted, figure: Figure, index: number): string {
   const { times } = points
   const [at = 0, value = null] = [times[index], points[figure][index]]
@@ -119,13 +119,13 @@ export function described({ points, marks }: Charted, figure: Figure, index: num
   return [text.at({ time: formatMoment(at * 1000), value: said }), ...new Set(here)].join(', ')
 }
 
-/** The last of the times that is not after another; the first if all are. */
+/** The index of the last time that is not after `at`; 0 if all times are. */
 function nearest(times: readonly number[], at: number): number {
   const last = times.findLastIndex((time) => time <= at)
   return Math.max(0, last)
 }
 
-/** Moves the line of the pointer there. */
+/** Moves the pointer's line to a time. */
 function point(plot: Plot, at: number | undefined): void {
   const { idx, left = -1 } = plot.cursor
   const [times] = plot.data
@@ -136,7 +136,7 @@ function point(plot: Plot, at: number | undefined): void {
 
 type Drawn = Pick<ChartProps, 'figure' | 'charted' | 'hovered'>
 
-/** Draws it in its holder; returns what ends that. */
+/** Draws the chart in its container; returns a function that removes it. */
 function draw(library: typeof Plot, holder: HTMLDivElement, { figure, charted, hovered }: Drawn): () => void {
   const { points, marks, from, to } = charted
   const kept = hovered.peek()
@@ -165,7 +165,7 @@ function draw(library: typeof Plot, holder: HTMLDivElement, { figure, charted, h
     [[...points.times], [...points[figure]]],
     holder,
   )
-  // Draws it now, which moves the pointer away.
+  // Draw now, because this resets the pointer.
   made.batch(() => {})
   hovered.value = kept !== undefined && points.times.includes(kept) ? kept : undefined
   const observer = new ResizeObserver(() => {
@@ -191,7 +191,7 @@ function draw(library: typeof Plot, holder: HTMLDivElement, { figure, charted, h
   }
 }
 
-/** The ends of the axes: CPU from zero. Memory changes little, so its lines are shown in the middle. */
+/** The ranges of the axes: CPU from zero; memory changes little, so its line is shown in the middle. */
 const RANGES: Readonly<Record<Figure, (plot: Plot, low: number, high: number) => [number, number]>> = {
   cpu: (_, __, high) => [0, Math.max(1, (high ?? 0) * 1.1)],
   memory: (_, low, high) => {
@@ -200,7 +200,7 @@ const RANGES: Readonly<Record<Figure, (plot: Plot, low: number, high: number) =>
   },
 }
 
-/** A variable of the style sheet as a colour that a canvas understands. */
+/** A variable of the style sheet as a colour for a canvas. */
 function colour({ root }: Plot, name: string): string {
   root.style.color = `var(${name})`
   return getComputedStyle(root).color
@@ -214,7 +214,7 @@ function axis(more: Plot.Axis): Plot.Axis {
 
 function line(name: string): Plot.Series {
   const stroke = (plot: Plot) => colour(plot, name)
-  /** Points without neighbours, which get no line. */
+  /** Points without neighbours, which no line would show. */
   const alone = ({ data }: Plot, series: number) =>
     [...(data[series] ?? []).keys()].filter((i) => {
       const [before, value, after] = [data[series]?.[i - 1], data[series]?.[i], data[series]?.[i + 1]]
@@ -223,7 +223,7 @@ function line(name: string): Plot.Series {
   return { stroke, width: 1.5, points: { show: false, filter: alone, size: 6, stroke, fill: stroke } }
 }
 
-/** Lines from top to bottom with a glyph each, so that they do not differ by colour only. */
+/** Draws vertical lines with a glyph each, so that they do not differ only by colour. */
 function drawMarks(plot: Plot, marks: readonly Mark[]): void {
   const { ctx, bbox } = plot
   const { min = 0, max = 0 } = plot.scales['x'] ?? {}

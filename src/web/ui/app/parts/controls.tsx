@@ -19,7 +19,7 @@ export function Badge({ tone, children, title }: { tone: Tone; children: Compone
 
 interface ButtonProps {
   readonly label: string
-  /** Why it cannot be used. It stays focusable, so that keyboard users learn the reason too. */
+  /** Why the button cannot be used. It stays focusable, so that keyboard users also learn the reason. */
   readonly refused?: string | undefined
   readonly busy?: boolean
   readonly act: (button: HTMLElement) => void
@@ -79,7 +79,7 @@ export function IconButton({ label, glyph, size = 18, title = label, pressed, po
   )
 }
 
-/** A signal, or what is used like one. */
+/** A signal, or an object that is used like one. */
 export interface Changeable<T> {
   value: T
 }
@@ -87,7 +87,7 @@ export interface Changeable<T> {
 interface SearchProps {
   readonly label: string
   readonly value: Changeable<string>
-  /** The key that focuses it. */
+  /** The key that focuses the field. */
   readonly shortcut?: string
   /** Opens the first match. */
   readonly open?: () => void
@@ -124,7 +124,7 @@ interface ChipsProps<K extends string> {
   readonly children: (option: K) => ComponentChildren
 }
 
-/** A choice of one, as a row of buttons. */
+/** A choice of one option, as a row of buttons. */
 export function Chips<K extends string>({ label, options, chosen, children }: ChipsProps<K>) {
   return (
     <fieldset class="chips">
@@ -144,11 +144,11 @@ interface SelectProps<K extends string> extends ListAttributes {
   readonly options: readonly K[]
   readonly chosen: K
   readonly choose: (option: K) => void
-  /** Default: the option itself. */
+  /** The label of an option; default: the option itself. */
   readonly nameOf?: (option: K) => string
 }
 
-/** A choice of one, as a list that opens. */
+/** A choice of one option, as a drop-down list. */
 export function Select<K extends string>(props: SelectProps<K>) {
   const { options, chosen, choose, nameOf = (option) => option, ...attributes } = props
   const onChange = (value: string) => options.filter((option) => option === value).forEach(choose)
@@ -173,7 +173,7 @@ export function Copy({ text: copied, label }: { readonly text: string; readonly 
   return <IconButton label={label} glyph={done.value ? 'check' : 'copy'} size={16} act={() => void copy()} />
 }
 
-/** Plain HTTP, as in a home network, has no clipboard of its own. */
+/** Copies a text, also on plain HTTP, where browsers have no clipboard API. */
 export async function copyText(text: string): Promise<boolean> {
   if (navigator.clipboard !== undefined) {
     return (await navigator.clipboard.writeText(text).catch(() => false)) !== false
@@ -187,19 +187,19 @@ export async function copyText(text: string): Promise<boolean> {
   return ok
 }
 
-/** For handlers, which return nothing. */
+/** Sets a value in a handler, which must not return anything. */
 export function set<T>(to: Changeable<T>, value: T): void {
   to.value = value
 }
 
-/** For forms, which the page sends itself. */
+/** A submit handler for forms that the page sends itself. */
 export const submits = (act: () => unknown) => (event: Event) => {
   event.preventDefault()
   void act()
 }
 
-/** State of something that is requested on demand: whether the request is running, and its last result. */
-export function useAsked<T>() {
+/** The state of a request on demand: whether it is running, and its last result. */
+export function useRequest<T>() {
   const busy = useSignal(false)
   const result = useSignal<T | undefined>(undefined)
   const ask = async (question: () => Promise<T>): Promise<T> => {

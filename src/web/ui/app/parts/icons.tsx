@@ -36,7 +36,7 @@ export const PATHS = {
 
 export type GlyphName = keyof typeof PATHS
 
-/** Hidden from screen readers: the text beside it, or the control's label, describes it. */
+/** A glyph, hidden from screen readers: the text beside it or the control's label has its meaning. */
 export function Glyph({ name, size = 18 }: { readonly name: GlyphName; readonly size?: number }) {
   return (
     <svg class="glyph" width={size} height={size} viewBox="0 0 24 24" aria-hidden="true" focusable="false">
@@ -45,13 +45,13 @@ export function Glyph({ name, size = 18 }: { readonly name: GlyphName; readonly 
   )
 }
 
-/** Topic of an app → the state of its icon, so that it is requested once. */
-const known = new Map<string, Signal<'asked' | 'shown' | 'none'>>()
+/** Topic of an app → the state of its icon, so that the icon is requested only once. */
+const known = new Map<string, Signal<'requested' | 'shown' | 'none'>>()
 
 /** The app's icon from the hub, or its initial on a colour derived from its id. */
 export function AppIcon({ entry, name, size = 32 }: { entry: AppEntry; name: string; size?: number }) {
   const { hub, id, topic } = entry
-  const state = known.get(topic) ?? signal('asked')
+  const state = known.get(topic) ?? signal('requested')
   known.set(topic, state)
   const hue = [...id].reduce((sum, char) => (sum * 31 + (char.codePointAt(0) ?? 0)) % 360, 7)
   return (

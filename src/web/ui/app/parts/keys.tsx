@@ -1,6 +1,6 @@
 /**
- * The keys of the page, one row each, and the dialog that lists them. They do nothing in a text field or while a dialog
- * is open, except ↓, which leads out of a search.
+ * The page's keyboard shortcuts, one row each, and the dialog that lists them. They do nothing in a text field or while
+ * a dialog is open, except ↓, which leaves the search field.
  */
 import { signal } from '@preact/signals'
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
@@ -14,8 +14,8 @@ const text = defineStrings('keys', {
   down: 'Next app in the list',
   up: 'Previous app in the list',
   open: 'Open the app, or the first match of the search',
-  escape: 'Close, or empty the search',
-  help: 'Show the keys',
+  escape: 'Close, or clear the search',
+  help: 'Show the keyboard shortcuts',
 })
 
 export const SEARCH_KEY = '/'
@@ -25,7 +25,7 @@ const TYPING = 'input:not([type=checkbox]), textarea, select'
 interface Key {
   readonly name: string
   readonly does: keyof typeof text
-  /** `false` if it did nothing. Without it, the browser does it. */
+  /** Returns `false` if it did nothing. If missing, the browser handles the key. */
   readonly act?: () => boolean
 }
 
@@ -50,7 +50,7 @@ function focus(element: HTMLElement | null | undefined): boolean {
   return element != null
 }
 
-/** Focuses the app below or above the focused one, or the first one in view; above the first is the search. */
+/** Focuses the app below or above the focused one, or the first visible app; above the first app is the search. */
 function step(by: 1 | -1): boolean {
   const { activeElement: now } = document
   const row = now?.closest('tr.app')
@@ -72,7 +72,7 @@ function onKey(event: KeyboardEvent): void {
   if (KEYS[key]?.act?.()) event.preventDefault()
 }
 
-/** Listens for the keys, and shows them on request. */
+/** Listens for the shortcuts, and shows their list on request. */
 export function Keys() {
   useEffect(() => {
     addEventListener('keydown', onKey)

@@ -3,10 +3,10 @@ import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { formatAgo, formatMoment, formatSecond, formatTime } from '../format.ts'
 import { defineStrings } from '../strings.ts'
-import { Action, Copy, useAsked } from './controls.tsx'
+import { Action, Copy, useRequest } from './controls.tsx'
 import { Glyph } from './icons.tsx'
 
-/** The head of a table whose columns are evident, for screen readers. */
+/** A table head only for screen readers, for tables with self-explanatory columns. */
 export function HiddenHead({ columns }: { readonly columns: Readonly<Record<string, string>> }) {
   return (
     <thead class="hidden">
@@ -32,7 +32,7 @@ export function Card(props: { title: string; children: ComponentChildren; aside?
   )
 }
 
-/** Names and values; rows without a value are left out. */
+/** A list of names and values; rows without a value are omitted. */
 export function Facts({ rows }: { rows: readonly (readonly [name: string, value: ComponentChildren])[] }) {
   return (
     <dl class="lines">
@@ -72,7 +72,7 @@ export function Table(props: { label: string; children: ComponentChildren; colum
   )
 }
 
-/** `ago`: as how long ago; `clock`: without the date, also of another day. */
+/** A time. `ago`: as a relative time; `clock`: never with a date. */
 export function Time({ at, ago = false, clock = false }: { at: number | string; ago?: boolean; clock?: boolean }) {
   const ms = typeof at === 'string' ? Date.parse(at) : at
   return (
@@ -113,13 +113,13 @@ interface ReportProps {
   readonly title: string
   readonly hint: string
   readonly requests: readonly Request[]
-  /** What comes before the answers. */
+  /** The content before the answers. */
   readonly children?: ComponentChildren
 }
 
 export function Report({ title, hint, requests, children }: ReportProps) {
-  const { busy, result, ask } = useAsked<{ readonly label: string; readonly answer: Answer | undefined }>()
-  const asked = useSignal('')
+  const { busy, result, ask } = useRequest<{ readonly label: string; readonly answer: Answer | undefined }>()
+  const chosen = useSignal('')
   const { label: shown, answer } = result.value ?? { label: '', answer: undefined }
   return (
     <Card
@@ -134,10 +134,10 @@ export function Report({ title, hint, requests, children }: ReportProps) {
             <Action
               key={label}
               label={label}
-              busy={busy.value && asked.value === label}
+              busy={busy.value && chosen.value === label}
               refused={refused}
               act={() => {
-                asked.value = label
+                chosen.value = label
                 void ask(async () => ({ label, answer: await question() }))
               }}
             />

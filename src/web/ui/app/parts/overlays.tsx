@@ -7,9 +7,9 @@ import { Glyph, type GlyphName } from './icons.tsx'
 
 export interface Listed {
   readonly name: string
-  /** On the same line. */
+  /** Shown on the same line. */
   readonly about?: string | undefined
-  /** Below it: a text from outside. */
+  /** Shown below: a text from outside the page. */
   readonly note?: string | undefined
 }
 
@@ -19,13 +19,13 @@ export interface Question {
   /** The label of the button that confirms. */
   readonly action: string
   readonly danger?: boolean
-  /** What it is about, one item each. */
+  /** The items to confirm. */
   readonly list?: readonly Listed[]
   /** An additional checkbox, initially off. */
   readonly option?: string
 }
 
-interface Asked extends Question {
+interface OpenQuestion extends Question {
   readonly answer: (answer: Confirmation | undefined) => void
 }
 
@@ -33,27 +33,27 @@ export interface Confirmation {
   readonly option: boolean
 }
 
-const asked = signal<Asked | undefined>(undefined)
+const current = signal<OpenQuestion | undefined>(undefined)
 
-/** `undefined`: cancelled. */
+/** Asks the user to confirm; resolves to `undefined` if the user cancels. */
 export function confirm(question: Question): Promise<Confirmation | undefined> {
   return new Promise((resolve) => {
-    asked.value?.answer(undefined)
+    current.value?.answer(undefined)
     const answer = (given: Confirmation | undefined) => {
-      asked.value = undefined
+      current.value = undefined
       resolve(given)
     }
-    asked.value = { ...question, answer }
+    current.value = { ...question, answer }
   })
 }
 
 export function ConfirmDialog() {
-  const question = asked.value
+  const question = current.value
   return question === undefined ? null : <Dialog key={question.title + question.text} {...question} />
 }
 
-/** The browser's own dialog traps the focus, and restores it. */
-function Dialog({ title, text, action, danger, list, option, answer }: Asked) {
+/** Uses the browser's own dialog, which traps the focus and restores it. */
+function Dialog({ title, text, action, danger, list, option, answer }: OpenQuestion) {
   const dialog = useRef<HTMLDialogElement>(null)
   const chosen = useRef<HTMLInputElement>(null)
   useLayoutEffect(() => dialog.current?.showModal(), [])
@@ -105,9 +105,9 @@ export interface MenuItem {
   readonly label: string
   readonly glyph: GlyphName
   readonly danger?: boolean
-  /** Whether it is the chosen one of a choice. */
+  /** Whether the item is the current choice. */
   readonly checked?: boolean
-  /** Why it cannot be chosen. */
+  /** Why the item cannot be chosen. */
   readonly refused?: string | undefined
   readonly choose: () => void
 }
@@ -118,7 +118,7 @@ interface Menu {
   readonly opener: HTMLElement
 }
 
-/** One at a time, so that rows stay small. */
+/** The open menu. There is only one for all rows, which keeps rows small. */
 const opened = signal<Menu | undefined>(undefined)
 
 export function openMenu(opener: HTMLElement, label: string, items: readonly MenuItem[]): void {
@@ -136,7 +136,7 @@ const roleOf = (checked: boolean | undefined) =>
     : ({ role: 'menuitemradio', 'aria-checked': checked } as const)
 
 const MARGIN = 8
-/** A list that moved by more than this many pixels has been scrolled. */
+/** If the opener moves by more pixels than this, the list was scrolled. */
 const SCROLLED = 60
 
 function MenuList({ label, items, opener }: Menu) {
@@ -207,7 +207,7 @@ function MenuList({ label, items, opener }: Menu) {
   )
 }
 
-/** Below the opener, or above it if there is no room. */
+/** Places the menu below the opener, or above it if there is no room. */
 function place(menu: HTMLElement, opener: HTMLElement): void {
   const { bottom, top, right } = opener.getBoundingClientRect()
   const { width, height } = menu.getBoundingClientRect()
@@ -221,14 +221,14 @@ const text = defineStrings('toasts', { title: 'Notifications', dismiss: 'Dismiss
 
 const shown = signal<readonly { number: number; ok: boolean; said: string }[]>([])
 let count = 0
-const MOST = 4
+const MAX_TOASTS = 4
 const OK_MS = 5_000
 const FAILED_MS = 12_000
 
 export function toast(ok: boolean, said: string): void {
   count += 1
   const number = count
-  shown.value = [...shown.value, { number, ok, said }].slice(-MOST)
+  shown.value = [...shown.value, { number, ok, said }].slice(-MAX_TOASTS)
   setTimeout(() => dismiss(number), ok ? OK_MS : FAILED_MS)
 }
 
@@ -236,7 +236,7 @@ function dismiss(number: number): void {
   shown.value = shown.value.filter((one) => one.number !== number)
 }
 
-/** Screen readers announce them. */
+/** The notices, which screen readers announce. */
 export function Toasts() {
   return (
     <section class="toasts" aria-label={text.title} aria-live="polite">

@@ -1,4 +1,4 @@
-/** How an app is and how the guardian treats it, as badges and switches, and why a hub or the broker is away. */
+/** Badges and switches for the state of an app and its guardian, and texts for an offline hub or broker. */
 import { isCrashed } from '../../../../contract/classify.ts'
 import type { GuardEventType } from '../../../../contract/events.ts'
 import type { GuardPayload, Reason } from '../../../../contract/guard.ts'
@@ -6,7 +6,7 @@ import { lasting } from '../../../../guardian/history.ts'
 import type { App } from '../../../../hub/app.ts'
 import { type AppCommand, actOn, refusal } from '../commands.ts'
 import { formatCount, formatTime } from '../format.ts'
-import { type AppEntry, furtherOf } from '../live/entries.ts'
+import { type AppEntry, readTopic } from '../live/entries.ts'
 import type { Store } from '../live/store.ts'
 import { usePage } from '../session.ts'
 import { defineStrings } from '../strings.ts'
@@ -56,7 +56,7 @@ export function StateBadge({ entry, store }: { readonly entry: AppEntry; readonl
   if (state === null) return <Badge tone="quiet">{terms.unknown}</Badge>
   if (state !== 'crashed') return <Badge tone={TONES[state]}>{terms.states[state]}</Badge>
   const { crash_count } = app
-  const reason = furtherOf(entry, 'guard')?.last_crash?.reason
+  const reason = readTopic(entry, 'guard')?.last_crash?.reason
   return (
     <Badge tone="bad" title={crashMessage(app)}>
       {terms.states.crashed}
@@ -74,20 +74,20 @@ export function lastState(app: App): string | undefined {
 
 export const crashMessage = ({ crash_message }: App): string => crash_message ?? terms.noMessage
 
-/** The guardian's unsolved problem with the app; `undefined`: none. */
+/** The guardian's unsolved problem with the app; `undefined` if there is none. */
 export function troubleOf(entry: AppEntry, store: Store): GuardEventType | undefined {
-  const guard = furtherOf(entry, 'guard')
+  const guard = readTopic(entry, 'guard')
   if (guard?.state === 'given_up') return 'gave_up'
   // A command can clear it without changing the history.
   const isBad = guard !== undefined && guard.attention.length > 0
   const { version } = entry.app.value
-  if (isBad && lasting(furtherOf(entry, 'history') ?? [], 'bad_update', version) !== undefined) return 'bad_update'
+  if (isBad && lasting(readTopic(entry, 'history') ?? [], 'bad_update', version) !== undefined) return 'bad_update'
   return store.failedUpdates.value.has(`${entry.hub}/${entry.id}`) ? 'update_failed' : undefined
 }
 
-/** Whether a person should look at the app: the guardian asks for it, or the app has crashed and is not restarted. */
+/** Whether the app needs attention: the guardian requests it, or the app has crashed and is not restarted. */
 export function needsAttention(entry: AppEntry, store: Store): boolean {
-  const guard = furtherOf(entry, 'guard')
+  const guard = readTopic(entry, 'guard')
   const isLeft = guard === undefined || guard.state === 'off' || guard.state === 'snoozed'
   if (isLeft && isCrashed(entry.app.value)) return true
   return (guard?.attention.length ?? 0) > 0 || troubleOf(entry, store) !== undefined
@@ -101,14 +101,14 @@ export function UpdateBadge({ app: { update_available, latest_version } }: { rea
   return <Badge tone="info">{latest_version === null ? text.update : `→ ${latest_version}`}</Badge>
 }
 
-/** How long a hub or the broker has been away, and why. */
+/** Since when a hub or the broker has been offline, and why. */
 export function whyAway(since: number | undefined, reason: string | undefined): string {
   if (since === undefined) return reason ?? ''
   const time = formatTime(since)
   return reason === undefined ? text.since({ time }) : text.sinceWhy({ time, why: reason })
 }
 
-/** Switches something of an app on or off by a command. */
+/** A switch that turns a feature of an app on or off with a command. */
 export function CommandSwitch(props: AppProps & { command: AppCommand; label: string; on: boolean }) {
   const { entry, command, label, on } = props
   const page = usePage()
@@ -125,7 +125,7 @@ export function CommandSwitch(props: AppProps & { command: AppCommand; label: st
 
 type GuardState = GuardPayload['state']
 
-/** The most urgent state first: the order of the list. */
+/** The look of each guardian state. The most urgent state comes first, which is also the sort order. */
 const LOOKS: Readonly<Record<GuardState, { readonly tone: Tone; readonly glyph: GlyphName }>> = {
   given_up: { tone: 'bad', glyph: 'alert' },
   waiting: { tone: 'warn', glyph: 'clock' },
@@ -136,9 +136,9 @@ const LOOKS: Readonly<Record<GuardState, { readonly tone: Tone; readonly glyph: 
 }
 const ORDER = Object.keys(LOOKS)
 
-/** For comparing apps; those that the guardian does not know come last. */
+/** The sort position of an app; apps that the guardian does not know come last. */
 export function guardOrder(entry: AppEntry): number {
-  const state = furtherOf(entry, 'guard')?.state
+  const state = readTopic(entry, 'guard')?.state
   return state === undefined ? ORDER.length : ORDER.indexOf(state)
 }
 
@@ -146,9 +146,9 @@ export function GuardBadge({ state }: { readonly state: GuardState }) {
   return <Badge tone={LOOKS[state].tone}>{text.guard.states[state]}</Badge>
 }
 
-/** When the guardian acts next; `undefined` if it does not plan to. */
+/** When the guardian acts next; `undefined` if no action is planned. */
 export function nextOf(entry: AppEntry): string | undefined {
-  const guard = furtherOf(entry, 'guard')
+  const guard = readTopic(entry, 'guard')
   if (guard?.state === 'snoozed' && guard.snoozed_until !== null)
     return text.guard.until({ time: timeOf(guard.snoozed_until) })
   const next = guard?.next_restart_at ?? guard?.retry_at ?? null
@@ -161,9 +161,9 @@ function inWords(state: GuardState, entry: AppEntry): string {
   return [text.guard.states[state], nextOf(entry)].filter((part) => part !== undefined).join(', ')
 }
 
-/** A glyph whose text is for screen readers and pointers; nothing if the guardian does not watch the app. */
+/** A glyph with a text for screen readers and pointers; nothing if the guardian does not watch the app. */
 export function GuardMark({ entry }: AppProps) {
-  const state = furtherOf(entry, 'guard')?.state
+  const state = readTopic(entry, 'guard')?.state
   if (state === undefined || state === 'off') return null
   const said = text.guard.of({ state: inWords(state, entry) })
   return (
@@ -174,9 +174,9 @@ export function GuardMark({ entry }: AppProps) {
   )
 }
 
-/** The same in words, where there is room. */
+/** The guardian's state in words, where there is room. */
 export function GuardCell({ entry }: AppProps) {
-  const state = furtherOf(entry, 'guard')?.state
+  const state = readTopic(entry, 'guard')?.state
   if (state === undefined) return null
   const { tone, glyph } = LOOKS[state]
   const next = nextOf(entry)

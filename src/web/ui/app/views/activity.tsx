@@ -5,7 +5,7 @@ import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import { commandName } from '../commands.ts'
 import { formatDay, formatDuration } from '../format.ts'
 import { type Entry, isFailure } from '../live/activity.ts'
-import { dayAfter, dayBefore, dayOf, type Row, rowsOf } from '../live/happenings.ts'
+import { dayAfter, dayBefore, dayOf, type Row, rowsOf } from '../live/groups.ts'
 import type { Store } from '../live/store.ts'
 import { inLanguage } from '../messages.ts'
 import { Action, Badge, Chips, Search, set } from '../parts/controls.tsx'
@@ -26,7 +26,7 @@ const text = defineStrings('activity', {
   done: 'done',
   duplicate: 'duplicate request',
   crashes: { one: '{count} crash', other: '{count} crashes' },
-  empty: 'Nothing has happened yet. Events and commands appear here as they come.',
+  empty: 'Nothing has happened yet. New events and commands appear here.',
   noMatch: 'No entries match.',
   more: '{count} more',
   times: '×{count}',
@@ -49,12 +49,12 @@ const PASSES: Readonly<Record<Kind, (entry: Entry) => boolean>> = {
 const kind = chosenInAddress('kind', KINDS)
 const search = textInAddress('search')
 
-/** How many lines there are at first, and how many come with each request. */
+/** How many lines are shown at first, and how many are added on request. */
 const STEP = 50
 
 export function Activity() {
   const { store } = usePage()
-  /** The entries at the time when it was paused. */
+  /** The entries when the list was paused. */
   const paused = useSignal<readonly Entry[] | undefined>(undefined)
   const all = paused.value ?? store.recent.value
   const wanted = search.value.trim().toLowerCase()
@@ -87,7 +87,7 @@ export function Activity() {
   )
 }
 
-/** The rows below the headings of their days. */
+/** The rows, with a heading for each day. */
 function Days({ rows, store }: { readonly rows: readonly Row[]; readonly store: Store }) {
   const today = useToday()
   const most = useSignal(STEP)
@@ -112,7 +112,7 @@ function Days({ rows, store }: { readonly rows: readonly Row[]; readonly store: 
               <HiddenHead columns={text.columns} />
               <tbody>
                 {shown.map((row) => (
-                  <HappeningRows key={row.entries[0]?.number} row={row} store={store} />
+                  <GroupRows key={row.entries[0]?.number} row={row} store={store} />
                 ))}
               </tbody>
             </table>
@@ -135,7 +135,7 @@ function dayName(day: number, today: number): string {
 
 const MINUTE_MS = 60_000
 
-/** The current day. It changes at midnight; a machine that slept, or whose clock was set, notices within a minute. */
+/** The current day. Changes at midnight; after sleep or a change of the clock within a minute. */
 function useToday(): number {
   const today = useSignal(dayOf(Date.now()))
   useEffect(() => {
@@ -158,24 +158,24 @@ function searchable(entry: Entry, store: Store): string {
   return `${entry.hub ?? ''} ${entry.app ?? ''} ${name} ${labelOf(entry)} ${facts} ${said}`.toLowerCase()
 }
 
-/** What belongs together on one line, which can be expanded. `store`: for the apps' names in a list of several apps. */
-export function HappeningRows({ row, store }: { readonly row: Row; readonly store?: Store }) {
+/** A group on one line, which can be expanded. `store`: for the apps' names in a list of several apps. */
+export function GroupRows({ row, store }: { readonly row: Row; readonly store?: Store }) {
   const { lead, entries, count, apps } = row
   const isOpen = useSignal(false)
   const isOfMany = apps.size > 1
   const rest = isOfMany ? entries : entries.filter((entry) => entry !== lead)
-  // Show other failures too, unless a failed command already reports them.
+  // Also show other failures, unless a failed command already reports them.
   const failures = new Set(lead.kind === 'event' ? rest.filter(isFailure).map(labelOf) : [])
   failures.delete(labelOf(lead))
   const said = isOfMany && store !== undefined ? updatesOf(row, store) : contentOf(lead, store, count, failures)
-  const further = rest.length > 0 && (
+  const more = rest.length > 0 && (
     <button type="button" aria-expanded={isOpen.value} onClick={() => set(isOpen, !isOpen.value)}>
       {text.more({ count: rest.length })}
     </button>
   )
   return (
     <>
-      <Line {...said} isFirst more={further} />
+      <Line {...said} isFirst more={more} />
       {isOpen.value && rest.toReversed().map((entry) => <Line key={entry.number} {...contentOf(entry, store)} />)}
     </>
   )
@@ -184,16 +184,16 @@ export function HappeningRows({ row, store }: { readonly row: Row; readonly stor
 interface Content {
   readonly at: number
   readonly what: ComponentChildren
-  /** `false`: the list is about one app, below no day. */
+  /** `false` in the list of one app, which has no headings. */
   readonly where: ComponentChildren
   readonly details: ComponentChildren
 }
 
-const MOST_NAMED = 5
+const MAX_NAMED = 5
 
 function updatesOf({ lead: { at, hub }, apps }: Row, store: Store): Content {
   const all = [...apps].map((app) => (hub === null ? undefined : store.app(hub, app)?.name.value) ?? app)
-  const names = all.slice(0, MOST_NAMED).join(', ')
+  const names = all.slice(0, MAX_NAMED).join(', ')
   return {
     at,
     what: <Badge tone="quiet">{terms.events['updated']}</Badge>,
@@ -202,11 +202,11 @@ function updatesOf({ lead: { at, hub }, apps }: Row, store: Store): Content {
         {terms.apps({ count: apps.size })} {store.own.value.length > 1 && <small>{hub}</small>}
       </>
     ),
-    details: all.length > MOST_NAMED ? text.names({ names, count: all.length - MOST_NAMED }) : names,
+    details: all.length > MAX_NAMED ? text.names({ names, count: all.length - MAX_NAMED }) : names,
   }
 }
 
-/** @param count how often it was in a row @param failures names of other things that failed with it */
+/** @param count the number of equal groups @param failures names of other failures in the group */
 function contentOf(entry: Entry, store?: Store, count = 1, failures: ReadonlySet<string> = new Set()): Content {
   const { facts, said } = detailOf(entry)
   return {
@@ -233,9 +233,9 @@ function contentOf(entry: Entry, store?: Store, count = 1, failures: ReadonlySet
 }
 
 interface LineProps extends Content {
-  /** What shows the lines that belong to it. */
+  /** The button that shows the other lines of the group. */
   readonly more?: ComponentChildren
-  /** Whether it can get the focus, as a line that is shown on request. */
+  /** Whether the line gets the focus, as the first of those shown on request. */
   readonly isFirst?: boolean
 }
 
@@ -271,7 +271,7 @@ function labelOf(entry: Entry): string {
   return entry.kind === 'answer' ? commandName(entry.answer.command) : terms.events[entry.event.event_type]
 }
 
-/** Everything else: facts on one line, and the unchanged text of the app or the hub. */
+/** The details of an entry: facts on one line, and the unchanged text of the app or the hub. */
 function detailOf(entry: Entry): { readonly facts: string; readonly said: string } {
   if (entry.kind === 'answer') {
     const { ok, duration_ms, replayed, error } = entry.answer

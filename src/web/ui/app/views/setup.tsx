@@ -3,7 +3,7 @@ import { type Signal, useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import type { Setup, SetupBroker, SetupDone, SetupHub, SetupTest } from '../../../server/api/protocol.ts'
 import { api, type Result } from '../api.ts'
-import { Action, Copy, set, useAsked } from '../parts/controls.tsx'
+import { Action, Copy, set, useRequest } from '../parts/controls.tsx'
 import { Glyph } from '../parts/icons.tsx'
 import { Alert, Card, Json } from '../parts/layout.tsx'
 import { open } from '../session.ts'
@@ -20,9 +20,9 @@ const text = defineStrings('setup', {
     searching: 'Looking for hubs in your network…',
     url: 'Address of the hub',
     key: 'API key',
-    keyHint: 'homey.app permits everything with apps; homey.app.readonly is enough to watch them.',
+    keyHint: 'homey.app permits everything with apps; homey.app.readonly only permits watching them.',
     keyLink: 'Create a key: my.homey.app, Settings, API Keys',
-    keyElsewhere: '(owner only). A hub that creates its own keys has them in its settings: Developer, API Keys.',
+    keyElsewhere: '(owner only). If the hub creates its own keys, create one in its settings: Developer, API Keys.',
     name: 'Name',
     nameHint: 'Part of every topic: 1 to 32 characters of a-z, 0-9, _ and -.',
     test: 'Test the hub',
@@ -37,7 +37,7 @@ const text = defineStrings('setup', {
   finish: {
     title: 'Finish',
     path: 'Writes {path} and starts immediately.',
-    noPath: 'hub2mqtt cannot write the configuration. You get the lines to add to it yourself.',
+    noPath: 'hub2mqtt cannot write the configuration. It shows you the lines to add.',
     apply: 'Save and start',
   },
   done: {
@@ -45,8 +45,8 @@ const text = defineStrings('setup', {
     written: 'Written to {path}',
     open: 'Go to the apps',
     almost: 'Almost done',
-    lines: 'Add these lines to your configuration, with the key and the password in their places',
-    restart: 'Then restart hub2mqtt. It waits here until then.',
+    lines: 'Add these lines to your configuration, and fill in the key and the password',
+    restart: 'Then restart hub2mqtt. This page waits for it.',
     copy: 'Copy the lines',
   },
 })
@@ -58,7 +58,7 @@ export function SetupPage() {
   const setup = useSignal<Result<Setup> | undefined>(undefined)
   const hub = useSignal<SetupHub>({ name: 'home', url: '', api_key: '' })
   const broker = useSignal<SetupBroker>({ url: null, username: null, password: null })
-  const done = useAsked<Result<SetupDone>>()
+  const done = useRequest<Result<SetupDone>>()
   useEffect(() => {
     void api.setup().then((result) => {
       setup.value = result
@@ -212,9 +212,9 @@ function BrokerForm({ broker }: { readonly broker: Signal<SetupBroker> }) {
   )
 }
 
-/** Keyed by the tested values: the result is valid only for these. */
+/** Tests a hub or a broker. Keyed by the tested values, because the result is valid only for these. */
 function Test({ label, ready, test }: { label: string; ready: boolean; test: () => Promise<Result<SetupTest>> }) {
-  const { busy, result, ask } = useAsked<Result<SetupTest>>()
+  const { busy, result, ask } = useRequest<Result<SetupTest>>()
   const ended = result.value?.ok ? result.value.value : result.value
   return (
     <div class="buttons">

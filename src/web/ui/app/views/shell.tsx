@@ -2,11 +2,11 @@
 import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 import { api, type Result } from '../api.ts'
-import { bulk, isUnderWay } from '../bulk.ts'
+import { bulk, isInProgress } from '../bulk.ts'
 import { choiceLabel, openChoices } from '../languages.ts'
 import type { HubEntry } from '../live/entries.ts'
 import type { Store } from '../live/store.ts'
-import { IconButton, set, submits, useAsked } from '../parts/controls.tsx'
+import { IconButton, set, submits, useRequest } from '../parts/controls.tsx'
 import { Glyph } from '../parts/icons.tsx'
 import { Keys, showKeys } from '../parts/keys.tsx'
 import { ConfirmDialog, confirm, MenuHost, Toasts } from '../parts/overlays.tsx'
@@ -32,12 +32,12 @@ const text = defineStrings('shell', {
   theme: 'Theme: {name}',
   themes: { auto: 'system', light: 'light', dark: 'dark' },
   logout: 'Log out',
-  leave: 'An action on several apps is under way. Logging out stops it.',
-  stale: 'No connection to hub2mqtt. What you see may be out of date.',
+  leave: 'An action on several apps is in progress. Logging out stops it.',
+  stale: 'No connection to hub2mqtt. This page may be out of date.',
   connecting: 'Connecting…',
   retryIn: 'Next try in {seconds} s.',
   retry: 'Try now',
-  standby: 'Another hub2mqtt on the same base topic is active. This one is on standby and takes no commands.',
+  standby: 'Another hub2mqtt on the same base topic is active. This one is on standby and accepts no commands.',
   hubOffline: 'The hub {name} is offline {why}. States are unknown; figures are the last known ones.',
   hubsOffline: {
     one: '{count} hub is offline: {hubs}. States are unknown; figures are the last known ones.',
@@ -45,7 +45,7 @@ const text = defineStrings('shell', {
   },
   hubWhy: '{hub} {why}',
   brokerOffline:
-    'The bridge has no connection to the MQTT broker {why}. Nothing is published; this page still follows the hubs.',
+    'The bridge has no connection to the MQTT broker {why}. Nothing is published; this page still shows the hubs.',
   docs: 'Documentation',
   hint: 'This page is protected by a password.',
   action: 'Log in',
@@ -78,7 +78,7 @@ function Staged() {
   )
 }
 
-/** Keyboard focus moves to the heading of a new view, or to the app whose page was left. */
+/** Moves the keyboard focus to the heading of a new view, or to the app whose page was left. */
 function moveFocus(before: Route): void {
   const links = [...document.querySelectorAll<HTMLElement>('td.c-name a')]
   const heading = document.querySelector<HTMLElement>('h1')
@@ -172,7 +172,7 @@ function Header() {
 
 async function leave(): Promise<void> {
   const question = { title: text.logout, text: text.leave, action: text.logout }
-  if (isUnderWay() && (await confirm(question)) === undefined) return
+  if (isInProgress() && (await confirm(question)) === undefined) return
   bulk.value = undefined
   await logout()
 }
@@ -198,7 +198,7 @@ function Footer() {
   )
 }
 
-/** The text in the line of the health report. */
+/** Part of the line in the health report. */
 const STANDBY_MARK = 'stands by'
 
 function Banners() {
@@ -231,8 +231,8 @@ function Banner({ text: said }: { readonly text: string }) {
   )
 }
 
-/** The page of the bridge lists all of them. */
-const MOST_NAMED = 4
+/** Maximum number of hubs in a banner; the page of the bridge lists all hubs. */
+const MAX_NAMED = 4
 
 function whyHubs(store: Store): string {
   const away = store.away.value
@@ -240,8 +240,8 @@ function whyHubs(store: Store): string {
   const [first] = away
   if (first !== undefined && store.own.value.length === 1)
     return text.hubOffline({ name: first.name, why: whyOf(first) })
-  const hubs = away.slice(0, MOST_NAMED).map((hub) => text.hubWhy({ hub: hub.name, why: whyOf(hub) }))
-  const more = away.length > MOST_NAMED ? [terms.more({ count: away.length - MOST_NAMED })] : []
+  const hubs = away.slice(0, MAX_NAMED).map((hub) => text.hubWhy({ hub: hub.name, why: whyOf(hub) }))
+  const more = away.length > MAX_NAMED ? [terms.more({ count: away.length - MAX_NAMED })] : []
   return text.hubsOffline({ count: away.length, hubs: [...hubs, ...more].join('; ') })
 }
 
@@ -269,7 +269,7 @@ function StaleBanner() {
 
 function Login() {
   const field = useRef<HTMLInputElement>(null)
-  const { busy, result, ask } = useAsked<Result<unknown>>()
+  const { busy, result, ask } = useRequest<Result<unknown>>()
   useEffect(() => field.current?.focus(), [])
   const login = async () => {
     const { current } = field

@@ -3,7 +3,7 @@ import { isCrashed } from '../../../../../contract/classify.ts'
 import { actionsOf } from '../../actions.ts'
 import { type AppCommand, commandName, dataOf, refusal } from '../../commands.ts'
 import { formatCount } from '../../format.ts'
-import { furtherOf } from '../../live/entries.ts'
+import { readTopic } from '../../live/entries.ts'
 import { Action, Badge, Copy } from '../../parts/controls.tsx'
 import { AppIcon, Glyph } from '../../parts/icons.tsx'
 import { Alert, Card, Facts, Report } from '../../parts/layout.tsx'
@@ -29,7 +29,7 @@ import { Usage } from './usage.tsx'
 
 const text = defineStrings('app', {
   gone: 'There is no app {id}.',
-  elsewhere: 'The hub {hub} belongs to the fleet member {member}: the page of that member shows its apps.',
+  elsewhere: 'The hub {hub} belongs to the fleet member {member}. See its apps on the page of that member.',
   copyId: 'Copy the id',
   details: 'Details',
   update: 'Update',
@@ -83,7 +83,7 @@ export function AppPage({ hub, id }: { readonly hub: string; readonly id: string
 
 function Found({ entry }: AppProps) {
   const page = usePage()
-  // While it lasts, it comes first.
+  // A current crash comes first.
   const crashed = isCrashed(entry.app.value)
   return (
     <>
@@ -147,7 +147,7 @@ function Head({ entry }: AppProps) {
             />
           ))}
       </div>
-      {isCrashed(app) && furtherOf(entry, 'crash') === undefined && <Alert>{crashMessage(app)}</Alert>}
+      {isCrashed(app) && readTopic(entry, 'crash') === undefined && <Alert>{crashMessage(app)}</Alert>}
       {outcome?.ok === false && <Alert>{outcome.text}</Alert>}
     </header>
   )
@@ -157,7 +157,7 @@ function yesNo(value: boolean | null): string | undefined {
   return value === null ? undefined : value ? terms.yes : terms.no
 }
 
-/** A count, and how many of it are bad, if any are. */
+/** A count, and how many of these are bad, if there are any. */
 function partly(total: number | null, bad: number | null, both: typeof text.broken): string | undefined {
   if (total === null) return undefined
   return bad ? both({ total: formatCount(total), bad: formatCount(bad) }) : formatCount(total)
@@ -165,7 +165,7 @@ function partly(total: number | null, bad: number | null, both: typeof text.brok
 
 function Details({ entry }: AppProps) {
   const app = entry.app.value
-  const links = furtherOf(entry, 'appLinks')
+  const links = readTopic(entry, 'appLinks')
   const updates = commandName('autoupdate')
   const autoupdate = <CommandSwitch entry={entry} command="autoupdate" label={updates} on={app.autoupdate === true} />
   return (
@@ -175,7 +175,7 @@ function Details({ entry }: AppProps) {
           [terms.hub, entry.hub],
           [terms.columns.version, app.version],
           [text.update, app.latest_version ?? yesNo(app.update_available)],
-          [text.changelog, furtherOf(entry, 'appUpdate')?.release_summary],
+          [text.changelog, readTopic(entry, 'appUpdate')?.release_summary],
           [terms.columns.enabled, yesNo(app.enabled) ?? terms.unknown],
           [text.crashes, app.crash_count === null ? undefined : formatCount(app.crash_count)],
           [updates, autoupdate],
@@ -193,7 +193,7 @@ function Details({ entry }: AppProps) {
   )
 }
 
-/** What else an app can be asked, on demand. */
+/** More information about an app, requested on demand. */
 function Diagnostics({ entry }: AppProps) {
   const page = usePage()
   const { target } = entry
@@ -219,7 +219,7 @@ function TopicList({ entry }: AppProps) {
   const published = [
     entry.topic,
     topics.of('appEvent', entry.target),
-    ...entry.further.value.keys(),
+    ...entry.topics.value.keys(),
     ...[...entry.settings.value.keys()].map((name) => topics.of('setting', { ...entry.target, name })),
   ]
   return (

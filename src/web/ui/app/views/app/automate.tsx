@@ -1,4 +1,4 @@
-/** What other programs need to send a command to an app, or to receive its events: to copy. */
+/** Snippets to copy, with which other programs send a command to an app or receive its events. */
 import { useSignal } from '@preact/signals'
 import { COMMANDS } from '../../../../../contract/commands.ts'
 import { commandName, refusal } from '../../commands.ts'
@@ -17,12 +17,12 @@ const text = defineStrings('automate', {
   topic: 'Topic',
   payload: 'Payload',
   empty: 'none',
-  refused: 'At present the bridge refuses this action: {why}',
+  refused: 'The bridge currently refuses this action: {why}',
   copy: 'Copy for {program}',
   programs: { homeAssistant: 'Home Assistant', nodeRed: 'Node-RED', shell: 'Shell' },
   hints: {
     homeAssistant:
-      'Paste it in the YAML mode of a new script. An automation takes what follows sequence as its actions.',
+      'Paste it in the YAML mode of a new script. In an automation, use the part after sequence as its actions.',
     automation: 'Paste it in the YAML mode of a new automation.',
     nodeRed: 'Menu, Import; then choose your broker in the MQTT node.',
     shell: 'Add the address and the login of your broker: -h, -u and -P.',
@@ -35,8 +35,8 @@ export const APP_COMMANDS: readonly string[] = [
 ]
 const PROGRAMS = ['homeAssistant', 'nodeRed', 'shell'] as const
 const EVENTS = 'events'
-/** Longest name of the app in a label. */
-const MOST_NAMED = 60
+/** Maximum length of the app's name in a label. */
+const MAX_NAME_LENGTH = 60
 
 export function Automate({ entry }: AppProps) {
   const page = usePage()
@@ -45,7 +45,7 @@ export function Automate({ entry }: AppProps) {
   const { topics } = page.store
   const command = chosen.value === EVENTS ? undefined : chosen.value
   const nameOf = (one: string) => (one === EVENTS ? text.events : commandName(one))
-  const label = text.label({ app: entry.name.value.slice(0, MOST_NAMED), action: nameOf(chosen.value) })
+  const label = text.label({ app: entry.name.value.slice(0, MAX_NAME_LENGTH), action: nameOf(chosen.value) })
   const topic = command === undefined ? topics.of('appEvent', target) : topics.appCommand(target.hub, id, command)
   const payload = command && payloadOf(command, id)
   const refused = command && refusal(page, target, command)

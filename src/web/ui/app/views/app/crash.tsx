@@ -1,10 +1,10 @@
-/** The latest crash of an app, with what was known before it. */
+/** The latest crash of an app, and what happened before it. */
 import { useMemo } from 'preact/hooks'
 import * as v from 'valibot'
 import type { Crash, PriorEvent } from '../../../../../contract/crash.ts'
 import { commandName, dataOf, refusal } from '../../commands.ts'
 import { formatSpan } from '../../format.ts'
-import { furtherOf } from '../../live/entries.ts'
+import { readTopic } from '../../live/entries.ts'
 import type { Charted } from '../../parts/chart.tsx'
 import { copyText } from '../../parts/controls.tsx'
 import { type Answer, Facts, Json, Report, Table, Time } from '../../parts/layout.tsx'
@@ -18,7 +18,7 @@ import { Figures, SHORTEST_SECONDS } from './usage.tsx'
 
 const text = defineStrings('crash', {
   title: 'Latest crash',
-  hint: '“Copy for the developer” copies what was known before it as a text without personal data.',
+  hint: '“Copy for the developer” copies the crash and what happened before it as a text without personal data.',
   copy: 'Copy for the developer',
   at: 'Time',
   firmware: 'Hub firmware',
@@ -42,7 +42,7 @@ const text = defineStrings('crash', {
 
 export function CrashCard({ entry }: AppProps) {
   const page = usePage()
-  const crash = furtherOf(entry, 'crash')
+  const crash = readTopic(entry, 'crash')
   if (crash === undefined) return null
   const ask = async (): Promise<Answer> => {
     const answer = await dataOf(entry.target, 'get-crash')
@@ -73,10 +73,10 @@ export function CrashCard({ entry }: AppProps) {
   )
 }
 
-/** Longer ones would fill the screen. */
+/** A longer first line is shown small, because it would fill the screen. */
 const MAX_LARGE = 200
 
-/** What the app said: the first line large, then its stack as it is. */
+/** The message of the crash: the first line large, then the unchanged stack. */
 function Said({ crash: { message, stack_head } }: { readonly crash: Crash }) {
   const [first = '', ...stack] = (message ?? stack_head ?? terms.noMessage).split('\n')
   return (

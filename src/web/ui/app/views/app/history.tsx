@@ -1,19 +1,19 @@
-/** How the guardian treats an app, and its history: since the daemon started, and what the guardian keeps of it. */
+/** How the guardian treats an app, the activity since the daemon started, and the history that the guardian keeps. */
 import { useComputed } from '@preact/signals'
 import { headOf, isCrashed } from '../../../../../contract/classify.ts'
 import { MAX_GUARD_MESSAGE } from '../../../../../contract/guard.ts'
 import { actionsOf } from '../../actions.ts'
 import { formatBytes } from '../../format.ts'
 import { crashTexts } from '../../live/activity.ts'
-import { furtherOf } from '../../live/entries.ts'
-import { rowsOf } from '../../live/happenings.ts'
+import { readTopic } from '../../live/entries.ts'
+import { rowsOf } from '../../live/groups.ts'
 import { Action, Badge } from '../../parts/controls.tsx'
 import { Card, Facts, Table, Time } from '../../parts/layout.tsx'
 import { type AppProps, CommandSwitch, GuardBadge } from '../../parts/state.tsx'
 import { usePage } from '../../session.ts'
 import { defineStrings, textFor } from '../../strings.ts'
 import { terms } from '../../terms.ts'
-import { HappeningRows } from '../activity.tsx'
+import { GroupRows } from '../activity.tsx'
 
 const text = defineStrings('guardian', {
   watches: 'Watches this app',
@@ -42,7 +42,7 @@ const text = defineStrings('guardian', {
 
 export function Guardian({ entry }: AppProps) {
   const page = usePage()
-  const guard = furtherOf(entry, 'guard')
+  const guard = readTopic(entry, 'guard')
   if (guard === undefined) return null
   const isOn = guard.state !== 'off'
   const { next_restart_at: next, snoozed_until: until, memory_trend_bytes_per_hour: trend, attention } = guard
@@ -73,15 +73,15 @@ export function Guardian({ entry }: AppProps) {
   )
 }
 
-const MOST_SHOWN = 50
+const MAX_SHOWN = 50
 
 export function History({ entry }: AppProps) {
   const { store } = usePage()
   const own = useComputed(() =>
-    rowsOf(store.recent.value.filter(({ hub, app }) => app === entry.id && hub === entry.hub)).slice(0, MOST_SHOWN),
+    rowsOf(store.recent.value.filter(({ hub, app }) => app === entry.id && hub === entry.hub)).slice(0, MAX_SHOWN),
   ).value
-  // After a restart of the daemon, only the evidence knows of a crash.
-  if (own.length === 0 && (isCrashed(entry.app.value) || furtherOf(entry, 'crash') !== undefined)) return null
+  // After a restart of the daemon, do not show an empty list beside a known crash.
+  if (own.length === 0 && (isCrashed(entry.app.value) || readTopic(entry, 'crash') !== undefined)) return null
   return (
     <Card title={text.events} wide>
       {own.length === 0 ? (
@@ -89,7 +89,7 @@ export function History({ entry }: AppProps) {
       ) : (
         <Table label={text.events}>
           {own.map((row) => (
-            <HappeningRows key={row.entries[0]?.number} row={row} />
+            <GroupRows key={row.entries[0]?.number} row={row} />
           ))}
         </Table>
       )}
@@ -100,7 +100,7 @@ export function History({ entry }: AppProps) {
 /** The crashes and restarts that the guardian keeps. */
 export function Crashes({ entry }: AppProps) {
   const { store } = usePage()
-  const history = furtherOf(entry, 'history')
+  const history = readTopic(entry, 'history')
   const texts = useComputed(() => crashTexts(store.recent.value, entry.hub, entry.id)).value
   if (history === undefined || history.length === 0) return null
   const known = [entry.app.value.crash_message, ...texts]
@@ -131,7 +131,7 @@ function whyOf(by: string | null, cause: string | null): string | null {
   return by !== null && cause !== null ? text.byAndCause({ by, cause }) : (by ?? cause)
 }
 
-/** The history contains only the beginning of each text, on one line. */
+/** Completes a text of the history, which contains only the beginning of each text, on one line. */
 function wholeText(head: string, known: readonly (string | null)[]): string {
   return known.find((text) => headOf(text) === head) ?? (head.length < MAX_GUARD_MESSAGE - 1 ? head : `${head}…`)
 }

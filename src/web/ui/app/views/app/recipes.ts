@@ -1,10 +1,10 @@
-/** Lines for other programs that send a command to an app, or receive its events. Names and ids in them are hostile. */
+/** Snippets for other programs that send a command to an app or receive its events. Names and ids are untrusted. */
 import type { CommandName } from '../../../../../contract/commands.ts'
 import { defineStrings } from '../../strings.ts'
 
 const text = defineStrings('recipes', { setting: 'a setting' })
 
-/** Payloads to start from; a command that is missing here needs none. */
+/** Example payloads; other commands need no payload. */
 const PAYLOADS: Readonly<Record<string, (app: string) => string | object>> = {
   enabled: () => 'ON',
   autoupdate: () => 'ON',
@@ -17,8 +17,8 @@ const PAYLOADS: Readonly<Record<string, (app: string) => string | object>> = {
 } satisfies { [C in CommandName<'app'>]?: (app: string) => string | object }
 
 /**
- * The payload, in printable ASCII. JSON has no braces in a row but within texts; written as escapes, they are no
- * template for Home Assistant.
+ * The payload, in printable ASCII. Escapes `{{`, `{%` and `{#`, which occur only in strings, so that Home Assistant
+ * does not take the JSON for a template.
  */
 export function payloadOf(command: string, app: string): string {
   const payload = PAYLOADS[command]?.(app) ?? ''
@@ -28,16 +28,16 @@ export function payloadOf(command: string, app: string): string {
 
 const escaped = (char: string) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`
 
-/** Characters that are invisible, or change the order of others. */
+/** Characters that are invisible or change the text direction. */
 const INVISIBLE = /[\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g
 
-/** A text in double quotes, as in JSON, YAML and templates of Home Assistant. */
+/** A text in double quotes, for JSON, YAML and templates of Home Assistant. */
 const quoted = (text: string) => JSON.stringify(text.toWellFormed()).replace(INVISIBLE, escaped)
 
-/** A value that Home Assistant may take for a template, as a template that is this text. */
+/** A text that Home Assistant might take for a template becomes a template that returns the text. */
 const literal = (text: string) => quoted(/\{[{%#]/.test(text) ? `{{ ${quoted(text)} }}` : text)
 
-/** One word of a shell. */
+/** A text as one word for a shell. */
 const word = (text: string) => `'${text.replaceAll("'", String.raw`'\''`)}'`
 
 export function commandRecipe(label: string, topic: string, payload: string) {
@@ -76,7 +76,7 @@ actions:
   }
 }
 
-/** A node. Node-RED gives it another id if that one is taken. */
+/** A node of a flow. If its id is taken, Node-RED assigns another one. */
 function node(type: string, name: string, x: number) {
   return { id: `hub2mqtt-${type.replace(' ', '-')}`, type, name, x, y: 80 }
 }

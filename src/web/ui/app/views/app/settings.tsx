@@ -6,7 +6,7 @@ import { type Ended, sendCommand } from '../../api.ts'
 import { commandName, refusal } from '../../commands.ts'
 import { collator } from '../../format.ts'
 import { inLanguage } from '../../messages.ts'
-import { Action, Copy, IconButton, Select, set, submits, useAsked } from '../../parts/controls.tsx'
+import { Action, Copy, IconButton, Select, set, submits, useRequest } from '../../parts/controls.tsx'
 import { Card } from '../../parts/layout.tsx'
 import { confirm, toast } from '../../parts/overlays.tsx'
 import type { AppProps } from '../../parts/state.tsx'
@@ -23,9 +23,9 @@ const text = defineStrings('settings', {
   done: '{name} is changed.',
   unread: 'Nothing was changed: {why}',
   meanwhile: {
-    title: '{name} has changed meanwhile',
-    now: 'Its value is now: {value}',
-    hidden: 'Something else has given it another value.',
+    title: '{name} was changed in the meantime',
+    now: 'The value is now: {value}',
+    hidden: 'Another program has changed the value.',
     gone: 'The app no longer has this setting.',
     action: 'Overwrite',
   },
@@ -40,30 +40,30 @@ const text = defineStrings('settings', {
     kind: 'Type',
     kinds: { boolean: 'true or false', number: 'number', text: 'text', json: 'JSON' },
     value: 'New value of {name}',
-    anew: 'The present value is not shown: enter a new one.',
+    anew: 'The current value is hidden: enter a new one.',
     untyped: 'Enter a new value first. For an empty text, type something and delete it.',
     save: 'Save',
     back: 'Put back',
     was: 'Before: {value}',
     kept: 'Nothing was changed.',
-    unknown: 'It is not known whether the value was changed.',
+    unknown: 'The value may or may not have been changed.',
   },
 })
 
 const NO_NAMES: ReadonlySet<string> = new Set()
-/** Longest value in a question, and longest former value, in characters. */
-const MOST_ASKED = 300
+/** Maximum length of a value in a confirmation, and of a previous value, in characters. */
+const MAX_SHOWN_LENGTH = 300
 
 export function Settings({ entry }: AppProps) {
   const page = usePage()
   const { target } = entry
-  const { busy, result, ask } = useAsked<Ended>()
-  /** As last read; a later failure leaves them. */
+  const { busy, result, ask } = useRequest<Ended>()
+  /** The values as last read; a failed read does not change them. */
   const values = useSignal<ReadonlyMap<string, unknown> | undefined>(undefined)
   const shown = useSignal(NO_NAMES)
-  /** Those that may have been changed since. */
+  /** Names of settings that may have changed since. */
   const unknown = useSignal(NO_NAMES)
-  /** Those that were edited here. Their lines hold what was typed, and stay if the app loses the setting. */
+  /** Names of settings that were edited here. Their lines keep the typed text, even if the app removes the setting. */
   const edited = useSignal(NO_NAMES)
   const read = async (): Promise<Ended> => {
     const ended = await ask(() => sendCommand(target, 'get-settings'))
@@ -73,7 +73,7 @@ export function Settings({ entry }: AppProps) {
     }
     return ended
   }
-  /** Asks before it overwrites what is no longer `before`. */
+  /** Changes a setting. Asks for confirmation if the value is no longer `before`. */
   const change = async (name: string, value: unknown, before: unknown): Promise<Changed> => {
     const payload = payloadFor(name, value)
     if (!payload.ok) return { at: 'failed', message: payload.message }
@@ -86,7 +86,7 @@ export function Settings({ entry }: AppProps) {
       if (mayHaveHappened(ended.error.code)) unknown.value = unknown.value.union(new Set([name]))
       return { at: 'failed', message: inLanguage(ended.error.message) }
     }
-    // What the hub made of it.
+    // Read the values as the hub stored them.
     await read()
     toast(true, text.done({ name }))
     return { at: 'done', before: now }
@@ -143,7 +143,7 @@ export function Settings({ entry }: AppProps) {
   )
 }
 
-/** Whether the command may have been carried out although it failed; without a code there was no answer. */
+/** Whether the command may have been executed although it failed. Without a code, there was no answer. */
 const mayHaveHappened = (code: string | null) => code === null || code === 'outcome_unknown'
 
 async function mayOverwrite(name: string, now: unknown, isShown: boolean): Promise<boolean> {
@@ -155,12 +155,12 @@ async function mayOverwrite(name: string, now: unknown, isShown: boolean): Promi
 function whatIsNow(name: string, value: unknown, shown: boolean): string {
   const { now, hidden, gone } = text.meanwhile
   if (value === undefined) return gone
-  return isHidden({ name, value, shown }) ? hidden : now({ value: textOf(value).slice(0, MOST_ASKED) })
+  return isHidden({ name, value, shown }) ? hidden : now({ value: textOf(value).slice(0, MAX_SHOWN_LENGTH) })
 }
 
-const MOST_LINES = 12
+const MAX_LINES = 12
 
-/** How a change ended. `kept`: it was not made, on request. */
+/** The result of a change. `kept`: the user kept the other value. */
 type Changed =
   | { readonly at: 'done'; readonly before: unknown }
   | { readonly at: 'failed'; readonly message: string }
@@ -168,15 +168,15 @@ type Changed =
 
 interface SettingProps {
   readonly name: string
-  /** `undefined`: the app no longer has it. */
+  /** `undefined`: the app no longer has the setting. */
   readonly value: unknown
   readonly shown: boolean
-  /** Whether a change may have been made since the value was read. */
+  /** Whether the value may have changed since it was read. */
   readonly unknown: boolean
-  /** Keeps its line even if the app loses the setting. */
+  /** Keeps the line even if the app removes the setting. */
   readonly keep: () => void
   readonly toggle: () => void
-  /** Why it cannot be changed. */
+  /** Why the setting cannot be changed. */
   readonly refused: string | undefined
   readonly change: (name: string, value: unknown, before: unknown) => Promise<Changed>
   readonly read: () => void
@@ -187,11 +187,11 @@ interface Held {
   readonly value: unknown
 }
 
-/** What the page may not show or send: the value is masked, or may be a secret that was not asked for. */
+/** Whether the page must not show or send the value: it is masked, or may be a secret that the user has not opened. */
 const isHidden = ({ name, value, shown }: Pick<SettingProps, 'name' | 'value' | 'shown'>) =>
   isCut(value) || (maySecret(name, value) && !shown)
 
-/** The states of a change: `edited` is the value when the field was opened, `former` the one to go back to. */
+/** The state of a change: `edited` is the value when the field was opened, `former` the value to restore. */
 function useChange(props: SettingProps) {
   const edited = useSignal<Held | undefined>(undefined)
   const former = useSignal<Held | undefined>(undefined)
@@ -267,7 +267,7 @@ function Setting(props: SettingProps) {
         )}
         {former.value !== undefined && base === undefined && (
           <p class="buttons">
-            {shown && <span>{text.setting.was({ value: textOf(former.value.value).slice(0, MOST_ASKED) })}</span>}
+            {shown && <span>{text.setting.was({ value: textOf(former.value.value).slice(0, MAX_SHOWN_LENGTH) })}</span>}
             <Action
               label={text.setting.back}
               busy={busy.value}
@@ -295,7 +295,7 @@ function Value({ value, shown, unknown }: Pick<SettingProps, 'value' | 'shown' |
 
 interface EditorProps extends Pick<SettingProps, 'name' | 'refused'> {
   readonly before: unknown
-  /** The field does not show the value then. */
+  /** Whether the field must not show the value. */
   readonly isHidden: boolean
   readonly busy: boolean
   readonly save: (value: unknown) => void
@@ -305,7 +305,7 @@ interface EditorProps extends Pick<SettingProps, 'name' | 'refused'> {
 function Editor({ name, before, isHidden: startsEmpty, busy, refused, save, cancel }: EditorProps) {
   const form = useRef<HTMLFormElement>(null)
   const kind = useSignal<Kind>(kindOf(before))
-  /** `undefined`: nothing was entered yet, which is not the wish for an empty text. */
+  /** `undefined`: nothing was entered yet; an empty text would be a value. */
   const typed = useSignal(startsEmpty ? undefined : textOf(before))
   const problem = useSignal('')
   useEffect(() => form.current?.querySelector<HTMLElement>('.new')?.focus(), [])
@@ -354,7 +354,7 @@ function Field({ name, kind, typed }: { name: string; kind: Kind; typed: Signal<
     onInput: ({ currentTarget }: { currentTarget: { value: string } }) => set(typed, currentTarget.value),
   }
   if (kind === 'number') return <input {...shared} inputMode="decimal" />
-  if (kind !== 'boolean') return <textarea {...shared} rows={Math.min(MOST_LINES, value.split('\n').length)} />
+  if (kind !== 'boolean') return <textarea {...shared} rows={Math.min(MAX_LINES, value.split('\n').length)} />
   return (
     <select {...shared}>
       {['', 'true', 'false'].map((one) => (

@@ -1,11 +1,11 @@
-/** CPU and memory of an app over time: charts, and what they show in words. */
+/** CPU and memory of an app over time, as charts and in words. */
 import { useComputed, useSignal } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
 import type { UsageHistory } from '../../../../../contract/crash.ts'
 import { api } from '../../api.ts'
 import { formatTime } from '../../format.ts'
 import type { Entry } from '../../live/activity.ts'
-import { type AppEntry, furtherOf } from '../../live/entries.ts'
+import { type AppEntry, readTopic } from '../../live/entries.ts'
 import { poll } from '../../live/poll.ts'
 import { Chart, type Charted, described, type Figure, FORMAT, GLYPHS, type Mark } from '../../parts/chart.tsx'
 import { Chips } from '../../parts/controls.tsx'
@@ -42,10 +42,10 @@ const KINDS = ['crash', 'restart', 'update'] as const
 const TONES = { crash: 'bad', restart: 'info', update: 'ok' } as const
 const RANGES = ['1', '24', '168'] as const
 const REFRESH_MS = 60_000
-/** Charts of less time would show noise. */
+/** A chart of a shorter time would show noise. */
 export const SHORTEST_SECONDS = 15 * 60
 
-/** An answer, and when it came in epoch seconds. */
+/** An answer, and when it arrived, in epoch seconds. */
 interface Answered {
   readonly hours: (typeof RANGES)[number]
   readonly at: number
@@ -94,7 +94,7 @@ export function Usage({ entry }: AppProps) {
   )
 }
 
-/** The history of the last hours, read again each minute while the page is visible and connected. */
+/** The history of the last hours, polled each minute while the page is visible and connected. */
 function useHistory({ hub, id }: AppEntry, hours: Answered['hours']) {
   const { channel } = usePage()
   const answered = useSignal<Answered | undefined>(undefined)
@@ -103,11 +103,11 @@ function useHistory({ hub, id }: AppEntry, hours: Answered['hours']) {
   useEffect(() => {
     if (!isLive) return
     const reading = poll(REFRESH_MS, async (isOver) => {
-      const asked = await api.history(hub, id, Number(hours))
+      const result = await api.history(hub, id, Number(hours))
       if (isOver()) return
-      failure.value = asked.ok ? undefined : asked.message
-      if (!asked.ok) return
-      const { value: history } = asked
+      failure.value = result.ok ? undefined : result.message
+      if (!result.ok) return
+      const { value: history } = result
       answered.value = { hours, at: Date.now() / 1000, history, points: pointsOf(history) }
     })
     return reading.end
@@ -126,10 +126,10 @@ export function pointsOf({ resolution_seconds: step, cpu_percent, memory_bytes }
   return { times, cpu: along(cpu), memory: along(memory) }
 }
 
-/** Shows the whole period, or as much of it as is known. */
+/** The data of the charts, for the whole period or its known part. */
 function chartedOf({ hours, at, points }: Answered, marks: readonly Mark[]): Charted {
-  const news = marks.flatMap((mark) => (mark.at < at + REFRESH_MS / 1000 ? mark.at : []))
-  const to = Math.max(at, points.times.at(-1) ?? 0, ...news)
+  const recent = marks.flatMap((mark) => (mark.at < at + REFRESH_MS / 1000 ? mark.at : []))
+  const to = Math.max(at, points.times.at(-1) ?? 0, ...recent)
   const from = Math.max(to - Number(hours) * 3600, Math.min(points.times[0] ?? to, to - SHORTEST_SECONDS))
   return { points, marks: marks.filter((mark) => mark.at >= from), from, to }
 }
@@ -143,9 +143,9 @@ function noteOn({ hours, at, history, points }: Answered): string {
   return `${recorded} ${count === 1 ? text.minute : text.minutes({ count })}`
 }
 
-/** Two reports of the same, in seconds. */
+/** Maximum time between two reports of the same event, in seconds. */
 const SAME_SECONDS = 30
-/** Kinds of events, and of what the guardian keeps. */
+/** Type of an event or of an entry in the guardian's history → kind of mark. */
 const KIND_OF: ReadonlyMap<string, Mark['kind']> = new Map([
   ['crash', 'crash'],
   ['crashed', 'crash'],
@@ -155,13 +155,13 @@ const KIND_OF: ReadonlyMap<string, Mark['kind']> = new Map([
   ['updated', 'update'],
 ])
 
-/** What the guardian, the latest crash and the latest events say of an app. */
+/** The marks of an app, from the guardian's history, the latest crash and the latest events. */
 function marksOf(entry: AppEntry, recent: readonly Entry[]): Mark[] {
-  const crash = furtherOf(entry, 'crash')
+  const crash = readTopic(entry, 'crash')
   const isOwn = ({ app }: { readonly app: string | null }) => app === entry.id
   const ofCommand = (name: string | null) => (name === 'restart' ? name : '')
   const reports = [
-    ...(furtherOf(entry, 'history') ?? []),
+    ...(readTopic(entry, 'history') ?? []),
     ...(crash === undefined ? [] : [{ at: crash.at, what: 'crash' }]),
     ...(crash?.before.filter(isOwn) ?? []).map(({ at, what, to }) => ({
       at,
@@ -186,13 +186,13 @@ function marksOf(entry: AppEntry, recent: readonly Entry[]): Mark[] {
 
 interface FiguresProps {
   readonly charted: Charted
-  /** The time that they cover, in words. */
+  /** The covered time, in words. */
   readonly over: string
-  /** The present figures; default: the latest of those shown. */
+  /** The current values; default: the latest ones in the charts. */
   readonly now?: Readonly<Record<Figure, number | null>>
 }
 
-/** The charts of both figures with one pointer, and their marks. */
+/** The charts of CPU and memory, with a shared pointer and marks. */
 export function Figures({ charted, over, now }: FiguresProps) {
   const hovered = useSignal<number | undefined>(undefined)
   const { points, marks } = charted

@@ -1,4 +1,4 @@
-/** Values of settings: their kinds, how they are shown, and reading them from typed text. */
+/** Values of settings: their types, how they are shown, and how typed text is read. */
 import { MAX_JSON_DEPTH, MAX_PAYLOAD_BYTES, parseExact } from '../../../../../contract/payload.ts'
 import { parseJson } from '../../live/payload.ts'
 import { defineStrings } from '../../strings.ts'
@@ -6,10 +6,10 @@ import { defineStrings } from '../../strings.ts'
 const text = defineStrings('value', {
   number: 'Enter a number, such as 21.5.',
   unwritable: 'A number is too large, or values are nested too deeply.',
-  rounded: 'A number has more digits than can be kept: shorten it, or enter it as a text.',
-  json: 'This is not JSON.',
+  rounded: 'A number has too many digits: shorten it, or enter it as a text.',
+  json: 'This is not valid JSON.',
   empty: 'Enter a value.',
-  long: 'The value is too long: a setting takes at most {size} KiB.',
+  long: 'The value is too long: a setting can have at most {size} KiB.',
 })
 
 export const KINDS = ['boolean', 'number', 'text', 'json'] as const
@@ -21,7 +21,7 @@ export function kindOf(value: unknown): Kind {
   return typeof value === 'boolean' ? 'boolean' : 'json'
 }
 
-/** Longest JSON, in characters, that stays on one line. */
+/** Maximum length of JSON on one line, in characters. */
 const LINE = 80
 
 /** The value as it is shown and edited. */
@@ -37,7 +37,7 @@ const SECRET =
   /pass|pwd|kennwort|wachtwoord|secret|geheim|token|bearer|key|auth|credential|cookie|session|private|\bpin(code)?\b|\bpsk\b/i
 /** `https://user:password@host` */
 const LOGIN = /:\/\/[^/?#\s@:]*:[^/?#\s@]*@/
-/** In the place of secrets of the bridge's configuration. */
+/** The bridge's replacement of its own secrets. */
 const MASK = '***'
 
 /** Whether the setting may hold a secret: by its name, by a name inside its value, or as the login in an address. */
@@ -51,21 +51,21 @@ export function maySecret(name: string, value: unknown, depth = 0): boolean {
   if (typeof value !== 'object' || value === null) return false
   return Object.entries(value).some(([key, child]) => maySecret(Array.isArray(value) ? '' : key, child, depth + 1))
 }
-/** Whether the bridge has masked a part of it, so that the page does not have the value. */
+/** Whether the bridge has masked a part of the value, so that the page does not have all of it. */
 export const isCut = (value: unknown) => JSON.stringify(value)?.includes(MASK) === true
 
 type Typed<T> = { readonly ok: true; readonly value: T } | ReturnType<typeof wrong>
 
 const wrong = (message: string) => ({ ok: false, message }) as const
 
-/** A text field has no `\r\n`: if all lines before ended so, those that were typed do again. */
+/** Restores `\r\n`, which text fields do not keep, if all lines of the previous value ended with it. */
 function withLineEnds(typed: string, before: unknown): string {
   const lines = typeof before === 'string' ? before.split('\r\n') : []
   const hadCrlf = lines.length > 1 && !lines.some((line) => line.includes('\n') || line.includes('\r'))
   return hadCrlf ? typed.replaceAll('\r\n', '\n').replaceAll('\n', '\r\n') : typed
 }
 
-/** What was typed in the place of another value, as a value of this kind. */
+/** Reads typed text that replaces another value, as a value of this type. */
 export function readTyped(kind: Kind, typed: string, before: unknown): Typed<unknown> {
   if (kind === 'text') return { ok: true, value: withLineEnds(typed, before) }
   const trimmed = typed.trim()
@@ -78,7 +78,7 @@ export function readTyped(kind: Kind, typed: string, before: unknown): Typed<unk
   return isExact(trimmed) ? { ok: true, value } : wrong(text.rounded)
 }
 
-/** Whether a command would take the numbers as they were typed. */
+/** Whether a command keeps all digits of the typed numbers. */
 function isExact(json: string): boolean {
   try {
     parseExact(json)
@@ -88,14 +88,14 @@ function isExact(json: string): boolean {
   }
 }
 
-/** JSON reads a number beyond the range as infinite, and writes it as `null`. */
+/** Whether JSON can hold the value: it would parse a number out of range as Infinity, and write it as `null`. */
 function isWritable(value: unknown, depth = 0): boolean {
   if (typeof value === 'number') return Number.isFinite(value)
   if (typeof value !== 'object' || value === null) return true
   return depth < MAX_JSON_DEPTH && Object.values(value).every((inner) => isWritable(inner, depth + 1))
 }
 
-/** The payload that sets a setting, whatever its name is. */
+/** The payload that sets a setting with any name. */
 export function payloadFor(name: string, value: unknown): Typed<object> {
   const payload = { name, value }
   const isLong = new TextEncoder().encode(JSON.stringify(payload)).length > MAX_PAYLOAD_BYTES

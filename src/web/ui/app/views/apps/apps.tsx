@@ -28,17 +28,17 @@ const text = defineStrings('apps', {
   noMatch: 'No apps match.',
   noHubs: 'No hub is assigned to this fleet member.',
   members: 'Members of the fleet, and their hubs',
-  empty: 'There are no apps yet. They appear when a hub has been read.',
+  empty: 'There are no apps yet. They appear when the list of a hub has been read.',
 })
 
-/** Including the columns for selection and actions. */
+/** The number of columns, including those for selection and actions. */
 const widthOf = () => shownColumns.value.length + 2
 
 export function Apps() {
   const { store } = usePage()
   const list = useMemo(() => listApps(store), [store])
   useEffect(() => list.end, [list])
-  // Removed apps are not selected.
+  // Deselect removed apps.
   useSignalEffect(() => {
     const known = new Set(store.hubs.value.flatMap(({ apps }) => [...apps.value.values()].map(({ topic }) => topic)))
     if (!selected.peek().isSubsetOf(known)) selected.value = selected.peek().intersection(known)
@@ -126,7 +126,7 @@ function Head({ by }: { readonly by: ColumnKey }) {
   )
 }
 
-/** Takes the place of lines that are not drawn. */
+/** An empty row in place of rows that are not drawn. */
 function Space({ height }: { readonly height: number }) {
   if (height <= 0) return null
   return (
@@ -155,7 +155,7 @@ function HubRow({ item: { hub, count }, place }: { item: Extract<Item, { kind: '
   )
 }
 
-/** A row of the list, with its position in the whole list from 1. It is rendered again only when this app changes. */
+/** A row of the list; `place` is its position in the whole list, from 1. Rendered again only when its app changes. */
 function AppRow({ entry, place }: AppProps & { readonly place: number }) {
   const page = usePage()
   const isSelected = useComputed(() => selected.value.has(entry.topic)).value

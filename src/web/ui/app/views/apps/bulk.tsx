@@ -2,7 +2,7 @@
 import { signal, untracked } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 import { actionName, MANY } from '../../actions.ts'
-import { bulk, bulkRefusal, goOn, isUnderWay, startBulk, stopBulk } from '../../bulk.ts'
+import { bulk, bulkRefusal, goOn, isInProgress, startBulk, stopBulk } from '../../bulk.ts'
 import { pageRefusal } from '../../commands.ts'
 import { Action, IconButton, set } from '../../parts/controls.tsx'
 import { openMenu } from '../../parts/overlays.tsx'
@@ -24,14 +24,14 @@ const text = defineStrings('selection', {
   running: '{action}: {name}…',
   states: {
     stopping: 'Stops after {name}',
-    stopped: 'Stopped as you asked',
+    stopped: 'Stopped by you',
     failed: 'Stopped: {name} failed',
-    lost: 'Stopped: there is no connection',
+    lost: 'Stopped: no connection',
     done: 'All done',
   },
   done: '{count} done',
   failed: '{count} failed',
-  skipped: { one: '{count} skipped: gone, or no longer due', other: '{count} skipped: gone, or no longer due' },
+  skipped: { one: '{count} skipped: no longer possible', other: '{count} skipped: no longer possible' },
   failure: '{name}: {why}',
   left: 'Left: {names}',
   leftMore: 'Left: {names}, and {count} more',
@@ -43,7 +43,7 @@ export const selected = signal(NOTHING)
 
 const shownIn = (list: AppList) => list.items.value.flatMap((item) => (item.kind === 'app' ? [item.entry] : []))
 
-/** In the head of the list. */
+/** The checkbox in the head of the list. */
 export function SelectAll({ list }: ListProps) {
   const topics = new Set(shownIn(list).map(({ topic }) => topic))
   const chosen = selected.value
@@ -59,17 +59,17 @@ export function SelectAll({ list }: ListProps) {
   )
 }
 
-/** The actions that have a button of their own. The others are in a menu. */
+/** The actions that have their own button. The others are in a menu. */
 const BUTTONS: readonly string[] = ['restart', 'install']
 
 export function BulkBar({ list }: ListProps) {
   const page = usePage()
-  // What is possible follows from the apps, whose changes count now and then.
+  // The possible actions depend on the apps: update them with the totals.
   void list.totals.value
   const chosen = selected.value
   if (chosen.size === 0 || bulk.value !== undefined) return null
   const all = page.store.hubs.value.flatMap(({ apps }) => [...apps.value.values()])
-  // In the order of the list; apps hidden by a filter come last.
+  // Use the order of the list; apps hidden by a filter come last.
   const shown = shownIn(list)
   const entries = [...new Set([...shown, ...all])].filter(({ topic }) => chosen.has(topic))
   const topics = new Set(shown.map(({ topic }) => topic))
@@ -118,14 +118,14 @@ export function BulkBar({ list }: ListProps) {
   )
 }
 
-const MOST_NAMED = 5
+const MAX_NAMED = 5
 
-/** Above every view, so that it can be stopped everywhere. */
+/** The progress, above all views, so that the action can be stopped from each of them. */
 export function BulkProgress() {
   const { channel } = usePage()
   const panel = useRef<HTMLElement>(null)
   const now = bulk.value
-  // The button that started it may be gone.
+  // The button that started the action may no longer exist.
   useEffect(() => panel.current?.focus(), [now?.all])
   if (now === undefined) return null
   const { action, all, results, state } = now
@@ -144,7 +144,7 @@ export function BulkProgress() {
       <progress max={all.length} value={results.length} aria-label={actionName(action)} />
       <strong>{text.progress({ done: results.length, all: all.length })}</strong>
       <span class={state === 'failed' ? 'bad-text' : ''}>{said}</span>
-      {isUnderWay() ? (
+      {isInProgress() ? (
         <button
           type="button"
           disabled={state === 'stopping' && channel.liveness.value === 'live'}
@@ -159,7 +159,7 @@ export function BulkProgress() {
   )
 }
 
-/** What was done, what failed and why, what is left, and whether to go on. */
+/** What was done, what failed and why, what is left, and a button to continue. */
 function Ended() {
   const page = usePage()
   const now = bulk.value
@@ -170,15 +170,15 @@ function Ended() {
     result.as === 'failed' ? [text.failure({ name: all[i]?.name ?? '', why: result.why })] : [],
   )
   const left = all.slice(results.length)
-  const named = left.slice(0, MOST_NAMED).map(({ name }) => name)
+  const named = left.slice(0, MAX_NAMED).map(({ name }) => name)
   const names = named.join(', ')
-  const more = left.length - MOST_NAMED
+  const more = left.length - MAX_NAMED
   const counts = [
     text.done({ count: count('done') }),
     failures.length > 0 && text.failed({ count: failures.length }),
     count('skipped') > 0 && text.skipped({ count: count('skipped') }),
   ]
-  // If it is refused, the next app would count as tried.
+  // Do not offer to continue if commands are refused: the next app would count as tried.
   const refused = pageRefusal(page)
   return (
     <>
@@ -186,7 +186,7 @@ function Ended() {
       <Action label={state === 'failed' && left.length > 0 ? text.stop : text.close} act={() => set(bulk, undefined)} />
       <ul>
         <li>{counts.filter((part) => part !== false).join(', ')}</li>
-        {failures.slice(-MOST_NAMED).map((failure) => (
+        {failures.slice(-MAX_NAMED).map((failure) => (
           <li key={failure} class="bad-text">
             {failure}
           </li>

@@ -1,4 +1,4 @@
-/** The columns of the list: one row each, with content, order and width. */
+/** The columns of the list, one row each, with content, order and width. */
 import { computed, signal, useComputed } from '@preact/signals'
 import type { ComponentType } from 'preact'
 import { isCrashed } from '../../../../../contract/classify.ts'
@@ -34,19 +34,19 @@ const text = defineStrings('columns', {
 
 /** A column. Its key is in `COLUMN_KEYS`, in the order of the columns. */
 interface Column {
-  /** The value for comparing apps. */
+  /** The value by which apps are sorted. */
   readonly value: (app: App, entry: AppEntry) => string | number
   /** Whether the greatest value comes first, because users look for it. */
   readonly isDescending?: true
   readonly cell: ComponentType<AppProps>
   /** In pixels, on a wide and on a narrow screen; without it, the column takes the remaining width. */
   readonly width?: readonly [wide: number, narrow: number]
-  /** It is not shown if the window is narrower, in pixels. */
+  /** Hidden if the window is narrower than this, in pixels. */
   readonly hideBelow?: number
 }
 
 const FIELDS = { cpu: 'cpu_percent', memory: 'memory_bytes' } as const
-/** The worst state first. */
+/** The order of states, the worst first. */
 const STATE_ORDER: Readonly<Record<string, number>> = { crashed: 0, stopping: 1, starting: 2, stopped: 3, running: 4 }
 
 export const COLUMNS: Readonly<Record<ColumnKey, Column>> = {
@@ -66,7 +66,7 @@ export const COLUMNS: Readonly<Record<ColumnKey, Column>> = {
 const windowWidth = signal(innerWidth)
 addEventListener('resize', () => set(windowWidth, innerWidth))
 
-/** The columns that the window has room for. They change less often than its width. */
+/** The columns that fit into the window. Joined, so that dependents update only when the columns change. */
 const shownKeys = computed(() =>
   COLUMN_KEYS.filter((key) => (COLUMNS[key].hideBelow ?? 0) <= windowWidth.value).join(' '),
 )
@@ -85,7 +85,7 @@ function Name({ entry }: AppProps) {
   )
 }
 
-/** The id, with the hub if the list does not show it otherwise; or the progress or result of a command. */
+/** The id, with the hub if the list does not show it elsewhere; or the progress or result of a command. */
 function Below({ entry }: AppProps) {
   const isOneOfMany = usePage().store.own.value.length > 1
   const running = entry.running.value
@@ -171,15 +171,15 @@ function usage(figure: Figure, width: Column['width'] & object): Column {
   return { value: (app) => app[field] ?? -1, isDescending: true, cell, width }
 }
 
-/** Where a sample has each figure. */
+/** The index of each value in a sample. */
 const PLACES = { cpu: 1, memory: 2 } as const
-/** Points of a line; more would not be visible. */
+/** Number of points of a line; more would not be visible. */
 const STEPS = 60
 const WIDTH = 64
 const HEIGHT = 22
 const VIEW = `0 0 ${WIDTH} ${HEIGHT}`
 
-/** The last 15 minutes as a line. Hidden from screen readers: the figure is beside it. */
+/** The last 15 minutes as a line. Hidden from screen readers, because the value is beside it. */
 function Spark({ samples, figure }: { readonly samples: readonly Sample[]; readonly figure: Figure }) {
   const { line, area } = pathOf(samples, figure)
   return (
@@ -190,7 +190,7 @@ function Spark({ samples, figure }: { readonly samples: readonly Sample[]; reado
   )
 }
 
-/** Data that covers at least this time fills the whole width. */
+/** The line fills the whole width if the data covers at least this time. */
 const SHORTEST_MS = 2 * 60_000
 
 /** The last sample of each step; a step without a sample keeps the previous one. */

@@ -1,9 +1,9 @@
-/** Which apps are listed, and in which order. */
+/** The listed apps and their order. */
 import { computed, effect, signal, untracked } from '@preact/signals'
 import { isCrashed } from '../../../../../contract/classify.ts'
 import type { App } from '../../../../../hub/app.ts'
 import { collator } from '../../format.ts'
-import { type AppEntry, furtherOf, type HubEntry } from '../../live/entries.ts'
+import { type AppEntry, type HubEntry, readTopic } from '../../live/entries.ts'
 import type { Store } from '../../live/store.ts'
 import { needsAttention } from '../../parts/state.tsx'
 import { FILTERS, type Filter, filter, grouped, search, sort } from '../../preferences.ts'
@@ -18,7 +18,7 @@ const PASSES: Readonly<Record<Filter, (app: App, entry: AppEntry, store: Store) 
   attention: (_, entry, store) => needsAttention(entry, store),
   all: () => true,
   crashed: isCrashed,
-  given_up: (_, entry) => furtherOf(entry, 'guard')?.state === 'given_up',
+  given_up: (_, entry) => readTopic(entry, 'guard')?.state === 'given_up',
   stopped: (app) => !isCrashed(app) && (app.state === 'stopped' || app.enabled === false),
   updates: ({ update_available }) => update_available === true,
 }
@@ -33,18 +33,18 @@ export const isDescending = ({ by, isReversed }: typeof sort.value) =>
 
 export type AppList = Readonly<ReturnType<typeof listApps>>
 
-/** The properties of a component that shows the list, or acts on it. */
+/** The properties of a component that uses the list. */
 export interface ListProps {
   readonly list: AppList
 }
 
-/** How often changes of apps can sort the list: rows must not jump away from a pointer. */
+/** Minimum time between two sorts, so that rows do not jump away from the pointer. */
 const ORDER_MS = 1_000
 const NONE: Readonly<Record<Filter, number>> = { attention: 0, all: 0, crashed: 0, given_up: 0, stopped: 0, updates: 0 }
 
 export function listApps(store: Store) {
   const items = signal<readonly Item[]>([])
-  /** Figures over all apps, updated as often as the order. */
+  /** Totals of all apps, updated as often as the order. */
   const totals = signal({ counts: NONE, memory: memoryOf([]) })
   let ordered = -1
   const tick = signal(0)
@@ -53,7 +53,7 @@ export function listApps(store: Store) {
     void [tick.value, filter.value, search.value, sort.value]
     const hubs = members.value
     const isGrouped = grouped.value && hubs.length > 1
-    // Changes of apps count at the next tick.
+    // Changes of apps take effect at the next tick.
     untracked(() => {
       ordered = store.appChanges
       totals.value = { counts: count(hubs, store), memory: memoryOf(hubs) }
@@ -110,7 +110,7 @@ function count(hubs: readonly Members[], store: Store) {
   return counts
 }
 
-/** Hub → the memory of its apps; no apps with figures: none. */
+/** Hub → the memory of its apps; without hubs whose apps report no memory. */
 function memoryOf(hubs: readonly Members[]): ReadonlyMap<string, number> {
   const memory = new Map<string, number>()
   for (const { hub, apps } of hubs) {

@@ -1,4 +1,4 @@
-/** What is above the list: figures that filter it, how each hub does as a machine, and search, order and update of all. */
+/** The part above the list: counts that filter it, the health of each hub, search, order and the update of all apps. */
 import { type Signal, untracked } from '@preact/signals'
 import { UPDATE } from '../../actions.ts'
 import { bulkRefusal, startBulk } from '../../bulk.ts'
@@ -49,7 +49,7 @@ const text = defineStrings('overview', {
   },
 })
 
-/** The colour of a figure that is not 0. */
+/** The colour of a count that is not 0. */
 const CLASSES: Partial<Record<Filter, string>> = { attention: 'warn', crashed: 'bad', given_up: 'bad', updates: 'info' }
 
 export function Overview({ list }: ListProps) {
@@ -79,10 +79,10 @@ export function Overview({ list }: ListProps) {
   )
 }
 
-/** Hubs with figures; the page of the bridge has all of them. */
-const MOST_SHOWN = 4
+/** Maximum number of hubs here; the page of the bridge shows all hubs. */
+const MAX_SHOWN = 4
 
-/** Hubs that have a problem come first. */
+/** Whether a hub has no problem; hubs with problems come first. */
 const isWell = ({ state, health: { value: health } }: HubEntry) =>
   state.value !== 'offline' && !health?.undervoltage && !health?.throttled
 
@@ -90,7 +90,7 @@ function Machines({ list }: ListProps) {
   const { store } = usePage()
   const { memory } = list.totals.value
   const known = store.own.value.filter(({ name, health }) => memory.has(name) || health.value !== undefined)
-  const shown = known.toSorted((one, other) => Number(isWell(one)) - Number(isWell(other))).slice(0, MOST_SHOWN)
+  const shown = known.toSorted((one, other) => Number(isWell(one)) - Number(isWell(other))).slice(0, MAX_SHOWN)
   const more = known.length - shown.length
   if (known.length === 0) return null
   return (
@@ -142,7 +142,7 @@ function Machine({ hub, memory }: { readonly hub: HubEntry; readonly memory: num
   )
 }
 
-/** Not the first one that is drawn: the list may be scrolled. */
+/** Opens the first app of the list, which may not be drawn if the list is scrolled. */
 function openFirst({ items }: AppList): void {
   const first = items.value.find((item) => item.kind === 'app')
   if (first !== undefined) location.hash = hrefOf({ at: 'app', hub: first.entry.hub, app: first.entry.id })
@@ -178,7 +178,7 @@ function Check({ label, on, look = 'check' }: { label: string; on: Signal<boolea
   )
 }
 
-/** Not only of the apps that the list shows. */
+/** Updates all apps, not only those that the list shows. */
 function UpdateAll({ list }: ListProps) {
   const page = usePage()
   const { updates } = list.totals.value.counts

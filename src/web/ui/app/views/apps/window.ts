@@ -1,4 +1,4 @@
-/** Which lines of a long list are drawn: the visible ones, and some around them. */
+/** Selects the lines of a long list to draw: the visible ones and some around them. */
 import { type ReadonlySignal, signal } from '@preact/signals'
 import type { RefObject } from 'preact'
 import { useLayoutEffect, useMemo } from 'preact/hooks'
@@ -7,26 +7,26 @@ import type { Item } from './order.ts'
 
 interface Range {
   readonly from: number
-  /** The first line that is no longer drawn. */
+  /** The first line after the drawn ones. */
   readonly to: number
-  /** Height of the lines before and after them, in pixels. */
+  /** Height of the lines before and after the drawn ones, in pixels. */
   readonly above: number
   readonly below: number
 }
 
-/** Lists up to this length are drawn completely, so that the browser's own search works. */
+/** Lists up to this length are drawn completely, so that the browser's search works. */
 const ALL_DRAWN = 100
-/** Lines before and after the visible ones; also the distance to scroll until others are drawn. */
+/** How many lines are drawn before and after the visible ones; also how far to scroll until the range changes. */
 const AROUND = 5
 /** The lines drawn before the position is known. */
 const FIRST: Range = { from: 0, to: 30, above: 0, below: 0 }
 
-/** @param body of the table, whose style defines the height of each kind of line */
+/** @param body the body of the table, whose style defines the height of each kind of line */
 export function useWindow(body: RefObject<HTMLElement | null>, items: readonly Item[]): ReadonlySignal<Range> {
   const count = items.length
   const range = useMemo(() => signal(FIRST), [])
   if (count <= ALL_DRAWN) set(range, { from: 0, to: count, above: 0, below: 0 })
-  // The list became shorter: the effect below reads its scroll position.
+  // The list became shorter: start over; the effect below reads the scroll position.
   else if (range.peek().to > count) set(range, FIRST)
   useLayoutEffect(() => {
     const list = body.current
@@ -72,7 +72,7 @@ function topsOf(items: readonly Item[], list: HTMLElement): number[] {
   return tops
 }
 
-/** The line at a height. */
+/** The index of the line at a height. */
 function lineAt(tops: readonly number[], height: number): number {
   const line = tops.findLastIndex((top) => top <= height)
   return Math.max(0, line)

@@ -110,7 +110,7 @@ function HealthBadge({ ready, problems }: { readonly ready: boolean; readonly pr
   return problems.length === 0 ? <Badge tone="ok">{text.well}</Badge> : <Badge tone="warn">{text.ready}</Badge>
 }
 
-/** Updated now and then, because the counts need not be current at every moment. */
+/** Updated only now and then, because the counts need not always be current. */
 function Counts() {
   const { store } = usePage()
   const apps = store.own.value.flatMap((hub) => [...hub.apps.value.values()].map(({ app }) => app.peek()))
@@ -161,7 +161,7 @@ function BrokerCard() {
   )
 }
 
-/** Reports on demand: the configuration, and the doctor. */
+/** Reports on demand: the configuration and the doctor's findings. */
 function Reports() {
   const { channel } = usePage()
   const refused = channel.liveness.value === 'live' ? undefined : terms.noConnection

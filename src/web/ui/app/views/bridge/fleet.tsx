@@ -1,4 +1,4 @@
-/** The fleet, as this member sees it: its members, and which member has which hub. */
+/** The fleet from the point of view of this member: the members, and which of them serves which hub. */
 import type { FleetStatus } from '../../../../server/api/protocol.ts'
 import { collator, formatCount } from '../../format.ts'
 import type { Store } from '../../live/store.ts'
@@ -23,14 +23,14 @@ const text = defineStrings('fleet', {
   hubs: 'Hubs',
   thisOne: 'this one',
   others: 'Hubs of other members',
-  hint: 'To act on one of them, use the page of its member, or MQTT.',
+  hint: 'To control such a hub, use the page of its member, or MQTT.',
 })
 
 type State = keyof typeof TONES
 
 const TONES = { online: 'ok', offline: 'bad', leased: 'ok' } as const
 
-/** Empty if this bridge is in no fleet. */
+/** Empty if this bridge is not in a fleet. */
 export function FleetCard() {
   const { store } = usePage()
   const fleet = store.fleet.value
@@ -84,7 +84,7 @@ function OtherHubs({ fleet }: { readonly fleet: FleetStatus }) {
   const { store } = usePage()
   const rows = sorted(fleet.owners).filter(([, owner]) => owner !== fleet.member)
   if (rows.length === 0) return null
-  // The last report of a member that is gone is no longer valid.
+  // The last report of a member that is offline is no longer valid.
   const stateFrom = (hub: string, owner: string) => {
     const isThere = store.bridgeState.value === 'online' && stateOf(store, fleet, owner) !== 'offline'
     return isThere ? store.hub(hub)?.state.value : undefined
@@ -117,7 +117,7 @@ function StateBadge({ state }: { readonly state: State | undefined }) {
   return <Badge tone={TONES[state]}>{state === 'leased' ? text.leased : terms[state]}</Badge>
 }
 
-/** The state that the broker holds on a state topic, while the broker is connected. */
+/** The state on a retained state topic; `undefined` while the broker is not connected. */
 function reported(store: Store, topic: string): State | undefined {
   return store.bridgeState.value === 'online' ? store.memberStates.value.get(topic) : undefined
 }
@@ -125,6 +125,6 @@ function reported(store: Store, topic: string): State | undefined {
 function stateOf(store: Store, { mode, member, acts }: FleetStatus, name: string): State | undefined {
   if (name === member) return store.bridgeState.value
   if (mode === 'static') return reported(store, store.topics.memberState(name))
-  // A member that has lost its lease is not in the list; without its own lease, this member does not learn of that.
+  // A member that has lost its lease is not in the list. If this member has no lease, its list may be outdated.
   return acts ? 'leased' : undefined
 }

@@ -1,4 +1,4 @@
-/** A hub: its state, how it does as a machine, and the permissions of its key. */
+/** A hub: its state, its health, and the permissions of its key. */
 import { useSignal } from '@preact/signals'
 import { isCrashed } from '../../../../../contract/classify.ts'
 import { COMMANDS } from '../../../../../contract/commands.ts'
@@ -9,7 +9,7 @@ import { act, commandName, refusal } from '../../commands.ts'
 import { formatBytes, formatCelsius, formatCount, formatTime } from '../../format.ts'
 import type { HubEntry } from '../../live/entries.ts'
 import { inLanguage } from '../../messages.ts'
-import { Action, Badge, set, submits, useAsked } from '../../parts/controls.tsx'
+import { Action, Badge, set, submits, useRequest } from '../../parts/controls.tsx'
 import { Card, Facts, Time } from '../../parts/layout.tsx'
 import { usePage } from '../../session.ts'
 import { defineStrings } from '../../strings.ts'
@@ -28,7 +28,7 @@ const text = defineStrings('hub', {
   allPermitted: 'Key and configuration permit every command.',
   refused: { one: '{count} command is unavailable', other: '{count} commands are unavailable' },
   speech: 'Speech',
-  speechHint: 'Text that the hub says',
+  speechHint: 'Text for the hub to speak',
   health: {
     title: 'Health',
     asOf: 'Health, as of {time}',
@@ -38,13 +38,12 @@ const text = defineStrings('hub', {
     storage: 'Storage',
     booted: 'Running since',
     backup: 'Last backup',
-    update: 'Firmware on offer',
+    update: 'Available firmware',
     power: 'Power supply',
     weak: 'too weak',
     speed: 'Speed',
     throttled: 'reduced to protect the hub',
-    lacking:
-      'With the permission homey.system.readonly of the API key, this shows memory, load and storage of the hub.',
+    lacking: 'Give the API key the permission homey.system.readonly to see memory, load and storage of the hub here.',
   },
 })
 
@@ -96,7 +95,7 @@ export function HubCard({ hub }: HubProps) {
 function Speech({ hub: { name: hub } }: HubProps) {
   const page = usePage()
   const words = useSignal('')
-  const { busy, ask } = useAsked<Ended>()
+  const { busy, ask } = useRequest<Ended>()
   const refused = refusal(page, { hub }, 'speak')
   const speak = async () => {
     const said = words.value.trim()
@@ -120,7 +119,7 @@ function Speech({ hub: { name: hub } }: HubProps) {
   )
 }
 
-/** What is not possible with this hub, and what would make it possible. */
+/** The unavailable commands of this hub, and how to enable them. */
 function Refused({ hub: { name } }: HubProps) {
   const refused = usePage().store.refusals.value[name] ?? {}
   const rows = COMMANDS.filter((command) => !command.argument && command.target !== 'bridge').flatMap((command) => {
@@ -145,7 +144,7 @@ function Refused({ hub: { name } }: HubProps) {
   )
 }
 
-/** As `permissions` of a hub's info has it. */
+/** The permission for the health, as spelled in `permissions` of a hub's info. */
 const NEEDED = 'hub.system.readonly'
 
 function Health({ hub }: HubProps) {
@@ -153,7 +152,7 @@ function Health({ hub }: HubProps) {
   if (health === undefined) {
     const granted = hub.info.value?.permissions ?? []
     const isPermitted = granted.some((scope) => scope === NEEDED || NEEDED.startsWith(`${scope}.`))
-    // The figures come a few seconds after the hub.
+    // The health arrives a few seconds after the hub is online.
     return hub.state.value !== 'online' || isPermitted ? null : <p class="quiet">{text.health.lacking}</p>
   }
   const away = hub.state.value === 'online' ? undefined : hub.since.value
@@ -165,7 +164,7 @@ function Health({ hub }: HubProps) {
   )
 }
 
-/** The figures that every list of a hub's figures has. */
+/** The values that all lists of a hub's health show. */
 export function figuresOf(health: HubHealth): readonly (readonly [name: string, value: string | undefined])[] {
   const { load_1m: load, temperature_celsius: temperature, storage_free_bytes, storage_total_bytes } = health
   return [

@@ -15,7 +15,7 @@ import { defineStrings } from '../../strings.ts'
 import { terms } from '../../terms.ts'
 
 const text = defineStrings('log', {
-  hint: 'The latest 2,000 lines of hub2mqtt’s own log, without secrets. A hub does not provide the output of an app from the store.',
+  hint: 'The latest 2,000 lines of hub2mqtt’s own log, without secrets. Hubs do not provide the output of apps from the store.',
   access: 'The log needs full access.',
   search: 'Search the log',
   filters: { level: 'Show levels', hub: 'Show hub', app: 'Show app' },
@@ -86,7 +86,7 @@ function Level({ reader }: { readonly reader: ReturnType<typeof followLog> }) {
   )
 }
 
-/** Lines from the end of the log within which it counts as its end, in pixels. */
+/** Within this distance from the end, the log counts as scrolled to the end, in pixels. */
 const NEAR_END = 24
 
 function Log() {
@@ -94,7 +94,7 @@ function Log() {
   const reader = useMemo(followLog, [])
   useEffect(() => reader.end, [reader])
   const filters = { level: useSignal(''), hub: useSignal(''), app: useSignal(''), search: useSignal('') }
-  /** The lines at the time when the reader scrolled up. */
+  /** The lines when the reader scrolled up. */
   const held = useSignal<readonly LogLine[] | undefined>(undefined)
   const box = useRef<HTMLDivElement>(null)
   useLayoutEffect(() => {
@@ -108,7 +108,7 @@ function Log() {
   const all = held.value ?? reader.lines.value
   const shown = all.filter(passes)
   const last = all.at(-1)?.number ?? 0
-  const news =
+  const added =
     held.value === undefined ? 0 : reader.lines.value.filter((line) => line.number > last && passes(line)).length
   const hubs = store.own.value.map(({ name }) => name)
   return (
@@ -126,7 +126,7 @@ function Log() {
           labelOf={(app) => nameOf(store, undefined, app)}
         />
         <Action
-          label={held.value === undefined ? terms.pause : news === 0 ? text.follow : text.followNew({ count: news })}
+          label={held.value === undefined ? terms.pause : added === 0 ? text.follow : text.followNew({ count: added })}
           glyph={held.value === undefined ? 'pause' : 'play'}
           act={() => set(held, held.value === undefined ? reader.lines.value : undefined)}
         />
@@ -153,7 +153,7 @@ function Log() {
 
 type Filters = Readonly<Record<'level' | 'hub' | 'app' | 'search', Signal<string>>>
 
-/** Missing lines pass all filters: some of them may have matched. */
+/** A note about missing lines passes all filters, because some of these lines may have matched. */
 function filterOf({ level, hub, app, search }: Filters): (line: LogLine) => boolean {
   const all: readonly (string | undefined)[] = LOG_LEVELS
   const levels = all.slice(0, all.indexOf(level.value) + 1)
@@ -167,8 +167,8 @@ function filterOf({ level, hub, app, search }: Filters): (line: LogLine) => bool
   }
 }
 
-function searchable({ level, part, hub, app, message, further, stack }: LogLine): string {
-  return [level, part, hub, app, message, further, stack].join(' ').toLowerCase()
+function searchable({ level, part, hub, app, message, fields, stack }: LogLine): string {
+  return [level, part, hub, app, message, fields, stack].join(' ').toLowerCase()
 }
 
 interface ChoiceProps {
@@ -196,7 +196,7 @@ function Choice({ name, chosen, options, labelOf = (option) => option }: ChoiceP
 const TONES: Readonly<Record<string, Tone>> = { fatal: 'bad', error: 'bad', warn: 'warn', info: 'info' }
 
 function Line({ line, store }: { readonly line: LogLine; readonly store: Store }) {
-  const { missed, level = '', time, part, hub, app, message, further, stack } = line
+  const { missed, level = '', time, part, hub, app, message, fields, stack } = line
   if (missed > 0) {
     return (
       <tr>
@@ -220,14 +220,14 @@ function Line({ line, store }: { readonly line: LogLine; readonly store: Store }
         )}
       </td>
       <td lang="en">
-        {message} {further !== '' && <small>{further}</small>}
+        {message} {fields !== '' && <small>{fields}</small>}
         {stack !== '' && <div class="said">{stack}</div>}
       </td>
     </tr>
   )
 }
 
-/** Not followed: a name that changes is shown with the next line. */
+/** Not reactive: a changed name is shown with the next line. */
 function nameOf(store: Store, hub: string | undefined, app: string): string {
   const hubs = store.hubs.peek().filter(({ name }) => hub === undefined || hub === name)
   return hubs.map(({ apps }) => apps.peek().get(app)?.name.peek()).find((name) => name !== undefined) ?? app

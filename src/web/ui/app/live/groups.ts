@@ -1,4 +1,4 @@
-/** Which entries of the activity belong together, and on which day they are listed. */
+/** Groups related entries of the activity, and lists them by day. */
 import { findCommand } from '../../../../contract/commands.ts'
 import { type EventType, GUARD_EVENT_TYPES } from '../../../../contract/events.ts'
 import { type Entry, isFailure } from './activity.ts'
@@ -10,23 +10,23 @@ const isEvent = (entry: Entry | undefined): entry is EventEntry => entry?.kind =
 const isOfGuardian = (entry: Entry | undefined) => isEvent(entry) && GUARDIAN.has(entry.event.event_type)
 const GUARDIAN: ReadonlySet<string> = new Set(GUARD_EVENT_TYPES)
 
-/** Related entries, such as a crash and what the guardian does about it. */
-export interface Happening {
+/** Related entries, such as a crash and the guardian's reaction. */
+export interface Group {
   /** The most informative entry. */
   readonly lead: Entry
-  /** All of them, oldest first. */
+  /** All entries, oldest first. */
   readonly entries: readonly Entry[]
 }
 
-/** Maximum time between the entries of one happening. */
+/** Maximum time between two entries of a group. */
 const TOGETHER_MS = 10_000
-/** The time of an answer is that of its publication, a moment after its command ended. */
+/** An answer's time is that of its publication, a moment after the command ended. */
 const PUBLISHED_MS = 100
 
 const isNear = (one: Entry | undefined, other: Entry, ms: number) =>
   one !== undefined && Math.abs(other.at - one.at) < ms
 
-/** Events that start a happening, unless a command has caused them, and the commands that can. */
+/** Events that start a group unless a command has caused them → the commands that can cause them. */
 const BEGINNINGS: { readonly [Type in EventType]?: readonly string[] } = {
   crashed: [],
   installed: ['install'],
@@ -35,10 +35,10 @@ const BEGINNINGS: { readonly [Type in EventType]?: readonly string[] } = {
 }
 
 /**
- * Groups the entries of one app within seconds, in the order in which they came; a crash, a new version and a client's
- * command start a new group. A command takes in the events that came while it ran.
+ * Groups entries of one app that follow within seconds. A crash, a new version and a client's command start a new
+ * group. A command's group includes the events that arrived while the command ran.
  */
-export function happenings(entries: readonly Entry[]): Happening[] {
+export function groupsOf(entries: readonly Entry[]): Group[] {
   const found: [Entry, ...Entry[]][] = []
   const open = new Map<string, [Entry, ...Entry[]]>()
   for (const [i, entry] of entries.entries()) {
@@ -73,7 +73,7 @@ function follows(entry: EventEntry, before: readonly Entry[]): boolean {
   return causes === undefined || isAfter(true, causes)
 }
 
-/** Whether a command ran while all of these came, and can have caused the first of them. */
+/** Whether a command ran when all of these entries arrived, and can have caused the first one. */
 function caused({ at, answer }: AnswerEntry, before: readonly [Entry, ...Entry[]]): boolean {
   const [first] = before
   const isWrite = findCommand('app', answer.command, false)?.write === true
@@ -82,25 +82,25 @@ function caused({ at, answer }: AnswerEntry, before: readonly [Entry, ...Entry[]
   return isWrite && isDuring && causes.includes(answer.command) && before.every(isEvent)
 }
 
-/** A line of the list: one happening, the same one again and again, or the updates of several apps in one go. */
-export interface Row extends Happening {
-  /** When the latest of its happenings was. */
+/** A line of the list: a group, several equal groups, or updates of several apps in a row. */
+export interface Row extends Group {
+  /** The time of the latest group. */
   readonly at: number
-  /** How many happenings it has. */
+  /** The number of groups. */
   readonly count: number
-  /** The ids of its apps. */
+  /** The ids of the apps. */
   readonly apps: ReadonlySet<string>
 }
 
-/** Maximum time between two happenings that are the same; an update can take minutes. */
+/** Maximum time between two equal groups, and between two updates, which can take minutes. */
 const REPEATED_MS = 3_600_000
 const ONE_GO_MS = 600_000
 
-/** The lines of the list, newest first. What repeats is counted by day. */
+/** The lines of the list, newest first. Equal groups are counted by day. */
 export function rowsOf(entries: readonly Entry[]): Row[] {
-  const found: { readonly is: string; readonly all: [Happening, ...Happening[]] }[] = []
+  const found: { readonly is: string; readonly all: [Group, ...Group[]] }[] = []
   const open = new Map<string, (typeof found)[number]>()
-  for (const one of happenings(entries)) {
+  for (const one of groupsOf(entries)) {
     const { hub, app, at } = one.lead
     const isOfUpdates = isUpdate(one.lead)
     const own = JSON.stringify([hub, app])
@@ -111,11 +111,11 @@ export function rowsOf(entries: readonly Entry[]): Row[] {
     const isNext = isNear(last, one.lead, isOfUpdates ? ONE_GO_MS : REPEATED_MS) && dayOf(last?.at ?? 0) === dayOf(at)
     if (before?.is === is && isNext) before.all.push(one)
     else {
-      const begun = { is, all: [one] satisfies [Happening] }
+      const begun = { is, all: [one] satisfies [Group] }
       found.push(begun)
       open.set(place, begun)
     }
-    // What the app does after its update is new.
+    // Entries after an app's update start a new line.
     if (isOfUpdates) open.delete(own)
   }
   return found
@@ -124,7 +124,7 @@ export function rowsOf(entries: readonly Entry[]): Row[] {
     .toSorted((one, other) => other.at - one.at)
 }
 
-function rowOf(all: readonly [Happening, ...Happening[]]): Row {
+function rowOf(all: readonly [Group, ...Group[]]): Row {
   const { lead } = all.at(-1) ?? all[0]
   const entries = all.flatMap((one) => one.entries)
   return { lead, entries, at: lead.at, count: all.length, apps: new Set(entries.flatMap(({ app }) => app ?? [])) }
@@ -136,7 +136,7 @@ function isUpdate(entry: Entry): boolean {
   return UPDATES.has(isEvent(entry) ? entry.event.event_type : entry.answer.command) && !isFailure(entry)
 }
 
-/** What an entry says, without when it was and what differs each time. */
+/** The content of an entry without its time and other parts that always differ. */
 function contentOf(entry: Entry): string {
   if (!isEvent(entry)) return JSON.stringify([entry.answer.command, entry.answer.ok, entry.answer.error?.message])
   const { event } = entry
@@ -144,9 +144,9 @@ function contentOf(entry: Entry): string {
   return JSON.stringify({ ...event, changed, at: '', count: 0, transaction: '' })
 }
 
-/** The beginning of the day in which a time is, in the viewer's time zone. */
+/** The start of the day of a time, in the viewer's time zone. */
 export const dayOf = (at: number): number => new Date(at).setHours(0, 0, 0, 0)
 
-/** The beginnings of the day after and the day before. */
+/** The starts of the next and the previous day. */
 export const dayAfter = (day: number): number => new Date(day).setHours(24, 0, 0, 0)
 export const dayBefore = (day: number): number => dayOf(day - 1)

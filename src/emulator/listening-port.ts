@@ -6,7 +6,7 @@ import { systemCode } from '../base/failures.ts'
 import { EmulatorOptionError } from './scopes.ts'
 
 /** The hub's listening port and its connections: a reboot closes them all, and a hang freezes the realtime ones. */
-export function doorOf(server: Server, host: string) {
+export function listeningPort(server: Server, host: string) {
   const sockets = new Set<Socket>()
   const upgraded = new Set<Duplex>()
   let hung = false
@@ -27,7 +27,7 @@ export function doorOf(server: Server, host: string) {
       await once(server.listen(port, host), 'listening')
     } catch (cause) {
       const code = systemCode(cause)
-      const message = `cannot listen on ${host}:${port} (${code}); choose another by --port`
+      const message = `cannot listen on ${host}:${port} (${code}); choose another with --port`
       throw Object.assign(new EmulatorOptionError(message, { cause }), { code })
     }
     const address = server.address()
@@ -35,8 +35,8 @@ export function doorOf(server: Server, host: string) {
   }
 
   /** Closes the port and all connections; resolves when the last one is closed. */
-  async function shut(): Promise<void> {
-    // An error of close() means that the server was not listening, which is fine.
+  async function close(): Promise<void> {
+    // An error of close() means that the server was not listening, which is fine here.
     const closed = new Promise((resolve) => server.close(resolve))
     const gone = [...sockets].map((socket) => once(socket.destroy(), 'close'))
     await Promise.all([closed, ...gone])
@@ -47,14 +47,14 @@ export function doorOf(server: Server, host: string) {
     for (const socket of upgraded) socket.destroy()
   }
 
-  /** Freezes realtime connections at the level of bytes: no event, no pong, no goodbye. */
+  /** Freezes realtime connections: no byte passes, so no event, no pong and no goodbye. */
   function hang(wanted: boolean): void {
     if (wanted === hung) return
     hung = wanted
     for (const socket of upgraded) hung ? freeze(socket) : thaw(socket)
   }
 
-  return { connections: () => sockets.size, listen, shut, cutUpgraded, hang }
+  return { connections: () => sockets.size, listen, close, cutUpgraded, hang }
 }
 
 function freeze(socket: Duplex): void {
