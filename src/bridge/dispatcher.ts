@@ -32,7 +32,7 @@ const MAX_WAITING = 32
 const ANSWER_MS = 1500
 /** How long `stop` then waits for the answers of aborted commands. */
 const CUT_MS = 300
-/** The connection of the bridge's own messages, which arrive over none. */
+/** The connection number of the bridge's own messages, which do not arrive over a connection. */
 const NO_CONNECTION = -1
 
 /** A command for a hub, after its input was read. */

@@ -236,7 +236,7 @@ function placeOf({ short, long }: Size, kind: Kind, bucket: number): number {
 /** Advances to a bucket. Hubs report only changes, so skipped buckets get the latest reading. */
 function advance(record: Float32Array, size: Size, to: number): void {
   const [at, cpu, memory] = [record[BUCKET] ?? Number.NaN, record[CPU] ?? Number.NaN, record[MEMORY] ?? Number.NaN]
-  // Reading advances too: keep counting the readings of this bucket.
+  // `read` calls this too: within a bucket, keep the number of readings.
   if (at === to) return
   record[READINGS] = 0
   // After a longer gap, all buckets have the same value.

@@ -117,7 +117,7 @@ export class Upkeep {
     const { whose, writer } = ownership(topic, payload, this.#state)
     if (whose !== 'ours') return
     if (writer === 'discovery' && payload === '') {
-      // A user has deleted an entity, and Home Assistant removes the rest of the device first.
+      // A user has deleted an entity. Home Assistant then removes the whole device: restore it only after that.
       homeAssistant?.touched(topic, payload)
       return
     }

@@ -18,13 +18,13 @@ import { shownJson } from '../observability/controls.ts'
 import { type Body, type ConfigFlag, exitCodes } from './command.ts'
 import { waiting } from './progress.ts'
 
-interface Given extends ConfigFlag {
+interface Flags extends ConfigFlag {
   readonly topic: string
   readonly payload: string | undefined
   readonly timeout: number
 }
 
-export const callCommand: Body<Given> = async ({ env, print }, { config: file, topic, payload = '', timeout }) => {
+export const callCommand: Body<Flags> = async ({ env, print }, { config: file, topic, payload = '', timeout }) => {
   const { mqtt } = loadConfig({ file, env, requireHub: false }).config
   const urls = brokerUrls(mqtt)
   if (urls.length === 0)

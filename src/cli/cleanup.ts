@@ -21,9 +21,9 @@ import { type Body, exitCodes, type Io, type Values } from './command.ts'
 import type { cleanupFlags } from './commands.ts'
 import { progress } from './progress.ts'
 
-type Given = Values<typeof cleanupFlags>
+type Flags = Values<typeof cleanupFlags>
 
-export const cleanupCommand: Body<Given> = async (io, flags) => {
+export const cleanupCommand: Body<Flags> = async (io, flags) => {
   const { config } = loadConfig({ file: flags.config, env: io.env, requireHub: false })
   return await clean(config, io, flags)
 }
@@ -34,7 +34,7 @@ const CLEANUP_MS = 120_000
 export async function clean(
   { mqtt, discovery, hubs }: Config,
   { print, warn }: Io,
-  { yes = false, 'base-topic': base = mqtt.base_topic, prefix = discovery.prefix, hub = [] }: Partial<Given>,
+  { yes = false, 'base-topic': base = mqtt.base_topic, prefix = discovery.prefix, hub = [] }: Partial<Flags>,
 ): Promise<number> {
   if (mqtt.url === null) {
     print('nothing to clear: the embedded broker keeps its messages only while hub2mqtt runs')

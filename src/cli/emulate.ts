@@ -7,7 +7,7 @@ import { type Body, exitCodes, type Values } from './command.ts'
 import type { emulateFlags } from './commands.ts'
 import { stopSignal } from './signals.ts'
 
-type Given = Values<typeof emulateFlags>
+type Flags = Values<typeof emulateFlags>
 
 /** The hub's options from the flags. Leaves out omitted flags, because a file may set these options. */
 export function hubOptions({
@@ -15,7 +15,7 @@ export function hubOptions({
   'cpu-limit': percent,
   'no-rate-limit': anyRate,
   ...flags
-}: Given) {
+}: Flags) {
   return {
     ...flags,
     port: flags.port ?? (flags.flavour === 'self-hosted' ? 4859 : 8080),
@@ -27,7 +27,7 @@ export function hubOptions({
   }
 }
 
-export const emulateHub: Body<Given> = async ({ print, warn }, flags) => {
+export const emulateHub: Body<Flags> = async ({ print, warn }, flags) => {
   const { file, 'api-key': given, 'control-port': controlPort } = flags
   // A hub without a key would be useless. A file or a data folder may have its own keys.
   const spare = given.length === 0 && file === undefined ? newKey() : undefined

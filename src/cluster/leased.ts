@@ -265,7 +265,7 @@ export class LeasedFleet implements Fleet {
     this.#cancelTurn = clock.after(Math.min(leaseMs / RENEWALS, ...waits) + 1, () => this.#turn())
   }
 
-  /** Whether this member was unable to work for a while, although others may be able to. */
+  /** Whether this member has been unfit for some time, and there are other members. */
   #isUnfit(): boolean {
     const { isFit, clock, leaseMs } = this.#options
     this.#unfitSince = isFit() ? undefined : (this.#unfitSince ?? clock.elapsed())

@@ -100,7 +100,7 @@ export function linkOptions(
 /** Two members of a fleet with one name cannot be connected at once: the broker disconnects the first. */
 function clientIdOf({ client_id }: Mqtt, { base, member }: Topics, instance: number): string {
   if (member === null) return client_id ?? stableClientId(base, instance)
-  return `${client_id ?? `hub2mqtt-${markOf(base)}`}-${member}`
+  return `${client_id ?? `hub2mqtt-${digestOf(base)}`}-${member}`
 }
 
 /**
@@ -108,11 +108,11 @@ function clientIdOf({ client_id }: Mqtt, { base, member }: Topics, instance: num
  * machines, and between processes on one machine, because clients with the same id disconnect each other.
  */
 function stableClientId(base: string, instance: number): string {
-  const mark = markOf(`${hostname()}\n${base}`)
+  const mark = digestOf(`${hostname()}\n${base}`)
   return instance === 0 ? `hub2mqtt-${mark}` : `hub2mqtt-${mark}-${instance}`
 }
 
-const markOf = (text: string) => createHash('sha256').update(text).digest('hex').slice(0, 12)
+const digestOf = (text: string) => createHash('sha256').update(text).digest('hex').slice(0, 12)
 
 /** More instances than anyone runs. Additional ones share the last number. */
 const MAX_INSTANCES = 64

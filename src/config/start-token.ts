@@ -1,4 +1,4 @@
-/** The startup token: shows that a request comes from the user who started hub2mqtt, while there is no password. */
+/** The start-up token: shows that a request comes from the user who started hub2mqtt, while there is no password. */
 import { randomBytes } from 'node:crypto'
 import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs'
 import { systemCode } from '../base/failures.ts'

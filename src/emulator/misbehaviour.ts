@@ -65,18 +65,18 @@ export interface Made {
   readonly status?: number | undefined
 }
 
-type Given<E extends v.ObjectEntries> = v.InferOutput<v.StrictObjectSchema<E, undefined>>
+type Options<E extends v.ObjectEntries> = v.InferOutput<v.StrictObjectSchema<E, undefined>>
 
 function row<const C extends Concern, const E extends v.ObjectEntries>(
   concerns: C,
   doc: string,
   own: E,
-  make: (given: Given<E>) => Made,
+  make: (given: Options<E>) => Made,
 ) {
   return { concerns, doc, options: v.strictObject({ ...own, ...LIMITS[concerns] }), make }
 }
 
-const answers = <const E extends v.ObjectEntries>(doc: string, own: E, make: (given: Given<E>) => Fault) =>
+const answers = <const E extends v.ObjectEntries>(doc: string, own: E, make: (given: Options<E>) => Fault) =>
   row('requests', doc, own, (given) => ({ fault: make(given) }))
 
 const refusal = (doc: string) => row('sessions', doc, { status: status(500) }, (given) => ({ status: given.status }))

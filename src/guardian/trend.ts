@@ -14,7 +14,7 @@ const MIN_BUCKETS = 3
 const MIN_RISE_BYTES = 4 * 1_048_576
 /** A fall by this fraction of the level means that memory was freed. */
 const MIN_FALL = 0.1
-/** A level up to this factor above one that was freed before counts as the same level. */
+/** A level counts as the same as an earlier one, from which memory was freed, up to this multiple of it. */
 const SAME_LEVEL = 1.05
 /** The minimum for each step, relative to a steady climb. */
 const MIN_STEP = 0.25

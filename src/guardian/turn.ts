@@ -86,7 +86,7 @@ export class WatchedHub {
   ignoresVersion = false
   /** Ids of apps. */
   attention: readonly string[] = []
-  /** Until when everything due has been handled. */
+  /** Everything that was due by this time has been handled. */
   checkedAt = Number.NEGATIVE_INFINITY
   /** When something is next due without further input. */
   wakeAt = Number.POSITIVE_INFINITY

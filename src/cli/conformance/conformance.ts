@@ -18,9 +18,9 @@ import { openSession, type Session, type Step, speaks } from './realtime.ts'
 import { type Report, reportOf, reportText, unreachableReport } from './report.ts'
 import { write } from './writes.ts'
 
-type Given = Values<typeof conformanceFlags>
+type Flags = Values<typeof conformanceFlags>
 
-export const conformance: Body<Given> = async ({ env, print, warn }, flags) => {
+export const conformance: Body<Flags> = async ({ env, print, warn }, flags) => {
   const { url, app, writes, downgrade, limits, timeout: timeoutMs } = flags
   if (url === undefined)
     throw new UsageError('--url is missing: expected the address of the hub, such as --url http://192.168.1.20')
@@ -46,7 +46,7 @@ export const conformance: Body<Given> = async ({ env, print, warn }, flags) => {
   return report.problems.length === 0 ? exitCodes.ok.code : exitCodes.failed.code
 }
 
-function keyOf({ key, 'key-file': file }: Given, variable: string | undefined): string {
+function keyOf({ key, 'key-file': file }: Flags, variable: string | undefined): string {
   if (key !== undefined && file !== undefined) throw new UsageError('--key and --key-file: expected only one of them')
   const found = key ?? (file === undefined ? variable : contentOf(file))
   if (found === undefined) throw new UsageError('expected the API key: --key-file, --key or HUB2MQTT_HUB_API_KEY')
@@ -69,8 +69,8 @@ const QUICK = 6
 const CALM_MS = 2_000
 
 export interface ConformanceOptions
-  extends Pick<Given, 'writes' | 'limits'>,
-    Partial<Pick<Given, 'app' | 'downgrade'>> {
+  extends Pick<Flags, 'writes' | 'limits'>,
+    Partial<Pick<Flags, 'app' | 'downgrade'>> {
   readonly url: string
   readonly key: string
   /** Deadline of each request and step, in milliseconds. */

@@ -12,7 +12,7 @@ import { about, type Finding } from './finding.ts'
 
 const { ok, problem } = about('broker')
 
-/** More than a permitted message needs to come back. */
+/** Longer than a permitted message takes to come back. */
 const ECHO_MS = 2_000
 /** Longer than an app's discovery message, the longest of those that the bridge cannot shorten. */
 const LONG_KIB = 16

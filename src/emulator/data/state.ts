@@ -40,10 +40,10 @@ export type StoredApp = Readonly<v.InferOutput<typeof AppRow>>
 /** Clears a previous crash, except for the count. */
 export const CURED = { crashed: false, crashedMessage: null, exitCode: null, exitSignal: null }
 
-type Given = Pick<StoredApp, 'id' | 'folder' | 'version' | 'channel' | 'origin'> & Partial<StoredApp>
+type NewApp = Pick<StoredApp, 'id' | 'folder' | 'version' | 'channel' | 'origin'> & Partial<StoredApp>
 
 /** A newly installed app, without crashes. */
-export const newApp = (given: Given): StoredApp => ({
+export const newApp = (given: NewApp): StoredApp => ({
   enabled: true,
   autoupdate: true,
   ...CURED,

@@ -63,7 +63,7 @@ export class AccessControl {
     return senderOf(request, this.#config())
   }
 
-  /** The kind of login. The startup token is not valid from other machines: they need a password. */
+  /** The kind of login. The start-up token is not valid from other machines: they need a password. */
   get loginBy(): Session['login'] {
     const { password, host } = this.#config()
     if (password !== null) return 'password'
@@ -121,7 +121,7 @@ export class AccessControl {
     return this.loginBy === 'token' && sameSecret(given, this.#startToken())
   }
 
-  /** A login with the startup token, which is valid regardless of failed attempts. */
+  /** A login with the start-up token, which is valid regardless of failed attempts. */
   enter(token: string, sender: Sender): Login {
     if (this.#isStartToken(token)) return this.#open(sender)
     const waitMs = this.#tokenTries.take(sender.address)
@@ -238,12 +238,12 @@ const MAX_SESSIONS = 100
 
 const digest = (token: string) => createHash('sha256').update(token).digest('base64')
 
-/** Sessions opened with the password or the startup token. Stores only hashes, so that a dump reveals no session. */
+/** Sessions opened with the password or the start-up token. Stores only hashes, so that a dump reveals no session. */
 export class Sessions {
   readonly #clock: Clock
   /** Hash → time of the last use, the longest unused first. */
   readonly #used = new Map<string, number>()
-  /** The password or startup token that opened the sessions. */
+  /** The password or start-up token that opened the sessions. */
   #key: string | null = null
 
   constructor(clock: Clock) {

@@ -34,7 +34,7 @@ export interface ListenerOptions extends Pick<AppContext, 'live' | 'topics' | 'v
   readonly sessions?: Sessions | undefined
   /** Called with the address that logs in a browser while no password is set. Show it to the user; do not log it. */
   readonly onPage?: ((address: string) => void) | undefined
-  /** Called with secrets to mask, such as the startup token. */
+  /** Called with secrets to mask, such as the start-up token. */
   readonly onSecret?: (secret: string) => void
 }
 
