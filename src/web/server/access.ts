@@ -84,11 +84,11 @@ export class AccessControl {
   refusal(request: IncomingMessage, sender: Sender, needed: Needed, writes: boolean): Reply | undefined {
     const origin = originOf(request.headers, sender)
     if (origin === 'other') return refuse(403, 'origin', OTHER_ORIGIN)
-    if (writes && origin === 'absent') {
-      // A browser sends its cookie automatically.
-      if (this.#sessionOf(request) !== undefined) return refuse(403, 'origin', 'A browser must send the Origin header.')
-      if (!isPlain(request)) return refuse(403, 'content_type', 'Expected content-type: application/json, or no body.')
-    }
+    // A browser sends its cookie automatically.
+    if (writes && origin === 'absent' && this.#sessionOf(request) !== undefined)
+      return refuse(403, 'origin', 'A browser must send the Origin header.')
+    if (writes && !isPlain(request))
+      return refuse(403, 'content_type', 'Expected content-type: application/json, or no body.')
     const { access } = this.callerOf(request, sender)
     const isWrong = access === null && bearerOf(request) !== undefined
     const waitMs = isWrong ? this.#tokenTries.take(sender.address) : 0

@@ -106,6 +106,8 @@ describe('a login', () => {
     const cookie = await login(PASSWORD)
     expect(JSON.parse((await ask('/api/session', { headers: { cookie } })).body)).toMatchObject({ access: 'full' })
     expect((await ask(RESTART, { ...restart, headers: { cookie, origin } })).status).toBe(200)
+    const form = { cookie, origin, 'content-type': 'text/plain' }
+    expect(await ask(RESTART, { method: 'POST', headers: form, body: '{}' })).toMatchObject({ code: 'content_type' })
     expect(told).toHaveLength(1)
   })
 

@@ -47,10 +47,10 @@ const get = async <S extends v.GenericSchema>(schema: S, path: string, init?: Re
   resultOf(schema, await ask(path, init))
 const post = <S extends v.GenericSchema>(schema: S, path: string, body: object) => get(schema, path, sending(body))
 
-/** The options for a POST; an object is sent as JSON. */
+/** The options for a POST; an object is sent as JSON, and an empty text as no body. */
 function sending(body: object | string): RequestInit {
-  if (typeof body === 'string') return { method: 'POST', body: body || null }
-  return { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }
+  const text = typeof body === 'string' ? body : JSON.stringify(body)
+  return { method: 'POST', ...(text !== '' && { headers: { 'content-type': 'application/json' }, body: text }) }
 }
 
 /** The log is sent at once, so a longer wait means that the connection is lost. */
