@@ -102,7 +102,7 @@ export async function run(options: RunOptions): Promise<void> {
       const summary = () => keys.redact(end.summary())
       rollouts.client?.answered(end.result, summary)
       // The summary of a failure may be long, so it must count towards the feed's limit.
-      feed?.happened(end.result, end.outcome === 'ok' ? summary : summary())
+      feed?.record(end.result, end.outcome === 'ok' ? summary : summary())
     },
     observer: feed,
     onReadBack: (topic, payload) => {

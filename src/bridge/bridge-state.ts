@@ -20,8 +20,8 @@ export class BridgeState {
     this.#publishingHubs = new Throttle(clock, () => this.hubsChanged())
   }
 
-  set(news: Partial<Facts['bridge']>): void {
-    this.#facts = { ...this.#facts, ...news }
+  set(changed: Partial<Facts['bridge']>): void {
+    this.#facts = { ...this.#facts, ...changed }
     this.#rows.set(this.#facts)
   }
 

@@ -68,7 +68,7 @@ class HubEvidence {
   /** When apps started, in `clock.elapsed()` milliseconds. */
   readonly #startedAt = new Map<string, number>()
   /** Newest first. */
-  #happened: Noted[] = []
+  #priorEvents: Noted[] = []
   #firmware: string | null = null
   /** In epoch milliseconds. */
   readonly #since: number
@@ -142,7 +142,7 @@ class HubEvidence {
   stop(): void {
     this.#cancelLog?.()
     this.#cancelLog = undefined
-    this.#happened = []
+    this.#priorEvents = []
     this.#startedAt.clear()
     this.#samples.forget(this.#name)
   }
@@ -152,8 +152,8 @@ class HubEvidence {
     const at = new Date(this.#clock.now()).toISOString()
     // In the order of the schema, because payloads are compared as text.
     const noted = { at, what, app: null, from: null, to: null, by: null, ...more, elapsed }
-    this.#happened.unshift(noted)
-    if (this.#happened.length > MAX_BEFORE) this.#happened.pop()
+    this.#priorEvents.unshift(noted)
+    if (this.#priorEvents.length > MAX_BEFORE) this.#priorEvents.pop()
   }
 
   #crashed(app: App, then: HubThen, changed: Set<string>): void {
@@ -194,7 +194,7 @@ class HubEvidence {
     const guard = then.guardOf(id)?.state
     const startedAt = this.#startedAt.get(id)
     const seconds = (since: number, until: number) => Math.max(0, Math.round((until - since) / 1000))
-    const before = this.#happened.filter((one) => elapsed - one.elapsed <= DAY_MS && !isCrashOf(one, id))
+    const before = this.#priorEvents.filter((one) => elapsed - one.elapsed <= DAY_MS && !isCrashOf(one, id))
     const samples = thinned(this.#samples.read(this.#name, id, SAMPLES_MS).samples)
     return fitted({
       at: new Date(now).toISOString(),
@@ -224,7 +224,7 @@ class HubEvidence {
 
   #recentCrashes(): readonly Noted[] {
     const now = this.#clock.elapsed()
-    return this.#happened.filter(({ what, elapsed }) => what === 'crashed' && now - elapsed <= TOGETHER_MS)
+    return this.#priorEvents.filter(({ what, elapsed }) => what === 'crashed' && now - elapsed <= TOGETHER_MS)
   }
 
   /** Logs one line for all crashes that occur together. */
@@ -232,7 +232,7 @@ class HubEvidence {
     this.#cancelLog ??= this.#clock.after(QUIET_MS, () => {
       this.#cancelLog = undefined
       const crashes = new Map(this.#recentCrashes().map(({ app, at }) => [app, Date.parse(at)]))
-      const text = together([...crashes.values()], this.#happened)
+      const text = together([...crashes.values()], this.#priorEvents)
       // Log nothing if only apps that were already logged have crashed again.
       const isNew = [...crashes.keys()].some((app) => !this.#logged.has(app))
       this.#logged = new Set(crashes.keys())

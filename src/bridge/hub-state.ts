@@ -17,7 +17,7 @@ import type { GuardControl } from '../contract/guard.ts'
 import { availableCommands, policyOf } from '../contract/permissions.ts'
 import { concernsHub, countsOf } from '../contract/publications.ts'
 import type { App, Change } from '../hub/app.ts'
-import type { AppsNews } from '../hub/app-manager.ts'
+import type { AppsUpdate } from '../hub/app-manager.ts'
 import type { Hub } from '../hub/hub.ts'
 import type { MqttLink } from '../mqtt/link.ts'
 import type { AppUpdates } from './app-updates.ts'
@@ -109,7 +109,7 @@ export class HubState {
     // Subscribe the samples first: the guardian reads the latest list from them.
     options.evidence.samples.follow(name, hub)
     this.#formerId = options.upkeep.former.idOf(name)
-    hub.apps.subscribe((news) => this.#appsChanged(news))
+    hub.apps.subscribe((update) => this.#appsChanged(update))
     hub.subscribe(() => this.#statusChanged())
   }
 
@@ -221,7 +221,7 @@ export class HubState {
     yield* this.settings.rendered()
   }
 
-  #appsChanged({ changes, silent, read }: AppsNews): void {
+  #appsChanged({ changes, silent, read }: AppsUpdate): void {
     const { guardian, upkeep, clock } = this.#options
     const at = clock.now()
     const notable: NotableChange[] = []

@@ -4,7 +4,7 @@
  */
 import { type Clock, wallOffset } from '../base/clock.ts'
 import type { App, Apps } from '../hub/app.ts'
-import type { AppManager, AppsNews } from '../hub/app-manager.ts'
+import type { AppManager, AppsUpdate } from '../hub/app-manager.ts'
 import type { Hub } from '../hub/hub.ts'
 
 const MINUTE_MS = 60_000
@@ -127,7 +127,7 @@ class HubSamples {
   }
 
   /** Records changes. Most calls report the usage of one app, so this allocates nothing. */
-  readonly take = ({ changes, read }: AppsNews): void => {
+  readonly take = ({ changes, read }: AppsUpdate): void => {
     if (this.#hasEnded) return
     const now = this.#all.clock.elapsed()
     for (const { id, after } of changes) {

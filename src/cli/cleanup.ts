@@ -90,7 +90,7 @@ export async function cleanup(options: CleanupOptions) {
   let reading: ReadBack | undefined
   const session = { broker, clientId, timeoutMs, onPublish: (packet: Packet) => reading?.received(packet) }
   return await withSession(session, clock, async (connection) => {
-    const { filters, moreFilters } = searchOf(options)
+    const { filters, additionalFilters } = searchOf(options)
     // Cleared messages still name the hubs and prefixes of the remaining ones.
     const seen = new Map<string, string>()
     const read = async (some: readonly string[]) => {
@@ -98,9 +98,9 @@ export async function cleanup(options: CleanupOptions) {
       const keep = (topic: string, text: string) => {
         held.set(topic, text)
         seen.set(topic, text)
-        filters.push(...moreFilters(topic, text).filter((filter) => !filters.includes(filter)))
+        filters.push(...additionalFilters(topic, text).filter((filter) => !filters.includes(filter)))
       }
-      reading = readBack(connection, options, some, moreFilters, keep)
+      reading = readBack(connection, options, some, additionalFilters, keep)
       if ((await reading.run()).probe === 'ok') return held
       throw new ExpectedError(`the broker does not let this user publish and read ${topics.of('bridgeProbe', {})}`)
     }
@@ -227,7 +227,7 @@ function searchOf({ topics, prefix }: CleanupOptions) {
       ...topics.memberFilters,
       ...discoveryFilters(prefix),
     ],
-    moreFilters: (topic: string, text: string) =>
+    additionalFilters: (topic: string, text: string) =>
       prefixes.learn(topics.parseMember(topic)?.name === 'bridgeDiscovery' ? memory : topic, text),
   }
 }
@@ -236,7 +236,7 @@ function readBack(
   connection: Connection,
   { topics, timeoutMs, clock }: CleanupOptions,
   filters: readonly string[],
-  moreFilters: (topic: string, text: string) => readonly string[],
+  additionalFilters: (topic: string, text: string) => readonly string[],
   onFound: (topic: string, text: string) => void,
 ): ReadBack {
   return new ReadBack(connection, {
@@ -245,7 +245,7 @@ function readBack(
     clock,
     timeoutMs,
     subscribe: (filter, qos) => connection.subscribe(filter, { qos }),
-    furtherFilters: moreFilters,
+    additionalFilters,
     onFound,
   })
 }

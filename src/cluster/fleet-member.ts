@@ -176,9 +176,9 @@ export function fleetMember(membership: Membership, options: ClusterOptions) {
   }
 
   function changed(): void {
-    const news = JSON.stringify([payload(), leads()])
-    if (port === undefined || news === published) return
-    published = news
+    const report = JSON.stringify([payload(), leads()])
+    if (port === undefined || report === published) return
+    published = report
     port.bridge.fleetChanged()
     port.onChange()
   }

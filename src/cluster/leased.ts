@@ -142,12 +142,12 @@ export class LeasedFleet implements Fleet {
   async leave(): Promise<boolean | undefined> {
     this.#stopped = true
     this.#cancelTurn()
-    await this.#letGo()
+    await this.#release()
     return await within(this.#options.clock, FAREWELL_MS, this.#sayFarewell())
   }
 
   /** Stops renewing its lease. Resolves when everything it served has stopped. */
-  #letGo(): Promise<void> {
+  #release(): Promise<void> {
     this.#row.end()
     this.#cancelRenewal()
     this.#cancelFence()
@@ -243,7 +243,7 @@ export class LeasedFleet implements Fleet {
     }
     const isUnfit = this.#isUnfit()
     if (!this.#lease.holds) {
-      await this.#writeOffTwin()
+      await this.#writeOffDuplicate()
       return
     }
     if (isUnfit) {
@@ -276,7 +276,7 @@ export class LeasedFleet implements Fleet {
   async #goAway(): Promise<void> {
     this.#options.log.warn({ member: this.member }, 'without a broker, this member leaves its hubs to the others')
     this.#isAway = true
-    await this.#letGo()
+    await this.#release()
     // If no other member is left, keep the hubs.
     if ((await this.#sayFarewell()) === false) this.#comeBack()
   }
@@ -291,7 +291,7 @@ export class LeasedFleet implements Fleet {
   }
 
   /** Another process uses this member's name, or did until it was killed. */
-  async #writeOffTwin(): Promise<void> {
+  async #writeOffDuplicate(): Promise<void> {
     if (this.#row.isForeign && (await this.#roster.writeOff(this.member))) this.#renewLater(0)
   }
 

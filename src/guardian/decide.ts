@@ -26,7 +26,7 @@ export function decide(hub: WatchedHub, input: Input, context: Context): Decisio
   take(turn, input)
   // Usage figures arrive far more often than anything else, and change nothing by themselves.
   const isUsage = input.kind === 'asked' || (input.kind === 'apps' && !input.read && hub.update === null)
-  if (!isUsage || turn.hasMoved) goOn(turn)
+  if (!isUsage || turn.hasMoved) proceed(turn)
   if (turn.isActing && !isUsage) beginUpdate(turn)
   return turn
 }
@@ -68,7 +68,7 @@ export function isCurrent(hub: WatchedHub, order: Order, context: Context): bool
 }
 
 /** Continues a hub's pending work: starts what is due, completes what has ended. */
-function goOn(turn: Turn): void {
+function proceed(turn: Turn): void {
   const { hub, now, isActing } = turn
   if (turn.isActive) followStorm(turn)
   const due: WatchedApp[] = []
@@ -114,8 +114,8 @@ function appsChanged(turn: Turn, { changes, read, silent }: InputOf<'apps'>): vo
   else if (changes.some(({ before, after }) => before === undefined || after === undefined)) rememberGone(turn)
   if (!read || !turn.isActing) return
   const apps = [...hub.apps.values()]
-  const tellsUsage = apps.some(({ app }) => app.memory_bytes !== null || app.cpu_percent !== null)
-  for (const watched of apps) inputs.wasListed(turn, watched, tellsUsage)
+  const reportsUsage = apps.some(({ app }) => app.memory_bytes !== null || app.cpu_percent !== null)
+  for (const watched of apps) inputs.wasListed(turn, watched, reportsUsage)
 }
 
 function appChanged(turn: Turn, before: App | undefined, after: App): void {

@@ -202,7 +202,7 @@ export class Guard implements Guardian {
     if (hub === undefined || this.#hubs.get(hub.name) !== hub) return
     const wasUpdating = hub.update !== null
     const { events, facts, attention, effects } = decide(hub, input, this.#context())
-    for (const event of events) this.#tell(hub, event)
+    for (const event of events) this.#emit(hub, event)
     for (const app of facts) hub.port.onFacts(app)
     if (attention) hub.port.onAttention()
     this.#arm(hub)
@@ -211,7 +211,7 @@ export class Guard implements Guardian {
     if (wasUpdating && hub.update === null) this.#decideAll({ kind: 'wake' })
   }
 
-  #tell({ name: hub, port }: WatchedHub, event: GuardEventPayload | HubEventPayload): void {
+  #emit({ name: hub, port }: WatchedHub, event: GuardEventPayload | HubEventPayload): void {
     port.onEvent(event)
     const { event_type, at: _, changed: __, ...details } = { changed: [], ...event }
     this.#options.log.info({ hub, ...details }, `guardian: ${event_type.replaceAll('_', ' ')}`)

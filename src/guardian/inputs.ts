@@ -9,7 +9,7 @@ import { probe, UNPROBED } from './probes.ts'
 import * as watch from './restart-state.ts'
 import { countCrash, countsForStorm } from './storm.ts'
 import { levelsAt, type MemorySample, noMemory, shownTrend, trendOf } from './trend.ts'
-import { BY, type Context, type GuardRun, mayAct, type Turn, tell, versions } from './turn.ts'
+import { BY, type Context, emit, type GuardRun, mayAct, type Turn, versions } from './turn.ts'
 import { offerOf } from './updates.ts'
 import { isOn, isStopped, note, settle, type WatchedApp } from './watched-app.ts'
 
@@ -131,7 +131,7 @@ function crashed(turn: Turn, watched: WatchedApp, counts = false): void {
   watched.bad = reason
   const text = `${crashes} crashes since the update from ${from ?? '?'} to ${to ?? '?'}`
   note(turn, watched, 'bad_update', reason, null, text)
-  tell(turn, id, 'bad_update', reason, { message: text, ...versions(from, to) })
+  emit(turn, id, 'bad_update', reason, { message: text, ...versions(from, to) })
   if (!config.updates.off_when_bad || app.autoupdate === false || !mayAct(turn)) return
   turn.effects.push({ kind: 'order', order: { watched, command: 'update', payload: { autoupdate: false } } })
 }
@@ -157,7 +157,7 @@ function seeOffer({ now, wall, config }: Context, watched: WatchedApp): void {
 }
 
 /** The whole list has been read. */
-export function wasListed(turn: Turn, watched: WatchedApp, tellsUsage: boolean): void {
+export function wasListed(turn: Turn, watched: WatchedApp, reportsUsage: boolean): void {
   const { now, patterns, hub } = turn
   const { memory_bytes, state } = watched.app
   const isRunning = state === 'running'
@@ -167,7 +167,7 @@ export function wasListed(turn: Turn, watched: WatchedApp, tellsUsage: boolean):
     if (levels !== undefined) followMemory(turn, watched, levels, memory_bytes)
   }
   seeOffer(turn, watched)
-  look(turn, watched, tellsUsage)
+  look(turn, watched, reportsUsage)
   const web = isRunning && isOn(turn, watched) ? patterns.webProbe(watched.id) : undefined
   // Send at most one request to an app at a time.
   if (web === undefined || watched.isAsked) return
@@ -175,13 +175,13 @@ export function wasListed(turn: Turn, watched: WatchedApp, tellsUsage: boolean):
   turn.effects.push({ kind: 'ask', watched, web })
 }
 
-/** Decides whether to restart an app although it is running. `tellsUsage`: see `Look`. */
-function look(turn: Turn, watched: WatchedApp, tellsUsage: boolean | undefined): void {
+/** Decides whether to restart an app although it is running. `reportsUsage`: see `Look`. */
+function look(turn: Turn, watched: WatchedApp, reportsUsage: boolean | undefined): void {
   const { now, config, patterns, decisions } = turn
   const { app, away, changedAt } = watched
   const isRunning = app.state === 'running'
   const { limits } = patterns
-  const given = { limits, reads: config.guard.for_reads, tellsUsage, quietMs: now - changedAt, awayMs: away?.ms ?? 0 }
+  const given = { limits, reads: config.guard.for_reads, reportsUsage, quietMs: now - changedAt, awayMs: away?.ms ?? 0 }
   const wasFound = watched.probed.found !== undefined
   const probed = isRunning ? probe(watched.probed, app, given) : UNPROBED
   // Only watched apps are restarted or need attention.
@@ -224,7 +224,7 @@ function followMemory(turn: Turn, watched: WatchedApp, levels: readonly MemorySa
     watched.risingSaidAt = now
     const message = `${mebibytes(bytes)} MiB, and ${mebibytes(trend ?? 0)} MiB more each hour`
     note(turn, watched, 'memory_rising', 'memory_limit', null, message)
-    tell(turn, watched.id, 'memory_rising', 'memory_limit', { message })
+    emit(turn, watched.id, 'memory_rising', 'memory_limit', { message })
   }
   watched.rising = rising || (watched.rising && (trend ?? 0) > 0)
 }

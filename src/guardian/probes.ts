@@ -81,27 +81,27 @@ export interface Look extends Pick<Read, 'quietMs' | 'awayMs'> {
   /** Number of consecutive bad reads that are needed. */
   readonly reads: number
   /** Whether the hub reports the usage of other apps; `undefined` if this is not a read of the list. */
-  readonly tellsUsage: boolean | undefined
+  readonly reportsUsage: boolean | undefined
 }
 
 /** The result after another read of the list, or after time alone. */
 export function probe({ failures: before, hadUsage, isAnswered }: Probed, app: App, look: Look): Probed {
-  const { limits, reads, tellsUsage } = look
+  const { limits, reads, reportsUsage } = look
   const isMissing = app.memory_bytes === null && app.cpu_percent === null
-  const read = { ...look, app, isSilent: isMissing && hadUsage && tellsUsage === true, isAnswered }
+  const read = { ...look, app, isSilent: isMissing && hadUsage && reportsUsage === true, isAnswered }
   const failures: number[] = []
   let found: Reason | undefined
   let noticed: Reason | undefined
   for (const row of PROBES) {
     const limit = limits[failures.length]?.(app.id)
     const known = before[failures.length] ?? 0
-    const count = tellsUsage === undefined && !row.timed ? known : badReads(row, known, read, limit)
+    const count = reportsUsage === undefined && !row.timed ? known : badReads(row, known, read, limit)
     failures.push(count)
     if (count < (row.timed ? 1 : reads)) continue
     if (limit !== undefined) found ??= row.reason
     if (row.always) noticed ??= row.reason
   }
-  const rest = tellsUsage === undefined ? { hadUsage, isAnswered } : { hadUsage: hadUsage || !isMissing }
+  const rest = reportsUsage === undefined ? { hadUsage, isAnswered } : { hadUsage: hadUsage || !isMissing }
   return { isAnswered: undefined, ...rest, failures, found, noticed }
 }
 

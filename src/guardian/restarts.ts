@@ -5,7 +5,7 @@ import { AFTER_STORM, RETRY } from './history.ts'
 import { ALONE_MS } from './inputs.ts'
 import * as watch from './restart-state.ts'
 import { noMemory } from './trend.ts'
-import { type Context, mayAct, type Order, stormUntil, type Turn, tell, type WatchedHub } from './turn.ts'
+import { type Context, emit, mayAct, type Order, stormUntil, type Turn, type WatchedHub } from './turn.ts'
 import { endRestart, giveUp, isDue, isOn, note, settle, unlessStopped, type WatchedApp } from './watched-app.ts'
 
 const NOTHING_DONE: ReadonlySet<ErrorCode> = new Set(['busy', 'expired', 'hub_unreachable', 'rate_limited'])
@@ -130,7 +130,7 @@ export function restartEnded(turn: Turn, order: Restart, outcome: Outcome): void
   if (outcome.ok) {
     watched.memory = noMemory(watched.id, turn.now)
     watched.rising = false
-    tell(turn, watched.id, event, why)
+    emit(turn, watched.id, event, why)
   } else restartFailed(turn, order, outcome.error.code)
   settle(turn, watched)
 }

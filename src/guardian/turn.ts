@@ -188,7 +188,7 @@ export interface Turn extends Context, Decision {
 /** Additional keys of an event. */
 export type Details = Partial<Pick<GuardEventPayload, 'message' | 'from' | 'to'>>
 
-export function tell(turn: Turn, app: string, event_type: GuardEventType, reason: Reason, details: Details = {}): void {
+export function emit(turn: Turn, app: string, event_type: GuardEventType, reason: Reason, details: Details = {}): void {
   turn.events.push({ event_type, app, changed: [], at: new Date(turn.wall).toISOString(), reason, ...details })
 }
 

@@ -5,7 +5,7 @@ import type { Offer } from '../contract/guard.ts'
 import type { App } from '../hub/app.ts'
 import { START_MS } from './restart-state.ts'
 import type { GuardConfig } from './settings.ts'
-import { type Context, type Turn, tell, type Update, versions } from './turn.ts'
+import { type Context, emit, type Turn, type Update, versions } from './turn.ts'
 import type { WatchedApp } from './watched-app.ts'
 
 const DAY_SECONDS = 24 * 3600
@@ -144,10 +144,10 @@ function end(turn: Turn, { watched, from, to, named }: Update, failure: string |
   hub.update = null
   if (failure !== undefined) {
     watched.updateFailedAt = turn.now
-    tell(turn, id, 'update_failed', 'schedule', { message: failure, ...versions(from, to) })
+    emit(turn, id, 'update_failed', 'schedule', { message: failure, ...versions(from, to) })
     return
   }
-  tell(turn, id, 'updated_by_guard', 'schedule', versions(from, version))
+  emit(turn, id, 'updated_by_guard', 'schedule', versions(from, version))
   if (named === null || version === named) return
   hub.ignoresVersion = true
   const details = { app: id, wanted: named, version }

@@ -9,7 +9,7 @@ import type { History } from './history.ts'
 import { type Probed, UNPROBED } from './probes.ts'
 import * as watch from './restart-state.ts'
 import { type Memory, noMemory } from './trend.ts'
-import { type Context, stormUntil, type Turn, tell } from './turn.ts'
+import { type Context, emit, stormUntil, type Turn } from './turn.ts'
 import { shownOffer } from './updates.ts'
 
 /** Mutated while the guardian decides about the hub. Numbers are `elapsed` milliseconds unless stated otherwise. */
@@ -176,7 +176,7 @@ export function giveUp(turn: Turn, watched: WatchedApp, message: string): void {
   planRetry(turn, watched)
   const { why } = watched.watch
   note(turn, watched, 'gave_up', why, 'guard', message)
-  tell(turn, watched.id, 'gave_up', why, { message })
+  emit(turn, watched.id, 'gave_up', why, { message })
 }
 
 /** The restart has timed out, or the hub has refused it. */

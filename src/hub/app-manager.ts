@@ -25,7 +25,7 @@ const AT_ONCE = 500
 /** How long an event may be delayed: on a slow channel, it may arrive after a newer list. */
 const OVERTAKEN_MS = 60_000
 
-export interface AppsNews {
+export interface AppsUpdate {
   /** May be empty after a read. */
   readonly changes: readonly Change[]
   /** No events are sent for these changes: the apps only became known, or the filter changed. */
@@ -34,7 +34,7 @@ export interface AppsNews {
   readonly read: boolean
 }
 
-export type AppsListener = (news: AppsNews) => void
+export type AppsListener = (update: AppsUpdate) => void
 
 /** The client that reads the list. */
 interface ListClient extends Pick<HubClient, 'call'> {
@@ -362,15 +362,15 @@ export class AppManager {
     return !this.complete || this.#onReplaced !== undefined || !sameKeys(list, this.#apps)
   }
 
-  #apply(news: AppsNews): void {
-    for (const { id, after } of news.changes) {
+  #apply(update: AppsUpdate): void {
+    for (const { id, after } of update.changes) {
       if (after !== undefined) this.#apps.set(id, after)
       else {
         this.#apps.delete(id)
         this.releases.delete(id)
       }
     }
-    for (const listener of this.#listeners) listener(news)
+    for (const listener of this.#listeners) listener(update)
   }
 }
 

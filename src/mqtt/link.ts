@@ -270,7 +270,7 @@ export class MqttLink implements AsyncDisposable {
       onLive: (topic, text) => {
         if (!this.#isTransient(topic)) live.set(topic, text)
       },
-      furtherFilters: (topic, text) => this.#handlers?.onReadBack?.(topic, text) ?? [],
+      additionalFilters: (topic, text) => this.#handlers?.onReadBack?.(topic, text) ?? [],
     })
     this.#setup = setup
     const { deniedFilters, probe, known } = await setup.run()

@@ -27,7 +27,7 @@ export interface ReadBackOptions {
   readonly onLive?: (topic: string, text: string) => void
   /** The `heldFilters` that stay subscribed. */
   readonly lastingFilters?: readonly string[]
-  readonly furtherFilters?: (topic: string, text: string) => readonly string[]
+  readonly additionalFilters?: (topic: string, text: string) => readonly string[]
 }
 
 export interface ReadBackResult {
@@ -75,7 +75,7 @@ export class ReadBack {
 
   /** Call it with each message that is not a command. */
   received({ topic, payload, retain }: IPublishPacket): void {
-    const { clock, probeTopic, onFound, onLive, furtherFilters } = this.#options
+    const { clock, probeTopic, onFound, onLive, additionalFilters } = this.#options
     if (!retain) {
       if (topic === probeTopic) this.#markers.get(payload.toString())?.()
       else onLive?.(topic, payload.toString())
@@ -85,7 +85,7 @@ export class ReadBack {
       this.#grantTime()
       this.#count(topic)
       const text = payload.toString()
-      for (const filter of furtherFilters?.(topic, text) ?? []) {
+      for (const filter of additionalFilters?.(topic, text) ?? []) {
         if (!this.#filters.includes(filter)) this.#filters.push(filter)
       }
       onFound?.(topic, text)

@@ -13,7 +13,7 @@ import { retryUntilAnswered } from './retry-until-answered.ts'
 import { ACK_TIMEOUT_MS } from './sender.ts'
 import type { LinkOptions } from './types.ts'
 
-interface SessionSetupOptions extends Pick<ReadBackOptions, 'onFound' | 'onLive' | 'furtherFilters'> {
+interface SessionSetupOptions extends Pick<ReadBackOptions, 'onFound' | 'onLive' | 'additionalFilters'> {
   readonly link: LinkOptions
   readonly clock: Clock
   readonly journal: Journal

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import type { GuardOrder } from '../../src/bridge/guarding.ts'
 import { Guard } from '../../src/guardian/guard.ts'
 import type { AppPatch } from '../../src/hub/app.ts'
-import { AppManager, type AppsNews } from '../../src/hub/app-manager.ts'
+import { AppManager, type AppsUpdate } from '../../src/hub/app-manager.ts'
 import type { HubClient } from '../../src/hub/client.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { silentLog } from '../support/silent-log.ts'
@@ -153,7 +153,7 @@ class House {
       () => true,
       () => {},
     )
-    apps.subscribe((news) => this.#onNews(news))
+    apps.subscribe((update) => this.#onNews(update))
     return apps
   }
 
@@ -184,7 +184,7 @@ class House {
     return guard
   }
 
-  #onNews({ changes, read, silent }: AppsNews): void {
+  #onNews({ changes, read, silent }: AppsUpdate): void {
     for (const { id, after } of changes) {
       if (after !== undefined) continue
       const twice = this.#served.slice(-2).every((list) => !list.has(id))

@@ -11,7 +11,7 @@ import { GUARD, GUARD_MEMORY, HISTORY } from '../../src/contract/schemas.ts'
 import { DECISIONS as DEFAULTS, type Decisions } from '../../src/guardian/decisions.ts'
 import { Guard } from '../../src/guardian/guard.ts'
 import { type App, type AppPatch, patchApp } from '../../src/hub/app.ts'
-import type { AppsNews } from '../../src/hub/app-manager.ts'
+import type { AppsUpdate } from '../../src/hub/app-manager.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { Random } from '../support/random.ts'
 import { silentLog } from '../support/silent-log.ts'
@@ -147,7 +147,7 @@ class Home {
   /** What was told of the apps when the hub was last there. */
   readonly told = new Map<string, App>()
   /** What the samples are told of the apps. */
-  take: (news: AppsNews) => void = () => {}
+  take: (news: AppsUpdate) => void = () => {}
   /** Crashes that were told while their apps were watched, by app; emptied when a storm is over. */
   readonly crashes = new Map<string, { at: number; times: number }>()
   stormOn = false

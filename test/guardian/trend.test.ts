@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { Samples } from '../../src/bridge/samples.ts'
 import { isRising, levelsAt, noMemory, trendOf } from '../../src/guardian/trend.ts'
 import { patchApp } from '../../src/hub/app.ts'
-import type { AppsNews } from '../../src/hub/app-manager.ts'
+import type { AppsUpdate } from '../../src/hub/app-manager.ts'
 import { Random } from '../support/random.ts'
 
 const MIB = 1_048_576
@@ -75,7 +75,7 @@ class Follower {
   readonly #id: string
   readonly #samples: Samples
   #elapsed = 0
-  #take: (news: AppsNews) => void = () => {}
+  #take: (news: AppsUpdate) => void = () => {}
   readonly #all = new Map<string, ReturnType<typeof patchApp>>()
 
   constructor(id: string) {
@@ -84,7 +84,7 @@ class Follower {
     this.#samples = new Samples({ now: () => this.#elapsed, elapsed: () => this.#elapsed, after: () => () => {} })
     const apps = {
       all: this.#all,
-      subscribe: (take: (news: AppsNews) => void) => {
+      subscribe: (take: (news: AppsUpdate) => void) => {
         this.#take = take
         return () => {}
       },

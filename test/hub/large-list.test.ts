@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { holdsTooMany, parseJson } from '../../src/base/json.ts'
 import type { AppPatch } from '../../src/hub/app.ts'
-import { AppManager, type AppsNews } from '../../src/hub/app-manager.ts'
+import { AppManager, type AppsUpdate } from '../../src/hub/app-manager.ts'
 import { decodeApps } from '../../src/hub/decode.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 
@@ -23,7 +23,7 @@ function manage(lists: Map<string, AppPatch | undefined>[]) {
     () => true,
     () => {},
   )
-  const news: AppsNews[] = []
+  const news: AppsUpdate[] = []
   manager.subscribe((one) => news.push(one))
   return { manager, news }
 }

@@ -206,10 +206,10 @@ describe('the feed', () => {
 
   it('remembers the latest 500 happenings, and fewer large ones', () => {
     const { feed, snapshot } = openFeed()
-    for (let n = 0; n < 600; n += 1) feed.happened('b/home/event', String(n))
+    for (let n = 0; n < 600; n += 1) feed.record('b/home/event', String(n))
     expect(snapshot().recent).toHaveLength(500)
     expect(snapshot().recent[0]?.payload).toBe('100')
-    for (let n = 0; n < 100; n += 1) feed.happened('b/home/event', 'x'.repeat(60_000))
+    for (let n = 0; n < 100; n += 1) feed.record('b/home/event', 'x'.repeat(60_000))
     const { recent } = snapshot()
     expect(recent.length).toBeLessThan(10)
     expect(recent.at(-1)?.payload).toHaveLength(60_000)
@@ -218,7 +218,7 @@ describe('the feed', () => {
   it('makes the text of a happening for those who are told, with the time at which it happened', async () => {
     const { feed, follow, snapshot, clock } = openFeed()
     let made = 0
-    const happen = () => feed.happened('b/home/result/x', () => `{"n":${++made}}`)
+    const happen = () => feed.record('b/home/result/x', () => `{"n":${++made}}`)
     const at = new Date(clock.now()).toISOString()
     happen()
     expect(made).toBe(0)

@@ -114,14 +114,14 @@ export class Feed {
   sent(topic: string, payload: string): void {
     const { topics } = this.#options
     const isAmongBridges = topic === topics.of('bridgePresence', {}) || topic === topics.of('bridgeProbe', {})
-    if (this.#isShown(topic) && !isAmongBridges) this.happened(topic, payload)
+    if (this.#isShown(topic) && !isAmongBridges) this.record(topic, payload)
   }
 
   /**
    * Records an event under a topic of the bridge. If `payload` is a function, it runs each time the event is sent; it
    * must always return the same short text, which does not count towards the limit.
    */
-  happened(topic: string, payload: string | (() => string)): void {
+  record(topic: string, payload: string | (() => string)): void {
     const event = { at: this.#options.clock.now(), topic, payload }
     this.#recent.push(event)
     this.#recentLength += lengthOf(event)

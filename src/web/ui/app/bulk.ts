@@ -93,7 +93,7 @@ export async function startBulk(page: PageContext, action: Action, entries: read
 }
 
 /** Continues after the app that failed, without trying that app again. */
-export function goOn(): void {
+export function resumeBulk(): void {
   if (bulk.value === undefined || isInProgress()) return
   bulk.value = { ...bulk.value, state: 'running' }
   void proceed()

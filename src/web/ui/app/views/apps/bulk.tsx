@@ -2,7 +2,7 @@
 import { signal, untracked } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 import { actionName, MANY } from '../../actions.ts'
-import { bulk, bulkRefusal, goOn, isInProgress, startBulk, stopBulk } from '../../bulk.ts'
+import { bulk, bulkRefusal, isInProgress, resumeBulk, startBulk, stopBulk } from '../../bulk.ts'
 import { pageRefusal } from '../../commands.ts'
 import { Action, IconButton, set } from '../../parts/controls.tsx'
 import { openMenu } from '../../parts/overlays.tsx'
@@ -182,7 +182,7 @@ function Ended() {
   const refused = pageRefusal(page)
   return (
     <>
-      {left.length > 0 && <Action label={text.goOn} refused={refused} act={goOn} />}
+      {left.length > 0 && <Action label={text.goOn} refused={refused} act={resumeBulk} />}
       <Action label={state === 'failed' && left.length > 0 ? text.stop : text.close} act={() => set(bulk, undefined)} />
       <ul>
         <li>{counts.filter((part) => part !== false).join(', ')}</li>
