@@ -67,7 +67,7 @@ function jsonAsMaps(text: string): unknown {
   }
 }
 
-/** Converts a file's map with fixed keys to an object. Schemas of maps are for free names. */
+/** Converts a file's map with fixed keys to an object. Only maps with names chosen by the user stay maps. */
 export const fixedKeys = v.pipe(
   v.unknown(),
   v.transform((given) => (given instanceof Map ? Object.fromEntries(given) : Array.isArray(given) ? null : given)),

@@ -90,7 +90,7 @@ export interface HubCommand<T = unknown> extends Common<T> {
   readonly allowed?: false
   /** The effects that other commands must not have if this command is denied. */
   readonly capabilities?: readonly Capability[]
-  /** The effects of an input, if they differ from `capabilities`; without an input, those of any input. */
+  /** The effects of an input, if they differ from `capabilities`; without an input, those that every input has. */
   readonly capabilitiesOf?: (input: T | undefined) => readonly Capability[]
   /** It does not queue, but the commands that it sends do. Only one runs at a time on a hub. */
   readonly fansOut?: true

@@ -1,4 +1,4 @@
-/** The guardian's state for one app, what changes it with time alone, and what is published about it. */
+/** The guardian's state for one app, its changes as time passes, and what is published about it. */
 
 import { headOf, isCrashed } from '../contract/classify.ts'
 import type { GuardMemory, GuardPayload, HistoryEntry, Reason } from '../contract/guard.ts'

@@ -170,7 +170,7 @@ export class Sender {
     })
   }
 
-  /** Retries the items that are too large once a size that ended connections may be tried again. */
+  /** Schedules a retry of the items that are too large, for when a size that ended a connection may be tried again. */
   #retryTooLarge(): void {
     const { relearnInMs } = this.#poison
     this.#cancelRelearn?.()
