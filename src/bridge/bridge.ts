@@ -126,7 +126,10 @@ export class Bridge {
     this.#state.set({})
     this.#link.start({
       observer: handlers.observer,
-      onStatus: handlers.onStatus,
+      onStatus: (status) => {
+        if (status.state === 'waiting') this.#startingOver = false
+        handlers.onStatus?.(status)
+      },
       onReadBack: (topic, payload) => {
         handlers.onReadBack?.(topic, payload)
         return this.#additionalFilters(topic, payload)
@@ -135,6 +138,7 @@ export class Bridge {
         handlers.onTouched?.(topic, payload)
         this.#onTouched(topic, payload)
       },
+      onAccepted: () => this.#early.pause(this.#startingOver),
       onConnected: (status) => this.#onConnected(status),
       onMessage: (message) => {
         const { topics, live, homeAssistant } = this.#options
@@ -297,8 +301,7 @@ export class Bridge {
   }
 
   #startOver(): void {
-    this.#startingOver = true
-    this.#link.startOver()
+    if (this.#link.startOver()) this.#startingOver = true
   }
 
   /** Returns more filters to read back, for topics that an earlier configuration may have left. */

@@ -51,7 +51,7 @@ interface Other {
   /** Epoch milliseconds. */
   readonly startedAt: number
   /** Whether it publishes and executes; true if its message has no role. */
-  readonly active: boolean
+  active: boolean
   /** When it counts as gone without another message, in `clock.elapsed()` milliseconds. */
   until: number
 }
@@ -91,6 +91,8 @@ export class Presence {
     const waits = occupied ? ANSWER_MS : 0
     this.#decideAt = this.#options.clock.elapsed() + waits
     if (occupied && this.#role === 'active') this.#role = 'undecided'
+    // Those that answer say so again.
+    if (occupied) for (const other of this.#others.values()) other.active = false
     this.#update()
     this.#sayHello(true)
   }

@@ -21,6 +21,14 @@ export class StartupBuffer {
     this.#clock = clock
   }
 
+  /**
+   * A new connection begins. Tasks wait until it is known whether another bridge has become active since the last one.
+   * @param isSure that no other has: the bridge itself ended the last connection
+   */
+  pause(isSure: boolean): void {
+    if (this.role === 'active' && !isSure) this.role = 'undecided'
+  }
+
   /** Runs a task now, once this bridge becomes active, or never. */
   run(task: () => void): void {
     if (this.hasLeft || this.role === 'standby') return

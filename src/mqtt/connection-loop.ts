@@ -101,13 +101,14 @@ export class ConnectionLoop {
     this.#failbackProbe.stop()
   }
 
-  /** Ends the current connection cleanly and connects again at once. */
-  startOver(): void {
+  /** Ends the current connection cleanly and connects again at once. Returns whether there was a connection. */
+  startOver(): boolean {
     const { connection } = this
-    if (!connection?.isAccepted) return
+    if (!connection?.isAccepted) return false
     this.#startingOver = true
     void connection.end()
     this.#options.clock.after(GOODBYE_MS, () => connection.drop(CLOSED_BY_US))
+    return true
   }
 
   /**

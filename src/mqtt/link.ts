@@ -169,9 +169,12 @@ export class MqttLink implements AsyncDisposable {
     void this.#readAgain(transientFilters.filter((filter) => filter !== probeTopic))
   }
 
-  /** Reconnects and reads back what the broker holds, after another client may have changed it. */
-  startOver(): void {
-    this.#loop.startOver()
+  /**
+   * Reconnects and reads back what the broker holds, after another client may have changed it. Returns `false` while
+   * disconnected: the next connection reads it anyway.
+   */
+  startOver(): boolean {
+    return this.#loop.startOver()
   }
 
   /** Sends an event or answer at least once. While disconnected, queues at most 1,000 of each, for at most a minute. */
@@ -254,6 +257,7 @@ export class MqttLink implements AsyncDisposable {
   /** Subscribes to the commands, reads back what the broker holds, and sends the difference, then `online`. */
   async #setUp(connection: Connection): Promise<void> {
     this.#connection = connection
+    this.#guard('onAccepted', () => this.#handlers?.onAccepted?.())
     this.#echoes.connected(connection.protocol)
     for (const outbox of [this.#events, this.#answers]) outbox.connected = true
     this.#suspendDetector.start()

@@ -174,6 +174,8 @@ export interface LinkHandlers {
   readonly observer?: PublishObserver | undefined
   /** Receives a message for `subscriptions`, which is acknowledged when the handler returns. */
   readonly onMessage?: (message: Message) => void
+  /** Called when the broker has accepted a connection, before the link subscribes. */
+  readonly onAccepted?: () => void
   /** Called after the read-back. Messages that are held and swept here are sent before `online`. */
   readonly onConnected?: (status: LinkStatus) => void
   readonly onStatus?: ((status: LinkStatus) => void) | undefined

@@ -3,6 +3,7 @@ import { EmulatedHub } from '../../src/emulator/hub.ts'
 import { BridgeProcess } from '../support/bridge-process.ts'
 import { Mosquitto, mosquittoPath } from '../support/brokers.ts'
 import { Observer } from '../support/observer.ts'
+import { TcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
 import { ALL_SCOPES, KEY } from '../support/world.ts'
 
@@ -47,5 +48,53 @@ describe.skipIf(mosquittoPath === undefined)(
       expect(second.lines.filter((line) => PROBLEM.test(line))).toHaveLength(1)
       expect([first, second, third].flatMap(({ lines }) => lines).join()).not.toContain('taken_over')
     })
+  },
+)
+
+test.skipIf(mosquittoPath === undefined)(
+  'a bridge that comes back executes nothing that the one which took over executes',
+  { timeout: 60_000 },
+  async () => {
+    const KEYS = ['key-of-the-elder', 'key-of-the-younger']
+    await using broker = await Mosquitto.start({ config: ['max_queued_messages 0'] })
+    await using line = await TcpProxy.to(broker.port)
+    const keys = Object.fromEntries(KEYS.map((key) => [key, ALL_SCOPES]))
+    await using hub = await EmulatedHub.start({ keys, settleMs: 0 })
+    await using observer = await Observer.on(broker.port)
+    const envOf = (i: number, port: number) => ({
+      HUB2MQTT_HUB_URL: hub.url,
+      HUB2MQTT_HUB_API_KEY: KEYS[i] ?? '',
+      HUB2MQTT_MQTT_URL: `mqtt://127.0.0.1:${port}`,
+      HUB2MQTT_MQTT_CLIENT_ID: `bridge-${i}`,
+      HUB2MQTT_HTTP_ENABLED: 'false',
+    })
+    await using _elder = new BridgeProcess({ env: envOf(0, line.port) })
+    await until('the elder', () => observer.last('hub2mqtt/home/state') === 'online')
+    await using younger = new BridgeProcess({ env: envOf(1, broker.port) })
+    await younger.untilLine('this one stands by')
+    const [app = ''] = hub.apps.keys()
+    const writes = () => hub.requests.filter(({ method, path }) => method === 'PUT' && path.includes('/setting/'))
+    let sent = 0
+    for (let time = 1; time <= 3; time += 1) {
+      const by = (i: number) => writes().filter(({ key }) => key === KEYS[i]).length
+      const [elder, before] = [by(0), by(1)]
+      line.refuse(true)
+      line.reset()
+      await until(
+        'writes of both, one after the other',
+        async () => {
+          await observer.publish(`hub2mqtt/home/app/${app}/cmd/set-setting/n${sent++}`, '1')
+          if (by(1) > before) line.refuse(false)
+          return by(1) > before && by(0) > elder + 20
+        },
+        30_000,
+        5,
+      )
+    }
+    await observer.publish(`hub2mqtt/home/app/${app}/cmd/get-settings`, '')
+    const ended = `hub2mqtt/home/app/${app}/result/get-settings`
+    await until('the end of the queue', () => observer.last(ended) !== undefined)
+    const paths = writes().map(({ path }) => path)
+    expect(paths.filter((path, i) => paths.indexOf(path) !== i)).toEqual([])
   },
 )
