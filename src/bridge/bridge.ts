@@ -245,7 +245,7 @@ export class Bridge {
     this.#startingOver = false
     this.#early.role = 'undecided'
     this.#upkeep.forget()
-    this.#presence.connected(!keepsRole && (probe !== 'ok' || this.#foundState === 'online'))
+    this.#presence.connected(!keepsRole && (probe !== 'ok' || this.#foundState === 'online' || this.contested))
     this.#foundState = undefined
     this.#followRole()
   }

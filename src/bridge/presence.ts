@@ -84,8 +84,8 @@ export class Presence {
   }
 
   /**
-   * The broker is connected. `occupied`: the retained state is unknown, or says that a bridge is online; an older
-   * bridge then has a moment to answer.
+   * The broker is connected. `occupied`: the retained state is unknown or says that a bridge is online, or this bridge
+   * knows another one, which may have just taken over; it then has a moment to answer.
    */
   connected(occupied: boolean): void {
     const waits = occupied ? ANSWER_MS : 0
