@@ -114,7 +114,10 @@ export class Presence {
     if (hello.leaves) this.#others.delete(hello.instance)
     else this.#received(hello)
     this.#update()
-    if (hello.asks) this.#send({ role: wasActive ? 'active' : this.#role })
+    // The older bridge must know that the commands so far are executed, even if this hello is one of its former
+    // connection, which the broker delivers ahead of the one that asks.
+    const stepsBack = wasActive && this.#role === 'standby'
+    if (hello.asks || stepsBack) this.#send({ role: wasActive ? 'active' : this.#role })
   }
 
   /** Announces the end to other bridges, if there are any. */

@@ -250,7 +250,7 @@ export const PRESENCE = v.strictObject({
   role: v.exactOptional(
     about(
       role,
-      'Whether it publishes and executes: the bridge that started first does; `undecided` until that is known.',
+      'Whether it publishes and executes, or did until this message: the bridge that started first does; `undecided` until that is known.',
     ),
   ),
   asks: v.exactOptional(about(v.literal(true), 'Asks other bridges to answer at once.')),

@@ -229,6 +229,22 @@ test('what another bridge that knows no other leaves behind is put right', async
   expect(observer.texts(`hub2mqtt/home/app/${world.app}`)).toHaveLength(before)
 })
 
+test('a bridge that steps back says that it was active, whatever makes it step back', async ({ world }) => {
+  const { observer } = world
+  const older = { instance: 'older', started_at: '2000-01-01T00:00:00.000Z' }
+  const roles = () =>
+    observer.texts(PRESENCE).flatMap((text) => {
+      const { instance, role } = JSON.parse(text)
+      return instance === older.instance ? [] : [role]
+    })
+  const before = roles().length
+  // Of a connection that was lost: delivered with the next one, before the hello that asks.
+  await observer.publish(PRESENCE, JSON.stringify({ ...older, role: 'active' }))
+  await observer.publish(PRESENCE, JSON.stringify({ ...older, role: 'undecided', asks: true }))
+  await until('both', () => roles().length >= before + 2)
+  expect(roles().slice(before)).toEqual(['active', 'standby'])
+})
+
 test('a retained or malformed greeting impresses nobody', async ({ world }) => {
   await world.observer.publish(PRESENCE, '{"instance":"x","started_at":"2000-01-01T00:00:00.000Z"}', { retain: true })
   for (const nonsense of ['', '{', '[]', '{"instance":1}', '{"instance":"x","started_at":"y"}', 'x'.repeat(5000)])
