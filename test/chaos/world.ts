@@ -64,6 +64,8 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
   denials: Denial[] = []
   jumps: { at: number; by: number }[] = []
   wallClockStepped = false
+  /** Whether another bridge is connected to the broker, past the proxy. */
+  hasDirectBridge = false
   /** Whether messages wait in the broker. Those that Mosquitto sends in their last second come without their expiry. */
   brokerHoldsBack = false
   excuses = new Set<string>()
@@ -301,6 +303,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     this.denials = []
     this.jumps = []
     this.wallClockStepped = false
+    this.hasDirectBridge = false
     this.brokerHoldsBack = false
     this.excuses = new Set()
     this.watch.forget()

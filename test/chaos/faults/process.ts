@@ -5,7 +5,7 @@ import { until } from '../../support/until.ts'
 import { WRITES } from '../commands.ts'
 import { BASE, HUB, publishedApps } from '../model.ts'
 import type { World } from '../world.ts'
-import { type Fault, type Faults, kindOf } from './fault.ts'
+import { type Fault, type Faults, kindOf, type Scene } from './fault.ts'
 
 const local = kindOf({ hubWell: true, holds: ['bridge'] })
 
@@ -42,6 +42,27 @@ function besideAnother(env: Readonly<Record<string, string>>): Fault['run'] {
   }
 }
 
+/** A bridge loses the broker, another one takes over, and the first comes back. */
+async function replacedForAWhile({ world, random }: Scene): Promise<void> {
+  const first = world.bridge
+  const second = world.startBridge({
+    HUB2MQTT_MQTT_URL: `mqtt://127.0.0.1:${world.broker.port}`,
+    HUB2MQTT_MQTT_CLIENT_ID: 'another-bridge',
+  })
+  await second.untilLine('this one stands by')
+  world.hasDirectBridge = true
+  for (let left = random.int(1, 3); left > 0; left -= 1) {
+    for (const change of [() => world.cutOff(), () => world.brokerProxy.heal()]) {
+      const since = Date.now()
+      change()
+      await until('the one that takes over', () => (world.onlineAt.at(-1) ?? 0) > since, 20_000)
+      await after(random.int(500, 2000))
+    }
+  }
+  await second.stop('SIGTERM')
+  world.bridges.push(...world.bridges.splice(world.bridges.indexOf(first), 1))
+}
+
 export const PROCESS_FAULTS: Faults = {
   'bridge killed': local(async ({ world, random }) => {
     for (let left = random.int(1, 2); left > 0; left -= 1) {
@@ -51,6 +72,7 @@ export const PROCESS_FAULTS: Faults = {
       await after(random.int(100, 2500))
     }
   }),
+  'bridge cut off and replaced for a while': local(replacedForAWhile),
   'bridge ended': local(async ({ world, random }) => {
     await world.bridge.stop(random.pick(['SIGTERM', 'SIGINT'] as const))
     await after(random.int(0, 1500))
