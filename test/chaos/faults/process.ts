@@ -42,9 +42,13 @@ function besideAnother(env: Readonly<Record<string, string>>): Fault['run'] {
   }
 }
 
-/** A bridge loses the broker, another one takes over, and the first comes back. */
+/** A bridge loses the broker or sleeps, another one takes over, and the first comes back. */
 async function replacedForAWhile({ world, random }: Scene): Promise<void> {
   const first = world.bridge
+  const away = {
+    cut: [() => world.cutOff(), () => world.brokerProxy.heal()],
+    asleep: [() => first.signal('SIGSTOP'), () => first.signal('SIGCONT')],
+  }
   const second = world.startBridge({
     HUB2MQTT_MQTT_URL: `mqtt://127.0.0.1:${world.broker.port}`,
     HUB2MQTT_MQTT_CLIENT_ID: 'another-bridge',
@@ -52,7 +56,7 @@ async function replacedForAWhile({ world, random }: Scene): Promise<void> {
   await second.untilLine('this one stands by')
   world.hasDirectBridge = true
   for (let left = random.int(1, 3); left > 0; left -= 1) {
-    for (const change of [() => world.cutOff(), () => world.brokerProxy.heal()]) {
+    for (const change of random.pick([away.cut, away.asleep])) {
       const since = Date.now()
       change()
       await until('the one that takes over', () => (world.onlineAt.at(-1) ?? 0) > since, 20_000)
@@ -72,7 +76,7 @@ export const PROCESS_FAULTS: Faults = {
       await after(random.int(100, 2500))
     }
   }),
-  'bridge cut off and replaced for a while': local(replacedForAWhile),
+  'bridge replaced for a while': local(replacedForAWhile),
   'bridge ended': local(async ({ world, random }) => {
     await world.bridge.stop(random.pick(['SIGTERM', 'SIGINT'] as const))
     await after(random.int(0, 1500))
