@@ -1,4 +1,4 @@
-/** Are the checkers any good? A bridge with a bug planted in it has to be caught by the right one. */
+/** Tests the checkers: the right one must detect each planted bug. */
 import { runEpisode } from './episode.ts'
 import type { Violation } from './history.ts'
 import { PLANTS } from './plants/all.ts'
@@ -8,7 +8,7 @@ export interface PlantResult {
   readonly name: string
   readonly seed: number
   readonly caught: boolean
-  /** Those that had to notice and did. */
+  /** The checkers that detected it, among those that should. */
   readonly by: readonly string[]
   readonly violations: readonly Violation[]
   readonly ms: number
@@ -16,18 +16,18 @@ export interface PlantResult {
 
 export interface ProveOptions {
   readonly seed: number
-  /** Each bug with so many seeds (default 1). */
+  /** The number of seeds for each bug (default 1). */
   readonly seeds?: number
-  /** What a schedule meets is chance: a bug that one does not show is tried with so many seeds until it is caught (default 1). */
+  /** The maximum number of other seeds to try for a bug that a schedule happens not to reveal, plus one (default 1). */
   readonly tries?: number
-  /** Worlds at a time. */
+  /** The number of worlds that run in parallel. */
   readonly workers: number
   /** Default: all. */
   readonly names?: readonly string[]
   readonly onResult?: (result: PlantResult) => void
 }
 
-/** A bug that keeps the broker wrong for ever is not waited for as long as a slow mending. */
+/** Shorter than for a fault: with some bugs the broker never agrees. */
 const PATIENCE_MS = 5000
 
 export async function provePlant(name: string, seed: number): Promise<PlantResult> {

@@ -1,17 +1,17 @@
-/** The bugs that can be planted, each with the fault that brings it to light and the checkers that have to notice. */
+/** The planted bugs, each with the fault that reveals it and the checkers that must detect it. */
 import type { CheckerName } from '../check.ts'
 
 export interface Plant {
   readonly fault: string
-  /** One of these must object. */
+  /** At least one of these must report a violation. */
   readonly caughtBy: readonly (CheckerName | 'ghosts' | 'missing' | 'wrong')[]
-  /** Between two happenings; shorter where the bug needs a crowd. */
+  /** The mean time between two actions; short if the bug needs a high load. */
   readonly paceMs?: number
-  /** Left to the longer runs: it takes long there, or another bug shows in a short one what its checker is good for. */
+  /** Only in longer runs: it takes long, or another bug already tests its checker in short runs. */
   readonly longRuns?: true
-  /** For the mending: as little as possible where the bug keeps it from ever coming. */
+  /** How long to wait until the broker agrees; short if the bug prevents that. */
   readonly patienceMs?: number
-  /** Further settings of the bridge. */
+  /** Additional options of the bridge. */
   readonly env?: Readonly<Record<string, string>>
 }
 
