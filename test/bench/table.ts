@@ -1,4 +1,4 @@
-/** Tables in Markdown. */
+/** Renders Markdown tables. */
 
 const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`
 

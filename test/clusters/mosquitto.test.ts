@@ -1,4 +1,4 @@
-/** Two Mosquittos, bridged: each passes everything on to the other. */
+/** Two bridged Mosquittos: each forwards everything to the other. */
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { withoutMosquitto } from '../mqtt/support.ts'
 import { Mosquitto } from '../support/brokers.ts'
@@ -25,7 +25,7 @@ async function bridged(): Promise<{ first: Mosquitto; second: Mosquitto }> {
 }
 
 describe.skipIf(withoutMosquitto)('two bridged Mosquittos as the broker', () => {
-  test('the second one takes over, the first one is returned to: no offline, and everything once', async () => {
+  test('the bridge moves to the second one and returns to the first: no offline, and no duplicates', async () => {
     const { first, second } = await bridged()
     const house = await startHouse()
     const bridge = house.bridge([first.url, second.url])
@@ -47,7 +47,7 @@ describe.skipIf(withoutMosquitto)('two bridged Mosquittos as the broker', () => 
     const texts = (topic: string) => all.filter((seen) => seen.topic === topic).map(({ text }) => text)
     expect(texts(STATE)).not.toContain('offline')
     expect(texts(`${app}/event`)).toHaveLength(1)
-    // It does not wait for another bridge that might have taken its place.
+    // It does not wait for another bridge that might have replaced it.
     const asked = observer.texts('hub2mqtt/bridge/presence').filter((text) => text.includes('"asks":true'))
     expect(asked).toEqual([expect.stringContaining('"role":"active"')])
     const other = await look(first.port, '5')
@@ -55,7 +55,7 @@ describe.skipIf(withoutMosquitto)('two bridged Mosquittos as the broker', () => 
     await other.until('the state', () => other.last(app)?.includes('"crashed":true'))
   })
 
-  test('a will that comes late from the one that hung is contradicted', async () => {
+  test('a late will from a broker that hung is corrected', async () => {
     const { first, second } = await bridged()
     const house = await startHouse()
     const bridge = house.bridge([first.url, second.url], { MQTT_KEEPALIVE: '1s' })
@@ -63,14 +63,14 @@ describe.skipIf(withoutMosquitto)('two bridged Mosquittos as the broker', () => 
     await online(observer)
     observer.forget()
     first.signal('SIGSTOP')
-    await observer.until('the other one', () => logged(bridge, 'connected to the', second.url) === 1, PATIENCE_MS)
+    await observer.until('the other broker', () => logged(bridge, 'connected to the', second.url) === 1, PATIENCE_MS)
     await answers(observer)
     first.signal('SIGCONT')
     await observer.until('the will', () => observer.texts(STATE).includes('offline'), PATIENCE_MS)
     await observer.until('online again', () => observer.last(STATE) === 'online', PATIENCE_MS)
   })
 
-  test('the will of a bridge that is cut off reaches who reads at the other one', async () => {
+  test('the will of a disconnected bridge reaches clients of the other broker', async () => {
     const { first, second } = await bridged()
     const house = await startHouse()
     await using way = await TcpProxy.to(first.port)

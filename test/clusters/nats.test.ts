@@ -10,9 +10,9 @@ async function cluster(): Promise<Nats> {
   return nats
 }
 
-// Electing new leaders takes the cluster several seconds, more on a busy machine.
+// The cluster needs several seconds to elect new leaders, more on a busy machine.
 describe.skipIf(!natsIsBroker)('NATS as the broker', { timeout: 400_000 }, () => {
-  test('a node that dies takes nothing with it: no offline, commands and events as before, and the way back', async () => {
+  test('the loss of a node causes no offline and loses no events; commands work, and the bridge returns', async () => {
     const nats = await cluster()
     const house = await startHouse()
     const bridge = house.bridge(nats.mqttUrls)
@@ -22,7 +22,7 @@ describe.skipIf(!natsIsBroker)('NATS as the broker', { timeout: 400_000 }, () =>
     observer.forget()
     await nats.node(0).kill()
     const app = `hub2mqtt/home/app/${house.app}`
-    house.hub.crash(house.app, 'while no broker was there')
+    house.hub.crash(house.app, 'while there was no broker')
     await answers(observer)
     await observer.until('the event', () => observer.last(`${app}/event`)?.includes('"crashed"'), PATIENCE_MS)
     await observer.until('the state', () => observer.last(app)?.includes('"crashed":true'), PATIENCE_MS)
@@ -35,7 +35,7 @@ describe.skipIf(!natsIsBroker)('NATS as the broker', { timeout: 400_000 }, () =>
     await observer.until('offline', () => observer.last(STATE) === 'offline', PATIENCE_MS)
   })
 
-  test('a bridge that dies with its node leaves online behind, until one that stands by takes over', async () => {
+  test('a bridge that dies with its node stays online until a standby takes over', async () => {
     const nats = await cluster()
     const house = await startHouse()
     await using way = await TcpProxy.to(nats.node(0).mqttPort)
@@ -43,7 +43,7 @@ describe.skipIf(!natsIsBroker)('NATS as the broker', { timeout: 400_000 }, () =>
     const observer = await look(nats.node(2).mqttPort)
     await online(observer)
     const standby = house.bridge([nats.node(1).mqttUrl], { MQTT_CLIENT_ID: 'standby' })
-    await observer.until('one to stand by', () => logged(standby, 'this one stands by') > 0, PATIENCE_MS)
+    await observer.until('a standby', () => logged(standby, 'this one stands by') > 0, PATIENCE_MS)
     observer.forget()
     way.refuse(true)
     way.pause()

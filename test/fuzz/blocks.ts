@@ -1,4 +1,4 @@
-/** For how long inputs keep the event loop busy: CPU time of this thread, which other processes of the machine do not add to. */
+/** Measures how long inputs block the event loop, in CPU time of this thread, so that other processes do not matter. */
 
 const LOOK_MS = 2
 
@@ -7,7 +7,7 @@ export const cpuMs = (): number => {
   return (user + system) / 1000
 }
 
-/** The longest stretch of `work` in which the event loop did not turn, in milliseconds, to within 2. */
+/** The longest time for which `work` blocked the event loop, in milliseconds, at a resolution of 2 ms. */
 export async function longestBlock(work: () => unknown): Promise<number> {
   let since = cpuMs()
   let longest = 0

@@ -1,4 +1,4 @@
-/** A real nginx before a listener. */
+/** A real nginx in front of a listener. */
 
 import { existsSync } from 'node:fs'
 import { mkdtempDisposable, writeFile } from 'node:fs/promises'
@@ -8,7 +8,7 @@ import { freePort } from './ports.ts'
 import { Process } from './process.ts'
 import { available } from './skipped.ts'
 
-/** Where the program is, or undefined. With REQUIRE_NGINX=1 its absence is an error instead of a reason to skip. */
+/** The path of the program, or undefined. With REQUIRE_NGINX=1 a missing program is an error. */
 export const nginxPath = findNginx()
 
 function findNginx(): string | undefined {
@@ -24,7 +24,7 @@ export interface Nginx extends AsyncDisposable {
   readonly port: number
 }
 
-/** Starts one with these lines in its `server` block. */
+/** Starts nginx with these lines in its `server` block. */
 export async function startNginx(lines: string): Promise<Nginx> {
   if (nginxPath === undefined) throw new Error('there is no nginx')
   await using open = new AsyncDisposableStack()

@@ -1,7 +1,7 @@
-/** Compose, by whichever command there is. */
+/** Finds the command for Docker Compose. */
 import { execute } from '../../support/process.ts'
 
-/** The words of the plugin of newer engines or of the program of older ones; `undefined` where there is neither. */
+/** Returns the command of the plugin or of the older program as words; `undefined` if there is neither. */
 export async function findCompose(): Promise<readonly string[] | undefined> {
   for (const words of [['docker', 'compose'], ['docker-compose']]) {
     const [command = '', ...args] = words
