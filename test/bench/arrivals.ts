@@ -71,10 +71,10 @@ export class Arrivals {
   }
 
   /** Resolves with the time at which the states of `apps` apps and `online` had arrived. */
-  async seesStates(apps: number, patienceMs = 60_000): Promise<number> {
-    const deadline = now() + patienceMs
+  async seesStates(apps: number, timeoutMs = 60_000): Promise<number> {
+    const deadline = now() + timeoutMs
     while (this.online === undefined || this.states.size < apps) {
-      if (now() > deadline) throw new Error(`only ${this.states.size} of ${apps} apps after ${patienceMs} ms`)
+      if (now() > deadline) throw new Error(`only ${this.states.size} of ${apps} apps after ${timeoutMs} ms`)
       await sleep(10)
     }
     return Math.max(this.online, newest(this.states))

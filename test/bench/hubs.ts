@@ -31,12 +31,12 @@ export class Hubs implements AsyncDisposable {
   }
 
   /** Resolves when there is a realtime session for each hub. */
-  async heard(patienceMs = 60_000): Promise<void> {
-    const deadline = now() + patienceMs
+  async untilSubscribed(timeoutMs = 60_000): Promise<void> {
+    const deadline = now() + timeoutMs
     for (;;) {
       const sessions = v.parse(v.number(), await ask(this.#process, { do: 'subscribers' }))
       if (sessions >= this.urls.length) return
-      if (now() > deadline) throw new Error(`only ${sessions} of ${this.urls.length} sessions after ${patienceMs} ms`)
+      if (now() > deadline) throw new Error(`only ${sessions} of ${this.urls.length} sessions after ${timeoutMs} ms`)
       await sleep(20)
     }
   }

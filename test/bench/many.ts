@@ -45,7 +45,7 @@ export const HUBS = [10, 100, 300, 1000]
 const APPS = 50
 const EVENTS_A_SECOND = 1000
 /** Long, because other work on the machine slows everything down. */
-const PATIENCE_MS = 5 * 60_000
+const TIMEOUT_MS = 5 * 60_000
 
 /** Measures with unlimited discovery, so that everything is published before memory is measured. */
 export async function measureMany(
@@ -55,7 +55,7 @@ export async function measureMany(
 ): Promise<Many> {
   const { restMs, idleMs, busySeconds } = effort
   const [load = Number.NaN] = loadavg()
-  const options = { subject: 'hub2mqtt', apps: APPS, hubs, discoveryRate: 0, patienceMs: PATIENCE_MS } as const
+  const options = { subject: 'hub2mqtt', apps: APPS, hubs, discoveryRate: 0, timeoutMs: TIMEOUT_MS } as const
   await using world = await World.start({ ...options, nodeOptions })
   const startCpuMs = world.bridge.cpuMs
   await sleep(restMs)

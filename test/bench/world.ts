@@ -23,7 +23,7 @@ export interface WorldOptions {
   /** Devices per second that are published for Home Assistant; default: the default of the option. */
   readonly discoveryRate?: number
   /** How long all states may take, in milliseconds; default: a minute. */
-  readonly patienceMs?: number
+  readonly timeoutMs?: number
 }
 
 /** The number of messages that a restart without changes sent. */
@@ -39,7 +39,7 @@ export class World extends AnyWorld<Hubs, Subject, Mosquitto> {
   /** The time from the start of the process until all states and `online` had arrived, in milliseconds. */
   startMs = Number.NaN
   /** The time until the program received the events of all hubs. */
-  heardMs = Number.NaN
+  subscribedMs = Number.NaN
   /** The time until all of discovery had arrived too. */
   wholeStartMs = Number.NaN
   readonly #options: WorldOptions
@@ -58,7 +58,7 @@ export class World extends AnyWorld<Hubs, Subject, Mosquitto> {
   /** Resolves when everything is retained and the program receives the events of all hubs. */
   static async start(options: WorldOptions): Promise<World> {
     await using open = new AsyncDisposableStack()
-    const { apps, hubs: count = 1, evidence, settled = true, patienceMs } = options
+    const { apps, hubs: count = 1, evidence, settled = true, timeoutMs } = options
     const broker = open.use(await Mosquitto.start({ config: BROKER }))
     const hub = open.use(await Hubs.start(count, apps, evidence))
     const arrivals = new Arrivals()
@@ -67,9 +67,9 @@ export class World extends AnyWorld<Hubs, Subject, Mosquitto> {
     const world = new World({ hub, broker, observer }, arrivals, options, open)
     const started = now()
     await world.#startSubject()
-    const complete = await arrivals.seesStates(apps * count, patienceMs)
-    await hub.heard(patienceMs)
-    world.heardMs = now() - started
+    const complete = await arrivals.seesStates(apps * count, timeoutMs)
+    await hub.untilSubscribed(timeoutMs)
+    world.subscribedMs = now() - started
     const discovered = settled ? await arrivals.seesDiscovery() : complete
     world.startMs = complete - started
     world.wholeStartMs = Math.max(complete, discovered) - started
@@ -91,9 +91,9 @@ export class World extends AnyWorld<Hubs, Subject, Mosquitto> {
     await arrivals.seesDiscovery()
     const started = now()
     await this.#startSubject()
-    const { patienceMs } = this.#options
-    await arrivals.seesStates(this.hub.apps * this.hub.urls.length, patienceMs)
-    await this.hub.heard(patienceMs)
+    const { timeoutMs } = this.#options
+    await arrivals.seesStates(this.hub.apps * this.hub.urls.length, timeoutMs)
+    await this.hub.untilSubscribed(timeoutMs)
     const ms = now() - started
     await arrivals.seesDiscovery()
     return { ...arrivals.sent, ms }
@@ -106,7 +106,7 @@ export class World extends AnyWorld<Hubs, Subject, Mosquitto> {
     await this.broker.run()
     const started = now()
     await using _ = await arrivals.at(this.broker.port)
-    const states = await arrivals.seesStates(this.hub.apps * this.hub.urls.length, this.#options.patienceMs)
+    const states = await arrivals.seesStates(this.hub.apps * this.hub.urls.length, this.#options.timeoutMs)
     const discovered = await arrivals.seesDiscovery()
     return { statesMs: states - started, wholeMs: Math.max(states, discovered) - started }
   }

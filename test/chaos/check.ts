@@ -16,7 +16,7 @@ import {
   timesForgotten,
   UNDER_WAY_MS,
   unique,
-  wasHeard,
+  wasReceived,
 } from './sent.ts'
 
 /** From the bridge's decision until the request reaches the hub, plus the rounding of an expiry in whole seconds. */
@@ -61,10 +61,10 @@ export const CHECKERS = {
     for (const [asks, copies] of byAsks(sent.filter(({ write }) => write))) {
       // A request that the hub refused with 429 was not executed.
       const count = asked.filter((one) => one.asks === asks && one.status !== 429).length
-      const heard = lives.filter(({ startedAt, endedAt }) =>
+      const receivers = lives.filter(({ startedAt, endedAt }) =>
         copies.some(({ at }) => at >= startedAt && at <= (endedAt ?? Number.POSITIVE_INFINITY)),
       )
-      const allowed = Math.min(copies.length, Math.max(1, heard.length) + timesForgotten(history, copies))
+      const allowed = Math.min(copies.length, Math.max(1, receivers.length) + timesForgotten(history, copies))
       if (count > allowed) yield `${asks} reached the hub ${count} times`
     }
   },
@@ -99,7 +99,7 @@ export const CHECKERS = {
     const answers = answersOf(history)
     const end = history.seen.at(-1)?.at ?? 0
     for (const [token, copies] of byToken(history.sent)) {
-      const due = copies.filter((copy) => wasHeard(history, copy) && !mayTakeLong(copy, end)).length
+      const due = copies.filter((copy) => wasReceived(history, copy) && !mayTakeLong(copy, end)).length
       const count = answers.get(token)?.length ?? 0
       if (count < due) yield `${copies[0]?.topic} (${token}): ${due} sent, ${count} answered`
     }

@@ -25,5 +25,5 @@ test('a script that does not fail again is not shrunk', async () => {
 test('a serialized script can be parsed again, and anything else is refused', () => {
   for (const { script } of scriptsOf(5, 20)) expect(parseScript(JSON.stringify(script))).toEqual(script)
   expect(() => parseScript('[]')).toThrow('list of')
-  expect(() => parseScript('[{"at":0,"fault":"boredom","seed":1}]')).toThrow('no fault "boredom"')
+  expect(() => parseScript('[{"at":0,"fault":"boredom","seed":1}]')).toThrow('unknown fault "boredom"')
 })

@@ -13,10 +13,10 @@ import type { World } from './world.ts'
 
 const CALM_MS = 60_000
 const AGREE_MS = 30_000
-/** The broker agrees if its contents stay correct for this long. */
+/** The broker agrees with the hub if its contents stay correct for this long. */
 const STEADY_MS = 150
 const LEAD_MS = 250
-/** Answers and events may still arrive after the broker agrees. */
+/** Answers and events may still arrive after the broker agrees with the hub. */
 const PATIENT = ['not answered', 'event lost'] as const
 
 export interface Job {
@@ -30,8 +30,8 @@ export interface Job {
 export interface EpisodeOptions extends Job {
   /** The mean time between two actions, in milliseconds. */
   readonly paceMs: number
-  /** How long to wait until the broker agrees; default: what the fault allows. */
-  readonly patienceMs?: number
+  /** How long to wait until the broker agrees with the hub; default: what the fault allows. */
+  readonly timeoutMs?: number
 }
 
 export interface EpisodeResult extends Job {
@@ -39,7 +39,7 @@ export interface EpisodeResult extends Job {
   readonly answers: number
   readonly unknown: number
   readonly badInputs: number
-  /** The time from the end of the fault until the broker agrees; undefined: it never did. */
+  /** The time from the end of the fault until the broker agrees with the hub; undefined: it never did. */
   readonly agreeMs: number | undefined
   readonly ghosts: number
   readonly missing: number
@@ -52,7 +52,7 @@ export interface EpisodeResult extends Job {
 /** The bridge of `world` must be started; `world` may have run other episodes before. */
 export async function runEpisode(
   world: World,
-  { fault: name, seed, script, paceMs, patienceMs }: EpisodeOptions,
+  { fault: name, seed, script, paceMs, timeoutMs }: EpisodeOptions,
 ): Promise<EpisodeResult> {
   const fault = script === undefined ? faultNamed(name) : composed(script)
   const random = new Random(seed).fork(name)
@@ -69,7 +69,7 @@ export async function runEpisode(
     loading = false
   })
   const history = () => world.history(fault)
-  const limit = patienceMs ?? fault.agreeMs ?? AGREE_MS
+  const limit = timeoutMs ?? fault.agreeMs ?? AGREE_MS
   let agreedAt: number | undefined
   let last = await world.disagreement()
   while (performance.now() - repairedAt < limit) {

@@ -10,7 +10,7 @@ import type { World } from './world.ts'
 const VISITOR = 'org.visitor'
 const isVisitor = (id: string) => /^org\.visitor\d/.test(id)
 const MAX_VISITORS = 6
-const FEWEST_APPS = 10
+const MIN_APPS = 10
 
 let words = 0
 
@@ -107,7 +107,7 @@ export class Load {
     const { hub } = this.#world
     const random = this.#random
     // Commands uninstall apps; the commands that follow need some.
-    while (hub.apps.size < FEWEST_APPS) this.#visit(false)
+    while (hub.apps.size < MIN_APPS) this.#visit(false)
     const id = random.pick(this.#appIds())
     const silent = random.chance(0.15)
     const visitors = [...hub.apps.keys()].filter(isVisitor)

@@ -28,17 +28,17 @@ export interface ProveOptions {
 }
 
 /** Shorter than for a fault: with some bugs the broker never agrees. */
-const PATIENCE_MS = 5000
+const TIMEOUT_MS = 5000
 
 export async function provePlant(name: string, seed: number): Promise<PlantResult> {
   const plant = PLANTS[name]
-  if (plant === undefined) throw new Error(`no planted bug "${name}"`)
-  const { fault, caughtBy, paceMs = 25, patienceMs = PATIENCE_MS, env = {} } = plant
+  if (plant === undefined) throw new Error(`unknown planted bug "${name}"`)
+  const { fault, caughtBy, paceMs = 25, timeoutMs = TIMEOUT_MS, env = {} } = plant
   const startedAt = performance.now()
   await using world = await World.start({ seed, env, preload: ['./preload/clock.ts', `./plants/${name}.ts`] })
   world.startBridge()
   const calm = (error: unknown) => ({ violations: [{ checker: 'calm', what: String(error) }] })
-  const { violations } = await runEpisode(world, { fault, seed, paceMs, patienceMs }).catch(calm)
+  const { violations } = await runEpisode(world, { fault, seed, paceMs, timeoutMs }).catch(calm)
   const by = caughtBy.filter((checker) => violations.some((violation) => violation.checker === checker))
   return { name, seed, caught: by.length > 0, by, violations, ms: performance.now() - startedAt }
 }

@@ -53,7 +53,7 @@ export function underWay(sent: readonly Sent[], now: number): Sent[] {
 }
 
 /** Whether the bridge was online before the command, and the connection lasted long enough for the answer. */
-export function wasHeard({ links, onlineAt }: History, { at, offline }: Sent): boolean {
+export function wasReceived({ links, onlineAt }: History, { at, offline }: Sent): boolean {
   if (offline) return false
   const link = links.find(
     (one) => one.openedAt < at && (one.closedAt ?? Number.POSITIVE_INFINITY) > at + ANSWER_MS + MAX_WAIT_MS,

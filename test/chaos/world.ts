@@ -33,12 +33,12 @@ import { Watch } from './watch.ts'
 /** The upper limit of the allowance for processes that waited for a processor. */
 const MAX_WAITED_MS = 1_500
 /** A lag shortly before the episode may have an effect only now, such as a missed keep-alive. */
-const LOOKS_BACK_MS = 3_000
+const LAG_LOOKBACK_MS = 3_000
 
 type More = Pick<World, 'gateway' | 'hubProxy' | 'brokerProxy' | 'onlineAt' | 'watch'> & { readonly folder: string }
 
 /** The properties of a fault that the checkers need. */
-export interface Blame {
+export interface FaultProperties {
   readonly stallMs?: number
   readonly hubWell: boolean
   readonly expectedErrors?: RegExp | readonly RegExp[]
@@ -258,7 +258,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
       const { alive, end, errors, lines } = this.bridge
       if (!alive) throw new Error(`the bridge ended with ${end}: ${errors.join(' ') || lines.at(-1)}`)
       if (performance.now() > deadline)
-        throw new Error(`no calm within ${ms} ms: ${JSON.stringify(await this.disagreement())}`)
+        throw new Error(`not settled within ${ms} ms: ${JSON.stringify(await this.disagreement())}`)
       await after(50)
     }
     this.#begun.add(this.bridge)
@@ -341,9 +341,9 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
   }
 
   /** The history so far, for the checkers. */
-  history({ stallMs = 0, hubWell, expectedErrors, staysOnline = false }: Blame): History {
+  history({ stallMs = 0, hubWell, expectedErrors, staysOnline = false }: FaultProperties): History {
     const excuses = new Set(this.excuses)
-    const lagMs = longestLag(this.#forgotAt - LOOKS_BACK_MS)
+    const lagMs = longestLag(this.#forgotAt - LAG_LOOKBACK_MS)
     const waitedMs = [...this.#waits()].reduce((sum, [pid, ms]) => sum + ms - (this.#waitedBefore.get(pid) ?? 0), 0)
     // A new bridge sends no events for changes that happened while it started.
     if (this.bridges.length > 1) excuses.add('another bridge')

@@ -12,7 +12,7 @@ const KEY = 'key-for-tests'
  * Clusters first elect new leaders and then replicate retained messages. Until then NATS ends each new connection after
  * five seconds or denies its subscriptions, and the bridge's waits between attempts grow.
  */
-export const PATIENCE_MS = 120_000
+export const TIMEOUT_MS = 120_000
 
 export const STATE = 'hub2mqtt/bridge/state'
 
@@ -46,10 +46,10 @@ export async function startHouse(): Promise<House> {
 }
 
 /** A client that receives everything from the broker on a port; it ends with the test. */
-export async function look(port: number, protocol: '5' | '3.1.1' = '3.1.1'): Promise<Observer> {
+export async function observe(port: number, protocol: '5' | '3.1.1' = '3.1.1'): Promise<Observer> {
   // A cluster that has just started may refuse the first connections.
   const connect = () => Observer.on(port, { filter: 'hub2mqtt/#', protocol, comesBack: true }).catch(() => undefined)
-  const observer = await until('a connection', connect, PATIENCE_MS)
+  const observer = await until('a connection', connect, TIMEOUT_MS)
   onTestFinished(() => observer[Symbol.asyncDispose]())
   return observer
 }
@@ -57,7 +57,7 @@ export async function look(port: number, protocol: '5' | '3.1.1' = '3.1.1'): Pro
 /** Waits until this client has seen the bridge and its hub online. */
 export async function online(observer: Observer): Promise<void> {
   const says = (topic: string, text: string) =>
-    observer.until(`${topic} to be ${text}`, () => observer.last(topic) === text, PATIENCE_MS)
+    observer.until(`${topic} to be ${text}`, () => observer.last(topic) === text, TIMEOUT_MS)
   await says(STATE, 'online')
   await says('hub2mqtt/home/state', 'online')
 }
@@ -82,7 +82,7 @@ async function say(observer: Observer, topic: string, text: string, holds: () =>
   const publish = () => void observer.publish(topic, text).catch(() => undefined)
   publish()
   const repeated = setInterval(publish, 100)
-  await observer.until(`a reaction to ${topic}`, holds, PATIENCE_MS).finally(() => clearInterval(repeated))
+  await observer.until(`a reaction to ${topic}`, holds, TIMEOUT_MS).finally(() => clearInterval(repeated))
 }
 
 /** Moves the clock of a house in steps, in which the broker can answer, until `holds` returns true. */

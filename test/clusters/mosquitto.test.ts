@@ -3,7 +3,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { withoutMosquitto } from '../mqtt/support.ts'
 import { Mosquitto } from '../support/brokers.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
-import { answers, logged, look, online, PATIENCE_MS, pass, STATE, startHouse } from './house.ts'
+import { answers, logged, observe, online, pass, STATE, startHouse, TIMEOUT_MS } from './house.ts'
 
 async function bridged(): Promise<{ first: Mosquitto; second: Mosquitto }> {
   const open = new AsyncDisposableStack()
@@ -29,7 +29,7 @@ describe.skipIf(withoutMosquitto)('two bridged Mosquittos as the broker', () => 
     const { first, second } = await bridged()
     const house = await startHouse()
     const bridge = house.bridge([first.url, second.url])
-    const observer = await look(second.port, '5')
+    const observer = await observe(second.port, '5')
     await online(observer)
     await answers(observer)
     observer.forget()
@@ -37,7 +37,7 @@ describe.skipIf(withoutMosquitto)('two bridged Mosquittos as the broker', () => 
     await answers(observer)
     const app = `hub2mqtt/home/app/${house.app}`
     house.hub.crash(house.app, 'meanwhile')
-    await observer.until('the event', () => observer.last(`${app}/event`)?.includes('"crashed"'), PATIENCE_MS)
+    await observer.until('the event', () => observer.last(`${app}/event`)?.includes('"crashed"'), TIMEOUT_MS)
     const before = [...observer.seen]
     observer.forget()
     await first.run()
@@ -50,7 +50,7 @@ describe.skipIf(withoutMosquitto)('two bridged Mosquittos as the broker', () => 
     // It does not wait for another bridge that might have replaced it.
     const asked = observer.texts('hub2mqtt/bridge/presence').filter((text) => text.includes('"asks":true'))
     expect(asked).toEqual([expect.stringContaining('"role":"active"')])
-    const other = await look(first.port, '5')
+    const other = await observe(first.port, '5')
     await online(other)
     await other.until('the state', () => other.last(app)?.includes('"crashed":true'))
   })
@@ -59,15 +59,15 @@ describe.skipIf(withoutMosquitto)('two bridged Mosquittos as the broker', () => 
     const { first, second } = await bridged()
     const house = await startHouse()
     const bridge = house.bridge([first.url, second.url], { MQTT_KEEPALIVE: '1s' })
-    const observer = await look(second.port, '5')
+    const observer = await observe(second.port, '5')
     await online(observer)
     observer.forget()
     first.signal('SIGSTOP')
-    await observer.until('the other broker', () => logged(bridge, 'connected to the', second.url) === 1, PATIENCE_MS)
+    await observer.until('the other broker', () => logged(bridge, 'connected to the', second.url) === 1, TIMEOUT_MS)
     await answers(observer)
     first.signal('SIGCONT')
-    await observer.until('the will', () => observer.texts(STATE).includes('offline'), PATIENCE_MS)
-    await observer.until('online again', () => observer.last(STATE) === 'online', PATIENCE_MS)
+    await observer.until('the will', () => observer.texts(STATE).includes('offline'), TIMEOUT_MS)
+    await observer.until('online again', () => observer.last(STATE) === 'online', TIMEOUT_MS)
   })
 
   test('the will of a disconnected bridge reaches clients of the other broker', async () => {
@@ -75,10 +75,10 @@ describe.skipIf(withoutMosquitto)('two bridged Mosquittos as the broker', () => 
     const house = await startHouse()
     await using way = await TcpProxy.to(first.port)
     house.bridge([`mqtt://127.0.0.1:${way.port}`])
-    const observer = await look(second.port, '5')
+    const observer = await observe(second.port, '5')
     await online(observer)
     way.refuse(true)
     way.reset()
-    await observer.until('offline', () => observer.last(STATE) === 'offline', PATIENCE_MS)
+    await observer.until('offline', () => observer.last(STATE) === 'offline', TIMEOUT_MS)
   })
 })

@@ -10,7 +10,7 @@ import { example } from './support/installation.ts'
 const PROJECT = 'hub2mqtt-fleet-test'
 const NATS_IMAGE = process.env['NATS_IMAGE'] ?? 'nats:2-alpine'
 /** Nine containers start at once. */
-const PATIENCE_MS = 90_000
+const TIMEOUT_MS = 90_000
 
 async function hasNats(): Promise<boolean> {
   const works = (running: Promise<string>) =>
@@ -48,9 +48,9 @@ describe.runIf(isReady)('the compose file of a fleet', () => {
   it('starts three members, which are seen on both brokers', async () => {
     for (const port of [1883, 1884]) {
       await using client = await observe(port)
-      await client.until('the members', () => payloadOf(client, 'hub2mqtt/fleet').count === 3, PATIENCE_MS)
-      await client.until('the hub', () => client.last('hub2mqtt/home/state') === 'online', PATIENCE_MS)
-      await client.until('the leader', () => client.last('hub2mqtt/bridge/state') === 'online', PATIENCE_MS)
+      await client.until('the members', () => payloadOf(client, 'hub2mqtt/fleet').count === 3, TIMEOUT_MS)
+      await client.until('the hub', () => client.last('hub2mqtt/home/state') === 'online', TIMEOUT_MS)
+      await client.until('the leader', () => client.last('hub2mqtt/bridge/state') === 'online', TIMEOUT_MS)
     }
   }, 180_000)
 
@@ -67,7 +67,7 @@ describe.runIf(isReady)('the compose file of a fleet', () => {
       return all.split('\n').filter((status) => status !== '')
     }
     // Three members, two brokers, three NATS servers and the hub.
-    await expect.poll(health, { timeout: PATIENCE_MS }).toEqual(Array.from({ length: 9 }, () => 'healthy'))
+    await expect.poll(health, { timeout: TIMEOUT_MS }).toEqual(Array.from({ length: 9 }, () => 'healthy'))
   }, 120_000)
 
   it('moves the hub to another member when its owner is killed', async () => {
@@ -77,11 +77,11 @@ describe.runIf(isReady)('the compose file of a fleet', () => {
     const former = owner()
     const service = former === 'hub2mqtt-1' ? 'hub2mqtt' : former
     await compose('kill', service)
-    await client.until('another owner', () => owner() !== former, PATIENCE_MS)
-    await client.until('the hub', () => client.last('hub2mqtt/home/state') === 'online', PATIENCE_MS)
+    await client.until('another owner', () => owner() !== former, TIMEOUT_MS)
+    await client.until('the hub', () => client.last('hub2mqtt/home/state') === 'online', TIMEOUT_MS)
     expect(payloadOf(client, 'hub2mqtt/fleet').count).toBe(2)
     await compose('start', service)
-    await client.until('its return', () => payloadOf(client, 'hub2mqtt/fleet').count === 3, PATIENCE_MS)
+    await client.until('its return', () => payloadOf(client, 'hub2mqtt/fleet').count === 3, TIMEOUT_MS)
   }, 240_000)
 
   it('answers on the second broker when the first one is killed', async () => {
@@ -89,6 +89,6 @@ describe.runIf(isReady)('the compose file of a fleet', () => {
     await compose('kill', 'mosquitto')
     const ask = setInterval(() => void client.publish('hub2mqtt/home/cmd/refresh', '').catch(() => undefined), 1_000)
     const answer = () => client.last('hub2mqtt/home/result/refresh')?.includes('"ok":true')
-    await client.until('an answer', answer, PATIENCE_MS).finally(() => clearInterval(ask))
+    await client.until('an answer', answer, TIMEOUT_MS).finally(() => clearInterval(ask))
   }, 120_000)
 })

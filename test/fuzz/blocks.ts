@@ -1,6 +1,6 @@
 /** Measures how long inputs block the event loop, in CPU time of this thread, so that other processes do not matter. */
 
-const LOOK_MS = 2
+const CHECK_INTERVAL_MS = 2
 
 export const cpuMs = (): number => {
   const { user, system } = process.threadCpuUsage()
@@ -11,19 +11,19 @@ export const cpuMs = (): number => {
 export async function longestBlock(work: () => unknown): Promise<number> {
   let since = cpuMs()
   let longest = 0
-  const look = () => {
+  const check = () => {
     const now = cpuMs()
     longest = Math.max(longest, now - since)
     since = now
   }
-  const looking = setInterval(look, LOOK_MS)
+  const timer = setInterval(check, CHECK_INTERVAL_MS)
   try {
     const working = work()
-    look()
+    check()
     await working
   } finally {
-    look()
-    clearInterval(looking)
+    check()
+    clearInterval(timer)
   }
   return longest
 }

@@ -23,7 +23,7 @@ const KEYS = { key: ['hub.app', 'hub.speech'] }
 const log = pino({ level: 'silent' })
 const nothing = { [Symbol.asyncDispose]: () => Promise.resolve() }
 /** Shortens all delays to a hundredth. */
-const hasty: Clock = { ...systemClock, after: (ms, run) => systemClock.after(ms / 100, run) }
+const fastClock: Clock = { ...systemClock, after: (ms, run) => systemClock.after(ms / 100, run) }
 
 /** A hub client, connected to an emulated hub behind a gateway. */
 async function openHub(realtime: boolean) {
@@ -41,7 +41,7 @@ async function openHub(realtime: boolean) {
     ...{ apiKey: () => 'key', pathPrefix: 'auto' as const, shows: () => true, realtime },
     ...{ pollInterval: 1e9, pollIntervalFallback: 1e9, timeoutMs: 6_000_000, maxRequests: 4 },
   }
-  const hub = new Hub(options, { clock: hasty, log, random: () => 0.1 })
+  const hub = new Hub(options, { clock: fastClock, log, random: () => 0.1 })
   open.defer(() => hub.destroy())
   hub.start()
   await until('the list', () => hub.apps.complete && hub.status.online)

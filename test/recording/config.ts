@@ -71,13 +71,13 @@ export function configOf(
   atticKey: string = KEYS.attic,
 ): object {
   // The bridge reads the list only when the scenario makes it.
-  const seldom = { poll_interval: '1h', poll_interval_fallback: '1h', timeout: '5m' }
+  const manual = { poll_interval: '1h', poll_interval_fallback: '1h', timeout: '5m' }
   return {
     mqtt: { url, client_id: 'recording', base_topic: 'hub2mqtt' },
     http: { enabled: false },
     hubs: {
-      home: { url: home.emulated.url, api_key: KEYS.home, ...seldom },
-      attic: { url: attic.emulated.url, api_key: atticKey, ...seldom },
+      home: { url: home.emulated.url, api_key: KEYS.home, ...manual },
+      attic: { url: attic.emulated.url, api_key: atticKey, ...manual },
     },
     settings: { publish: SETTINGS },
     commands: { allow: ['uninstall'] },

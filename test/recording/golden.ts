@@ -6,7 +6,7 @@ import type { Recording } from './record.ts'
 
 /** MQTT 5, with Mosquitto. */
 export const GOLDEN = new URL('golden-mosquitto.json', import.meta.url)
-/** MQTT 3.1.1, with the embedded broker: only the messages that differ from those derived by the rules of `mqtt3.ts`. */
+/** MQTT 3.1.1, with the embedded broker: only the messages that differ from those that `mqtt3.ts` derives. */
 export const EXCEPTIONS = new URL('mqtt3-exceptions.json', import.meta.url)
 
 export function readRecording(file: string | URL): Recording {

@@ -40,7 +40,7 @@ if (values.compare) {
   process.exitCode = found.length === 0 ? 0 : 1
 } else if (values.out !== undefined) {
   const kind = BROKERS.find((name) => values.broker === undefined || name === values.broker)
-  if (kind === undefined) throw new Error(`no broker "${values.broker}", there are ${BROKERS.join(', ')}`)
+  if (kind === undefined) throw new Error(`unknown broker "${values.broker}"; expected one of ${BROKERS.join(', ')}`)
   await write(kind, values.out)
 } else if (values.write) {
   if (!BROKERS.some((kind) => kind === 'mosquitto')) throw new Error('Mosquitto is not installed')

@@ -8,7 +8,7 @@ import { fold, type Recording, type Seen, type Stage, seenOf, sorted } from './r
 
 /** aedes mixes retained and live messages, so the retained ones are complete only after some quiet round trips. */
 const RETAINED_ROUNDS = 5
-const PATIENCE_MS = 30_000
+const TIMEOUT_MS = 30_000
 
 /**
  * Topics on which the time and number of equal messages do not matter: the bridge repeats its probe until it receives
@@ -78,7 +78,7 @@ export class Recorder {
     const found = () => latecomer.seen.filter(({ retain }) => retain)
     for (let quiet = 0, round = 0, before = -1; quiet < RETAINED_ROUNDS; round += 1) {
       await latecomer.publish(MARKER, String(round))
-      await until('the end of the retained messages', () => latecomer.marker === String(round), PATIENCE_MS)
+      await until('the end of the retained messages', () => latecomer.marker === String(round), TIMEOUT_MS)
       quiet = found().length === before ? quiet + 1 : 0
       before = found().length
     }

@@ -13,7 +13,7 @@ import { Recorder, type RecorderOptions } from './recorder.ts'
 
 export type HubName = 'home' | 'attic'
 
-const PATIENCE_MS = 30_000
+const TIMEOUT_MS = 30_000
 const MINUTE_MS = 60_000
 /** The bridge is at rest after so many consecutive round trips without other messages. */
 const QUIET_ROUNDS = 5
@@ -125,7 +125,7 @@ export class Theatre implements AsyncDisposable {
   }
 
   until(what: string, probe: () => boolean | undefined): Promise<boolean> {
-    return until(what, probe, PATIENCE_MS)
+    return until(what, probe, TIMEOUT_MS)
   }
 
   /** Waits until the last message on a topic contains a text. */

@@ -85,7 +85,7 @@ export class Observer implements AsyncDisposable {
   until<T>(what: string, probe: () => T | undefined | false | null, ms?: number): Promise<T> {
     return until(what, probe, ms).catch((error: Error) => {
       const last = this.seen.slice(-5).map(({ topic, text }) => `  ${topic} ${text.slice(0, 200)}`)
-      throw new Error(`${error.message}; seen last:\n${last.join('\n')}`, { cause: error })
+      throw new Error(`${error.message}; latest messages:\n${last.join('\n')}`, { cause: error })
     })
   }
 

@@ -8,7 +8,7 @@ import { until } from './until.ts'
 
 /** The maximum number of lines kept for each output; the oldest are discarded first. */
 const MAX_LINES = 100_000
-const PATIENCE_MS = 10_000
+const TIMEOUT_MS = 10_000
 
 /**
  * Variables of all children, in addition to their environment: they share compiled code. With coverage they do not,
@@ -109,13 +109,13 @@ export class Process implements AsyncDisposable {
   }
 
   /** Resolves with the first line of either output that contains the text; rejects if the process ends before that. */
-  untilLine(text: string, ms = PATIENCE_MS): Promise<string> {
+  untilLine(text: string, ms = TIMEOUT_MS): Promise<string> {
     const has = (line: string) => line.includes(text)
     return this.#until(`"${text}"`, () => this.lines.find(has) ?? this.errors.find(has), ms)
   }
 
   /** Resolves when a port of 127.0.0.1 accepts connections; rejects if the process ends before that. */
-  async untilPort(port: number, ms = PATIENCE_MS): Promise<void> {
+  async untilPort(port: number, ms = TIMEOUT_MS): Promise<void> {
     await this.#until(`port ${port}`, () => accepts(port), ms)
     // Another process may listen there.
     if (!this.alive) throw this.#failure('does not start')
@@ -126,11 +126,11 @@ export class Process implements AsyncDisposable {
     if (this.alive) send(this.#child, signal)
   }
 
-  /** Sends a signal and waits for the end; kills the process after `patienceMs`. */
-  async stop(signal: NodeJS.Signals = 'SIGTERM', patienceMs = PATIENCE_MS): Promise<void> {
+  /** Sends a signal and waits for the end; kills the process after `timeoutMs`. */
+  async stop(signal: NodeJS.Signals = 'SIGTERM', timeoutMs = TIMEOUT_MS): Promise<void> {
     if (!this.alive) return
     send(this.#child, signal)
-    const kill = setTimeout(() => send(this.#child, 'SIGKILL'), patienceMs)
+    const kill = setTimeout(() => send(this.#child, 'SIGKILL'), timeoutMs)
     await this.#ended
     clearTimeout(kill)
   }

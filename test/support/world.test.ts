@@ -70,5 +70,5 @@ test('an observer that waits in vain names the condition and the latest messages
   await using observer = await Observer.on(broker.port)
   await observer.publish('a/topic', 'a text')
   const waiting = observer.until('another', () => observer.last('another'), 50)
-  await expect(waiting).rejects.toThrow(/50 ms waiting for another; seen last:\n {2}a\/topic a text/)
+  await expect(waiting).rejects.toThrow(/50 ms waiting for another; latest messages:\n {2}a\/topic a text/)
 })

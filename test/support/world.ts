@@ -42,7 +42,7 @@ export interface WorldOptions {
 /** Longer than any delay in the bridge, shorter than the hub's timeout. */
 const PAUSE_MS = 6_000
 /** Topics with messages that the test causes itself, or that are repeated without end. */
-const UNASKED = /\/(cmd|result|presence|health)(\/|$)/
+const IGNORED = /\/(cmd|result|presence|health)(\/|$)/
 
 export class World extends AnyWorld<EmulatedHub, RunningBridge> {
   readonly env: Readonly<Record<string, string>>
@@ -114,7 +114,7 @@ export class World extends AnyWorld<EmulatedHub, RunningBridge> {
 
   /** Like `settle`, but does not read the hub. */
   async quiet(): Promise<void> {
-    const published = () => this.observer.seen.filter(({ topic }) => !UNASKED.test(topic)).length
+    const published = () => this.observer.seen.filter(({ topic }) => !IGNORED.test(topic)).length
     for (let rounds = 0; rounds < 2; rounds += 1) {
       const before = published()
       this.clock.jump(PAUSE_MS)

@@ -29,6 +29,7 @@ export const FAULTS: Faults = {
 
 export function faultNamed(name: string): Fault {
   const fault = FAULTS[name] ?? OTHERS[name]
-  if (fault === undefined) throw new Error(`no fault "${name}"; there are: ${Object.keys(FAULTS).join(', ')}`)
+  if (fault === undefined)
+    throw new Error(`unknown fault "${name}"; expected one of: ${Object.keys(FAULTS).join(', ')}`)
   return fault
 }

@@ -47,7 +47,7 @@ async function bystander({ load, random }: Scene, ms: number): Promise<void> {
 
 const CHANGES = 1000
 /** How long to wait for the next event. */
-const PATIENCE_MS = 10_000
+const TIMEOUT_MS = 10_000
 
 export const BURSTS: Faults = {
   '1,100 pings at once': burst(({ world }) => flood(world, 1100, PING)),
@@ -69,7 +69,7 @@ export const BURSTS: Faults = {
       const count = () => ids.reduce((sum, id) => sum + renames(id), 0)
       for (let last = -1, endsAt = 0; missing().length > 0; await after(100)) {
         const now = count()
-        if (now > last) endsAt = performance.now() + PATIENCE_MS
+        if (now > last) endsAt = performance.now() + TIMEOUT_MS
         else if (performance.now() > endsAt) break
         last = now
       }

@@ -25,7 +25,7 @@ interface LimitOptions {
   /** Whether the broker starts without its data; default: random. */
   readonly forgets?: boolean
   /** How long the bridge may take to be online; default 45 s. */
-  readonly patienceMs?: number
+  readonly timeoutMs?: number
   /** Whether messages wait in the broker; default: no. */
   readonly holdsBack?: boolean
   /** How long the bridge must then stay online; default: no requirement. */
@@ -35,7 +35,7 @@ interface LimitOptions {
 /** The broker has this configuration for some time. */
 export function broker(
   config: readonly string[],
-  { online, forgets, patienceMs = ONLINE_MS, holdsBack = false, steadyMs }: LimitOptions,
+  { online, forgets, timeoutMs = ONLINE_MS, holdsBack = false, steadyMs }: LimitOptions,
 ): Fault['run'] {
   return async ({ world, random }) => {
     await world.stopBroker()
@@ -44,7 +44,7 @@ export function broker(
     await world.configureBroker({ config })
     const since = Date.now()
     await world.startBroker()
-    if (online) await untilOnline(world, since, config.join(', '), patienceMs)
+    if (online) await untilOnline(world, since, config.join(', '), timeoutMs)
     await after(random.int(1000, 3000))
     if (steadyMs !== undefined) {
       await after(steadyMs)
@@ -63,13 +63,13 @@ async function untilOnline(world: World, since: number, why: string, ms: number)
     const held = await retainedOn(world.broker.port, world.watcherLogin).catch(() => undefined)
     return held?.get(`${BASE}/bridge/state`) === 'online'
   }
-  await until('online', isOnline, ms, LOOK_MS).catch(() =>
+  await until('online', isOnline, ms, CHECK_INTERVAL_MS).catch(() =>
     world.watch.object('kept offline', `not online ${ms} ms after the start of a broker with ${why}`),
   )
 }
 
 /** Long, because each check opens a connection. */
-const LOOK_MS = 500
+const CHECK_INTERVAL_MS = 500
 const ASKS = 5
 const BIG = 2 * 1024 * 1024
 
@@ -120,7 +120,7 @@ export const LIMITS: Faults = {
   ),
   'broker takes packets of 2,000 bytes': limit(broker(['max_packet_size 2000'], { online: true })),
   'broker takes one at a time': limit(
-    broker(['max_inflight_messages 1'], { online: true, patienceMs: ONE_BY_ONE_MS, holdsBack: true }),
+    broker(['max_inflight_messages 1'], { online: true, timeoutMs: ONE_BY_ONE_MS, holdsBack: true }),
   ),
   'broker keeps nothing': limit(broker(['retain_available false'], { online: false }), {
     expectedErrors: /retain/,

@@ -38,7 +38,7 @@ async function readSettings({ load, world, random }: Scene): Promise<void> {
   }
 }
 
-/** Settings have the JSON text `value` for some time. */
+/** Gives settings the JSON text `value` for some time. */
 const settingsAre =
   (value: string): Fault['run'] =>
   async (scene) => {
@@ -54,7 +54,7 @@ const settingsAre =
     await Promise.all([rule(scene), readSettings(scene)])
   }
 
-/** Records in lists have the JSON text `value` in one field. */
+/** Gives records in lists the JSON text `value` in one field. */
 const recordsHave = (value: string) =>
   during(({ random }) => {
     const field = random.pick([
@@ -162,7 +162,7 @@ export const PAYLOAD_FAULTS: Faults = {
   'nonsense in realtime packets': hub(async ({ world, random }) => {
     for (let left = random.int(5, 20); left > 0; left -= 1) {
       const id = random.pick([...world.hub.apps.keys()])
-      // Unknown ids only in updates: the bridge would have to believe an `app.create`.
+      // Unknown ids only in updates: in an `app.create`, they would be new apps.
       if (random.chance(0.3)) world.hub.emit('app.update', random.pick(unknown(id)))
       else world.hub.emit(random.pick([...EVENTS, 'app.delete', 'app.sing']), random.pick(nonsense(id)))
       await after(random.int(0, 60))

@@ -9,8 +9,8 @@ export interface Plant {
   readonly paceMs?: number
   /** Only in longer runs: it takes long, or another bug already tests its checker in short runs. */
   readonly longRuns?: true
-  /** How long to wait until the broker agrees; short if the bug prevents that. */
-  readonly patienceMs?: number
+  /** How long to wait until the broker agrees with the hub; short if the bug prevents that. */
+  readonly timeoutMs?: number
   /** Additional options of the bridge. */
   readonly env?: Readonly<Record<string, string>>
 }
@@ -25,7 +25,7 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
   },
   'no-sweep': { fault: 'orphans planted', caughtBy: ['ghosts'], longRuns: true },
   'transient-left': { fault: 'retained on event topics', caughtBy: ['ghosts'] },
-  'stale-resend': { fault: 'broker long away', caughtBy: ['stale state'], patienceMs: 15_000 },
+  'stale-resend': { fault: 'broker long away', caughtBy: ['stale state'], timeoutMs: 15_000 },
   'logged-key': { fault: 'bridge ended', caughtBy: ['secret shown'] },
   'logged-setting': { fault: 'nothing for a while', caughtBy: ['secret shown'], longRuns: true },
   'lost-last-update': { fault: 'broker slow', caughtBy: ['wrong'], paceMs: 8 },

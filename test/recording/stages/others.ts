@@ -25,7 +25,7 @@ export async function others(theatre: Theatre): Promise<void> {
 
 /**
  * The bridge reconnects, because the other one may have changed retained messages. Mosquitto may accept the new
- * connection before the DISCONNECT of the old one, and then publishes the will: only the last `bridge/state` is certain.
+ * connection before the DISCONNECT of the old one, and then publishes the will: only the last `bridge/state` counts.
  */
 async function rival(theatre: Theatre): Promise<void> {
   const hello = '{"instance":"another-bridge","started_at":"2999-01-01T00:00:00.000Z"}'
