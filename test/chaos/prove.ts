@@ -18,7 +18,7 @@ export interface ProveOptions {
   readonly seed: number
   /** The number of seeds for each bug (default 1). */
   readonly seeds?: number
-  /** The maximum number of other seeds to try for a bug that a schedule happens not to reveal, plus one (default 1). */
+  /** The maximum number of seeds to try until a bug is caught, because not every schedule reveals it (default 1). */
   readonly tries?: number
   /** The number of worlds that run in parallel. */
   readonly workers: number
@@ -27,7 +27,7 @@ export interface ProveOptions {
   readonly onResult?: (result: PlantResult) => void
 }
 
-/** Shorter than for a fault: with some bugs the broker never agrees. */
+/** Shorter than for a fault: with some bugs the broker never agrees with the hub. */
 const TIMEOUT_MS = 5000
 
 export async function provePlant(name: string, seed: number): Promise<PlantResult> {

@@ -76,7 +76,7 @@ export function byToken(sent: readonly Sent[]): Map<string, Sent[]> {
   return Map.groupBy(sent, ({ token }) => token)
 }
 
-/** Copies that have separate tokens, by the transaction that they share. */
+/** Copies with different tokens, by their common transaction. */
 export function byTransaction(sent: readonly Sent[]): Map<string, Sent[]> {
   return Map.groupBy(
     sent.filter(({ token }) => token.includes(COPY)),

@@ -9,7 +9,7 @@ import { APP_IMAGE, docker, hasDocker } from './support/engine.ts'
 const SECRET = 'the-key-of-the-hub'
 
 /** The files must belong to root, as under the Supervisor. */
-const isRoot = available(process.getuid?.() === 0, 'the Home Assistant app with its options', 'that needs root')
+const isRoot = available(process.getuid?.() === 0, 'the Home Assistant app with its options', 'the test needs root')
 
 describe.runIf(hasDocker)('the Home Assistant app', () => {
   const { path: folder, remove } = mkdtempDisposableSync(join(tmpdir(), 'hub2mqtt-app-'))

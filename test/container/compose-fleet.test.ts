@@ -21,7 +21,11 @@ async function hasNats(): Promise<boolean> {
   const is =
     (await works(docker('image', 'inspect', NATS_IMAGE))) ||
     (await works(execute('timeout', ['20', 'docker', 'pull', '-q', NATS_IMAGE])))
-  return available(is, 'the tests of the compose file of a fleet', `there is no image ${NATS_IMAGE} (NATS_IMAGE)`)
+  return available(
+    is,
+    'the tests of the compose file of a fleet',
+    `the image ${NATS_IMAGE} is not available (NATS_IMAGE)`,
+  )
 }
 
 const found = hasDocker ? await findCompose() : undefined

@@ -57,7 +57,7 @@ describe('the example with two hubs', () => {
 })
 
 describe('the build of the image', () => {
-  const hasShell = available(process.platform !== 'win32', 'the warm-up of the image', 'that is a shell script')
+  const hasShell = available(process.platform !== 'win32', 'the warm-up of the image', 'it is a shell script')
   it.runIf(hasShell)('waits for its own demo, not for another daemon', async () => {
     const asked: (string | undefined)[] = []
     const other = createServer(({ url }, response) => {

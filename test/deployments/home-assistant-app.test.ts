@@ -159,7 +159,7 @@ describe('the Home Assistant app', () => {
     expect(loadConfig({ env: environment(options, broker) }).config.mqtt.username).toBe('addons')
   })
 
-  const hasShell = available(process.platform !== 'win32', 'the assembly of a local app', 'that is a shell script')
+  const hasShell = available(process.platform !== 'win32', 'the assembly of a local app', 'it is a shell script')
   it.runIf(hasShell)('can be assembled as a local app, which is built instead of pulled', () => {
     const folder = temporaryFolder()
     execFileSync('sh', [`${app}/assemble.sh`, folder])

@@ -22,8 +22,8 @@ function findMosquitto(): string | undefined {
   ]
   const found = folders.map((folder) => join(folder, 'mosquitto')).find((path) => existsSync(path))
   if (found !== undefined) return found
-  if (process.env['REQUIRE_MOSQUITTO'] === '1') throw new Error('REQUIRE_MOSQUITTO=1, but there is no mosquitto binary')
-  process.stderr.write('skipped: the tests on Mosquitto, as there is no mosquitto (apt-get install mosquitto)\n')
+  if (process.env['REQUIRE_MOSQUITTO'] === '1') throw new Error('REQUIRE_MOSQUITTO=1, but mosquitto is not installed')
+  process.stderr.write('skipped: the tests with Mosquitto, as it is not installed (apt-get install mosquitto)\n')
   return undefined
 }
 

@@ -4,7 +4,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { hasProgram } from './skipped.ts'
 
-export const openssl = hasProgram('openssl', ['version'], 'the tests over TLS', 'apt-get install openssl')
+export const openssl = hasProgram('openssl', ['version'], 'the tests with TLS', 'apt-get install openssl')
 
 const KEY = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes']
 

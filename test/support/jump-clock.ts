@@ -29,7 +29,7 @@ export class JumpClock implements Clock {
     return cancel
   }
 
-  /** Moves the time forward. Due timers run at once, in order, each with the time set to when it was due. */
+  /** Moves the time forward. Due timers run at once, in order, each at the time at which it was due. */
   jump(ms: number): void {
     const ahead = this.#ahead + ms
     for (;;) {

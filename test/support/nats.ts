@@ -23,9 +23,10 @@ function findNats(): string | undefined {
   const paths = named === undefined ? folders.map((folder) => join(folder, 'nats-server')) : [named]
   const found = paths.find((path) => existsSync(path))
   if (found !== undefined) return found
-  if (process.env['REQUIRE_NATS'] === '1') throw new Error(`REQUIRE_NATS=1, but there is no ${named ?? 'nats-server'}`)
+  if (process.env['REQUIRE_NATS'] === '1')
+    throw new Error(`REQUIRE_NATS=1, but ${named ?? 'nats-server'} does not exist`)
   process.stderr.write(
-    'skipped: the tests on NATS, as there is no nats-server (apt-get install nats-server, or NATS_SERVER=<path>)\n',
+    'skipped: the tests with NATS, as nats-server is not installed (apt-get install nats-server, or NATS_SERVER=<path>)\n',
   )
   return undefined
 }
@@ -35,8 +36,8 @@ export const natsIsBroker =
   natsPath !== undefined &&
   available(
     process.env['NATS_BROKER'] === '1' && isNewEnough(natsPath),
-    'the tests on NATS as a broker, which take minutes',
-    'NATS_BROKER=1, and nats-server 2.10 or newer (NATS_SERVER=<path>)',
+    'the tests with NATS as the broker, which take minutes',
+    'they need NATS_BROKER=1 and nats-server 2.10 or newer (NATS_SERVER=<path>)',
   )
 
 function isNewEnough(path: string): boolean {

@@ -37,7 +37,8 @@ function textsOf(node: unknown, path: string): [key: string, text: Text][] {
   })
   if (parts.some(([key]) => key === 'other')) {
     const forms = parts.flatMap(([key, form]) => textsOf(form, key))
-    if (!forms.every(([key]) => isPluralCategory(key))) throw new Error(`${path} has other forms than plural ones`)
+    if (!forms.every(([key]) => isPluralCategory(key)))
+      throw new Error(`${path} has keys that are not plural categories`)
     return [[path, { other: '', ...Object.fromEntries(forms) }]]
   }
   return parts.flatMap(([key, part]) => textsOf(part, `${path}.${key}`))

@@ -57,7 +57,7 @@ describe('a program that is run to its end', () => {
     })
   })
 
-  test('must succeed in `execute`', async () => {
+  test('must exit with 0 in `execute`', async () => {
     expect(await execute(process.execPath, ['--eval', 'console.log("fine")'])).toBe('fine\n')
     await expect(execute(process.execPath, ['--eval', 'console.log("why"); process.exit(1)'])).rejects.toThrow(/1\nwhy/)
   })

@@ -21,6 +21,6 @@ it('prints what is skipped, why, and what would help', async () => {
   expect(await runProgram(process.execPath, ['--input-type=module', '--eval', source])).toEqual({
     status: 0,
     stdout: 'false\ntrue\n',
-    stderr: 'skipped: the tests of nothing, as there is no no-such-program (npm install nothing)\n',
+    stderr: 'skipped: the tests of nothing, as no-such-program is not installed (npm install nothing)\n',
   })
 })

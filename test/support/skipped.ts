@@ -10,5 +10,5 @@ export function available(is: boolean, what: string, why: string): boolean {
 /** Whether a program exists and succeeds with these arguments. `from`: how to install it. */
 export function hasProgram(program: string, args: readonly string[], what: string, from: string): boolean {
   const works = spawnSync(program, args, { stdio: 'ignore' }).status === 0
-  return available(works, what, `there is no ${program} (${from})`)
+  return available(works, what, `${program} is not installed (${from})`)
 }

@@ -41,7 +41,7 @@ export interface WorldOptions {
 
 /** Longer than any delay in the bridge, shorter than the hub's timeout. */
 const PAUSE_MS = 6_000
-/** Topics with messages that the test causes itself, or that are repeated without end. */
+/** Topics of commands and their answers, and of messages that are repeated forever. */
 const IGNORED = /\/(cmd|result|presence|health)(\/|$)/
 
 export class World extends AnyWorld<EmulatedHub, RunningBridge> {

@@ -11,9 +11,9 @@ export async function findCompose(): Promise<readonly string[] | undefined> {
     )
     if (works) return words
   }
-  if (process.env['REQUIRE_DOCKER'] === '1') throw new Error('REQUIRE_DOCKER=1, but there is no docker compose')
+  if (process.env['REQUIRE_DOCKER'] === '1') throw new Error('REQUIRE_DOCKER=1, but docker compose is not installed')
   process.stderr.write(
-    'skipped: the tests of the compose file, as there is no docker compose (apt-get install docker-compose)\n',
+    'skipped: the tests of the compose file, as docker compose is not installed (apt-get install docker-compose)\n',
   )
   return undefined
 }

@@ -16,8 +16,8 @@ function findDocker(): boolean {
     execFileSync('docker', ['info'], { stdio: 'ignore' })
     return true
   } catch {
-    if (process.env['REQUIRE_DOCKER'] === '1') throw new Error('REQUIRE_DOCKER=1, but there is no Docker engine')
-    process.stderr.write('skipped: the container tests, as there is no Docker engine (docker info fails)\n')
+    if (process.env['REQUIRE_DOCKER'] === '1') throw new Error('REQUIRE_DOCKER=1, but no Docker engine is available')
+    process.stderr.write('skipped: the container tests, as no Docker engine is available (docker info fails)\n')
     return false
   }
 }
