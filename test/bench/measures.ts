@@ -41,7 +41,7 @@ export async function measureTraffic(subject: SubjectName, effort: Effort, book:
   await measureCommands(world, subject, effort, book)
 }
 
-/** Not measured: a bridge runs for months, so the first seconds do not matter. */
+/** Runs load that is not measured: a bridge runs for months, so its first seconds do not matter. */
 async function warmUp(world: World): Promise<void> {
   await burst(world, BURST)
   await askAll(world, 2000)

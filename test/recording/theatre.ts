@@ -100,7 +100,7 @@ export class Theatre implements AsyncDisposable {
   }
 
   #run(config: object): void {
-    // JSON is YAML.
+    // JSON is valid YAML.
     this.#bridge = startBridge({}, JSON.stringify(config), this.clock, { version: '0.0.0-recording', random: () => 0 })
   }
 
