@@ -37,7 +37,7 @@ export class Book {
     this.#values.set(key, [...this.of(subject, metric), value])
   }
 
-  /** The values in the order of the rounds. */
+  /** One value per round, in order. */
   of(subject: SubjectName, metric: Metric): readonly number[] {
     return this.#values.get(`${subject} ${metric}`) ?? []
   }

@@ -60,7 +60,6 @@ export class Hubs implements AsyncDisposable {
     return v.parse(v.number(), await ask(this.#process, { do: 'requests' }))
   }
 
-  /** Crashes the first app of the first hub. */
   async crash(): Promise<void> {
     await ask(this.#process, { do: 'crash' })
   }

@@ -36,7 +36,6 @@ export function compareWith(path: string): void {
   earlier = path
 }
 
-/** The path of the file that starts a version of hub2mqtt. */
 const programOf = (name: SubjectName) => (name === 'before' && earlier !== undefined ? earlier : installed())
 
 /** The bundle of the current sources, built once. */
@@ -85,7 +84,6 @@ export class Subject implements AsyncDisposable {
     return new Subject(process, port, open.move())
   }
 
-  /** The CPU time so far, in milliseconds. */
   get cpuMs(): number {
     return cpuMs(this.#process.pid)
   }
@@ -94,7 +92,6 @@ export class Subject implements AsyncDisposable {
     return rss(this.#process.pid)
   }
 
-  /** The peak resident memory in bytes. */
   get peakRss(): number {
     return peakRss(this.#process.pid)
   }

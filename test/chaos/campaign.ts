@@ -13,7 +13,6 @@ export interface CampaignOptions {
 /** Limits the age of the processes: after so many episodes, a new world replaces the old one. */
 const EPISODES_PER_WORLD = 25
 
-/** Resolves when all jobs are done. */
 export async function runJobs(jobs: Iterable<Job>, options: CampaignOptions): Promise<void> {
   const iterator = jobs[Symbol.iterator]()
   const take = (): Job | undefined => {

@@ -131,7 +131,6 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     })
   }
 
-  /** The hub's address, for the bridge. */
   get hubAddress(): string {
     return `127.0.0.1:${this.hubProxy.port}`
   }
@@ -191,7 +190,6 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     await until('the reload', () => !bridge.alive || reloads() > before, 8000).catch(() => undefined)
   }
 
-  /** Installs an app on the hub. */
   install(app: AppSeed, how?: How): void {
     this.watch.returns.created(app.id)
     this.hub.install(app, how)

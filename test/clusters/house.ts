@@ -18,7 +18,6 @@ export const STATE = 'hub2mqtt/bridge/state'
 
 export interface House {
   readonly hub: EmulatedHub
-  /** The clock of all bridges. */
   readonly clock: JumpClock
   /** The id of a running app. */
   readonly app: string

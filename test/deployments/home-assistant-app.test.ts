@@ -15,7 +15,6 @@ const text = (path: string) => readFileSync(path, 'utf8')
 const { environment, namesBroker } = await import(new URL(`../../${app}/run.js`, import.meta.url).href)
 const manifest = parse(text(`${app}/config.yaml`))
 
-/** The width and height of a PNG. */
 const sizeOf = (path: string) => {
   const bytes = readFileSync(path)
   expect(bytes.toString('latin1', 1, 4)).toBe('PNG')

@@ -33,7 +33,6 @@ export class Line implements AsyncDisposable {
     return `mqtt://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
   }
 
-  /** Whether there is a connection. */
   get isUsed(): boolean {
     return this.#sockets.size > 0
   }

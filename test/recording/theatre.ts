@@ -241,7 +241,6 @@ export class Theatre implements AsyncDisposable {
     await this.rest()
   }
 
-  /** Lets the bridge reach the broker again. */
   async repair(): Promise<void> {
     this.line.repair()
     await this.reach('a connection', () => this.line.isUsed)

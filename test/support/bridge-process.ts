@@ -11,7 +11,6 @@ export interface BridgeProcessOptions {
   readonly program?: string
   /** The whole environment except PATH and HOME: the configuration as `HUB2MQTT_…`. */
   readonly env?: Readonly<Record<string, string>>
-  /** The path of a configuration file. */
   readonly config?: string
   /** Modules to load before the program, as URLs. */
   readonly preload?: readonly string[]

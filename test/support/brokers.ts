@@ -28,13 +28,11 @@ function findMosquitto(): string | undefined {
 }
 
 export interface MosquittoOptions {
-  /** The lines of an access control file. */
   readonly acl?: readonly string[]
   /** Name → password; without users, every client may connect. */
   readonly users?: Readonly<Record<string, string>>
   /** Whether retained messages survive `restart`. */
   readonly persistent?: boolean
-  /** Additional lines of the configuration. */
   readonly config?: readonly string[]
 }
 

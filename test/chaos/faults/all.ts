@@ -1,4 +1,3 @@
-/** All kinds of fault, by name. */
 import { BROKER_FAULTS } from './broker.ts'
 import { BURSTS } from './bursts.ts'
 import type { Fault, Faults } from './fault.ts'
