@@ -1,27 +1,27 @@
-/** What arrives at a subscriber, and when; and the commands that are timed. */
+/** A subscriber that records when messages arrive, and sends timed commands. */
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Observer, type Seen } from '../support/observer.ts'
 import { now } from './processes.ts'
 
 const STATE = /^hub2mqtt\/[^/]+\/app\/[^/]+$/
-/** What else is retained of an app or a hub and follows from what the hub says. */
-const FURTHER = /^hub2mqtt\/[^/]+\/(app\/[^/]+\/(update|setting\/[^/]+)|summary)$/
+/** Other retained topics of an app or a hub that depend on the hub's data. */
+const DERIVED = /^hub2mqtt\/[^/]+\/(app\/[^/]+\/(update|setting\/[^/]+)|summary)$/
 const DISCOVERY = /^homeassistant\//
 const FIGURE = /"memory_bytes":(\d+)/
-/** No device more for so long: discovery is complete. */
+/** Discovery is complete when no new device has arrived for this long. */
 const QUIET_MS = 2500
 const ANSWERS = `bench/${randomUUID()}`
 
 export class Arrivals {
-  /** App states: topic → when it was first seen. */
+  /** App states: topic → the time of the first message. */
   readonly states = new Map<string, number>()
   readonly #discovery = new Set<string>()
-  /** Live messages of those and of what else follows from them: 0 is the goal for a restart. */
+  /** The number of live messages, on state topics and derived ones, and for discovery; a restart should send none. */
   sent = { state: 0, discovery: 0 }
-  /** When a topic of discovery was last seen for the first time; 0: never. */
+  /** When the newest discovery topic was first seen; 0: none was. */
   #discoveredAt = 0
-  /** When `online` was seen. */
+  /** When `online` arrived. */
   online: number | undefined
   #observer: Observer | undefined
   readonly #answers = new Map<string, () => void>()
@@ -29,7 +29,7 @@ export class Arrivals {
   #complete: (moment: number) => void = () => {}
   #asked = 0
 
-  /** Looks on at a broker from now on. Messages come by the million: none of them is kept. */
+  /** Subscribes to a broker. Millions of messages may arrive, so none is kept. */
   async at(port: number): Promise<Observer> {
     const filter = ['hub2mqtt/#', 'homeassistant/#', `${ANSWERS}/#`]
     const onMessage = (seen: Seen) => this.#receive(seen)
@@ -45,7 +45,7 @@ export class Arrivals {
       if (!this.#discovery.has(topic)) this.#discoveredAt = now()
       this.#discovery.add(topic)
       if (!retain) this.sent.discovery += 1
-    } else if (FURTHER.test(topic)) this.sent.state += retain ? 0 : 1
+    } else if (DERIVED.test(topic)) this.sent.state += retain ? 0 : 1
     else if (topic === 'hub2mqtt/bridge/state' && !retain && text === 'online') this.online ??= now()
   }
 
@@ -57,7 +57,7 @@ export class Arrivals {
     if (this.#awaited.delete(figure) && this.#awaited.size === 0) this.#complete(now())
   }
 
-  /** Resolves with the moment at which all the figures have been seen. */
+  /** Resolves with the time at which the last of the figures arrived. */
   sees(figures: ReadonlySet<number>): Promise<number> {
     this.#awaited = new Set(figures)
     return new Promise((resolve, reject) => {
@@ -70,24 +70,24 @@ export class Arrivals {
     })
   }
 
-  /** Resolves with the moment at which the states of `apps` apps and `online` had been seen. */
-  async seesStates(apps: number, patienceMs = 60_000): Promise<number> {
-    const deadline = now() + patienceMs
+  /** Resolves with the time at which the states of `apps` apps and `online` had arrived. */
+  async seesStates(apps: number, timeoutMs = 60_000): Promise<number> {
+    const deadline = now() + timeoutMs
     while (this.online === undefined || this.states.size < apps) {
-      if (now() > deadline) throw new Error(`only ${this.states.size} of ${apps} apps after ${patienceMs} ms`)
+      if (now() > deadline) throw new Error(`only ${this.states.size} of ${apps} apps after ${timeoutMs} ms`)
       await sleep(10)
     }
     return Math.max(this.online, newest(this.states))
   }
 
-  /** Resolves with the moment at which the last of discovery was seen, if any, when no more comes. */
+  /** Waits until discovery is complete; resolves with the time of its newest topic, or 0. */
   async seesDiscovery(): Promise<number> {
     const began = now()
     while (Math.max(began, this.#discoveredAt) > now() - QUIET_MS) await sleep(20)
     return this.#discoveredAt
   }
 
-  /** Sends a command and resolves with the milliseconds until its answer. */
+  /** Sends a command; resolves with the time until the answer, in milliseconds. */
   ask(topic: string): Promise<number> {
     this.#asked += 1
     const responseTopic = `${ANSWERS}/${this.#asked}`

@@ -1,7 +1,7 @@
 /**
- * The floor: the shortest program on the same libraries that moves the same bytes. It has no reconnect, no checks, no
- * settings. With `NAGLE=on` it is what most bridges are: mqtt.js as it comes. It is run with its types taken out, as a
- * program this short would not be built on them.
+ * The baseline: the shortest program on the same libraries that transfers the same bytes. It has no reconnect, no
+ * validation and no options. With `NAGLE=on` it uses the defaults of mqtt.js, like most bridges. It runs as JavaScript,
+ * without its types.
  */
 import { Socket } from 'node:net'
 import mqtt from 'mqtt'
@@ -10,11 +10,11 @@ import { Agent, request } from 'undici'
 
 const { BENCH_MQTT = '', BENCH_HUB = '', BENCH_KEY = '', NAGLE } = process.env
 const base = 'hub2mqtt'
-// No more requests at a time than hub2mqtt makes: it is programs that are compared, not how hard a hub is pushed.
+// The same number of parallel requests as hub2mqtt: the benchmark compares programs, not the load on the hub.
 const dispatcher = new Agent({ pipelining: 1, connections: 4, keepAliveTimeout: 1000, allowH2: false })
 const headers = { authorization: `Bearer ${BENCH_KEY}` }
 
-/** What the hub tells of an app, taken on trust. */
+/** The hub's record of an app, used without validation. */
 interface AppRecord {
   readonly [key: string]: unknown
   readonly id: string

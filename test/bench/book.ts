@@ -1,4 +1,4 @@
-/** All that was measured: program and figure → one value a round. */
+/** All measured values: program and metric → one value per round. */
 import { median } from './stats.ts'
 import type { SubjectName } from './subject.ts'
 
@@ -10,7 +10,7 @@ export type Metric =
   | 'viewedCpuUs'
   | 'burstMs'
   | 'burstCpuUs'
-  | 'tellingCpuUs'
+  | 'eventfulCpuUs'
   | 'commandP50'
   | 'commandP99'
   | 'commandsPerSecond'
@@ -37,7 +37,7 @@ export class Book {
     this.#values.set(key, [...this.of(subject, metric), value])
   }
 
-  /** In the order of the rounds. */
+  /** One value per round, in order. */
   of(subject: SubjectName, metric: Metric): readonly number[] {
     return this.#values.get(`${subject} ${metric}`) ?? []
   }

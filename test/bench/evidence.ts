@@ -1,4 +1,4 @@
-/** What the evidence costs: `npm run bench -- --evidence`, with the permissions that it needs and without. */
+/** Measures the cost of the evidence, with and without its permissions: `npm run bench -- --evidence`. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -20,7 +20,7 @@ const PAGE = new URL('../../docs/internals/benchmarks.md', import.meta.url)
 const SIZES = [50, 1000]
 const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
-/** The first reads have been made by then. */
+/** The first reads are finished after this time. */
 const REST_MS = 20_000
 const READS = 20
 const HEALTH = ['getInfo', 'getMemoryInfo', 'getStorageInfo', 'getLastBackup', 'getUpdates'] as const
@@ -31,11 +31,11 @@ one that also has \`homey.system.readonly\`, \`homey.updates.readonly\`, \`homey
 \`homey.insights.readonly\`. Each app has one to three devices, a flow, and every other app also an advanced
 flow. The hubs are idle.`
 
-/** Bytes of topics and payloads. */
+/** The size of topics and payloads in bytes. */
 const sizeOf = (retained: Iterable<readonly [string, string]>) =>
   [...retained].reduce((sum, [topic, text]) => sum + Buffer.byteLength(topic) + Buffer.byteLength(text), 0)
 
-/** What a bridge in production does to one hub, and what a broker then holds. */
+/** Measures the load of a bridge on one hub, and what the broker holds. */
 async function measureBridge(apps: number, evidence: boolean, minutes: number) {
   await using world = await World.start({ subject: 'hub2mqtt', apps, evidence, discoveryRate: 0 })
   await sleep(REST_MS)
@@ -57,7 +57,7 @@ async function measureBridge(apps: number, evidence: boolean, minutes: number) {
   return { perMinute, cpuPerMinute, rss, retained: sizeOf(retained), health, links, crash }
 }
 
-/** Milliseconds of CPU that reading all of these takes, from the request to the figures. */
+/** The CPU time for reading all of these, from the request to the figures, in milliseconds. */
 async function measureReads(apps: number, names: typeof HEALTH | typeof LINKS): Promise<number> {
   await using hubs = await Hubs.start(1, apps, true)
   const polling = { realtime: false, pollInterval: HOUR_MS, pollIntervalFallback: HOUR_MS, timeoutMs: 10_000 }
@@ -81,7 +81,7 @@ async function measureReads(apps: number, names: typeof HEALTH | typeof LINKS): 
   }
 }
 
-/** Bytes that the samples of an app take. */
+/** The size of an app's samples in bytes. */
 function measureSamples(): number {
   const samples = new Samples(systemClock)
   const before = process.memoryUsage().arrayBuffers
@@ -89,7 +89,7 @@ function measureSamples(): number {
   return (process.memoryUsage().arrayBuffers - before) / records.length
 }
 
-/** The section of the page. */
+/** Measures everything and returns the section of the page. */
 export async function measureEvidence(minutes: number): Promise<string> {
   const kinds = SIZES.flatMap((apps) => [false, true].map((evidence) => ({ apps, evidence })))
   const runs = await Promise.all(kinds.map(({ apps, evidence }) => measureBridge(apps, evidence, minutes)))
@@ -121,13 +121,13 @@ export async function measureEvidence(minutes: number): Promise<string> {
   ].join('\n\n')
 }
 
-/** The section as the page has it; '' if it was never measured. */
+/** The current section of the page; '' if there is none. */
 export function evidenceSection(): string {
   const [, section] = readFileSync(PAGE, 'utf8').split(HEADING)
   return section === undefined ? '' : `${HEADING}${section.split(NEXT)[0]?.trimEnd()}`
 }
 
-/** Replaces the section, or adds it before the first of the others. */
+/** Replaces the section, or adds it as the first one. */
 export function writeEvidence(text: string): void {
   const [head = '', ...sections] = readFileSync(PAGE, 'utf8').split(NEXT)
   const others = sections.map((section) => `## ${section.trimEnd()}`).filter((section) => !section.startsWith(HEADING))

@@ -1,4 +1,4 @@
-/** What more apps and more hubs cost. */
+/** Measures the cost of additional apps and hubs. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Book } from './book.ts'
 import { burst, type Effort } from './measures.ts'
@@ -6,7 +6,7 @@ import { median } from './stats.ts'
 import { World } from './world.ts'
 
 export interface Size {
-  /** Of each hub. */
+  /** The number of apps on each hub. */
   readonly apps: number
   readonly hubs: number
 }
@@ -33,7 +33,7 @@ export interface Grown {
   readonly cpuUs: number
 }
 
-/** Each size in turn, several times over; what a further app and a further hub take goes into the book. */
+/** Measures each size in several rounds; adds the memory per additional app and hub to the book. */
 export async function measureGrowth({ growthRounds, restMs, largest }: Effort, book: Book): Promise<Grown[]> {
   const all: Grown[] = []
   const sizes = SIZES.filter(({ apps, hubs }) => apps * hubs <= largest)
@@ -62,7 +62,7 @@ async function measureSize(size: Size, restMs: number): Promise<Grown> {
   return { size, startMs: world.startMs, rss, cpuUs }
 }
 
-/** What each of `steps` took on the way from one figure to the other, where both are known. */
+/** The increase per step between two figures, if both are known. */
 function slope(from: number | undefined, to: number | undefined, steps: number): number | undefined {
   return from === undefined || to === undefined ? undefined : (to - from) / steps
 }

@@ -1,5 +1,5 @@
 /**
- * What the guardian costs: the time for one read of a list with 1,000 apps, all of whose usage has changed.
+ * Measures the cost of the guardian: the time for one read of a list with 1,000 apps whose usage has changed.
  *
  *     node --expose-gc test/bench/guard.ts
  */

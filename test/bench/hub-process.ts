@@ -1,11 +1,11 @@
-/** The emulated hubs, in a process of their own: told over the process channel what shall happen on them. */
+/** The emulated hubs, in a separate process that is controlled over its IPC channel. */
 import { setImmediate, setTimeout } from 'node:timers/promises'
 import * as v from 'valibot'
 import { EmulatedHub } from '../../src/emulator/hub.ts'
 import { population } from '../../src/emulator/population.ts'
 import { HUB_REQUEST, type HubAnswer, type HubRequest, keyOf } from './protocol.ts'
 
-/** Events that leave in one turn of the loop. */
+/** The number of events that are sent in one turn of the event loop. */
 const BATCH = 50
 
 const hubs: EmulatedHub[] = []
@@ -20,7 +20,7 @@ async function open(count: number, apps: number, evidence: boolean): Promise<str
   ids = seeds.map(({ id }) => id)
   for (let i = 0; i < count; i += 1) {
     const hub = await EmulatedHub.start({
-      // Of the length and the letters of real ones.
+      // With the length and characters of real ids.
       id: `5f0c8a1b2d3e4f5061${i.toString(16).padStart(6, '0')}`,
       flavour: 'older',
       keys: { [keyOf(i)]: evidence ? [...SCOPES, ...EVIDENCE] : SCOPES },
@@ -34,20 +34,26 @@ async function open(count: number, apps: number, evidence: boolean): Promise<str
 
 const now = () => Number(process.hrtime.bigint()) / 1e6
 
-/** Only usage moves: a change that the contract publishes as state, and does not tell as an event. */
+/** A change of usage only, which is published as state but causes no event. */
 const usage = (value: number) => ({ usage: { cpu: (value % 90) / 100, mem: value } })
 
-/** A change that is told as an event too. */
-const telling = (value: number) => ({ autoupdate: value % 2 === 0, ...usage(value) })
+/** A change that also causes an event. */
+const eventful = (value: number) => ({ autoupdate: value % 2 === 0, ...usage(value) })
 
-/** When the next batch may leave, at so many events a second. */
+/** Waits until the next batch is due, at so many events per second. */
 async function inTime(started: number, events: number, perSecond: number): Promise<void> {
   await setTimeout(Math.max(0, started + (events * 1000) / perSecond - now()))
 }
 
-async function burst({ events, apps, from, tell, perSecond }: Extract<HubRequest, { do: 'burst' }>): Promise<number> {
+async function burst({
+  events,
+  apps,
+  from,
+  eventful: withEvents,
+  perSecond,
+}: Extract<HubRequest, { do: 'burst' }>): Promise<number> {
   const started = now()
-  const patch = tell ? telling : usage
+  const patch = withEvents ? eventful : usage
   for (let i = 0; i < events; i += 1) {
     const hub = hubs[Math.floor(i / apps) % hubs.length]
     hub?.change(ids[i % apps] ?? '', patch(from + i))
@@ -58,7 +64,7 @@ async function burst({ events, apps, from, tell, perSecond }: Extract<HubRequest
   return started
 }
 
-function carryOut(request: HubRequest): unknown {
+function execute(request: HubRequest): unknown {
   switch (request.do) {
     case 'open':
       return open(request.hubs, request.apps, request.evidence)
@@ -76,7 +82,7 @@ function carryOut(request: HubRequest): unknown {
 
 process.on('message', async (message) => {
   const request = v.parse(HUB_REQUEST, message)
-  const answer: HubAnswer = { result: await carryOut(request) }
+  const answer: HubAnswer = { result: await execute(request) }
   process.send?.(answer)
 })
 process.on('disconnect', () => process.exit())

@@ -1,4 +1,4 @@
-/** The bench's end of the hub process. */
+/** The benchmark's side of the hub process. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import * as v from 'valibot'
@@ -12,7 +12,7 @@ export class Hubs implements AsyncDisposable {
   readonly urls: readonly string[]
   readonly apps: number
   readonly #process: Process
-  /** Each change has a figure that none had before it. */
+  /** The next memory figure; each change has a new one. */
   #next = 10_000_000
 
   private constructor(process: Process, urls: readonly string[], apps: number) {
@@ -30,37 +30,36 @@ export class Hubs implements AsyncDisposable {
     return new Hubs(process, urls, apps)
   }
 
-  /** Resolves when as many sessions hear of events as there are hubs. */
-  async heard(patienceMs = 60_000): Promise<void> {
-    const deadline = now() + patienceMs
+  /** Resolves when there is a realtime session for each hub. */
+  async untilSubscribed(timeoutMs = 60_000): Promise<void> {
+    const deadline = now() + timeoutMs
     for (;;) {
       const sessions = v.parse(v.number(), await ask(this.#process, { do: 'subscribers' }))
       if (sessions >= this.urls.length) return
-      if (now() > deadline) throw new Error(`only ${sessions} of ${this.urls.length} sessions after ${patienceMs} ms`)
+      if (now() > deadline) throw new Error(`only ${sessions} of ${this.urls.length} sessions after ${timeoutMs} ms`)
       await sleep(20)
     }
   }
 
   /**
-   * Lets usage change `events` times, round the first `apps` apps. Returns when it began (as `now()` tells it)
-   * and the figures that the topics must show in the end.
+   * Changes the usage of the first `apps` apps in turn, `events` times in total. Returns when it began (by `now()`) and
+   * the figures that the topics must have at the end.
    */
-  burst(events: number, { apps = this.apps, tell = false, perSecond }: BurstOptions = {}): Burst {
+  burst(events: number, { apps = this.apps, eventful = false, perSecond }: BurstOptions = {}): Burst {
     const from = this.#next
     this.#next += events
-    const began = ask(this.#process, { do: 'burst', events, apps, from, tell, ...(perSecond && { perSecond }) })
+    const began = ask(this.#process, { do: 'burst', events, apps, from, eventful, ...(perSecond && { perSecond }) })
     const last = new Set(
       Array.from({ length: Math.min(events, apps * this.urls.length) }, (_, i) => from + events - 1 - i),
     )
     return { last, began: began.then((moment) => v.parse(v.number(), moment)) }
   }
 
-  /** How many requests the hubs have had. */
+  /** The number of requests that the hubs have received. */
   async requests(): Promise<number> {
     return v.parse(v.number(), await ask(this.#process, { do: 'requests' }))
   }
 
-  /** Lets the first app of the first hub crash. */
   async crash(): Promise<void> {
     await ask(this.#process, { do: 'crash' })
   }
@@ -71,11 +70,11 @@ export class Hubs implements AsyncDisposable {
 }
 
 export interface BurstOptions {
-  /** Of each hub; default: all. */
+  /** The number of apps on each hub to change; default: all. */
   readonly apps?: number
-  /** Whether each change is told as an event too. */
-  readonly tell?: boolean
-  /** Default: as fast as they can be sent. */
+  /** Whether each change also causes an event. */
+  readonly eventful?: boolean
+  /** Default: as fast as possible. */
   readonly perSecond?: number
 }
 

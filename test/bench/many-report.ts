@@ -1,4 +1,4 @@
-/** What is said of many hubs in one process: the figures of each size, and the goals for the largest. */
+/** Reports on many hubs in one process: the figures of each size, and the goals for the largest. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import * as v from 'valibot'
@@ -51,7 +51,7 @@ the emulated hubs (one process) and a subscriber to everything share the same co
 Discovery of all apps is published as fast as the broker accepts it (\`discovery.rate: 0\`), once the hubs have been read.
 The start begins without retained messages; before the restart, the subscriber has read all of them.`
 
-/** The section, from what was measured last; '' if nothing was. */
+/** The section with the latest measurement; '' if there is none. */
 export function manySection(): string {
   const measured = read()
   if (measured === undefined) return ''
@@ -78,7 +78,7 @@ export function manySection(): string {
   ].join('\n\n')
 }
 
-/** Keeps what was measured, and replaces the section of the page. */
+/** Saves a measurement and replaces the section of the page. */
 export function writeMany(sizes: readonly Many[]): void {
   const measured: v.InferOutput<typeof MEASURED> = { date: new Date().toISOString().slice(0, 10), sizes: [...sizes] }
   writeFileSync(FILE, `${JSON.stringify(measured, null, 2)}\n`)

@@ -1,4 +1,4 @@
-/** What one process needs for many hubs: `npm run bench -- --many`. */
+/** Measures what one process needs for many hubs: `npm run bench -- --many`. */
 
 import { loadavg } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -8,24 +8,24 @@ import { World } from './world.ts'
 
 export const MANY = v.object({
   hubs: v.number(),
-  /** Of each hub. */
+  /** The number of apps on each hub. */
   apps: v.number(),
-  /** One-minute load average of the machine before it began. */
+  /** The machine's one-minute load average before the start. */
   load: v.number(),
-  /** From the start until all states were retained. */
+  /** The time from the start until all states were retained. */
   statesMs: v.number(),
-  /** The same until all of discovery was. */
+  /** The time from the start until all of discovery was retained too. */
   wholeMs: v.number(),
   startCpuMs: v.number(),
   /** At rest, with everything retained. */
   rss: v.number(),
   peakRss: v.number(),
-  /** Shares of a core. */
+  /** The used share of a core. */
   idleShare: v.number(),
   busyShare: v.number(),
   restartMs: v.number(),
   restartSent: v.number(),
-  /** After a broker came back that had forgotten all, until it held all states, and discovery too. */
+  /** The time from the restart of an empty broker until it held all states, and discovery too. */
   brokerStatesMs: v.number(),
   brokerWholeMs: v.number(),
 })
@@ -39,15 +39,15 @@ export interface ManyEffort {
 
 export const MANY_EFFORT: ManyEffort = { restMs: 15_000, idleMs: 60_000, busySeconds: 30 }
 export const QUICK_MANY: ManyEffort = { restMs: 3_000, idleMs: 10_000, busySeconds: 5 }
-/** Sizes, as numbers of hubs. */
+/** The numbers of hubs to measure. */
 export const HUBS = [10, 100, 300, 1000]
 
 const APPS = 50
 const EVENTS_A_SECOND = 1000
-/** Other work on the machine makes it long, too. */
-const PATIENCE_MS = 5 * 60_000
+/** Long, because other work on the machine slows everything down. */
+const TIMEOUT_MS = 5 * 60_000
 
-/** With discovery as fast as it goes, so that everything there is to hold is held when memory is looked at. */
+/** Measures with unlimited discovery, so that everything is published before memory is measured. */
 export async function measureMany(
   hubs: number,
   effort: ManyEffort,
@@ -55,7 +55,7 @@ export async function measureMany(
 ): Promise<Many> {
   const { restMs, idleMs, busySeconds } = effort
   const [load = Number.NaN] = loadavg()
-  const options = { subject: 'hub2mqtt', apps: APPS, hubs, discoveryRate: 0, patienceMs: PATIENCE_MS } as const
+  const options = { subject: 'hub2mqtt', apps: APPS, hubs, discoveryRate: 0, timeoutMs: TIMEOUT_MS } as const
   await using world = await World.start({ ...options, nodeOptions })
   const startCpuMs = world.bridge.cpuMs
   await sleep(restMs)
@@ -65,7 +65,7 @@ export async function measureMany(
   const idleShare = (world.bridge.cpuMs - before) / idleMs
   const events = busySeconds * EVENTS_A_SECOND
   const { cpuUs } = await burst(world, events, { perSecond: EVENTS_A_SECOND })
-  // What is published at intervals only, such as the sums of a hub, is the newest then.
+  // Wait for topics that are published at intervals, such as a hub's summary.
   await sleep(restMs)
   const restarted = await world.restart()
   const again = await world.restartBroker()

@@ -1,4 +1,4 @@
-/** What is done to a program in order to measure it. */
+/** The measurements of a program. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Book } from './book.ts'
 import type { BurstOptions } from './hubs.ts'
@@ -10,14 +10,14 @@ import { World } from './world.ts'
 
 export interface Effort {
   readonly rounds: number
-  /** Of one event after the other, and of one command after the other. */
+  /** The number of single events and of single commands. */
   readonly samples: number
   readonly bursts: number
   readonly commands: number
-  /** Until a process that has nothing to do has come to rest. */
+  /** How long to wait until an idle process is at rest. */
   readonly restMs: number
   readonly growthRounds: number
-  /** Apps, all hubs together, up to which growth is measured. */
+  /** The maximum total number of apps for which growth is measured. */
   readonly largest: number
   readonly manyEvents: number
   readonly idleMinutes: number
@@ -25,11 +25,11 @@ export interface Effort {
 
 const APPS = 50
 const BURST = 20_000
-/** At 100 a second. */
+/** The number of events at 100 per second. */
 const STEADY = 1000
 const ASKERS = 16
 
-/** One round of one program at 50 apps: start, memory at rest, events, commands. */
+/** One round of one program with 50 apps: start, memory at rest, events, commands. */
 export async function measureTraffic(subject: SubjectName, effort: Effort, book: Book): Promise<void> {
   await using world = await World.start({ subject, apps: APPS })
   book.add(subject, 'start50Ms', world.startMs)
@@ -41,7 +41,7 @@ export async function measureTraffic(subject: SubjectName, effort: Effort, book:
   await measureCommands(world, subject, effort, book)
 }
 
-/** No program's first seconds are compared: a bridge runs for months. */
+/** Runs load that is not measured: a bridge runs for months, so its first seconds do not matter. */
 async function warmUp(world: World): Promise<void> {
   await burst(world, BURST)
   await askAll(world, 2000)
@@ -52,18 +52,18 @@ export interface BurstResult {
   readonly cpuUs: number
 }
 
-/** From the first event until the last state of each app has been seen, and the CPU that an event took. */
+/** The time from the first event until the last state of each app has arrived, and the CPU time per event. */
 export async function burst(world: World, events: number, options?: BurstOptions): Promise<BurstResult> {
   const cpuBefore = world.bridge.cpuMs
   const { began, last } = world.hub.burst(events, options)
   const seen = await world.arrivals.sees(last)
   const ms = seen - (await began)
-  // What is still under way is part of the cost.
+  // The cost includes work that is still under way.
   await sleep(200)
   return { ms, cpuUs: ((world.bridge.cpuMs - cpuBefore) * 1000) / events }
 }
 
-/** From an event to its state at a subscriber, one at a time. */
+/** The times from an event to its state at a subscriber, one event at a time. */
 async function eventTimes({ hub, arrivals }: World, { samples }: Effort): Promise<number[]> {
   const times: number[] = []
   for (let i = 0; i < samples; i += 1) {
@@ -84,7 +84,7 @@ async function measureEvents(world: World, subject: SubjectName, effort: Effort,
     book.add(subject, 'burstMs', ms)
     book.add(subject, 'burstCpuUs', cpuUs)
   }
-  book.add(subject, 'tellingCpuUs', (await burst(world, BURST, { tell: true })).cpuUs)
+  book.add(subject, 'eventfulCpuUs', (await burst(world, BURST, { eventful: true })).cpuUs)
   book.add(subject, 'steadyCpuUs', (await burst(world, STEADY, { perSecond: 100 })).cpuUs)
   if (world.bridge.port === 0) return
   await using _ = await Viewer.open(world.bridge.port)
@@ -93,7 +93,7 @@ async function measureEvents(world: World, subject: SubjectName, effort: Effort,
 
 const enable = (i: number) => `hub2mqtt/home/app/net.population.app${String(i % APPS).padStart(4, '0')}/cmd/enable`
 
-/** So many commands, round the apps, from several askers at a time who each wait for their answer. */
+/** Sends commands to the apps in turn, from several clients in parallel that each wait for their answer. */
 async function askAll(world: World, commands: number): Promise<void> {
   let sent = 0
   const asker = async () => {
@@ -102,7 +102,7 @@ async function askAll(world: World, commands: number): Promise<void> {
   await Promise.all(Array.from({ length: ASKERS }, asker))
 }
 
-/** From a command to its answer, one at a time. */
+/** The times from a command to its answer, one command at a time. */
 async function commandTimes({ arrivals }: World, { samples }: Effort): Promise<number[]> {
   const times: number[] = []
   for (let i = 0; i < samples; i += 1) times.push(await arrivals.ask(enable(i)))
@@ -125,8 +125,8 @@ async function commandCpuUs(world: World, { commands }: Effort): Promise<number>
 }
 
 /**
- * Once more with everything on one core: with several, where the scheduler puts four processes that wake each other can
- * make more of a difference than what the programs do.
+ * Measures with all processes on one core. With several cores, the scheduler's placement of four processes that wake
+ * each other can matter more than the work of the programs.
  */
 export function measureOnOneCore(subject: SubjectName, effort: Effort, book: Book): Promise<void> {
   return onOneCore(async () => {
@@ -138,13 +138,13 @@ export function measureOnOneCore(subject: SubjectName, effort: Effort, book: Boo
   })
 }
 
-/** From nothing to all states of 1,000 apps. */
+/** The time from the start to all states of 1,000 apps. */
 export async function measureLargeStart(subject: SubjectName, book: Book): Promise<void> {
   await using world = await World.start({ subject, apps: 1000, settled: false })
   book.add(subject, 'start1000Ms', world.startMs)
 }
 
-/** What a million events leave behind in memory, over what the process had at rest before the first. */
+/** The memory that a million events add, compared with the process at rest before the first one. */
 export async function measureManyEvents(subject: SubjectName, effort: Effort, book: Book): Promise<void> {
   await using world = await World.start({ subject, apps: APPS })
   await sleep(effort.restMs)
@@ -161,7 +161,7 @@ export async function measureRestart(book: Book): Promise<void> {
   book.add('hub2mqtt', 'restartDiscovery', discovery)
 }
 
-/** The share of a core that a program takes which has nothing to do. */
+/** The share of a core that an idle program uses. */
 export async function measureIdle(effort: Effort, book: Book): Promise<void> {
   await using world = await World.start({ subject: 'hub2mqtt', apps: APPS })
   await sleep(effort.restMs)

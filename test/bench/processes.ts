@@ -1,18 +1,18 @@
-/** Processes that are measured from outside, by what the system says of them: nothing is added to what is measured. */
+/** Measures processes from outside, with the system's figures, so that nothing is added to the program. */
 import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 
-/** Milliseconds of the clock that all processes of a machine share. */
+/** The time of the monotonic clock that all processes of a machine share, in milliseconds. */
 export const now = (): number => Number(process.hrtime.bigint()) / 1e6
 
-/** Milliseconds of CPU that a process has used so far, all its threads together. */
+/** The CPU time of all threads of a process so far, in milliseconds. */
 export function cpuMs(pid: number): number {
   const folder = `/proc/${pid}/task`
   const threads = readdirSync(folder).map((thread) => readFileSync(`${folder}/${thread}/schedstat`, 'utf8'))
   return threads.reduce((sum, text) => sum + Number(text.split(' ')[0]), 0) / 1e6
 }
 
-/** Keeps this process and all that it starts meanwhile on one core; by util-linux' `taskset`. */
+/** Runs `run` with this process and its new children on one core, with `taskset` of util-linux. */
 export async function onOneCore(run: () => Promise<void>): Promise<void> {
   const allowed = /^Cpus_allowed_list:\s+(\S+)$/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1] ?? '0'
   const keepTo = (cores: string) =>
@@ -25,12 +25,12 @@ export async function onOneCore(run: () => Promise<void>): Promise<void> {
   }
 }
 
-/** Resident memory of a process in bytes. */
+/** The resident memory of a process in bytes. */
 export function rss(pid: number): number {
   return kilobytes(pid, /^VmRSS:\s+(\d+) kB/m) * 1024
 }
 
-/** The most that was ever resident, in bytes. */
+/** The peak resident memory of a process in bytes. */
 export function peakRss(pid: number): number {
   return kilobytes(pid, /^VmHWM:\s+(\d+) kB/m) * 1024
 }

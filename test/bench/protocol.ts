@@ -1,34 +1,34 @@
-/** What the bench and its hubs say to each other. */
+/** The messages between the benchmark and its hub process. */
 import { createHash } from 'node:crypto'
 import * as v from 'valibot'
 
 export const KEY = 'key-for-the-bench'
 
-/** Each hub has its own, as where they belong to different households. The first is what bare uses. */
+/** Each hub has its own key, as in different households. `bare` uses the first one. */
 export const keyOf = (hub: number): string =>
   hub === 0 ? KEY : createHash('sha256').update(`${KEY} ${hub}`).digest('hex')
 
 const count = v.pipe(v.number(), v.integer(), v.minValue(1))
 
 export const HUB_REQUEST = v.variant('do', [
-  /** `evidence`: the keys also permit what is read of the hub, its devices and its flows. */
+  /** `evidence`: the keys also permit reads of the hub's health, devices and flows. */
   v.object({ do: v.literal('open'), hubs: count, apps: count, evidence: v.boolean() }),
-  /** Answered with how many requests there were so far. */
+  /** The answer is the number of requests so far. */
   v.object({ do: v.literal('requests') }),
-  /** Lets the first app of the first hub crash. */
+  /** Crashes the first app of the first hub. */
   v.object({ do: v.literal('crash') }),
-  /** Answered with how many sessions hear of events. */
+  /** The answer is the number of realtime sessions. */
   v.object({ do: v.literal('subscribers') }),
   /**
-   * Events round the first `apps` apps of each hub, each with a memory figure of its own; answered with the moment of the
-   * first. `perSecond`: not faster than that.
+   * Sends events for the first `apps` apps of each hub in turn, each with a different memory figure. The answer is the
+   * time of the first event. `perSecond`: the maximum rate.
    */
   v.object({
     do: v.literal('burst'),
     events: count,
     apps: count,
     from: count,
-    tell: v.boolean(),
+    eventful: v.boolean(),
     perSecond: v.optional(count),
   }),
 ])

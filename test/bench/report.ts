@@ -1,4 +1,4 @@
-/** What is said of a run: goals, absolute figures, growth. */
+/** Renders the report of a run: goals, absolute figures, growth. */
 import { cpus, loadavg, totalmem } from 'node:os'
 import type { Book, Metric } from './book.ts'
 import type { Grown } from './growth.ts'
@@ -34,7 +34,7 @@ const FIGURES: readonly (readonly [title: string, metric: Metric, unit: string, 
   ['the same, with the page open', 'viewedCpuUs', 'µs'],
   ['burst of 20,000 events', 'burstMs', 'ms'],
   ['CPU per event in a burst', 'burstCpuUs', 'µs'],
-  ['the same, with an event for every change', 'tellingCpuUs', 'µs'],
+  ['the same, with an event for every change', 'eventfulCpuUs', 'µs'],
   ['command → answer, p50', 'commandP50', 'ms'],
   ['command → answer, p99', 'commandP99', 'ms'],
   ['commands per second, 16 clients', 'commandsPerSecond', '/s'],

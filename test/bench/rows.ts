@@ -1,4 +1,4 @@
-/** The goals, and how each follows from what was measured. */
+/** The goals, and how to compute each from the measured values. */
 import type { Book, Metric } from './book.ts'
 import { ratios } from './stats.ts'
 import type { SubjectName } from './subject.ts'
@@ -8,17 +8,17 @@ type Version = 'hub2mqtt' | 'before'
 export interface Row {
   readonly title: string
   readonly goal: string
-  /** Of hub2mqtt, or of an earlier version of it. */
+  /** The values of hub2mqtt or of an earlier version. */
   readonly values: (book: Book, version?: Version) => readonly number[]
   readonly meets: (value: number) => boolean
   readonly show: (value: number) => string
-  /** Why it is missed, where it is. */
+  /** The explanation if the goal is missed. */
   readonly reason?: string
 }
 
-/** What a command costs that a program without safety does not do. */
+/** The additional work for each command that `bare` does not do. */
 const CHECKED = 'each command is parsed, checked, queued, logged, counted and remembered; bare does none of this'
-/** One event or command at a time leaves the processors asleep in between, and waking them takes longer than the work. */
+/** Between single events or commands the processors sleep, and waking them takes longer than the work. */
 const NOISY = 'the same program differs by more than that from round to round: see the spread, and the rows of one core'
 
 const ratio =

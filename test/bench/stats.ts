@@ -1,4 +1,4 @@
-/** What is made of many samples: the middle, the edges, and how two programs compare round by round. */
+/** Statistics of samples: percentiles, medians, and ratios of two programs by round. */
 
 export function percentile(samples: readonly number[], share: number): number {
   const sorted = samples.toSorted((a, b) => a - b)
@@ -12,7 +12,7 @@ export function median(samples: readonly number[]): number {
   return low === undefined || high === undefined ? Number.NaN : (low + high) / 2
 }
 
-/** The ratios of samples taken in the same round, so that what slowed a round down slowed both. */
+/** The ratios of samples of the same round, because a slow round affects both programs. */
 export function ratios(over: readonly number[], under: readonly number[]): number[] {
   return over.flatMap((value, round) => {
     const base = under[round]
@@ -20,7 +20,7 @@ export function ratios(over: readonly number[], under: readonly number[]): numbe
   })
 }
 
-/** Three digits that mean something, thousands grouped. */
+/** Formats a value with up to three significant digits and grouped thousands. */
 export function round(value: number): string {
   if (!Number.isFinite(value)) return '–'
   const digits = Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 10 ? 1 : 2

@@ -1,4 +1,4 @@
-/** What is measured: the shortest program, the same as most bridges have it, and hub2mqtt as its users start it. */
+/** The measured programs: the shortest one, the same with the defaults of most bridges, and hub2mqtt. */
 import { mkdtempDisposableSync, readFileSync } from 'node:fs'
 import { mkdtempDisposable, writeFile } from 'node:fs/promises'
 import { stripTypeScriptTypes } from 'node:module'
@@ -17,7 +17,7 @@ export const SUBJECTS = ['bare', 'plain', 'before', 'hub2mqtt'] as const
 export type SubjectName = (typeof SUBJECTS)[number]
 
 const bare = stripTypeScriptTypes(readFileSync(new URL('bare.ts', import.meta.url), 'utf8'))
-/** As `npm start` does it: the variables that it sets, and what it gives to Node. */
+/** The environment variables and Node.js options of `npm start`. */
 const { scripts } = v.parse(
   v.object({
     scripts: v.object({ start: v.pipe(v.string(), v.startsWith('exec env '), v.endsWith(' src/bin.js run')) }),
@@ -31,15 +31,14 @@ const startOptions = words.slice(words.indexOf('node') + 1)
 let program: Promise<string> | undefined
 let earlier: string | undefined
 
-/** Names the file that starts the earlier version, `src/bin.js` beside its bundle in `dist/`. */
+/** Sets the path of the earlier version: its `src/bin.js`, beside its bundle in `dist/`. */
 export function compareWith(path: string): void {
   earlier = path
 }
 
-/** The file that starts a version of hub2mqtt. */
 const programOf = (name: SubjectName) => (name === 'before' && earlier !== undefined ? earlier : installed())
 
-/** As package and image bring it; made once. */
+/** The bundle of the current sources, built once. */
 function installed(): Promise<string> {
   if (program === undefined) {
     const { path, remove } = mkdtempDisposableSync(join(tmpdir(), 'bench-program-'))
@@ -52,14 +51,14 @@ function installed(): Promise<string> {
 export interface Place {
   readonly mqtt: string
   readonly hubs: readonly string[]
-  /** Options for Node, to profile. */
+  /** Options for Node.js, for profiling. */
   readonly nodeOptions?: readonly string[]
-  /** Devices a second that Home Assistant is told of; default: as users have it. */
+  /** Devices per second that are published for Home Assistant; default: the default of the option. */
   readonly discoveryRate?: number | undefined
 }
 
 export class Subject implements AsyncDisposable {
-  /** Port of its page; 0: it has none. */
+  /** The port of the page; 0: there is no page. */
   readonly port: number
   readonly #process: Process
   readonly #open: AsyncDisposableStack
@@ -70,12 +69,12 @@ export class Subject implements AsyncDisposable {
     this.#open = open
   }
 
-  /** Makes what is to be started, so that no figure includes that. */
+  /** Builds the program, so that no figure includes the build. */
   static async prepare(name: SubjectName): Promise<void> {
     if (name === 'hub2mqtt') await installed()
   }
 
-  /** Started when it resolves, and nothing more. */
+  /** Resolves when the process has been started; it may not be ready yet. */
   static async start(name: SubjectName, place: Place): Promise<Subject> {
     await using open = new AsyncDisposableStack()
     const { path } = open.use(await mkdtempDisposable(join(tmpdir(), 'bench-')))
@@ -85,7 +84,6 @@ export class Subject implements AsyncDisposable {
     return new Subject(process, port, open.move())
   }
 
-  /** Milliseconds of CPU so far. */
   get cpuMs(): number {
     return cpuMs(this.#process.pid)
   }
@@ -94,7 +92,6 @@ export class Subject implements AsyncDisposable {
     return rss(this.#process.pid)
   }
 
-  /** The most that it ever was, in bytes. */
   get peakRss(): number {
     return peakRss(this.#process.pid)
   }
@@ -114,7 +111,7 @@ async function startOurs(program: string, port: number, place: Place, folder: st
   return new BridgeProcess({
     program,
     env: {
-      // Who has one hub needs no file, and saves reading it.
+      // With one hub there is no configuration file to read.
       ...(more.length === 0 ? { HUB2MQTT_HUB_URL: hub, HUB2MQTT_HUB_API_KEY: KEY } : { HUB2MQTT_CONFIG: config }),
       HUB2MQTT_MQTT_URL: mqtt,
       HUB2MQTT_HTTP_PORT: String(port),

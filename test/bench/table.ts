@@ -1,5 +1,3 @@
-/** Tables in Markdown. */
-
 const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`
 
 export const table = (head: readonly string[], rows: readonly (readonly string[])[]): string =>

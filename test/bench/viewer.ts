@@ -1,4 +1,4 @@
-/** Somebody who has the page open: reads the live channel. */
+/** A client that reads the live channel, like an open page. */
 import { once } from 'node:events'
 import { WebSocket } from 'ws'
 
@@ -9,7 +9,7 @@ export class Viewer implements AsyncDisposable {
     this.#socket = socket
   }
 
-  /** Resolves when it has read the snapshot. */
+  /** Resolves when the client has read the snapshot. */
   static async open(port: number): Promise<Viewer> {
     const socket = new WebSocket(`ws://127.0.0.1:${port}/api/live`)
     await once(socket, 'message')

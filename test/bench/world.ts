@@ -1,4 +1,4 @@
-/** One program between a fresh broker and fresh hubs, each in a process of its own, and this process looking on. */
+/** One program between a new broker and new hubs, all in separate processes, observed by this process. */
 import { AnyWorld, type Parts } from '../support/any-world.ts'
 import { Mosquitto } from '../support/brokers.ts'
 import { Arrivals } from './arrivals.ts'
@@ -6,41 +6,41 @@ import { Hubs } from './hubs.ts'
 import { now } from './processes.ts'
 import { Subject, type SubjectName } from './subject.ts'
 
-// Its own Nagle would add 40 ms to every command, whoever carries it out, and hide what the programs do. And whoever looks
-// on must not miss what comes in a burst.
+// Nagle's algorithm in the broker would add 40 ms to every command of every program and hide their differences. And the
+// observer must not miss messages of a burst.
 const BROKER = ['set_tcp_nodelay true', 'max_queued_messages 0']
 
 export interface WorldOptions {
   readonly subject: SubjectName
-  /** Of each hub. */
+  /** The number of apps on each hub. */
   readonly apps: number
   readonly hubs?: number
-  /** Whether the keys permit what is read of the hub, its devices and its flows. Default false. */
+  /** Whether the keys permit reads of the hub's health, devices and flows. Default false. */
   readonly evidence?: boolean
   readonly nodeOptions?: readonly string[]
-  /** Whether to wait for discovery, which takes its time. Default true. */
+  /** Whether to wait for discovery, which takes longer. Default true. */
   readonly settled?: boolean
-  /** Devices a second that Home Assistant is told of; default: as users have it. */
+  /** Devices per second that are published for Home Assistant; default: the default of the option. */
   readonly discoveryRate?: number
-  /** How long all states may take, in milliseconds; default a minute. */
-  readonly patienceMs?: number
+  /** How long all states may take, in milliseconds; default: a minute. */
+  readonly timeoutMs?: number
 }
 
-/** What a restart with nothing changed sent. */
+/** The number of messages that a restart without changes sent. */
 export interface Restarted {
   readonly state: number
   readonly discovery: number
-  /** From the start of the process until it heard the events of all hubs. */
+  /** The time from the start of the process until it received the events of all hubs. */
   readonly ms: number
 }
 
 export class World extends AnyWorld<Hubs, Subject, Mosquitto> {
   readonly arrivals: Arrivals
-  /** From the start of the process until all states and `online` had been seen, in milliseconds. */
+  /** The time from the start of the process until all states and `online` had arrived, in milliseconds. */
   startMs = Number.NaN
-  /** The same until the program heard the events of all hubs. */
-  heardMs = Number.NaN
-  /** The same until all of discovery had been seen too. */
+  /** The time until the program received the events of all hubs. */
+  subscribedMs = Number.NaN
+  /** The time until all of discovery had arrived too. */
   wholeStartMs = Number.NaN
   readonly #options: WorldOptions
 
@@ -55,10 +55,10 @@ export class World extends AnyWorld<Hubs, Subject, Mosquitto> {
     this.#options = options
   }
 
-  /** Resolves when all is retained, and the program hears the events of all hubs. */
+  /** Resolves when everything is retained and the program receives the events of all hubs. */
   static async start(options: WorldOptions): Promise<World> {
     await using open = new AsyncDisposableStack()
-    const { apps, hubs: count = 1, evidence, settled = true, patienceMs } = options
+    const { apps, hubs: count = 1, evidence, settled = true, timeoutMs } = options
     const broker = open.use(await Mosquitto.start({ config: BROKER }))
     const hub = open.use(await Hubs.start(count, apps, evidence))
     const arrivals = new Arrivals()
@@ -67,9 +67,9 @@ export class World extends AnyWorld<Hubs, Subject, Mosquitto> {
     const world = new World({ hub, broker, observer }, arrivals, options, open)
     const started = now()
     await world.#startSubject()
-    const complete = await arrivals.seesStates(apps * count, patienceMs)
-    await hub.heard(patienceMs)
-    world.heardMs = now() - started
+    const complete = await arrivals.seesStates(apps * count, timeoutMs)
+    await hub.untilSubscribed(timeoutMs)
+    world.subscribedMs = now() - started
     const discovered = settled ? await arrivals.seesDiscovery() : complete
     world.startMs = complete - started
     world.wholeStartMs = Math.max(complete, discovered) - started
@@ -82,31 +82,31 @@ export class World extends AnyWorld<Hubs, Subject, Mosquitto> {
     this.bridges.push(await Subject.start(subject, place))
   }
 
-  /** Ends the program, starts it anew and tells what a subscriber saw it publish meanwhile. */
+  /** Restarts the program; returns the number of messages that a subscriber received. */
   async restart(): Promise<Restarted> {
     await this.bridge[Symbol.asyncDispose]()
     const arrivals = new Arrivals()
     await using _ = await arrivals.at(this.broker.port)
-    // What the broker sends to whoever looks on is no part of it.
+    // Retained messages, which the broker sends to the new subscriber, do not count.
     await arrivals.seesDiscovery()
     const started = now()
     await this.#startSubject()
-    const { patienceMs } = this.#options
-    await arrivals.seesStates(this.hub.apps * this.hub.urls.length, patienceMs)
-    await this.hub.heard(patienceMs)
+    const { timeoutMs } = this.#options
+    await arrivals.seesStates(this.hub.apps * this.hub.urls.length, timeoutMs)
+    await this.hub.untilSubscribed(timeoutMs)
     const ms = now() - started
     await arrivals.seesDiscovery()
     return { ...arrivals.sent, ms }
   }
 
-  /** Replaces the broker by one that knows nothing; resolves when it holds all states, and then all of discovery, again. */
+  /** Restarts the broker without its data; resolves when it holds all states and all of discovery again. */
   async restartBroker(): Promise<{ readonly statesMs: number; readonly wholeMs: number }> {
     await this.broker.stop()
     const arrivals = new Arrivals()
     await this.broker.run()
     const started = now()
     await using _ = await arrivals.at(this.broker.port)
-    const states = await arrivals.seesStates(this.hub.apps * this.hub.urls.length, this.#options.patienceMs)
+    const states = await arrivals.seesStates(this.hub.apps * this.hub.urls.length, this.#options.timeoutMs)
     const discovered = await arrivals.seesDiscovery()
     return { statesMs: states - started, wholeMs: Math.max(states, discovered) - started }
   }

@@ -1,4 +1,4 @@
-/** How an answer is told from other messages, and what it says. */
+/** Recognises answers among other messages, and parses them. */
 import type { Seen } from '../support/observer.ts'
 
 export interface Answer {
@@ -25,7 +25,7 @@ export function parseAnswer(text: string): Pick<Answer, 'ok' | 'code' | 'replaye
   }
 }
 
-/** Answers by the token of what they answer, in the order of arrival. */
+/** Answers by the command's token, in the order of arrival. */
 export function answersOf({ seen }: { readonly seen: readonly Seen[] }): Map<string, Answer[]> {
   const answers = new Map<string, Answer[]>()
   for (const one of seen) {
@@ -38,7 +38,7 @@ export function answersOf({ seen }: { readonly seen: readonly Seen[] }): Map<str
   return answers
 }
 
-/** Undefined for what is no JSON. */
+/** Returns undefined if `text` is not JSON. */
 export function parse(text: string): unknown {
   try {
     return JSON.parse(text)

@@ -1,19 +1,18 @@
-/** Many episodes: a few worlds side by side, each used again until something goes wrong in it. */
+/** Runs many episodes in a few worlds in parallel. A world is reused until one of its episodes fails. */
 import { nameOf, scriptsOf } from './compose.ts'
 import { type EpisodeResult, type Job, runEpisode } from './episode.ts'
 import { World } from './world.ts'
 
 export interface CampaignOptions {
-  /** Worlds at a time. */
+  /** The number of worlds that run in parallel. */
   readonly workers: number
   readonly paceMs: number
   readonly onResult: (result: EpisodeResult) => void
 }
 
-/** A world's processes grow old: now and then all is new. */
+/** Limits the age of the processes: after so many episodes, a new world replaces the old one. */
 const EPISODES_PER_WORLD = 25
 
-/** Resolves when all jobs are done. */
 export async function runJobs(jobs: Iterable<Job>, options: CampaignOptions): Promise<void> {
   const iterator = jobs[Symbol.iterator]()
   const take = (): Job | undefined => {
@@ -43,17 +42,17 @@ async function inOneWorld(
   }
 }
 
-/** Half of the worlds have a hub of each kind. */
+/** The worlds alternate between the two kinds of hub. */
 const flavourOf = (seed: number) => (seed % 2 === 0 ? 'older' : 'newer')
 
-/** One episode in a world of its own, as the first of a campaign's. */
+/** Runs one episode in a new world, like the first episode of a campaign's world. */
 export async function runAlone(job: Job, paceMs: number): Promise<EpisodeResult> {
   await using world = await World.start({ seed: job.seed, flavour: flavourOf(job.seed) })
   world.startBridge()
   return await attempt(world, job, paceMs)
 }
 
-/** A world that does not come to rest is a finding like any other. */
+/** Reports a world that does not settle as a violation. */
 async function attempt(world: World, job: Job, paceMs: number): Promise<EpisodeResult> {
   try {
     return await runEpisode(world, { ...job, paceMs })
@@ -79,17 +78,17 @@ const NOTHING = {
   wrong: 0,
 }
 
-/** Every kind of fault with every seed, the seeds in turn. */
+/** Every kind of fault with every seed, one seed after the other. */
 export function* everyFault(faults: readonly string[], seed: number, seeds: number): Iterable<Job> {
   for (let index = 0; index < seeds; index += 1) for (const fault of faults) yield { fault, seed: seed + index }
 }
 
 export interface ComposedJob extends Job {
-  /** Among all that fast-check makes of `seed`. */
+  /** The position among all scripts that fast-check generates from `seed`. */
   readonly index: number
 }
 
-/** Several faults at a time; each script has a seed of its own for what happens beside the faults. */
+/** Several faults at a time. Each script has its own seed for the commands and the changes of the hub. */
 export function composedJobs(seed: number, count: number): ComposedJob[] {
   return scriptsOf(seed, count).map(({ script, index }) => ({
     fault: nameOf(script),
@@ -99,10 +98,10 @@ export function composedJobs(seed: number, count: number): ComposedJob[] {
   }))
 }
 
-/** So many kinds alone for each script. */
+/** The number of single faults between two scripts. */
 const KINDS_PER_SCRIPT = 5
 
-/** Every kind in turn, and scripts in between, until it is time to stop. */
+/** All kinds in turn, with scripts in between, until `isOver` returns true. */
 export function* until(
   faults: readonly string[],
   scripts: readonly Job[],

@@ -8,7 +8,7 @@ import { PLANTS } from './plants/all.ts'
 import { provePlants } from './prove.ts'
 
 const SEED = 1
-/** One of each family; all of them take turns in the longer runs. */
+/** One fault of each family; longer runs include all faults. */
 const SHORT = [
   'broker killed, memory lost',
   'broker half open',
@@ -22,7 +22,7 @@ const SHORT = [
   'states forged',
 ]
 
-describe.skipIf(mosquittoPath === undefined)('in a world that breaks', { concurrent: true, timeout: 600_000 }, () => {
+describe.skipIf(mosquittoPath === undefined)('with faults around it', { concurrent: true, timeout: 600_000 }, () => {
   test('the bridge keeps every promise', async () => {
     const results: EpisodeResult[] = []
     const onResult = (result: EpisodeResult) => void results.push(result)
@@ -32,7 +32,7 @@ describe.skipIf(mosquittoPath === undefined)('in a world that breaks', { concurr
     expect(results.reduce((sum, { answers }) => sum + answers, 0)).toBeGreaterThan(50)
   })
 
-  test('each checker notices the bug that is planted in a bridge for it', async () => {
+  test('each checker detects the bug that is planted for it', async () => {
     const names = Object.keys(PLANTS).filter((name) => PLANTS[name]?.longRuns !== true)
     const results = await provePlants({ seed: SEED, tries: 3, workers: 3, names })
     expect(results.filter(({ caught }) => !caught)).toEqual([])
@@ -40,7 +40,7 @@ describe.skipIf(mosquittoPath === undefined)('in a world that breaks', { concurr
   })
 })
 
-test('the same seed gives the same schedule, another one another', () => {
+test('the same seed gives the same schedule, and another seed gives another schedule', () => {
   const draws = (seed: number) => Array.from({ length: 5 }, () => new Random(seed)).map((random) => random.next())
   const stream = (seed: number) => {
     const random = new Random(seed).fork('load')

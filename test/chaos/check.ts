@@ -1,4 +1,4 @@
-/** The checkers: each looks at the history alone and tells what must not have happened. */
+/** The checkers. Each one finds violations in the history and knows nothing else. */
 import type { Seen } from '../support/observer.ts'
 import { answersOf, isAnswer, parse } from './answers.ts'
 import type { History, Life, LiveChecker, Sent, Violation } from './history.ts'
@@ -16,55 +16,55 @@ import {
   timesForgotten,
   UNDER_WAY_MS,
   unique,
-  wasHeard,
+  wasReceived,
 } from './sent.ts'
 
-/** From the bridge's decision to the hub's first sight of the request, and what a whole-second expiry may be off by. */
+/** From the bridge's decision until the request reaches the hub, plus the rounding of an expiry in whole seconds. */
 const SLACK_MS = 1300
 const EXIT_MS = 5000
-/** As the bridge is configured; the broker waits for half as much again. */
+/** The bridge's keep-alive; the broker waits 1.5 times as long. */
 const KEEPALIVE_MS = 2000
-/** How old the bridge's word of an app's name may be while it can see the hub. */
+/** How outdated a published app name may be while the bridge can reach the hub. */
 const STALE_MS = 4000
 
-/** The one error that is none of the bridge's own: somebody started a second one. */
-const TELLS_OF_ANOTHER = /another hub2mqtt uses the same base topic/
+/** The only error line that is always expected: the harness started a second bridge. */
+const SECOND_BRIDGE = /another hub2mqtt uses the same base topic/
 
 type Checker = (history: History) => Iterable<string>
 
 export const CHECKERS = {
-  /** Each `ok` was carried out by the hub. */
+  /** The hub has executed every command that was answered `ok`. */
   *'confirmed, not executed'(history) {
     const answers = answersOf(history)
     for (const { token, asks, topic } of unique(history.sent)) {
       const confirmed = answers.get(token)?.find(({ ok }) => ok)
       if (asks === null || confirmed === undefined || isRemoval(asks)) continue
       const done = history.asked.some((one) => one.asks === asks && one.executed && one.at <= confirmed.at)
-      if (!done) yield `${topic} (${token}) was answered ok, and the hub never did ${asks}`
+      if (!done) yield `${topic} (${token}) was answered ok, but the hub never executed ${asks}`
     }
   },
 
-  /** What the hub did for the only one who asked is not called a failure: he would ask again. */
+  /** A command that the hub executed must not be reported as failed: the client would repeat it. */
   *'executed, called failed'(history) {
     const answers = answersOf(history)
     for (const [asks, copies] of byAsks(history.sent.filter(({ write }) => write))) {
       const [first, ...others] = copies
       const failed = answers.get(first?.token ?? '')?.find(({ code }) => code === 'hub_failed')
       const done = history.asked.some((one) => one.asks === asks && one.executed)
-      if (others.length === 0 && failed !== undefined && done) yield `${asks} was done, and answered ${failed.text}`
+      if (others.length === 0 && failed !== undefined && done) yield `${asks} was executed, but answered ${failed.text}`
     }
   },
 
-  /** A write reaches the hub once at most for each bridge that heard of it: one that was killed remembers nothing. */
+  /** A write reaches the hub at most once for each bridge process that received it: a new process remembers nothing. */
   *'executed twice'(history) {
     const { sent, asked, lives } = history
     for (const [asks, copies] of byAsks(sent.filter(({ write }) => write))) {
-      // What the hub put off by 429 was not carried out.
+      // A request that the hub refused with 429 was not executed.
       const count = asked.filter((one) => one.asks === asks && one.status !== 429).length
-      const heard = lives.filter(({ startedAt, endedAt }) =>
+      const receivers = lives.filter(({ startedAt, endedAt }) =>
         copies.some(({ at }) => at >= startedAt && at <= (endedAt ?? Number.POSITIVE_INFINITY)),
       )
-      const allowed = Math.min(copies.length, Math.max(1, heard.length) + timesForgotten(history, copies))
+      const allowed = Math.min(copies.length, Math.max(1, receivers.length) + timesForgotten(history, copies))
       if (count > allowed) yield `${asks} reached the hub ${count} times`
     }
   },
@@ -80,34 +80,35 @@ export const CHECKERS = {
     }
   },
 
-  /** Whatever was refused, or sent while nobody listened, or never sent at all, does not reach the hub. */
+  /** A command does not reach the hub if it was refused, sent while the bridge was offline, or never sent. */
   *'executed unasked'({ sent, earlier, asked }) {
     const wanted = byAsks([...earlier, ...sent])
     for (const { asks, at, executed } of asked) {
-      // A bridge that has not read the list yet lets the hub say that it has no such app.
+      // Before its first list, the bridge forwards commands for unknown apps; the hub refuses them.
       if (asks === null || (!executed && / nobody-/.test(asks))) continue
       const copies = (wanted.get(asks) ?? []).filter((copy) => copy.at <= at)
-      if (copies.length === 0) yield `${asks} reached the hub, and nobody had asked for it`
-      else if (copies.every(({ away }) => away)) yield `${asks} was sent while the bridge was away, and executed`
-      else if (copies.every(({ kind }) => kind !== 'good')) yield `${asks} was retained, and executed`
+      if (copies.length === 0) yield `${asks} reached the hub without a command`
+      else if (copies.every(({ offline }) => offline))
+        yield `${asks} was sent while the bridge was offline, but executed`
+      else if (copies.every(({ kind }) => kind !== 'good')) yield `${asks} was retained, but executed`
     }
   },
 
-  /** Every command of a connection that lasted is answered; a broken one excuses. */
+  /** Every command is answered, unless the bridge's connection broke before the answer. */
   *'not answered'(history) {
     const answers = answersOf(history)
     const end = history.seen.at(-1)?.at ?? 0
     for (const [token, copies] of byToken(history.sent)) {
-      const due = copies.filter((copy) => wasHeard(history, copy) && !mayTakeLong(copy, end)).length
+      const due = copies.filter((copy) => wasReceived(history, copy) && !mayTakeLong(copy, end)).length
       const count = answers.get(token)?.length ?? 0
       if (count < due) yield `${copies[0]?.topic} (${token}): ${due} sent, ${count} answered`
     }
   },
 
-  /** One command, one answer. The same message again is a repetition on the way, which QoS 1 allows. */
+  /** One answer for each command. Identical messages are duplicates, which QoS 1 allows. */
   *'answered twice'(history) {
     const answers = answersOf(history)
-    // A retained one is met again with each connection until it is cleared.
+    // The bridge receives a retained command at each connection until the command is cleared.
     for (const [token, copies] of byToken(history.sent.filter(({ kind }) => kind !== 'retained'))) {
       const count = new Set(answers.get(token)?.map(({ text }) => text)).size
       const allowed = copies.length + copies.filter((copy) => cameTogether(history, copy)).length
@@ -115,21 +116,21 @@ export const CHECKERS = {
     }
   },
 
-  /** Every change of an app's name, and every app that comes or goes, that is told as state is told as an event too. */
+  /** Every published rename, installation or removal of an app also causes an event. */
   *'event lost'(history) {
     if (history.excuses.size > 0) return
     const own = history.seen.filter((one) => !history.planted.has(one))
     const events = Map.groupBy(own.flatMap(eventOf), ({ topic }) => topic)
     for (const [topic, states] of Map.groupBy(own.filter(isAppState), (one) => one.topic)) {
-      const told = events.get(topic) ?? []
+      const sent = events.get(topic) ?? []
       for (const [what, count] of transitions(states)) {
-        const found = told.filter(({ tells }) => tells.includes(what)).length
-        if (found < count) yield `${topic}: ${count} times ${what} as state, ${found} times as event`
+        const found = sent.filter(({ changes }) => changes.includes(what)).length
+        if (found < count) yield `${topic}: ${what} ${count} times in the state, but ${found} times as an event`
       }
     }
   },
 
-  /** What is refused by configuration does not reach the hub any more once that is in force. */
+  /** After a reload that denies a command, the command no longer reaches the hub. */
   *'denied executed'({ denials, asked, stallMs }) {
     for (const { from, to = Number.POSITIVE_INFINITY, asks: denied } of denials) {
       for (const { at, asks } of asked) {
@@ -140,8 +141,8 @@ export const CHECKERS = {
   },
 
   /**
-   * From an answer that was not from memory to the next copy of the command: the one was remembered before it was seen,
-   * the other came in after it was sent, so that a jump of time between these does not count.
+   * Measures from an answer that was not replayed to the next copy of the command. The bridge stored the answer before
+   * it was seen, and received the copy after it was sent, so a jump of the clock within these delays does not count.
    */
   *'remembered too long'(history) {
     const passed = passing(history)
@@ -153,23 +154,23 @@ export const CHECKERS = {
         const age = passed(at) - fresh
         if (answer?.replayed && age > MEMORY_MS + MEMORY_SLACK_MS)
           yield `${transaction} was answered from memory after ${age} ms`
-        // One whose answer got lost may have been the first of its time.
+        // If the answer was lost, the bridge may have remembered the transaction from this copy on.
         if (answer === undefined) fresh = Number.POSITIVE_INFINITY
         else if (!answer.replayed) fresh = passed(answer.at)
       }
     }
   },
 
-  /** An app that is gone stays away, unless the hub has it again. */
+  /** A removed app is not published again, unless it is installed again. */
   *resurrected({ returned, lives }) {
     if (!overlap(lives)) yield* returned
   },
 
-  /** A bridge that gets no time at all misses its keep-alive: then nothing is to be said. */
+  /** Not judged if the machine was too busy: then the bridge may have missed its keep-alive. */
   *'said offline'({ seen, planted, staysOnline, lagMs }) {
     if (!staysOnline || lagMs > KEEPALIVE_MS / 2) return
-    const said = seen.find((one) => isState(one.topic) && one.text === 'offline' && !planted.has(one))
-    if (said !== undefined) yield `${said.topic} without reason`
+    const offline = seen.find((one) => isState(one.topic) && one.text === 'offline' && !planted.has(one))
+    if (offline !== undefined) yield `${offline.topic} without reason`
   },
 
   *'bad input accepted'(history) {
@@ -181,7 +182,7 @@ export const CHECKERS = {
   },
 
   *'secret shown'({ canaries, lives, seen }) {
-    // Most of a secret is as bad as all of it.
+    // A secret without its last two characters counts too.
     for (const canary of canaries.map((whole) => whole.slice(0, -2))) {
       for (const { lines, errors } of lives) {
         const line = [...lines, ...errors].find((one) => one.includes(canary))
@@ -195,12 +196,14 @@ export const CHECKERS = {
     }
   },
 
-  *process({ lives, tells, lagMs }) {
-    for (const life of lives) yield* troubleOf(life, [TELLS_OF_ANOTHER, ...tells], EXIT_MS + lagMs)
+  *process({ lives, expectedErrors, lagMs }) {
+    for (const life of lives) yield* troubleOf(life, [SECOND_BRIDGE, ...expectedErrors], EXIT_MS + lagMs)
   },
 
-  /** After a reconnect the newest state of each app is sent, and nothing that has been replaced meanwhile. */
-  // What was on the way when the network held it comes late, and nobody can take it back.
+  /**
+   * After a reconnect, only the newest state of each app is sent. `stallMs` allows for messages that the network
+   * delayed after the bridge had sent them.
+   */
   *'stale state'({ seen, names, hubWasWell, stallMs }) {
     if (!hubWasWell) return
     for (const { at, topic, text, retain } of seen) {
@@ -229,7 +232,7 @@ function* troubleOf(
   exitMs: number,
 ): Iterable<string> {
   if (end !== wantedEnd)
-    yield `ended with ${end ?? 'nothing'} instead of ${wantedEnd ?? 'going on'}: ${errors.at(-1) ?? lines.at(-1)}`
+    yield `ended with ${end ?? 'nothing'} instead of ${wantedEnd ?? 'still running'}: ${errors.at(-1) ?? lines.at(-1)}`
   if (wantedEnd === 'code 0' && (endedWithinMs ?? 0) > exitMs) yield `took ${Math.round(endedWithinMs ?? 0)} ms to end`
   for (const line of lines)
     if (/"level":"(error|fatal)"/.test(line) && !expected.some((one) => one.test(line)))
@@ -237,10 +240,10 @@ function* troubleOf(
   if (errors.length > 0) yield `wrote to standard error: ${errors.join(' | ').slice(0, 3000)}`
 }
 
-/** What others took away meanwhile is as gone as asked for; `false ok` looks at these. */
+/** A removal is also `ok` if another client has removed the app or setting already; `false ok` judges removals. */
 const isRemoval = (asks: string) => /^(unsetAppSetting|uninstallApp org\.visitor)/.test(asks)
 
-/** Whether two bridges ran at a time: the second may have known less when it took over. */
+/** Whether two bridges ran at the same time: the second may have known less when it took over. */
 function overlap(lives: readonly Life[]): boolean {
   return lives.some((life, index) =>
     lives.slice(index + 1).some(({ startedAt }) => startedAt < (life.endedAt ?? Number.POSITIVE_INFINITY)),
@@ -250,15 +253,16 @@ function overlap(lives: readonly Life[]): boolean {
 const isState = (topic: string) => /^[^/]+\/[^/]+\/state$/.test(topic)
 const isAppState = ({ topic, retain }: Seen) => retain && topic.startsWith(APPS) && topic.split('/').length === 4
 
-/** The state topic of the app that an event is about, and what it tells. */
-function eventOf({ topic, text }: Seen): { topic: string; tells: readonly string[] }[] {
+/** The state topic of the app that an event is about, and what the event reports. */
+function eventOf({ topic, text }: Seen): { topic: string; changes: readonly string[] }[] {
   if (!topic.startsWith(APPS) || !topic.endsWith('/event')) return []
   const { event_type: type, changed }: { event_type?: unknown; changed?: unknown } = Object(parse(text))
-  const tells = type === 'installed' || type === 'removed' ? [type] : Array.isArray(changed) ? changed.map(String) : []
-  return [{ topic: topic.slice(0, -'/event'.length), tells }]
+  const reported = Array.isArray(changed) ? changed.map(String) : []
+  const changes = type === 'installed' || type === 'removed' ? [type] : reported
+  return [{ topic: topic.slice(0, -'/event'.length), changes }]
 }
 
-/** How often an app's state says something new, by what it is. */
+/** How often an app's state reported a rename, an installation and a removal. */
 function transitions(states: readonly Seen[]): Map<string, number> {
   const counts = new Map<string, number>()
   let before: string | undefined

@@ -1,4 +1,4 @@
-/** What the random client may send: every command that can be told apart at the hub, and much that is no command at all. */
+/** The messages of the random client: commands that cause distinguishable requests, and much that is not a command. */
 import type { AppRecord, EmulatedHub } from '../../src/emulator/hub.ts'
 import type { Random } from '../support/random.ts'
 import { BASE, HUB, level } from './model.ts'
@@ -7,21 +7,21 @@ import type { Shows } from './watch.ts'
 
 export interface Draft {
   readonly topic: string
-  /** Keys of the payload besides the envelope's; a string or bytes are the whole payload. */
+  /** The payload's keys without those of the envelope; a string or buffer is the whole payload. */
   readonly payload: Readonly<Record<string, unknown>> | string | Buffer
   readonly asks: string | null
   readonly write: boolean
   readonly kind: 'good' | 'bad'
-  /** Whether the hub shows what an `ok` confirms; asked when the answer comes. */
+  /** Whether the hub shows what an `ok` confirms; called when the answer arrives. */
   readonly shows?: Shows
 }
 
 export interface Subject {
   readonly hub: EmulatedHub
   readonly random: Random
-  /** An app that is there. */
+  /** An app that exists. */
   readonly app: string
-  /** A word that nobody has used before. */
+  /** A word that was not used before. */
   readonly word: string
   readonly canary: string
 }
@@ -33,7 +33,7 @@ export function write(topic: string, asks: string, payload: Draft['payload'] = {
   return { topic, payload, asks, write: true, kind: 'good', ...(shows !== undefined && { shows }) }
 }
 
-/** An app that was taken away since shows nothing any more. */
+/** An app that was removed since then is not judged. */
 const showing =
   (app: string, shows: (record: AppRecord) => boolean): Shows =>
   ({ apps }) => {
@@ -42,7 +42,7 @@ const showing =
   }
 
 export const WRITES = {
-  /** Takes away a setting that is there. */
+  /** Unsets a setting that exists. */
   unset: ({ app, hub, word }) => {
     const spares = Object.keys(hub.settings(app)).filter((name) => name.startsWith(SPARE))
     const name = spares[Number(word) % Math.max(1, spares.length)] ?? word
@@ -70,14 +70,14 @@ export const WRITES = {
     const shows = showing(app, (record) => record.autoupdate === autoupdate)
     return write(appTopic(app, 'update'), `updateApp ${app}`, { autoupdate }, shows)
   },
-  /** Another channel is another installation. */
+  /** A change of channel installs the app again. */
   channel: ({ app, hub, random }) => {
     const channels = hub.flavour === 'newer' ? ['live', 'test'] : ['stable', 'beta', 'alpha']
     const channel = random.pick(channels.filter((one) => one !== hub.apps.get(app)?.channel))
     const shows = showing(app, (record) => record.channel === channel)
     return write(appTopic(app, 'update'), `installFromAppStore ${app}`, { channel }, shows)
   },
-  /** Of an app that is there. */
+  /** Installs an app that exists already. */
   install: ({ app }) => write(hubTopic('install'), `installFromAppStore ${app}`, { id: app }),
 } satisfies Record<string, (subject: Subject) => Draft>
 
@@ -85,7 +85,7 @@ export function read(topic: string, payload: Draft['payload'] = {}, asks: string
   return { topic, payload, asks, write: false, kind: 'good' }
 }
 
-/** Each is likely by its number. */
+/** Drafts with their relative weights. */
 const DRAFTS: readonly [number, (subject: Subject) => Draft][] = [
   [
     5,
@@ -129,7 +129,7 @@ export function draft(subject: Subject): Draft {
   return bad(subject)
 }
 
-/** What must be refused, whatever it was meant to be: nothing of it may reach the hub. */
+/** A message that the bridge must refuse: it must cause no request to the hub. */
 function bad({ random, app, word, canary }: Subject): Draft {
   const deep = `${'['.repeat(40)}${']'.repeat(40)}`
   const nonsense: readonly [string, Draft['payload']][] = [

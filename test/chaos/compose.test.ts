@@ -9,7 +9,7 @@ test('the same seed gives the same scripts, of two or three faults each', () => 
   expect(new Set(scripts.map(nameOf)).size).toBeGreaterThan(40)
 })
 
-test('a script that fails is made as small as it can be and still fail', async () => {
+test('a script that fails is shrunk to the smallest script that still fails', async () => {
   const [first] = scriptsOf(3, 1)
   if (first === undefined) throw new Error('no script')
   const culprit = first.script.at(-1)?.fault
@@ -17,13 +17,13 @@ test('a script that fails is made as small as it can be and still fail', async (
   expect(shrunk?.script).toEqual([{ at: 0, fault: culprit, seed: first.script.at(-1)?.seed }])
 })
 
-test('a script that does not fail again is left as it is', async () => {
+test('a script that does not fail again is not shrunk', async () => {
   const [first] = scriptsOf(3, 1)
   expect(await shrink(3, first?.index ?? 0, async () => false, 10_000)).toBeUndefined()
 })
 
-test('a script can be told and read again, and what is none is refused', () => {
+test('a serialized script can be parsed again, and anything else is refused', () => {
   for (const { script } of scriptsOf(5, 20)) expect(parseScript(JSON.stringify(script))).toEqual(script)
   expect(() => parseScript('[]')).toThrow('list of')
-  expect(() => parseScript('[{"at":0,"fault":"boredom","seed":1}]')).toThrow('no fault "boredom"')
+  expect(() => parseScript('[{"at":0,"fault":"boredom","seed":1}]')).toThrow('unknown fault "boredom"')
 })

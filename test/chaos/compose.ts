@@ -1,4 +1,4 @@
-/** Several faults at a time, as chance has it: scripts, made and made smaller by fast-check. */
+/** Random combinations of faults: scripts that fast-check generates and shrinks. */
 import { setTimeout as after } from 'node:timers/promises'
 import * as fc from 'fast-check'
 import { Random } from '../support/random.ts'
@@ -7,10 +7,10 @@ import type { Fault, Hold, Scene } from './faults/fault.ts'
 
 /** One fault of a script. */
 export interface Step {
-  /** Milliseconds after the beginning. */
+  /** Milliseconds after the start of the script. */
   readonly at: number
   readonly fault: string
-  /** Seed of what the fault leaves to chance. */
+  /** The seed for the fault's random choices. */
   readonly seed: number
 }
 
@@ -18,13 +18,13 @@ export type Script = readonly Step[]
 
 const SPREAD_MS = 3000
 
-/** Kinds that come together with others. */
+/** Kinds that can be combined with others. */
 export const COMPOSED: readonly string[] = Object.keys(FAULTS).filter((name) => {
   const { slow, alone } = faultNamed(name)
   return slow !== true && alone !== true
 })
 
-/** Made smaller by leaving steps out and by letting them begin earlier; which faults they are does not change. */
+/** Shrinking removes steps and starts them earlier; it does not replace faults. */
 const scripts: fc.Arbitrary<Script> = fc.array(
   fc.record({
     at: fc.integer({ min: 0, max: SPREAD_MS }),
@@ -36,11 +36,11 @@ const scripts: fc.Arbitrary<Script> = fc.array(
 
 export interface Numbered {
   readonly script: Script
-  /** Among all that fast-check makes of the seed. */
+  /** The position among all scripts that fast-check generates from the seed. */
   readonly index: number
 }
 
-/** The same seed gives the same scripts. One of a single fault is what a script may become, not what it begins as. */
+/** The same seed gives the same scripts. Scripts with a single fault are left out: they only result from shrinking. */
 export function scriptsOf(seed: number, count: number): Numbered[] {
   return fc
     .sample(scripts, { seed, numRuns: 2 * count + 20, unbiased: true })
@@ -51,11 +51,11 @@ export function scriptsOf(seed: number, count: number): Numbered[] {
 
 export interface Shrunk {
   readonly script: Script
-  /** Of fast-check, beside the seed. */
+  /** The path that fast-check needs, with the seed, to reproduce the script. */
   readonly path: string
 }
 
-/** Looks for the smallest script that still fails, for a while; `fails` runs one. */
+/** Searches for the smallest script that still fails, until `limitMs` is over; `fails` runs a script. */
 export async function shrink(
   seed: number,
   index: number,
@@ -68,7 +68,7 @@ export async function shrink(
   return counterexample === null ? undefined : { script: counterexample[0], path: counterexamplePath ?? String(index) }
 }
 
-/** @throws Error if it is no script */
+/** @throws Error if `text` is not a script */
 export function parseScript(text: string): Script {
   const steps: unknown = JSON.parse(text)
   if (!Array.isArray(steps) || steps.length === 0) throw new Error('a script is a list of {at, fault, seed}')
@@ -80,24 +80,24 @@ export function parseScript(text: string): Script {
   })
 }
 
-/** Short for a script: the faults in it. */
+/** A script's name: its faults. */
 export const nameOf = (script: Script) => script.map(({ fault }) => fault).join(' + ')
 
-/** One fault of the whole script: what each of its steps allows is allowed. */
+/** Combines a script into one fault, which allows everything that one of its steps allows. */
 export function composed(script: Script): Fault {
   const faults = script.map(({ fault }) => faultNamed(fault))
-  const tells = faults.flatMap((fault) => fault.tells ?? []).map(({ source }) => source)
+  const expectedErrors = faults.flatMap((fault) => fault.expectedErrors ?? []).map(({ source }) => source)
   return {
     run: (scene) => play(script, scene),
     hubWell: faults.every(({ hubWell }) => hubWell),
     stallMs: faults.reduce((sum, { stallMs = 0 }) => sum + stallMs, 0),
     agreeMs: Math.max(45_000, ...faults.map(({ agreeMs = 0 }) => agreeMs)),
-    ...(tells.length > 0 && { tells: new RegExp(tells.join('|')) }),
+    ...(expectedErrors.length > 0 && { expectedErrors: new RegExp(expectedErrors.join('|')) }),
     ...(faults.every(({ staysOnline }) => staysOnline) && { staysOnline: true }),
   }
 }
 
-/** All steps at their time; who needs what another one holds waits until it is free. */
+/** Runs all steps at their time. A step waits for steps that hold the same resource. */
 async function play(script: Script, { world, load }: Scene): Promise<void> {
   const busy = new Map<Hold, Promise<void>>()
   const steps = script.toSorted((one, other) => one.at - other.at)
@@ -108,7 +108,7 @@ async function play(script: Script, { world, load }: Scene): Promise<void> {
     await after(Math.max(0, at - (performance.now() - startedAt)))
     const begin = async () => {
       await Promise.all((fault.holds ?? []).map((hold) => busy.get(hold)))
-      // A bridge that another one has just started hears no signal yet.
+      // A bridge that a previous step has just started does not handle signals yet.
       if (fault.holds?.includes('bridge')) await world.started()
       await fault.run({ world, load, random: new Random(seed).fork(name) })
     }

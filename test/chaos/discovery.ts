@@ -1,4 +1,4 @@
-/** What may and must be held for Home Assistant, judged by what its messages refer to: one device for each app, none beside. */
+/** Checks the discovery messages by the topics that they refer to: exactly one device for each app. */
 
 export const DEVICE = /^[^/]+\/(device\/[^/]+|[^/]+\/[^/]+\/[^/]+)\/config$/
 
@@ -7,7 +7,7 @@ export interface DiscoveryFaults {
   readonly missing: string[]
 }
 
-/** `appTopics`: the state topics of the apps that are there; `base` ends in the level before an app's. */
+/** `appTopics`: the state topics of the existing apps; `base`: these topics up to the app's level. */
 export function discoveryFaults(
   held: ReadonlyMap<string, string>,
   base: string,
@@ -28,7 +28,7 @@ export function discoveryFaults(
   return { ghosts, missing }
 }
 
-/** The apps' state topics that a message speaks of, whatever it says about them. */
+/** The apps' state topics that a message refers to. */
 export function references(text: string, base: string): string[] {
   return [...text.matchAll(/"([^"\\]+)"/g)].flatMap(([, word = '']) => {
     if (!word.startsWith(base)) return []

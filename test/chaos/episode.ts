@@ -1,4 +1,4 @@
-/** One fault, once: load before, during and after it, and then the questions. */
+/** Runs one fault once, with load before, during and after it, and then the checkers. */
 
 import { setTimeout as after } from 'node:timers/promises'
 import { Random } from '../support/random.ts'
@@ -13,25 +13,25 @@ import type { World } from './world.ts'
 
 const CALM_MS = 60_000
 const AGREE_MS = 30_000
-/** So long it has to stay right to count as right. */
+/** The broker agrees with the hub if its contents stay correct for this long. */
 const STEADY_MS = 150
 const LEAD_MS = 250
-/** What may still come when the broker is right already. */
+/** Answers and events may still arrive after the broker agrees with the hub. */
 const PATIENT = ['not answered', 'event lost'] as const
 
 export interface Job {
-  /** Name of a kind, or of what a script is made of. */
+  /** The name of a kind of fault, or of a script. */
   readonly fault: string
   readonly seed: number
-  /** Several faults at a time instead. */
+  /** Runs several faults at a time instead. */
   readonly script?: Script
 }
 
 export interface EpisodeOptions extends Job {
-  /** Between two things that happen, on average. */
+  /** The mean time between two actions, in milliseconds. */
   readonly paceMs: number
-  /** How long to wait for the right state; default: what the fault allows. */
-  readonly patienceMs?: number
+  /** How long to wait until the broker agrees with the hub; default: what the fault allows. */
+  readonly timeoutMs?: number
 }
 
 export interface EpisodeResult extends Job {
@@ -39,20 +39,20 @@ export interface EpisodeResult extends Job {
   readonly answers: number
   readonly unknown: number
   readonly badInputs: number
-  /** From the mending of the fault to a broker that holds what it has to; undefined: never. */
+  /** The time from the end of the fault until the broker agrees with the hub; undefined: it never did. */
   readonly agreeMs: number | undefined
   readonly ghosts: number
   readonly missing: number
   readonly wrong: number
   readonly violations: readonly Violation[]
-  /** What the verdict rests on. */
+  /** The history that the checkers judged. */
   readonly history: History
 }
 
-/** The bridge of `world` has to be started; it may have been through other episodes. */
+/** The bridge of `world` must be started; `world` may have run other episodes before. */
 export async function runEpisode(
   world: World,
-  { fault: name, seed, script, paceMs, patienceMs }: EpisodeOptions,
+  { fault: name, seed, script, paceMs, timeoutMs }: EpisodeOptions,
 ): Promise<EpisodeResult> {
   const fault = script === undefined ? faultNamed(name) : composed(script)
   const random = new Random(seed).fork(name)
@@ -62,17 +62,17 @@ export async function runEpisode(
   load.start(paceMs)
   await after(LEAD_MS)
   await fault.run({ world, load, random: random.fork('fault') })
-  await world.mend()
-  const mendedAt = performance.now()
+  await world.repair()
+  const repairedAt = performance.now()
   let loading = true
   void load.stop().then(() => {
     loading = false
   })
   const history = () => world.history(fault)
-  const limit = patienceMs ?? fault.agreeMs ?? AGREE_MS
+  const limit = timeoutMs ?? fault.agreeMs ?? AGREE_MS
   let agreedAt: number | undefined
   let last = await world.disagreement()
-  while (performance.now() - mendedAt < limit) {
+  while (performance.now() - repairedAt < limit) {
     const now = performance.now()
     agreedAt = agrees(last) ? (agreedAt ?? now) : undefined
     const steady = agreedAt !== undefined && now - agreedAt >= STEADY_MS
@@ -95,7 +95,7 @@ export async function runEpisode(
     answers: answers.length,
     unknown: answers.filter(({ code }) => code === 'outcome_unknown').length,
     badInputs: world.sent.filter(({ kind }) => kind !== 'good').length,
-    agreeMs: agreedAt === undefined ? undefined : agreedAt - mendedAt,
+    agreeMs: agreedAt === undefined ? undefined : agreedAt - repairedAt,
     ghosts: ghosts.length,
     missing: missing.length,
     wrong: wrong.length,

@@ -1,105 +1,105 @@
-/** What happened, as seen from outside the bridge. The checkers know nothing else. */
+/** The events of an episode, as seen from outside the bridge. The checkers know nothing else. */
 import type { Seen } from '../support/observer.ts'
 import type { ProxiedLink } from '../support/tcp-proxy.ts'
 
-/** In a token, after a transaction that several commands share. */
+/** Separates, in a token, a transaction that several commands share from the number of the copy. */
 export const COPY = '#'
 
-/** A command as the client sent it; every copy of the same one is an entry of its own. */
+/** A command as the client sent it; each copy has its own entry. */
 export interface Sent {
-  /** Epoch milliseconds, when the broker had it. */
+  /** When the client sent it, in epoch milliseconds. */
   readonly at: number
   readonly topic: string
-  /** Goes as correlation data, and comes back with the answer; perhaps a transaction, `COPY` and a number. */
+  /** The correlation data, which the answer repeats; may consist of a transaction, `COPY` and a number. */
   readonly token: string
-  /** Which request at the hub it asks for; null: none that could be told from others. */
+  /** The request to the hub that it causes; null: none that can be distinguished from others. */
   readonly asks: string | null
   readonly write: boolean
-  /** `bad`: it must be refused; `retained`: refused whatever it asks for. */
+  /** `bad`: must be refused; `retained`: must be refused although its content is valid. */
   readonly kind: 'good' | 'bad' | 'retained'
   /** Epoch milliseconds after which it must not reach the hub. */
   readonly expiresAt: number | null
-  /** Whether the broker took it with nothing connected through the bridge's proxy. */
-  readonly away: boolean
+  /** Whether no connection of a bridge was open when it was sent. */
+  readonly offline: boolean
 }
 
-/** A request as the hub saw it. */
+/** A request that the hub received. */
 export interface Asked {
   readonly at: number
-  /** In the words of `Sent.asks`; null for what changes nothing. */
+  /** In the notation of `Sent.asks`; null for a request that changes nothing. */
   readonly asks: string | null
   readonly status: number | undefined
   readonly executed: boolean
 }
 
-/** Commands that configuration refused for a while. */
+/** Commands that the configuration denied for some time. */
 export interface Denial {
-  /** Epoch milliseconds: when the bridge had taken it over. */
+  /** When the bridge had applied it, in epoch milliseconds. */
   readonly from: number
   /** When it was lifted. */
   to?: number
-  /** In the words of `Sent.asks`. */
+  /** In the notation of `Sent.asks`. */
   readonly asks: RegExp
 }
 
-/** A process of the bridge, from its start to its end. */
+/** A process of the bridge. */
 export interface Life {
   /** Epoch milliseconds. */
   readonly startedAt: number
   readonly endedAt: number | undefined
-  /** What it wrote, line by line, on both outputs. */
+  /** The lines that it wrote to standard output. */
   readonly lines: readonly string[]
   readonly errors: readonly string[]
   /** How it ended, if it has: `code 0`, `signal SIGKILL`. */
   readonly end: string | undefined
-  /** How it had to end; undefined: not at all. */
+  /** The expected end; undefined: it must still run. */
   readonly wantedEnd: string | undefined
-  /** From the signal to the end, in milliseconds. */
+  /** The time from the signal to the end, in milliseconds. */
   readonly endedWithinMs: number | undefined
 }
 
 export interface History {
   readonly sent: readonly Sent[]
-  /** Commands of an earlier episode that may reach the hub in this one; what becomes of them is not judged. */
+  /** Commands of earlier episodes that may still reach the hub; their results are not judged. */
   readonly earlier: readonly Sent[]
-  /** As a client sees it that is connected to the broker directly. */
+  /** The messages that a client with a direct connection to the broker received. */
   readonly seen: readonly Seen[]
   readonly asked: readonly Asked[]
   readonly lives: readonly Life[]
   /** The bridge's connections to the broker. */
   readonly links: readonly ProxiedLink[]
-  /** When it said that it was online. */
+  /** When the bridge published that it was online. */
   readonly onlineAt: readonly number[]
-  /** The marks of what is secret, and must be nowhere. */
+  /** Secrets, which must not appear anywhere. */
   readonly canaries: readonly string[]
-  /** Apps' names over time: each is replaced by the next. */
+  /** The apps' names, in the order in which they were set. */
   readonly names: ReadonlyMap<string, readonly { readonly name: string; readonly at: number }[]>
-  /** How long the fault, or a busy machine, may have held up a command on its way, in milliseconds. */
+  /** How long the fault or a busy machine may have delayed a command, in milliseconds. */
   readonly stallMs: number
-  /** Of that, the machine: how long it kept the harness from doing anything at a time. */
+  /** The longest time for which the harness itself did not run, in milliseconds; part of `stallMs`. */
   readonly lagMs: number
-  /** Messages among those seen that were the harness's own, on topics of the bridge. */
+  /** Messages in `seen` that the harness itself published on topics of the bridge. */
   readonly planted: ReadonlySet<Seen>
   readonly denials: readonly Denial[]
-  /** When the bridge's time jumped ahead, and by how many milliseconds. */
+  /** When the bridge's clock jumped ahead, and by how many milliseconds. */
   readonly jumps: readonly { readonly at: number; readonly by: number }[]
-  /** Whether the bridge's wall clock was wrong for a while: then it cannot tell when a command expires. */
+  /** Whether the bridge's wall clock was wrong for some time: then expiries are not judged. */
   readonly wallClockStepped: boolean
-  /** Why events may have been lost by others than the bridge, if so. */
+  /** Reasons why events may have been lost without a bug in the bridge. */
   readonly excuses: ReadonlySet<string>
-  /** Error lines that the fault calls for. */
-  readonly tells: readonly RegExp[]
-  /** Whether the bridge had no reason at all to call itself or its hub offline. */
+  /** Error lines that the bridge may log because of the fault. */
+  readonly expectedErrors: readonly RegExp[]
+  /** Whether the bridge had no reason to publish itself or its hub as offline. */
   readonly staysOnline: boolean
-  /** Apps that came back though the hub did not have them any more. */
+  /** Apps that were published again although the hub no longer had them. */
   readonly returned: readonly string[]
-  /** What was wrong at the moment when it was seen. */
+  /** Violations that were found while the episode ran. */
   readonly live: readonly Violation[]
-  /** Whether only the broker's side was at fault, so that the bridge knew all along what the hub said. */
+  /** Whether the bridge could reach the hub all the time. */
   readonly hubWasWell: boolean
 }
 
-/** In the place of one that nobody needs to look at any more. */
+/** Replaces a history that is no longer needed. */
 export const NO_HISTORY: History = {
   sent: [],
   earlier: [],
@@ -115,7 +115,7 @@ export const NO_HISTORY: History = {
   jumps: [],
   wallClockStepped: false,
   excuses: new Set(),
-  tells: [],
+  expectedErrors: [],
   staysOnline: false,
   live: [],
   returned: [],
@@ -124,7 +124,7 @@ export const NO_HISTORY: History = {
   hubWasWell: false,
 }
 
-/** Checkers that look on while it happens, in `watch.ts` and in the faults themselves. */
+/** Checkers that run during the episode, in `watch.ts` and in the faults. */
 export type LiveChecker =
   | 'false ok'
   | 'wiped'
@@ -136,7 +136,6 @@ export type LiveChecker =
   | 'executed unasked'
   | 'not repaired'
 
-/** Something that must not be. */
 export interface Violation {
   readonly checker: string
   readonly what: string

@@ -1,6 +1,6 @@
 /**
- * Results on disk, so that a campaign that was broken off goes on. Those of another bridge do not count: the file begins
- * with what the sources are.
+ * Results on disk, from which an interrupted campaign continues. The first line identifies the sources, because results
+ * of another version of the bridge do not count.
  */
 import { execFileSync } from 'node:child_process'
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
@@ -25,28 +25,28 @@ const RESULT = v.object({
   wrong: v.number(),
 })
 
-/** Between two results: longer than any episode takes. */
+/** A longer gap between two results is an interruption: no episode takes that long. */
 const BREAK_MS = 180_000
 const PASSED = { violations: [], history: NO_HISTORY }
 
 export class Kept {
   readonly results: readonly EpisodeResult[]
-  /** How long it took, without what lies between the end of one run and the beginning of the next. */
+  /** The running time, without the interruptions. */
   readonly minutes: number
   readonly #path: string
   readonly #done: ReadonlySet<string>
 
-  /** @throws Error if the file is that of other sources */
+  /** @throws Error if the file was written with other sources */
   constructor(path: string) {
     const sources = execFileSync('git', ['rev-parse', 'HEAD:src'], { encoding: 'utf8' }).trim()
     this.#path = path
     if (!existsSync(path)) writeFileSync(path, `${JSON.stringify({ sources })}\n`)
     const [head = '', ...lines] = readFileSync(path, 'utf8').trim().split('\n')
-    if (v.parse(HEAD, JSON.parse(head)).sources !== sources) throw new Error(`${path} is of other sources`)
-    const told = lines.map((line) => v.parse(RESULT, JSON.parse(line)))
-    const gaps = told.map(({ at }, i) => at - (told[i - 1]?.at ?? at))
+    if (v.parse(HEAD, JSON.parse(head)).sources !== sources) throw new Error(`${path} was written with other sources`)
+    const entries = lines.map((line) => v.parse(RESULT, JSON.parse(line)))
+    const gaps = entries.map(({ at }, i) => at - (entries[i - 1]?.at ?? at))
     this.minutes = gaps.filter((ms) => ms < BREAK_MS).reduce((sum, ms) => sum + ms, 0) / 60_000
-    this.results = told.map(({ at: _, script, agreeMs, ...result }) => {
+    this.results = entries.map(({ at: _, script, agreeMs, ...result }) => {
       return { ...result, agreeMs, ...(script !== undefined && { script }), ...PASSED }
     })
     this.#done = new Set(this.results.map(keyOf))
@@ -56,7 +56,7 @@ export class Kept {
     return this.#done.has(keyOf(job))
   }
 
-  /** What failed is done again. */
+  /** Keeps only passed episodes; failed ones are repeated. */
   add({ history: _, violations, ...result }: EpisodeResult): void {
     if (violations.length === 0) appendFileSync(this.#path, `${JSON.stringify({ at: Date.now(), ...result })}\n`)
   }

@@ -1,4 +1,4 @@
-/** The random client, and the life of the hub: what goes on while something is broken. */
+/** The random client, and random changes of the hub, during a fault. */
 import { setTimeout as after } from 'node:timers/promises'
 import type { IClientPublishOptions } from 'mqtt'
 import type { Random } from '../support/random.ts'
@@ -6,18 +6,18 @@ import { type Draft, draft, type Subject } from './commands.ts'
 import type { Sent } from './history.ts'
 import type { World } from './world.ts'
 
-/** Apps that came to visit and may be taken away again, before a number; the others stay, or go when a fault likes. */
+/** The id prefix of apps that the load installs and uninstalls. Only commands and faults remove other apps. */
 const VISITOR = 'org.visitor'
 const isVisitor = (id: string) => /^org\.visitor\d/.test(id)
 const MAX_VISITORS = 6
-const FEWEST_APPS = 10
+const MIN_APPS = 10
 
 let words = 0
 
 export class Load {
   readonly #world: World
   readonly #random: Random
-  /** Requests that were asked for already: a second one could not be told from a repetition by the bridge. */
+  /** Requests that were commanded already: a second command could not be distinguished from a repeat by the bridge. */
   readonly #asked = new Set<string>()
   readonly #underway = new Set<Promise<void>>()
   #running: Promise<void> | undefined
@@ -26,17 +26,17 @@ export class Load {
   constructor(world: World, random: Random) {
     this.#world = world
     this.#random = random
-    // Those of an earlier episode that are under way.
+    // Commands of earlier episodes may still be under way.
     for (const { asks } of world.earlier) if (asks !== null) this.#claim(asks)
     for (const id of world.hub.apps.keys()) this.#rename(id)
   }
 
-  /** Begins to command and to change things, every `paceMs` on average. */
+  /** Starts to send commands and to change the hub, every `paceMs` on average. */
   start(paceMs: number): void {
     this.#running ??= this.#run(paceMs)
   }
 
-  /** Resolves when the last message is with the broker, or lost. */
+  /** Resolves when the last message has reached the broker or was lost. */
   async stop(): Promise<void> {
     this.#stopped = true
     await this.#running
@@ -67,7 +67,7 @@ export class Load {
     }
   }
 
-  /** What a command may be about; undefined if the hub has no app. */
+  /** A random app and what a command needs; undefined if the hub has no app. */
   subject(): Subject | undefined {
     const { hub, settingCanary } = this.#world
     if (hub.apps.size === 0) return undefined
@@ -76,7 +76,7 @@ export class Load {
   }
 
   /**
-   * Sends one command of a fault's own, once, unless the same was asked for already. Resolves with its token.
+   * Sends one command for a fault, once, unless the same request was commanded already. Resolves with its token.
    * `expiresAt`: in epoch milliseconds, for a draft whose payload is an object.
    */
   async issue(drafted: Draft, expiresAt: number | null = null): Promise<string | undefined> {
@@ -92,7 +92,7 @@ export class Load {
     return token
   }
 
-  /** Sends a message with a token that may have been used before. */
+  /** Sends a command with a token that may have been used before. */
   async again(
     command: Pick<Draft, 'topic' | 'asks' | 'write' | 'kind'> & Pick<Sent, 'token'>,
     payload: string | Buffer,
@@ -102,12 +102,12 @@ export class Load {
     await this.#send({ ...command, expiresAt: null }, payload, options)
   }
 
-  /** Something happens on the hub. */
+  /** Makes one random change on the hub. */
   live(): void {
     const { hub } = this.#world
     const random = this.#random
-    // Commands take apps away: there must always be some to work with.
-    while (hub.apps.size < FEWEST_APPS) this.#visit(false)
+    // Commands uninstall apps; the commands that follow need some.
+    while (hub.apps.size < MIN_APPS) this.#visit(false)
     const id = random.pick(this.#appIds())
     const silent = random.chance(0.15)
     const visitors = [...hub.apps.keys()].filter(isVisitor)
@@ -143,12 +143,12 @@ export class Load {
   ): Promise<void> {
     const { broker, brokerProxy, hasDirectBridge, observer, sent } = this.#world
     const { topic, asks, write, kind, expiresAt, token } = command
-    // Sampled before it is sent: a connection that comes meanwhile may bring it, rightly. A broker that hangs takes it
-    // only when it goes on, and who is there by then is not known here.
-    const away = brokerProxy.open === 0 && !broker.hung && !hasDirectBridge
-    // Recorded before it is sent, too: the hub may see it before the broker's acknowledgement is seen here.
-    sent.push({ at: Date.now(), topic, asks, write, kind, expiresAt, token, away })
-    // What a broker refuses, or loses as it ends, is part of the fault.
+    // Sampled before sending: a bridge that connects while the message is sent may receive it. A broker that hangs
+    // delivers it later, and whether a bridge is connected then is not known here.
+    const offline = brokerProxy.open === 0 && !broker.hung && !hasDirectBridge
+    // Recorded before sending too: the hub may receive the request before the broker's acknowledgement arrives.
+    sent.push({ at: Date.now(), topic, asks, write, kind, expiresAt, token, offline })
+    // A broker that refuses or loses the message is part of the fault.
     await observer.publish(topic, payload, options).catch(() => undefined)
   }
 
@@ -178,7 +178,7 @@ export class Load {
   }
 
   #claim(asks: string): boolean {
-    // What turns the same thing on and off could hide whether it was done.
+    // Commands that set the same state could hide each other's effect.
     const claim = asks.replace(/^(enableApp|disableApp|updateApp|installFromAppStore) /, 'state ')
     if (this.#asked.has(claim)) return false
     this.#asked.add(claim)

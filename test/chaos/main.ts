@@ -1,4 +1,4 @@
-/** `npm run chaos`: breaks things for a while and exits with 1 if the bridge did anything wrong. */
+/** `npm run chaos`: runs episodes and exits with 1 if a checker found a violation. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -16,22 +16,22 @@ import { renderScorecard } from './scorecard.ts'
 const HELP = `npm run chaos -- [options]
 
   --seed N        first seed (default 1); the same seed gives the same schedule
-  --minutes M     all quick kinds of fault in turn, and some composed ones, until M minutes are over (default 1)
-  --once          each kind at least once, however long that takes
-  --fault NAME    only this kind; may be given several times
-  --campaign      every kind, the slow ones too, once with each of --seeds seeds, and the planted bugs
-                  (with --minutes: composed episodes only until those are over)
-  --plants        the planted bugs only, each with --seeds seeds (default 1)
-  --seeds N       of a campaign (default 25)
-  --composed N    episodes of two or three faults at a time (default: 2000 in a campaign, else a few)
-  --composed-only only those, all of them
-  --script JSON   this script only, a list of {at, fault, seed}; --seed is for what happens beside
-  --workers N     worlds side by side (default 2)
-  --pace MS       between two happenings, on average (default 40)
-  --kept FILE     of a campaign: writes each result there, and does not do again what it holds
-  --dump FOLDER   writes the history of each failed episode there
+  --minutes M     all quick kinds of fault in turn, and some combinations, for M minutes (default 1)
+  --once          each kind at least once, even if that takes longer
+  --fault NAME    only this kind; can be repeated
+  --campaign      every kind, including the slow ones, with each of --seeds seeds, and the planted bugs
+                  (--minutes limits the combinations)
+  --plants        only the planted bugs, each with --seeds seeds (default 1)
+  --seeds N       number of seeds in a campaign (default 25)
+  --composed N    combinations of two or three faults (default: 2000 in a campaign, otherwise 50, or 0 with --fault)
+  --composed-only only the combinations, all of them
+  --script JSON   only this script, a list of {at, fault, seed}; --seed is the seed of the load
+  --workers N     worlds in parallel (default 2)
+  --pace MS       mean time between two actions of the load (default 40)
+  --kept FILE     writes the results of a campaign to FILE, and skips those that FILE contains
+  --dump FOLDER   writes the history of each failed episode to FOLDER
   --write         writes docs/internals/reliability.md
-  --list          names the kinds of fault`
+  --list          lists the kinds of fault`
 
 const { values } = parseArgs({
   options: {
@@ -68,13 +68,13 @@ function report(result: EpisodeResult): void {
 
 function reportPlant({ name, seed, caught, by, violations, ms }: PlantResult): void {
   const others = new Set(violations.map(({ checker }) => checker).filter((checker) => !by.includes(checker)))
-  const beside = others.size === 0 ? '' : `; beside it: ${[...others].join(', ')}`
+  const beside = others.size === 0 ? '' : `; also found: ${[...others].join(', ')}`
   const what = caught ? `caught by ${by.join(', ')}` : 'not caught'
   console.log(`${caught ? 'ok  ' : 'FAIL'} ${name}, seed ${seed}, ${(ms / 1000).toFixed(1)} s: ${what}${beside}`)
   if (!caught) for (const one of violations) console.log(`       ${one.checker}: ${one.what.slice(0, 400)}`)
 }
 
-/** How far a run is: of a campaign's episodes, or of the time that it was given. */
+/** The progress: finished episodes of a campaign, or elapsed minutes of the time limit. */
 function progressOf(plan: Plan, done: number, startedAt: number): string {
   const minutes = (performance.now() - startedAt) / 60_000
   if (!values.campaign) return `${done} episodes, ${minutes.toFixed(1)} of ${plan.minutes} minutes`
@@ -87,10 +87,10 @@ const howAgain = ({ fault, script }: Job) =>
 
 function dump(folder: string, { fault, seed, violations, history }: EpisodeResult): void {
   const { sent, seen, asked, lives, links, onlineAt } = history
-  const told = lives.map(({ startedAt, end, lines, errors }) => ({ startedAt, end, lines, errors }))
+  const processes = lives.map(({ startedAt, end, lines, errors }) => ({ startedAt, end, lines, errors }))
   mkdirSync(folder, { recursive: true })
   const path = join(folder, `${fault.replaceAll(/[^\w-]+/g, '-').slice(0, 120)}-${seed}.json`)
-  writeFileSync(path, JSON.stringify({ violations, sent, asked, links, onlineAt, lives: told, seen }, null, 1))
+  writeFileSync(path, JSON.stringify({ violations, sent, asked, links, onlineAt, lives: processes, seen }, null, 1))
 }
 
 interface Plan {
@@ -102,11 +102,11 @@ interface Plan {
   readonly composed: number
 }
 
-/** Scripts that failed and are made smaller, at most; and for how long each. */
+/** The maximum number of failed scripts that are shrunk, and the time for each. */
 const SHRUNK_SCRIPTS = 3
 const SHRINKING_MS = 180_000
 
-/** Tells the smallest script that still fails, of the first few that did. */
+/** Prints, for the first few failed scripts, the smallest script that still fails. */
 async function shrinkFailed(jobs: readonly ComposedJob[], results: readonly EpisodeResult[], { seed, paceMs }: Plan) {
   const failed = new Set(results.filter(({ violations }) => violations.length > 0).map(({ script }) => script))
   for (const job of jobs.filter(({ script }) => failed.has(script)).slice(0, SHRUNK_SCRIPTS)) {
@@ -138,11 +138,11 @@ async function runCampaign(
   const endsAt = values.minutes === undefined ? Number.POSITIVE_INFINITY : performance.now() + minutes * 60_000
   const kinds = values.fault ?? Object.keys(FAULTS)
   const isSlow = (name: string) => faultNamed(name).slow === true
-  // Those that mostly wait get worlds of their own, so that they hold nobody up.
+  // Slow kinds mostly wait, so they run in separate worlds, beside the quick ones.
   const groups = [kinds.filter((name) => !isSlow(name)), kinds.filter(isSlow)]
   await Promise.all(groups.map((some) => runJobs(left(everyFault(some, seed, seeds)), { workers, paceMs, onResult })))
   await runJobs(inTime(left(scripts), endsAt), { workers, paceMs, onResult })
-  // A busy machine is given more time, which is what some of these bugs take.
+  // At most three workers: on a busy machine the checkers allow for more delay, which hides some of these bugs.
   return await provePlants({ seed, tries: 3, workers: Math.min(workers, 3) })
 }
 
@@ -160,7 +160,7 @@ async function runForAWhile(
 ) {
   const faults = values.fault ?? Object.keys(FAULTS).filter((name) => !faultNamed(name).slow)
   const endsAt = performance.now() + minutes * 60_000
-  // What was asked for by name is done at least once.
+  // Kinds that were named run at least once.
   const due = values.fault !== undefined || values.once ? faults.length : 1
   const isOver = (count: number) => count >= due && performance.now() > endsAt
   await runJobs(until(faults, scripts, seed, isOver), { workers, paceMs, onResult })
@@ -187,7 +187,7 @@ async function main(): Promise<number> {
   const results: EpisodeResult[] = [...(kept?.results ?? [])]
   const onResult = (result: EpisodeResult) => {
     kept?.add(result)
-    // Only what failed needs to be remembered whole.
+    // Only failed episodes keep their history.
     results.push(result.violations.length > 0 ? result : { ...result, history: NO_HISTORY })
     report(result)
     status.show(progressOf(plan, results.length, startedAt))

@@ -1,4 +1,4 @@
-/** What the broker has to hold for a hub, written from the contract alone: nothing here comes from the bridge. */
+/** The messages that the broker must hold for a hub, derived only from the contract; no code of the bridge is used. */
 import { isDeepStrictEqual } from 'node:util'
 import type { AppRecord, EmulatedHub } from '../../src/emulator/hub.ts'
 import { parse } from './answers.ts'
@@ -6,16 +6,16 @@ import { discoveryFaults } from './discovery.ts'
 
 export const BASE = 'hub2mqtt'
 export const HUB = 'home'
-/** The setting that configuration publishes, on every app that the world starts with. */
+/** The setting that the configuration publishes; every app of the initial population has it. */
 export const PUBLISHED_SETTING = 'label'
 
-/** Before an app's id, in its topics. */
+/** An app's topics up to its id. */
 export const APPS = `${BASE}/${HUB}/app/`
 const MAY_BE: ReadonlySet<string> = new Set([
   ...['health', 'log-level', 'discovery'].map((name) => `${BASE}/bridge/${name}`),
   ...['summary', 'health'].map((name) => `${BASE}/${HUB}/${name}`),
 ])
-/** Beside an app, below its topic. */
+/** Optional topics below an app's topic. */
 const MAY_BE_OF_APP = ['/update', '/crash', '/links']
 
 export interface Disagreement {
@@ -26,7 +26,7 @@ export interface Disagreement {
 
 type Expected = Readonly<Record<string, unknown>> | string
 
-/** `% XX` for every byte but those that a topic level keeps. */
+/** Encodes text as a topic level: `%XX` for every byte except letters, digits, `.`, `_` and `-`. */
 export function level(text: string): string {
   if (text === '') return '%'
   const hide = text === '.' || text === '..'
@@ -38,7 +38,7 @@ export function level(text: string): string {
     .join('')
 }
 
-/** The app of a topic below `APPS`. */
+/** The id of the app that a topic below `APPS` belongs to. */
 export function idOf(topic: string): string {
   const text = topic.slice(APPS.length).split('/')[0] ?? ''
   return text === '%' ? '' : decodeURIComponent(text)
@@ -46,7 +46,7 @@ export function idOf(topic: string): string {
 
 const orNull = (value: unknown) => value ?? null
 
-/** Which number of `1.2.3` an update raises. */
+/** The part of a version `1.2.3` that an update increases. */
 function step(from: string, to: unknown): string | null {
   const [one, other] = [from, String(to)].map((version) => version.split('.').map(Number))
   if (one?.length !== 3 || other?.length !== 3) return null
@@ -55,7 +55,7 @@ function step(from: string, to: unknown): string | null {
   return ['major', 'minor', 'patch'][raised] ?? null
 }
 
-/** An app as the contract wants it, from the record that the hub answers. */
+/** An app's payload according to the contract, from the hub's record. */
 export function expectedApp(record: AppRecord): Record<string, unknown> {
   const { usage, updateAvailable: update, author } = record
   const runs = record.state === 'running'
@@ -86,7 +86,7 @@ export function expectedApp(record: AppRecord): Record<string, unknown> {
   }
 }
 
-/** Topic → what has to be there; of objects only the keys given are looked at, of apps all of them and their order. */
+/** Topic → expected payload. Objects are compared by the keys listed here, apps by all keys and their order. */
 function expected(hub: EmulatedHub, hubAddress: string): Map<string, Expected> {
   const wanted = new Map<string, Expected>([
     [`${BASE}/bridge/state`, 'online'],
@@ -103,11 +103,11 @@ function expected(hub: EmulatedHub, hubAddress: string): Map<string, Expected> {
   return wanted
 }
 
-/** Those that configuration names. */
+/** The apps for which the configuration publishes a setting. */
 export const publishedApps = ['net.population.app0001', 'net.population.app0002']
 const isPublished = (id: string) => publishedApps.includes(id)
 
-/** Compares what the broker holds, now, with what it has to hold; `foreign`: topics that are somebody else's. */
+/** Compares what the broker holds with what it must hold now; `foreign`: topics of other programs. */
 export function disagreement(
   held: ReadonlyMap<string, string>,
   hub: EmulatedHub,
@@ -127,7 +127,7 @@ export function disagreement(
   return { ghosts: [...ghosts, ...discovery.ghosts], missing: [...missing, ...discovery.missing], wrong }
 }
 
-/** Topics whose content only the bridge can know; those of an app only beside the app. */
+/** Optional topics, whose content only the bridge knows; an app's only together with the app. */
 function mayBe(topic: string, appTopics: ReadonlySet<string>): boolean {
   if (MAY_BE.has(topic)) return true
   return MAY_BE_OF_APP.some((end) => topic.endsWith(end) && appTopics.has(topic.slice(0, -end.length)))
@@ -146,7 +146,7 @@ function matches(text: string, wanted: Expected): boolean {
   return contains(value, wanted)
 }
 
-/** Whether every key that is wanted is there with what is wanted; `undefined`: it must not be there. */
+/** Whether `value` contains every key of `wanted` with an equal value; `undefined`: the key must be missing. */
 function contains(value: unknown, wanted: unknown): boolean {
   if (typeof value !== 'object' || value === null || typeof wanted !== 'object' || wanted === null)
     return isDeepStrictEqual(value, wanted)

@@ -1,4 +1,4 @@
-/** Are the checkers any good? A bridge with a bug planted in it has to be caught by the right one. */
+/** Tests the checkers: the right one must detect each planted bug. */
 import { runEpisode } from './episode.ts'
 import type { Violation } from './history.ts'
 import { PLANTS } from './plants/all.ts'
@@ -8,7 +8,7 @@ export interface PlantResult {
   readonly name: string
   readonly seed: number
   readonly caught: boolean
-  /** Those that had to notice and did. */
+  /** The checkers that detected it, among those that should. */
   readonly by: readonly string[]
   readonly violations: readonly Violation[]
   readonly ms: number
@@ -16,29 +16,29 @@ export interface PlantResult {
 
 export interface ProveOptions {
   readonly seed: number
-  /** Each bug with so many seeds (default 1). */
+  /** The number of seeds for each bug (default 1). */
   readonly seeds?: number
-  /** What a schedule meets is chance: a bug that one does not show is tried with so many seeds until it is caught (default 1). */
+  /** The maximum number of seeds to try until a bug is caught, because not every schedule reveals it (default 1). */
   readonly tries?: number
-  /** Worlds at a time. */
+  /** The number of worlds that run in parallel. */
   readonly workers: number
   /** Default: all. */
   readonly names?: readonly string[]
   readonly onResult?: (result: PlantResult) => void
 }
 
-/** A bug that keeps the broker wrong for ever is not waited for as long as a slow mending. */
-const PATIENCE_MS = 5000
+/** Shorter than for a fault: with some bugs the broker never agrees with the hub. */
+const TIMEOUT_MS = 5000
 
 export async function provePlant(name: string, seed: number): Promise<PlantResult> {
   const plant = PLANTS[name]
-  if (plant === undefined) throw new Error(`no planted bug "${name}"`)
-  const { fault, caughtBy, paceMs = 25, patienceMs = PATIENCE_MS, env = {} } = plant
+  if (plant === undefined) throw new Error(`unknown planted bug "${name}"`)
+  const { fault, caughtBy, paceMs = 25, timeoutMs = TIMEOUT_MS, env = {} } = plant
   const startedAt = performance.now()
   await using world = await World.start({ seed, env, preload: ['./preload/clock.ts', `./plants/${name}.ts`] })
   world.startBridge()
   const calm = (error: unknown) => ({ violations: [{ checker: 'calm', what: String(error) }] })
-  const { violations } = await runEpisode(world, { fault, seed, paceMs, patienceMs }).catch(calm)
+  const { violations } = await runEpisode(world, { fault, seed, paceMs, timeoutMs }).catch(calm)
   const by = caughtBy.filter((checker) => violations.some((violation) => violation.checker === checker))
   return { name, seed, caught: by.length > 0, by, violations, ms: performance.now() - startedAt }
 }

@@ -8,13 +8,13 @@ function returnsOn(requests: readonly RequestRecord[] = [], apps = new Map<strin
   return new Returns({ apps, requests })
 }
 
-test('an app that came once comes to the broker once', () => {
+test('an app that was installed once may be published once', () => {
   const returns = returnsOn()
   returns.created(ID)
   expect([true, true, false, true].map((isThere) => returns.take(ID, isThere))).toEqual([false, false, false, true])
 })
 
-test('an app that the hub got twice may come back, however late that is told', () => {
+test('an app that was installed twice may be published again, however late', () => {
   const returns = returnsOn()
   returns.created(ID)
   returns.created(ID)
@@ -24,7 +24,7 @@ test('an app that the hub got twice may come back, however late that is told', (
   ])
 })
 
-test('a command that installs an app brings it back', () => {
+test('an app that a command installs may be published again', () => {
   const installed: RequestRecord = {
     ...{ at: 0, via: 'rest', method: 'POST', path: '/store', operation: 'installFromAppStore' },
     ...{ body: { id: ID }, status: 200, executed: true },
@@ -33,7 +33,7 @@ test('a command that installs an app brings it back', () => {
   expect([false, true, false, true].map((isThere) => returns.take(ID, isThere))).toEqual([false, false, false, true])
 })
 
-test('what a broker held before its restart is not judged, what it is sent afterwards is', () => {
+test('what a broker held before its restart is not judged, messages after the restart are', () => {
   const returns = returnsOn()
   returns.created(ID)
   returns.take(ID, false)
@@ -41,7 +41,7 @@ test('what a broker held before its restart is not judged, what it is sent after
   expect([true, false, true].map((isThere) => returns.take(ID, isThere))).toEqual([false, false, true])
 })
 
-test('an app that the hub never had is not one that comes back', () => {
+test('an app that the hub never had does not count as coming back', () => {
   const returns = returnsOn()
   expect([true, false, true].map((isThere) => returns.take(ID, isThere))).toEqual([false, false, false])
 })

@@ -1,11 +1,10 @@
 /**
- * Apps that come back on the broker without having come back on the hub.
+ * Detects apps that are published again although they were not installed again.
  *
- * Whatever a bridge may know late, it tells of an app as new at most once for each time that the hub got the app: events
- * of one session keep their order, lists are read one after the other, and an event that overtakes a list is laid over
- * it. So one arrival on the hub accounts for each on the broker. What the broker held before is not known at its start,
- * so the first word on a topic is never judged; and how the two were in time does not matter, so a busy machine neither
- * hides a bug nor makes one up.
+ * However late its information is, a bridge publishes an app as new at most once for each installation on the hub:
+ * events of one session keep their order, lists are read one after the other, and an event that overtakes a list is
+ * applied over it. So each publication needs its own installation. The first message on a topic is not judged: what the
+ * broker held before is unknown. Times are not compared, so a busy machine neither hides nor invents a bug.
  */
 import type { EmulatedHub } from '../../src/emulator/hub.ts'
 
@@ -13,13 +12,13 @@ type Hub = Pick<EmulatedHub, 'apps' | 'requests'>
 
 export class Returns {
   readonly #hub: Hub
-  /** By id: whether the broker holds something of the app, as it was seen last. */
+  /** By id: whether the broker held the app's state when it was last seen. */
   readonly #held = new Map<string, boolean>()
-  /** By id: arrivals on the hub besides those by command. */
+  /** By id: installations on the hub without a command. */
   readonly #created = new Map<string, number>()
-  /** Those that the hub has ever had: others are somebody's invention, which what judges ghosts finds. */
+  /** Ids that the hub has ever had: `ghosts` covers all others. */
   readonly #had = new Set<string>()
-  /** By id: arrivals on the broker that one on the hub accounts for. */
+  /** By id: publications that an installation explains. */
   readonly #accounted = new Map<string, number>()
 
   constructor(hub: Hub) {
@@ -27,25 +26,25 @@ export class Returns {
     this.#remember()
   }
 
-  /** The hub has got an app. */
+  /** To call when an app was installed on the hub. */
   created(id: string): void {
     add(this.#created, id)
     this.#had.add(id)
   }
 
-  /** A new episode: until now the broker has what the hub has. */
+  /** Starts a new episode: the broker agrees with the hub. */
   forget(): void {
     this.#created.clear()
     this.#accounted.clear()
     this.#remember()
   }
 
-  /** The broker may hold anything from now on. */
+  /** To call when the broker may hold anything, such as after its restart. */
   forgetHeld(): void {
     this.#held.clear()
   }
 
-  /** The state of an app was published, or cleared. Returns whether that brings back an app that is gone. */
+  /** An app's state was published or cleared. Returns whether this publishes a removed app again. */
   take(id: string, isThere: boolean): boolean {
     const before = this.#held.get(id)
     this.#held.set(id, isThere)
@@ -63,7 +62,7 @@ export class Returns {
     for (const id of this.#hub.apps.keys()) this.#had.add(id)
   }
 
-  /** How often a command may have brought it. */
+  /** How often commands have installed the app. */
   #installed(id: string): number {
     return this.#hub.requests.filter(
       ({ operation, body, executed }) =>

@@ -1,4 +1,4 @@
-/** What a campaign came to, as a document: figures first, then each kind of fault. */
+/** Renders the results of a campaign as a document: the totals, then each kind of fault. */
 import { execFileSync } from 'node:child_process'
 import { table } from '../bench/table.ts'
 import type { EpisodeResult } from './episode.ts'
@@ -22,13 +22,13 @@ function percentile(numbers: readonly number[], part: number): number | undefine
 const seconds = (ms: number | undefined) => (ms === undefined ? '—' : `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s`)
 const whole = (value: number) => value.toLocaleString('en')
 
-/** How long it took to agree: median, 95th percentile and maximum. */
+/** The time until the broker agreed with the hub: median, 95th percentile and maximum. */
 function timesOf(results: readonly EpisodeResult[]): string[] {
   const times = results.flatMap(({ agreeMs }) => (agreeMs === undefined ? [] : [agreeMs]))
   return [0.5, 0.95, 1].map((part) => seconds(percentile(times, part)))
 }
 
-/** The episodes of one fault alone, by its name. */
+/** The episodes of single faults, by the fault's name. */
 const kindsOf = (results: readonly EpisodeResult[]) =>
   Map.groupBy(
     results.filter(({ script }) => script === undefined),

@@ -1,30 +1,30 @@
-/** Commands as they were sent: what belongs together, which of them the bridge heard, and what its memory allows. */
+/** Sent commands: groups them, and determines which of them the bridge received and may have forgotten. */
 import { COPY, type History, type Sent } from './history.ts'
 
-/** The longest that a command may wait inside the bridge. */
+/** How long a command may wait inside the bridge. */
 export const MAX_WAIT_MS = 10_000
-/** A call's deadline, a look at what became of it, and time for a busy machine. */
+/** A call's timeout, the check of its outcome, and time for a busy machine. */
 const ANSWER_MS = 8000
-/** How long an answered transaction is remembered, and what that may be off by. */
+/** How long an answered transaction is remembered, and the tolerance. */
 export const MEMORY_MS = 5 * 60_000
 export const MEMORY_SLACK_MS = 10_000
-/** A command or a request that is on its way as something changes. */
+/** How long a command or request may be under way while something changes. */
 export const UNDER_WAY_MS = 300
-/** A minute, and what the call itself may take. */
+/** An install is verified for a minute, plus the time of the call. */
 const INSTALL_MS = 80_000
 
-/** The bridge's own time, which jumps now and then. */
+/** Converts a time to the bridge's clock, which may have jumped. */
 export function passing({ jumps }: Pick<History, 'jumps'>): (at: number) => number {
   return (at) => at + jumps.filter((jump) => jump.at <= at).reduce((sum, { by }) => sum + by, 0)
 }
 
-/** How often a transaction may have been forgotten between its first copy and its last, as five minutes had passed. */
+/** How often the bridge may have forgotten a transaction, after five minutes, between the first copy and the last. */
 export function timesForgotten(history: History, copies: readonly Sent[]): number {
   const passed = passing(history)
   let times = 0
   let fresh = Number.POSITIVE_INFINITY
   for (const { at } of copies.toSorted((one, other) => one.at - other.at)) {
-    // Time may jump while the message is on its way.
+    // The clock may jump while the message is under way.
     if (passed(at + UNDER_WAY_MS) - fresh > MEMORY_MS - MEMORY_SLACK_MS) times += 1
     else if (Number.isFinite(fresh)) continue
     fresh = passed(at)
@@ -32,34 +32,34 @@ export function timesForgotten(history: History, copies: readonly Sent[]): numbe
   return times
 }
 
-/** The hub is looked at for a minute before an install counts as unknown. */
+/** The bridge checks the hub for a minute before the outcome of an install counts as unknown. */
 export const mayTakeLong = ({ asks, at }: Sent, now: number) =>
   asks?.startsWith('installFromAppStore') === true && now - at < INSTALL_MS
 
-/** Two bridges that come at the same moment have heard of each other after so long. */
-const HEARD_MS = 1000
+/** The time in which two bridges that start at the same moment detect each other. */
+const DETECTION_MS = 1000
 
-/** Whether several bridges had just connected: each of them may have taken itself for the only one. */
+/** Whether several bridges had just connected: each of them may have been active. */
 export function cameTogether({ links, lives }: Pick<History, 'links' | 'lives'>, { at }: Sent): boolean {
   const fresh = links.filter(
-    ({ openedAt, closedAt = at }) => openedAt > at - HEARD_MS && openedAt <= at && closedAt >= at,
+    ({ openedAt, closedAt = at }) => openedAt > at - DETECTION_MS && openedAt <= at && closedAt >= at,
   )
   return lives.length > 1 && fresh.length > 1
 }
 
-/** Commands that may still reach the hub although nobody waits for their answers any more. */
+/** Commands of a finished episode that may still reach the hub. */
 export function underWay(sent: readonly Sent[], now: number): Sent[] {
   return sent.filter((copy) => now - copy.at < MAX_WAIT_MS + ANSWER_MS || mayTakeLong(copy, now))
 }
 
-/** Whether a connection that was online before the command came lasted long enough for the answer. */
-export function wasHeard({ links, onlineAt }: History, { at, away }: Sent): boolean {
-  if (away) return false
+/** Whether the bridge was online before the command, and the connection lasted long enough for the answer. */
+export function wasReceived({ links, onlineAt }: History, { at, offline }: Sent): boolean {
+  if (offline) return false
   const link = links.find(
     (one) => one.openedAt < at && (one.closedAt ?? Number.POSITIVE_INFINITY) > at + ANSWER_MS + MAX_WAIT_MS,
   )
   if (link === undefined) return false
-  // Another connection with the same client id ends the former one, which may have said `online` until then.
+  // Another connection with the same client id ends the previous one, which may have published `online` until then.
   const overlapped = links.filter(({ openedAt, closedAt = 0 }) => openedAt < link.openedAt && closedAt > link.openedAt)
   const since = Math.max(link.openedAt, ...overlapped.map(({ closedAt = 0 }) => closedAt))
   return onlineAt.some((online) => online > since && online < at)
@@ -76,7 +76,7 @@ export function byToken(sent: readonly Sent[]): Map<string, Sent[]> {
   return Map.groupBy(sent, ({ token }) => token)
 }
 
-/** Copies with a token of each its own, by the transaction that they share. */
+/** Copies with different tokens, by their common transaction. */
 export function byTransaction(sent: readonly Sent[]): Map<string, Sent[]> {
   return Map.groupBy(
     sent.filter(({ token }) => token.includes(COPY)),
@@ -84,7 +84,7 @@ export function byTransaction(sent: readonly Sent[]): Map<string, Sent[]> {
   )
 }
 
-/** One of each, however many copies were sent. */
+/** The first copy of each command. */
 export function unique(sent: readonly Sent[]): Sent[] {
   return [...byToken(sent).values()].flatMap(([first]) => (first === undefined ? [] : [first]))
 }

@@ -1,14 +1,14 @@
-/** A straight line through samples, and how sure its slope is. */
+/** The slope of a straight line through samples, with its confidence interval. */
 export interface Slope {
-  /** Units a minute. */
+  /** Units per minute. */
   readonly perMinute: number
   /** Half the width of the 95 % interval. */
   readonly plusMinus: number
 }
 
 /**
- * Least squares. Samples that follow each other closely are alike, which makes the plain interval too narrow: it is
- * widened by the correlation of neighbouring residuals.
+ * Least squares. Neighbouring samples are correlated, so the plain interval would be too narrow; the correlation of
+ * neighbouring residuals widens it.
  */
 export function slopeOf(samples: readonly { readonly minute: number; readonly value: number }[]): Slope {
   const count = samples.length

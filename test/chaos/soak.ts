@@ -1,4 +1,4 @@
-/** `npm run soak`: cuts both connections again and again for a long time, and looks whether the bridge grows. */
+/** `npm run soak`: cuts both connections repeatedly for a long time, and measures whether the bridge's memory grows. */
 import { setTimeout as after } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { exitOnSignals } from '../support/process.ts'
@@ -11,7 +11,7 @@ const { values } = parseArgs({
   options: {
     seed: { type: 'string', default: '1' },
     minutes: { type: 'string', default: '30' },
-    /** Cuts on each side, spread over the time. */
+    /** The number of cuts on each side, spread over the time. */
     cuts: { type: 'string', default: '1000' },
   },
 })
@@ -25,9 +25,9 @@ interface Sample {
 }
 
 const SAMPLE_MS = 10_000
-/** So much of the beginning is left out: caches fill, code is compiled. */
+/** The share of the time that is left out at the beginning, while caches fill and code is compiled. */
 const WARM_UP = 0.2
-/** A session that ends sooner counts as none, and the bridge slows down. */
+/** After a shorter session the bridge would reconnect more slowly. */
 const SETTLE_MS = 700
 const MIB = 1024 * 1024
 
@@ -59,7 +59,7 @@ async function sample(): Promise<void> {
     samples.push({ minute, rss: 0, heapUsed: 0, external: 0, resources: 0, ...Object(message) })
     const last = samples.at(-1)
     if (samples.length % 6 === 1 && last !== undefined) console.log(line(last))
-    // A long history of ours is not what is measured, but it slows everything down.
+    // A long history in the harness would slow down everything.
     await load.stop()
     world.forget()
     load = new Load(world, random.fork(String(samples.length)))
@@ -70,7 +70,7 @@ async function sample(): Promise<void> {
 
 const cutCount = { broker: 0, hub: 0 }
 
-/** Cuts a side that is up, so that every cut is one and a reconnect follows it. */
+/** Cuts a side only while it is connected, so that each cut causes a reconnect. */
 async function cut(side: 'broker' | 'hub', restMs: number, isUp: () => boolean, act: () => void): Promise<void> {
   const everyMs = (minutes * 60_000) / cuts
   for (let next = startedAt; performance.now() < endsAt && world.bridge.alive; next += everyMs) {
@@ -105,7 +105,7 @@ await load.stop()
 
 const settled = samples.filter(({ minute }) => minute >= minutes * WARM_UP)
 const kib = ({ perMinute, plusMinus }: Slope) =>
-  `${(perMinute / 1024).toFixed(2)} ± ${(plusMinus / 1024).toFixed(2)} KiB a minute`
+  `${(perMinute / 1024).toFixed(2)} ± ${(plusMinus / 1024).toFixed(2)} KiB per minute`
 const of = (key: 'heapUsed' | 'rss' | 'external') =>
   slopeOf(settled.map((one) => ({ minute: one.minute, value: one[key] })))
 console.log(
@@ -115,7 +115,7 @@ console.log(`heap after gc: ${kib(of('heapUsed'))}`)
 console.log(`external:      ${kib(of('external'))}`)
 console.log(`RSS:           ${kib(of('rss'))}`)
 await world.calm(60_000)
-console.log(`alive: ${world.bridge.alive}; broker and hub agree in the end`)
+console.log(`alive: ${world.bridge.alive}; broker and hub agree at the end`)
 const errors = world.bridge.errors.join('\n')
 if (errors !== '') console.log(`standard error: ${errors}`)
 process.exitCode = world.bridge.alive && errors === '' ? 0 : 1

@@ -1,4 +1,4 @@
-/** How a world is furnished: who may log in with what, what is on the hub, and how the bridge is configured. */
+/** The options of a world: the broker's users, the hub's apps, and the bridge's configuration. */
 import type { EmulatedHubOptions, Flavour } from '../../src/emulator/hub.ts'
 import { population } from '../../src/emulator/population.ts'
 import type { MosquittoOptions } from '../support/brokers.ts'
@@ -7,7 +7,7 @@ import { HUB, PUBLISHED_SETTING, publishedApps } from './model.ts'
 export interface WorldOptions {
   readonly seed: number
   readonly flavour?: Flavour
-  /** Whether the broker's memory outlives it. */
+  /** Whether the broker keeps its data after a restart. */
   readonly persistent?: boolean
   /** Modules to load into the bridge before it starts. */
   readonly preload?: readonly string[]
@@ -15,7 +15,7 @@ export interface WorldOptions {
   readonly nodeOptions?: readonly string[]
 }
 
-/** Each can be recognised wherever it turns up. */
+/** Each secret can be recognised in any text. */
 export interface Secrets {
   readonly key: string
   readonly password: string
@@ -32,13 +32,13 @@ export function secretsOf({ seed }: WorldOptions): Secrets {
   }
 }
 
-/** For a rival who takes the bridge's place. */
+/** Exported for the fault that takes over the client id. */
 export const CLIENT_ID = 'the-bridge'
 
-/** An id that needs every kind of escape. */
+/** An id that needs every kind of escaping. */
 const ODD_ID = 'odd/one+#% é'
 
-/** Settings that are there to be taken away, each once. */
+/** The prefix of settings that exist to be unset, once each. */
 export const SPARE = 'spare'
 const SPARES = 60
 
@@ -55,7 +55,7 @@ export function hubOptions({ flavour = 'older' }: WorldOptions, { key, setting }
 }
 
 export interface BrokerChanges extends MosquittoOptions {
-  /** Whether the bridge's user is unknown. */
+  /** Whether the broker does not know the bridge's user. */
   readonly withoutBridge?: boolean
 }
 
@@ -69,7 +69,7 @@ export function brokerOptions(
   return { persistent, ...changes, users, config: [...basics, ...config] }
 }
 
-/** What a reload may change, as the configuration file has it. */
+/** The options that a reload may change, as in the configuration file. */
 export interface FileChanges {
   readonly commands?: { readonly deny?: readonly string[]; readonly read_only?: boolean }
   readonly apps?: { readonly include?: readonly string[]; readonly exclude?: readonly string[] }
@@ -78,7 +78,7 @@ export interface FileChanges {
   readonly log?: { readonly level: string }
 }
 
-/** The file beside the environment: JSON, which is YAML too. */
+/** The configuration file, used together with the environment. JSON is valid YAML. */
 export function configFile({ commands, settings, ...others }: FileChanges = {}): string {
   const publish = Object.fromEntries(publishedApps.map((id) => [id, { [PUBLISHED_SETTING]: 'text' }]))
   return JSON.stringify({
@@ -89,7 +89,7 @@ export function configFile({ commands, settings, ...others }: FileChanges = {}):
   })
 }
 
-/** Short times, so that little is waited for; else as a user would have it. */
+/** The bridge's environment variables: as in production, but with short intervals, so that episodes are short. */
 export function environment(
   options: WorldOptions,
   { key, password }: Secrets,

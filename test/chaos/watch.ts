@@ -1,4 +1,4 @@
-/** Looks on while it happens: what has to be compared with the hub's own memory at the moment of a message. */
+/** Compares messages with the hub's state at the moment when they arrive. */
 import type { EmulatedHub } from '../../src/emulator/hub.ts'
 import type { Seen } from '../support/observer.ts'
 import { isAnswer, parseAnswer, tokenOf } from './answers.ts'
@@ -7,25 +7,25 @@ import type { LiveChecker, Violation } from './history.ts'
 import { APPS, idOf } from './model.ts'
 import { Returns } from './returns.ts'
 
-/** A device of a hub that does not say who it is. */
+/** The discovery topic of a device whose hub does not identify itself. */
 const NAMELESS = /\/hub2mqtt---20[^/]*\/config$/
 
-/** Whether the hub shows what was asked for. */
+/** Whether the hub shows the effect of a command. */
 export type Shows = (hub: EmulatedHub) => boolean
 
 export class Watch {
   readonly violations: Violation[] = []
-  /** Messages of our own on topics of the bridge. */
+  /** Messages that the harness published on topics of the bridge. */
   readonly planted = new Set<Seen>()
-  /** Topics that are somebody else's. */
+  /** Topics of other programs. */
   readonly foreign = new Set<string>()
-  /** Whether configuration leaves apps out for a while, such as come meanwhile, too. */
+  /** Whether the configuration excludes apps for some time, including new ones. */
   leavesOut = false
-  /** Whether the hub was another one in between: what belonged to the first may be cleared and made anew. */
+  /** Whether another hub replaced the first one, whose messages may then be cleared and published again. */
   identityChanged = false
-  /** Whether old lists were shown to the bridge, which may have believed them. */
+  /** Whether the bridge was shown outdated lists, and may have published them. */
   outdated = false
-  /** Whether events of the hub came later than what it had answered since. */
+  /** Whether events may have arrived after newer answers of the hub. */
   late = false
   readonly returns: Returns
   readonly #returned: string[] = []
@@ -39,7 +39,7 @@ export class Watch {
     this.returns = new Returns(hub)
   }
 
-  /** Apps that came back though the hub did not have them any more, and had given no reason. */
+  /** Apps that were published again although the hub did not have them and the fault does not explain it. */
   get returned(): readonly string[] {
     return this.identityChanged || this.outdated || this.late ? [] : this.#returned
   }
@@ -48,18 +48,18 @@ export class Watch {
     this.violations.push({ checker, what })
   }
 
-  /** What the hub has to show when the command with this token is answered `ok`. */
+  /** Sets what the hub must show when the command with this token is answered `ok`. */
   expect(token: string, shows: Shows): void {
     this.#expected.set(token, shows)
   }
 
-  /** The next such message is our own. */
+  /** Announces that the harness is about to publish this message. */
   planting(topic: string, text: string): void {
     const key = `${topic}\n${text}`
     this.#planting.set(key, (this.#planting.get(key) ?? 0) + 1)
   }
 
-  /** A new episode. What is known of devices stays. */
+  /** Starts a new episode. The known devices are kept. */
   forget(): void {
     this.violations.length = 0
     this.#returned.length = 0
@@ -97,9 +97,10 @@ export class Watch {
   #app(topic: string, text: string): void {
     const id = idOf(topic)
     const isThere = this.#hub.apps.has(id)
-    if (this.returns.take(id, text !== '')) this.#returned.push(`${topic} came back, and the hub has no such app`)
+    if (this.returns.take(id, text !== ''))
+      this.#returned.push(`${topic} was published again, but the hub does not have the app`)
     if (text === '' && isThere && this.#stays) {
-      this.object('wiped', `${topic} was cleared, and the hub has the app`)
+      this.object('wiped', `${topic} was cleared, but the hub has the app`)
     }
   }
 
@@ -113,10 +114,10 @@ export class Watch {
     this.#devices.delete(topic)
     if (before === undefined) return
     const id = idOf(before)
-    // A bridge that starts while the hub does not say who it is names devices after the configuration, until it does.
-    // That each app has a device is checked at the end.
+    // Until the hub identifies itself, a starting bridge names devices after the configured hub name. Whether each app
+    // has a device is checked at the end.
     if (this.#hub.apps.has(id) && this.#stays && !NAMELESS.test(topic))
-      this.object('wiped', `${topic} was cleared, and the hub has the app`)
+      this.object('wiped', `${topic} was cleared, but the hub has the app`)
   }
 
   get #stays(): boolean {

@@ -1,4 +1,4 @@
-/** Everything around one bridge: a hub in this process, a broker in another, a bad network between them, and who looks on. */
+/** The environment of one bridge: a hub in this process, a broker in another, proxies between them, and an observer. */
 
 import { mkdtempDisposable, rename, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -30,54 +30,54 @@ import {
 } from './surroundings.ts'
 import { Watch } from './watch.ts'
 
-/** A machine that keeps its processes waiting for longer shows nothing of the bridge. */
+/** The upper limit of the allowance for processes that waited for a processor. */
 const MAX_WAITED_MS = 1_500
-/** What kept everybody waiting shortly before may come out only now: a keep-alive that was missed. */
-const LOOKS_BACK_MS = 3_000
+/** A lag shortly before the episode may have an effect only now, such as a missed keep-alive. */
+const LAG_LOOKBACK_MS = 3_000
 
 type More = Pick<World, 'gateway' | 'hubProxy' | 'brokerProxy' | 'onlineAt' | 'watch'> & { readonly folder: string }
 
-/** What of a fault the checkers have to know. */
-export interface Blame {
+/** The properties of a fault that the checkers need. */
+export interface FaultProperties {
   readonly stallMs?: number
   readonly hubWell: boolean
-  readonly tells?: RegExp | readonly RegExp[]
+  readonly expectedErrors?: RegExp | readonly RegExp[]
   readonly staysOnline?: boolean
 }
 
 const RELOADED = /configuration read again|invalid configuration/
 
 export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
-  /** Right in front of the hub. */
+  /** The gateway directly in front of the hub. */
   readonly gateway: HttpGateway
-  /** Between the bridge and the gateway. */
+  /** The proxy between the bridge and the gateway. */
   readonly hubProxy: TcpProxy
   readonly brokerProxy: TcpProxy
   sent: Sent[] = []
-  /** Of earlier episodes, and perhaps still under way. */
+  /** Commands of earlier episodes that may still be under way. */
   earlier: Sent[] = []
-  /** When the bridge said that it was online; not forgotten between episodes. */
+  /** When the bridge published that it was online; kept between episodes. */
   readonly onlineAt: number[]
   readonly watch: Watch
-  /** Each process of whoever else is there; ended with the world. */
+  /** Bridges of other programs; they are stopped with the world. */
   readonly others: BridgeProcess[] = []
   denials: Denial[] = []
   jumps: { at: number; by: number }[] = []
   wallClockStepped = false
-  /** Whether another bridge is connected to the broker, past the proxy. */
+  /** Whether another bridge is connected to the broker directly, without the proxy. */
   hasDirectBridge = false
-  /** Whether messages wait in the broker. Those that Mosquitto sends in their last second come without their expiry. */
+  /** Whether messages wait in the broker. Mosquitto removes the expiry of those that it sends in their last second. */
   brokerHoldsBack = false
   excuses = new Set<string>()
   names = new Map<string, { name: string; at: number }[]>()
   #forgotAt = Date.now()
-  /** By process, when the episode began. */
+  /** The waiting time of each process when the episode began. */
   #waitedBefore: ReadonlyMap<number, number> = new Map()
   readonly #options: WorldOptions
   readonly #secrets: Secrets
   readonly #env: Readonly<Record<string, string>>
   readonly #configPath: string
-  /** Those whose first lines may be forgotten by now. */
+  /** Bridges that have started, although their first lines may have been discarded. */
   readonly #begun = new WeakSet<BridgeProcess>()
 
   static async start(options: WorldOptions): Promise<World> {
@@ -125,13 +125,12 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     this.brokerProxy = brokerProxy
     this.onlineAt = onlineAt
     this.#env = environment(options, this.#secrets, { hub: this.hubAddress, broker: `127.0.0.1:${brokerProxy.port}` })
-    // One that hangs, or takes its time, ends too.
+    // SIGKILL also ends a bridge that hangs.
     open.defer(async () => {
       await Promise.all([...this.bridges, ...this.others].map((bridge) => bridge.stop('SIGKILL')))
     })
   }
 
-  /** Where the bridge finds the hub. */
   get hubAddress(): string {
     return `127.0.0.1:${this.hubProxy.port}`
   }
@@ -144,12 +143,12 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     return { username: 'bridge', password: this.#secrets.password }
   }
 
-  /** A value that only settings hold. */
+  /** A value that occurs only in settings. */
   get settingCanary(): string {
     return this.#secrets.setting
   }
 
-  /** With changes to its configuration, if any. */
+  /** Starts a bridge. `env` changes its environment. */
   startBridge(env: Readonly<Record<string, string | undefined>> = {}): BridgeProcess {
     const { preload = ['./preload/clock.ts'], nodeOptions = [] } = this.#options
     const bridge = new BridgeProcess({
@@ -163,7 +162,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     return bridge
   }
 
-  /** Another program's bridge: configured the same but for these changes, and none of this world's own. */
+  /** Starts a bridge that the checkers do not judge. `env` changes its environment. */
   startOther(env: Readonly<Record<string, string>>): BridgeProcess {
     const other = new BridgeProcess({ env: { ...this.#env, ...env }, config: this.#configPath, channel: true })
     this.others.push(other)
@@ -174,36 +173,35 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     return this.#secrets.key
   }
 
-  /** Writes the configuration file; as text, whatever that is. In one step: a bridge that starts may be reading it. */
+  /** Replaces the configuration file atomically, because a starting bridge may read it. Text is written as it is. */
   async configure(changes: FileChanges | string = {}): Promise<void> {
     const path = `${this.#configPath}.new`
     await writeFile(path, typeof changes === 'string' ? changes : configFile(changes))
     await rename(path, this.#configPath)
   }
 
-  /** Changes the file and lets it be read again; resolves when the bridge has said what came of it, or has ended. */
+  /** Replaces the file and sends SIGHUP; resolves when the bridge has logged the result or ended, or after 8 s. */
   async reload(changes: FileChanges | string = {}): Promise<void> {
     const { bridge } = this
-    const said = () => bridge.lines.filter((line) => RELOADED.test(line)).length
-    const before = said()
+    const reloads = () => bridge.lines.filter((line) => RELOADED.test(line)).length
+    const before = reloads()
     await this.configure(changes)
     bridge.signal('SIGHUP')
-    await until('the reload', () => !bridge.alive || said() > before, 8000).catch(() => undefined)
+    await until('the reload', () => !bridge.alive || reloads() > before, 8000).catch(() => undefined)
   }
 
-  /** An app comes to the hub. */
   install(app: AppSeed, how?: How): void {
     this.watch.returns.created(app.id)
     this.hub.install(app, how)
   }
 
-  /** Cuts the bridge off from its broker, until its proxy heals. */
+  /** Disconnects the bridge from the broker until the proxy heals. */
   cutOff(): void {
     this.brokerProxy.refuse(true)
     this.brokerProxy.reset()
   }
 
-  /** Publishes a retained message of our own, whoever the topic belongs to; waits for a broker that takes it. */
+  /** Publishes a retained message on any topic, as the harness; repeats it until the broker accepts it. */
   async plant(topic: string, payload: string): Promise<void> {
     for (let tries = 0; tries < 400; tries += 1) {
       await until('the watcher', () => this.observer.ready, 20_000)
@@ -218,22 +216,22 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     throw new Error(`${topic} cannot be published`)
   }
 
-  /** The bridge's time goes on by so much at once, timers included; the rest of the world's does not. */
+  /** Advances the bridge's clock and timers at once; the rest of the world is not affected. */
   jump(by: number): void {
     this.jumps.push({ at: Date.now(), by })
-    // What waits for longer than a minute may be given up.
+    // The bridge may drop messages that have waited for more than a minute.
     this.excuses.add('time jumped')
     this.bridge.tell({ jumpBy: by })
   }
 
-  /** Ends the broker, and with it what it has not passed on yet. */
+  /** Ends the broker, which loses the messages that it has not delivered yet. */
   async stopBroker(signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
     this.excuses.add('the broker ended')
     await this.broker.stop(signal)
   }
 
-  /** Whatever else a fault or several at once have left behind. */
-  async mend(): Promise<void> {
+  /** Undoes everything that faults may have left behind. */
+  async repair(): Promise<void> {
     this.gateway.heal()
     this.hub.behaveWell()
     this.hubProxy.heal()
@@ -243,7 +241,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     await this.configure()
   }
 
-  /** The program proper has begun, or ended: from here on a signal is its own to answer. */
+  /** Resolves when the bridge has started, and so handles signals itself, or has ended. */
   async started(): Promise<void> {
     const { bridge } = this
     const hasBegun = () => this.#begun.has(bridge) || bridge.lines.some((line) => line.includes('started'))
@@ -251,40 +249,40 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     this.#begun.add(bridge)
   }
 
-  /** Waits until all is well, the realtime channel included. */
+  /** Waits until the broker agrees with the hub and the bridge is connected to both, including the realtime channel. */
   async calm(ms: number): Promise<void> {
     const deadline = performance.now() + ms
     while (!(this.realtimeIsUp && this.#isConnected && (await this.agrees().catch(() => false)))) {
       const { alive, end, errors, lines } = this.bridge
       if (!alive) throw new Error(`the bridge ended with ${end}: ${errors.join(' ') || lines.at(-1)}`)
       if (performance.now() > deadline)
-        throw new Error(`no calm within ${ms} ms: ${JSON.stringify(await this.disagreement())}`)
+        throw new Error(`not settled within ${ms} ms: ${JSON.stringify(await this.disagreement())}`)
       await after(50)
     }
     this.#begun.add(this.bridge)
   }
 
-  /** Whether the bridge has a connection to the broker: what the broker holds does not show it at once. */
+  /** Whether the bridge is connected to the broker. What the broker holds shows a lost connection only later. */
   get #isConnected(): boolean {
     return this.brokerProxy.links.some(({ closedAt }) => closedAt === undefined)
   }
 
-  /** Replaces the broker's configuration, users and basics kept; it counts from its next start. */
+  /** Changes the broker's configuration; takes effect at its next start. */
   async configureBroker(changes: BrokerChanges = {}): Promise<void> {
     await this.broker.configure(brokerOptions(this.#options, this.#secrets, changes))
   }
 
-  /** Starts the broker anew with changes to its configuration, if any. */
+  /** Restarts the broker with a changed configuration. */
   async rebuildBroker(changes?: BrokerChanges): Promise<void> {
     await this.stopBroker()
     await this.configureBroker(changes)
     await this.startBroker()
   }
 
-  /** Starts the broker; the bridge is let in only when the watcher is back, so that nothing is missed. */
+  /** Starts the broker. The bridge can connect only after the watcher, so that the watcher misses nothing. */
   async startBroker(): Promise<void> {
     this.brokerProxy.refuse(true)
-    // What the broker said before its end has been seen by then, and what it holds may be another thing from now on.
+    // The watcher has now seen all messages from before the end; the broker may hold others after its start.
     await until('the end of the connection', () => !this.observer.ready)
     this.watch.returns.forgetHeld()
     await this.broker.run()
@@ -292,7 +290,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     this.brokerProxy.refuse(false)
   }
 
-  /** Forgets what happened so far: a new episode. */
+  /** Starts a new episode: discards the history. */
   forget(): void {
     this.#forgotAt = Date.now()
     this.earlier = underWay([...this.earlier, ...this.sent], this.#forgotAt)
@@ -317,14 +315,14 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     this.#waitedBefore = this.#waits()
   }
 
-  /** How long each process on the way of a command has waited for a processor. */
+  /** How long each process that handles a command has waited for a processor. */
   #waits(): Map<number, number> {
     const bridges = this.bridges.filter(({ alive }) => alive).map(({ pid }) => pid)
     const pids = [process.pid, this.broker.pid, ...bridges].filter((pid) => pid !== undefined)
     return new Map(pids.map((pid) => [pid, waited(pid)]))
   }
 
-  /** How the broker differs, now, from what it has to hold. */
+  /** The differences between what the broker holds and what it must hold now. */
   async disagreement(): Promise<Disagreement> {
     const held = await retainedOn(this.broker.port, this.watcherLogin)
     return disagreement(held, this.hub, this.hubAddress, this.watch.foreign)
@@ -334,18 +332,18 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     return agrees(await this.disagreement())
   }
 
-  /** Whether the last word on a topic, as it was sent live or found stored, satisfies. */
+  /** Whether the realtime channel is connected, according to the hub and, if seen, the hub's info. */
   get realtimeIsUp(): boolean {
     const info = this.observer.seen.findLast(({ topic }) => topic === `${BASE}/${HUB}/info`)
     return this.hub.connections.subscribers > 0 && (info === undefined || info.text.includes('"realtime":"connected"'))
   }
 
-  /** All that the checkers may know, as far as it has come. */
-  history({ stallMs = 0, hubWell, tells, staysOnline = false }: Blame): History {
+  /** The history so far, for the checkers. */
+  history({ stallMs = 0, hubWell, expectedErrors, staysOnline = false }: FaultProperties): History {
     const excuses = new Set(this.excuses)
-    const lagMs = longestLag(this.#forgotAt - LOOKS_BACK_MS)
+    const lagMs = longestLag(this.#forgotAt - LAG_LOOKBACK_MS)
     const waitedMs = [...this.#waits()].reduce((sum, [pid, ms]) => sum + ms - (this.#waitedBefore.get(pid) ?? 0), 0)
-    // What one bridge knew, the next finds as it is.
+    // A new bridge sends no events for changes that happened while it started.
     if (this.bridges.length > 1) excuses.add('another bridge')
     if (this.watch.identityChanged) excuses.add('another hub')
     return {
@@ -354,7 +352,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
       jumps: this.jumps,
       wallClockStepped: this.wallClockStepped,
       excuses,
-      tells: tells === undefined ? [] : [tells].flat(),
+      expectedErrors: expectedErrors === undefined ? [] : [expectedErrors].flat(),
       staysOnline,
       live: this.watch.violations,
       returned: this.watch.returned,

@@ -1,4 +1,4 @@
-/** Two Mosquittos with the configuration of `config/compose.fleet.yml`: users, rules, and how the second one is bridged. */
+/** Two Mosquittos with the configuration of `config/compose.fleet.yml`: users, access rules and the broker bridge. */
 import { readFileSync } from 'node:fs'
 import { expect, onTestFinished, test } from 'vitest'
 import { withoutMosquitto } from '../mqtt/support.ts'
@@ -32,7 +32,7 @@ async function client(broker: Mosquitto, username: keyof typeof USERS): Promise<
 }
 
 test.skipIf(withoutMosquitto)(
-  'the brokers of the fleet pass everything on, once, and nothing of it late',
+  'the brokers of the fleet forward every message once, and no command late',
   async () => {
     const { first, second } = await brokers()
     const bridge = await client(first, 'hub2mqtt')
@@ -46,8 +46,8 @@ test.skipIf(withoutMosquitto)(
     await say(bridge, home, 'hub2mqtt/home/state', true)
     await say(home, bridge, 'hub2mqtt/home/cmd/refresh')
     const later = await client(second, 'homeassistant')
-    await later.until('what is retained', () => later.last('hub2mqtt/home/state') === 'x')
-    // Of what is said once now, each side hears once.
+    await later.until('the retained state', () => later.last('hub2mqtt/home/state') === 'x')
+    // Each side receives a message exactly once.
     for (const one of [bridge, home]) one.forget()
     await bridge.publish('hub2mqtt/home/event', 'once')
     await home.publish('hub2mqtt/home/cmd/ping', 'once')
@@ -58,14 +58,14 @@ test.skipIf(withoutMosquitto)(
       expect(one.texts('hub2mqtt/home/event')).toEqual(['once'])
       expect(one.texts('hub2mqtt/home/cmd/ping')).toEqual(['once'])
     }
-    // While the first one is away: what is retained follows, a command does not.
+    // While the first broker is down: retained messages are forwarded later, commands are not.
     await first.stop()
     const late = await client(second, 'hub2mqtt')
     await late.publish('hub2mqtt/home/info', 'meanwhile', { retain: true })
     await home.publish('hub2mqtt/home/cmd/restart', 'meanwhile')
     await first.run()
     const back = await client(first, 'hub2mqtt')
-    await back.until('what is retained', () => back.last('hub2mqtt/home/info') === 'meanwhile', 30_000)
+    await back.until('the retained info', () => back.last('hub2mqtt/home/info') === 'meanwhile', 30_000)
     await say(home, back, 'hub2mqtt/home/cmd/refresh')
     expect(back.texts('hub2mqtt/home/cmd/restart')).toEqual([])
   },

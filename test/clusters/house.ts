@@ -1,4 +1,4 @@
-/** An emulated hub and bridges that know several addresses of a broker, for what happens when one of them dies. */
+/** An emulated hub and bridges that have several broker addresses, for tests of the loss of one broker. */
 import { randomBytes } from 'node:crypto'
 import { onTestFinished } from 'vitest'
 import { EmulatedHub } from '../../src/emulator/hub.ts'
@@ -9,24 +9,23 @@ import { until } from '../support/until.ts'
 
 const KEY = 'key-for-tests'
 /**
- * Clusters elect new leaders, and share what is retained a moment later. Until then NATS ends each new connection after
- * five seconds, or denies its subscriptions, and the bridge waits a little longer each time before it asks again.
+ * Clusters first elect new leaders and then replicate retained messages. Until then NATS ends each new connection after
+ * five seconds or denies its subscriptions, and the bridge's waits between attempts grow.
  */
-export const PATIENCE_MS = 120_000
+export const TIMEOUT_MS = 120_000
 
 export const STATE = 'hub2mqtt/bridge/state'
 
 export interface House {
   readonly hub: EmulatedHub
-  /** Of all its bridges. */
   readonly clock: JumpClock
-  /** An app that runs. */
+  /** The id of a running app. */
   readonly app: string
-  /** Starts a bridge that knows these addresses. */
+  /** Starts a bridge with these broker addresses. */
   bridge(urls: readonly string[], env?: Readonly<Record<string, string>>): RunningBridge
 }
 
-/** It ends with the test that starts it. */
+/** Starts a house, which ends with the test. */
 export async function startHouse(): Promise<House> {
   const open = new AsyncDisposableStack()
   onTestFinished(() => open.disposeAsync())
@@ -45,24 +44,24 @@ export async function startHouse(): Promise<House> {
   }
 }
 
-/** A client that sees everything at one address; it ends with the test. */
-export async function look(port: number, protocol: '5' | '3.1.1' = '3.1.1'): Promise<Observer> {
-  // A cluster that has just begun may turn the first ones away.
+/** A client that receives everything from the broker on a port; it ends with the test. */
+export async function observe(port: number, protocol: '5' | '3.1.1' = '3.1.1'): Promise<Observer> {
+  // A cluster that has just started may refuse the first connections.
   const connect = () => Observer.on(port, { filter: 'hub2mqtt/#', protocol, comesBack: true }).catch(() => undefined)
-  const observer = await until('a connection', connect, PATIENCE_MS)
+  const observer = await until('a connection', connect, TIMEOUT_MS)
   onTestFinished(() => observer[Symbol.asyncDispose]())
   return observer
 }
 
-/** The bridge and its hub are online, as this client sees it. */
+/** Waits until this client has seen the bridge and its hub online. */
 export async function online(observer: Observer): Promise<void> {
   const says = (topic: string, text: string) =>
-    observer.until(`${topic} to be ${text}`, () => observer.last(topic) === text, PATIENCE_MS)
+    observer.until(`${topic} to be ${text}`, () => observer.last(topic) === text, TIMEOUT_MS)
   await says(STATE, 'online')
   await says('hub2mqtt/home/state', 'online')
 }
 
-/** Asks the bridge until it answers; returns how long that took, in milliseconds. */
+/** Sends pings to the bridge until it answers; returns how long that took, in milliseconds. */
 export async function answers(observer: Observer): Promise<number> {
   const start = performance.now()
   const transaction = randomBytes(6).toString('hex')
@@ -71,31 +70,31 @@ export async function answers(observer: Observer): Promise<number> {
   return Math.round(performance.now() - start)
 }
 
-/** Resolves when what is published here comes back: a cluster that has lost a node does nothing for a while. */
+/** Resolves when the broker works: a cluster that has lost a node forwards nothing for some time. */
 export async function works(observer: Observer): Promise<void> {
   const marker = `hub2mqtt/marker/${randomBytes(6).toString('hex')}`
   await say(observer, marker, '', () => observer.last(marker) !== undefined)
 }
 
-/** Publishes ten times a second until something holds. Some of it may be lost, as may the connection. */
+/** Publishes ten times a second until `holds` returns true, because messages and the connection may be lost. */
 async function say(observer: Observer, topic: string, text: string, holds: () => boolean): Promise<void> {
   const publish = () => void observer.publish(topic, text).catch(() => undefined)
   publish()
   const repeated = setInterval(publish, 100)
-  await observer.until(`what follows on ${topic}`, holds, PATIENCE_MS).finally(() => clearInterval(repeated))
+  await observer.until(`a reaction to ${topic}`, holds, TIMEOUT_MS).finally(() => clearInterval(repeated))
 }
 
-/** Lets time pass for the bridges of a house, in steps in which their broker can answer, until something holds. */
+/** Moves the clock of a house in steps, in which the broker can answer, until `holds` returns true. */
 export async function pass(house: House, observer: Observer, what: string, holds: () => boolean): Promise<void> {
   for (let minutes = 0; minutes < 15; minutes += 0.25) {
     house.clock.jump(15_000)
     await works(observer)
-    // What has begun by then goes at the pace of the network.
+    // Network requests that have started take real time.
     if (await until(what, holds, 500).catch(() => false)) return
   }
   throw new Error(`15 minutes passed without ${what}`)
 }
 
-/** How many lines with both texts the log of a bridge has. */
+/** The number of a bridge's log lines that contain both texts. */
 export const logged = (bridge: RunningBridge, one: string, other = '') =>
   bridge.lines.filter((line) => line.includes(one) && line.includes(other)).length

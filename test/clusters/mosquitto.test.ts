@@ -1,9 +1,9 @@
-/** Two Mosquittos, bridged: each passes everything on to the other. */
+/** Two bridged Mosquittos: each forwards everything to the other. */
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { withoutMosquitto } from '../mqtt/support.ts'
 import { Mosquitto } from '../support/brokers.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
-import { answers, logged, look, online, PATIENCE_MS, pass, STATE, startHouse } from './house.ts'
+import { answers, logged, observe, online, pass, STATE, startHouse, TIMEOUT_MS } from './house.ts'
 
 async function bridged(): Promise<{ first: Mosquitto; second: Mosquitto }> {
   const open = new AsyncDisposableStack()
@@ -25,11 +25,11 @@ async function bridged(): Promise<{ first: Mosquitto; second: Mosquitto }> {
 }
 
 describe.skipIf(withoutMosquitto)('two bridged Mosquittos as the broker', () => {
-  test('the second one takes over, the first one is returned to: no offline, and everything once', async () => {
+  test('the bridge moves to the second one and returns to the first: no offline, and no duplicates', async () => {
     const { first, second } = await bridged()
     const house = await startHouse()
     const bridge = house.bridge([first.url, second.url])
-    const observer = await look(second.port, '5')
+    const observer = await observe(second.port, '5')
     await online(observer)
     await answers(observer)
     observer.forget()
@@ -37,7 +37,7 @@ describe.skipIf(withoutMosquitto)('two bridged Mosquittos as the broker', () => 
     await answers(observer)
     const app = `hub2mqtt/home/app/${house.app}`
     house.hub.crash(house.app, 'meanwhile')
-    await observer.until('the event', () => observer.last(`${app}/event`)?.includes('"crashed"'), PATIENCE_MS)
+    await observer.until('the event', () => observer.last(`${app}/event`)?.includes('"crashed"'), TIMEOUT_MS)
     const before = [...observer.seen]
     observer.forget()
     await first.run()
@@ -47,38 +47,38 @@ describe.skipIf(withoutMosquitto)('two bridged Mosquittos as the broker', () => 
     const texts = (topic: string) => all.filter((seen) => seen.topic === topic).map(({ text }) => text)
     expect(texts(STATE)).not.toContain('offline')
     expect(texts(`${app}/event`)).toHaveLength(1)
-    // It does not wait for another bridge that might have taken its place.
+    // It does not wait for another bridge that might have replaced it.
     const asked = observer.texts('hub2mqtt/bridge/presence').filter((text) => text.includes('"asks":true'))
     expect(asked).toEqual([expect.stringContaining('"role":"active"')])
-    const other = await look(first.port, '5')
+    const other = await observe(first.port, '5')
     await online(other)
     await other.until('the state', () => other.last(app)?.includes('"crashed":true'))
   })
 
-  test('a will that comes late from the one that hung is contradicted', async () => {
+  test('a late will from a broker that hung is corrected', async () => {
     const { first, second } = await bridged()
     const house = await startHouse()
     const bridge = house.bridge([first.url, second.url], { MQTT_KEEPALIVE: '1s' })
-    const observer = await look(second.port, '5')
+    const observer = await observe(second.port, '5')
     await online(observer)
     observer.forget()
     first.signal('SIGSTOP')
-    await observer.until('the other one', () => logged(bridge, 'connected to the', second.url) === 1, PATIENCE_MS)
+    await observer.until('the other broker', () => logged(bridge, 'connected to the', second.url) === 1, TIMEOUT_MS)
     await answers(observer)
     first.signal('SIGCONT')
-    await observer.until('the will', () => observer.texts(STATE).includes('offline'), PATIENCE_MS)
-    await observer.until('online again', () => observer.last(STATE) === 'online', PATIENCE_MS)
+    await observer.until('the will', () => observer.texts(STATE).includes('offline'), TIMEOUT_MS)
+    await observer.until('online again', () => observer.last(STATE) === 'online', TIMEOUT_MS)
   })
 
-  test('the will of a bridge that is cut off reaches who reads at the other one', async () => {
+  test('the will of a disconnected bridge reaches clients of the other broker', async () => {
     const { first, second } = await bridged()
     const house = await startHouse()
     await using way = await TcpProxy.to(first.port)
     house.bridge([`mqtt://127.0.0.1:${way.port}`])
-    const observer = await look(second.port, '5')
+    const observer = await observe(second.port, '5')
     await online(observer)
     way.refuse(true)
     way.reset()
-    await observer.until('offline', () => observer.last(STATE) === 'offline', PATIENCE_MS)
+    await observer.until('offline', () => observer.last(STATE) === 'offline', TIMEOUT_MS)
   })
 })

@@ -2,7 +2,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { type Nats, natsIsBroker, startNats } from '../support/nats.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
-import { answers, logged, look, online, PATIENCE_MS, pass, STATE, startHouse, works } from './house.ts'
+import { answers, logged, observe, online, pass, STATE, startHouse, TIMEOUT_MS, works } from './house.ts'
 
 async function cluster(): Promise<Nats> {
   const nats = await startNats({ nodes: 3, mqtt: true })
@@ -10,40 +10,40 @@ async function cluster(): Promise<Nats> {
   return nats
 }
 
-// Electing new leaders takes the cluster several seconds, more on a busy machine.
+// The cluster needs several seconds to elect new leaders, more on a busy machine.
 describe.skipIf(!natsIsBroker)('NATS as the broker', { timeout: 400_000 }, () => {
-  test('a node that dies takes nothing with it: no offline, commands and events as before, and the way back', async () => {
+  test('the loss of a node causes no offline and loses no events; commands work, and the bridge returns', async () => {
     const nats = await cluster()
     const house = await startHouse()
     const bridge = house.bridge(nats.mqttUrls)
-    const observer = await look(nats.node(2).mqttPort)
+    const observer = await observe(nats.node(2).mqttPort)
     await online(observer)
     await answers(observer)
     observer.forget()
     await nats.node(0).kill()
     const app = `hub2mqtt/home/app/${house.app}`
-    house.hub.crash(house.app, 'while no broker was there')
+    house.hub.crash(house.app, 'while there was no broker')
     await answers(observer)
-    await observer.until('the event', () => observer.last(`${app}/event`)?.includes('"crashed"'), PATIENCE_MS)
-    await observer.until('the state', () => observer.last(app)?.includes('"crashed":true'), PATIENCE_MS)
+    await observer.until('the event', () => observer.last(`${app}/event`)?.includes('"crashed"'), TIMEOUT_MS)
+    await observer.until('the state', () => observer.last(app)?.includes('"crashed":true'), TIMEOUT_MS)
     await nats.node(0).restart()
     await nats.untilReady()
     await pass(house, observer, 'a return', () => logged(bridge, 'connected to the', nats.node(0).mqttUrl) === 2)
     await answers(observer)
     expect(observer.texts(STATE)).not.toContain('offline')
     await bridge.stop()
-    await observer.until('offline', () => observer.last(STATE) === 'offline', PATIENCE_MS)
+    await observer.until('offline', () => observer.last(STATE) === 'offline', TIMEOUT_MS)
   })
 
-  test('a bridge that dies with its node leaves online behind, until one that stands by takes over', async () => {
+  test('a bridge that dies with its node stays online until a standby takes over', async () => {
     const nats = await cluster()
     const house = await startHouse()
     await using way = await TcpProxy.to(nats.node(0).mqttPort)
     house.bridge([`mqtt://127.0.0.1:${way.port}`])
-    const observer = await look(nats.node(2).mqttPort)
+    const observer = await observe(nats.node(2).mqttPort)
     await online(observer)
     const standby = house.bridge([nats.node(1).mqttUrl], { MQTT_CLIENT_ID: 'standby' })
-    await observer.until('one to stand by', () => logged(standby, 'this one stands by') > 0, PATIENCE_MS)
+    await observer.until('a standby', () => logged(standby, 'this one stands by') > 0, TIMEOUT_MS)
     observer.forget()
     way.refuse(true)
     way.pause()
@@ -53,8 +53,8 @@ describe.skipIf(!natsIsBroker)('NATS as the broker', { timeout: 400_000 }, () =>
     expect(observer.texts(STATE)).not.toContain('offline')
     await pass(house, observer, 'a takeover', () => logged(standby, 'this one takes over') > 0)
     await answers(observer)
-    await observer.until('online again', () => observer.last(STATE) === 'online', PATIENCE_MS)
+    await observer.until('online again', () => observer.last(STATE) === 'online', TIMEOUT_MS)
     await standby.stop()
-    await observer.until('offline', () => observer.last(STATE) === 'offline', PATIENCE_MS)
+    await observer.until('offline', () => observer.last(STATE) === 'offline', TIMEOUT_MS)
   })
 })

@@ -8,14 +8,14 @@ import { APP_IMAGE, docker, hasDocker } from './support/engine.ts'
 
 const SECRET = 'the-key-of-the-hub'
 
-/** The files must belong to root, as they do where the Supervisor runs. */
-const isRoot = available(process.getuid?.() === 0, 'the Home Assistant app with its options', 'that needs root')
+/** The files must belong to root, as under the Supervisor. */
+const isRoot = available(process.getuid?.() === 0, 'the Home Assistant app with its options', 'the test needs root')
 
 describe.runIf(hasDocker)('the Home Assistant app', () => {
   const { path: folder, remove } = mkdtempDisposableSync(join(tmpdir(), 'hub2mqtt-app-'))
   afterAll(remove)
 
-  /** The options as the Supervisor leaves them: for root alone. */
+  /** The options as the Supervisor writes them: readable only for root. */
   function options(values: Readonly<Record<string, unknown>>): string {
     const path = join(folder, 'options.json')
     writeFileSync(path, JSON.stringify(values))
@@ -23,7 +23,7 @@ describe.runIf(hasDocker)('the Home Assistant app', () => {
     return path
   }
 
-  it.runIf(isRoot)('reads its options, gives up root and runs', async () => {
+  it.runIf(isRoot)('reads its options, drops root and runs', async () => {
     const source = options({ hub_url: 'http://127.0.0.1:1', hub_api_key: SECRET, mqtt_url: 'mqtt://127.0.0.1:1' })
     await using container = await new GenericContainer(APP_IMAGE)
       .withBindMounts([{ source, target: '/data/options.json', mode: 'ro' }])
@@ -38,8 +38,8 @@ describe.runIf(hasDocker)('the Home Assistant app', () => {
     expect(await docker('logs', container.getId())).not.toContain(SECRET)
   })
 
-  // As *File editor* leaves it, or somebody who is careful: in both cases for root.
-  it.runIf(isRoot)('takes everything else from the file in its folder, and keeps it private', async () => {
+  // Files as *File editor* or a careful user creates them, in both cases owned by root.
+  it.runIf(isRoot)('reads all other options from the file in its folder, and makes the folder private', async () => {
     const source = options({ hub_url: '', hub_api_key: '' })
     const own = join(folder, 'config')
     mkdirSync(own)
@@ -69,13 +69,13 @@ mqtt: { url: mqtt://127.0.0.1:1, base_topic: from/the/file }
     expect(statSync(own).mode & 0o077).toBe(0)
   })
 
-  it('says what it needs when there is no hub', async () => {
+  it('reports that a hub is missing', async () => {
     const source = options({ mqtt_url: 'mqtt://127.0.0.1:1' })
     const mount = `${source}:/data/options.json:ro`
     await expect(docker('run', '--rm', '--volume', mount, APP_IMAGE)).rejects.toThrow(/no hub; set hub_url/)
   })
 
-  it('says what it needs when there is no broker', async () => {
+  it('reports that a broker is missing', async () => {
     const source = options({ hub_url: 'http://127.0.0.1:1', hub_api_key: SECRET })
     const mount = `${source}:/data/options.json:ro`
     await expect(docker('run', '--rm', '--volume', mount, APP_IMAGE)).rejects.toThrow(/no MQTT broker; install/)

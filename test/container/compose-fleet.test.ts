@@ -1,4 +1,4 @@
-/** The compose file of a fleet. Besides the other images it needs one of NATS, which NATS_IMAGE may name. */
+/** The compose file of a fleet. It also needs an image of NATS, which NATS_IMAGE can name. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { Observer } from '../support/observer.ts'
 import { execute } from '../support/process.ts'
@@ -10,7 +10,7 @@ import { example } from './support/installation.ts'
 const PROJECT = 'hub2mqtt-fleet-test'
 const NATS_IMAGE = process.env['NATS_IMAGE'] ?? 'nats:2-alpine'
 /** Nine containers start at once. */
-const PATIENCE_MS = 90_000
+const TIMEOUT_MS = 90_000
 
 async function hasNats(): Promise<boolean> {
   const works = (running: Promise<string>) =>
@@ -21,7 +21,11 @@ async function hasNats(): Promise<boolean> {
   const is =
     (await works(docker('image', 'inspect', NATS_IMAGE))) ||
     (await works(execute('timeout', ['20', 'docker', 'pull', '-q', NATS_IMAGE])))
-  return available(is, 'the tests of the compose file of a fleet', `there is no image ${NATS_IMAGE} (NATS_IMAGE)`)
+  return available(
+    is,
+    'the tests of the compose file of a fleet',
+    `the image ${NATS_IMAGE} is not available (NATS_IMAGE)`,
+  )
 }
 
 const found = hasDocker ? await findCompose() : undefined
@@ -40,21 +44,21 @@ describe.runIf(isReady)('the compose file of a fleet', () => {
       username: 'homeassistant',
       password: example('config/demo/secrets/mqtt_homeassistant_password').trim(),
     })
-  const told = (client: Observer, topic: string) => Object(JSON.parse(client.last(topic) ?? 'null'))
+  const payloadOf = (client: Observer, topic: string) => Object(JSON.parse(client.last(topic) ?? 'null'))
 
   beforeAll(() => compose('up', '-d', '--no-build'))
   afterAll(() => compose('down', '--volumes', '--timeout', '5'))
 
-  it('brings up three members, of which both brokers tell', async () => {
+  it('starts three members, which are seen on both brokers', async () => {
     for (const port of [1883, 1884]) {
       await using client = await observe(port)
-      await client.until('the members', () => told(client, 'hub2mqtt/fleet').count === 3, PATIENCE_MS)
-      await client.until('the hub', () => client.last('hub2mqtt/home/state') === 'online', PATIENCE_MS)
-      await client.until('the speaker', () => client.last('hub2mqtt/bridge/state') === 'online', PATIENCE_MS)
+      await client.until('the members', () => payloadOf(client, 'hub2mqtt/fleet').count === 3, TIMEOUT_MS)
+      await client.until('the hub', () => client.last('hub2mqtt/home/state') === 'online', TIMEOUT_MS)
+      await client.until('the leader', () => client.last('hub2mqtt/bridge/state') === 'online', TIMEOUT_MS)
     }
   }, 180_000)
 
-  it('has nothing wrong with it, says doctor', async () => {
+  it('passes doctor', async () => {
     expect(await compose('exec', '-T', 'hub2mqtt', 'hub2mqtt', 'doctor')).toContain(
       'the bucket hub2mqtt is on 3 servers',
     )
@@ -66,29 +70,29 @@ describe.runIf(isReady)('the compose file of a fleet', () => {
       const all = await docker('inspect', '--format', '{{if .State.Health}}{{.State.Health.Status}}{{end}}', ...ids)
       return all.split('\n').filter((status) => status !== '')
     }
-    // Three members, two brokers, three servers of NATS and the hub.
-    await expect.poll(health, { timeout: PATIENCE_MS }).toEqual(Array.from({ length: 9 }, () => 'healthy'))
+    // Three members, two brokers, three NATS servers and the hub.
+    await expect.poll(health, { timeout: TIMEOUT_MS }).toEqual(Array.from({ length: 9 }, () => 'healthy'))
   }, 120_000)
 
-  it('has the hub served by another member when its own is killed', async () => {
+  it('moves the hub to another member when its owner is killed', async () => {
     await using client = await observe(1884)
-    const owner = () => String(told(client, 'hub2mqtt/home/info').owner)
+    const owner = () => String(payloadOf(client, 'hub2mqtt/home/info').owner)
     await client.until('an owner', () => owner().startsWith('hub2mqtt-'))
     const former = owner()
     const service = former === 'hub2mqtt-1' ? 'hub2mqtt' : former
     await compose('kill', service)
-    await client.until('another owner', () => owner() !== former, PATIENCE_MS)
-    await client.until('the hub', () => client.last('hub2mqtt/home/state') === 'online', PATIENCE_MS)
-    expect(told(client, 'hub2mqtt/fleet').count).toBe(2)
+    await client.until('another owner', () => owner() !== former, TIMEOUT_MS)
+    await client.until('the hub', () => client.last('hub2mqtt/home/state') === 'online', TIMEOUT_MS)
+    expect(payloadOf(client, 'hub2mqtt/fleet').count).toBe(2)
     await compose('start', service)
-    await client.until('its return', () => told(client, 'hub2mqtt/fleet').count === 3, PATIENCE_MS)
+    await client.until('its return', () => payloadOf(client, 'hub2mqtt/fleet').count === 3, TIMEOUT_MS)
   }, 240_000)
 
-  it('answers at the second broker when the first one is killed', async () => {
+  it('answers on the second broker when the first one is killed', async () => {
     await using client = await observe(1884)
     await compose('kill', 'mosquitto')
     const ask = setInterval(() => void client.publish('hub2mqtt/home/cmd/refresh', '').catch(() => undefined), 1_000)
     const answer = () => client.last('hub2mqtt/home/result/refresh')?.includes('"ok":true')
-    await client.until('an answer', answer, PATIENCE_MS).finally(() => clearInterval(ask))
+    await client.until('an answer', answer, TIMEOUT_MS).finally(() => clearInterval(ask))
   }, 120_000)
 })

@@ -19,7 +19,7 @@ const found = hasDocker ? await findCompose() : undefined
 describe.runIf(found !== undefined)('the compose file', () => {
   const [command = '', ...words] = found ?? []
   const { path: folder, remove } = mkdtempDisposableSync(join(tmpdir(), 'hub2mqtt-compose-'))
-  /** The demo's configuration, to be changed. */
+  /** A copy of the demo's configuration, which tests change. */
   const CONFIG_DIR = join(folder, 'hub2mqtt')
   const compose = (...args: readonly string[]) =>
     execute(command, [...words, '-p', PROJECT, '--profile', 'demo', ...args], {
@@ -35,7 +35,7 @@ describe.runIf(found !== undefined)('the compose file', () => {
 
   beforeAll(async () => {
     cpSync('config/demo/hub2mqtt', CONFIG_DIR, { recursive: true })
-    // The container's user is another one.
+    // The container runs as another user.
     chmodSync(folder, 0o755)
     await compose('up', '-d', '--no-build')
   })
@@ -44,7 +44,7 @@ describe.runIf(found !== undefined)('the compose file', () => {
     remove()
   })
 
-  it('brings up the demo: the bridge is ready, and the apps of the emulated hub are on MQTT', async () => {
+  it('starts the demo: the bridge is ready, and the apps of the emulated hub are on MQTT', async () => {
     await expect
       .poll(
         () =>
@@ -59,17 +59,17 @@ describe.runIf(found !== undefined)('the compose file', () => {
     await until('an app', () => client.last(TOPIC))
   })
 
-  it('shows everything in the log of the watcher', async () => {
+  it('shows all messages in the log of the watcher', async () => {
     await expect.poll(() => compose('logs', 'watcher'), { timeout: 20_000 }).toContain('hub2mqtt/home/state online')
   })
 
-  it('warns of nothing that it brings along itself', async () => {
+  it('logs no warnings with its own files', async () => {
     const logs = await compose('logs', 'hub2mqtt', 'mosquitto', 'emulated-hub')
     expect(logs).toContain('hub2mqtt started')
     expect(logs).not.toMatch(/"level":"(warn|error|fatal)"|warning|error/i)
   })
 
-  it('takes every option from hub2mqtt.yaml, every variable from hub2mqtt.env, and needs no change itself', async () => {
+  it('accepts all options in hub2mqtt.yaml and all variables in hub2mqtt.env, without changes to itself', async () => {
     const changed = join(folder, 'changed')
     cpSync(CONFIG_DIR, changed, { recursive: true })
     writeFileSync(
@@ -101,7 +101,7 @@ describe.runIf(found !== undefined)('the compose file', () => {
     await execute(command, [...(found ?? []).slice(1), '-p', `${PROJECT}-changed`, 'down'], { env })
   })
 
-  it('reads a changed file again when it is told to', async () => {
+  it('reloads a changed file at SIGHUP', async () => {
     await using client = await observe()
     await until('the app', () => client.last(TOPIC))
     const file = join(CONFIG_DIR, 'hub2mqtt.yaml')
@@ -132,7 +132,7 @@ describe.runIf(found !== undefined)('the compose file', () => {
       .toEqual(['healthy', 'healthy', 'healthy', 'none'])
   })
 
-  it('locks up and limits every service', async () => {
+  it('restricts every service and limits its resources', async () => {
     const all: readonly unknown[] = JSON.parse(await docker('inspect', ...(await containers())))
     expect(all).toHaveLength(4)
     for (const one of all) {
@@ -141,7 +141,7 @@ describe.runIf(found !== undefined)('the compose file', () => {
           ReadonlyRootfs: true,
           CapDrop: ['ALL'],
           SecurityOpt: ['no-new-privileges:true'],
-          // The apps of the hub are processes of their own.
+          // The hub's apps are separate processes.
           PidsLimit: expect.toBeOneOf([64, 256]),
           RestartPolicy: { Name: 'unless-stopped' },
           Privileged: false,
@@ -150,7 +150,7 @@ describe.runIf(found !== undefined)('the compose file', () => {
     }
   })
 
-  it('shows no secret to docker inspect, in a log or in an environment', async () => {
+  it('shows no secret in docker inspect, in a log or in an environment', async () => {
     const ids = await containers()
     const seen = [await docker('inspect', ...ids), await compose('logs'), await compose('config')].join('\n')
     for (const name of [
@@ -165,7 +165,7 @@ describe.runIf(found !== undefined)('the compose file', () => {
     }
   })
 
-  it('opens its ports to this machine only', async () => {
+  it('opens its ports only on this machine', async () => {
     const ports = await docker(
       'ps',
       '--filter',

@@ -12,7 +12,7 @@ const inspect = async (what: string): Promise<unknown> => JSON.parse(await docke
 describe.runIf(hasDocker)('the image', () => {
   const inside = (script: string) => docker('run', '--rm', '--entrypoint', 'sh', IMAGE, '-c', script)
 
-  it('runs as a user who is a number and not root, and checks its own health', async () => {
+  it('runs as a numeric user other than root, and has a health check', async () => {
     expect(await inspect(IMAGE)).toMatchObject([
       { Config: { User: '1000:1000', Entrypoint: ['hub2mqtt'], Healthcheck: { Test: ['CMD', 'hub2mqtt', 'health'] } } },
     ])
@@ -23,7 +23,7 @@ describe.runIf(hasDocker)('the image', () => {
     expect(`exec env MALLOC_ARENA_MAX=${arenas} node ${options} src/bin.js run`).toBe(manifest.scripts.start)
   })
 
-  it('says what it is', async () => {
+  it('has labels that describe it', async () => {
     expect(await inspect(IMAGE)).toMatchObject([
       {
         Config: {
@@ -40,7 +40,7 @@ describe.runIf(hasDocker)('the image', () => {
     ])
   })
 
-  it('holds one Node, no package manager, no compiler and no source, and the licences of what it is made of', async () => {
+  it('contains one Node.js, no package manager, compiler or sources, and the licences of its packages', async () => {
     const found = await inside(
       'find / -xdev -type f -name node -perm -1 2>/dev/null; ls /usr/local/bin /app /app/node_modules /app/src',
     )
@@ -54,7 +54,7 @@ describe.runIf(hasDocker)('the image', () => {
     expect(Number(licences)).toBeGreaterThan(80)
   })
 
-  it('holds what Node makes of the program, readable for the user who runs it', async () => {
+  it('contains the compile cache, readable for the user who runs it', async () => {
     const cache = '/app/node_modules/.cache'
     const found = await inside(`ls ${cache}/hub2mqtt; find ${cache} -type f | wc -l; find ${cache} ! -readable | wc -l`)
     const [version, files, unreadable] = found.split('\n')
@@ -63,7 +63,7 @@ describe.runIf(hasDocker)('the image', () => {
     expect(unreadable).toBe('0')
   })
 
-  it('brings a bill of its materials in which every production dependency has a licence', async () => {
+  it('contains an SBOM in which every production dependency has a licence', async () => {
     const sbom: unknown = JSON.parse(await inside('cat /app/sbom.cdx.json'))
     expect(sbom).toMatchObject({ bomFormat: 'CycloneDX', metadata: { component: { name: 'hub2mqtt' } } })
     const components: readonly { name: string; licenses?: unknown }[] = Object(sbom).components
@@ -72,7 +72,7 @@ describe.runIf(hasDocker)('the image', () => {
     expect(components.filter(({ licenses }) => licenses === undefined)).toEqual([])
   })
 
-  it('says what is wrong with its configuration and exits with 2', async () => {
+  it('reports mistakes in its configuration and exits with 2', async () => {
     await expect(docker('run', '--rm', IMAGE)).rejects.toThrow(/no hub configured/)
   })
 })
@@ -90,7 +90,7 @@ describe.runIf(hasDocker)('a container', () => {
   })
 
   const state = (app: string) => JSON.parse(homeAssistant.last(`hub2mqtt/home/app/${app}`) ?? 'null')
-  /** Sends a command as a user and waits for the answer that this user is sent. */
+  /** Sends a command as a user and waits for the answer to this user. */
   async function ask(client: Observer, command: string, payload = '{}') {
     const result = `hub2mqtt/home/app/${command.replace('/cmd/', '/result/')}`
     const before = client.texts(result).length
@@ -98,7 +98,7 @@ describe.runIf(hasDocker)('a container', () => {
     return JSON.parse(await until(`the answer to ${command}`, () => client.texts(result)[before]))
   }
 
-  it('becomes healthy as a user who is nobody, with nothing to write on and no capability', async () => {
+  it('becomes healthy as an unprivileged user with a read-only file system and no capabilities', async () => {
     const info: unknown = await inspect(installed.bridge.getId())
     expect(info).toMatchObject([
       {
@@ -113,7 +113,7 @@ describe.runIf(hasDocker)('a container', () => {
     console.log(`healthy after ${Math.round(installed.healthyAfter)} ms`)
   })
 
-  it('publishes under the ACL of the example what Home Assistant may read', async () => {
+  it('publishes with the ACL of the example what Home Assistant may read', async () => {
     await until('the bridge', () => homeAssistant.last('hub2mqtt/bridge/state') === 'online')
     await until('the hub', () => homeAssistant.last('hub2mqtt/home/state') === 'online')
     expect(state(APP)).toMatchObject({ id: APP, state: 'running' })
@@ -122,21 +122,21 @@ describe.runIf(hasDocker)('a container', () => {
     await until('discovery', () => homeAssistant.seen.some(({ topic }) => /^homeassistant\/.+\/config$/.test(topic)))
   })
 
-  it('answers about health and metrics to others than itself', async () => {
+  it('serves health and metrics outside the container', async () => {
     const url = `http://127.0.0.1:${installed.bridge.getMappedPort(8099)}`
     expect((await fetch(`${url}/readyz`)).status).toBe(200)
     const metrics = await (await fetch(`${url}/metrics`)).text()
     for (const sample of ['connected 1', 'denied_topics 0']) expect(metrics).toContain(`\nhub2mqtt_mqtt_${sample}\n`)
   })
 
-  it('carries out what Home Assistant asks for', async () => {
+  it('executes the commands of Home Assistant', async () => {
     expect(await ask(homeAssistant, `${APP}/cmd/disable`)).toMatchObject({ ok: true })
     await until('the new state', () => state(APP)?.enabled === false)
     expect(await ask(homeAssistant, `${APP}/cmd/enable`)).toMatchObject({ ok: true })
     await until('the old state', () => state(APP)?.state === 'running')
   })
 
-  it('lets the button restart its one app, and nothing else', async () => {
+  it('lets the button only restart its app', async () => {
     await using button = await installed.connect('button')
     expect(await ask(button, `${APP}/cmd/restart`)).toMatchObject({ ok: true })
     const other = homeAssistant.texts('hub2mqtt/home/result/refresh').length
@@ -147,10 +147,10 @@ describe.runIf(hasDocker)('a container', () => {
       `hub2mqtt/home/app/${APP}`,
       'hub2mqtt/bridge/state',
     ]) {
-      // Not authorized, as MQTT 5 says it.
+      // MQTT 5: not authorized.
       await expect(button.publish(topic, '{}'), topic).rejects.toMatchObject({ code: 135 })
     }
-    // What was forbidden before this answer would have been answered before it.
+    // If a forbidden command had been executed, its answer would have come before this one.
     await homeAssistant.publish('hub2mqtt/home/cmd/refresh', '{}')
     await until('an answer', () => homeAssistant.texts('hub2mqtt/home/result/refresh').length > other)
     expect(homeAssistant.texts('hub2mqtt/home/result/refresh')).toHaveLength(other + 1)
@@ -158,19 +158,19 @@ describe.runIf(hasDocker)('a container', () => {
     expect(new Set(button.seen.map(({ topic }) => topic))).toEqual(new Set([`hub2mqtt/home/app/${APP}/result/restart`]))
   })
 
-  it('gives nobody who does not log in anything', async () => {
+  it('refuses clients without a login', async () => {
     const broker = installed.broker.getMappedPort(1883)
     await expect(Observer.on(broker, { protocol: '5' })).rejects.toThrow(/Not authorized/i)
   })
 
-  it('keeps the bridge itself within its own topics', async () => {
+  it('limits the bridge to its own topics', async () => {
     await using bridge = await installed.connect('hub2mqtt')
     for (const topic of ['other/topic', 'homeassistant/status', 'zigbee2mqtt/lamp/set']) {
       await expect(bridge.publish(topic, 'x'), topic).rejects.toMatchObject({ code: 135 })
     }
   })
 
-  it('shows no secret to docker inspect, in its log or in its environment', async () => {
+  it('shows no secret in docker inspect, in its log or in its environment', async () => {
     const id = installed.bridge.getId()
     const everywhere = [
       await docker('inspect', id, installed.broker.getId()),
@@ -181,7 +181,7 @@ describe.runIf(hasDocker)('a container', () => {
     for (const secret of installed.secrets) expect(everywhere).not.toContain(secret)
   })
 
-  it('is its own first process, and leaves no dead ones about', async () => {
+  it('is process 1, and leaves no zombies', async () => {
     const { output: first } = await installed.bridge.exec(['cat', '/proc/1/comm'])
     expect(first.trim()).toMatch(/^(node|MainThread)$/)
     for (let times = 0; times < 3; times++) {
@@ -198,7 +198,7 @@ describe.runIf(hasDocker)('a container', () => {
     expect(kib).toBeLessThan(160 * 1024)
   })
 
-  it('lives on beside doctor, and that beside it, with the least memory that the documents name', async () => {
+  it('runs together with doctor in the minimum memory of the documentation', async () => {
     const id = installed.bridge.getId()
     const [, least = ''] = /at least (\d+) MB/.exec(readFileSync('docs/install.md', 'utf8')) ?? []
     await docker('update', '--memory', `${least}m`, '--memory-swap', `${least}m`, id)
@@ -210,7 +210,7 @@ describe.runIf(hasDocker)('a container', () => {
     expect(await ask(homeAssistant, `${APP}/cmd/get`)).toMatchObject({ ok: true })
   })
 
-  it('is back, and carries out commands, after the broker was restarted', async () => {
+  it('reconnects and executes commands after a restart of the broker', async () => {
     await homeAssistant[Symbol.asyncDispose]()
     await installed.broker.restart({ timeout: 10_000 })
     await expect
@@ -227,13 +227,13 @@ describe.runIf(hasDocker)('a container', () => {
     expect(await ask(homeAssistant, `${APP}/cmd/restart`)).toMatchObject({ ok: true })
   })
 
-  it('reads its configuration again when it is told to, and goes on', async () => {
+  it('reloads its configuration at SIGHUP and keeps running', async () => {
     await docker('kill', '--signal', 'HUP', installed.bridge.getId())
     await expect.poll(() => docker('logs', installed.bridge.getId())).toContain('configuration read again')
     expect(await ask(homeAssistant, `${APP}/cmd/get`)).toMatchObject({ ok: true })
   })
 
-  it('stops within five seconds when told to, in good order and with offline published', async () => {
+  it('stops cleanly within five seconds and publishes offline', async () => {
     const begun = performance.now()
     await docker('stop', '--time', '10', installed.bridge.getId())
     const took = performance.now() - begun

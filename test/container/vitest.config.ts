@@ -1,4 +1,4 @@
-/** Tests of what is shipped, in containers: `npm run test:container`. They take minutes and need a Docker engine. */
+/** Tests of the image and the compose files: `npm run test:container`. They take minutes and need a Docker engine. */
 import { defineConfig } from 'vitest/config'
 
 export default defineConfig({
@@ -8,9 +8,9 @@ export default defineConfig({
     testTimeout: 60_000,
     hookTimeout: 120_000,
     pool: 'forks',
-    // One engine, and ports that a compose file fixes.
+    // The tests share an engine, and the compose files have fixed ports.
     fileParallelism: false,
-    // What a test starts it ends itself; the library's own cleaner is one more image to have.
+    // Tests remove their containers themselves; the library's cleaner would need another image.
     env: { TESTCONTAINERS_RYUK_DISABLED: 'true' },
   },
 })

@@ -1,4 +1,4 @@
-/** The blueprints as far as a reader of YAML can tell; a real Home Assistant loads them in its own tests. */
+/** Checks the blueprints' YAML; a real Home Assistant loads them in other tests. */
 import { globSync, readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
@@ -9,7 +9,7 @@ test('there are three blueprints', () => {
   expect(FILES).toHaveLength(3)
 })
 
-test.each(FILES)('%s asks for what it uses, and uses what it asks for', (file) => {
+test.each(FILES)('%s declares exactly the inputs that it uses', (file) => {
   const used = new Set<string>()
   const input = {
     tag: '!input',

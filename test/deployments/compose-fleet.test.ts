@@ -32,7 +32,7 @@ interface Compose {
 const base: Compose = parse(text('docker-compose.yml'), { merge: true })
 const fleet: Compose = parse(text('config/compose.fleet.yml'), { merge: true })
 
-/** What compose makes of the two files. */
+/** The services after compose has merged the two files. */
 const services = new Map(
   Object.keys({ ...base.services, ...fleet.services }).map((name): [string, Service] => {
     const [one = {}, other = {}] = [base.services[name], fleet.services[name]]
@@ -45,13 +45,13 @@ const services = new Map(
 )
 const secrets = { ...base.secrets, ...fleet.secrets }
 
-/** With what holds where nothing is set. */
+/** Replaces variables with their defaults. */
 const byDefault = (value: string) => value.replace(/\$\{\w+:-([^}]*)\}/g, '$1')
 const named = (pattern: RegExp) => [...services].filter(([name]) => pattern.test(name))
 const members = named(/^hub2mqtt/)
 
 describe('the compose file of a fleet', () => {
-  it('has three members with a configuration that loads, the same for all, each with a name of its own', () => {
+  it('has three members with the same valid configuration and different names', () => {
     expect(members).toHaveLength(3)
     const loaded = members.map(([, service]) => {
       const { HUB2MQTT_CONFIG: path = '', ...env } = service.environment ?? {}
@@ -77,12 +77,12 @@ describe('the compose file of a fleet', () => {
     expect(names).toEqual(['hub2mqtt-1', 'hub2mqtt-2', 'hub2mqtt-3'])
   })
 
-  it('gives its members what the single bridge has', () => {
+  it('gives all members the same settings as the single bridge', () => {
     const [own, ...others] = members.map(([, { environment, depends_on, ports, hostname, ...rest }]) => rest)
     for (const other of others) expect(other).toEqual(own)
   })
 
-  it('mounts what is there, and names every secret and volume that it uses', () => {
+  it('mounts existing files, and declares every secret and volume that it uses', () => {
     const volumes = { ...base.volumes, ...fleet.volumes }
     for (const [name, service] of services) {
       for (const volume of [...(service.volumes ?? []), ...(service.env_file ?? [])].map(byDefault)) {
@@ -97,7 +97,7 @@ describe('the compose file of a fleet', () => {
     }
   })
 
-  it('takes the images that the other files take', () => {
+  it('uses the same images as the other files', () => {
     const of = (pattern: RegExp) => new Set(named(pattern).map(([, { image = '' }]) => byDefault(image)))
     expect([...of(/^hub2mqtt/)]).toEqual([byDefault(base.services['hub2mqtt']?.image ?? '')])
     expect([...of(/^mosquitto/)]).toEqual([byDefault(base.services['mosquitto']?.image ?? '')])
@@ -106,7 +106,7 @@ describe('the compose file of a fleet', () => {
     expect([...of(/^nats/)]).toEqual([nats.spec.template.spec.containers[0].image])
   })
 
-  it('locks up and limits every service, looks after its health, and opens ports to this machine only', () => {
+  it('restricts every service, limits its resources, checks its health, and opens ports only on this machine', () => {
     for (const [name, service] of services) {
       const locked = { restart: 'unless-stopped', read_only: true, cap_drop: ['ALL'], pids_limit: expect.any(Number) }
       expect(service, name).toMatchObject({ ...locked, mem_limit: expect.any(String), cpus: expect.any(Number) })
@@ -125,7 +125,7 @@ describe('the compose file of a fleet', () => {
     expect(text('config/fleet/bridge.conf')).toMatch(/^remote_username broker$/m)
   })
 
-  it('has NATS servers that know each other', () => {
+  it('has NATS servers with routes to each other', () => {
     const routes = named(/^nats/).map(([name, { hostname }]) => {
       expect(hostname).toBe(name)
       return `nats://${name}:6222`
@@ -133,16 +133,13 @@ describe('the compose file of a fleet', () => {
     expect(text('config/fleet/nats.conf').match(/nats:\S+/g)).toEqual(routes)
   })
 
-  it.skipIf(natsPath === undefined)(
-    'has a configuration of NATS that NATS takes, whatever the password looks like',
-    () => {
-      // Without quotes it would be the number 12 with the unit of 2^60, and a rest that is nothing.
-      const env = { HOSTNAME: 'nats-1', NATS_PASSWORD: '"12e5f00d"' }
-      const { status, stderr } = spawnSync(natsPath ?? '', ['-t', '-c', 'config/fleet/nats.conf'], {
-        env,
-        encoding: 'utf8',
-      })
-      expect(status, stderr).toBe(0)
-    },
-  )
+  it.skipIf(natsPath === undefined)('has a NATS configuration that NATS accepts with any password', () => {
+    // Without quotes, NATS would read this password as a number with a unit, followed by an error.
+    const env = { HOSTNAME: 'nats-1', NATS_PASSWORD: '"12e5f00d"' }
+    const { status, stderr } = spawnSync(natsPath ?? '', ['-t', '-c', 'config/fleet/nats.conf'], {
+      env,
+      encoding: 'utf8',
+    })
+    expect(status, stderr).toBe(0)
+  })
 })

@@ -16,11 +16,11 @@ const lock: Readonly<Record<string, Package>> = JSON.parse(readFileSync('package
 const installed = Object.entries(lock).filter(([path]) => path !== '')
 const production = installed.filter(([, one]) => !one.dev && !one.optional && !one.devOptional)
 
-/** Licences that ask for nothing but their own text to be kept. */
+/** Licences that only require that their text is kept. */
 const PERMISSIVE = ['MIT', 'ISC', 'BSD-2-Clause', 'BSD-3-Clause', 'Apache-2.0', '0BSD', 'Unlicense']
 
 describe('the dependencies', () => {
-  it('are named by exact versions, each with the hash of what is installed', () => {
+  it('have exact versions and hashes', () => {
     const { dependencies, devDependencies, optionalDependencies } = manifest
     for (const [name, version] of Object.entries({ ...dependencies, ...devDependencies, ...optionalDependencies })) {
       expect(version, name).toMatch(/^\d+\.\d+\.\d+$/)
@@ -28,13 +28,13 @@ describe('the dependencies', () => {
     for (const [path, { integrity }] of installed) expect(integrity, path).toMatch(/^sha512-/)
   })
 
-  it('of production are few, run nothing when they are installed, and have permissive licences', () => {
+  it('of production are few, have no install scripts, and have permissive licences', () => {
     const names = new Set(production.map(([path, { version }]) => `${path.split('node_modules/').at(-1)}@${version}`))
     console.log(`${Object.keys(manifest.dependencies).length} named, ${names.size} installed in production`)
     expect(names.size).toBeLessThanOrEqual(115)
     for (const [path, { license, hasInstallScript }] of production) {
       expect(hasInstallScript, path).toBeUndefined()
-      // One package states its licence in an older form that the lock file does not keep.
+      // This package declares its licence in an older form that the lock file does not contain.
       if (!path.endsWith('/xmlhttprequest-ssl')) expect(PERMISSIVE, path).toContain(license)
     }
   })

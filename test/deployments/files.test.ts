@@ -12,7 +12,7 @@ import { available, hasProgram } from '../support/skipped.ts'
 
 const text = (path: string) => readFileSync(path, 'utf8')
 
-describe('the files that others run it by', () => {
+describe('the deployment files', () => {
   it.each([
     'Dockerfile',
     'docker-compose.yml',
@@ -21,12 +21,12 @@ describe('the files that others run it by', () => {
     'config/kubernetes/hub2mqtt.yaml',
     'config/systemd/hub2mqtt.service',
     'config/home-assistant-app/run.js',
-  ])('%s names no variable that there is not', (path) => {
+  ])('%s uses only existing variables', (path) => {
     const own = new Set([...variables, 'HUB2MQTT_IMAGE'])
     for (const [name] of text(path).matchAll(/\bHUB2MQTT_[A-Z_]+\b/g)) expect(own, name).toContain(name)
   })
 
-  it('name the image by this version, wherever they name it', () => {
+  it('name the image with the current version', () => {
     const tags = globSync(['*.md', '*.yml', 'Dockerfile', 'docs/**/*.md', 'config/**/*.{md,sh,yaml,yml}']).flatMap(
       (path) => [...text(path).matchAll(/\bhub2mqtt:(\d+\.[\w.-]+)/g)].map(([, tag]) => ({ path, tag })),
     )
@@ -36,7 +36,7 @@ describe('the files that others run it by', () => {
 })
 
 describe('the example with two hubs', () => {
-  it('passes check-config, and leaves nothing out that two hubs need', async () => {
+  it('passes check-config, and has everything that two hubs need', async () => {
     const path = 'config/two-hubs.example.yaml'
     const env = { PATH: process.env['PATH'] }
     const { status, stdout, stderr } = await runProgram(
@@ -57,8 +57,8 @@ describe('the example with two hubs', () => {
 })
 
 describe('the build of the image', () => {
-  const hasShell = available(process.platform !== 'win32', 'the warm-up of the image', 'that is a shell script')
-  it.runIf(hasShell)('waits for its own demo, and asks no daemon that runs beside it', async () => {
+  const hasShell = available(process.platform !== 'win32', 'the warm-up of the image', 'it is a shell script')
+  it.runIf(hasShell)('waits for its own demo, not for another daemon', async () => {
     const asked: (string | undefined)[] = []
     const other = createServer(({ url }, response) => {
       asked.push(url)
@@ -78,11 +78,11 @@ describe('the build of the image', () => {
 })
 
 describe('the demo of the compose file', () => {
-  it('has a configuration that loads, with the secrets where they are mounted', () => {
+  it('has a valid configuration with the mounted secrets', () => {
     const readFile = (path: string) => text(path.replace('/run/secrets', 'config/demo/secrets'))
     const { config } = loadConfig({ file: 'config/demo/hub2mqtt/hub2mqtt.yaml', env: {}, readFile })
     expect(config.hubs['home']?.api_key).toBe(text('config/demo/secrets/hub_api_key').trim())
-    // Nothing is set that would keep a user's file from setting it.
+    // A variable that is set here could not be set by a user's file.
     const { services } = parse(text('docker-compose.yml'), { merge: true })
     expect(Object.keys(services.hub2mqtt.environment)).toEqual(['HUB2MQTT_CONFIG'])
     expect(services.hub2mqtt.env_file.join()).toContain('./config/demo/hub2mqtt}/hub2mqtt.env')
@@ -94,7 +94,7 @@ describe('the Kubernetes manifest', () => {
   const documents = parseAllDocuments(text('config/kubernetes/hub2mqtt.yaml')).map((document) => document.toJS())
   const ofKind = (kind: string) => documents.find((document) => document.kind === kind)
 
-  it('holds a configuration that loads, with the secrets where they are mounted', () => {
+  it('has a valid configuration with the mounted secrets', () => {
     const { volumes, containers } = ofKind('Deployment').spec.template.spec
     const mount = containers[0].volumeMounts.find(({ name }: { name: string }) => name === 'secrets').mountPath
     const secrets: Record<string, string> = ofKind('Secret').stringData
@@ -110,7 +110,7 @@ describe('the Kubernetes manifest', () => {
     expect(volumes).toHaveLength(2)
   })
 
-  it('never runs two at once, and does not start it again because a hub is down', () => {
+  it('never runs two pods at once, and does not restart the pod because a hub is down', () => {
     const { replicas, strategy, template } = ofKind('Deployment').spec
     expect({ replicas, strategy }).toEqual({ replicas: 1, strategy: { type: 'Recreate' } })
     const [{ livenessProbe, readinessProbe }] = template.spec.containers
@@ -118,7 +118,7 @@ describe('the Kubernetes manifest', () => {
     expect(readinessProbe.httpGet.path).toBe('/readyz')
   })
 
-  it('has one for a fleet that loads too, and names its servers as the cluster does', () => {
+  it('has a variant for a fleet with a valid configuration and the names of the NATS servers in the cluster', () => {
     const all = parseAllDocuments(text('config/kubernetes/fleet.yaml')).map((document) => document.toJS())
     const named = (kind: string, name: string) =>
       all.find((document) => document.kind === kind && document.metadata.name === name)
@@ -142,10 +142,10 @@ describe('the Kubernetes manifest', () => {
   const hasValidator = hasProgram(
     validator,
     ['--version'],
-    'the test against the schema of Kubernetes',
+    'the test with the Kubernetes schema',
     'pip install kubernetes-validate, or its path in KUBERNETES_VALIDATE',
   )
-  it.runIf(hasValidator)('fits the schema of Kubernetes', () => {
+  it.runIf(hasValidator)('matches the Kubernetes schema', () => {
     const { status, stderr } = spawnSync(validator, ['--strict', 'config/kubernetes/hub2mqtt.yaml'], {
       encoding: 'utf8',
     })
@@ -153,17 +153,12 @@ describe('the Kubernetes manifest', () => {
   })
 })
 
-const hasAnalyze = hasProgram(
-  'systemd-analyze',
-  ['--version'],
-  'the test of the systemd unit',
-  'systemd brings it along',
-)
+const hasAnalyze = hasProgram('systemd-analyze', ['--version'], 'the test of the systemd unit', 'part of systemd')
 
 describe.runIf(hasAnalyze)('the systemd unit', () => {
-  it('is well formed and little exposed', () => {
+  it('is valid and has a low exposure level', () => {
     const folder = temporaryFolder()
-    // The analysis looks for the program and its folder, which are elsewhere here.
+    // The analysis needs existing paths for the program and its folder.
     const unit = join(folder, 'hub2mqtt.service')
     writeFileSync(
       unit,

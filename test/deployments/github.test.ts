@@ -9,7 +9,7 @@ const text = (path: string) => readFileSync(path, 'utf8')
 const workflows = globSync('.github/workflows/*.yml')
 
 describe('the workflows', () => {
-  it('use actions of others by a version, and run only what there is', () => {
+  it('pin the versions of actions, and run only existing files', () => {
     expect(workflows).toHaveLength(3)
     for (const path of workflows) {
       for (const [, used = ''] of text(path).matchAll(/uses: (.+)$/gm)) {
@@ -21,7 +21,7 @@ describe('the workflows', () => {
     }
   })
 
-  it('publish nothing before the gate is passed, and give each job no more rights than it needs', () => {
+  it('publish only after the gate, and give each job only the permissions that it needs', () => {
     const { permissions, jobs } = parse(text('.github/workflows/release.yml'))
     expect(permissions).toEqual({})
     for (const name of ['image', 'npm']) expect([jobs[name].needs].flat()).toContain('gate')
@@ -30,7 +30,7 @@ describe('the workflows', () => {
     expect(writers).toEqual(['release'])
   })
 
-  it('publish a package with the page in it, which no script of npm would build', () => {
+  it('build the page before they publish the package', () => {
     const { jobs } = parse(text('.github/workflows/release.yml'))
     const lines: readonly string[] = jobs.npm.steps.map(({ run = '' }) => run)
     const publish = lines.findIndex((line) => line.startsWith('npm publish'))
@@ -46,11 +46,11 @@ describe('the workflows', () => {
   })
 })
 
-describe('the notes of a release', () => {
+describe('the release notes', () => {
   const notes = (...tags: readonly string[]) =>
     spawnSync(process.execPath, ['src/tooling/docs/release-notes.ts', ...tags], { encoding: 'utf8' })
 
-  it('are what the changelog says of its version', () => {
+  it('are the changelog of the version', () => {
     const { status, stdout } = notes(`v${manifest.version}`)
     expect(status).toBe(0)
     expect(stdout).toMatch(/^### Added\n/)
@@ -58,7 +58,7 @@ describe('the notes of a release', () => {
     expect(text('CHANGELOG.md')).toContain(stdout.trim())
   })
 
-  it('are refused to a tag that is not this version', () => {
+  it('are refused for a tag of another version', () => {
     for (const tags of [[], ['v0.0.1'], [manifest.version]]) {
       expect(notes(...tags)).toMatchObject({
         status: 1,
@@ -69,8 +69,8 @@ describe('the notes of a release', () => {
   })
 })
 
-describe('the form for a bug', () => {
-  it('asks for what hub2mqtt doctor prints', () => {
+describe('the bug report form', () => {
+  it('asks for the output of hub2mqtt doctor', () => {
     const { body } = parse(text('.github/ISSUE_TEMPLATE/bug.yml'))
     const doctor = body.find(({ id }: { id: string }) => id === 'doctor')
     expect(doctor).toMatchObject({

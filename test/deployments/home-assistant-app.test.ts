@@ -15,21 +15,20 @@ const text = (path: string) => readFileSync(path, 'utf8')
 const { environment, namesBroker } = await import(new URL(`../../${app}/run.js`, import.meta.url).href)
 const manifest = parse(text(`${app}/config.yaml`))
 
-/** Width and height of a PNG. */
 const sizeOf = (path: string) => {
   const bytes = readFileSync(path)
   expect(bytes.toString('latin1', 1, 4)).toBe('PNG')
   return [bytes.readUInt32BE(16), bytes.readUInt32BE(20)]
 }
 
-/** What the Supervisor objects to, or would log. */
+/** The errors and warnings of the Supervisor. */
 const objections = (schema: Parameters<typeof safeParse>[0], value: unknown) =>
   safeParse(schema, value).issues?.map(({ message, path }) => {
     const place = (path ?? []).map(({ key }: { key?: unknown }) => String(key)).join('.')
     return `${place}: ${message}`
   }) ?? []
 
-/** Those that one would write; a key that only repeats its default is an error for the linter of such repositories. */
+/** Common keys with their defaults; the linter for such repositories rejects keys that only repeat a default. */
 const DEFAULTS = {
   boot: 'auto',
   startup: 'application',
@@ -43,18 +42,18 @@ const DEFAULTS = {
 }
 
 describe('the repository of the Home Assistant app', () => {
-  it('is this one, with one app in it', () => {
+  it('has one app', () => {
     expect(parse(text('repository.yaml'))).toEqual({
       name: 'hub2mqtt',
       url: manifest.url,
       maintainer: expect.any(String),
     })
-    // Home Assistant takes every file of this name for an app, wherever it is.
+    // Home Assistant reads every file with this name as an app, in any folder.
     const found = globSync('**/config.{yaml,yml,json}', { exclude: ['node_modules/**'] })
     expect(found).toEqual([`${app}/config.yaml`])
   })
 
-  it('has what Home Assistant shows: texts, changelog, icon and logo', () => {
+  it('has the files that Home Assistant shows: texts, changelog, icon and logo', () => {
     expect(sizeOf(`${app}/icon.png`)).toEqual([128, 128])
     expect(sizeOf(`${app}/logo.png`)).toEqual([250, 100])
     expect(text(`${app}/CHANGELOG.md`)).toBe(text('CHANGELOG.md'))
@@ -66,50 +65,50 @@ describe('the Home Assistant app', () => {
   const options = { hub_url: 'http://10.0.0.1', hub_api_key: 'k', log_level: 'debug', base_topic: '', read_only: true }
   const broker = { host: 'core-mosquitto', port: 1883, ssl: false, username: 'addons', password: 'p' }
 
-  it('is of this version, fetched as an image from where a release puts it', () => {
+  it('has the current version, and the image that a release publishes', () => {
     expect(manifest.version).toBe(VERSION)
     expect(manifest.image).toMatch(/^[a-z.]+\/[a-z0-9-]+\/hub2mqtt-home-assistant$/)
   })
 
-  it('passes the validation of the Supervisor, and is no reason for it to log anything', () => {
+  it('passes the validation of the Supervisor without warnings', () => {
     expect(objections(appManifest, manifest)).toEqual([])
     expect(objections(translations, parse(text(`${app}/translations/en.yaml`)))).toEqual([])
     expect(objections(repository, parse(text('repository.yaml')))).toEqual([])
   })
 
   it.each([
-    ['a legacy word for its folder', { map: [{ type: 'addon_config' }] }, /legacy map type 'addon_config'/],
-    ['a folder that there is not', { map: [{ type: 'app_configs' }] }, /^map\.0\.type: /],
-    ['a folder as a text, which older Supervisors skip', { map: ['app_config:rw'] }, /^map\.0: /],
-    ['a key with a mistake in it', { panel_icons: 'mdi:apps' }, /^panel_icons: /],
-    ['a key that is ignored', { advanced: true }, /^advanced: /],
-    ['an architecture that is no more', { arch: ['armv7'] }, /^arch\.0: /],
-    ['no version of Home Assistant', { homeassistant: 'newest' }, /^homeassistant: /],
-    ['a type of option that there is not', { schema: { hub_url: 'text?' } }, /^schema\.hub_url: /],
-    ['a port of no kind', { ports: { '8099/http': null } }, /^ports\.8099\/http: /],
-    ['a service that there is not', { services: ['mqtt:wants'] }, /^services\.0: /],
+    ['a legacy name of its folder', { map: [{ type: 'addon_config' }] }, /legacy map type 'addon_config'/],
+    ['an unknown folder', { map: [{ type: 'app_configs' }] }, /^map\.0\.type: /],
+    ['a folder as a string, which older Supervisors ignore', { map: ['app_config:rw'] }, /^map\.0: /],
+    ['a misspelled key', { panel_icons: 'mdi:apps' }, /^panel_icons: /],
+    ['an ignored key', { advanced: true }, /^advanced: /],
+    ['a removed architecture', { arch: ['armv7'] }, /^arch\.0: /],
+    ['an invalid version of Home Assistant', { homeassistant: 'newest' }, /^homeassistant: /],
+    ['an unknown option type', { schema: { hub_url: 'text?' } }, /^schema\.hub_url: /],
+    ['an invalid port', { ports: { '8099/http': null } }, /^ports\.8099\/http: /],
+    ['an invalid service', { services: ['mqtt:wants'] }, /^services\.0: /],
     ['an image with a tag', { image: 'registry.example/a/b:1' }, /^image: /],
   ])('would not pass with %s', (_, change, objection) => {
     expect(objections(appManifest, { ...manifest, ...change })).toEqual([expect.stringMatching(objection)])
   })
 
-  it('wants the least Home Assistant that the documents name', () => {
+  it('requires the minimum version of Home Assistant in the documentation', () => {
     const [, least] = /^\| Home Assistant \| ([\d.]+) \|/m.exec(text('docs/compatibility.md')) ?? []
     expect(manifest.homeassistant).toBe(`${least}.0`)
   })
 
-  it('has no key that is obsolete or only repeats a default', () => {
+  it('has no obsolete keys, and none that only repeat a default', () => {
     for (const [key, value] of Object.entries(DEFAULTS)) expect(manifest[key], key).not.toBe(value)
     for (const key of ['watchdog', 'ingress_port', 'advanced', 'codenotary']) expect(manifest).not.toHaveProperty(key)
     expect(globSync(`${app}/build.*`)).toEqual([])
   })
 
-  it('has the page in Home Assistant, whose Supervisor alone is believed', () => {
+  it('shows the page in Home Assistant, and trusts only the Supervisor as a proxy', () => {
     expect(manifest.ingress).toBe(true)
     expect(text('Dockerfile')).toContain('ENV HUB2MQTT_HTTP_INGRESS=true HUB2MQTT_HTTP_TRUSTED_PROXIES=172.30.32.2\n')
   })
 
-  it('offers no option that it does not pass on, and explains each', () => {
+  it('forwards and explains every option', () => {
     const { configuration, network } = parse(text(`${app}/translations/en.yaml`))
     for (const option of Object.keys(manifest.schema))
       expect(text(`${app}/run.js`)).toContain(`  ${option}: 'HUB2MQTT_`)
@@ -118,7 +117,7 @@ describe('the Home Assistant app', () => {
     for (const option of Object.keys(manifest.options)) expect(manifest.schema).toHaveProperty(option)
   })
 
-  it('takes what the form holds before anything is filled in', () => {
+  it('accepts the initial values of the form', () => {
     for (const [option, value] of Object.entries(manifest.options)) {
       const [, pattern] = /^match\((.*)\)\?$/.exec(manifest.schema[option]) ?? []
       if (pattern !== undefined) expect(value).toMatch(new RegExp(pattern))
@@ -126,7 +125,7 @@ describe('the Home Assistant app', () => {
     expect(environment(manifest.options, undefined, undefined)).toEqual({})
   })
 
-  it('uses the broker that Home Assistant knows of', () => {
+  it('uses the broker of Home Assistant', () => {
     expect(environment(options, broker)).toEqual({
       HUB2MQTT_HUB_URL: 'http://10.0.0.1',
       HUB2MQTT_HUB_API_KEY: 'k',
@@ -138,13 +137,13 @@ describe('the Home Assistant app', () => {
     })
   })
 
-  it('uses another one when its options name one, without the credentials of the first', () => {
+  it('uses the broker in its options, without the credentials of Home Assistant', () => {
     const own = environment({ ...options, mqtt_url: 'mqtts://elsewhere' }, broker)
     expect(own).toMatchObject({ HUB2MQTT_MQTT_URL: 'mqtts://elsewhere' })
     expect(own).not.toHaveProperty('HUB2MQTT_MQTT_PASSWORD')
   })
 
-  it('lets its file name hubs, a broker and every other option', () => {
+  it('reads hubs, a broker and all other options from its file', () => {
     const [, example = ''] = /```yaml\n(.*?)```/s.exec(text(`${app}/DOCS.md`)) ?? []
     expect(namesBroker(example)).toBe(false)
     expect(namesBroker(`${example}mqtt: { url: mqtt://10.0.0.9 }\n`)).toBe(true)
@@ -155,12 +154,12 @@ describe('the Home Assistant app', () => {
     expect(config.mqtt.username).toBe('addons')
   })
 
-  it('gives hub2mqtt nothing that it refuses', () => {
+  it('gives hub2mqtt a valid configuration', () => {
     expect(loadConfig({ env: environment(options, broker) }).config.mqtt.username).toBe('addons')
   })
 
-  const hasShell = available(process.platform !== 'win32', 'the assembly of a local app', 'that is a shell script')
-  it.runIf(hasShell)('can be put together as a local app, which is built and not fetched', () => {
+  const hasShell = available(process.platform !== 'win32', 'the assembly of a local app', 'it is a shell script')
+  it.runIf(hasShell)('can be assembled as a local app, which is built instead of pulled', () => {
     const folder = temporaryFolder()
     execFileSync('sh', [`${app}/assemble.sh`, folder])
     const { image, ...rest } = manifest
@@ -168,7 +167,7 @@ describe('the Home Assistant app', () => {
     expect(parse(text(join(folder, 'config.yaml')))).toEqual(rest)
     expect(text(join(folder, 'Dockerfile'))).toContain('\nARG VARIANT=home-assistant\n')
     expect(text(join(folder, 'CHANGELOG.md'))).toBe(text('CHANGELOG.md'))
-    // Whatever the build copies is there.
+    // All files that the build copies exist.
     for (const [, sources = ''] of text('Dockerfile').matchAll(/^COPY (?!--from)(.+) \S+$/gm)) {
       for (const source of sources.split(' ')) expect(globSync(join(folder, source)), source).toHaveLength(1)
     }

@@ -12,7 +12,7 @@ beforeEach(() => {
   cpSync('config/demo/hub2mqtt', join(folder, 'config/demo/hub2mqtt'), { recursive: true })
   mkdirSync(join(folder, 'bin'))
   copyFileSync('config/make-secrets.sh', join(folder, 'config/make-secrets.sh'))
-  // In place of Mosquitto's own tool in a container: gives back what it is given, marked.
+  // Replaces Mosquitto's tool in a container: marks the passwords instead of hashing them.
   writeFileSync(join(folder, 'bin/docker'), '#!/bin/sh\nsed s/:/:hashed-/\n')
   chmodSync(join(folder, 'bin/docker'), 0o755)
 })
@@ -23,11 +23,11 @@ const make = (input: string, ...args: string[]) =>
     encoding: 'utf8',
     env: { ...process.env, PATH: `${join(folder, 'bin')}${delimiter}${process.env['PATH']}` },
   })
-/** A file as the container sees it. */
+/** Reads a file by its path in the container. */
 const readMounted = (path: string) => readFileSync(path.replace('/run/secrets', join(folder, 'secrets')), 'utf8')
 const text = (path: string) => readFileSync(join(folder, path), 'utf8')
 
-it('makes every secret that the compose file names, for their owner alone, and never anew', () => {
+it('creates every secret of the compose file, readable only for its owner, and never replaces one', () => {
   const { status, stdout, stderr } = make('key-of-my-hub\n', 'http://10.0.0.1')
   expect(status, stderr).toBe(0)
   expect(stdout + stderr).not.toContain('key-of-my-hub')
@@ -65,12 +65,12 @@ it('makes every secret that the compose file names, for their owner alone, and n
   expect(text('hub2mqtt/hub2mqtt.yaml')).toContain('http://10.0.0.1\n')
 })
 
-it('makes a configuration for the hub that loads, with a file for variables beside it', () => {
+it('creates a valid configuration for the hub, and a file for variables', () => {
   expect(make('key-of-my-hub\n', 'http://10.0.0.1').status).toBe(0)
   const { config } = loadConfig({ file: join(folder, 'hub2mqtt/hub2mqtt.yaml'), env: {}, readFile: readMounted })
   expect(config.hubs['home']).toMatchObject({ url: 'http://10.0.0.1', api_key: 'key-of-my-hub' })
   expect(config.mqtt).toMatchObject({ url: ['mqtt://mosquitto:1883'], username: 'hub2mqtt' })
-  // What it shows as examples is what the program takes.
+  // The program accepts the file's examples.
   const examples = text('hub2mqtt/hub2mqtt.env').matchAll(/^#(HUB2MQTT_\w+)=(.*)$/gm)
   const env = Object.fromEntries([...examples].map(([, name, value]) => [name, value]))
   expect(Object.keys(env)).toHaveLength(3)
@@ -79,13 +79,13 @@ it('makes a configuration for the hub that loads, with a file for variables besi
   expect(own.log.level).toBe('debug')
 })
 
-it('adds to what an earlier version made, and keeps it', () => {
+it('adds to the files of an earlier version, and keeps them', () => {
   writeFileSync(join(folder, '.env'), 'SECRETS_DIR=/elsewhere\nRUN_AS=77:77\n')
   expect(make('key\n', 'http://10.0.0.1').status).toBe(0)
   expect(text('.env')).toBe('SECRETS_DIR=/elsewhere\nRUN_AS=77:77\nCONFIG_DIR=./hub2mqtt\n')
 })
 
-it('puts right that the engine has made a folder in the place of a file', () => {
+it('removes an empty folder that the engine has created instead of a file', () => {
   for (const path of ['secrets/hub_api_key', 'hub2mqtt/hub2mqtt.yaml'])
     mkdirSync(join(folder, path), { recursive: true })
   const { status, stderr } = make('key\n', 'http://10.0.0.1')
@@ -94,7 +94,7 @@ it('puts right that the engine has made a folder in the place of a file', () => 
   expect(text('secrets/hub_api_key')).toBe('key\n')
 })
 
-it('says which folder stands in the place of a file, where it cannot remove it', () => {
+it('names a folder that it cannot remove', () => {
   mkdirSync(join(folder, 'secrets/hub_api_key/full'), { recursive: true })
   const { status, stderr } = make('key\n', 'http://10.0.0.1')
   expect({ status, stderr }).toMatchObject({
@@ -112,6 +112,6 @@ it('keeps the passwords of the broker when the engine fails', () => {
   expect(text('secrets/mosquitto_passwords')).toBe(before)
 })
 
-it('says how it is used', () => {
+it('prints its usage', () => {
   expect(make('').status).toBe(2)
 })

@@ -1,12 +1,12 @@
 /**
- * How the Supervisor of Home Assistant reads an app's files. It is in no package registry, so this repeats the rules of
- * its `supervisor/apps/validate.py`, `apps/options.py`, `apps/const.py` and `validate.py` (2026.07 and later,
- * https://github.com/home-assistant/supervisor) for the keys that an app such as this one may have. Where the Supervisor
- * drops what it does not know, this fails: a key that it drops is a mistake.
+ * How the Supervisor of Home Assistant validates an app's files. It is in no package registry, so this file repeats the
+ * rules of its `supervisor/apps/validate.py`, `apps/options.py`, `apps/const.py` and `validate.py` (2026.07 and later,
+ * https://github.com/home-assistant/supervisor) for the keys that such an app can have. The Supervisor ignores unknown
+ * keys, but these schemas reject them, because such a key is a mistake.
  */
 import * as v from 'valibot'
 
-/** For each of them the Supervisor logs a line. */
+/** The Supervisor logs a warning for each of these. */
 const LEGACY_MAP_TYPES: Readonly<Record<string, string>> = {
   config: 'homeassistant_config',
   addons: 'local_apps',
@@ -43,7 +43,7 @@ export const appManifest = v.strictObject({
   version: versionTag,
   slug: v.pipe(v.string(), v.regex(/^[-_.A-Za-z0-9]+$/)),
   description: v.string(),
-  // The others are deprecated: armhf, armv7, i386.
+  // armhf, armv7 and i386 are deprecated.
   arch: v.array(v.picklist(['aarch64', 'amd64'])),
   url: v.optional(webAddress),
   image: v.optional(v.pipe(v.string(), v.regex(/^([a-zA-Z\-.:\d{}]+\/)*[-\w{}]+\/[-\w{}]+$/))),
@@ -53,7 +53,7 @@ export const appManifest = v.strictObject({
   init: flag,
   homeassistant: v.optional(versionTag),
   services: v.optional(v.array(v.pipe(v.string(), v.regex(/^(mqtt|mysql):(provide|want|need)$/)))),
-  // A text in place of an entry is dropped with a log line where its word is not known: then the folder is missing.
+  // No strings: older Supervisors ignore unknown ones with a log line, and the folder is missing.
   map: v.optional(v.array(volume)),
   ingress: flag,
   ingress_port: v.optional(v.union([port, v.literal(0)])),

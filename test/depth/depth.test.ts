@@ -1,4 +1,4 @@
-/** The ways through the code may become shorter, not longer. */
+/** The paths through the code may become shorter, not longer. */
 import { readFileSync } from 'node:fs'
 import { beforeAll, expect, test } from 'vitest'
 import { takeWalks, type Walks } from './walk.ts'
@@ -8,30 +8,30 @@ beforeAll(async () => {
   walks = await takeWalks()
 }, 120_000)
 
-/** At most so many functions of `src`, with those without a name, in so many files. Lower them with the code. */
+/** Limits for functions of `src`, including anonymous ones, and for files. Lower them when the code gets shorter. */
 const CEILINGS = {
   usage: { functions: 80, files: 26 },
   'get-settings': { functions: 165, files: 40 },
   restart: { functions: 271, files: 62 },
-  // Crashes count towards a storm, with the guardian off too.
+  // Crashes count towards a storm even if the guardian is off.
   crash: { functions: 195, files: 48 },
   'guarded crash': { functions: 237, files: 55 },
 } as const
 
-test('passes no more functions and files for an event and a command than before', () => {
+test('an event and a command run no more functions and files than before', () => {
   for (const [name, most] of Object.entries(CEILINGS)) {
     const { all, named } = walks[name as keyof typeof CEILINGS]
-    // A walk that was not taken would be the shortest.
+    // An empty walk would also be within the limits.
     expect(named.functions, name).toBeGreaterThan(20)
     expect(all.functions, `functions of ${name}`).toBeLessThanOrEqual(most.functions)
     expect(all.files, `files of ${name}`).toBeLessThanOrEqual(most.files)
   }
 })
 
-/** What a reader follows: at most so many functions, in so many files. */
+/** Limits for the functions and files that a reader has to follow. */
 const MAIN_LINES = { usage: { functions: 18, files: 11 }, 'get-settings': { functions: 26, files: 13 } } as const
 
-test('passes the main lines that docs/internals/architecture.md names', () => {
+test('the main lines in docs/internals/architecture.md are run', () => {
   const docs = readFileSync(new URL('../../docs/internals/architecture.md', import.meta.url), 'utf8')
   for (const [name, most] of Object.entries(MAIN_LINES)) {
     const [, list = ''] = new RegExp(`<!-- main line: ${name} -->(.*?)<!-- /main line -->`, 's').exec(docs) ?? []

@@ -1,5 +1,5 @@
 /**
- * Prints how many functions of `src` the daemon runs for an event and for a command, by file.
+ * Prints the functions of `src` that the daemon runs for an event and for a command, by file.
  *
  *     node test/depth/main.ts
  */

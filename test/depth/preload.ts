@@ -1,4 +1,4 @@
-/** Loaded into the bridge: tells, when asked, which functions of `src` ran since it was asked before. */
+/** Loaded into the bridge: reports on request the functions of `src` that ran since the previous request. */
 import { Session } from 'node:inspector'
 
 const SRC = new URL('../../src/', import.meta.url).href

@@ -1,4 +1,4 @@
-/** How many functions of `src` an event and a command pass in the running daemon, by V8's precise coverage. */
+/** Measures the functions of `src` that an event and a command run in the daemon, with V8's precise coverage. */
 import * as v from 'valibot'
 import { EmulatedHub } from '../../src/emulator/hub.ts'
 import { BridgeProcess } from '../support/bridge-process.ts'
@@ -8,10 +8,9 @@ import { Observer } from '../support/observer.ts'
 const PRELOAD = new URL('./preload.ts', import.meta.url).href
 const KEY = 'key-for-tests'
 const BASE = 'hub2mqtt'
-/** What runs by a timer meanwhile is in some of them only. */
-/** The least of them counts: on a busy machine, a timer falls into some. */
+/** The shortest take counts, because timers add functions to some takes. */
 const TAKES = 10
-const MOST_ROUNDS = 50
+const MAX_ROUNDS = 50
 
 const RAN = v.array(v.object({ name: v.string(), file: v.string(), at: v.number(), count: v.number() }))
 
@@ -20,21 +19,21 @@ export type Ran = v.InferOutput<typeof RAN>[number]
 export interface Walk {
   /** The take with the fewest functions. */
   readonly ran: readonly Ran[]
-  /** Functions and files, without functions that have no name, and with them. */
+  /** The number of functions and files, without anonymous functions (`named`) and with them (`all`). */
   readonly named: { readonly functions: number; readonly files: number }
   readonly all: { readonly functions: number; readonly files: number }
 }
 
 export type Walks = Readonly<Record<'usage' | 'get-settings' | 'restart' | 'crash' | 'guarded crash', Walk>>
 
-/** Takes each walk: as it is by default, and a crash with the guardian on too. */
+/** Takes each walk with the default configuration, and a crash also with the guardian on. */
 export async function takeWalks(): Promise<Walks> {
   const plain = await walksOf({})
   const guarded = await walksOf({ HUB2MQTT_GUARD_WATCH: '*' })
   return { ...plain, 'guarded crash': guarded.crash }
 }
 
-/** Starts the daemon, a hub with its apps and a broker, and takes the walks. */
+/** Starts a hub, a broker and the daemon, and takes the walks. */
 async function walksOf(env: Readonly<Record<string, string>>) {
   await using open = new AsyncDisposableStack()
   const hub = open.use(await EmulatedHub.start({ keys: { [KEY]: ['hub.app', 'hub.speech'] }, settleMs: 0 }))
@@ -48,7 +47,7 @@ async function walksOf(env: Readonly<Record<string, string>>) {
         NODE_DISABLE_COMPILE_CACHE: '1',
         HUB2MQTT_HUB_URL: hub.url,
         HUB2MQTT_HUB_API_KEY: KEY,
-        // What it reads by itself would be in the takes.
+        // Periodic reads would add functions to the takes.
         HUB2MQTT_HUB_POLL_INTERVAL: '10m',
         HUB2MQTT_MQTT_URL: broker.url,
         HUB2MQTT_HTTP_PORT: '0',
@@ -85,7 +84,7 @@ async function walksOf(env: Readonly<Record<string, string>>) {
   }
 }
 
-/** `undo` brings about what was before, and is in no take. */
+/** Returns the shortest of several takes. `undo` restores the previous state between them. */
 async function leastOf(
   act: (round: number) => Promise<void>,
   bridge: BridgeProcess,
@@ -93,12 +92,12 @@ async function leastOf(
 ): Promise<Walk> {
   const takes: (readonly Ran[])[] = []
   for (let round = 0; takes.length < TAKES; round += 1) {
-    if (round > MOST_ROUNDS) throw new Error('too few takes are whole')
+    if (round > MAX_ROUNDS) throw new Error('too few complete takes')
     await take(bridge)
     await act(round)
     const ran = await take(bridge)
     await undo?.()
-    // The first time is not as the others: what is made once is made then. A walk ends with its acknowledgement.
+    // The first take includes one-time initialization. A complete walk ends with the acknowledgement.
     if (round > 0 && ran.some(isEnd)) takes.push(ran)
   }
   const [ran = []] = takes.sort((one, other) => one.length - other.length)

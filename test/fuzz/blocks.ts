@@ -1,29 +1,29 @@
-/** For how long inputs keep the event loop busy: CPU time of this thread, which other processes of the machine do not add to. */
+/** Measures how long inputs block the event loop, in CPU time of this thread, so that other processes do not matter. */
 
-const LOOK_MS = 2
+const CHECK_INTERVAL_MS = 2
 
 export const cpuMs = (): number => {
   const { user, system } = process.threadCpuUsage()
   return (user + system) / 1000
 }
 
-/** The longest stretch of `work` in which the event loop did not turn, in milliseconds, to within 2. */
+/** The longest time for which `work` blocked the event loop, in milliseconds, at a resolution of 2 ms. */
 export async function longestBlock(work: () => unknown): Promise<number> {
   let since = cpuMs()
   let longest = 0
-  const look = () => {
+  const check = () => {
     const now = cpuMs()
     longest = Math.max(longest, now - since)
     since = now
   }
-  const looking = setInterval(look, LOOK_MS)
+  const timer = setInterval(check, CHECK_INTERVAL_MS)
   try {
     const working = work()
-    look()
+    check()
     await working
   } finally {
-    look()
-    clearInterval(looking)
+    check()
+    clearInterval(timer)
   }
   return longest
 }

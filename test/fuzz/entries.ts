@@ -1,4 +1,4 @@
-/** Where data from outside comes in: what an input is there, up to which size, and how it is handed over. */
+/** The entry points for external data: how to generate inputs, their maximum size, and how to feed them. */
 import { connect } from 'node:net'
 import pino from 'pino'
 import { type Clock, systemClock } from '../../src/base/clock.ts'
@@ -22,10 +22,10 @@ const MiB = 1024 * KiB
 const KEYS = { key: ['hub.app', 'hub.speech'] }
 const log = pino({ level: 'silent' })
 const nothing = { [Symbol.asyncDispose]: () => Promise.resolve() }
-/** What is put off comes a hundred times sooner. */
-const hasty: Clock = { ...systemClock, after: (ms, run) => systemClock.after(ms / 100, run) }
+/** Shortens all delays to a hundredth. */
+const fastClock: Clock = { ...systemClock, after: (ms, run) => systemClock.after(ms / 100, run) }
 
-/** A hub as the bridge keeps it, on an emulated one behind a gateway. */
+/** A hub client, connected to an emulated hub behind a gateway. */
 async function openHub(realtime: boolean) {
   await using open = new AsyncDisposableStack()
   const emulated = await EmulatedHub.start({
@@ -41,7 +41,7 @@ async function openHub(realtime: boolean) {
     ...{ apiKey: () => 'key', pathPrefix: 'auto' as const, shows: () => true, realtime },
     ...{ pollInterval: 1e9, pollIntervalFallback: 1e9, timeoutMs: 6_000_000, maxRequests: 4 },
   }
-  const hub = new Hub(options, { clock: hasty, log, random: () => 0.1 })
+  const hub = new Hub(options, { clock: fastClock, log, random: () => 0.1 })
   open.defer(() => hub.destroy())
   hub.start()
   await until('the list', () => hub.apps.complete && hub.status.online)
@@ -80,7 +80,7 @@ const rest: Entry<{
     const status = random.pick([200, 200, 200, 403, 500])
     const text = list(random, 5 * MiB)
     const said = status === 200 ? text : JSON.stringify({ error: 'no', error_description: text })
-    // The hub's side runs in the same thread, and more than the bound would be its work only.
+    // The gateway runs in the same thread: larger answers would only measure its work.
     const cut = Buffer.from(said)
       .subarray(0, 5 * MiB + 1)
       .toString()

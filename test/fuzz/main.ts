@@ -1,5 +1,5 @@
 /**
- * Hands bad input to every entry and finds for how long it stops the event loop:
+ * Feeds bad input to every entry point and measures how long it blocks the event loop:
  * `node test/fuzz/main.ts --count 100000 --seed 1 --only HTTP --broker mosquitto`.
  */
 import { parseArgs } from 'node:util'
@@ -19,7 +19,7 @@ const show = ({ entry, inputs, longestMs, seconds }: Omit<Row, 'slow'>, details:
   if (longestMs > LIMIT_MS) process.exitCode = 1
 }
 
-console.log(`| entry | inputs | longest block, ms (at most ${LIMIT_MS}) | seconds |\n|---|---|---|---|`)
+console.log(`| entry | inputs | longest block, ms (limit ${LIMIT_MS}) | seconds |\n|---|---|---|---|`)
 for (const { name, run } of ENTRIES) {
   if (!name.includes(only)) continue
   const row = await run(count, seed)

@@ -1,7 +1,7 @@
-/** Texts that a parser may take long for: much of one thing, up to the bound of an entry. */
+/** Texts that may take a parser long: many repetitions, up to the maximum size of an entry point. */
 import type { Random } from '../support/random.ts'
 
-/** What parsers treat in a way of their own. */
+/** Tokens with a special meaning for parsers. */
 const TOKENS = [
   ...[
     '<!--',
@@ -120,7 +120,7 @@ const PAIRS = [
   ['a: [', ']'],
 ] as const
 
-/** Members and items that a number tells apart. */
+/** Members and items that differ by a number. */
 const ITEMS = [
   (i: number) => `"${i.toString(36)}":{},`,
   (i: number) => `"${i.toString(36)}":{"id":"${i.toString(36)}"},`,
@@ -137,14 +137,14 @@ const ITEMS = [
   () => '"",',
 ] as const
 
-/** Mostly short, now and then as long as may be. */
+/** A random length: mostly short, sometimes up to `max`. */
 function length(random: Random, max: number): number {
   const lot = random.next()
   const most = lot < 0.9 ? 200 : lot < 0.98 ? 4000 : lot < 0.998 ? 64_000 : max
   return random.below(Math.min(most, max)) + 1
 }
 
-/** At most `max` UTF-16 code units. */
+/** A random text of at most `max` UTF-16 code units. */
 export function nasty(random: Random, max: number): string {
   const size = length(random, max)
   const repeated = (token: string, of = size) => token.repeat(Math.ceil(of / token.length)).slice(0, of)
@@ -176,7 +176,7 @@ function items(item: (i: number) => string, size: number): string {
   return found.join('')
 }
 
-/** JSON that is long to parse, of the size that an entry takes. */
+/** JSON texts that take long to parse, of the maximum size of an entry point. */
 export const largest = (max: number): string[] => [
   '['.repeat(max / 2) + ']'.repeat(max / 2),
   `{${items((i) => `"${i.toString(36)}":{"id":"${i.toString(36)}"},`, max - 100).slice(0, -1)}}`,
@@ -184,7 +184,7 @@ export const largest = (max: number): string[] => [
   JSON.stringify('"'.repeat(max / 2 - 10)),
 ]
 
-/** The same as a JSON value: as it is where it is one, else as a string. */
+/** The text of `nasty` as a JSON value: unchanged if it is valid JSON, otherwise as a string. */
 export function nastyJson(random: Random, max: number): string {
   const text = nasty(random, max)
   try {

@@ -1,30 +1,30 @@
-/** Hands inputs to an entry and finds the one that keeps the event loop busy for longest. */
+/** Feeds inputs to an entry point and finds those that block the event loop for too long. */
 import { Random } from '../support/random.ts'
 import { longestBlock } from './blocks.ts'
 
 export interface Entry<T> {
   readonly name: string
-  /** Inputs at a time. */
+  /** The number of inputs that are fed together. */
   readonly batch: number
   input(random: Random): T
-  /** What comes first of all, as chance seldom finds it. */
+  /** Inputs to try first, because random ones are rarely like them. */
   readonly first?: readonly T[]
   open(): Opened<T> | Promise<Opened<T>>
 }
 
 export interface Opened<T> extends AsyncDisposable {
-  /** Hands them over; what it returns resolves when all have been dealt with. */
+  /** Feeds inputs; a returned promise resolves when all of them have been processed. */
   feed(inputs: readonly T[]): unknown
 }
 
-/** In milliseconds; the daemon is dead for everybody else meanwhile. */
+/** How long an input may block the daemon, in milliseconds. */
 export const LIMIT_MS = 100
 
 export interface Row {
   readonly entry: string
   readonly inputs: number
   readonly longestMs: number
-  /** The inputs that take longer than the limit, shortened. */
+  /** The inputs that take longer than the limit, truncated. */
   readonly slow: readonly string[]
   readonly seconds: number
 }
@@ -35,8 +35,8 @@ export const fuzzed = <T>(entry: Entry<T>) => ({
 })
 
 /**
- * For how long some inputs stop the event loop. A batch that takes too long may be only a batch, or the garbage of others:
- * each of its inputs is tried alone, three times.
+ * The longest time for which one of the inputs blocks the event loop. A batch may be slow only because of its size or
+ * of garbage collection, so each input of a slow batch is tried alone, up to three times.
  */
 export async function longestIn<T>(
   inputs: readonly T[],

@@ -1,4 +1,4 @@
-/** An ordinary MQTT client that writes down what reaches it. */
+/** An ordinary MQTT client that records the messages that it receives. */
 import { connect as connectTcp } from 'node:net'
 import { type IClientPublishOptions, type IPublishPacket, MqttClient } from 'mqtt'
 import type { BrokerKind } from '../support/brokers.ts'
@@ -6,7 +6,7 @@ import { isMarker, PING } from './marker.ts'
 
 export interface ClientOptions {
   readonly url: string
-  /** Mosquitto is spoken to in MQTT 5, the embedded broker knows 3.1.1 only. */
+  /** Determines the protocol: MQTT 5 for Mosquitto, 3.1.1 for the embedded broker. */
   readonly broker: BrokerKind
   readonly id: string
   readonly filters: readonly string[]
@@ -14,7 +14,7 @@ export interface ClientOptions {
 
 export class Client implements AsyncDisposable {
   readonly seen: IPublishPacket[] = []
-  /** The latest of the recorder's own messages that came back; none of those is among `seen`. */
+  /** The latest message of the recorder itself that was received; `seen` does not contain these. */
   marker = ''
   readonly #client: MqttClient
   readonly #broker: BrokerKind
@@ -28,7 +28,7 @@ export class Client implements AsyncDisposable {
     })
   }
 
-  /** Subscribed when it resolves. */
+  /** Resolves when the client is subscribed. */
   static async connect({ url, broker, id, filters }: ClientOptions): Promise<Client> {
     const port = Number(new URL(url).port)
     const mqtt = new MqttClient(() => connectTcp({ port, host: '127.0.0.1', noDelay: true }), {
@@ -43,12 +43,12 @@ export class Client implements AsyncDisposable {
       mqtt.once('close', () => reject(new Error('the broker closed the connection')))
     })
     mqtt.on('error', () => undefined)
-    // MQTT 5 then shows whether a live message was published to be retained.
+    // With `rap`, MQTT 5 shows whether a live message was published with the retain flag.
     await Promise.all(filters.map((filter) => mqtt.subscribeAsync(filter, { qos: 1, rap: true })))
     return client
   }
 
-  /** Resolves when the broker has it. Properties are for MQTT 5 only and left out else. */
+  /** Resolves at the acknowledgement. Properties are left out with MQTT 3.1.1. */
   async publish(
     topic: string,
     payload: string | Buffer,

@@ -1,6 +1,6 @@
 /**
- * Time for a recording: it passes only when the scenario lets it. Only the shortest waits end by themselves, as they are
- * for what a broker may still have under way, and that takes as long as it takes.
+ * The clock of a recording, which only the scenario advances. Only very short timers run in real time: they wait for
+ * messages that the broker may still have under way.
  */
 
 interface Timer {
@@ -9,7 +9,7 @@ interface Timer {
   handle: NodeJS.Timeout | undefined
 }
 
-/** Longer waits than this are for a jump to end. */
+/** Longer timers run only at a jump. */
 const SHORT_MS = 40
 
 export class SteppedClock {
@@ -17,7 +17,7 @@ export class SteppedClock {
   #elapsed = 0
   #now = Date.parse('2026-01-01T00:00:00Z')
 
-  /** The hour stands still until it is set. */
+  /** The wall clock stands still until it is set. */
   now = () => this.#now
   elapsed = () => this.#elapsed
 
@@ -40,25 +40,25 @@ export class SteppedClock {
     return cancel
   }
 
-  /** Sets the hour forward; nothing falls due by that. */
+  /** Sets the wall clock forward; no timer becomes due. */
   setForward(ms: number): void {
     this.#now += ms
   }
 
-  /** What falls due by that runs at once, in order; the hour stays. */
+  /** Runs all timers that become due, in order; the wall clock does not change. */
   jump(ms: number): void {
     this.#elapsed += ms
     const due = [...this.#timers].filter(({ at }) => at <= this.#elapsed).sort((one, other) => one.at - other.at)
-    // One that runs may cancel another.
+    // A task may cancel another timer.
     for (const timer of due) if (this.#timers.has(timer)) timer.run()
   }
 
-  /** Whether a wait is under way that ends by itself. */
+  /** Whether a timer runs in real time. */
   get busy(): boolean {
     return this.#timers.values().some(({ handle }) => handle !== undefined)
   }
 
-  /** Milliseconds until the next timer falls due; `Infinity` without one. */
+  /** Milliseconds until the next timer is due; `Infinity` without one. */
   get next(): number {
     return Math.min(...[...this.#timers].map(({ at }) => at)) - this.#elapsed
   }

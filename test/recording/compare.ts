@@ -1,8 +1,8 @@
-/** How two records differ, in words. */
+/** Describes the differences between two recordings. */
 import { unpack } from './pack.ts'
 import type { Recording, Seen, Stage } from './record.ts'
 
-/** Where two recordings differ, one text each: stage, client, topic, before, after. None: they are equal. */
+/** The differences, one text each: stage, client, topic, before, after. Empty if the recordings are equal. */
 export function differences(before: Recording, after: Recording): string[] {
   const [olds, news] = [unpack(before), unpack(after)]
   const names = (stages: readonly Stage[]) => stages.map(({ name }) => name).join(', ')
@@ -15,14 +15,14 @@ export function differences(before: Recording, after: Recording): string[] {
   })
 }
 
-/** Client and topic → one line each message. */
+/** Client and topic → one line for each message. */
 function linesOf({ live, retained }: Stage): Map<string, string[]> {
   const lines = new Map<string, string[]>()
   for (const [client, topics] of Object.entries(live)) {
     for (const [topic, all] of Object.entries(topics)) lines.set(`${client} | ${topic}`, all.map(lineOf))
   }
   for (const [topic, seen] of Object.entries(retained)) {
-    lines.set(`retained | ${topic}`, [seen === null ? 'nothing any more' : lineOf(seen)])
+    lines.set(`retained | ${topic}`, [seen === null ? 'cleared' : lineOf(seen)])
   }
   return lines
 }
@@ -51,7 +51,7 @@ function differsAt(one = '', other = ''): number {
 
 const CONTEXT = 80
 
-/** A line around the place of a difference. */
+/** The part of a line around a difference. */
 function cut(line: string | undefined, at: number): string {
   if (line === undefined) return '(no such message)'
   const from = Math.max(0, at - CONTEXT)

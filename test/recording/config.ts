@@ -1,10 +1,10 @@
-/** The configuration of the scenario, and the two hubs that it is for. */
+/** The configuration of the scenario and its two hubs. */
 import { SteppedHub } from './hub.ts'
 
 export const HUE = 'com.athom.hue'
 export const PUMP = 'net.lindqvist.heatpump'
 export const BLINDS = 'io.bramblewood.blinds'
-/** Of an app whose id needs encoding in a topic, and the topic level that it becomes. */
+/** An app id that must be encoded in topics, and the encoded topic level. */
 export const ODD = { id: 'odd/id+ü', level: 'odd%2Fid%2B%C3%BC' } as const
 export const SAUNA = 'fi.kivinen.sauna'
 
@@ -63,21 +63,21 @@ export const SETTINGS = {
   [PUMP]: { unit: { type: 'select', options: ['C', 'F'] }, note: 'text' },
 } as const
 
-/** The file at the first start, with parts of it replaced. */
+/** The configuration file of the first start, with changes. */
 export function configOf(
   url: string,
   { home, attic }: Hubs,
   changes: object = {},
   atticKey: string = KEYS.attic,
 ): object {
-  // No read of the list but those that the scenario brings about.
-  const seldom = { poll_interval: '1h', poll_interval_fallback: '1h', timeout: '5m' }
+  // The bridge reads the list only when the scenario makes it.
+  const manual = { poll_interval: '1h', poll_interval_fallback: '1h', timeout: '5m' }
   return {
     mqtt: { url, client_id: 'recording', base_topic: 'hub2mqtt' },
     http: { enabled: false },
     hubs: {
-      home: { url: home.emulated.url, api_key: KEYS.home, ...seldom },
-      attic: { url: attic.emulated.url, api_key: atticKey, ...seldom },
+      home: { url: home.emulated.url, api_key: KEYS.home, ...manual },
+      attic: { url: attic.emulated.url, api_key: atticKey, ...manual },
     },
     settings: { publish: SETTINGS },
     commands: { allow: ['uninstall'] },

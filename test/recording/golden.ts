@@ -1,12 +1,12 @@
-/** The golden files: what subscribers are promised to see. */
+/** The golden files: the messages that subscribers must receive. */
 import { readFileSync } from 'node:fs'
 import type { BrokerKind } from '../support/brokers.ts'
 import { type Exceptions, underMqtt3 } from './mqtt3.ts'
 import type { Recording } from './record.ts'
 
-/** Of MQTT 5, as Mosquitto speaks it. */
+/** MQTT 5, with Mosquitto. */
 export const GOLDEN = new URL('golden-mosquitto.json', import.meta.url)
-/** Of MQTT 3.1.1, as the embedded broker speaks it: where that is otherwise than the rules say. */
+/** MQTT 3.1.1, with the embedded broker: only the messages that differ from those that `mqtt3.ts` derives. */
 export const EXCEPTIONS = new URL('mqtt3-exceptions.json', import.meta.url)
 
 export function readRecording(file: string | URL): Recording {

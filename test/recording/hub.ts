@@ -1,4 +1,4 @@
-/** An emulated hub whose every answer and every step can be made to wait for the scenario. */
+/** An emulated hub whose answers and state changes the scenario can delay. */
 
 import { EmulatedHub, type EmulatedHubOptions } from '../../src/emulator/hub.ts'
 import { until } from '../support/until.ts'
@@ -6,9 +6,9 @@ import { SteppedClock } from './clock.ts'
 
 type Operation = 'ping' | 'getApps' | 'getAppLocales' | 'installFromAppStore'
 
-/** How long an app stands in each state on its way: until the scenario takes the next step. */
+/** How long an app stays in each state of a transition, by the clock that the scenario advances. */
 const STEP_MS = 100
-/** Beyond any step. */
+/** Longer than any sequence of steps. */
 const GATE_MS = 1_000_000
 const DOWN_MS = 1_000
 
@@ -26,35 +26,35 @@ export class SteppedHub implements AsyncDisposable {
     return new SteppedHub(await EmulatedHub.start({ ...options, clock, settleMs: STEP_MS }), clock)
   }
 
-  /** Answers to this operation wait from now on, until `release`. */
+  /** Delays the answers to these operations until `release`. */
   hold(...operations: Operation[]): void {
-    // Those that were never answered would look like ones that wait.
+    // Old requests without an answer would look like waiting ones.
     this.emulated.forgetRequests()
     for (const operation of operations) this.emulated.behave('slow-headers', { ms: GATE_MS, operation })
   }
 
-  /** Whether an answer to this operation waits. */
+  /** Whether a request for this operation waits for its answer. */
   isAsked(operation: Operation): boolean {
     return this.emulated.requests.some((request) => request.operation === operation && request.status === undefined)
   }
 
-  /** Gives the answers that wait. */
+  /** Sends the waiting answers. */
   release(): void {
     this.#clock.jump(GATE_MS)
   }
 
-  /** No answer waits any more. */
+  /** Sends the waiting answers and delays no more. */
   open(): void {
     this.emulated.behave('slow-headers', false)
     this.release()
   }
 
-  /** Takes each app that is on its way one state further. */
+  /** Moves each app in a transition to its next state. */
   step(): void {
     this.#clock.jump(STEP_MS)
   }
 
-  /** Goes down; the returned function brings it back and resolves when it listens. */
+  /** Stops the hub; the returned function restarts it and resolves when it listens. */
   goDown(): () => Promise<void> {
     const back = this.emulated.reboot({ downMs: DOWN_MS })
     return async () => {
@@ -64,7 +64,7 @@ export class SteppedHub implements AsyncDisposable {
     }
   }
 
-  /** How often it has been asked and has answered. */
+  /** The number of requests plus the number of answers. */
   get activity(): number {
     const { requests } = this.emulated
     return requests.length + requests.filter(({ status }) => status !== undefined).length

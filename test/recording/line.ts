@@ -1,4 +1,4 @@
-/** The line between the bridge and its broker, which can be cut. */
+/** A TCP proxy between the bridge and the broker that can cut the connection. */
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 
 export class Line implements AsyncDisposable {
@@ -33,18 +33,17 @@ export class Line implements AsyncDisposable {
     return `mqtt://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
   }
 
-  /** Whether somebody has connected since it is whole. */
   get isUsed(): boolean {
     return this.#sockets.size > 0
   }
 
-  /** Without a goodbye, so that the broker publishes the will. */
+  /** Cuts without a DISCONNECT packet, so that the broker publishes the will. */
   cut(): void {
     this.#isCut = true
     for (const socket of this.#sockets) socket.resetAndDestroy()
   }
 
-  mend(): void {
+  repair(): void {
     this.#isCut = false
   }
 

@@ -1,9 +1,9 @@
 /**
- * Records what subscribers see, or compares two records.
+ * Records the messages that subscribers receive, or compares two recordings.
  *
- *     node test/recording/main.ts --write                      the golden file and the exceptions anew
- *     node test/recording/main.ts --out FILE [--broker NAME]   one record into FILE (default: Mosquitto where it is installed)
- *     node test/recording/main.ts --compare A B                where two records differ; exit code 1 if they do
+ *     node test/recording/main.ts --write                      replaces the golden file and the exceptions
+ *     node test/recording/main.ts --out FILE [--broker NAME]   records to FILE (default: Mosquitto if it is installed)
+ *     node test/recording/main.ts --compare A B                prints the differences; exit code 1 if there are any
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
@@ -40,7 +40,7 @@ if (values.compare) {
   process.exitCode = found.length === 0 ? 0 : 1
 } else if (values.out !== undefined) {
   const kind = BROKERS.find((name) => values.broker === undefined || name === values.broker)
-  if (kind === undefined) throw new Error(`no broker "${values.broker}", there are ${BROKERS.join(', ')}`)
+  if (kind === undefined) throw new Error(`unknown broker "${values.broker}"; expected one of ${BROKERS.join(', ')}`)
   await write(kind, values.out)
 } else if (values.write) {
   if (!BROKERS.some((kind) => kind === 'mosquitto')) throw new Error('Mosquitto is not installed')

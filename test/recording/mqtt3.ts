@@ -1,9 +1,9 @@
-/** What subscribers of MQTT 3.1.1 see, told by what those of MQTT 5 see. */
+/** Derives the messages for MQTT 3.1.1 subscribers from those for MQTT 5. */
 import { lineOf } from './compare.ts'
 import { pack, unpack } from './pack.ts'
 import { fold, type Messages, type Recording, type Seen, type Stage } from './record.ts'
 
-/** By stage, client and topic: what no rule tells. An empty list: nothing. */
+/** By stage, client and topic: messages that cannot be derived. An empty list: there are none. */
 export type Exceptions = Readonly<Record<string, Readonly<Record<string, Messages>>>>
 
 export function underMqtt3(five: Recording, exceptions: Exceptions): Recording {
@@ -17,16 +17,16 @@ export function underMqtt3(five: Recording, exceptions: Exceptions): Recording {
   return pack('aedes', stages)
 }
 
-/** Where a record of MQTT 3.1.1 is otherwise than the rules say. */
+/** The differences between a recording with MQTT 3.1.1 and the derived messages. */
 export function exceptionsOf(five: Recording, three: Recording): Exceptions {
   const found: Record<string, Record<string, Record<string, readonly Seen[]>>> = {}
   const seen = new Map(unpack(three).map((stage) => [stage.name, stage.live]))
   for (const { name, live } of translated(five)) {
-    for (const [client, told] of Object.entries(live)) {
+    for (const [client, derived] of Object.entries(live)) {
       const real = seen.get(name)?.[client] ?? {}
-      for (const topic of Object.keys({ ...told, ...real }).sort()) {
+      for (const topic of Object.keys({ ...derived, ...real }).sort()) {
         const messages = real[topic] ?? []
-        if (messages.map(lineOf).join('\n') === (told[topic] ?? []).map(lineOf).join('\n')) continue
+        if (messages.map(lineOf).join('\n') === (derived[topic] ?? []).map(lineOf).join('\n')) continue
         found[name] ??= {}
         found[name][client] ??= {}
         found[name][client][topic] = messages
@@ -43,7 +43,7 @@ function translated(five: Recording): Stage[] {
       Object.entries(live).map(([client, topics]) => {
         const messages = Object.entries(topics).map(([topic, all]) => {
           const each = all.flatMap(({ times = 1, ...seen }) => Array.from({ length: times }, () => seen))
-          // The embedded broker marks retained commands for those too who are there when they come.
+          // The embedded broker sets the retain flag of commands even for existing subscribers.
           return [topic, fold(each.map((seen) => plain(seen, topic.includes('/cmd/'))))] as const
         })
         return [client, Object.fromEntries(messages)] as const
@@ -55,7 +55,7 @@ function translated(five: Recording): Stage[] {
   }))
 }
 
-/** Without what MQTT 5 alone has. Who is there when a message comes does not see whether it is retained. */
+/** Removes what only MQTT 5 has. An existing subscriber does not receive the retain flag of live messages. */
 function plain({ payload, retain, qos }: Seen, showsRetain: boolean): Seen {
   return {
     payload: payload.replaceAll('"protocol":"5"', '"protocol":"3.1.1"'),

@@ -1,8 +1,8 @@
-/** A record as a file: long payloads in a table, since discovery says nearly the same again and again. */
+/** The file format of a recording: long payloads are in a table, because discovery payloads are nearly the same. */
 import { createHash } from 'node:crypto'
 import type { Messages, Recording, Seen, Stage } from './record.ts'
 
-/** Payloads from this length on stand in the table, in pieces. */
+/** Payloads of at least this length are stored in the table, in pieces. */
 const LONG = 120
 
 /** Moves long payloads out of the messages. */
@@ -33,7 +33,7 @@ export function unpack({ stages, payloads, pieces }: Recording): Stage[] {
 
 const nameOf = (text: string) => `@${createHash('sha256').update(text).digest('hex').slice(0, 10)}`
 
-/** Cut where an object ends, but not into crumbs; put together again they are the text. */
+/** Splits a payload after objects, but not into pieces that are too short; joined, the pieces are the payload. */
 function piecesOf(payload: string): string[] {
   const pieces: string[] = []
   for (const piece of payload.split(/(?<=\},)/)) {
@@ -43,7 +43,7 @@ function piecesOf(payload: string): string[] {
   return pieces
 }
 
-/** Those that come more than once and are longer than their name. */
+/** The pieces that occur more than once and are longer than their name. */
 function repeated(pieces: readonly string[]): string[] {
   const counts = new Map<string, number>()
   for (const piece of pieces) counts.set(piece, (counts.get(piece) ?? 0) + 1)
@@ -62,7 +62,7 @@ function mapStage({ name, live, retained }: Stage, change: (seen: Seen) => Seen)
   }
 }
 
-/** A message, or a piece of a payload, is one line, so that each shows as one in a difference. */
+/** Prints each message and each piece of a payload on one line, for readable diffs. */
 export function print(recording: Recording): string {
   return `${lines(recording, '')}\n`
 }

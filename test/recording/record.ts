@@ -1,19 +1,19 @@
-/** What is written down of a run, and what is taken out of it. */
+/** The format of a recording, and what is removed from messages. */
 import type { IPublishPacket } from 'mqtt'
 
-/** One message as a subscriber sees it. */
+/** A message that a subscriber received. */
 export interface Seen {
   readonly payload: string
-  /** Only where it is set. MQTT 3.1.1 shows it to those alone who come after the message. */
+  /** Only if it is set. MQTT 3.1.1 shows it only to clients that subscribe after the message. */
   readonly retain?: true
-  /** Only where it is not 1. */
+  /** Only if it is not 1. */
   readonly qos?: number
   readonly contentType?: string
   readonly userProperties?: Readonly<Record<string, unknown>>
   readonly correlationData?: string
   readonly responseTopic?: string
   readonly messageExpiry?: number
-  /** So many of these in a row; default 1. */
+  /** The number of equal messages in a row; default 1. */
   readonly times?: number
 }
 
@@ -21,29 +21,29 @@ export type Messages = Readonly<Record<string, readonly Seen[]>>
 
 export interface Stage {
   readonly name: string
-  /** By client, then by topic; in order within a topic, as MQTT promises no order between topics. */
+  /** By client, then by topic; in order within a topic, because MQTT guarantees no order between topics. */
   readonly live: Readonly<Record<string, Messages>>
-  /** What a client that comes after the stage finds retained where that changed in the stage; `null`: nothing any more. */
+  /** The retained messages that changed in the stage, as a new client receives them; `null`: cleared. */
   readonly retained: Readonly<Record<string, Seen | null>>
 }
 
 export interface Recording {
   readonly broker: string
   readonly stages: readonly Stage[]
-  /** Long payloads in pieces, by the name under which messages refer to them; pieces that repeat by their name too. */
+  /** Long payloads in pieces, by the name that messages refer to; repeated pieces are also replaced with names. */
   readonly payloads: Readonly<Record<string, readonly string[]>>
   readonly pieces: Readonly<Record<string, string>>
 }
 
 const UUID = /\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/g
-/** Longer ones are only ever refused: their beginning and length say which it was. */
+/** Longer payloads are only sent to be refused: their beginning and length identify them. */
 const MAX_PAYLOAD = 32 * 1024
 
-/** Puts placeholders where no run is like another: how long a command took, identities drawn by lot, and the hubs' ports. */
+/** Replaces values that differ between runs with placeholders: durations, random ids and the hubs' ports. */
 export function normalise(payload: string, addresses: ReadonlyMap<string, string>): string {
   if (payload.length > MAX_PAYLOAD) return `${payload.slice(0, 8)}… <${payload.length} characters>`
   let text = payload.replace(/"duration_ms":\d+/g, '"duration_ms":"<ms>"').replace(UUID, '<uuid>')
-  // How far the clock went on depends on what the broker had under way.
+  // The elapsed time depends on the broker's pace.
   text = text.replace(/"app_uptime_seconds":\d+/g, '"app_uptime_seconds":"<s>"')
   text = text.replace(/"samples":\[\[[\d,.[\]]*\]\]/g, '"samples":"<samples>"')
   for (const [address, name] of addresses) text = text.replaceAll(address, `<${name}>`)
@@ -64,7 +64,7 @@ export function seenOf({ payload, retain, qos, properties = {} }: IPublishPacket
   }
 }
 
-/** Equal messages in a row become one with their number. */
+/** Combines equal messages in a row into one with their number. */
 export function fold(messages: readonly Seen[]): Seen[] {
   const folded: { seen: Seen; times: number }[] = []
   for (const seen of messages) {

@@ -1,4 +1,4 @@
-/** Writes down what the clients see, stage by stage. */
+/** Records the messages of the clients, by stage. */
 
 import { until } from '../support/until.ts'
 import type { Client, ClientOptions } from './client.ts'
@@ -6,39 +6,39 @@ import { MARKER } from './marker.ts'
 import { pack } from './pack.ts'
 import { fold, type Recording, type Seen, type Stage, seenOf, sorted } from './record.ts'
 
-/** aedes sends retained messages beside live ones, so that they end only after some round trips that find none. */
+/** aedes mixes retained and live messages, so the retained ones are complete only after some quiet round trips. */
 const RETAINED_ROUNDS = 5
-const PATIENCE_MS = 30_000
+const TIMEOUT_MS = 30_000
 
 /**
- * Topics of which it does not count when and how often the same is said: the bridge repeats its probe until one comes
- * back, as many as it has subscriptions, and greets other bridges every minute.
+ * Topics on which the time and number of equal messages do not matter: the bridge repeats its probe until it receives
+ * one for each subscription, and it publishes its presence every minute.
  */
 const COUNTLESS: ReadonlySet<string> = new Set(['hub2mqtt/bridge/probe', 'hub2mqtt/bridge/presence'])
 
 export interface RecorderOptions {
-  /** By the names under which the record shows them. */
+  /** By their names in the recording. */
   readonly clients: Readonly<Record<string, Client>>
   /** Connects one more client. */
   readonly join: (options: Pick<ClientOptions, 'id' | 'filters'>) => Promise<Client>
-  /** A payload without what differs from run to run. */
+  /** Removes what differs between runs from a payload. */
   readonly normalise: (payload: string) => string
 }
 
 export class Recorder {
   readonly #options: RecorderOptions
   readonly #stages: Stage[] = []
-  /** How many messages of each client belong to stages that are over. */
+  /** The number of each client's messages that belong to finished stages. */
   readonly #done = new Map<Client, number>()
-  /** Messages of the topics that are not counted. */
-  readonly #told = new Set<string>()
+  /** The recorded messages on topics in `COUNTLESS`. */
+  readonly #recorded = new Set<string>()
   #retained = new Map<string, Seen>()
 
   constructor(options: RecorderOptions) {
     this.#options = options
   }
 
-  /** Ends a stage. Of the topics in `lastOnly` only the last message counts. */
+  /** Ends a stage. On the topics in `lastOnly`, only the last message is recorded. */
   async write(name: string, lastOnly: readonly string[]): Promise<void> {
     const clients = Object.entries(this.#options.clients)
     const live = Object.fromEntries(clients.map(([id, client]) => [id, this.#cut(id, client, lastOnly)]))
@@ -51,7 +51,7 @@ export class Recorder {
     return pack(broker, this.#stages)
   }
 
-  /** What a client has seen since the stage before, by topic. */
+  /** A client's messages since the previous stage, by topic. */
   #cut(id: string, client: Client, lastOnly: readonly string[]): Record<string, Seen[]> {
     const packets = client.seen.slice(this.#done.get(client))
     this.#done.set(client, client.seen.length)
@@ -66,19 +66,19 @@ export class Recorder {
 
   #isNew(client: string, topic: string, message: Seen): boolean {
     const text = JSON.stringify([client, topic, message])
-    if (this.#told.has(text)) return false
-    this.#told.add(text)
+    if (this.#recorded.has(text)) return false
+    this.#recorded.add(text)
     return true
   }
 
-  /** What a client finds that comes now. */
+  /** The retained messages, as a new client receives them. */
   async #takeDown(): Promise<Map<string, Seen>> {
     const { join, normalise } = this.#options
     await using latecomer = await join({ id: 'latecomer', filters: ['#'] })
     const found = () => latecomer.seen.filter(({ retain }) => retain)
     for (let quiet = 0, round = 0, before = -1; quiet < RETAINED_ROUNDS; round += 1) {
       await latecomer.publish(MARKER, String(round))
-      await until('the end of what is retained', () => latecomer.marker === String(round), PATIENCE_MS)
+      await until('the end of the retained messages', () => latecomer.marker === String(round), TIMEOUT_MS)
       quiet = found().length === before ? quiet + 1 : 0
       before = found().length
     }
@@ -86,7 +86,7 @@ export class Recorder {
   }
 }
 
-/** Topics that hold something else than before, or nothing any more. */
+/** The topics whose retained message changed or was cleared. */
 function changes(before: ReadonlyMap<string, Seen>, after: ReadonlyMap<string, Seen>): Record<string, Seen | null> {
   const topics = [...new Set([...before.keys(), ...after.keys()])]
   const changed = topics.filter((topic) => JSON.stringify(before.get(topic)) !== JSON.stringify(after.get(topic)))

@@ -1,4 +1,4 @@
-/** The whole story that is recorded, from the first start to the last goodbye. */
+/** The recorded scenario, from the first start to the last stop. */
 
 import type { BrokerKind } from '../support/brokers.ts'
 import { configOf, startHubs } from './config.ts'
@@ -13,7 +13,7 @@ import { restarts } from './stages/restarts.ts'
 import { start } from './stages/start.ts'
 import { Theatre } from './theatre.ts'
 
-/** Plays the scenario against the bridge as it is, on a broker of its own. */
+/** Runs the scenario with the current bridge, on a new broker. */
 export async function record(kind: BrokerKind): Promise<Recording> {
   const hubs = await startHubs()
   await using theatre = await Theatre.open(kind, hubs)

@@ -1,4 +1,4 @@
-/** The surroundings of a scenario: broker, hubs, bridge and the three clients, and when they have all come to rest. */
+/** The environment of a scenario: broker, hubs, bridge and clients. It detects when all of them are at rest. */
 import type { IClientPublishOptions } from 'mqtt'
 import { type RunningBridge, startBridge } from '../support/bridge.ts'
 import { type Broker, type BrokerKind, startBroker } from '../support/brokers.ts'
@@ -13,15 +13,15 @@ import { Recorder, type RecorderOptions } from './recorder.ts'
 
 export type HubName = 'home' | 'attic'
 
-const PATIENCE_MS = 30_000
+const TIMEOUT_MS = 30_000
 const MINUTE_MS = 60_000
-/** The bridge has come to rest when so many round trips through it in a row brought nothing else. */
+/** The bridge is at rest after so many consecutive round trips without other messages. */
 const QUIET_ROUNDS = 5
-/** A wait this long belongs to what the scenario waits for; longer ones are for `pass`. */
+/** `reach` advances to timers that are at most so far away; `pass` is for later ones. */
 const NEAR_MS = 5_000
-/** No wait is made of more steps. */
+/** The maximum number of steps in `reach`. */
 const MAX_STEPS = 200
-/** Until discovery would publish the same device again. */
+/** The time until discovery publishes a device again. */
 const DISCOVERY_RESTS_MS = 2_500
 
 const STATE = 'hub2mqtt/bridge/state'
@@ -39,13 +39,13 @@ interface Parts extends Pick<RecorderOptions, 'join'> {
 }
 
 export class Theatre implements AsyncDisposable {
-  /** What the bridge reaches the broker by. */
+  /** The bridge's connection to the broker. */
   readonly line: Line
   readonly hubs: Hubs
   readonly clock = new SteppedClock()
-  /** Sees everything, from before the start. */
+  /** Receives all messages, from before the start. */
   readonly watcher: Client
-  /** Sends the commands, and sees their answers. */
+  /** Sends the commands and receives their answers. */
   readonly asker: Client
   readonly #kind: BrokerKind
   readonly #broker: Broker
@@ -74,7 +74,7 @@ export class Theatre implements AsyncDisposable {
   }
 
   static async open(kind: BrokerKind, hubs: Hubs): Promise<Theatre> {
-    // Without the delay that Mosquitto otherwise puts into each answer.
+    // Without this option, Mosquitto delays each answer.
     const broker = await startBroker(kind, ['set_tcp_nodelay true'])
     const { url, port } = broker
     const join: Parts['join'] = (options) => Client.connect({ url, broker: kind, ...options })
@@ -85,7 +85,7 @@ export class Theatre implements AsyncDisposable {
     return new Theatre({ kind, broker, line, hubs, watcher, asker, join })
   }
 
-  /** Starts the bridge, and waits until it says that it is online; its hubs may keep it waiting. */
+  /** Starts the bridge and waits until it is online; its hubs may still wait. */
   async start(config: object): Promise<void> {
     await this.startsOver(() => {
       this.#run(config)
@@ -100,7 +100,7 @@ export class Theatre implements AsyncDisposable {
   }
 
   #run(config: object): void {
-    // JSON is YAML.
+    // JSON is valid YAML.
     this.#bridge = startBridge({}, JSON.stringify(config), this.clock, { version: '0.0.0-recording', random: () => 0 })
   }
 
@@ -112,50 +112,50 @@ export class Theatre implements AsyncDisposable {
     await this.rest()
   }
 
-  /** Then waits until devices that changed have been published. */
+  /** Reloads the configuration and waits until changed devices have been published. */
   async reload(config: object): Promise<void> {
     this.#bridge?.reload(JSON.stringify(config))
     await this.pass(DISCOVERY_RESTS_MS)
   }
 
-  /** Says something that is no command, from outside, for good or for the moment. */
+  /** Publishes a message that is not a command, as another client. */
   async say(topic: string, payload: string, { retain }: { readonly retain: boolean }): Promise<void> {
     await this.asker.publish(topic, payload, { retain })
     await this.rest()
   }
 
   until(what: string, probe: () => boolean | undefined): Promise<boolean> {
-    return until(what, probe, PATIENCE_MS)
+    return until(what, probe, TIMEOUT_MS)
   }
 
-  /** Waits until the last message of a topic says what is expected. */
+  /** Waits until the last message on a topic contains a text. */
   async shows(topic: string, text: string): Promise<void> {
     await this.reach(`${text} on ${topic}`, () => this.watcher.last(topic)?.includes(text))
   }
 
-  /** Lets a hub answer that has been held since before the bridge met it; ends with its realtime channel up. */
+  /** Releases the first answers of a hub that has been held; resolves when its realtime channel is connected. */
   async meet(name: HubName): Promise<void> {
     const hub = this.hubs[name]
-    // One question after the other: else what is published in between depends on which answer is sooner.
-    for (const question of ['ping', 'getApps', 'getApps'] as const) {
-      await this.reach(`${question} of ${name}`, () => hub.isAsked(question))
+    // One request at a time: otherwise the messages in between would depend on the order of the answers.
+    for (const operation of ['ping', 'getApps', 'getApps'] as const) {
+      await this.reach(`${operation} of ${name}`, () => hub.isAsked(operation))
       hub.release()
     }
     await this.shows(`hub2mqtt/${name}/info`, '"connected"')
     hub.open()
   }
 
-  /** Sends a command, waits for its answer and for what follows from it. */
+  /** Sends a command, and waits for its answer and its effects. */
   async ask(topic: string, payload: string | Buffer = '', options: IClientPublishOptions = {}): Promise<void> {
     await this.waitFor(topic, options, () => this.asker.publish(`hub2mqtt/${topic}`, payload, options))
   }
 
-  /** Waits for the answer to a command that `send` brings about. */
+  /** Waits for the answer to a command that `send` sends. */
   async waitFor(topic: string, options: IClientPublishOptions, send: () => Promise<void>): Promise<void> {
     const before = this.#answers(topic, options)
     await send()
     await this.rest()
-    // The bridge lets a little time pass between two requests to a hub that has asked for fewer.
+    // `reach` advances the clock: the bridge delays requests to a hub that has answered 429.
     await this.reach(`an answer to ${topic}`, () => this.#answers(topic, options) > before)
   }
 
@@ -165,7 +165,7 @@ export class Theatre implements AsyncDisposable {
     return this.asker.seen.filter((packet) => packet.topic === result || packet.topic === reply).length
   }
 
-  /** Takes an app through its states, one at a time. */
+  /** Moves the apps of a hub through their transitions, one state at a time. */
   async walk(name: HubName, steps: number): Promise<void> {
     for (let step = 0; step < steps; step += 1) {
       this.hubs[name].step()
@@ -173,17 +173,17 @@ export class Theatre implements AsyncDisposable {
     }
   }
 
-  /** Lets time pass, from one timer to the next that is near, until something is so; always at rest in between. */
+  /** Advances the clock to the next near timer, with a rest after each step, until `probe` returns true. */
   async reach(what: string, probe: () => boolean | undefined): Promise<void> {
     for (let steps = 0; !probe(); steps += 1) {
-      if (steps === MAX_STEPS) throw new Error(`${what} is not reached`)
+      if (steps === MAX_STEPS) throw new Error(`${what} was not reached`)
       await this.rest()
       if (this.clock.next <= NEAR_MS) this.clock.jump(Math.max(0, this.clock.next))
     }
     await this.rest()
   }
 
-  /** Brings everything forward that falls due within `ms`, one timer at a time. */
+  /** Advances the clock by `ms`, one timer at a time. */
   async pass(ms: number): Promise<void> {
     const end = this.clock.elapsed() + ms
     for (;;) {
@@ -195,9 +195,9 @@ export class Theatre implements AsyncDisposable {
     await this.rest()
   }
 
-  /** Resolves when nothing is on its way any more: between hubs and bridge, and between bridge, broker and clients. */
+  /** Resolves when no message is under way between hubs, bridge, broker and clients. */
   async rest(): Promise<void> {
-    // A bridge that does not answer cannot say that it is at rest.
+    // More rounds if the bridge does not answer pings, because then they do not pass through it.
     const rounds = this.#isThere ? QUIET_ROUNDS : 5 * QUIET_ROUNDS
     for (let quiet = 0; quiet < rounds; ) {
       const before = this.#activity
@@ -220,20 +220,20 @@ export class Theatre implements AsyncDisposable {
     await this.until('a round trip', () => clients.every((client) => client.marker.includes(marker)))
   }
 
-  /** Waits until the bridge has connected anew, which `cause` makes it do. */
+  /** Waits until the bridge has reconnected because of `cause`. */
   async startsOver(cause: () => void): Promise<void> {
     const before = this.watcher.texts(PROBE).length
-    const said = this.watcher.texts(STATE).length
+    const states = this.watcher.texts(STATE).length
     this.#isThere = false
     cause()
     await this.until('another connection', () => {
-      return this.watcher.texts(PROBE).length > before && this.watcher.texts(STATE).slice(said).at(-1) === 'online'
+      return this.watcher.texts(PROBE).length > before && this.watcher.texts(STATE).slice(states).at(-1) === 'online'
     })
     this.#isThere = true
     await this.rest()
   }
 
-  /** Cuts the bridge off from its broker, which publishes the will. */
+  /** Disconnects the bridge from the broker, which publishes the will. */
   async cut(): Promise<void> {
     this.#isThere = false
     this.line.cut()
@@ -241,17 +241,16 @@ export class Theatre implements AsyncDisposable {
     await this.rest()
   }
 
-  /** Lets the bridge reach its broker again. */
-  async mend(): Promise<void> {
-    this.line.mend()
+  async repair(): Promise<void> {
+    this.line.repair()
     await this.reach('a connection', () => this.line.isUsed)
-    // From here on no time passes: a broker may be slow to answer, and would be asked again.
+    // Do not advance the clock here: the bridge would repeat requests to a slow broker.
     await this.until('the bridge', () => this.watcher.last(STATE) === 'online')
     this.#isThere = true
     await this.rest()
   }
 
-  /** One part of the scenario, recorded under its name. Of the topics in `lastOnly` only the last message counts. */
+  /** Runs and records a part of the scenario. On the topics in `lastOnly`, only the last message is recorded. */
   async stage(name: string, play: () => Promise<void>, lastOnly: readonly string[] = []): Promise<void> {
     this.clock.setForward(MINUTE_MS)
     await play()

@@ -1,4 +1,4 @@
-/** A hub, a broker, a bridge between them and a client that looks on, each of the kind that a test needs. */
+/** A hub, a broker, a bridge between them, and an observer, each of the kind that a test needs. */
 import type { Broker } from './brokers.ts'
 import type { Observer } from './observer.ts'
 
@@ -9,8 +9,8 @@ export interface Parts<H, K extends Broker> {
 }
 
 /**
- * The parts are opened on a stack, which `keep` takes over when all is well: until then, whatever fails ends what was
- * opened before.
+ * The parts are opened on a stack, which `keep` takes over after the last step. A failure before that closes the parts
+ * that are open.
  */
 export abstract class AnyWorld<H, B extends AsyncDisposable, K extends Broker = Broker> implements AsyncDisposable {
   readonly hub: H
@@ -30,7 +30,7 @@ export abstract class AnyWorld<H, B extends AsyncDisposable, K extends Broker = 
     })
   }
 
-  /** The one that runs, or ran last. */
+  /** The bridge that was started last. */
   get bridge(): B {
     const bridge = this.bridges.at(-1)
     if (bridge === undefined) throw new Error('no bridge was started')

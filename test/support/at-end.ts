@@ -1,11 +1,11 @@
-/** What a test makes for itself on this machine, gone when it ends. */
+/** Temporary resources of a test, removed when the test ends. */
 import { mkdtempDisposableSync } from 'node:fs'
 import type { AddressInfo, Server, Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 
-/** An empty folder. With `afterAll` it stays for all tests of the file or suite. */
+/** Creates an empty folder. With `afterAll` it exists for all tests of the file or suite. */
 export function temporaryFolder(atEnd: (remove: () => void) => void = onTestFinished): string {
   const { path, remove } = mkdtempDisposableSync(join(tmpdir(), 'hub2mqtt-'))
   atEnd(remove)

@@ -1,4 +1,4 @@
-/** The bridge as its users run it: a process of its own. */
+/** The bridge as its users run it: a separate process. */
 import { fileURLToPath } from 'node:url'
 import { Process } from './process.ts'
 import { PROGRAM, SOURCES } from './program.ts'
@@ -7,25 +7,24 @@ import { ownerOf } from './start-token.ts'
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 
 export interface BridgeProcessOptions {
-  /** The file that starts it; default: that of the bundle, or of the sources if modules are to be loaded before them. */
+  /** The file to start; default: the bundle's, or the sources' if there are modules to preload. */
   readonly program?: string
-  /** All of its environment but PATH and HOME: configuration as `HUB2MQTT_…`. */
+  /** The whole environment except PATH and HOME: the configuration as `HUB2MQTT_…`. */
   readonly env?: Readonly<Record<string, string>>
-  /** Path of a configuration file. */
   readonly config?: string
   /** Modules to load before the program, as URLs. */
   readonly preload?: readonly string[]
   readonly nodeOptions?: readonly string[]
-  /** Whether its log is kept; default true. */
+  /** Whether to keep its log; default true. */
   readonly logs?: boolean
-  /** Whether messages go to and fro, for preloaded modules. */
+  /** Whether to open an IPC channel, for preloaded modules. */
   readonly channel?: boolean
 }
 
 export class BridgeProcess extends Process {
-  /** How it had to end, as `end` says it; undefined: not at all. */
+  /** The expected value of `end`; undefined: it must still run. */
   wantedEnd: string | undefined
-  /** From the signal to the end, in milliseconds. */
+  /** The time from the signal to the end, in milliseconds. */
   endedWithinMs: number | undefined
 
   constructor(options: BridgeProcessOptions) {
@@ -48,13 +47,13 @@ export class BridgeProcess extends Process {
     })
   }
 
-  /** The address that it prints for who started it; only a daemon without a password prints one. */
+  /** The address that it prints for the user who started it; only a daemon without a password prints one. */
   async page(): Promise<string> {
     const line = await this.untilLine('?token=', 30_000)
     return /http:\S+/.exec(line)?.[0] ?? line
   }
 
-  /** What a request with the rights of who started it brings. */
+  /** The request header with the rights of the user who started it. */
   async owner(): Promise<{ readonly authorization: string }> {
     return ownerOf(await this.page())
   }

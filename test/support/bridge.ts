@@ -1,4 +1,4 @@
-/** The daemon in this process, from its configuration on. */
+/** Runs the daemon in this process, including its configuration. */
 import { readFileSync } from 'node:fs'
 import { run } from '../../src/app.ts'
 import { type Clock, systemClock } from '../../src/base/clock.ts'
@@ -7,27 +7,27 @@ import { createLog } from '../../src/observability/log.ts'
 import { ownerOf } from './start-token.ts'
 
 const FILE = 'test.yaml'
-/** The end of a process that has nothing but a bridge. */
+/** The events that would end a process. */
 const FATAL = ['uncaughtException', 'unhandledRejection'] as const
 
 export interface RunningBridge extends AsyncDisposable {
-  /** Every line logged, as it was written. */
+  /** Every log line, as it was written. */
   readonly lines: string[]
-  /** What a request with the rights of who started it brings, once it listens for HTTP without a password. */
+  /** The request header with the rights of the user who started it; resolves if it listens without a password. */
   readonly owner: Promise<{ readonly authorization: string }>
-  /** Ends it as SIGTERM would. */
+  /** Stops the bridge as SIGTERM would. */
   stop(): Promise<void>
-  /** Changes the configuration file and lets it be read again, as SIGHUP would. */
+  /** Changes the configuration file and reloads it, as SIGHUP would. */
   reload(file: string): void
-  /** Rejects when it ends, or would end if it were a process of its own. */
+  /** Rejects when the bridge ends, or when an error would end a separate process. */
   readonly ended: Promise<never>
 }
 
 /**
- * Starts it.
+ * Starts a bridge.
  *
- * @param env - Configuration as environment variables, without `HUB2MQTT_`.
- * @param file - Text of the configuration file.
+ * @param env - The configuration as environment variables, without `HUB2MQTT_`.
+ * @param file - The text of the configuration file.
  * @throws ConfigError if the configuration is refused
  */
 export function startBridge(
@@ -45,7 +45,7 @@ export function startBridge(
   const loadAs = (requireContent: boolean) =>
     loadConfig({
       requireContent,
-      // Tests run side by side, and each bridge would take the same port.
+      // Tests run in parallel, and all bridges would use the same port.
       env: { HUB2MQTT_HTTP_ENABLED: 'false', ...variables },
       ...(text !== undefined && { file: FILE }),
       readFile: (path) => (path === FILE && text !== undefined ? text : readFileSync(path, 'utf8')),

@@ -1,4 +1,4 @@
-/** Real brokers for tests: Mosquitto in a process of its own, and the embedded one. */
+/** Real brokers for tests: Mosquitto in a separate process, and the embedded one. */
 import { pbkdf2Sync, randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { mkdtempDisposable, rm, writeFile } from 'node:fs/promises'
@@ -10,7 +10,7 @@ import { freePort } from './ports.ts'
 import { Process } from './process.ts'
 import { silentLog } from './silent-log.ts'
 
-/** Where the binary is, or undefined. With REQUIRE_MOSQUITTO=1 its absence is an error instead of a reason to skip. */
+/** The path of the binary, or undefined. With REQUIRE_MOSQUITTO=1 a missing binary is an error. */
 export const mosquittoPath = findMosquitto()
 
 function findMosquitto(): string | undefined {
@@ -22,19 +22,17 @@ function findMosquitto(): string | undefined {
   ]
   const found = folders.map((folder) => join(folder, 'mosquitto')).find((path) => existsSync(path))
   if (found !== undefined) return found
-  if (process.env['REQUIRE_MOSQUITTO'] === '1') throw new Error('REQUIRE_MOSQUITTO=1, but there is no mosquitto binary')
-  process.stderr.write('skipped: the tests on Mosquitto, as there is no mosquitto (apt-get install mosquitto)\n')
+  if (process.env['REQUIRE_MOSQUITTO'] === '1') throw new Error('REQUIRE_MOSQUITTO=1, but mosquitto is not installed')
+  process.stderr.write('skipped: the tests with Mosquitto, as it is not installed (apt-get install mosquitto)\n')
   return undefined
 }
 
 export interface MosquittoOptions {
-  /** Lines of an access control file. */
   readonly acl?: readonly string[]
-  /** Name to password; without, anybody may connect. */
+  /** Name → password; without users, every client may connect. */
   readonly users?: Readonly<Record<string, string>>
   /** Whether retained messages survive `restart`. */
   readonly persistent?: boolean
-  /** Further lines of configuration. */
   readonly config?: readonly string[]
 }
 
@@ -57,7 +55,7 @@ export class Mosquitto implements AsyncDisposable {
       try {
         return await Mosquitto.#start(options)
       } catch (error) {
-        // Somebody else took the port in between.
+        // Another process may have taken the port.
         if (tries === 3) throw error
       }
     }
@@ -78,7 +76,7 @@ export class Mosquitto implements AsyncDisposable {
   async configure({ acl, users, persistent = false, config = [] }: MosquittoOptions): Promise<void> {
     const lines = [
       `listener ${this.port} 127.0.0.1`,
-      // It would else become another user and could not read these files.
+      // Started as root, Mosquitto would otherwise switch to a user that cannot read these files.
       `user ${userInfo().username}`,
       `allow_anonymous ${users === undefined}`,
       `persistence ${persistent}`,
@@ -99,17 +97,17 @@ export class Mosquitto implements AsyncDisposable {
     await this.#process.untilPort(this.port)
   }
 
-  /** Ends the process; SIGTERM lets it save what it keeps. */
+  /** Ends the process; at SIGTERM it saves its data. */
   async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
     await this.#process?.stop(signal)
   }
 
-  /** What it has kept is lost; only while it is stopped. */
+  /** Deletes the saved data; only while the broker is stopped. */
   async forget(): Promise<void> {
     await rm(join(this.#folder, 'mosquitto.db'), { force: true })
   }
 
-  /** Sends a signal and does not wait for an end: SIGSTOP hangs the broker, SIGCONT wakes it. */
+  /** Suspends or resumes the process; returns immediately. */
   signal(signal: 'SIGSTOP' | 'SIGCONT'): void {
     this.#hung = signal === 'SIGSTOP'
     this.#process?.signal(signal)
@@ -135,7 +133,7 @@ export class Mosquitto implements AsyncDisposable {
   }
 }
 
-/** As mosquitto_passwd writes it; default: with a random salt. */
+/** Hashes a password like mosquitto_passwd, by default with a random salt. */
 export function passwordHash(password: string, salt = randomBytes(12)): string {
   const hash = pbkdf2Sync(password, salt, 101, 64, 'sha512')
   return `$7$101$${salt.toString('base64')}$${hash.toString('base64')}`
@@ -143,7 +141,7 @@ export function passwordHash(password: string, salt = randomBytes(12)): string {
 
 export type BrokerKind = 'mosquitto' | 'aedes'
 
-/** The two brokers, and with them the two protocols: the embedded one speaks 3.1.1 only. */
+/** The available brokers. Together they cover both protocols: the embedded one supports only 3.1.1. */
 export const BROKERS = mosquittoPath === undefined ? (['aedes'] as const) : (['mosquitto', 'aedes'] as const)
 
 const PROTOCOLS = [
@@ -151,7 +149,7 @@ const PROTOCOLS = [
   ['mosquitto', '3.1.1'],
   ['aedes', '3.1.1'],
 ] as const
-/** The brokers that are there, each with every protocol that it speaks. */
+/** The available brokers, each with every protocol that it supports. */
 export const WITH_PROTOCOLS = PROTOCOLS.filter(([kind]) => BROKERS.some((broker) => broker === kind))
 
 export interface Broker extends AsyncDisposable {
@@ -159,7 +157,7 @@ export interface Broker extends AsyncDisposable {
   readonly port: number
 }
 
-/** `config`: further lines of configuration, for Mosquitto. */
+/** `config`: additional lines of Mosquitto's configuration. */
 export async function startBroker(kind: BrokerKind, config: readonly string[] = []): Promise<Broker> {
   if (kind === 'mosquitto') return Mosquitto.start({ persistent: true, config })
   const { commandFilters } = createTopics('hub2mqtt')

@@ -1,4 +1,4 @@
-/** The program as package and image bring it: a bundle of the sources as they are now, in a folder of its own. */
+/** The program as in the package and the image: a bundle of the current sources, in a separate folder. */
 import { copyFileSync, cpSync, existsSync, mkdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -6,12 +6,12 @@ import { bundle } from '../../src/tooling/build/bundle.ts'
 
 const CHECKOUT = fileURLToPath(new URL('../../', import.meta.url))
 
-/** Makes it in an empty folder, the packages of the checkout beside it; returns the path of the file that starts it. */
+/** Builds the bundle in an empty folder and links the checkout's packages; returns the path of the file to start. */
 export async function bundled(folder: string): Promise<string> {
   await bundle(join(folder, 'dist'))
   mkdirSync(join(folder, 'src/emulator'), { recursive: true })
   for (const file of ['package.json', 'src/bin.js']) copyFileSync(join(CHECKOUT, file), join(folder, file))
-  // Apps may read it where it is, and nowhere else.
+  // Copied, not linked: apps have no permission to read the SDK in another folder.
   cpSync(join(CHECKOUT, 'src/emulator/sdk'), join(folder, 'src/emulator/sdk'), { recursive: true })
   symlinkSync(join(CHECKOUT, 'config'), join(folder, 'config'))
   const page = join(CHECKOUT, 'src/web/ui/dist')

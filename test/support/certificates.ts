@@ -4,18 +4,18 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { hasProgram } from './skipped.ts'
 
-export const openssl = hasProgram('openssl', ['version'], 'the tests over TLS', 'apt-get install openssl')
+export const openssl = hasProgram('openssl', ['version'], 'the tests with TLS', 'apt-get install openssl')
 
 const KEY = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes']
 
 export interface Certificate {
-  /** Default: of this machine. */
+  /** Default: the local names. */
   readonly names?: string
-  /** How long it is valid; under 0: until before now. Default 2. */
+  /** The validity in days; negative: already expired. Default 2. */
   readonly days?: number
 }
 
-/** An authority that keeps its files, and those that it makes, in a folder: `ca.pem`, `<name>.pem`, `<name>.key`. */
+/** A certificate authority whose files are in one folder: `ca.pem`, `<name>.pem`, `<name>.key`. */
 export class Authority {
   readonly #folder: string
 

@@ -10,7 +10,7 @@ function folder(): string {
   return join(made.path, 'raw')
 }
 
-test('half a file of a child that was killed is left out, and what comes later is not mixed in', async () => {
+test('incomplete files of killed children are left out, and later files are not mixed in', async () => {
   const raw = folder()
   mkdirSync(raw)
   writeFileSync(join(raw, 'whole.json'), '{"result":[]}')
@@ -21,7 +21,7 @@ test('half a file of a child that was killed is left out, and what comes later i
   expect(existsSync(raw)).toBe(false)
 })
 
-test('a test without children has nothing to take', async () => {
+test('without children there are no files', async () => {
   const raw = folder()
   expect(await takeWritten(raw)).toBe(raw)
 })

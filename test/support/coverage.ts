@@ -1,6 +1,6 @@
 /**
- * Vitest's own collector, which fails at the first file that it cannot read. A child process that is killed while it
- * writes down what it ran, or that still does so, leaves half a file.
+ * Vitest's collector fails at the first file that it cannot parse. This one leaves out incomplete files, which child
+ * processes leave that are killed while they write their coverage, or that still write it.
  */
 import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
@@ -9,7 +9,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import collector from '@vitest/coverage-v8'
 
-/** Takes what children have written in a folder out of the reach of others that still write; returns where it is now. */
+/** Moves the children's files to another folder, away from children that still write; returns the folder. */
 export async function takeWritten(folder: string): Promise<string> {
   if (!existsSync(folder)) return folder
   const taken = join(dirname(folder), randomUUID())
@@ -39,14 +39,14 @@ const tolerant: typeof collector = {
     try {
       return await collector.takeCoverage?.call(tolerant, options)
     } finally {
-      // In a worker that runs several files, the children of the next one write there again.
+      // In a worker that runs several test files, the children of the next file write to the same folder.
       tolerant.extendedContextCoverageDir = folder
     }
   },
   async getProvider() {
     const provider = await collector.getProvider()
     const resolveOptions = provider.resolveOptions.bind(provider)
-    // It calls itself `v8`, by which workers would not find the way here.
+    // With the provider's own name, `v8`, the workers would not load this module.
     provider.resolveOptions = () => ({
       ...resolveOptions(),
       provider: 'custom',

@@ -1,6 +1,6 @@
 import type { Clock } from '../../src/base/clock.ts'
 
-/** A clock whose hands only the test moves; `waits` is the schedule of everything that was asked for. */
+/** A clock that only the test advances; `waits` has the delays of all timers that were started. */
 export class FakeClock implements Clock {
   readonly waits: number[] = []
   #now: number
@@ -31,7 +31,7 @@ export class FakeClock implements Clock {
     this.#set += ms
   }
 
-  /** Moves time forward, running what falls due in order, and lets promises settle after each. */
+  /** Advances the time, runs due timers in order, and lets promises settle after each. */
   async advance(ms: number): Promise<void> {
     const end = this.#now + ms
     for (;;) {
@@ -46,7 +46,7 @@ export class FakeClock implements Clock {
     await new Promise(setImmediate)
   }
 
-  /** Timers that have not run yet. */
+  /** The number of timers that have not run yet. */
   get pending(): number {
     return this.#timers.length
   }

@@ -20,7 +20,7 @@ async function behindGateway() {
 
 const page: Reply = { status: 404, headers: { 'content-type': 'text/html' }, text: '<h1>404</h1>' }
 
-test('without a rule everything passes as it is', async () => {
+test('without a rule everything is forwarded unchanged', async () => {
   await using world = await behindGateway()
   const answer = await world.ask('system/ping')
   expect(answer.status).toBe(200)
@@ -28,7 +28,7 @@ test('without a rule everything passes as it is', async () => {
   expect(Object.keys(Object(await (await world.ask('apps/app')).json()))).toEqual([...world.hub.apps.keys()])
 })
 
-test('a rule answers in place of the hub, which hears nothing, until it is taken away', async () => {
+test('a rule answers instead of the hub until the rule is removed', async () => {
   await using world = await behindGateway()
   const end = world.gateway.rule(() => page)
   const answer = await world.ask('apps/app')
@@ -38,7 +38,7 @@ test('a rule answers in place of the hub, which hears nothing, until it is taken
   expect((await world.ask('apps/app')).status).toBe(200)
 })
 
-test('a cut answer leaves done what the hub has done', async () => {
+test('a request whose answer is cut is executed by the hub', async () => {
   await using world = await behindGateway()
   const id = [...world.hub.apps.keys()][0] ?? ''
   world.gateway.rule(({ method }) => (method === 'DELETE' ? { change: () => 'cut' } : undefined))

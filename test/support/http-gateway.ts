@@ -1,4 +1,4 @@
-/** Something between a client and a server that understands HTTP: a gateway, portal or proxy that may answer in its place. */
+/** An HTTP gateway, portal or proxy between a client and a server, which can answer instead of the server. */
 import {
   createServer,
   type IncomingHttpHeaders,
@@ -10,13 +10,13 @@ import {
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 
-/** A request as a rule sees it. */
+/** A request, as rules receive it. */
 export interface Asking {
   readonly method: string
-  /** With its query. */
+  /** With the query. */
   readonly path: string
   readonly headers: IncomingHttpHeaders
-  /** Whether a WebSocket is wanted. */
+  /** Whether it asks for a WebSocket. */
   readonly upgrade: boolean
 }
 
@@ -27,18 +27,18 @@ export interface Reply {
   readonly text: string
 }
 
-/** Answers itself, cuts the connection, or lets the hub carry it out and changes or cuts the answer. */
+/** Answers, cuts the connection, or lets the hub execute the request and changes or cuts the answer. */
 export type Verdict = Reply | 'cut' | { readonly change: Change }
 
 export type Change = (answer: Reply) => Reply | 'cut' | Promise<Reply | 'cut'>
 
-/** Undefined: the request is none of its business. */
+/** Returns undefined if the rule does not apply to the request. */
 export type Rule = (asking: Asking) => Verdict | undefined
 
-/** As long as the hub keeps an idle connection. */
+/** The same time for which the hub keeps an idle connection. */
 const KEEP_ALIVE_MS = 5000
 
-/** Forwards everything as it is until a rule says otherwise. */
+/** Forwards everything to which no rule applies. */
 export class HttpGateway implements AsyncDisposable {
   readonly #server: Server
   #hub: { readonly host: string; readonly port: number }
@@ -61,7 +61,7 @@ export class HttpGateway implements AsyncDisposable {
     this.#server.on('upgrade', (request, socket, head) => this.#upgrade(request, socket, head))
   }
 
-  /** Listens on a free port of 127.0.0.1, in front of a hub on `port`, which answers below a path. */
+  /** Listens on a free port of 127.0.0.1, in front of a hub on `port`. `below`: the path prefix of the hub. */
   static async to(port: number, below = ''): Promise<HttpGateway> {
     const gateway = new HttpGateway(port, below)
     await new Promise<void>((resolve) => gateway.#server.listen(0, '127.0.0.1', resolve))
@@ -72,12 +72,12 @@ export class HttpGateway implements AsyncDisposable {
     return (this.#server.address() as AddressInfo).port
   }
 
-  /** Another hub answers from the next request on; what is connected stays so. */
+  /** Forwards new requests to another hub; open connections stay. */
   moveTo(port: number): void {
     this.#hub = { ...this.#hub, port }
   }
 
-  /** The first rule with a verdict counts. Returns what takes it away again. */
+  /** Adds a rule. The first rule with a verdict counts. Returns a function that removes it. */
   rule(rule: Rule): () => void {
     this.#rules.push(rule)
     return () => {
@@ -90,7 +90,7 @@ export class HttpGateway implements AsyncDisposable {
     this.#rules = []
   }
 
-  /** Says a text over each WebSocket, as if the hub had, and no program could be asked to. */
+  /** Sends a raw text over each WebSocket, as if it came from the hub. */
   say(text: string): void {
     const payload = Buffer.from(text)
     const head = Buffer.alloc(10)
@@ -119,7 +119,7 @@ export class HttpGateway implements AsyncDisposable {
     const verdict = this.#verdict(request, false)
     if (verdict === 'cut') cut(request)
     else if (verdict !== undefined && 'status' in verdict) {
-      // The upload is read first, as a client may not look before it has sent everything.
+      // Read the upload first: the client may not read the answer until it has sent everything.
       request.resume().once('end', () => reply(response, verdict))
     } else this.#forward(request, response, verdict?.change)
   }
@@ -134,7 +134,7 @@ export class HttpGateway implements AsyncDisposable {
       if (change !== undefined) return void changed(answer, change).then((done) => finish(request, response, done))
       const { connection: _, 'keep-alive': _too, ...kept } = answer.headers
       response.writeHead(answer.statusCode ?? 502, kept)
-      // A body in crumbs stays one.
+      // Send the header at once, so that a body in small pieces stays in pieces.
       response.flushHeaders()
       answer.pipe(response)
       answer.once('aborted', () => cut(request))

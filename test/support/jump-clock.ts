@@ -6,7 +6,7 @@ interface Timer {
   handle: NodeJS.Timeout
 }
 
-/** The system's clock, until a test moves its hands forward: for a whole daemon, which does not start on a still one. */
+/** The system's clock, which a test can move forward: for a whole daemon, which cannot start with a stopped clock. */
 export class JumpClock implements Clock {
   readonly #timers = new Set<Timer>()
   #ahead = 0
@@ -19,7 +19,7 @@ export class JumpClock implements Clock {
       cancel()
       task()
     }
-    // What is overdue runs at once, as by the system's clock.
+    // Overdue timers run at once, as with the system's clock.
     const timer: Timer = { at: this.elapsed() + ms, run, handle: setTimeout(run, Math.max(0, ms)) }
     const cancel = () => {
       clearTimeout(timer.handle)
@@ -29,7 +29,7 @@ export class JumpClock implements Clock {
     return cancel
   }
 
-  /** What falls due by that runs at once, each at its time: as in a process that was awake. */
+  /** Moves the time forward. Due timers run at once, in order, each at the time at which it was due. */
   jump(ms: number): void {
     const ahead = this.#ahead + ms
     for (;;) {

@@ -3,7 +3,7 @@ import { natsPath, startNats } from './nats.ts'
 import { accepts } from './ports.ts'
 
 describe.skipIf(natsPath === undefined)('NATS for tests', () => {
-  it('a cluster bears the loss of one node, which can come back', async () => {
+  it('a cluster survives the loss of one node, which can return', async () => {
     await using nats = await startNats({ nodes: 3, mqtt: true })
     expect(nats.urls).toHaveLength(3)
     const first = nats.node(0)

@@ -1,4 +1,4 @@
-/** Real NATS servers for tests: one, or a cluster of three, with JetStream and, if wanted, as brokers of MQTT 3.1.1. */
+/** Real NATS servers for tests: one, or a cluster of three, with JetStream and optionally as MQTT 3.1.1 brokers. */
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { mkdtempDisposable, rm, writeFile } from 'node:fs/promises'
@@ -11,10 +11,10 @@ import { Process } from './process.ts'
 import { available } from './skipped.ts'
 import { until } from './until.ts'
 
-/** How long a cluster may take to elect a leader: a few seconds, more on a busy machine. */
+/** How long a cluster may take to elect a leader: a few seconds, but more on a busy machine. */
 const READY_MS = 60_000
 
-/** Where the program is, or undefined. NATS_SERVER names another; with REQUIRE_NATS=1 its absence is an error. */
+/** The path of the program, or undefined. NATS_SERVER names another; with REQUIRE_NATS=1 a missing one is an error. */
 export const natsPath = findNats()
 
 function findNats(): string | undefined {
@@ -23,20 +23,21 @@ function findNats(): string | undefined {
   const paths = named === undefined ? folders.map((folder) => join(folder, 'nats-server')) : [named]
   const found = paths.find((path) => existsSync(path))
   if (found !== undefined) return found
-  if (process.env['REQUIRE_NATS'] === '1') throw new Error(`REQUIRE_NATS=1, but there is no ${named ?? 'nats-server'}`)
+  if (process.env['REQUIRE_NATS'] === '1')
+    throw new Error(`REQUIRE_NATS=1, but ${named ?? 'nats-server'} does not exist`)
   process.stderr.write(
-    'skipped: the tests on NATS, as there is no nats-server (apt-get install nats-server, or NATS_SERVER=<path>)\n',
+    'skipped: the tests with NATS, as nats-server is not installed (apt-get install nats-server, or NATS_SERVER=<path>)\n',
   )
   return undefined
 }
 
-/** Whether it can be the bridge's broker. Before 2.10 it refuses topics with dots, which the ids of apps have. */
+/** Whether NATS can be the bridge's broker. Before 2.10 it refuses topics with dots, which app ids contain. */
 export const natsIsBroker =
   natsPath !== undefined &&
   available(
     process.env['NATS_BROKER'] === '1' && isNewEnough(natsPath),
-    'the tests on NATS as a broker, which take minutes',
-    'NATS_BROKER=1, and nats-server 2.10 or newer (NATS_SERVER=<path>)',
+    'the tests with NATS as the broker, which take minutes',
+    'they need NATS_BROKER=1 and nats-server 2.10 or newer (NATS_SERVER=<path>)',
   )
 
 function isNewEnough(path: string): boolean {
@@ -58,9 +59,9 @@ const JSZ = v.object({
 export interface NatsOptions {
   /** One server, or a cluster of three (default one). */
   readonly nodes?: 1 | 3
-  /** Whether each speaks MQTT too (default false). */
+  /** Whether the servers also support MQTT (default false). */
   readonly mqtt?: boolean
-  /** Further lines of configuration, the same for each. */
+  /** Additional lines of each server's configuration. */
   readonly config?: readonly string[]
 }
 
@@ -72,19 +73,19 @@ export interface Nats extends AsyncDisposable {
   readonly nodes: readonly NatsNode[]
   /** From 0. */
   node(index: number): NatsNode
-  /** The node that leads a stream of JetStream; `undefined` while none is known. */
+  /** The node that leads a JetStream stream; `undefined` while none is known. */
   leaderOf(stream: string): Promise<NatsNode | undefined>
-  /** Resolves when every node that runs can read and write what JetStream keeps. */
+  /** Resolves when JetStream works on every running node. */
   untilReady(): Promise<void>
 }
 
-/** Starts them on free ports, with JetStream's data in a temporary folder; resolves when all are ready. */
+/** Starts the servers on free ports, with JetStream's data in a temporary folder; resolves when all are ready. */
 export async function startNats(options: NatsOptions = {}): Promise<Nats> {
   for (let tries = 0; ; tries += 1) {
     try {
       return await start(options)
     } catch (error) {
-      // Somebody else took a port in between.
+      // Another process may have taken a port.
       if (tries === 2) throw error
     }
   }
@@ -150,9 +151,9 @@ interface Paths {
   readonly data: string
 }
 
-/** One server of them. Its data and its ports stay the same over `kill` and `restart`. */
+/** One server. It keeps its data and ports over `kill` and `restart`. */
 export class NatsNode {
-  /** `n1`, `n2`, `n3`: as it is named in the cluster. */
+  /** The name in the cluster: `n1`, `n2`, `n3`. */
   readonly name: string
   readonly port: number
   readonly mqttPort: number
@@ -177,12 +178,12 @@ export class NatsNode {
     this.#config = config
   }
 
-  /** Whether it can answer: it is neither dead nor hung. */
+  /** Whether the process runs and is not suspended. */
   get runs(): boolean {
     return this.#process?.alive === true && !this.#hung
   }
 
-  /** Resolves when it accepts connections. */
+  /** Resolves when the server accepts connections. */
   async start(): Promise<void> {
     await writeFile(this.#paths.config, [...this.#lines, ...this.#config].map((line) => `${line}\n`).join(''))
     this.#hung = false
@@ -190,28 +191,28 @@ export class NatsNode {
     await this.#process.untilPort(this.port, READY_MS)
   }
 
-  /** Resolves when its JetStream has a leader and has caught up. */
+  /** Resolves when JetStream has a leader and is up to date on this node. */
   async untilReady(): Promise<void> {
     await until(`JetStream of ${this.name}`, () => this.#isReady(), READY_MS, 50)
   }
 
-  /** Of the process. @throws Error while it does not run */
+  /** The process id. @throws Error while the process does not run */
   get pid(): number {
     if (this.#process === undefined) throw new Error(`${this.name} does not run`)
     return this.#process.pid
   }
 
-  /** SIGKILL; resolves when it has ended. */
+  /** Sends SIGKILL; resolves when the process has ended. */
   async kill(): Promise<void> {
     await this.#process?.stop('SIGKILL')
   }
 
-  /** SIGTERM: it hands over what it leads; resolves when it has ended. */
+  /** Sends SIGTERM, at which the node hands over its streams; resolves when the process has ended. */
   async end(): Promise<void> {
     await this.#process?.stop('SIGTERM')
   }
 
-  /** SIGSTOP: it hangs until `cont`, its connections stay open. */
+  /** Suspends the process until `cont`; its connections stay open. */
   stop(): void {
     this.#hung = true
     this.#process?.signal('SIGSTOP')
@@ -222,7 +223,7 @@ export class NatsNode {
     this.#process?.signal('SIGCONT')
   }
 
-  /** Ends it where it runs, starts it with the same data, perhaps with other configuration, and waits until it is ready. */
+  /** Restarts the node with the same data, and waits until it is ready. `config`: new additional lines. */
   async restart(config = this.#config): Promise<void> {
     this.#config = config
     await this.kill()
@@ -230,7 +231,7 @@ export class NatsNode {
     await this.untilReady()
   }
 
-  /** The name of the node that leads a stream, as this one sees it. */
+  /** The name of the node that leads a stream, according to this node. */
   async leaderOf(stream: string): Promise<string | undefined> {
     try {
       const url = `http://127.0.0.1:${this.#monitor}/jsz?accounts=true&streams=true`
@@ -243,7 +244,7 @@ export class NatsNode {
     }
   }
 
-  /** Loses what it has kept; it must not run. */
+  /** Deletes the data; only while the node is stopped. */
   async forget(): Promise<void> {
     await rm(this.#paths.data, { recursive: true })
   }

@@ -1,4 +1,4 @@
-/** A real nginx before a listener. */
+/** A real nginx in front of a listener. */
 
 import { existsSync } from 'node:fs'
 import { mkdtempDisposable, writeFile } from 'node:fs/promises'
@@ -8,15 +8,15 @@ import { freePort } from './ports.ts'
 import { Process } from './process.ts'
 import { available } from './skipped.ts'
 
-/** Where the program is, or undefined. With REQUIRE_NGINX=1 its absence is an error instead of a reason to skip. */
+/** The path of the program, or undefined. With REQUIRE_NGINX=1 a missing program is an error. */
 export const nginxPath = findNginx()
 
 function findNginx(): string | undefined {
   const folders = [...(process.env['PATH'] ?? '').split(delimiter), '/usr/sbin', '/opt/homebrew/bin']
   const found = folders.map((folder) => join(folder, 'nginx')).find((path) => existsSync(path))
   if (found === undefined && process.env['REQUIRE_NGINX'] === '1')
-    throw new Error('REQUIRE_NGINX=1, but there is no nginx')
-  available(found !== undefined, 'the tests on nginx', 'there is no nginx (apt-get install nginx-light)')
+    throw new Error('REQUIRE_NGINX=1, but nginx is not installed')
+  available(found !== undefined, 'the tests with nginx', 'it is not installed (apt-get install nginx-light)')
   return found
 }
 
@@ -24,9 +24,9 @@ export interface Nginx extends AsyncDisposable {
   readonly port: number
 }
 
-/** Starts one with these lines in its `server` block. */
+/** Starts nginx with these lines in its `server` block. */
 export async function startNginx(lines: string): Promise<Nginx> {
-  if (nginxPath === undefined) throw new Error('there is no nginx')
+  if (nginxPath === undefined) throw new Error('nginx is not installed')
   await using open = new AsyncDisposableStack()
   const { path: folder } = open.use(await mkdtempDisposable(join(tmpdir(), 'nginx-')))
   const port = await freePort()

@@ -1,4 +1,4 @@
-/** Ordinary MQTT clients that write down what a subscriber sees. */
+/** Ordinary MQTT clients that record the messages that they receive. */
 import { randomBytes } from 'node:crypto'
 import { connect as connectTcp } from 'node:net'
 import { type IClientPublishOptions, type IPublishPacket, MqttClient } from 'mqtt'
@@ -23,24 +23,24 @@ export interface ObserverOptions extends Partial<Login> {
   readonly protocol?: '5' | '3.1.1'
   /** Default `#`. */
   readonly filter?: string | readonly string[]
-  /** Of the subscription; default 1. */
+  /** The QoS of the subscription; default 1. */
   readonly qos?: 0 | 1
-  /** Whether live messages keep the retain flag that they were sent with (MQTT 5). */
+  /** Whether live messages keep their retain flag (MQTT 5). */
   readonly retainAsPublished?: boolean
-  /** Whether it comes back whenever the broker does; under MQTT 5 without what the broker has stored by then. */
+  /** Whether it reconnects after each loss; with MQTT 5 it does not receive retained messages again. */
   readonly comesBack?: boolean
-  /** Gets each message as it comes. */
+  /** Called for each message. */
   readonly onMessage?: (seen: Seen) => void
-  /** Whether messages are kept in `seen`; default true. */
+  /** Whether to keep messages in `seen`; default true. */
   readonly keeps?: boolean
 }
 
 const RETRY_MS = 25
 const closed = () => new Error('the broker closed the connection')
 
-/** Subscribes to everything and remembers it, in order. */
+/** Subscribes to topics and records the messages in order. */
 export class Observer implements AsyncDisposable {
-  /** Since the last `forget`, in the order of arrival. */
+  /** The messages since the last `forget`, in the order of arrival. */
   seen: Seen[] = []
   readonly #port: number
   readonly #options: ObserverOptions
@@ -54,7 +54,7 @@ export class Observer implements AsyncDisposable {
     this.#options = options
   }
 
-  /** Subscribed when it resolves; retained messages follow. */
+  /** Resolves when the client is subscribed; retained messages follow. */
   static async on(port: number, options: ObserverOptions = {}): Promise<Observer> {
     await using open = new AsyncDisposableStack()
     const observer = open.use(new Observer(port, options))
@@ -72,7 +72,7 @@ export class Observer implements AsyncDisposable {
     this.seen = []
   }
 
-  /** What is seen of `topic`, oldest first. */
+  /** The payloads on `topic`, oldest first. */
   texts(topic: string): string[] {
     return this.seen.filter((seen) => seen.topic === topic).map(({ text }) => text)
   }
@@ -81,15 +81,15 @@ export class Observer implements AsyncDisposable {
     return this.seen.findLast((seen) => seen.topic === topic)?.text
   }
 
-  /** Waits for something to be seen; fails by name and with what was seen last. */
+  /** Waits for a condition; the error has its name and the latest messages. */
   until<T>(what: string, probe: () => T | undefined | false | null, ms?: number): Promise<T> {
     return until(what, probe, ms).catch((error: Error) => {
       const last = this.seen.slice(-5).map(({ topic, text }) => `  ${topic} ${text.slice(0, 200)}`)
-      throw new Error(`${error.message}; seen last:\n${last.join('\n')}`, { cause: error })
+      throw new Error(`${error.message}; latest messages:\n${last.join('\n')}`, { cause: error })
     })
   }
 
-  /** Resolves when the broker has it; rejects when it hangs up instead, or is not there. It is sent once, whatever happens. */
+  /** Publishes once, without retries. Resolves at the acknowledgement; rejects if the connection is missing or lost. */
   publish(topic: string, text: string | Buffer, options: IClientPublishOptions = {}): Promise<void> {
     const client = this.#client
     if (client === undefined || !this.#ready) return Promise.reject(closed())
@@ -111,7 +111,7 @@ export class Observer implements AsyncDisposable {
 
   async #connect(): Promise<void> {
     const { protocol = '3.1.1', filter = '#', qos = 1, retainAsPublished: rap, username, password } = this.#options
-    // It would look as if it had just been published, under MQTT 5 with `rap`.
+    // Under MQTT 5 with `rap`, retained messages that are sent again would look like new ones.
     const rh = this.#cameBack ? { rh: 2 } : {}
     const client = new MqttClient(() => connectTcp({ port: this.#port, host: '127.0.0.1', noDelay: true }), {
       ...(username !== undefined && { username }),
@@ -119,7 +119,7 @@ export class Observer implements AsyncDisposable {
       clientId: `observer-${randomBytes(6).toString('hex')}`,
       protocolVersion: protocol === '5' ? 5 : 4,
       reconnectPeriod: 0,
-      // A broker that hangs keeps it.
+      // The connection survives a broker that hangs.
       keepalive: 0,
     })
     // Each publish under way listens for the end of the connection.
@@ -134,7 +134,7 @@ export class Observer implements AsyncDisposable {
         client.subscribe([...[filter].flat()], { qos, ...(rap !== undefined && { rap }), ...rh }, (error) => {
           if (!error) return resolve()
           reject(error)
-          // One that comes back asks again: a cluster that has lost a node denies for a while.
+          // The reconnect subscribes again: a cluster that has lost a node refuses subscriptions for some time.
           client.stream.destroy()
         })
       })
@@ -148,7 +148,7 @@ export class Observer implements AsyncDisposable {
     if (!this.#options.comesBack || this.#ended) return
     this.#cameBack = true
     setTimeout(() => {
-      // A failure is the next loss.
+      // A failure closes the connection, which calls `#lost` again.
       if (!this.#ended) this.#connect().catch(() => undefined)
     }, RETRY_MS)
   }
@@ -160,11 +160,11 @@ export class Observer implements AsyncDisposable {
   }
 }
 
-/** What a broker holds now, `$SYS` aside: topic to payload. */
+/** The retained messages of a broker, except `$SYS`: topic → payload. */
 export async function retainedOn(port: number, options: ObserverOptions = {}): Promise<Map<string, string>> {
   await using observer = await Observer.on(port, options)
   const marker = `marker-${randomBytes(6).toString('hex')}`
-  // aedes lets a live message overtake retained ones: over when none has come for three rounds.
+  // In aedes, live messages overtake retained ones. So wait until three rounds bring no retained message.
   for (let round = 0, quiet = 0, before = -1; quiet < 3; round += 1) {
     await observer.publish(marker, String(round))
     await until('the marker', () => observer.last(marker) === String(round))

@@ -1,4 +1,4 @@
-/** The texts of the page in English, read from its sources. */
+/** The English texts of the page, read from its sources. */
 import { globSync, readFileSync } from 'node:fs'
 import { parseSync } from 'vite'
 import { ERROR_CODES } from '../../src/contract/errors.ts'
@@ -7,7 +7,7 @@ import type { Text } from '../../src/web/ui/app/strings.ts'
 export type Node = Readonly<Record<string, unknown>>
 const isNode = (value: unknown): value is Node => typeof value === 'object' && value !== null
 
-/** Every node of a file of the page. */
+/** All syntax nodes of a source file of the page. */
 export function* nodesOf(file: string): Generator<Node> {
   const open: unknown[] = [parseSync(file, readFileSync(file, 'utf8')).program]
   for (let node = open.pop(); node !== undefined; node = open.pop()) {
@@ -21,23 +21,24 @@ const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? v
 export const fieldOf = (node: unknown, key: string): unknown => (isNode(node) ? node[key] : undefined)
 const isPluralCategory = (key: string) => ['zero', 'one', 'two', 'few', 'many', 'other'].includes(key)
 
-/** Texts that the page takes from the contract, by the name of their table. */
+/** Texts that the page imports from the contract, by the name of their table. */
 const SHARED: Readonly<Record<string, Readonly<Record<string, string>>>> = { ERROR_CODES }
 
-/** The texts of a literal by their keys. @throws Error for what is no plain data */
+/** The texts of a literal by their keys. @throws Error if it is not plain data */
 function textsOf(node: unknown, path: string): [key: string, text: Text][] {
   const shared = fieldOf(node, 'type') === 'Identifier' ? SHARED[String(fieldOf(node, 'name'))] : undefined
   if (shared !== undefined) return Object.entries(shared).map(([key, text]) => [`${path}.${key}`, text])
   const value = fieldOf(node, 'value')
   if (fieldOf(node, 'type') === 'Literal' && typeof value === 'string') return [[path, value]]
-  if (fieldOf(node, 'type') !== 'ObjectExpression') throw new Error(`${path} is no plain data`)
+  if (fieldOf(node, 'type') !== 'ObjectExpression') throw new Error(`${path} is not plain data`)
   const parts = listOf(fieldOf(node, 'properties')).map((property) => {
     const key = fieldOf(property, 'key')
     return [String(fieldOf(key, 'name') ?? fieldOf(key, 'value')), fieldOf(property, 'value')] as const
   })
   if (parts.some(([key]) => key === 'other')) {
     const forms = parts.flatMap(([key, form]) => textsOf(form, key))
-    if (!forms.every(([key]) => isPluralCategory(key))) throw new Error(`${path} has other forms than plural ones`)
+    if (!forms.every(([key]) => isPluralCategory(key)))
+      throw new Error(`${path} has keys that are not plural categories`)
     return [[path, { other: '', ...Object.fromEntries(forms) }]]
   }
   return parts.flatMap(([key, part]) => textsOf(part, `${path}.${key}`))
@@ -55,7 +56,7 @@ const calls = files.flatMap((file) =>
 )
 /** The first levels of the keys. */
 export const parts = calls.map((call) => String(fieldOf(listOf(call['arguments'])[0], 'value')))
-/** What a translation has to have. */
+/** The keys and texts that a translation must have. */
 export const english = calls.flatMap((call, i) => textsOf(listOf(call['arguments'])[1], parts[i] ?? ''))
 /** The placeholders of a text. */
 export const namesIn = (text: string) => [...text.matchAll(/\{\w+\}/g)].map(([name]) => name).sort()

@@ -1,11 +1,11 @@
-/** Ports of this machine. */
+/** Free and open ports of this machine. */
 import { connect, createServer } from 'node:net'
 
-/** Below those that systems give out by chance, so that nobody gets one of them before it is used. */
+/** Below the ephemeral ports, so that no other process is assigned such a port before it is used. */
 const RANGE = { from: 10_000, size: 20_000 }
 let next = Math.floor(Math.random() * RANGE.size)
 
-/** One that nobody listens on now. */
+/** Returns a port that is not in use now. */
 export async function freePort(): Promise<number> {
   for (;;) {
     next = (next + 1) % RANGE.size
@@ -22,7 +22,7 @@ function canListen(port: number): Promise<boolean> {
   })
 }
 
-/** Whether somebody listens on 127.0.0.1. */
+/** Whether the port accepts connections on 127.0.0.1. */
 export function accepts(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect({ port, host: '127.0.0.1' })

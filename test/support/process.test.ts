@@ -5,25 +5,25 @@ const node = (script: string, options?: ConstructorParameters<typeof Process>[2]
   new Process(process.execPath, ['--eval', script], options)
 
 describe('a process', () => {
-  test('tells its lines, and how it ended', async () => {
+  test('records its lines and how it ended', async () => {
     await using child = node('console.log("one"); console.error("two"); process.exitCode = 3')
     expect(await child.closed).toBe('code 3')
     expect({ lines: child.lines, errors: child.errors }).toEqual({ lines: ['one'], errors: ['two'] })
     expect(child.alive).toBe(false)
   })
 
-  test('that ends before what is waited for says so at once, with its last words', async () => {
+  test('that ends early rejects the wait at once, with its last lines', async () => {
     await using child = node('console.error("a bad day"); process.exit(4)')
     await expect(child.untilLine('ready')).rejects.toThrow(/\(code 4\) ended before "ready"\na bad day/)
   })
 
-  test('that is not there fails at once', async () => {
+  test('that does not exist fails at once', async () => {
     await using child = new Process('/no/such/program', [])
     await expect(child.untilPort(1)).rejects.toThrow('ENOENT')
     await expect(runProgram('/no/such/program', [])).rejects.toThrow('ENOENT')
   })
 
-  test('that will not end is killed', async () => {
+  test('that does not end is killed', async () => {
     await using child = node('process.on("SIGTERM", () => {}); console.log("ready"); setInterval(() => {}, 1000)')
     await child.untilLine('ready')
     await child.stop('SIGTERM', 20)
@@ -38,7 +38,7 @@ describe('a process', () => {
     expect(child.end).toBe('signal SIGKILL')
   })
 
-  test('answers over its channel, and one that has ended does not', async () => {
+  test('answers over its channel until it ends', async () => {
     await using child = node('process.on("message", (n) => n.n === 0 ? process.exit(5) : process.send(n.n + 1))', {
       channel: true,
     })
@@ -48,7 +48,7 @@ describe('a process', () => {
 })
 
 describe('a program that is run to its end', () => {
-  test('tells its code and all that it wrote, byte for byte', async () => {
+  test('returns its exit code and its exact output', async () => {
     const script = 'process.stdout.write("out"); process.stderr.write("err\\n"); process.exitCode = 2'
     expect(await runProgram(process.execPath, ['--eval', script])).toEqual({
       status: 2,
@@ -57,7 +57,7 @@ describe('a program that is run to its end', () => {
     })
   })
 
-  test('has to end well where nothing else is expected', async () => {
+  test('must exit with 0 in `execute`', async () => {
     expect(await execute(process.execPath, ['--eval', 'console.log("fine")'])).toBe('fine\n')
     await expect(execute(process.execPath, ['--eval', 'console.log("why"); process.exit(1)'])).rejects.toThrow(/1\nwhy/)
   })

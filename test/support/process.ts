@@ -1,4 +1,4 @@
-/** Child processes of tests: started, listened to, asked, and ended whatever happens. */
+/** Child processes of tests: starts them, reads their output, sends messages, and always ends them. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
@@ -6,13 +6,13 @@ import type { Readable } from 'node:stream'
 import { accepts } from './ports.ts'
 import { until } from './until.ts'
 
-/** Lines kept of each output; the oldest go first. */
-const MOST_LINES = 100_000
-const PATIENCE_MS = 10_000
+/** The maximum number of lines kept for each output; the oldest are discarded first. */
+const MAX_LINES = 100_000
+const TIMEOUT_MS = 10_000
 
 /**
- * What children share whatever their environment is: compiled code. With coverage they do without it, which knows of
- * functions from the cache only whether they were called at all.
+ * Variables of all children, in addition to their environment: they share compiled code. With coverage they do not,
+ * because V8 reports only whether a cached function was called at all.
  */
 const SHARED: NodeJS.ProcessEnv =
   process.env['NODE_V8_COVERAGE'] === undefined
@@ -20,9 +20,9 @@ const SHARED: NodeJS.ProcessEnv =
     : { NODE_DISABLE_COMPILE_CACHE: '1' }
 
 const running = new Set<ChildProcess>()
-/** Those that lead a group of processes, as what is started in a terminal does. */
+/** Children that lead a process group, like a command in a terminal. */
 const leaders = new WeakSet<ChildProcess>()
-// A run that is broken off leaves nothing behind.
+// An interrupted run leaves no processes behind.
 process.once('exit', () => {
   for (const child of running) send(child, 'SIGKILL')
 })
@@ -32,7 +32,7 @@ function send(child: ChildProcess, signal: NodeJS.Signals): void {
   else child.kill(signal)
 }
 
-/** Lets Ctrl-C and SIGTERM end a program through `exit`, where its children end with it. */
+/** Makes SIGINT and SIGTERM end this program with `exit`, which ends its children too. */
 export function exitOnSignals(): void {
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130))
 }
@@ -41,11 +41,11 @@ export interface ProcessOptions {
   /** The whole environment; default: that of this process. */
   readonly env?: NodeJS.ProcessEnv
   readonly cwd?: string
-  /** `keep` (default) as lines, `drop`, or a file descriptor. */
+  /** `keep` (default) keeps the lines, `drop` ignores them; or a file descriptor. */
   readonly output?: 'keep' | 'drop' | number
-  /** Whether messages go to and fro, as with `fork`. */
+  /** Whether to open an IPC channel, as with `fork`. */
   readonly channel?: boolean
-  /** Whether its own children get its signals too, as Ctrl-C in a terminal reaches all of them. */
+  /** Whether its children get its signals too, as with Ctrl-C in a terminal. */
   readonly group?: boolean
 }
 
@@ -58,7 +58,7 @@ export class Process implements AsyncDisposable {
   /** Standard output and standard error, line by line. */
   readonly lines: string[] = []
   readonly errors: string[] = []
-  /** Resolves with `end`, when all that was written has been read too. */
+  /** Resolves with `end`, after all output has been read. */
   readonly closed: Promise<string>
   readonly #child: ChildProcess
   readonly #ended: Promise<void>
@@ -102,40 +102,40 @@ export class Process implements AsyncDisposable {
     return this.end === undefined
   }
 
-  /** @throws Error if it has ended */
+  /** @throws Error if the process has ended */
   get pid(): number {
     if (!this.alive || this.#child.pid === undefined) throw this.#failure('has no pid')
     return this.#child.pid
   }
 
-  /** The first line, of whichever output, that has the text in it; rejects when it ends without. */
-  untilLine(text: string, ms = PATIENCE_MS): Promise<string> {
+  /** Resolves with the first line of either output that contains the text; rejects if the process ends before that. */
+  untilLine(text: string, ms = TIMEOUT_MS): Promise<string> {
     const has = (line: string) => line.includes(text)
     return this.#until(`"${text}"`, () => this.lines.find(has) ?? this.errors.find(has), ms)
   }
 
-  /** Resolves when it accepts connections on a port of 127.0.0.1; rejects when it ends instead. */
-  async untilPort(port: number, ms = PATIENCE_MS): Promise<void> {
+  /** Resolves when a port of 127.0.0.1 accepts connections; rejects if the process ends before that. */
+  async untilPort(port: number, ms = TIMEOUT_MS): Promise<void> {
     await this.#until(`port ${port}`, () => accepts(port), ms)
-    // It may be somebody else who listens there.
+    // Another process may listen there.
     if (!this.alive) throw this.#failure('does not start')
   }
 
-  /** A signal, and no waiting: it may be no end, as SIGSTOP is none. */
+  /** Sends a signal without waiting for the end, such as SIGSTOP. */
   signal(signal: NodeJS.Signals): void {
     if (this.alive) send(this.#child, signal)
   }
 
-  /** Asks it to end, or ends it, and waits for that; one that takes longer than `patienceMs` is killed. */
-  async stop(signal: NodeJS.Signals = 'SIGTERM', patienceMs = PATIENCE_MS): Promise<void> {
+  /** Sends a signal and waits for the end; kills the process after `timeoutMs`. */
+  async stop(signal: NodeJS.Signals = 'SIGTERM', timeoutMs = TIMEOUT_MS): Promise<void> {
     if (!this.alive) return
     send(this.#child, signal)
-    const kill = setTimeout(() => send(this.#child, 'SIGKILL'), patienceMs)
+    const kill = setTimeout(() => send(this.#child, 'SIGKILL'), timeoutMs)
     await this.#ended
     clearTimeout(kill)
   }
 
-  /** What becomes of its standard output: nobody reads it for a while (`stall`), or ever again (`break`). */
+  /** Stops reading its standard output until `resume` (`stall`), or closes the pipe (`break`). */
   output(what: 'stall' | 'resume' | 'break'): void {
     const { stdout } = this.#child
     if (what === 'break') stdout?.destroy()
@@ -143,12 +143,12 @@ export class Process implements AsyncDisposable {
     else stdout?.resume()
   }
 
-  /** Sends a message over its channel. */
+  /** Sends a message over the IPC channel. */
   tell(message: object): void {
     if (this.alive && this.#child.connected) this.#child.send(message, () => undefined)
   }
 
-  /** Sends a message and resolves with the next that comes back: one question at a time. */
+  /** Sends a message and resolves with the next message from the process: one request at a time. */
   async ask(message: object): Promise<unknown> {
     const answer = once(this.#child, 'message')
     this.tell(message)
@@ -185,7 +185,7 @@ function keepLines(stream: Readable | null, lines: string[]): void {
   if (stream === null) return
   stream.on('error', () => undefined)
   createInterface({ input: stream }).on('line', (line) => {
-    if (lines.push(line) > MOST_LINES) lines.shift()
+    if (lines.push(line) > MAX_LINES) lines.shift()
   })
 }
 
@@ -202,7 +202,7 @@ export interface RunOptions {
   readonly cwd?: string
 }
 
-/** Runs a program to its end, whatever that is; rejects only if there is no such program. */
+/** Runs a program to its end; rejects only if it does not exist. */
 export function runProgram(command: string, args: readonly string[], options: RunOptions = {}): Promise<Ran> {
   return new Promise((resolve, reject) => {
     const env = { ...SHARED, ...(options.env ?? process.env) }
@@ -215,7 +215,7 @@ export function runProgram(command: string, args: readonly string[], options: Ru
   })
 }
 
-/** Runs a program and returns all that it printed; rejects with that unless it ends well. */
+/** Runs a program and returns its output; rejects with the output if the exit code is not 0. */
 export async function execute(command: string, args: readonly string[], options: RunOptions = {}): Promise<string> {
   const { status, stdout, stderr } = await runProgram(command, args, options)
   if (status !== 0) throw new Error(`${command} ${args.join(' ')} ended with ${status}\n${stdout}${stderr}`)

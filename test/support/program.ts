@@ -1,6 +1,6 @@
 /**
- * The program that tests start as a process of its own: the bundle that package and image bring, which starts in half of
- * the time that the sources take. It is made before the first test, unless it is newer than all sources.
+ * The program that tests start as a separate process: the bundle of the package and the image, which starts in half the
+ * time of the sources. It is built before the first test, unless it is newer than all sources.
  */
 import { existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -9,9 +9,9 @@ import { fileURLToPath } from 'node:url'
 const CHECKOUT = fileURLToPath(new URL('../../', import.meta.url))
 const FOLDER = join(CHECKOUT, 'node_modules/.cache/hub2mqtt-program')
 
-/** What runs the sources. */
+/** The file that runs the sources. */
 export const SOURCES = join(CHECKOUT, 'src/bin.js')
-/** Path of the file that starts it; with coverage, and without `npm test`, that of the sources. */
+/** The file to start; with coverage, and without `npm test`, that of the sources. */
 export const PROGRAM = process.env['TESTED_PROGRAM'] ?? SOURCES
 
 function changedAt(path: string): number {
@@ -22,7 +22,7 @@ function changedAt(path: string): number {
 export default async function setup(): Promise<void> {
   const program = join(FOLDER, 'src/bin.js')
   if (!existsSync(program) || statSync(program).mtimeMs < changedAt('src')) {
-    // Loaded where it is needed: each worker reads this file.
+    // Imported only here, because each worker loads this file.
     const { bundled } = await import('./bundled.ts')
     rmSync(FOLDER, { recursive: true, force: true })
     mkdirSync(FOLDER, { recursive: true })

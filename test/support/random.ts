@@ -1,4 +1,4 @@
-/** Chance that can be had again: the same seed gives the same numbers (mulberry32). */
+/** Reproducible random numbers: the same seed gives the same numbers (mulberry32). */
 export class Random {
   #state: number
 
@@ -6,7 +6,7 @@ export class Random {
     this.#state = seed >>> 0
   }
 
-  /** From 0 to under 1. */
+  /** A number from 0 (included) to 1 (excluded). */
   next = (): number => {
     this.#state = (this.#state + 0x6d2b79f5) >>> 0
     let mixed = Math.imul(this.#state ^ (this.#state >>> 15), this.#state | 1)
@@ -14,12 +14,12 @@ export class Random {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
   }
 
-  /** A whole number, both ends included. */
+  /** An integer, both ends included. */
   int(min: number, max: number): number {
     return min + this.below(max - min + 1)
   }
 
-  /** A whole number from 0 to under `n`. */
+  /** An integer from 0 (included) to `n` (excluded). */
   below(n: number): number {
     return Math.floor(this.next() * n)
   }
@@ -34,7 +34,7 @@ export class Random {
     return found
   }
 
-  /** The same, in another order. */
+  /** A copy of the list in random order. */
   shuffle<T>(list: readonly T[]): T[] {
     return list
       .map((one) => ({ one, order: this.next() }))
@@ -46,12 +46,12 @@ export class Random {
     return Buffer.from(Array.from({ length }, () => this.below(256)))
   }
 
-  /** Text that no command, hub or app is called. */
+  /** A word that is not the name of a command, hub or app. */
   word(): string {
     return `x${this.below(1e9).toString(36)}`
   }
 
-  /** A stream of its own, so that one more draw here does not change everything there. */
+  /** An independent generator, so that additional draws from one do not change the other. */
   fork(label: string): Random {
     let hash = 0x811c9dc5
     for (const char of label) hash = Math.imul(hash ^ char.charCodeAt(0), 0x01000193)

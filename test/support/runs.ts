@@ -1,2 +1,2 @@
-/** How many cases a property is tried with: as many as `RUNS` says, for a long search, or else its usual number. */
+/** The number of cases for a property test: `RUNS`, for a long search, or the usual number. */
 export const runs = (usual: number): number => Number(process.env['RUNS'] ?? usual)

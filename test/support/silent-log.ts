@@ -1,4 +1,4 @@
 import { createLog } from '../../src/observability/log.ts'
 
-/** For parts whose log nobody reads. */
+/** A log that writes nothing. */
 export const silentLog = createLog({ level: 'fatal', format: 'json', secrets: [], destination: { write() {} } })

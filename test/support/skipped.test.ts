@@ -2,18 +2,18 @@ import { globSync, readFileSync } from 'node:fs'
 import { expect, it, test } from 'vitest'
 import { runProgram } from './process.ts'
 
-/** Where the reason is told: these modules, and those that pass on what they found. */
-const TELLING = /from '.*\/(skipped|brokers|nats|nginx|browser|engine|versions|installation)\.ts'|withoutMosquitto/
+/** The modules that print the reason, and those that pass on their results. */
+const REPORTING = /from '.*\/(skipped|brokers|nats|nginx|browser|engine|versions|installation)\.ts'|withoutMosquitto/
 
 const skipping = globSync('test/**/*.{test,e2e}.ts').filter((path) =>
   /\.(skipIf|runIf|skip)\(/.test(readFileSync(path, 'utf8')),
 )
 
-test.each(skipping)('%s skips nothing without saying why', (path) => {
-  expect(readFileSync(path, 'utf8')).toMatch(TELLING)
+test.each(skipping)('%s skips nothing without a reason', (path) => {
+  expect(readFileSync(path, 'utf8')).toMatch(REPORTING)
 })
 
-it('tells what is skipped, why, and what would help', async () => {
+it('prints what is skipped, why, and what would help', async () => {
   const module = new URL('skipped.ts', import.meta.url).href
   const source = `import { hasProgram } from ${JSON.stringify(module)}
     console.log(hasProgram('no-such-program', [], 'the tests of nothing', 'npm install nothing'))
@@ -21,6 +21,6 @@ it('tells what is skipped, why, and what would help', async () => {
   expect(await runProgram(process.execPath, ['--input-type=module', '--eval', source])).toEqual({
     status: 0,
     stdout: 'false\ntrue\n',
-    stderr: 'skipped: the tests of nothing, as there is no no-such-program (npm install nothing)\n',
+    stderr: 'skipped: the tests of nothing, as no-such-program is not installed (npm install nothing)\n',
   })
 })

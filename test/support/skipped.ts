@@ -1,14 +1,14 @@
-/** Tests that need what not every machine has: each says in one line what is skipped, why, and what would help. */
+/** For tests with special requirements: prints one line that says what is skipped, why, and what would help. */
 import { spawnSync } from 'node:child_process'
 
-/** Passes a condition on, for `skipIf` and `runIf`, and tells where it does not hold. */
+/** Returns the condition, for `skipIf` and `runIf`; prints a line if it is false. */
 export function available(is: boolean, what: string, why: string): boolean {
   if (!is) process.stderr.write(`skipped: ${what}, as ${why}\n`)
   return is
 }
 
-/** Whether a program is there and ends well with these arguments. `from`: where one gets it. */
+/** Whether a program exists and succeeds with these arguments. `from`: how to install it. */
 export function hasProgram(program: string, args: readonly string[], what: string, from: string): boolean {
   const works = spawnSync(program, args, { stdio: 'ignore' }).status === 0
-  return available(works, what, `there is no ${program} (${from})`)
+  return available(works, what, `${program} is not installed (${from})`)
 }

@@ -1,6 +1,4 @@
-/** The rights of who started a daemon, by the address that it prints. */
-
-/** The header that a request with the address's token has. */
+/** The request header with the token from the address that a daemon prints for the user who started it. */
 export function ownerOf(address: string): { readonly authorization: string } {
   const token = new URL(address).searchParams.get('token')
   if (token === null) throw new Error(`no token in ${address}`)

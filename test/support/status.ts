@@ -1,4 +1,4 @@
-/** Lines of a long run, and on a terminal below them one that tells how far it is. */
+/** The output of a long run: lines, and on a terminal a progress line below them. */
 
 const CLEAR_LINE = '\r\u001b[K'
 
@@ -12,13 +12,13 @@ export class Status {
     this.#terminal = terminal
   }
 
-  /** Replaces the last line, which is gone with the empty text. In a pipe there is none. */
+  /** Replaces the progress line; an empty text removes it. Does nothing without a terminal. */
   show(text: string): void {
     this.#text = text
     if (this.#terminal.isTTY) this.#terminal.write(`${CLEAR_LINE}${text}`)
   }
 
-  /** A line that stays. */
+  /** Prints a permanent line. */
   say(line: string): void {
     if (this.#terminal.isTTY) this.#terminal.write(CLEAR_LINE)
     console.log(line)

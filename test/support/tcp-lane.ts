@@ -1,11 +1,11 @@
-/** How a proxy treats bytes on their way; may change while they are. */
+/** How a proxy forwards bytes; may change while it does. */
 export interface Weather {
-  /** Bytes forwarded at a time, at most. */
+  /** The maximum number of bytes forwarded at a time. */
   slice: number
   delayMs: number
 }
 
-/** One direction of a proxied connection: everything in order, late or in crumbs as the weather wants it. */
+/** One direction of a proxied connection: forwards everything in order, delayed or in small pieces. */
 export class Lane {
   readonly #weather: Weather
   readonly #forward: (chunk: Buffer) => void
@@ -20,7 +20,7 @@ export class Lane {
 
   push(chunk: Buffer): void {
     const { slice, delayMs } = this.#weather
-    // The common case, and the fast one.
+    // Fast path: nothing to delay or split.
     if (!this.#moving && delayMs === 0 && slice >= chunk.length) {
       this.#forward(chunk)
       return
@@ -29,7 +29,7 @@ export class Lane {
     if (!this.#moving) this.#move()
   }
 
-  /** Calls `done` when all that waits has been forwarded: what was sent before a goodbye arrives before it. */
+  /** Calls `done` after all waiting bytes have been forwarded, so that they arrive before the end. */
   end(done: () => void): void {
     if (this.#moving) this.#onEmpty = done
     else done()
@@ -51,7 +51,7 @@ export class Lane {
     this.#forward(head.chunk.subarray(0, slice))
     if (head.chunk.length > slice) head.chunk = head.chunk.subarray(slice)
     else this.#queue.shift()
-    // A turn of the event loop between two crumbs makes them two segments on the wire.
+    // A turn of the event loop between two pieces puts them into separate TCP segments.
     setImmediate(() => this.#move())
   }
 }

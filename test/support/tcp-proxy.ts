@@ -1,4 +1,4 @@
-/** A TCP proxy that misbehaves on request: between a client and its broker or hub, to see what a bad network does. */
+/** A TCP proxy between a client and its broker or hub that simulates network faults on request. */
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 import { Lane, type Weather } from './tcp-lane.ts'
 
@@ -11,17 +11,17 @@ interface Pair {
   readonly link: ProxiedLink
 }
 
-/** One connection, from its acceptance on; for who wants to know afterwards when there was one. */
+/** When a connection was open. */
 export interface ProxiedLink {
-  /** `Date.now()` of the two ends of its life. */
+  /** Epoch milliseconds. */
   readonly openedAt: number
   closedAt?: number
 }
 
 export class TcpProxy implements AsyncDisposable {
-  /** Connections accepted so far. */
+  /** The number of connections accepted so far. */
   accepted = 0
-  /** Bytes passed on towards the target so far. */
+  /** The number of bytes forwarded to the target so far. */
   sent = 0
   /** Every connection that was forwarded, oldest first. */
   readonly links: ProxiedLink[] = []
@@ -50,12 +50,12 @@ export class TcpProxy implements AsyncDisposable {
     return (this.#server.address() as AddressInfo).port
   }
 
-  /** Connections open now. */
+  /** The number of open connections. */
   get open(): number {
     return this.#pairs.size
   }
 
-  /** Forwards nothing any more, in both directions, but keeps every connection: a hung peer. */
+  /** Stops forwarding in both directions but keeps all connections open, like a peer that hangs. */
   pause(): void {
     this.#paused = true
     for (const { client, server } of this.#pairs) {
@@ -80,32 +80,32 @@ export class TcpProxy implements AsyncDisposable {
     }
   }
 
-  /** Resets as soon as so many more bytes have been passed on towards the target, in the middle of whatever it is. */
+  /** Resets all connections after so many more bytes to the target, even in the middle of a packet. */
   cutAfter(bytes: number): void {
     this.#cutAt = this.sent + bytes
   }
 
-  /** Whether new connections are closed as soon as they are made. */
+  /** Whether to close new connections at once. */
   refuse(refusing: boolean): void {
     this.#refusing = refusing
   }
 
-  /** Forwards at most so many bytes at a time; without a number, as they come. */
+  /** Forwards at most so many bytes at a time; without a number, there is no limit. */
   slice(bytes = Number.POSITIVE_INFINITY): void {
     this.#weather.slice = Math.max(1, bytes)
   }
 
-  /** Forwards everything so much later, in order. */
+  /** Delays everything by so many milliseconds, in order. */
   delay(ms: number): void {
     this.#weather.delayMs = ms
   }
 
-  /** What goes that way vanishes though both ends are open: such a connection is of no use any more, only to be reset. */
+  /** Discards all bytes in one direction while both ends stay open; `heal` resets such connections. */
   swallow(direction: Direction): void {
     this.#swallowed.add(direction)
   }
 
-  /** Forwards again as if nothing had been asked for; connections that have lost bytes are reset. */
+  /** Ends all faults; resets connections that have lost bytes. */
   heal(): void {
     const lossy = this.#swallowed.size > 0
     this.#swallowed.clear()

@@ -1,7 +1,7 @@
-/** The longer something takes, the less often it is looked for: at most so rarely. */
-const RAREST_MS = 50
+/** The interval between checks grows with the waiting time, up to this limit. */
+const MAX_STEP_MS = 50
 
-/** Waits for a condition to hold, looking every `stepMs` at first; fails by name after `ms`, and at once if the probe throws. */
+/** Waits for a condition, checked every `stepMs` at first; fails after `ms`, and at once if the probe throws. */
 export async function until<T>(
   what: string,
   probe: () => T | undefined | false | null | Promise<T | undefined | false | null>,
@@ -14,6 +14,6 @@ export async function until<T>(
     if (found !== undefined && found !== false && found !== null) return found
     const waitedMs = performance.now() - begunAt
     if (waitedMs > ms) throw new Error(`timed out after ${ms} ms waiting for ${what}`)
-    await new Promise((resolve) => setTimeout(resolve, Math.max(stepMs, Math.min(RAREST_MS, waitedMs / 20))))
+    await new Promise((resolve) => setTimeout(resolve, Math.max(stepMs, Math.min(MAX_STEP_MS, waitedMs / 20))))
   }
 }

@@ -4,7 +4,7 @@ import { Observer } from './observer.ts'
 import { freePort } from './ports.ts'
 import { World } from './world.ts'
 
-/** Sockets, listeners, child processes and their pipes that this process holds. */
+/** The sockets, listeners, child processes and pipes of this process. */
 const held = () =>
   process
     .getActiveResourcesInfo()
@@ -14,7 +14,7 @@ const atStart = held()
 const nothingLeft = () => expect.poll(held, { interval: 5, timeout: 2000 }).toEqual(atStart)
 
 describe.each(BROKERS)('on %s, a world', (broker) => {
-  test('that ends leaves no socket and no process', async () => {
+  test('that ends leaves no socket or process', async () => {
     {
       await using world = await World.start({ broker })
       expect(held().length).toBeGreaterThan(atStart.length)
@@ -23,12 +23,12 @@ describe.each(BROKERS)('on %s, a world', (broker) => {
     await nothingLeft()
   })
 
-  test('whose bridge refuses its configuration fails with what is wrong, and leaves no socket and no process', async () => {
+  test('whose bridge refuses its configuration fails with the mistake, and leaves no socket or process', async () => {
     await expect(World.start({ broker, env: { HUB_URL: 'nonsense' } })).rejects.toThrow('HUB2MQTT_HUB_URL')
     await nothingLeft()
   })
 
-  test('whose bridge ends at its start fails at once with why, and leaves no socket and no process', async () => {
+  test('whose bridge ends at its start fails at once with the reason, and leaves no socket or process', async () => {
     {
       await using other = await startBroker('aedes')
       const env = { MQTT_URL: '', MQTT_EMBEDDED_PORT: String(other.port) }
@@ -37,7 +37,7 @@ describe.each(BROKERS)('on %s, a world', (broker) => {
     await nothingLeft()
   })
 
-  test('whose hub cannot listen fails, and leaves no socket and no process', async () => {
+  test('whose hub cannot listen fails, and leaves no socket or process', async () => {
     const hub = { host: 'no-address-of-this-machine.invalid' }
     await expect(World.start({ broker, hub })).rejects.toThrow('ENOTFOUND')
     await nothingLeft()
@@ -45,7 +45,7 @@ describe.each(BROKERS)('on %s, a world', (broker) => {
 })
 
 describe.skipIf(mosquittoPath === undefined)('Mosquitto', () => {
-  test('that refuses its configuration says why, and leaves nothing', async () => {
+  test('that refuses its configuration reports the reason, and leaves nothing', async () => {
     await expect(Mosquitto.start({ config: ['no_such_option 1'] })).rejects.toThrow(/Unknown configuration variable/)
     await nothingLeft()
   })
@@ -60,15 +60,15 @@ describe.skipIf(mosquittoPath === undefined)('Mosquitto', () => {
   })
 })
 
-test('an observer that finds nobody fails, and leaves no socket', async () => {
+test('an observer without a broker fails, and leaves no socket', async () => {
   await expect(Observer.on(await freePort(), { comesBack: true })).rejects.toThrow('ECONNREFUSED')
   await nothingLeft()
 })
 
-test('what was waited for in vain is named, with what was seen instead', async () => {
+test('an observer that waits in vain names the condition and the latest messages', async () => {
   await using broker = await startBroker('aedes')
   await using observer = await Observer.on(broker.port)
   await observer.publish('a/topic', 'a text')
   const waiting = observer.until('another', () => observer.last('another'), 50)
-  await expect(waiting).rejects.toThrow(/50 ms waiting for another; seen last:\n {2}a\/topic a text/)
+  await expect(waiting).rejects.toThrow(/50 ms waiting for another; latest messages:\n {2}a\/topic a text/)
 })

@@ -1,4 +1,4 @@
-/** A whole world for a test: an emulated hub, a real broker, the bridge as users run it, and a client that looks on. */
+/** The environment of a test: an emulated hub, a real broker, the bridge, and an observer. */
 import type { IClientPublishOptions } from 'mqtt'
 import { test as base } from 'vitest'
 import { EmulatedHub, type EmulatedHubOptions } from '../../src/emulator/hub.ts'
@@ -25,31 +25,31 @@ export interface Answer {
 }
 
 export interface WorldOptions {
-  /** A kind to start one of, or one that is the test's own to stop and start. */
+  /** The kind of broker to start, or a broker that the test starts and stops itself. */
   readonly broker?: BrokerKind | Mosquitto
-  /** Of the emulated hub; it has one key with all scopes unless told otherwise. */
+  /** The emulated hub's options; by default it has one key with all scopes. */
   readonly hub?: EmulatedHubOptions
-  /** Configuration as environment variables, without `HUB2MQTT_`. */
+  /** The configuration as environment variables, without `HUB2MQTT_`. */
   readonly env?: Readonly<Record<string, string>>
-  /** The same as a file. */
+  /** The configuration file. */
   readonly file?: string
-  /** Address of the app store, instead of the public one. */
+  /** The address of the app store, instead of the public one. */
   readonly storeUrl?: string
-  /** Of the client that looks on. */
+  /** The observer's login. */
   readonly login?: Login
 }
 
-/** Longer than anything is put off, shorter than a hub may take to answer. */
+/** Longer than any delay in the bridge, shorter than the hub's timeout. */
 const PAUSE_MS = 6_000
-/** What goes to and fro without end. */
-const UNASKED = /\/(cmd|result|presence|health)(\/|$)/
+/** Topics of commands and their answers, and of messages that are repeated forever. */
+const IGNORED = /\/(cmd|result|presence|health)(\/|$)/
 
 export class World extends AnyWorld<EmulatedHub, RunningBridge> {
   readonly env: Readonly<Record<string, string>>
   readonly #file: string | undefined
   readonly #storeUrl: string | undefined
   #base = 'hub2mqtt'
-  /** The bridge's: the system's until it is moved. */
+  /** The bridge's clock, which is the system's clock until the test moves it. */
   readonly clock = new JumpClock()
 
   private constructor(parts: Parts<EmulatedHub, Broker>, options: WorldOptions, open: AsyncDisposableStack) {
@@ -66,7 +66,7 @@ export class World extends AnyWorld<EmulatedHub, RunningBridge> {
     this.#storeUrl = options.storeUrl
   }
 
-  /** Resolves when the bridge says that it and its hub are online, and the realtime channel is up. */
+  /** Resolves when the bridge and its hub are online and the realtime channel is connected. */
   static async start(options: WorldOptions = {}): Promise<World> {
     const { broker: wanted = BROKERS[0], hub: hubOptions, login } = options
     await using open = new AsyncDisposableStack()
@@ -81,12 +81,12 @@ export class World extends AnyWorld<EmulatedHub, RunningBridge> {
     return world.keep(open)
   }
 
-  /** Fails at once if the bridge ends instead. */
+  /** Waits until the bridge is ready; fails at once if it ends. */
   async ready(): Promise<void> {
     try {
       await this.#unlessEnded(this.#online())
     } catch (error) {
-      // What it says at its end would hide why.
+      // An error while the bridge stops would hide the reason.
       await this.bridges
         .pop()
         ?.stop()
@@ -95,26 +95,26 @@ export class World extends AnyWorld<EmulatedHub, RunningBridge> {
     }
   }
 
-  /** Starts the bridge again as it was configured, or with changes. */
+  /** Restarts the bridge, optionally with a changed environment. */
   async restart(env: Readonly<Record<string, string>> = {}): Promise<void> {
     await this.bridge.stop()
-    await this.#says('offline')
+    await this.#untilState('offline')
     this.#run(env)
   }
 
   /**
-   * Lets happen at once what is put off, until the bridge has read its hub and publishes nothing more: what is not seen
-   * by then never comes. Fails if the hub cannot be read.
+   * Reads the hub and moves the clock until no delayed work is left and the bridge publishes nothing more. A message
+   * that has not been seen by then will not be sent. Fails if the hub cannot be read.
    */
   async settle(hub = 'home'): Promise<void> {
-    await this.#says('online')
+    await this.#untilState('online')
     await until('the hub', async () => (await this.ask(`${hub}/cmd/refresh`)).ok)
     await this.quiet()
   }
 
-  /** The same without a look at the hub. */
+  /** Like `settle`, but does not read the hub. */
   async quiet(): Promise<void> {
-    const published = () => this.observer.seen.filter(({ topic }) => !UNASKED.test(topic)).length
+    const published = () => this.observer.seen.filter(({ topic }) => !IGNORED.test(topic)).length
     for (let rounds = 0; rounds < 2; rounds += 1) {
       const before = published()
       this.clock.jump(PAUSE_MS)
@@ -123,19 +123,19 @@ export class World extends AnyWorld<EmulatedHub, RunningBridge> {
     }
   }
 
-  /** An app that runs; always the same one. */
+  /** The id of a running app; always the same one. */
   get app(): string {
     const found = [...this.hub.apps.values()].find(({ state }) => state === 'running')
     if (found === undefined) throw new Error('no app runs')
     return found.id
   }
 
-  /** How often the hub was asked for something. */
+  /** The number of requests for an operation that the hub received. */
   asked(operation: string): number {
     return this.hub.requests.filter((request) => request.operation === operation).length
   }
 
-  /** Sends a command, below the base topic, and waits for the answer on its result topic. */
+  /** Sends a command on a topic below the base topic, and waits for the answer on the result topic. */
   async ask(topic: string, payload: string | Buffer = '', options: IClientPublishOptions = {}): Promise<Answer> {
     const { observer } = this
     const base = this.#base
@@ -146,13 +146,13 @@ export class World extends AnyWorld<EmulatedHub, RunningBridge> {
     return JSON.parse(await this.#unlessEnded(answer))
   }
 
-  /** The app's retained state as last seen. */
+  /** The app's latest retained state. */
   state(app: string): Record<string, unknown> | undefined {
     const text = this.observer.last(`hub2mqtt/home/app/${app}`)
     return text === undefined || text === '' ? undefined : JSON.parse(text)
   }
 
-  /** Events seen for an app, oldest first. */
+  /** The app's events, oldest first. */
   events(app: string): Record<string, unknown>[] {
     return this.observer.texts(`hub2mqtt/home/app/${app}/event`).map((text) => JSON.parse(text))
   }
@@ -164,13 +164,13 @@ export class World extends AnyWorld<EmulatedHub, RunningBridge> {
     this.bridges.push(startBridge({ ...this.env, ...env }, this.#file, clock, { storeUrl }))
   }
 
-  /** A bridge that has ended answers nothing any more. */
+  /** Rejects if the bridge ends before it answers. */
   #unlessEnded<T>(waiting: Promise<T>): Promise<T> {
     return Promise.race([waiting, this.bridge.ended])
   }
 
-  /** Waits for the bridge's own state. */
-  #says(state: 'online' | 'offline'): Promise<boolean> {
+  /** Waits for the bridge's state. */
+  #untilState(state: 'online' | 'offline'): Promise<boolean> {
     return this.observer.until(
       `the bridge to be ${state}`,
       () => this.observer.last(`${this.#base}/bridge/state`) === state,
@@ -179,14 +179,14 @@ export class World extends AnyWorld<EmulatedHub, RunningBridge> {
 
   async #online(): Promise<void> {
     const { observer } = this
-    await this.#says('online')
+    await this.#untilState('online')
     await observer.until('the hub', () => observer.last('hub2mqtt/home/state') === 'online')
     if (this.env['HUB_REALTIME'] === 'false') return
     await observer.until('realtime', () => observer.last('hub2mqtt/home/info')?.includes('"connected"'))
   }
 }
 
-/** `world` is started with `options`, and ends with its test. */
+/** `world` is started with `options` and ends with the test. */
 export const test = base.extend<{ readonly options: WorldOptions; readonly world: World }>({
   options: {},
   world: async ({ options }, use) => {

@@ -1,4 +1,4 @@
-/** Checked by the compiler alone: a name that is no command, or an act that is none, must not compile. */
+/** Checked only by the compiler: unknown commands and capabilities must not compile. */
 import { expectTypeOf } from 'vitest'
 import { row } from '../../src/contract/command.ts'
 import type { CommandName } from '../../src/contract/commands.ts'
@@ -11,7 +11,7 @@ expectTypeOf<'speak'>().not.toExtend<CommandName<'app'>>()
 
 const rest = { payload: anyValue, operation: 'enableApp', doc: '', run: async () => null } as const
 row('app', 'enabled', { ...rest, capabilities: ['enable', 'disable'] })
-// @ts-expect-error a command can only do what there is to be done
-row('app', 'enabled', { ...rest, acts: ['enabel'] })
-// @ts-expect-error the same where it depends on the input
-row('app', 'enabled', { ...rest, does: () => ['enabel'] })
+// @ts-expect-error a command has only known capabilities
+row('app', 'enabled', { ...rest, capabilities: ['enabel'] })
+// @ts-expect-error the same if they depend on the input
+row('app', 'enabled', { ...rest, capabilitiesOf: () => ['enabel'] })

@@ -1,4 +1,4 @@
-/** Checked by the compiler alone: a row that Home Assistant would refuse must not compile. */
+/** Checked only by the compiler: rows that Home Assistant would refuse must not compile. */
 import { expectTypeOf } from 'vitest'
 import type { Entity, EntityOf } from '../../src/home-assistant/entity.ts'
 import { attributesOf, fieldOf } from '../../src/home-assistant/templates.ts'
@@ -23,7 +23,7 @@ export const rows = [
   row({ ...common, device: 'app', platform: 'switch', reads: 'app', on: 'ON', off: 'OFF' }),
   // @ts-expect-error a switch has a state
   row({ ...common, device: 'app', platform: 'switch', sends: 'enabled', on: 'ON', off: 'OFF' }),
-  // @ts-expect-error a switch says what is on
+  // @ts-expect-error a switch defines its on and off values
   row({ ...common, device: 'app', platform: 'switch', reads: 'app', sends: 'enabled' }),
   // @ts-expect-error an update can be installed
   row({ ...common, device: 'app', platform: 'update', reads: 'appUpdate' }),
@@ -52,19 +52,19 @@ export const rows = [
     platform: 'sensor',
     reads: 'appUpdate',
     shows: {},
-    // @ts-expect-error … that this topic has, and not another one
+    // @ts-expect-error … of this topic, not of another one
     template: fieldOf('cpu_percent'),
   }),
-  // @ts-expect-error attributes are fields of the topic too
+  // @ts-expect-error attributes must be fields of the topic
   row({ ...common, ...problem, device: 'app', attributes: attributesOf({ message: 'crash_messag' }) }),
   row({ ...common, ...problem, device: 'app', attributes: attributesOf({ message: 'crash_message' }) }),
-  // @ts-expect-error a button sends a command that there is
+  // @ts-expect-error a button sends an existing command
   row({ ...common, device: 'app', platform: 'button', sends: 'restrat' }),
   // @ts-expect-error … for this kind of device
   row({ ...common, device: 'hub', platform: 'button', sends: 'restart' }),
   // @ts-expect-error an event has types of the contract
   row({ ...common, device: 'app', platform: 'event', reads: 'appEvent', types: ['crashd'] }),
-  // @ts-expect-error a topic that there is not cannot be read
+  // @ts-expect-error an unknown topic cannot be read
   onApp({ ...common, device: 'app', platform: 'sensor', reads: 'appp', shows: {} }),
   // @ts-expect-error an app does not read a hub's topics
   onApp({ ...common, device: 'app', platform: 'sensor', reads: 'hubInfo', shows: {} }),
@@ -75,9 +75,9 @@ const trigger = (row: Trigger) => row
 
 export const triggers = [
   trigger({ ...event, key: 'trigger_crashed', event: 'crashed', template: fieldOf('event_type') }),
-  // @ts-expect-error a trigger is for an event of the contract
+  // @ts-expect-error a trigger needs an event of the contract
   trigger({ ...event, key: 'trigger_crashed', event: 'crashd', template: fieldOf('event_type') }),
-  // @ts-expect-error … and reads a key that events have
+  // @ts-expect-error … and reads a key of events
   trigger({ ...event, key: 'trigger_crashed', event: 'crashed', template: fieldOf('event_typ') }),
 ]
 

@@ -1,4 +1,4 @@
-/** Checked by the compiler alone: calls and rows that do not fit must not compile. */
+/** Checked only by the compiler: calls and rows with wrong types must not compile. */
 import { expectTypeOf } from 'vitest'
 import type { Json } from '../../src/base/json.ts'
 import type { Config } from '../../src/config/options.ts'
@@ -27,19 +27,19 @@ expectTypeOf(OPERATIONS[anyName].otherPath).toEqualTypeOf<string | undefined>()
 export const calls = [
   client.call('restartApp', { id: 'a' }),
   client.call('setAppSetting', { id: 'a', name: 'n', value: [1, null] }),
-  // @ts-expect-error the path has an :id
+  // @ts-expect-error the path needs an :id
   client.call('restartApp', {}),
-  // @ts-expect-error the path has a :name too
+  // @ts-expect-error the path also needs a :name
   client.call('getAppSetting', { id: 'a' }),
-  // @ts-expect-error a function is no JSON value
+  // @ts-expect-error a function is not a JSON value
   client.call('setAppSetting', { id: 'a', name: 'n', value: () => 1 }),
-  // @ts-expect-error the body wants the app's id
+  // @ts-expect-error the body needs the app's id
   client.call('installFromAppStore', { id: 'a' }),
   // @ts-expect-error there is no such operation
   client.call('danceApp', { id: 'a' }),
 ]
 
-// @ts-expect-error a command on a hub names its operation
+// @ts-expect-error a command for a hub needs an operation
 export const noOperation: HubCommand = { target: 'app', name: 'x', payload: null, write: true, doc: '', run: null }
 // @ts-expect-error a command for the bridge has no operation
 export const bridgeOperation: Command = { target: 'bridge', name: 'x', operation: 'getApp', doc: '', act: () => {} }

@@ -1,4 +1,4 @@
-/** Checked by the compiler alone: the interface that apps are written with, by the name that they import it by. */
+/** Checked only by the compiler: the interface of apps, under the name by which they import it. */
 
 import type { Hub, Settings, Start } from 'hub2mqtt/sdk'
 import { startApp, type TestApp } from 'hub2mqtt/sdk/testing'
@@ -15,9 +15,9 @@ export const start: Start = async ({ app, hub, log }) => {
   const settings = hub.manager('settings')
   expectTypeOf(await settings.all()).toEqualTypeOf<Record<string, unknown>>()
   settings.on('change', (name) => log(name))
-  // @ts-expect-error settings tell of nothing else
+  // @ts-expect-error settings do not have this event
   settings.on('changed', () => {})
-  // @ts-expect-error nor has an app any other event
+  // @ts-expect-error apps do not have this event
   app.on('start', () => {})
   await hub.manager('apps').on('app.update', (payload) => expectTypeOf(payload).toBeUnknown())
   expectTypeOf(await hub.manager('apps')['getApp']?.({ id: app.id })).toBeUnknown()
@@ -30,6 +30,6 @@ export async function tested(): Promise<void> {
   expectTypeOf(app).toEqualTypeOf<TestApp>()
   expectTypeOf(await app.get('/')).toBeUnknown()
   expectTypeOf(app.spoken).toEqualTypeOf<readonly string[]>()
-  // @ts-expect-error an app has settings, and no single setting
+  // @ts-expect-error the option is `settings`, not `setting`
   await startApp(start, { setting: {} })
 }

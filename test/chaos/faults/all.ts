@@ -1,4 +1,3 @@
-/** Every kind of fault by its name. */
 import { BROKER_FAULTS } from './broker.ts'
 import { BURSTS } from './bursts.ts'
 import type { Fault, Faults } from './fault.ts'
@@ -29,6 +28,7 @@ export const FAULTS: Faults = {
 
 export function faultNamed(name: string): Fault {
   const fault = FAULTS[name] ?? OTHERS[name]
-  if (fault === undefined) throw new Error(`no fault "${name}"; there are: ${Object.keys(FAULTS).join(', ')}`)
+  if (fault === undefined)
+    throw new Error(`unknown fault "${name}"; expected one of: ${Object.keys(FAULTS).join(', ')}`)
   return fault
 }

@@ -1,4 +1,4 @@
-/** What goes wrong with the broker, and on the way to it. */
+/** Faults of the broker and of the network to it. */
 import { setTimeout as after } from 'node:timers/promises'
 import { connectAsync } from 'mqtt'
 import { BASE, HUB } from '../model.ts'
@@ -7,7 +7,7 @@ import { type Fault, type Faults, kindOf, type Scene } from './fault.ts'
 
 const broker = kindOf({ hubWell: true, holds: ['broker'] })
 
-/** The broker ends and starts again; its file may be lost with it. */
+/** The broker ends and starts again, with or without its saved data. */
 function restart(signal: NodeJS.Signals, memory: boolean): Fault['run'] {
   return async ({ world, random }) => {
     await world.stopBroker(signal)
@@ -17,7 +17,7 @@ function restart(signal: NodeJS.Signals, memory: boolean): Fault['run'] {
   }
 }
 
-/** The proxy misbehaves for a while, and then no more. */
+/** The proxy misbehaves for some time. */
 function network(
   misbehave: (scene: Scene) => void | Promise<void>,
   [min, max]: readonly [number, number] = [600, 3000],
@@ -29,7 +29,7 @@ function network(
   }
 }
 
-/** A broker that is told to be stricter for a while; both times it starts anew. */
+/** The broker has a stricter configuration for some time; it restarts for both changes. */
 function stricter(changes: BrokerChanges | ((scene: Scene) => BrokerChanges)): Fault['run'] {
   return async (scene) => {
     const { world, random } = scene

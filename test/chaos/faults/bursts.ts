@@ -1,4 +1,4 @@
-/** More at once than any queue is made for, with everything else well. */
+/** Bursts that are larger than any queue, without other faults. */
 import { setTimeout as after } from 'node:timers/promises'
 import { Observer } from '../../support/observer.ts'
 import { parse } from '../answers.ts'
@@ -10,7 +10,7 @@ import { type Faults, kindOf, type Scene } from './fault.ts'
 const burst = kindOf({
   hubWell: true,
   staysOnline: true,
-  // It counts what must come: the bridge and the broker have to live through it.
+  // Bursts count messages, so the bridge and the broker must not restart.
   holds: ['bridge', 'broker', 'hub'],
   stallMs: 10_000,
 })
@@ -18,7 +18,7 @@ const burst = kindOf({
 const PING = `${BASE}/bridge/cmd/ping`
 let senders = 0
 
-/** One client sends `count` commands as fast as the broker takes them; each is to be answered. */
+/** One client sends `count` commands as fast as the broker accepts them; each must be answered. */
 async function flood(world: World, count: number, topic: string): Promise<void> {
   senders += 1
   await using sender = await Observer.on(world.broker.port, {
@@ -29,14 +29,14 @@ async function flood(world: World, count: number, topic: string): Promise<void> 
   })
   const sending = Array.from({ length: count }, (_, index) => {
     const token = `flood-${senders}-${index}`
-    const away = world.brokerProxy.open === 0
-    world.sent.push({ at: Date.now(), topic, token, asks: null, write: false, kind: 'good', expiresAt: null, away })
+    const offline = world.brokerProxy.open === 0
+    world.sent.push({ at: Date.now(), topic, token, asks: null, write: false, kind: 'good', expiresAt: null, offline })
     return sender.publish(topic, '', { properties: { correlationData: Buffer.from(token) } }).catch(() => undefined)
   })
   await Promise.all(sending)
 }
 
-/** Somebody else, who asks now and then, and wants to hear at once. */
+/** Another client, which sends a command now and then and must be answered as usual. */
 async function bystander({ load, random }: Scene, ms: number): Promise<void> {
   const endsAt = performance.now() + ms
   while (performance.now() < endsAt) {
@@ -46,8 +46,8 @@ async function bystander({ load, random }: Scene, ms: number): Promise<void> {
 }
 
 const CHANGES = 1000
-/** Since the last event that came. */
-const PATIENCE_MS = 10_000
+/** How long to wait for the next event. */
+const TIMEOUT_MS = 10_000
 
 export const BURSTS: Faults = {
   '1,100 pings at once': burst(({ world }) => flood(world, 1100, PING)),
@@ -59,24 +59,24 @@ export const BURSTS: Faults = {
     async ({ world, random }) => {
       const ids = random.shuffle([...world.hub.apps.keys()].filter((id) => !id.startsWith('org.'))).slice(0, 10)
       const each = Math.floor(CHANGES / ids.length)
-      const told = (id: string) =>
+      const renames = (id: string) =>
         world.observer.seen.filter(({ topic, text }) => topic === `${APPS}${level(id)}/event` && isRename(text)).length
-      const before = new Map(ids.map((id) => [id, told(id)]))
+      const before = new Map(ids.map((id) => [id, renames(id)]))
       for (let round = 0; round < each; round += 1)
         for (const id of ids)
           if (world.hub.apps.has(id)) world.hub.change(id, { name: `burst ${round} ${random.word()}` })
-      const missing = () => ids.filter((id) => told(id) - (before.get(id) ?? 0) < each && world.hub.apps.has(id))
-      const count = () => ids.reduce((sum, id) => sum + told(id), 0)
+      const missing = () => ids.filter((id) => renames(id) - (before.get(id) ?? 0) < each && world.hub.apps.has(id))
+      const count = () => ids.reduce((sum, id) => sum + renames(id), 0)
       for (let last = -1, endsAt = 0; missing().length > 0; await after(100)) {
         const now = count()
-        if (now > last) endsAt = performance.now() + PATIENCE_MS
+        if (now > last) endsAt = performance.now() + TIMEOUT_MS
         else if (performance.now() > endsAt) break
         last = now
       }
       for (const id of missing())
         world.watch.object(
           'event lost',
-          `${id} was renamed ${each} times, and told ${told(id) - (before.get(id) ?? 0)}`,
+          `${id} was renamed ${each} times, but sent ${renames(id) - (before.get(id) ?? 0)} events`,
         )
     },
     { alone: true },

@@ -1,4 +1,4 @@
-/** One way in which the world around the bridge goes wrong, and is mended again. */
+/** A fault in the bridge's environment. */
 import type { Random } from '../../support/random.ts'
 import type { Load } from '../load.ts'
 import type { World } from '../world.ts'
@@ -9,31 +9,31 @@ export interface Scene {
   readonly load: Load
 }
 
-/** What only one fault at a time can take hold of. */
+/** Resources that only one fault at a time can use. */
 export type Hold = 'broker' | 'bridge' | 'hub' | 'list' | 'answers'
 
 export interface Fault {
-  /** Breaks something, waits, mends it: when it resolves, nothing is broken any more. */
+  /** Causes the fault, waits, and repairs it; resolves after the repair. */
   readonly run: (scene: Scene) => Promise<void>
-  /** Whether the bridge can see all along what the hub says. */
+  /** Whether the bridge can reach the hub all the time. */
   readonly hubWell: boolean
-  /** How long a message may be held up between bridge and hub or broker, in milliseconds; default 0. */
+  /** How long a message may be delayed between bridge and hub or broker, in milliseconds; default 0. */
   readonly stallMs?: number
-  /** Within what time of the mending all must be right again, in milliseconds; default 30 s. */
+  /** How long after the repair the broker must agree with the hub, in milliseconds; default 30 s. */
   readonly agreeMs?: number
-  /** Error lines that the bridge is right to log. */
-  readonly tells?: RegExp
-  /** Whether neither the bridge nor the hub may be called offline meanwhile. */
+  /** Error lines that the bridge may log. */
+  readonly expectedErrors?: RegExp
+  /** Whether neither the bridge nor the hub may be published as offline during the fault. */
   readonly staysOnline?: true
-  /** What no other fault may take hold of at the same time. */
+  /** The resources that no other fault may use at the same time. */
   readonly holds?: readonly Hold[]
-  /** Whether it judges by what holds only while all else is well: never together with others. */
+  /** Whether it cannot be combined: its own checks expect that there is no other fault. */
   readonly alone?: true
-  /** Waits that the contract itself makes long: such a kind is not for a short run. */
+  /** Whether the contract requires long waits: short runs leave the kind out. */
   readonly slow?: true
 }
 
-/** Kinds of fault that have something in common. */
+/** Defines kinds of fault with common properties. */
 export const kindOf =
   (common: Partial<Fault>) =>
   (run: Fault['run'], more: Partial<Fault> = {}): Fault => ({ hubWell: false, ...common, run, ...more })

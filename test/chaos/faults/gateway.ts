@@ -1,4 +1,4 @@
-/** What stands at the hub's address besides the hub: gateways, portals, and a hub that is not ready or not itself. */
+/** Gateways and portals at the hub's address, and a hub that is not ready or cannot be identified. */
 import { setTimeout as after } from 'node:timers/promises'
 import { isRecord } from '../../../src/base/json.ts'
 import { type Asking, HttpGateway, type Reply, type Rule, type Verdict } from '../../support/http-gateway.ts'
@@ -38,7 +38,7 @@ interface DuringOptions {
   readonly ms?: readonly [number, number]
 }
 
-/** A rule holds for a while, or for some requests of that while. */
+/** Applies a rule for some time, or to some requests within that time. */
 export function during(
   rule: (scene: Scene) => Rule,
   { times, ms: [min, max] = [800, 4000] }: DuringOptions = {},
@@ -59,21 +59,21 @@ export function during(
 
 const gateway = kindOf({})
 
-/** A rule for lists alone: what they hold instead. */
+/** A rule that changes only lists. */
 export const lists = (change: (list: Record<string, unknown>, scene: Scene) => unknown, options?: DuringOptions) =>
   during((scene) => (asking) => (isList(asking) ? altered((list) => change(list, scene)) : undefined), options)
 
 const allOrSome = { times: ({ random }: Scene) => (random.chance(0.5) ? Number.POSITIVE_INFINITY : random.int(1, 8)) }
 const once = { times: () => 1 }
 
-/** Everything is answered like that, or lists alone. */
+/** Answers all requests, or only those for lists, with `answer`. */
 const answering = (answer: Reply) =>
   during(({ random }) => {
     const concerns = random.chance(0.5) ? () => true : (asking: Asking) => isRest(asking) && isList(asking)
     return (asking) => (concerns(asking) ? answer : undefined)
   }, allOrSome)
 
-/** A refresh begins with the question who is there. */
+/** Refreshes, because a refresh begins by asking the hub for its identity. */
 async function askWhoItIs({ load, random }: Scene): Promise<void> {
   for (let left = 2; left > 0; left -= 1) {
     await after(random.int(50, 400))
@@ -81,7 +81,7 @@ async function askWhoItIs({ load, random }: Scene): Promise<void> {
   }
 }
 
-/** What a gateway or portal says to a write; none of it is of the hub. */
+/** Answers of a gateway or portal to a write; none comes from the hub. */
 const IN_PLACE: readonly Reply[] = [
   { status: 204, headers: {}, text: '' },
   ...[null, {}, true, { ok: true }].map((value) => json(value)),
@@ -89,7 +89,7 @@ const IN_PLACE: readonly Reply[] = [
   { ...page(200), text: '' },
 ]
 
-/** How hubs may word that they have done something. */
+/** Unusual forms in which hubs may report success. */
 const ODD = [
   '',
   'OK',
@@ -119,7 +119,8 @@ export const GATEWAY_FAULTS: Faults = {
     const { world } = scene
     await using elsewhere = await HttpGateway.to(world.hub.port)
     elsewhere.rule(({ path, headers }) => {
-      if (headers.authorization !== undefined) world.watch.object('key shown', `redirected with the key to ${path}`)
+      if (headers.authorization !== undefined)
+        world.watch.object('key shown', `the redirected request to ${path} had the key`)
       return page(200)
     })
     const location = `http://127.0.0.1:${elsewhere.port}/login`
@@ -195,13 +196,13 @@ export const GATEWAY_FAULTS: Faults = {
   'hub takes four requests at a time': gateway(
     during(
       ({ random }) => {
-        const told = random.chance(0.5) ? { 'retry-after': '1' } : {}
+        const headers = random.chance(0.5) ? { 'retry-after': '1' } : {}
         let taken: number[] = []
         return (asking) => {
           const now = performance.now()
           taken = taken.filter((at) => now - at < 500)
           if (!isRest(asking)) return undefined
-          if (taken.length >= 4) return tooMany(told)
+          if (taken.length >= 4) return tooMany(headers)
           taken.push(now)
           return undefined
         }
@@ -252,7 +253,7 @@ export const GATEWAY_FAULTS: Faults = {
   'a stranger at the address': gateway(
     async (scene) => {
       const { world, random } = scene
-      // Long enough away to be missed.
+      // Long enough that the bridge notices it.
       world.hubProxy.refuse(true)
       world.hubProxy.reset()
       await after(3500)
@@ -266,7 +267,7 @@ export const GATEWAY_FAULTS: Faults = {
       world.hubProxy.heal()
       await after(random.int(4000, 7000))
       const shown = world.hub.requests.some(({ at, path, key }) => at > since && path === 'handshakeClient' && key)
-      if (shown) world.watch.object('key shown', 'in a handshake, before anything answered as a hub does')
+      if (shown) world.watch.object('key shown', 'in a handshake, before the answer of a hub')
       end()
     },
     { agreeMs: 40_000, alone: true },

@@ -1,4 +1,4 @@
-/** Hours that pass in a moment. */
+/** Clock jumps of minutes, hours in total. */
 import { setTimeout as after } from 'node:timers/promises'
 import { appTopic } from '../commands.ts'
 import { COPY } from '../history.ts'
@@ -7,7 +7,7 @@ import type { Faults, Scene } from './fault.ts'
 
 const MINUTE = 60_000
 
-/** The same few transactions again and again, with minutes in between; and somebody who asks the same without any. */
+/** Repeats a few transactions with minutes in between, and sends the same command without a transaction. */
 async function remember({ world, random, load }: Scene): Promise<void> {
   await world.started()
   const [app = ''] = publishedApps
@@ -16,7 +16,7 @@ async function remember({ world, random, load }: Scene): Promise<void> {
   const transactions = Array.from({ length: 4 }, (_, index) => `hours-${mark}-${index}`)
   for (let left = random.int(12, 20); left > 0; left -= 1) {
     const transaction = random.pick(transactions)
-    // Which of the two a transaction is for never changes.
+    // A transaction always has the same command.
     const topic = transaction.endsWith('0') ? `${BASE}/bridge/cmd/ping` : appTopic(app, 'get-locales')
     const token = `${transaction}${COPY}${left}`
     await load.again({ topic, asks: null, write: false, kind: 'good', token }, JSON.stringify({ transaction }))

@@ -1,4 +1,4 @@
-/** What goes wrong with the hub, and on the way to it. */
+/** Faults of the hub and of the network to it. */
 import { setTimeout as after } from 'node:timers/promises'
 import type { BehaviourName, BehaviourOptions } from '../../../src/emulator/hub.ts'
 import { type Fault, type Faults, kindOf, type Scene } from './fault.ts'
@@ -7,7 +7,7 @@ const HOLDS = { holds: ['hub'] } as const
 
 const hub = kindOf({})
 
-/** The hub misbehaves in one way for a while. */
+/** The hub misbehaves in one way for some time. */
 function behaves<N extends BehaviourName>(
   name: N,
   options: (scene: Scene) => BehaviourOptions[N],
@@ -20,7 +20,7 @@ function behaves<N extends BehaviourName>(
   }
 }
 
-/** Only some requests are met: what gets through and what does not come close together. */
+/** Sometimes affects only a few requests, so that failed and successful ones follow each other closely. */
 const some = ({ random }: Scene) => (random.chance(0.5) ? {} : { times: random.int(1, 8) })
 
 function network(misbehave: (scene: Scene) => void, [min, max]: readonly [number, number] = [600, 3000]): Fault['run'] {
@@ -31,7 +31,7 @@ function network(misbehave: (scene: Scene) => void, [min, max]: readonly [number
   }
 }
 
-/** Events come later than what the hub has answered since. */
+/** Marks a fault whose events may arrive after newer answers of the hub. */
 const late =
   (run: Fault['run']): Fault['run'] =>
   async (scene) => {
@@ -86,7 +86,7 @@ export const HUB_FAULTS: Faults = {
   'hub answers another shape': hub(behaves('wrong-shape', some)),
   'hub does not do it, and does not say so clearly': hub(
     behaves('pretend', ({ random }) => ({ value: random.pick(NO_SUCCESS), operation: APP_WRITES })),
-    // A gateway that turns its refusal into a success cannot be told from the hub.
+    // If a gateway turned the refusal into a success, the bridge could not distinguish it from the hub's answer.
     { holds: ['answers'] },
   ),
   'hub answers a part of its list (206)': hub(

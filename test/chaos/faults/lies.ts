@@ -1,4 +1,4 @@
-/** Writes whose answer is cut, and looks afterwards that do not show what the hub did. */
+/** Writes whose answer is cut, and later reads that do not show what the hub did. */
 import { setTimeout as after } from 'node:timers/promises'
 import type { Asking, Verdict } from '../../support/http-gateway.ts'
 import { WRITES } from '../commands.ts'
@@ -56,7 +56,7 @@ function lying(cut: Verdict, look: Look): Fault['run'] {
   }
 }
 
-/** A write that was cut is looked after for a while, and others wait behind it. */
+/** All combinations of a cut and an answer to the reads with which the bridge verifies the write. */
 const kinds = Object.entries(CUTS).flatMap(([when, cut]) =>
   Object.entries(LOOKS).map(([what, look]): [string, Fault] => [
     `write cut ${when}, then ${what}`,

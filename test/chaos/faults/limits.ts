@@ -1,4 +1,4 @@
-/** Brokers that take less than others. */
+/** Brokers with limits. */
 
 import { setTimeout as after } from 'node:timers/promises'
 import { Observer, retainedOn } from '../../support/observer.ts'
@@ -9,33 +9,33 @@ import { BASE, PUBLISHED_SETTING, publishedApps } from '../model.ts'
 import type { World } from '../world.ts'
 import { type Fault, type Faults, kindOf } from './fault.ts'
 
-/** A bridge whose connections have ended soon, again and again, waits up to ten seconds before the next one. */
+/** After several short connections, the bridge waits up to ten seconds before the next one. */
 const ONLINE_MS = 45_000
-/** Each message that is retained takes a round trip then, in between those of all commands that are sent meanwhile. */
+/** With one message in flight, each retained message takes a round trip, in turn with all commands. */
 const ONE_BY_ONE_MS = 150_000
 
 const limit = kindOf({ hubWell: true, holds: ['broker', 'bridge'] })
 
-/** A person must act first: the bridge tries once a minute. */
+/** The bridge retries only once a minute, because the user must change the broker first. */
 const UNSUITABLE = { slow: true, agreeMs: 90_000 } as const
 
 interface LimitOptions {
-  /** Whether the bridge can do its work there. */
+  /** Whether the bridge can work with this broker. */
   readonly online: boolean
-  /** Whether it begins with nothing; default: as chance has it. */
+  /** Whether the broker starts without its data; default: random. */
   readonly forgets?: boolean
-  /** Until it has to be online; default 45 s. */
-  readonly patienceMs?: number
-  /** Whether messages wait in it; default: no. */
+  /** How long the bridge may take to be online; default 45 s. */
+  readonly timeoutMs?: number
+  /** Whether messages wait in the broker; default: no. */
   readonly holdsBack?: boolean
-  /** Until when a bridge that is online may not be offline again; default: it may. */
+  /** How long the bridge must then stay online; default: no requirement. */
   readonly steadyMs?: number
 }
 
-/** Like this for a while. */
+/** The broker has this configuration for some time. */
 export function broker(
   config: readonly string[],
-  { online, forgets, patienceMs = ONLINE_MS, holdsBack = false, steadyMs }: LimitOptions,
+  { online, forgets, timeoutMs = ONLINE_MS, holdsBack = false, steadyMs }: LimitOptions,
 ): Fault['run'] {
   return async ({ world, random }) => {
     await world.stopBroker()
@@ -44,12 +44,12 @@ export function broker(
     await world.configureBroker({ config })
     const since = Date.now()
     await world.startBroker()
-    if (online) await untilOnline(world, since, config.join(', '), patienceMs)
+    if (online) await untilOnline(world, since, config.join(', '), timeoutMs)
     await after(random.int(1000, 3000))
     if (steadyMs !== undefined) {
       await after(steadyMs)
       const times = world.onlineAt.filter((at) => at >= since).length
-      // Once at its start, and once more after it has learned what ends connections.
+      // Once at its start, and once more after it has detected which messages end the connection.
       if (times > 2) world.watch.object('kept offline', `online ${times} times with ${config.join(', ')}`)
     }
     await world.rebuildBroker()
@@ -59,21 +59,21 @@ export function broker(
 async function untilOnline(world: World, since: number, why: string, ms: number): Promise<void> {
   const isOnline = async () => {
     if (!world.bridge.alive || (world.onlineAt.at(-1) ?? 0) > since) return true
-    // A broker that takes small packets only ends the connection of the watcher, too, who then misses what is said.
+    // A broker that accepts only small packets also disconnects the watcher, which then misses messages.
     const held = await retainedOn(world.broker.port, world.watcherLogin).catch(() => undefined)
     return held?.get(`${BASE}/bridge/state`) === 'online'
   }
-  await until('online', isOnline, ms, LOOK_MS).catch(() =>
+  await until('online', isOnline, ms, CHECK_INTERVAL_MS).catch(() =>
     world.watch.object('kept offline', `not online ${ms} ms after the start of a broker with ${why}`),
   )
 }
 
-/** Each look is a connection of its own. */
-const LOOK_MS = 500
+/** Long, because each check opens a connection. */
+const CHECK_INTERVAL_MS = 500
 const ASKS = 5
 const BIG = 2 * 1024 * 1024
 
-/** The bridge's own broker, and a setting that no message there can hold. */
+/** The embedded broker, and a setting that is too large for its messages. */
 const embedded: Fault['run'] = async ({ world }) => {
   const { bridge } = world
   const [app = ''] = publishedApps
@@ -120,12 +120,15 @@ export const LIMITS: Faults = {
   ),
   'broker takes packets of 2,000 bytes': limit(broker(['max_packet_size 2000'], { online: true })),
   'broker takes one at a time': limit(
-    broker(['max_inflight_messages 1'], { online: true, patienceMs: ONE_BY_ONE_MS, holdsBack: true }),
+    broker(['max_inflight_messages 1'], { online: true, timeoutMs: ONE_BY_ONE_MS, holdsBack: true }),
   ),
   'broker keeps nothing': limit(broker(['retain_available false'], { online: false }), {
-    tells: /retain/,
+    expectedErrors: /retain/,
     ...UNSUITABLE,
   }),
-  'broker knows QoS 0 only': limit(broker(['max_qos 0'], { online: false }), { tells: /QoS/, ...UNSUITABLE }),
+  'broker knows QoS 0 only': limit(broker(['max_qos 0'], { online: false }), {
+    expectedErrors: /QoS/,
+    ...UNSUITABLE,
+  }),
   'answers beyond the embedded broker': limit(embedded, { alone: true }),
 }

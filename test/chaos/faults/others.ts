@@ -1,4 +1,4 @@
-/** No fault, and what a planted bug needs to come to light in any case; no kinds of their own. */
+/** Episodes without a fault, and faults that only reveal planted bugs; campaigns leave them out. */
 import { setTimeout as after } from 'node:timers/promises'
 import { until } from '../../support/until.ts'
 import { appTopic, read, WRITES } from '../commands.ts'
@@ -7,13 +7,13 @@ import { isList, json, page } from './gateway.ts'
 import { broker } from './limits.ts'
 
 /**
- * How long a hub takes to show who it is, and how soon the writes that wait for it expire. Far apart: the checker allows for
- * how long the processes waited for a processor.
+ * How long the hub takes to identify itself, and how soon the writes that wait for it expire. The values are far apart
+ * because the checker allows for the time in which the processes waited for a processor.
  */
 const SLOW_PING_MS = 5_000
 const SOON_MS = 250
 
-/** What waits for the hub to show who it is expires meanwhile. */
+/** Writes expire while they wait for the hub to identify itself. */
 async function expireWaiting({ world, load }: Scene): Promise<void> {
   let cuts = 0
   let pings = 0
@@ -34,11 +34,11 @@ async function expireWaiting({ world, load }: Scene): Promise<void> {
   for (let round = 0; round < 2; round += 1) {
     const subject = load.subject()
     if (subject === undefined) return
-    // A read that is sent again once if it is cut off.
+    // The bridge repeats this read once after a cut, so both attempts are cut.
     cuts = 2
     const before = pings
     await load.issue(read(appTopic(subject.app, 'get-locales')))
-    await until('the bridge to ask who is there', () => pings > before)
+    await until('the bridge to ask for the identity', () => pings > before)
     for (let left = 3; left > 0; left -= 1) {
       const other = load.subject()
       if (other !== undefined) void load.issue(WRITES.set(other), Date.now() + SOON_MS)
@@ -99,7 +99,7 @@ export const OTHERS: Faults = {
   'hub starts up for long': {
     async run({ world }) {
       world.gateway.rule((asking) => (isList(asking) ? json({ error: 'starting up' }) : undefined))
-      // A list that lost everything is looked at twice.
+      // The bridge reads a list that lost all apps twice.
       await after(6000)
     },
     hubWell: false,

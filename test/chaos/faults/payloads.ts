@@ -1,4 +1,4 @@
-/** What the hub says is JSON, and yet nothing that anybody expects: deep, huge, late, or of no shape at all. */
+/** Valid JSON from the hub that is unexpected: deep, huge, late, or of a wrong shape. */
 import { setTimeout as after } from 'node:timers/promises'
 import { isRecord } from '../../../src/base/json.ts'
 import type { Reply } from '../../support/http-gateway.ts'
@@ -14,7 +14,7 @@ const EVENTS = ['app.create', 'app.update'] as const
 
 const hub = kindOf({})
 
-/** As text: no program could be asked to build it. */
+/** As text, because `JSON.stringify` may overflow the stack with a value this deep. */
 const deepText = '['.repeat(LEVELS) + ']'.repeat(LEVELS)
 
 /** The answer with `text` as the value of one of its keys. */
@@ -28,7 +28,7 @@ function withValue({ text, ...answer }: Reply, key: string, value: string): Repl
 const isSettings = (path: string) => /\/setting\/?(\?|$)/.test(path)
 const isSetting = (path: string) => /\/setting\/[^/?]+/.test(path)
 
-/** Settings are read because somebody asks, and because they are published. */
+/** Makes the bridge read settings: by commands, and because they are published. */
 async function readSettings({ load, world, random }: Scene): Promise<void> {
   for (const id of publishedApps) {
     if (world.hub.apps.has(id)) world.hub.change(id, { name: `${id} ${random.word()}` })
@@ -38,7 +38,7 @@ async function readSettings({ load, world, random }: Scene): Promise<void> {
   }
 }
 
-/** Settings hold `value`, as text, for a while. */
+/** Gives settings the JSON text `value` for some time. */
 const settingsAre =
   (value: string): Fault['run'] =>
   async (scene) => {
@@ -54,7 +54,7 @@ const settingsAre =
     await Promise.all([rule(scene), readSettings(scene)])
   }
 
-/** Records in lists have `value`, as text, in one of their fields. */
+/** Gives records in lists the JSON text `value` in one field. */
 const recordsHave = (value: string) =>
   during(({ random }) => {
     const field = random.pick([
@@ -90,7 +90,7 @@ function emitting(payload: (scene: Scene, id: string) => unknown, gapMs = 60): F
   }
 }
 
-/** The API key in texts that are a little too long to be kept whole: in what is refused, and in what apps say. */
+/** The API key at the end of texts that the bridge truncates: in refusals, and in the fields of apps. */
 async function repeatKey({ world, load, random }: Scene): Promise<void> {
   const long = (length: number) => 'x'.repeat(length - world.apiKey.length + random.int(1, 2)) + world.apiKey
   const changed = { author: long(1024), crashedMessage: long(1024), version: long(1024) }
@@ -162,7 +162,7 @@ export const PAYLOAD_FAULTS: Faults = {
   'nonsense in realtime packets': hub(async ({ world, random }) => {
     for (let left = random.int(5, 20); left > 0; left -= 1) {
       const id = random.pick([...world.hub.apps.keys()])
-      // What is unknown and new would be an app, if a hub said so.
+      // Unknown ids only in updates: in an `app.create`, they would be new apps.
       if (random.chance(0.3)) world.hub.emit('app.update', random.pick(unknown(id)))
       else world.hub.emit(random.pick([...EVENTS, 'app.delete', 'app.sing']), random.pick(nonsense(id)))
       await after(random.int(0, 60))

@@ -1,4 +1,4 @@
-/** What happens to the bridge itself, what it is left behind, and who stands beside it. */
+/** Faults of the bridge's process, messages that earlier runs left behind, and other bridges. */
 
 import { setTimeout as after } from 'node:timers/promises'
 import { until } from '../../support/until.ts'
@@ -11,14 +11,14 @@ const local = kindOf({ hubWell: true, holds: ['bridge'] })
 
 const HOUR = 3_600_000
 
-/** What an earlier run, or somebody else, left on topics that the bridge owns. */
+/** Topics of the bridge on which an earlier run or another client left messages. */
 const ORPHANS = ['home/app/ghost', 'home/app/ghost.two', 'home/app/gh%2Fost', 'home/app/ghost/setting/x']
 
 async function plant(world: World, topics: readonly string[], payload: string): Promise<void> {
   for (const topic of topics) await world.plant(`${BASE}/${topic}`, payload)
 }
 
-/** A mistake in the configuration, seen, and mended with a new start. */
+/** The bridge runs with a wrong configuration, and restarts with the right one. */
 function misconfigured(env: Readonly<Record<string, string>>): Fault['run'] {
   return async ({ world, random }) => {
     await world.bridge.stop('SIGTERM')
@@ -30,7 +30,7 @@ function misconfigured(env: Readonly<Record<string, string>>): Fault['run'] {
   }
 }
 
-/** A second bridge for the same hub and broker comes and goes, or stays in the place of the first. */
+/** A second bridge for the same hub and broker starts; later one of the two stops. */
 function besideAnother(env: Readonly<Record<string, string>>): Fault['run'] {
   return async ({ world, random }) => {
     const first = world.bridge
@@ -45,7 +45,7 @@ function besideAnother(env: Readonly<Record<string, string>>): Fault['run'] {
 /** A bridge loses the broker or sleeps, another one takes over, and the first comes back. */
 async function replacedForAWhile({ world, random }: Scene): Promise<void> {
   const first = world.bridge
-  const away = {
+  const absence = {
     cut: [() => world.cutOff(), () => world.brokerProxy.heal()],
     asleep: [() => first.signal('SIGSTOP'), () => first.signal('SIGCONT')],
   }
@@ -56,10 +56,10 @@ async function replacedForAWhile({ world, random }: Scene): Promise<void> {
   await second.untilLine('this one stands by')
   world.hasDirectBridge = true
   for (let left = random.int(1, 3); left > 0; left -= 1) {
-    for (const change of random.pick([away.cut, away.asleep])) {
+    for (const change of random.pick([absence.cut, absence.asleep])) {
       const since = Date.now()
       change()
-      await until('the one that takes over', () => (world.onlineAt.at(-1) ?? 0) > since, 20_000)
+      await until('the takeover', () => (world.onlineAt.at(-1) ?? 0) > since, 20_000)
       await after(random.int(500, 2000))
     }
   }
@@ -86,7 +86,7 @@ export const PROCESS_FAULTS: Faults = {
     for (let left = random.int(2, 4); left > 0; left -= 1) {
       await world.bridge.stop(random.pick(['SIGTERM', 'SIGINT'] as const))
       world.startBridge()
-      // Not before there is anybody to hear it: until then the system's own answer to the signal counts.
+      // Before that, the bridge has no signal handler, and the signal would terminate it.
       await world.started()
       await after(random.int(0, 700))
     }
@@ -119,14 +119,14 @@ export const PROCESS_FAULTS: Faults = {
     },
     { stallMs: 6500 },
   ),
-  // Longer than a command may wait; the broker ends the connection meanwhile, or does not.
+  // Longer than a command may wait; with a long keep-alive, the connection survives.
   'bridge asleep for long': local(
     async ({ world, random, load }) => {
       if (random.chance(0.5)) {
         await world.bridge.stop('SIGTERM')
         const since = Date.now()
         world.startBridge({ HUB2MQTT_MQTT_KEEPALIVE: '60s' })
-        // While everything changes there may be no moment at which the two agree.
+        // `calm` could fail here: under load there may be no moment at which broker and hub agree.
         await until('online', () => world.realtimeIsUp && (world.onlineAt.at(-1) ?? 0) > since, 30_000)
       }
       world.bridge.signal('SIGSTOP')
@@ -166,7 +166,7 @@ export const PROCESS_FAULTS: Faults = {
   'log broken': local(async ({ world, random }) => {
     world.bridge.output('break')
     await after(random.int(500, 2000))
-    // Nobody reads this one's log any more: the next may be read again.
+    // This bridge's log cannot be read any more, so another one replaces it.
     await world.bridge.stop('SIGTERM')
     world.startBridge()
   }),

@@ -1,4 +1,4 @@
-/** The configuration changes while the bridge works: rights, apps, settings, hubs, and files that make no sense. */
+/** Reloads of a changed configuration: permissions, apps, settings, hubs, and invalid files. */
 import { setTimeout as after } from 'node:timers/promises'
 import { EmulatedHub } from '../../../src/emulator/hub.ts'
 import { population } from '../../../src/emulator/population.ts'
@@ -8,7 +8,7 @@ import { type Fault, type Faults, kindOf, type Scene } from './fault.ts'
 
 const reload = kindOf({ hubWell: true, staysOnline: true, holds: ['bridge'] })
 
-/** For a while it is like that, and then as it was. */
+/** The configuration is changed for some time, then restored. */
 function changed(changes: (scene: Scene) => FileChanges | string): Fault['run'] {
   return async (scene) => {
     const { world, random } = scene
@@ -19,7 +19,7 @@ function changed(changes: (scene: Scene) => FileChanges | string): Fault['run'] 
   }
 }
 
-/** Commands wait behind slow ones when their right is taken away. */
+/** A reload denies commands that wait behind slow ones. */
 function denied(changes: FileChanges, asks: RegExp): Fault['run'] {
   return async (scene) => {
     const { world, random, load } = scene
@@ -35,7 +35,7 @@ function denied(changes: FileChanges, asks: RegExp): Fault['run'] {
     await world.reload(changes)
     const denial: { from: number; to?: number; asks: RegExp } = { from: Date.now(), asks }
     world.denials.push(denial)
-    // Longer than what the checker allows for, however busy the machine is.
+    // Longer than the checker's allowance, even on a busy machine.
     await after(random.int(4000, 5500))
     denial.to = Date.now()
     world.hub.behaveWell()
@@ -79,11 +79,11 @@ export const RELOADS: Faults = {
     changed(({ random }) =>
       random.pick(['', '{', 'hubs: 7', 'commands: {allow: [fly]}', 'log: {level: loud}', 'a: &a [*a, *a]', '\u0000']),
     ),
-    { tells: /configuration/ },
+    { expectedErrors: /configuration/ },
   ),
   'reload of a file that contains itself': reload(
     changed(() => CYCLE),
-    { tells: /configuration/ },
+    { expectedErrors: /configuration/ },
   ),
   'reloads in a row': reload(
     async ({ world, random }) => {
@@ -99,6 +99,6 @@ export const RELOADS: Faults = {
       }
       await world.reload()
     },
-    { tells: /configuration/ },
+    { expectedErrors: /configuration/ },
   ),
 }

@@ -1,17 +1,17 @@
-/** The bugs that can be planted, each with the fault that brings it to light and the checkers that have to notice. */
+/** The planted bugs, each with the fault that reveals it and the checkers that must detect it. */
 import type { CheckerName } from '../check.ts'
 
 export interface Plant {
   readonly fault: string
-  /** One of these must object. */
+  /** At least one of these must report a violation. */
   readonly caughtBy: readonly (CheckerName | 'ghosts' | 'missing' | 'wrong')[]
-  /** Between two happenings; shorter where the bug needs a crowd. */
+  /** The mean time between two actions; short if the bug needs a high load. */
   readonly paceMs?: number
-  /** Left to the longer runs: it takes long there, or another bug shows in a short one what its checker is good for. */
+  /** Only in longer runs: it takes long, or another bug already tests its checker in short runs. */
   readonly longRuns?: true
-  /** For the mending: as little as possible where the bug keeps it from ever coming. */
-  readonly patienceMs?: number
-  /** Further settings of the bridge. */
+  /** How long to wait until the broker agrees with the hub; short if the bug prevents that. */
+  readonly timeoutMs?: number
+  /** Additional options of the bridge. */
   readonly env?: Readonly<Record<string, string>>
 }
 
@@ -25,7 +25,7 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
   },
   'no-sweep': { fault: 'orphans planted', caughtBy: ['ghosts'], longRuns: true },
   'transient-left': { fault: 'retained on event topics', caughtBy: ['ghosts'] },
-  'stale-resend': { fault: 'broker long away', caughtBy: ['stale state'], patienceMs: 15_000 },
+  'stale-resend': { fault: 'broker long away', caughtBy: ['stale state'], timeoutMs: 15_000 },
   'logged-key': { fault: 'bridge ended', caughtBy: ['secret shown'] },
   'logged-setting': { fault: 'nothing for a while', caughtBy: ['secret shown'], longRuns: true },
   'lost-last-update': { fault: 'broker slow', caughtBy: ['wrong'], paceMs: 8 },

@@ -1,4 +1,4 @@
-/** A bug on purpose: a topic level counts for what it stands for, however it is spelled. */
+/** Planted bug: accepts every spelling of an encoded topic level. */
 import { encodeLevel } from '../../../src/contract/templates.ts'
 import { InboundQueue } from '../../../src/mqtt/inbound.ts'
 

@@ -1,4 +1,4 @@
-/** A bug on purpose: what has waited for a process that stood still is new. */
+/** Planted bug: after a suspension, waiting messages count as new. */
 import { SuspendDetector } from '../../../src/mqtt/suspend-detector.ts'
 
 SuspendDetector.prototype.arrivedAt = () => performance.now()

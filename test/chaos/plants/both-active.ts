@@ -1,4 +1,4 @@
-/** A bug on purpose: of two bridges on one base topic, the younger acts too. */
+/** Planted bug: both bridges on a base topic are active. */
 import { Presence } from '../../../src/bridge/presence.ts'
 
 Object.defineProperty(Presence.prototype, 'role', { get: () => 'active' })

@@ -1,4 +1,4 @@
-/** A bug on purpose: a list in which there is nothing but errors is a list of no apps, and the hub's as those before. */
+/** Planted bug: a list that contains only an error counts as an empty list from the hub. */
 import { isRecord } from '../../../src/base/json.ts'
 import { HttpClient } from '../../../src/hub/http-client.ts'
 

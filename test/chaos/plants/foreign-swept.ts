@@ -1,4 +1,4 @@
-/** A bug on purpose: whatever looks like a hub's below the base topic, and is none's that is configured, is swept. */
+/** Planted bug: the sweep clears everything that looks like a topic of a hub that is not configured. */
 import { FormerHubs } from '../../../src/bridge/former.ts'
 
 FormerHubs.prototype.has = () => true

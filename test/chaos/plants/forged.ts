@@ -1,4 +1,4 @@
-/** What a planted bug takes for an answer of the hub: `null`, with the identity that the hub showed last. */
+/** Forges an answer of the hub for planted bugs: `null`, with the hub's last known id. */
 import { type Answer, header } from '../../../src/hub/answer.ts'
 import { HttpClient } from '../../../src/hub/http-client.ts'
 

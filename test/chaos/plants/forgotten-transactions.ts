@@ -1,4 +1,4 @@
-/** A bug on purpose: the same transaction again is a new command. */
+/** Planted bug: a repeated transaction counts as a new command. */
 import { Replay } from '../../../src/bridge/replay.ts'
 
 Replay.prototype.recall = () => undefined

@@ -1,4 +1,4 @@
-/** A bug on purpose: whoever answers a write is taken for the hub. */
+/** Planted bug: any answer to a write counts as the hub's. */
 import { HttpClient } from '../../../src/hub/http-client.ts'
 import { forged } from './forged.ts'
 

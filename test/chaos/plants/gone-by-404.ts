@@ -1,4 +1,4 @@
-/** A bug on purpose: what is answered with 404 is gone, whoever answers. */
+/** Planted bug: any 404 confirms a removal, even if it does not come from the hub. */
 import { HubError } from '../../../src/hub/errors.ts'
 import { HttpClient } from '../../../src/hub/http-client.ts'
 import { forged } from './forged.ts'

@@ -1,4 +1,4 @@
-/** A bug on purpose: a write that is not answered is taken for done. */
+/** Planted bug: a write without an answer counts as executed. */
 import { HubError } from '../../../src/hub/errors.ts'
 import { HttpClient } from '../../../src/hub/http-client.ts'
 import { forged } from './forged.ts'

@@ -1,4 +1,4 @@
-/** A bug on purpose: the API key is taken out of what leaves, and not out of the hub's texts before they are cut. */
+/** Planted bug: the API key is masked only in outgoing texts, not in the hub's texts before they are truncated. */
 import { Scrubber } from '../../../src/observability/scrub.ts'
 
 const { text, line, payload } = Scrubber.prototype

@@ -1,4 +1,4 @@
-/** A bug on purpose: the key goes with the question whether a hub is there. */
+/** Planted bug: every request has the key, including those that look for the hub. */
 import { HttpClient } from '../../../src/hub/http-client.ts'
 
 const { request } = HttpClient.prototype

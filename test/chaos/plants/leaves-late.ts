@@ -1,4 +1,4 @@
-/** A bug on purpose: whether a write may still be sent is asked before it waits for the hub to show who it is. */
+/** Planted bug: the expiry of a write is checked before it waits for the hub's identity. */
 import { HubClient } from '../../../src/hub/client.ts'
 
 const { call } = HubClient.prototype

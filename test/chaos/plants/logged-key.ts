@@ -1,4 +1,4 @@
-/** A bug on purpose: the configuration is logged as it is, and nothing is masked. */
+/** Planted bug: the configuration is logged without masking. */
 
 import { Hub } from '../../../src/hub/hub.ts'
 import { Scrubber } from '../../../src/observability/scrub.ts'

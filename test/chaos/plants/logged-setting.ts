@@ -1,4 +1,4 @@
-/** A bug on purpose: the value of a setting is logged when it is written. */
+/** Planted bug: written setting values are logged. */
 import { HttpClient } from '../../../src/hub/http-client.ts'
 
 const { request } = HttpClient.prototype

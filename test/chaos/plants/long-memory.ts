@@ -1,4 +1,4 @@
-/** A bug on purpose: what was done once is remembered for ever. */
+/** Planted bug: successful transactions are remembered for ever. */
 import { Replay } from '../../../src/bridge/replay.ts'
 import type { Outcome } from '../../../src/contract/answer.ts'
 

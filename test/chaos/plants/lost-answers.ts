@@ -1,4 +1,4 @@
-/** A bug on purpose: now and then nobody gets an answer. */
+/** Planted bug: every seventh answer is lost. */
 import { MqttLink } from '../../../src/mqtt/link.ts'
 
 const { send } = MqttLink.prototype

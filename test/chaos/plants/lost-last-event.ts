@@ -1,4 +1,4 @@
-/** A bug on purpose: the list is read once, and from then on every event is relied on, though some are lost. */
+/** Planted bug: the list is read only once, and every fifth event is lost. */
 import { AppManager } from '../../../src/hub/app-manager.ts'
 
 const { refresh, receive } = AppManager.prototype

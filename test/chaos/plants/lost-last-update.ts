@@ -1,4 +1,4 @@
-/** A bug on purpose: what changes while its predecessor is under way counts as sent. */
+/** Planted bug: a change during an unacknowledged publish counts as sent. */
 import { Retained } from '../../../src/mqtt/retained.ts'
 
 const { acked } = Retained.prototype

@@ -1,4 +1,4 @@
-/** A bug on purpose: a command waits for its turn however long that takes, and whatever time its requester named. */
+/** Planted bug: a command has no deadline and no expiry. */
 import { Limiter, type Slot, type Turn } from '../../../src/base/limiter.ts'
 import { Dispatcher } from '../../../src/bridge/dispatcher.ts'
 import { COMMANDS } from '../../../src/contract/commands.ts'

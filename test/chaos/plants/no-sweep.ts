@@ -1,4 +1,4 @@
-/** A bug on purpose: what nobody wants any more stays on the broker. */
+/** Planted bug: orphaned messages are never swept. */
 import { MqttLink } from '../../../src/mqtt/link.ts'
 
 MqttLink.prototype.sweep = () => 0

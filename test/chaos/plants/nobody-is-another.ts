@@ -1,4 +1,4 @@
-/** A bug on purpose: a hub that does not say who it is is another one than before. */
+/** Planted bug: a hub without an id counts as another hub. */
 import { header } from '../../../src/hub/answer.ts'
 import { HttpClient } from '../../../src/hub/http-client.ts'
 

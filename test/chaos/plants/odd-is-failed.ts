@@ -1,4 +1,4 @@
-/** A bug on purpose: a write is done only if the hub says so in the usual forms. */
+/** Planted bug: an unusual success answer to a write counts as a failure. */
 import { HttpClient } from '../../../src/hub/http-client.ts'
 
 const { request } = HttpClient.prototype

@@ -1,4 +1,4 @@
-/** A bug on purpose: an install whose answer got lost counts as done if the app is there, as it may have been before. */
+/** Planted bug: an install without an answer counts as executed if the app exists, even if it existed before. */
 import { HubError } from '../../../src/hub/errors.ts'
 import { HttpClient } from '../../../src/hub/http-client.ts'
 import { forged } from './forged.ts'

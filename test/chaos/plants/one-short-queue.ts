@@ -1,4 +1,4 @@
-/** A bug on purpose: events and answers wait in one queue, which is short whether there is a broker or not. */
+/** Planted bug: events and answers share one queue, which is always as short as without a connection. */
 import { MqttLink } from '../../../src/mqtt/link.ts'
 import { Outbox } from '../../../src/mqtt/outbox.ts'
 

@@ -1,9 +1,9 @@
-/** A bug on purpose: `online` waits for every retained message, those too that the broker never takes. */
+/** Planted bug: `online` waits for all retained messages, including those that the broker never accepts. */
 import { Retained } from '../../../src/mqtt/retained.ts'
 
 const { settle } = Retained.prototype
 Retained.prototype.settle = function (known) {
-  // A field of each instance, which an accessor of the prototype would not replace.
+  // `awaiting` is a field of each instance, so an accessor on the prototype would have no effect.
   Object.defineProperty(this, 'awaiting', { get: () => this.waiting + this.blocked, set: () => {}, configurable: true })
   settle.call(this, known)
 }

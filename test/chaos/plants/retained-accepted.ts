@@ -1,4 +1,4 @@
-/** A bug on purpose: a retained command is taken for a fresh one. */
+/** Planted bug: a retained command is executed. */
 import { InboundQueue } from '../../../src/mqtt/inbound.ts'
 
 const { take } = InboundQueue.prototype

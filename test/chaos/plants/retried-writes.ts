@@ -1,4 +1,4 @@
-/** A bug on purpose: every request that is not answered is sent again, writes too. */
+/** Planted bug: requests without an answer are repeated, including writes. */
 import { HubError } from '../../../src/hub/errors.ts'
 import { HttpClient } from '../../../src/hub/http-client.ts'
 

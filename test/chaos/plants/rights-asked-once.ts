@@ -1,4 +1,4 @@
-/** A bug on purpose: what a command may do is decided when it comes in, however long it waits then. */
+/** Planted bug: permissions are checked only when a command arrives, not after it has waited. */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { Dispatcher } from '../../../src/bridge/dispatcher.ts'
 import { LiveConfig } from '../../../src/config/live-config.ts'

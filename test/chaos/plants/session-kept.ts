@@ -1,4 +1,4 @@
-/** A bug on purpose: the broker keeps a session, and in it the commands of an outage. */
+/** Planted bug: a persistent session delivers the commands of an outage. */
 import { MqttClient } from 'mqtt'
 
 const { connect } = MqttClient.prototype

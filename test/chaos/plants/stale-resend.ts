@@ -1,4 +1,4 @@
-/** A bug on purpose: every state of an outage is kept and sent at its end, one after the other. */
+/** Planted bug: after an outage, every state of the outage is sent, not only the newest. */
 import { MqttLink } from '../../../src/mqtt/link.ts'
 import { Sender } from '../../../src/mqtt/sender.ts'
 

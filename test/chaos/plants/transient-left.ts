@@ -1,4 +1,4 @@
-/** A bug on purpose: what others retain where only messages are sent stays. */
+/** Planted bug: retained messages of other clients on event topics are not swept. */
 import { Retained } from '../../../src/mqtt/retained.ts'
 
 const { sweep } = Retained.prototype

@@ -1,4 +1,4 @@
-/** A bug on purpose: a promise is rejected, and nobody looks. */
+/** Planted bug: a rejected promise is not handled. */
 import { MqttLink } from '../../../src/mqtt/link.ts'
 
 const { send } = MqttLink.prototype

@@ -1,4 +1,4 @@
-/** A bug on purpose: an update tells of an app, known or not. */
+/** Planted bug: an update for an unknown app creates the app. */
 import { AppManager } from '../../../src/hub/app-manager.ts'
 
 const { receive } = AppManager.prototype

@@ -1,6 +1,6 @@
 /**
- * Loaded into the bridge: lets time jump. With `clockBy` it is the wall clock alone, as NTP or a user may do it; with
- * `jumpBy` hours pass at once, timers included.
+ * Loaded into the bridge: changes its clocks. `clockBy` sets only the wall clock, as NTP or a user might; `jumpBy`
+ * advances both clocks and the timers.
  */
 import { systemClock } from '../../../src/base/clock.ts'
 import { JumpClock } from '../../support/jump-clock.ts'

@@ -1,4 +1,4 @@
-/** Loaded into the bridge: tells, when asked, how much memory is left after a collection, and what is open. */
+/** Loaded into the bridge: reports on request the memory in use after a garbage collection, and the open resources. */
 process.on('message', (message: unknown) => {
   if (typeof message !== 'object' || message === null || !('memory' in message)) return
   globalThis.gc?.()

@@ -1,7 +1,7 @@
-/** Compose, by whichever command there is. */
+/** Finds the command for Docker Compose. */
 import { execute } from '../../support/process.ts'
 
-/** The words of the plugin of newer engines or of the program of older ones; `undefined` where there is neither. */
+/** Returns the command of the plugin or of the older program as words; `undefined` if there is neither. */
 export async function findCompose(): Promise<readonly string[] | undefined> {
   for (const words of [['docker', 'compose'], ['docker-compose']]) {
     const [command = '', ...args] = words
@@ -11,9 +11,9 @@ export async function findCompose(): Promise<readonly string[] | undefined> {
     )
     if (works) return words
   }
-  if (process.env['REQUIRE_DOCKER'] === '1') throw new Error('REQUIRE_DOCKER=1, but there is no docker compose')
+  if (process.env['REQUIRE_DOCKER'] === '1') throw new Error('REQUIRE_DOCKER=1, but docker compose is not installed')
   process.stderr.write(
-    'skipped: the tests of the compose file, as there is no docker compose (apt-get install docker-compose)\n',
+    'skipped: the tests of the compose file, as docker compose is not installed (apt-get install docker-compose)\n',
   )
   return undefined
 }

@@ -1,4 +1,4 @@
-/** hub2mqtt as its users run it: the image, Mosquitto under the example's configuration, and an emulated hub. */
+/** hub2mqtt as its users run it: the image, Mosquitto with the example's configuration, and an emulated hub. */
 import { randomBytes } from 'node:crypto'
 import { chmodSync, chownSync, mkdtempDisposableSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -11,7 +11,7 @@ import { IMAGE, MOSQUITTO_IMAGE } from './engine.ts'
 const USERS = ['hub2mqtt', 'homeassistant', 'button'] as const
 export type User = (typeof USERS)[number]
 
-/** As the example in docs/install.md locks it up: nothing to write on, nothing to be allowed, nothing to become. */
+/** With the restrictions of the example in docs/install.md: read-only, no capabilities, no new privileges. */
 class LockedContainer extends GenericContainer {
   constructor(image: string) {
     super(image)
@@ -28,7 +28,7 @@ export class Installation implements AsyncDisposable {
   #open = new AsyncDisposableStack()
   #broker: StartedTestContainer | undefined
   #bridge: StartedTestContainer | undefined
-  /** Milliseconds from `docker run` to healthy. */
+  /** The time from `docker run` until the container is healthy, in milliseconds. */
   healthyAfter = 0
 
   private constructor(network: StartedNetwork, folder: string) {
@@ -65,7 +65,7 @@ export class Installation implements AsyncDisposable {
     return this.#broker
   }
 
-  /** Every value that nobody but its owner may see. */
+  /** All secret values. */
   get secrets(): readonly string[] {
     return [this.apiKey, ...Object.values(this.passwords)]
   }
@@ -145,7 +145,7 @@ export class Installation implements AsyncDisposable {
     return bridge
   }
 
-  /** A file as a secret is mounted: for the container's user alone, as far as this user may arrange that. */
+  /** Writes a secret's file, readable only for the container's user if this user may change owners. */
   #secret(name: string, text: string, mode = 0o400): string {
     const path = join(this.#folder, name)
     writeFileSync(path, text)
@@ -156,5 +156,5 @@ export class Installation implements AsyncDisposable {
   }
 }
 
-/** The text of the example's own file. */
+/** The text of a file of the example. */
 export const example = (path: string) => readFileSync(path, 'utf8')

@@ -1,4 +1,4 @@
-/** Every command, done. */
+/** Every command, executed successfully. */
 import { BLINDS, HUE, ODD, PUMP, SAUNA } from '../config.ts'
 import type { Theatre } from '../theatre.ts'
 
@@ -87,7 +87,7 @@ export async function commands(theatre: Theatre): Promise<void> {
   })
 }
 
-/** Commands that are allowed by name only; to be played when `hub/install` and `uninstall` are. */
+/** Commands that must be allowed by name; needs a configuration that allows `hub/install` and `uninstall`. */
 export async function installing(theatre: Theatre): Promise<void> {
   await theatre.stage('an app is installed and removed by command', async () => {
     await theatre.ask('home/cmd/install', `{"id":"${SAUNA}","transaction":"install-2"}`)

@@ -1,11 +1,11 @@
-/** What happens on the hubs by itself. */
+/** Changes on the hubs without commands. */
 import { BLINDS, HUE, ODD, PUMP, SAUNA } from '../config.ts'
 import type { Theatre } from '../theatre.ts'
 
 export async function events(theatre: Theatre): Promise<void> {
   const home = theatre.hubs.home.emulated
   const attic = theatre.hubs.attic.emulated
-  /** Each event has been seen before the next one happens: of states that follow each other fast the last one counts. */
+  /** Waits after each event, because only the last of several quick states is published. */
   const happen = async (...all: (() => void)[]) => {
     for (const one of all) {
       one()

@@ -1,8 +1,8 @@
-/** Others on the broker: Home Assistant, people who delete what is ours, another bridge. */
+/** Other clients of the broker: Home Assistant, clients that clear the bridge's topics, another bridge. */
 import type { Theatre } from '../theatre.ts'
 
 const DEVICE = 'homeassistant/device/hub2mqtt--aaaaaaaaaaaaaaaaaaaaaaaa--com_athom_hue/config'
-/** Home Assistant is told of everything again some seconds after its birth, one device after the other. */
+/** Some seconds after Home Assistant's birth message, all devices are published again, one after the other. */
 const BIRTH_MS = 8_000
 const PUT_BACK_MS = 4_000
 const STATE = 'hub2mqtt/bridge/state'
@@ -24,8 +24,8 @@ export async function others(theatre: Theatre): Promise<void> {
 }
 
 /**
- * The bridge connects anew, as the other one may have changed what the broker holds. Mosquitto may see the new connection
- * before the goodbye of the old one and then publishes the will in between: `bridge/state` is sure in the end only.
+ * The bridge reconnects, because the other one may have changed retained messages. Mosquitto may accept the new
+ * connection before the DISCONNECT of the old one, and then publishes the will: only the last `bridge/state` counts.
  */
 async function rival(theatre: Theatre): Promise<void> {
   const hello = '{"instance":"another-bridge","started_at":"2999-01-01T00:00:00.000Z"}'

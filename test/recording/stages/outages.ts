@@ -1,4 +1,4 @@
-/** Hubs that cannot be reached, or do not know the bridge any more; a broker that cannot be reached. */
+/** Unreachable hubs, a hub that refuses the key, and an unreachable broker. */
 import { ATTIC_SCOPES, HUE } from '../config.ts'
 import type { Theatre } from '../theatre.ts'
 
@@ -38,5 +38,5 @@ export async function outages(theatre: Theatre, withKey: (key: string) => object
     await theatre.say('hub2mqtt/home/app/came.meanwhile', '{}', { retain: true })
     await theatre.say(`hub2mqtt/home/app/${HUE}/cmd/restart`, '{"transaction":"unheard-1"}', { retain: false })
   })
-  await theatre.stage('the bridge reaches the broker again', () => theatre.mend())
+  await theatre.stage('the bridge reaches the broker again', () => theatre.repair())
 }

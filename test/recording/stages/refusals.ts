@@ -1,4 +1,4 @@
-/** Every way in which a command is refused, or fails. */
+/** All ways in which a command is refused or fails. */
 import type { IClientPublishOptions } from 'mqtt'
 import { BLINDS, HUE, PUMP } from '../config.ts'
 import type { Theatre } from '../theatre.ts'
@@ -80,7 +80,7 @@ export async function refusals(theatre: Theatre): Promise<void> {
   await theatre.stage('commands that the hub does not carry out', () => failures(theatre))
 }
 
-/** One command is under way, as many as may wait for the app do, and one more is refused. */
+/** One command runs, the app's queue is full, and another command is refused. */
 async function crowd(theatre: Theatre): Promise<void> {
   const { home } = theatre.hubs
   home.hold('getAppLocales')
@@ -113,11 +113,11 @@ async function failures(theatre: Theatre): Promise<void> {
   const { emulated } = theatre.hubs.home
   const ask = theatre.ask.bind(theatre)
   for (const status of [401, 403, 404, 409, 429, 500, 503]) {
-    // For longer than the command may wait: nothing is sent again.
+    // Longer than the command may wait, so the request is not repeated.
     const putOff = status === 429 ? { retryAfter: 30 } : {}
     emulated.behave('answer-status', { status, ...putOff, times: 1, operation: 'garbageCollectApp' })
     await ask(hue('garbage-collect'), `{"transaction":"status-${status}"}`)
-    // Some of these make the bridge look at the hub anew.
+    // Some of these statuses make the bridge check the hub again.
     await ask('home/cmd/refresh')
   }
   emulated.behave('not-json', { times: 1, operation: 'getAppLocales' })

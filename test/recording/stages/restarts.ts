@@ -1,10 +1,10 @@
-/** The bridge goes and comes back, to a broker that remembers it. */
+/** Restarts of the bridge, with a broker that keeps the retained messages. */
 import { BLINDS, HUE } from '../config.ts'
 import type { Theatre } from '../theatre.ts'
 
-/** Home Assistant gets this long to take entities over from topics of the other form. */
+/** The time for Home Assistant to migrate entities between the discovery formats. */
 const MIGRATION_MS = 6_000
-/** A realtime channel has to last before it counts. */
+/** How long a realtime channel must last until it counts as connected. */
 const REALTIME_MS = 1_000
 
 export async function restarts(theatre: Theatre, config: (changes?: object) => object): Promise<void> {
@@ -23,7 +23,7 @@ export async function restarts(theatre: Theatre, config: (changes?: object) => o
     const hubs = Object.values(theatre.hubs)
     await theatre.reach('all hubs', () => hubs.every(({ emulated }) => emulated.connections.subscribers === 1))
     await theatre.pass(REALTIME_MS)
-    await theatre.mend()
+    await theatre.repair()
   })
   await theatre.stage('much happens while the bridge is away', async () => {
     await theatre.stop()

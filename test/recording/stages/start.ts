@@ -1,7 +1,7 @@
-/** The first start, on a broker where others have been before. */
+/** The first start, on a broker that already has messages. */
 import type { Theatre } from '../theatre.ts'
 
-/** What the broker holds when the bridge comes: leftovers of an earlier one, and what is none of its business. */
+/** The messages on the broker before the start: orphans of an earlier bridge, and those of other programs. */
 const FOUND: Readonly<Record<string, string>> = {
   'hub2mqtt/gone/info': '{}',
   'hub2mqtt/home/app/left.over': '{}',
