@@ -6,16 +6,16 @@ import { createTopics } from '../../src/contract/topics.ts'
 const READ = { status: { id: 'H1', api: 'manager', reason: null }, apps: { complete: true } } as const
 const UNREAD = { status: { id: null, api: null, reason: 'connecting' }, apps: { complete: false } } as const
 const HALF = { status: { id: 'H1', api: 'manager', reason: null }, apps: { complete: false } } as const
-/** Its list is read, and who it is comes next. */
+/** Its list has been read, its identity has not. */
 const NAMELESS = { status: { id: null, api: null, reason: 'connecting' }, apps: { complete: true } } as const
-/** It has answered, and shows no identity. */
+/** It has answered without an identity. */
 const ANONYMOUS = { status: { id: null, api: 'manager', reason: null }, apps: { complete: true } } as const
 
-/** What differs from a bridge alone that knows all of its one hub, `home`. */
+/** How a case differs from a single bridge that has read everything of its only hub, `home`. */
 interface Case {
   readonly hub?: OwnershipState['byId'] extends ReadonlyMap<unknown, infer H> ? H : never
   readonly member?: string
-  /** Hubs that configuration has. */
+  /** Hubs in the configuration. */
   readonly configured?: readonly string[]
   readonly served?: readonly string[]
   readonly former?: readonly string[]
@@ -24,7 +24,7 @@ interface Case {
   readonly rollouts?: readonly string[]
   readonly settings?: readonly string[]
   readonly prefixes?: readonly string[]
-  /** Devices that are published, in whatever form, or wait for that or for their end. */
+  /** Devices that are published in any form, or will be published or removed. */
   readonly devices?: readonly string[]
 }
 
