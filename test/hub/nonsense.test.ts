@@ -1,4 +1,6 @@
-/** Apps keep their last state while the hub talks nonsense, and another hub's apps never appear under its name. */
+/**
+ * Apps keep their last state while the hub's answers are nonsense, and another hub's apps never appear under its name.
+ */
 import { describe, expect } from 'vitest'
 import { readEndpoint } from '../../src/hub/endpoints.ts'
 import { HttpGateway } from '../support/http-gateway.ts'
@@ -9,7 +11,7 @@ const POLLS = { realtime: false, pollInterval: 100, pollIntervalFallback: 100 }
 const polling = test.extend({ options: POLLS })
 const idsOf = ({ hub }: Watched) => [...hub.apps.all.keys()]
 
-describe.concurrent('a list that is none leaves every app as it was', () => {
+describe.concurrent('an invalid list leaves every app as it was', () => {
   polling.for<[string, unknown]>([
     ['an error in words', { error: 'starting up' }],
     ['an error as an object', { error: { code: 503, message: 'starting up' } }],
@@ -93,7 +95,7 @@ describe.concurrent('a list that lost more than half of its apps', () => {
 
 describe.concurrent('an identity', () => {
   test('that is missing once is not another one, and no proof either', async ({ emulated, hold }) => {
-    // Without polls, of which one may be under way.
+    // Without polls, because one might be in progress.
     const watched = hold(emulated.url, { ...POLLS, pollInterval: 3_600_000, pollIntervalFallback: 3_600_000 })
     await listed(watched)
     const { id, firmware } = watched.hub.status
@@ -109,7 +111,7 @@ describe.concurrent('an identity', () => {
     expect(watched.hub.status).toMatchObject({ id, firmware, online: true })
   })
 
-  test('that comes late is known by the next reads', async ({ emulate, hold }) => {
+  test('that arrives late is known after the next reads', async ({ emulate, hold }) => {
     const emulated = await emulate()
     emulated.behave('no-identity')
     const watched = hold(emulated.url, POLLS)
@@ -135,7 +137,7 @@ describe.concurrent('an identity', () => {
   )
 })
 
-describe.concurrent('a hub that is swapped for another', () => {
+describe.concurrent('a hub that is replaced with another', () => {
   const FIRST = [{ id: 'only.on.first' }, { id: 'on.both', name: 'Of the first' }]
   const SECOND = [{ id: 'only.on.second' }, { id: 'on.both', name: 'Of the second' }]
 
@@ -143,7 +145,7 @@ describe.concurrent('a hub that is swapped for another', () => {
     ['whose lists say who it is', false],
     ['whose lists do not say who it is', true],
   ])(
-    '%s, is told by its state alone, and never under the id of the former',
+    '%s, is reported by its state only, and never under the id of the previous one',
     async ([, withoutHeaders], { emulate, hold, open }) => {
       const first = await emulate({ id: 'first', apps: FIRST })
       const second = await emulate({ id: 'second', apps: SECOND })
@@ -166,7 +168,7 @@ describe.concurrent('a hub that is swapped for another', () => {
     },
   )
 
-  test('is no longer heard over the session with the former', async ({ emulate, hold, open }) => {
+  test('is ignored in the session with the previous one', async ({ emulate, hold, open }) => {
     const first = await emulate({ id: 'first', apps: FIRST })
     const second = await emulate({ id: 'second', apps: SECOND })
     const gateway = open.use(await HttpGateway.to(first.port))
@@ -182,8 +184,8 @@ describe.concurrent('a hub that is swapped for another', () => {
   })
 })
 
-describe.concurrent('an app that is gone stays gone', () => {
-  test('though an update of it comes late, and the list is asked', async ({ emulated, watched }) => {
+describe.concurrent('a removed app stays removed', () => {
+  test('if an update of it arrives late, and the list is read', async ({ emulated, watched }) => {
     const id = anApp(emulated)
     const record = emulated.apps.get(id)
     emulated.uninstall(id)
@@ -195,7 +197,7 @@ describe.concurrent('an app that is gone stays gone', () => {
     expect(known(watched, id)).toBeUndefined()
   })
 
-  test('though the hub goes on telling of it: the list is not asked each time', async ({ emulated, watched }) => {
+  test('if the hub continues to send updates of it: the list is not read each time', async ({ emulated, watched }) => {
     emulated.forgetRequests()
     for (let i = 0; i < 50; i++) {
       emulated.emit('app.update', { id: 'ghost', version: `${i}` })
@@ -205,7 +207,7 @@ describe.concurrent('an app that is gone stays gone', () => {
     expect(asked(emulated, 'getApps')).toBeLessThanOrEqual(2)
   })
 
-  test('though it was asked for before, and the answer comes after', async ({ emulate, hold }) => {
+  test('if it was read before, and the answer arrives later', async ({ emulate, hold }) => {
     const emulated = await emulate()
     const watched = hold(emulated.url)
     await listed(watched)
@@ -220,7 +222,10 @@ describe.concurrent('an app that is gone stays gone', () => {
     expect(watched.news).toEqual([`${id} gone`])
   })
 
-  test('though a list overtook the news of its arrival, and the list is asked', async ({ emulated, watched }) => {
+  test('if a list overtook the event of its installation, and the list is read again', async ({
+    emulated,
+    watched,
+  }) => {
     const id = anApp(emulated)
     const record = emulated.apps.get(id)
     emulated.uninstall(id, { silent: true })
@@ -232,7 +237,7 @@ describe.concurrent('an app that is gone stays gone', () => {
     expect(known(watched, id)).toBeUndefined()
   })
 
-  test('until it is installed again by a generic call, whose news is believed at once', async ({ attach }) => {
+  test('until a generic call installs it again, whose event is believed at once', async ({ attach }) => {
     const store = [{ id: 'the.app', version: '2.0.0' }]
     const { emulated, watched } = await attach({
       emulated: { apps: [{ id: 'the.app' }, { id: 'another.app' }, { id: 'third.app' }], store },
@@ -252,7 +257,7 @@ describe.concurrent('an app that is gone stays gone', () => {
     expect(asked(emulated, 'getApps')).toBe(0)
   })
 
-  test('until it is installed again by command: each step of that is told', async ({ attach }) => {
+  test('until a command installs it again: each step of that is reported', async ({ attach }) => {
     const { emulated, watched } = await attach({ emulated: { settleMs: 50 } })
     const id = 'com.harborlight.irrigation'
     emulated.install(id, { silent: true })
@@ -265,13 +270,13 @@ describe.concurrent('an app that is gone stays gone', () => {
     expect(watched.news).toEqual([`${id} stopped`, `${id} starting`, `${id} running`])
   })
 
-  test.for(['is found by the list', 'is told after its removal'])(
+  test.for(['is found by the list', 'is reported after its removal'])(
     'until it is installed again, which %s',
     async (how, { emulated, watched }) => {
       const id = anApp(emulated)
       emulated.uninstall(id, { silent: true })
       await watched.hub.apps.refresh()
-      if (how === 'is told after its removal') {
+      if (how === 'is reported after its removal') {
         emulated.emit('app.delete', { id })
         emulated.behave('never-answer', { operation: 'getApps' })
       }
@@ -280,7 +285,10 @@ describe.concurrent('an app that is gone stays gone', () => {
     },
   )
 
-  test('and one whose installation was not heard of is found by its first update', async ({ emulated, watched }) => {
+  test('and an app without an event of its installation is found by its first update', async ({
+    emulated,
+    watched,
+  }) => {
     emulated.install({ id: 'new.app', version: '1.0.0' }, { silent: true })
     emulated.change('new.app', { version: '1.0.1' })
     await until('the app', () => known(watched, 'new.app')?.version === '1.0.1')
