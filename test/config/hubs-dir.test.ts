@@ -5,7 +5,7 @@ const yaml = 'hubs_dir: hubs\n'
 const hub = (number: number) => `url: http://192.168.1.${number}\napi_key: key-of-hub-${number}\n`
 
 describe('a folder of hubs', () => {
-  test('gives each hub the name of its file, beside those of the configuration', () => {
+  test('names each hub after its file, beside those of the configuration', () => {
     const files = {
       'hubs/attic.yaml': hub(1),
       'hubs/cellar.yml': hub(2),
@@ -21,7 +21,7 @@ describe('a folder of hubs', () => {
     expect(secrets).toContain('key-of-hub-3')
   })
 
-  test('takes the paths in a file as seen from it', () => {
+  test('resolves the paths in a file relative to that file', () => {
     const files = {
       'hubs/attic.yaml': 'url: http://192.168.1.1\napi_key_file: attic.key\n',
       'hubs/attic.key': 'its-key',
@@ -29,7 +29,7 @@ describe('a folder of hubs', () => {
     expect(load({ yaml, files }).config.hubs['attic']).toMatchObject({ api_key: 'its-key' })
   })
 
-  test('passes over other files, and may be empty', () => {
+  test('ignores other files, and may be empty', () => {
     const files = { 'hubs/.attic.yaml': hub(1), 'hubs/read.me': 'hello', 'hubs/attic.yaml~': hub(1) }
     expect(load({ yaml, files }).config.hubs).toEqual({})
   })
@@ -55,7 +55,7 @@ describe('a folder of hubs', () => {
     expect(lines.join('\n')).not.toContain('key-of-hub')
   })
 
-  test('that is not there is a mistake', () => {
+  test('that does not exist is an error', () => {
     expect(mistakesOf({ yaml: 'hubs_dir: /nowhere/at/all\n', onDisk: true })).toEqual([
       'hubs_dir: the folder that it names cannot be read: there is no such file',
     ])

@@ -16,11 +16,11 @@ test.each([
   ['unhandledRejection', 'unknown'],
   ['', 'unknown'],
   [null, 'unknown'],
-])('%j is told as %s', (message, reason) => {
+])('%j is classified as %s', (message, reason) => {
   expect(reasonOf(message)).toBe(reason)
 })
 
-test('a message is told on one line, and no half of a character is left at its end', () => {
+test('a message is shortened to one line, without half a character at its end', () => {
   expect(headOf('Error: boom\n    at x')).toBe('Error: boom at x')
   const long = headOf(`${'x'.repeat(MAX_GUARD_MESSAGE - 1)}😀😀`)
   expect(long).toBe('x'.repeat(MAX_GUARD_MESSAGE - 1))
