@@ -57,7 +57,7 @@ function read(manifest: unknown): { manifest: Manifest; warnings: string[] } {
 const own = { id: 'com.example.lights', name: 'Lights', version: '1.0.0' }
 
 describe('a manifest in the form of apps for real hubs', () => {
-  test('is read, with one warning that lists what is ignored', () => {
+  test('is accepted, with one warning that lists the ignored fields', () => {
     const { manifest, warnings } = read(THERMOSTAT)
     expect(manifest).toEqual({
       id: 'org.northgate.thermostat',
@@ -102,7 +102,7 @@ describe('a manifest in the form of apps for real hubs', () => {
   })
 })
 
-/** What is wrong with it, in lines. */
+/** The errors in the manifest, one per line. */
 function mistakes(manifest: unknown): string[] {
   try {
     read(manifest)
@@ -140,7 +140,7 @@ describe('a hostile manifest', () => {
     expect(mistakes({ ...own, ...fields })).toEqual([expect.stringContaining(`app.json: ${mistake}`)])
   })
 
-  test('nests as deep as it likes in what is ignored, and not in settings', () => {
+  test('may be nested to any depth in ignored fields, but not in settings', () => {
     expect(read(text(`"flow":${nested(200_000)}`)).manifest.name).toBe('Lights')
     expect(mistakes(text(`"settings":{"a":${nested(200_000)}}`))).toEqual([
       'app.json: settings.a: is too large or nested too deeply',
@@ -150,7 +150,7 @@ describe('a hostile manifest', () => {
     expect(mistakes(text(`"name":${nested(200_000)}`))).toHaveLength(1)
   })
 
-  test('says nothing of a prototype', () => {
+  test('does not affect a prototype', () => {
     const proto = '{"permissions":["hub"],"name":"Evil","settings":{"a":1},"color":"#000000"}'
     const { manifest, warnings } = read(text(`"__proto__":${proto}`))
     expect(manifest).toMatchObject({ name: 'Lights', permissions: [] })
@@ -162,7 +162,7 @@ describe('a hostile manifest', () => {
     expect(Object.prototype).not.toHaveProperty('permissions')
   })
 
-  test('that is huge costs few words', () => {
+  test('that is huge causes a short message', () => {
     const many = Object.fromEntries(Array.from({ length: 100_000 }, (_, i) => [`field${i}`, i]))
     const [warning = ''] = read({ ...own, ...many, ['x'.repeat(100_000)]: 1 }).warnings
     expect(warning).toMatch(/field19 and 99981 more$/)
