@@ -3,11 +3,11 @@ import { hasCrashed } from '../../src/contract/classify.ts'
 import { DECISIONS, type Decisions } from '../../src/guardian/decisions.ts'
 import { simulate } from './simulation.ts'
 
-test('ninety days with forty apps of every vice break no promise', { timeout: 300_000 }, async () => {
+test('ninety days with forty apps that fail in every way break no promise', { timeout: 300_000 }, async () => {
   const { figures, broken } = await simulate({ seed: 20_260_101, days: 90, apps: 40 })
   console.log(JSON.stringify(figures))
   expect([...broken]).toEqual([])
-  // Each promise was put to the test.
+  // The simulation has tested each promise.
   for (const [name, figure] of Object.entries(figures)) expect(figure, name).toBeGreaterThan(5)
 })
 
@@ -44,7 +44,7 @@ const PLANTS: Readonly<Record<string, readonly [promise: RegExp, wrong: Partial<
   'a step between versions does not matter': [/larger step/, { mayInstall: () => true }],
 }
 
-describe('a guardian that decides wrongly is found out', () => {
+describe('a guardian with a wrong decision is detected', () => {
   test.each(Object.entries(PLANTS))('%s', { timeout: 120_000 }, async (_, [promise, decisions]) => {
     const { broken } = await simulate({
       seed: 7,
