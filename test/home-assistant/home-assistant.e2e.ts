@@ -239,7 +239,7 @@ describe.each(await testedVersions())('in Home Assistant $name, a user', (versio
     expect((await home.state(`${HUE}--update`))?.attributes['title']).toBe('Lumen Lights')
   })
 
-  test('sees the reason of the last crash of an app, with translated values', async () => {
+  test('sees the reason of the last crash of an app, never as a reserved state of Home Assistant', async () => {
     const template = crashReasonOf('last_crash').jinja
     const given = (json: string) => `{% set value_json = ${json} %}`
     expect(await home.ha.render(template)).toBe('None')

@@ -22,8 +22,8 @@ function listening() {
   return { heard, state }
 }
 
-describe('of what other members of a fleet say', () => {
-  it.each(['b/bridge/shard-2/state', 'b/bridge/state', 'b/cabin/state'])('%s is taken in', (topic) => {
+describe('of the messages of other members of a fleet', () => {
+  it.each(['b/bridge/shard-2/state', 'b/bridge/state', 'b/cabin/state'])('%s is included', (topic) => {
     const { heard, state } = listening()
     heard(topic, 'online')
     expect(state.get(topic)).toBe('online')
@@ -41,7 +41,7 @@ describe('of what other members of a fleet say', () => {
     ['an app that looks like a state', 'b/cabin/app/state', 'online'],
     ['what is no state', 'b/cabin/state', '<b>online</b>'],
     ['what is on another base topic', 'c/cabin/state', 'online'],
-  ])('%s is not', (_, topic, payload) => {
+  ])('%s is ignored', (_, topic, payload) => {
     const { heard, state } = listening()
     heard(topic, payload)
     expect(state.size).toBe(0)

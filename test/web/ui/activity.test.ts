@@ -30,12 +30,12 @@ function entriesOf(steps: string): readonly Entry[] {
 
 const nameOf = (one: Entry) => (one.kind === 'event' ? one.event.event_type : one.answer.command.toUpperCase())
 
-/** Of each group the type of its lead, and those of all of its entries. */
+/** For each group, the type of its lead, and those of all of its entries. */
 function fold(steps: string): string[] {
   return groupsOf(entriesOf(steps)).map(({ lead, entries: own }) => `${nameOf(lead)}: ${own.map(nameOf).join(' ')}`)
 }
 
-/** Of each line the type of its lead, how often it was, and its apps if there are several. */
+/** For each line, the type of its lead, how often it happened, and its apps if there are several. */
 function list(entries: readonly Entry[]): string[] {
   return rowsOf(entries).map(({ lead, count, apps }) =>
     [nameOf(lead), count > 1 ? `×${count}` : '', apps.size > 1 ? [...apps].join('+') : '']
@@ -73,7 +73,7 @@ describe('one group in the activity is', () => {
   ])('%s', (_, steps, wanted) => expect(fold(steps)).toEqual([wanted]))
 })
 
-describe('apart in the activity stay', () => {
+describe('separate in the activity stay', () => {
   test.each([
     ['two crashes', '0 crashed, 1 crashed', ['crashed: crashed', 'crashed: crashed']],
     ['two commands', '0 RESTART, 0 RESTART', ['RESTART: RESTART', 'RESTART: RESTART']],
@@ -140,11 +140,11 @@ describe('the list of the activity', () => {
     expect(rows.map(({ at }) => at)).toEqual(rows.map(({ at }) => at).toSorted((one, other) => other - one))
   })
 
-  test('of the same time has what came last first', () => {
+  test('shows the last of several entries with the same time first', () => {
     expect(list(entriesOf('0 stopped a, 0 crashed b, 0 enabled c'))).toEqual(['enabled', 'crashed', 'stopped'])
   })
 
-  test('has what was the same on two days twice', () => {
+  test('has the same event twice if it happened on two days', () => {
     const midnight = new Date(2026, 0, 2).getTime()
     const [first, second] = entriesOf('0 crashed, 60 crashed').map((entry, i) => ({
       ...entry,
@@ -156,7 +156,7 @@ describe('the list of the activity', () => {
   })
 })
 
-test('a day begins at midnight, and the days before and after it are found where clocks change too', () => {
+test('a day begins at midnight, and the days before and after it are found even if clocks change', () => {
   // In summer and winter time, wherever the tests run.
   for (let date = 1; date <= 365; date += 1) {
     const day = new Date(2026, 0, date).getTime()
