@@ -178,7 +178,7 @@ describe.runIf(canBrowse)('an action on several apps', () => {
   test('can be stopped while there is no connection and no answer', async () => {
     const { house, page } = await show()
     await startSlowRestart(house, page)
-    // From here on, the route delays and breaks no connection.
+    // The suspended daemon processes nothing, and closes no connection.
     process.kill(house.daemon.pid, 'SIGSTOP')
     await page.getByText('No connection to hub2mqtt').waitFor()
     await progress(page, 'Restart').getByRole('button', { name: 'Stop' }).click()

@@ -1,4 +1,4 @@
-/** Hubs that deviate in one way, and hubs that are odd and right. */
+/** Hubs that deviate in one way, and hubs that are unusual but correct. */
 
 import type { OperationName } from '../../../src/emulator/core/table.ts'
 import type { EmulatedHub, EmulatedHubOptions } from '../../../src/emulator/hub.ts'
@@ -6,17 +6,17 @@ import type { BehaviourName, BehaviourOptions } from '../../../src/emulator/misb
 import type { Asking, HttpGateway, Reply } from '../../support/http-gateway.ts'
 
 export interface Plant {
-  /** Of the emulated hub; default: an older one. */
+  /** Options of the emulated hub; default: an older one. */
   readonly hub?: EmulatedHubOptions
   readonly misbehave?: (hub: EmulatedHub) => void
   readonly onTheWay?: (gateway: HttpGateway) => void
 }
 
-/** What a report says against a hub. */
+/** The findings of a report. */
 export interface Findings {
-  /** Expectations that differ, by their ids; those that were only inferred are left out. */
+  /** Expectations that differ, by their ids, without those that were only inferred. */
   readonly differs?: readonly string[]
-  /** Operations whose answers are otherwise than promised. */
+  /** Operations whose answers differ from the promised ones. */
   readonly operations?: readonly string[]
   readonly left?: readonly string[]
 }
@@ -31,12 +31,12 @@ const isOf =
 const JSON_TYPE = { 'content-type': 'application/json', 'x-homey-id': 'of-the-hub', 'x-homey-version': '8.1.6' }
 const json = (status: number, value: unknown): Reply => ({ status, headers: JSON_TYPE, text: JSON.stringify(value) })
 
-/** Other answers to some requests. */
+/** Replaces the answers to some requests. */
 const answers = (fits: (asking: Asking) => boolean, reply: Reply): Plant => ({
   onTheWay: (gateway) => gateway.rule((asking) => (fits(asking) ? reply : undefined)),
 })
 
-/** The hub's answers, changed on their way. */
+/** Changes the hub's answers on their way. */
 const changes = (fits: (asking: Asking) => boolean, change: (answer: Reply) => Partial<Reply>): Plant => ({
   onTheWay: (gateway) =>
     gateway.rule((asking) => (fits(asking) ? { change: (answer) => ({ ...answer, ...change(answer) }) } : undefined)),
@@ -63,7 +63,7 @@ const answersWith = (operation: OperationName, value: unknown): Plant => ({
   misbehave: behaves('wrong-shape', { operation, value }),
 })
 
-/** One deviation each, and all that a report may say of it. */
+/** One deviation each, and all findings that a report may have. */
 export const DEVIATIONS: Readonly<Record<string, readonly [Plant, Findings]>> = {
   'removing a setting answers 200 and does nothing': [
     pretends('unsetAppSetting'),
@@ -118,7 +118,7 @@ export const DEVIATIONS: Readonly<Record<string, readonly [Plant, Findings]>> = 
   'a write calls a no a success': [answersWith('restartApp', { success: false }), { operations: ['restartApp'] }],
 }
 
-/** Nothing of that is a fault. */
+/** None of these is a fault. */
 export const ODD: Readonly<Record<string, Plant>> = {
   'does not say who it is': { misbehave: behaves('no-identity') },
   'says nothing where nothing is to be said': { hub: { nothing: 'empty' } },
