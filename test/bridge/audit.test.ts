@@ -1,7 +1,4 @@
-/**
- * The audit logs, at any log level, who did what and what was refused, sends events to subscribers, and never has a
- * secret.
- */
+/** The audit logs what every client did and what was refused, at any log level, without secrets, and sends events. */
 import { describe, expect } from 'vitest'
 import { until } from '../support/until.ts'
 import { KEY, test, World } from '../support/world.ts'

@@ -49,9 +49,7 @@ describe('an answer', () => {
     })
   })
 
-  test('that is too large is sent without its transaction if that is long, because it may be the cause', async ({
-    desk,
-  }) => {
+  test('that is too large is sent without a long transaction, which may be the cause', async ({ desk }) => {
     for (const length of [256, 257]) await desk.ask('bridge/cmd/ping', '', { correlationData: Buffer.alloc(length) })
     const marks = desk.sent.map(({ options }) => options.ifRefused?.('too_large')?.options?.correlationData)
     expect(marks).toEqual([Buffer.alloc(256), undefined])
@@ -316,9 +314,7 @@ describe('a command is reported', () => {
     void desk.dispatcher.stop()
     expect(desk.audit.at(-1)).toMatchObject({ refused: 10 })
   })
-  test('as a number for a flood of refusals, when its minute is over, and then for each refusal again', async ({
-    desk,
-  }) => {
+  test('as a number for a minute with a flood of refusals, and then for each refusal again', async ({ desk }) => {
     const refuse = () => desk.ask(app('restart'), '[]')
     for (let i = 0; i < 61; i += 1) await refuse()
     await desk.clock.advance(59_999)

@@ -237,22 +237,19 @@ describe("the hub's logs", () => {
     ['newer', 24, 300],
     ['self-hosted', 30, 3600],
     ['older', 168, 3600],
-  ] as const)(
-    'of the %s kind give %d hours, at a resolution of %d s, with three requests',
-    async (flavour, hours, seconds) => {
-      await using world = await start([INSIGHTS], flavour)
-      const { cpu_percent, memory_bytes, ...rest } = await history(world, hours)
-      expect(rest).toEqual({ resolution_seconds: seconds, source: 'hub' })
-      for (const points of [cpu_percent, memory_bytes]) {
-        expect(points.length).toBeGreaterThanOrEqual((hours * 3600) / seconds - 1)
-        expect(points.length).toBeLessThanOrEqual((hours * 3600) / seconds + 1)
-        expect(points[0]?.[0]).toBeGreaterThanOrEqual(Math.floor(world.clock.now() / 1000) - hours * 3600 - 60)
-      }
-      expect(memory_bytes.at(-1)?.[1]).toBe(world.state(world.app)?.['memory_bytes'])
-      expect(cpu_percent.at(-1)?.[1]).toBe(world.state(world.app)?.['cpu_percent'])
-      expect(asked(world)).toEqual(['getLogs', 'getLogEntries', 'getLogEntries'])
-    },
-  )
+  ] as const)('of the %s kind give %d hours, every %d s, with three requests', async (flavour, hours, seconds) => {
+    await using world = await start([INSIGHTS], flavour)
+    const { cpu_percent, memory_bytes, ...rest } = await history(world, hours)
+    expect(rest).toEqual({ resolution_seconds: seconds, source: 'hub' })
+    for (const points of [cpu_percent, memory_bytes]) {
+      expect(points.length).toBeGreaterThanOrEqual((hours * 3600) / seconds - 1)
+      expect(points.length).toBeLessThanOrEqual((hours * 3600) / seconds + 1)
+      expect(points[0]?.[0]).toBeGreaterThanOrEqual(Math.floor(world.clock.now() / 1000) - hours * 3600 - 60)
+    }
+    expect(memory_bytes.at(-1)?.[1]).toBe(world.state(world.app)?.['memory_bytes'])
+    expect(cpu_percent.at(-1)?.[1]).toBe(world.state(world.app)?.['cpu_percent'])
+    expect(asked(world)).toEqual(['getLogs', 'getLogEntries', 'getLogEntries'])
+  })
 
   test('are not read without the permission', async () => {
     await using world = await start([])

@@ -127,7 +127,7 @@ describe('when its turn comes', () => {
     expect(desk.operations()).toEqual(['getApp'])
   })
 
-  test('a read that waits for the identity of the hub is not sent if its permission was withdrawn', async ({
+  test('a read that waits for the hub's identity is not sent without its permission', async ({
     desk,
   }) => {
     // After such an answer the bridge checks the hub's identity first.

@@ -1,7 +1,6 @@
 /**
  * Every command against every way in which it can end, over a real broker; run as a program, it prints the table. The
- * expectations are written independently of the command table: a test that derived them from it could not find its
- * errors.
+ * expectations are written independently of the command table, so that errors in it are found.
  */
 import { pathToFileURL } from 'node:url'
 import type { AppSeed } from '../../src/emulator/hub.ts'

@@ -179,9 +179,7 @@ describe.concurrent('a command that the key does not permit', () => {
 describe.concurrent('secrets', () => {
   const CANARY = 'canary-value-of-a-setting'
 
-  test('of settings are sent to the requester only and never logged, and the key is sent nowhere', async ({
-    world,
-  }) => {
+  test('of settings are sent to the requester and never logged, and the key is sent nowhere', async ({ world }) => {
     const cmd = `home/app/${world.app}/cmd`
     await world.ask(`${cmd}/set-setting/password`, CANARY)
     expect((await world.ask(`${cmd}/get-settings`)).data).toMatchObject({ password: CANARY })

@@ -1,6 +1,4 @@
-/**
- * Commands by their sender: a client of the broker, another part of the process, the bridge itself, a fleet's broker.
- */
+/** Commands by sender: a client of the broker, a part of the process, the bridge itself, a fleet's broker. */
 import { describe, expect } from 'vitest'
 import type { Reply, Requester } from '../../src/bridge/requests.ts'
 import { until } from '../support/until.ts'

@@ -201,20 +201,17 @@ describe('the emulated hub as a program', () => {
     expect(hub.lines.filter((line) => line.includes('its API key'))).toEqual([])
   })
 
-  test.each(['SIGTERM', 'SIGINT'] as const)(
-    'listens at the printed address, and ends cleanly at %s',
-    async (signal) => {
-      await using hub = lasting(['emulate', '--port', '0', '--api-key', 'k=hub.app', '--apps', '3'])
-      const url = (await hub.untilLine('emulated hub listening on')).split(' ').at(-1)
-      const headers = { authorization: 'Bearer k' }
-      const apps = await fetch(`${url}/api/manager/apps/app`, { headers })
-      const listed: object = JSON.parse(await apps.text())
-      expect(Object.keys(listed)).toHaveLength(3)
-      expect((await fetch(`${url}/api/manager/apps/app`)).status).toBe(401)
-      await hub.stop(signal)
-      expect(hub.end).toBe('code 0')
-    },
-  )
+  test.each(['SIGTERM', 'SIGINT'] as const)('listens where it prints, and ends cleanly at %s', async (signal) => {
+    await using hub = lasting(['emulate', '--port', '0', '--api-key', 'k=hub.app', '--apps', '3'])
+    const url = (await hub.untilLine('emulated hub listening on')).split(' ').at(-1)
+    const headers = { authorization: 'Bearer k' }
+    const apps = await fetch(`${url}/api/manager/apps/app`, { headers })
+    const listed: object = JSON.parse(await apps.text())
+    expect(Object.keys(listed)).toHaveLength(3)
+    expect((await fetch(`${url}/api/manager/apps/app`)).status).toBe(401)
+    await hub.stop(signal)
+    expect(hub.end).toBe('code 0')
+  })
 
   test('can be made to misbehave over a separate port, if one is given', async () => {
     await using hub = lasting(['emulate', '--port', '0', '--control-port', '0'])

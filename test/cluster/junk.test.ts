@@ -181,24 +181,21 @@ describe.skipIf(natsPath === undefined)('a fleet whose bucket another program wr
     await startAnew()
   })
 
-  test.for(KEYS)(
-    '(key %s): serves all hubs after each value, also after a restart of its members',
-    async (key, context) => {
-      const { kv, served, held, nameOf, startAnew } = await fleet(context)
-      const sample = [...JUNK.filter((_, i) => i % 7 === KEYS.indexOf(key)), ...JUNK.slice(-1)]
-      for (const junk of sample) {
-        const roster = await held(await nameOf(ROSTER_KEY))
-        const name = await nameOf(key)
-        await kv.put(name, junk({ row: await held(name), roster }))
-        await served()
-      }
-      await startAnew()
-      await kv.delete(await nameOf(key))
+  test.for(KEYS)('(key %s): serves all hubs after each value and a restart', async (key, context) => {
+    const { kv, served, held, nameOf, startAnew } = await fleet(context)
+    const sample = [...JUNK.filter((_, i) => i % 7 === KEYS.indexOf(key)), ...JUNK.slice(-1)]
+    for (const junk of sample) {
+      const roster = await held(await nameOf(ROSTER_KEY))
+      const name = await nameOf(key)
+      await kv.put(name, junk({ row: await held(name), roster }))
       await served()
-      await kv.purge(await nameOf(key))
-      await startAnew()
-    },
-  )
+    }
+    await startAnew()
+    await kv.delete(await nameOf(key))
+    await served()
+    await kv.purge(await nameOf(key))
+    await startAnew()
+  })
 
   test.for([Number.MAX_SAFE_INTEGER, MAX_EPOCH])('(with epoch %d): serves all hubs', async (adopted, context) => {
     const { kv, served, nameOf, startAnew } = await fleet(context)

@@ -165,8 +165,7 @@ describe('the JSON Schema of the configuration file', () => {
       { numRuns: 10_000, examples: brokers.flatMap((row) => noPort.map((value): [[Row, unknown]] => [[row, value]])) },
     )
     expect(taken.size).toBe(rows.length)
-    // The range of numbers with a unit, cron expressions and time zones, other rules for addresses, bytes, and that a
-    // minimum is below its maximum, or a number up to a total.
+    // Ranges with a unit, cron expressions, time zones, addresses, bytes, minimum and maximum, numbers up to a total.
     expect(
       [...beyond].filter(
         (path) =>

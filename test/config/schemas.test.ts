@@ -200,8 +200,7 @@ describe('the schema of text and secrets', () => {
     expect(fromFile(password, ' pässword☃ ')).toBe(' pässword☃ ')
     expect(fromFile(password, 'a\r')).toEqual(refused)
   })
-  it('explains in its error message that a number needs quotes', () =>
-    expect(fromFile(password, 1234)).toContain('quotes'))
+  it('explains that a number needs quotes', () => expect(fromFile(password, 1234)).toContain('quotes'))
   it('limits names to one line of 256 characters', () => {
     expect(fromFile(label, 'x'.repeat(256))).toHaveLength(256)
     expect(fromFile(label, 'x'.repeat(257))).toEqual(refused)

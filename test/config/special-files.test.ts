@@ -64,24 +64,21 @@ http: {password_file: ${special}}
 })
 
 describe.runIf(hasSpecialFiles)('while the daemon runs, a hub whose file becomes', () => {
-  test.each(Object.keys(MAKE))(
-    '%s is reported as an error, and the previous configuration stays in effect',
-    async (kind) => {
-      const folder = temporaryFolder()
-      const hub = join(folder, 'home.yaml')
-      writeFileSync(hub, 'url: http://127.0.0.1:1\napi_key: key-of-the-hub\n')
-      const HUB2MQTT_MQTT_URL = 'mqtt://127.0.0.1:1'
-      const env = { HUB2MQTT_HUBS_DIR: folder, HUB2MQTT_HTTP_ENABLED: 'false', HUB2MQTT_MQTT_URL }
-      await using bridge = new BridgeProcess({ env })
-      onTestFinished(() => bridge.stop('SIGKILL'))
-      const says = (text: string) => expect.poll(() => bridge.lines.join('\n'), { timeout: 15_000 }).toContain(text)
-      await says('hub2mqtt started')
-      rmSync(hub)
-      MAKE[kind]?.(hub)
-      bridge.signal('SIGHUP')
-      await says('the previous one stays in effect')
-      await bridge.stop()
-      expect(bridge.end).toBe('code 0')
-    },
-  )
+  test.each(Object.keys(MAKE))('%s is an error, and the previous configuration stays in effect', async (kind) => {
+    const folder = temporaryFolder()
+    const hub = join(folder, 'home.yaml')
+    writeFileSync(hub, 'url: http://127.0.0.1:1\napi_key: key-of-the-hub\n')
+    const HUB2MQTT_MQTT_URL = 'mqtt://127.0.0.1:1'
+    const env = { HUB2MQTT_HUBS_DIR: folder, HUB2MQTT_HTTP_ENABLED: 'false', HUB2MQTT_MQTT_URL }
+    await using bridge = new BridgeProcess({ env })
+    onTestFinished(() => bridge.stop('SIGKILL'))
+    const says = (text: string) => expect.poll(() => bridge.lines.join('\n'), { timeout: 15_000 }).toContain(text)
+    await says('hub2mqtt started')
+    rmSync(hub)
+    MAKE[kind]?.(hub)
+    bridge.signal('SIGHUP')
+    await says('the previous one stays in effect')
+    await bridge.stop()
+    expect(bridge.end).toBe('code 0')
+  })
 })

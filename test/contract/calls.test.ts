@@ -71,8 +71,7 @@ describe('a call does not reach an operation of a denied command', () => {
     const others = COMMANDS.filter((one) => one.target !== 'bridge' && one.reaches === undefined)
       .map(commandKey)
       .filter((key) => !covered.has(key))
-    // One is the guardian's, two answer from memory, one sends commands that are covered, one reads what get-apps
-    // reads.
+    // One is the guardian's, two answer from memory, one sends covered commands, one reads the list like get-apps.
     expect(others).toEqual(['guard', 'get-crash', 'get-history', 'hub/update-all', 'hub/refresh'])
     const installed = apps('POST', '/store', { id: 'com.a' })
     expect(may({ allow: ['hub/call', 'hub/install'], deny: ['update-all'] }, installed)).toBe(true)

@@ -1,7 +1,4 @@
-/**
- * The result of a write whose answer was lost or is invalid: the same rules for all writes, by checks of an emulated
- * hub.
- */
+/** The result of a write whose answer was lost or is invalid: the same for all, by checks of an emulated hub. */
 import { describe, expect } from 'vitest'
 import { isUndecided, tried, undecided } from '../../src/contract/writes.ts'
 import type { OperationName } from '../../src/emulator/core/table.ts'

@@ -57,9 +57,7 @@ interface Asking {
 
 const METHODS: Record<string, Dispatcher.HttpMethod> = { POST: 'POST', PUT: 'PUT', DELETE: 'DELETE', PATCH: 'PATCH' }
 
-/**
- * One real request on a connection of its own; `line` is `GET /apps/app`, below `/api/manager` unless it starts there.
- */
+/** A real request on its own connection; `line` is `GET /apps/app`, below `/api/manager` unless it starts there. */
 export async function ask(hub: { url: string }, line: string, { key = KEY, body, raw }: Asking = {}): Promise<Answer> {
   const [method = 'GET', target = '/'] = line.split(' ')
   const agent = new Agent({ connections: 1, pipelining: 1 })

@@ -1,7 +1,4 @@
-/**
- * What happens when restarts do not help: an app that was given up is tried again, a hub has a budget, and storms delay
- * restarts.
- */
+/** When restarts do not help: an app that was given up is tried again, a hub has a budget, storms delay restarts. */
 import { describe, expect, test } from 'vitest'
 import { CommandError } from '../../src/contract/errors.ts'
 import type { HubEventPayload } from '../../src/contract/events.ts'

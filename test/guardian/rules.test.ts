@@ -29,15 +29,12 @@ describe('a watched app', () => {
 describe('an action that is due', () => {
   const looks = Array.from({ length: 25 }, (_, index) => index)
 
-  test.each(looks)(
-    'is taken although a timer is early, and time advances after %i reads of the clock',
-    async (count) => {
-      const stand = new Stand('guard: { watch: ["*"] }', early(count)).start('a')
-      stand.crash('a')
-      await stand.clock.advance(MINUTE)
-      expect(stand.restarted).toEqual(['a'])
-    },
-  )
+  test.each(looks)('is taken although a timer is early by %i reads of the clock', async (count) => {
+    const stand = new Stand('guard: { watch: ["*"] }', early(count)).start('a')
+    stand.crash('a')
+    await stand.clock.advance(MINUTE)
+    expect(stand.restarted).toEqual(['a'])
+  })
 
   test.each(looks)('by a schedule is taken too, after %i reads', async (count) => {
     const schedule = 'guard: { watch: ["*"], time_zone: UTC, schedule: { "*": "0 13 * * *" } }'

@@ -70,9 +70,7 @@ const SHOWN = [
   ...['state', 'garbage_collect', 'autoupdate', 'cpu', 'crash_count'].map((key) => `${VACUUM}--${key}`),
   `${WEATHER}--autoupdate`,
 ]
-/**
- * Off by default in version 0.1.0, and removed since: Home Assistant keeps it until its device or its topic is removed.
- */
+/** Off by default in version 0.1.0, and removed since: Home Assistant keeps it as long as its device or its topic. */
 const KEPT = `${VACUUM}--version`
 const SETTINGS: Readonly<Record<string, string>> = {
   setting_transition: 'number Transition',
@@ -656,8 +654,7 @@ describe.each(await testedVersions())('in Home Assistant $name, a user', (versio
       /Disconnected from MQTT server|Failed to connect to MQTT server|Error returned from MQTT server: The connection was lost/,
       // The message when a user deletes one entity.
       /Although entity binary_sensor\.doorbell_running was removed from Home Assistant, it will be added again/,
-      // When a device is removed, Home Assistant clears its topic for each of its disabled entities, and receives that
-      // itself.
+      // For a removed device, Home Assistant clears the topic once per disabled entity, and receives that itself.
       new RegExp(`No device components to cleanup for (${BELL}|${SAUNA}),`),
     ]
     expect(home.ha.complaints().filter((line) => !expectable.some((known) => known.test(line)))).toEqual([])

@@ -283,9 +283,7 @@ test.concurrent('two hubs that exchange their addresses have their own devices, 
   expect(commanded(after, HUB)).toEqual(new Set(['cabin']))
 })
 
-test.concurrent('everything is published again after a birth message of Home Assistant, and only then', async ({
-  world,
-}) => {
+test.concurrent('everything is published again after a birth message, and only then', async ({ world }) => {
   const held = await settled(world)
   const since = world.observer.seen.length
   await world.observer.publish('homeassistant/status', 'offline')

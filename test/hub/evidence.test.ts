@@ -125,7 +125,7 @@ describe.concurrent.each(['Subscription Inactive', 'Invalid Serial Number'])(
   'a hub that answers "%s"',
   (description) => {
     test.for([undefined, 'getApps'] as const)(
-      'is offline for that reason, and not because the key lacks a permission (to %s)',
+      'is offline for that reason, and the key is not blamed (to %s)',
       async (operation, { emulated, hold }) => {
         const refusal = { status: 403, error: 'forbidden', description, ...(operation && { operation }) }
         emulated.behave('answer-status', refusal)

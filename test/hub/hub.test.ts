@@ -179,7 +179,7 @@ test.concurrent('a key for speech only is useful, though it may not read the app
   expect(emulated.spoken).toEqual(['Hello'])
 })
 
-test.concurrent('an app that is missing from one list stays, and no list hides that another one was removed', async ({
+test.concurrent('an app that is missing from one list stays, and the removal of another one is seen', async ({
   attach,
 }) => {
   const { emulated, watched } = await attach({ realtime: false })
@@ -192,9 +192,7 @@ test.concurrent('an app that is missing from one list stays, and no list hides t
   expect(watched.hub.apps.all.size).toBe(size - 1)
 })
 
-test.concurrent('an app that was uninstalled with the confirmation of the hub is removed by the next list', async ({
-  attach,
-}) => {
+test.concurrent('an app whose uninstall the hub has confirmed is removed by the next list', async ({ attach }) => {
   const { emulated, watched } = await attach({ realtime: false })
   const id = anApp(emulated)
   emulated.uninstall(id, { silent: true })

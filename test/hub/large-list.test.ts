@@ -1,6 +1,4 @@
-/**
- * A list with thousands of changes is applied over several turns of the event loop, and nothing is lost between them.
- */
+/** A list with thousands of changes is applied over several turns of the event loop, without losing events. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { holdsTooMany, parseJson } from '../../src/base/json.ts'

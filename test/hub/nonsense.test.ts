@@ -1,6 +1,4 @@
-/**
- * Apps keep their last state while the hub's answers are nonsense, and another hub's apps never appear under its name.
- */
+/** Apps keep their last state while the hub's answers are nonsense, and never take that of another hub. */
 import { describe, expect } from 'vitest'
 import { readEndpoint } from '../../src/hub/endpoints.ts'
 import { HttpGateway } from '../support/http-gateway.ts'
@@ -222,10 +220,7 @@ describe.concurrent('a removed app stays removed', () => {
     expect(watched.news).toEqual([`${id} gone`])
   })
 
-  test('if a list overtook the event of its installation, and the list is read again', async ({
-    emulated,
-    watched,
-  }) => {
+  test('if a list overtook the event of its installation, and is read again', async ({ emulated, watched }) => {
     const id = anApp(emulated)
     const record = emulated.apps.get(id)
     emulated.uninstall(id, { silent: true })
@@ -285,10 +280,7 @@ describe.concurrent('a removed app stays removed', () => {
     },
   )
 
-  test('and an app without an event of its installation is found by its first update', async ({
-    emulated,
-    watched,
-  }) => {
+  test('and an app that was installed without an event is found by an update', async ({ emulated, watched }) => {
     emulated.install({ id: 'new.app', version: '1.0.0' }, { silent: true })
     emulated.change('new.app', { version: '1.0.1' })
     await until('the app', () => known(watched, 'new.app')?.version === '1.0.1')

@@ -56,9 +56,7 @@ class Model {
     this.retained.forget()
   }
 
-  /**
-   * A new connection; `forgotten`: to a broker that starts empty; `readable`: whether the broker permits a read-back.
-   */
+  /** A new connection; `forgotten`: to a broker that starts empty; `readable`: to one that permits a read-back. */
   connect(forgotten: boolean, readable: boolean): void {
     if (this.#online) this.lose(0)
     if (forgotten) {

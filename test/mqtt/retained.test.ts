@@ -31,9 +31,7 @@ describe.skipIf(withoutMosquitto)('what Mosquitto holds', { concurrent: true }, 
     expect(observer.seen.length).toBe(before)
   })
 
-  test('a bridge that restarts continues if there are more messages than Mosquitto queues for a client', async ({
-    broker,
-  }) => {
+  test('a bridge that restarts continues with more messages than Mosquitto queues', async ({ broker }) => {
     const fill = (link: { hold(topic: string, payload: string): void }) => {
       for (let i = 0; i < 6_000; i += 1) link.hold(`b/app/${i}`, String(i).padEnd(7_000))
     }

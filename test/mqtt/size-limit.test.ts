@@ -18,31 +18,28 @@ const LIMITED = [
 const [, WORDLESS] = LIMITED
 
 describe.skipIf(withoutMosquitto)('Mosquitto that ends the connection at 4,096 bytes', { timeout: 60_000 }, () => {
-  test.each(LIMITED)(
-    'sees one offline at most, and gets all messages that fit (MQTT %s, %s)',
-    async (protocol, config) => {
-      await using broker = await Mosquitto.start({ config })
-      const ids = Array.from({ length: 40 }, (_, i) => `app.number-${i}`)
-      const hub = await EmulatedHub.start({ keys: { [KEY]: ALL_SCOPES }, apps: ids.map((id) => ({ id })) })
-      await using observer = await Observer.on(broker.port)
-      const env = { HUB_URL: hub.url, HUB_API_KEY: KEY, MQTT_URL: broker.url, MQTT_PROTOCOL: protocol }
-      await using bridge = startBridge(env)
-      const named = () => bridge.lines.filter((line) => line.includes('"reason":"too_large"')).length
-      // The log names ten, and reports that there are more.
-      await observer.until('what does not fit', () => named() === 10, 20_000)
-      await observer.until('online', () => observer.last('hub2mqtt/bridge/state') === 'online', 20_000)
-      const held = await retainedOn(broker.port)
-      for (const id of ids) expect(held.get(`hub2mqtt/home/app/${id}`)).toContain(`"id":"${id}"`)
-      // The devices of the bridge and of the hub fit, those of the apps do not.
-      expect([...held.keys()].filter((topic) => topic.startsWith('homeassistant/'))).toHaveLength(2)
-      await observer.publish('hub2mqtt/bridge/cmd/ping', '')
-      await observer.until('an answer', () => observer.last('hub2mqtt/bridge/result/ping'))
-      const offline = observer.texts('hub2mqtt/bridge/state').filter((text) => text === 'offline')
-      expect(offline.length).toBeLessThanOrEqual(1)
-      expect(named()).toBe(10)
-      await hub.close()
-    },
-  )
+  test.each(LIMITED)('sees at most one offline, and gets all that fits (MQTT %s, %s)', async (protocol, config) => {
+    await using broker = await Mosquitto.start({ config })
+    const ids = Array.from({ length: 40 }, (_, i) => `app.number-${i}`)
+    const hub = await EmulatedHub.start({ keys: { [KEY]: ALL_SCOPES }, apps: ids.map((id) => ({ id })) })
+    await using observer = await Observer.on(broker.port)
+    const env = { HUB_URL: hub.url, HUB_API_KEY: KEY, MQTT_URL: broker.url, MQTT_PROTOCOL: protocol }
+    await using bridge = startBridge(env)
+    const named = () => bridge.lines.filter((line) => line.includes('"reason":"too_large"')).length
+    // The log names ten, and reports that there are more.
+    await observer.until('what does not fit', () => named() === 10, 20_000)
+    await observer.until('online', () => observer.last('hub2mqtt/bridge/state') === 'online', 20_000)
+    const held = await retainedOn(broker.port)
+    for (const id of ids) expect(held.get(`hub2mqtt/home/app/${id}`)).toContain(`"id":"${id}"`)
+    // The devices of the bridge and of the hub fit, those of the apps do not.
+    expect([...held.keys()].filter((topic) => topic.startsWith('homeassistant/'))).toHaveLength(2)
+    await observer.publish('hub2mqtt/bridge/cmd/ping', '')
+    await observer.until('an answer', () => observer.last('hub2mqtt/bridge/result/ping'))
+    const offline = observer.texts('hub2mqtt/bridge/state').filter((text) => text === 'offline')
+    expect(offline.length).toBeLessThanOrEqual(1)
+    expect(named()).toBe(10)
+    await hub.close()
+  })
 
   /** Sends a topic for each size; resolves to what the broker then holds. */
   async function through(bridge: TestLink, broker: Mosquitto, refused: number): Promise<Map<string, string>> {

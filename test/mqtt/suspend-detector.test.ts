@@ -39,25 +39,22 @@ describe.each(WITH_PROTOCOLS)('on %s under MQTT %s, a suspended link', (kind, pr
   // Mosquitto sends twenty commands at a time, and keeps the others until those are acknowledged.
   const start = () => (kind === 'mosquitto' ? Mosquitto.start() : startBroker(kind))
 
-  test.each(['stop', 'suspend'] as const)(
-    'adds the suspended time to the age of all waiting messages: %s',
-    async (how) => {
-      await using broker = await start()
-      await using proxy = await TcpProxy.to(broker.port)
-      await using other = await Observer.on(broker.port)
-      const clock = sleepyClock()
-      await using bridge = startLink({ url: `mqtt://127.0.0.1:${proxy.port}`, protocol, clock })
-      await settled(bridge)
-      proxy.pause()
-      for (let i = 0; i < 100; i += 1) await other.publish('b/hub/cmd/go', String(i))
-      clock[how](15_000)
-      proxy.heal()
-      await until('all of them', () => bridge.messages.length === 100)
-      const now = clock.elapsed()
-      expect(bridge.messages.filter(({ receivedAt }) => now - receivedAt < 15_000)).toEqual([])
-      expect(bridge.messages.filter((message) => bridge.link.isCurrent(message))).toEqual([])
-    },
-  )
+  test.each(['stop', 'suspend'] as const)('adds the suspended time to the age of messages: %s', async (how) => {
+    await using broker = await start()
+    await using proxy = await TcpProxy.to(broker.port)
+    await using other = await Observer.on(broker.port)
+    const clock = sleepyClock()
+    await using bridge = startLink({ url: `mqtt://127.0.0.1:${proxy.port}`, protocol, clock })
+    await settled(bridge)
+    proxy.pause()
+    for (let i = 0; i < 100; i += 1) await other.publish('b/hub/cmd/go', String(i))
+    clock[how](15_000)
+    proxy.heal()
+    await until('all of them', () => bridge.messages.length === 100)
+    const now = clock.elapsed()
+    expect(bridge.messages.filter(({ receivedAt }) => now - receivedAt < 15_000)).toEqual([])
+    expect(bridge.messages.filter((message) => bridge.link.isCurrent(message))).toEqual([])
+  })
 
   test('treats later messages as new', async () => {
     await using broker = await start()

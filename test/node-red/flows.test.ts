@@ -1,6 +1,4 @@
-/**
- * The flows of config/node-red as a user sees them after the import: a real Node-RED, broker, bridge and emulated hub.
- */
+/** The flows of config/node-red after the import: a real Node-RED, broker, bridge and emulated hub. */
 import { globSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { until } from '../support/until.ts'

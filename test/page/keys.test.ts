@@ -153,36 +153,33 @@ describe.runIf(canBrowse)('by keyboard alone', () => {
 })
 
 describe.runIf(canBrowse)('the list of apps', () => {
-  test.for([1280, 1440])(
-    'has 20 apps in view at %i × 900 px if its rows are compact, and keeps that choice',
-    async (width) => {
-      const apps = many(150).map((app, i) => ({
-        ...app,
-        ...(i % 4 === 1 && { crashed: 'Error: connect EHOSTUNREACH 192.0.2.77:554' }),
-        ...(i % 4 === 2 && { version: '10.112.1033-beta.45', update: '10.112.1034-rc.12', autoupdate: false }),
-      }))
-      const config = { guard: { watch: ['*'], backoff: '10m', backoff_max: '10m' } }
-      const { page } = await show({ hubs: { home: { apps } }, config }, { width, height: 900 })
-      await page
-        .getByTitle(/next try/)
-        .first()
-        .waitFor()
-      await rowWith(page, 'App 1000').waitFor()
-      const before = await inView(page)
-      await page.getByRole('checkbox', { name: 'Compact' }).check()
-      await until('20 apps', async () => (await inView(page)) >= 20)
-      expect(before).toBeLessThan(20)
-      await page.keyboard.press('End')
-      await until('the last one', async () => (await rowWith(page, 'App 1149').count()) === 1)
-      await page.reload()
-      await page.getByRole('checkbox', { name: 'Compact', checked: true }).waitFor()
-      await expectAccessible(page)
-      const heights = await page.evaluate<number[]>(
-        `[...new Set([...document.querySelectorAll('tr.app')].map((line) => line.getBoundingClientRect().height))]`,
-      )
-      expect(heights).toEqual([33])
-    },
-  )
+  test.for([1280, 1440])('has 20 compact rows in view at %i × 900 px, and stays compact', async (width) => {
+    const apps = many(150).map((app, i) => ({
+      ...app,
+      ...(i % 4 === 1 && { crashed: 'Error: connect EHOSTUNREACH 192.0.2.77:554' }),
+      ...(i % 4 === 2 && { version: '10.112.1033-beta.45', update: '10.112.1034-rc.12', autoupdate: false }),
+    }))
+    const config = { guard: { watch: ['*'], backoff: '10m', backoff_max: '10m' } }
+    const { page } = await show({ hubs: { home: { apps } }, config }, { width, height: 900 })
+    await page
+      .getByTitle(/next try/)
+      .first()
+      .waitFor()
+    await rowWith(page, 'App 1000').waitFor()
+    const before = await inView(page)
+    await page.getByRole('checkbox', { name: 'Compact' }).check()
+    await until('20 apps', async () => (await inView(page)) >= 20)
+    expect(before).toBeLessThan(20)
+    await page.keyboard.press('End')
+    await until('the last one', async () => (await rowWith(page, 'App 1149').count()) === 1)
+    await page.reload()
+    await page.getByRole('checkbox', { name: 'Compact', checked: true }).waitFor()
+    await expectAccessible(page)
+    const heights = await page.evaluate<number[]>(
+      `[...new Set([...document.querySelectorAll('tr.app')].map((line) => line.getBoundingClientRect().height))]`,
+    )
+    expect(heights).toEqual([33])
+  })
 
   test.for([320, 360, 390, 480])('has cards of two lines at %i px', async (width) => {
     const apps = [{ id: 'x.y', name: 'An app with a long name', version: '1.0.0', crashed: 'Error: gone' }, ...many(3)]

@@ -1,6 +1,4 @@
-/**
- * The list of apps at all sizes: its end is reached, its rows have the calculated height, and names have enough room.
- */
+/** The list of apps at all sizes: its end is reached, its rows have the right height, and names have enough room. */
 import type { Locator, Page } from 'playwright-core'
 import { afterAll, describe, expect, test } from 'vitest'
 import type { AppSeed } from '../../src/emulator/records.ts'

@@ -1,7 +1,6 @@
 /**
- * A hub that writes until it is killed, for the test that kills it: it prints each write before it begins, and again
- * when it is confirmed. Arguments: the data folder, the store, and the number of the round, which is part of every
- * value.
+ * A hub that writes until the test kills it: it prints each write before it begins, and again when it is confirmed.
+ * Arguments: the data folder, the store, and the number of the round, which is part of every value.
  */
 import { writeSync } from 'node:fs'
 import { openHubData } from '../../../src/emulator/data/state.ts'

@@ -55,9 +55,7 @@ describe('an app is confined', () => {
   })
 })
 
-/**
- * Ways to create a file, or to reach a socket by its path; `OUT` is a path beside the app's folder, `THERE` a socket.
- */
+/** Ways to create a file, or to reach a socket; `OUT` is a path beside the app's folder, `THERE` a socket's path. */
 const WAYS: readonly (readonly [name: string, code: string, error?: string])[] = [
   ['net.listen by a path', 'net.createServer().listen(OUT)'],
   ['net.listen by an option', 'net.createServer().listen({ path: OUT, readableAll: true })'],

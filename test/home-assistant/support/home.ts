@@ -30,9 +30,7 @@ const HOSTILE: readonly AppSeed[] = [
   { id: 'x.chinese', name: '空调' },
 ]
 
-/**
- * Part of the messages of version 0.1.0 for the door bell: with entity ids, and with a sensor that was removed since.
- */
+/** Part of the messages of version 0.1.0 for the door bell: with entity ids, and with a sensor removed since. */
 const LEGACY_DEVICE = 'hub2mqtt--5f0c8a1b2d3e4f5061728394--nl_vandermolen_doorbell'
 const LEGACY = {
   device: { identifiers: [LEGACY_DEVICE], name: 'Doorbell', model: 'App' },

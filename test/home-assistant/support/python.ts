@@ -26,8 +26,7 @@ export function findPython(version: string, debian: string | undefined): Python 
 
 /** Installs a Debian with its Python and the certificates of this machine; its programs run with `chroot`. */
 export async function makeDebian(release: string, folder: string): Promise<void> {
-  // An older debootstrap does not know the names of newer releases; the script is the same for all. It has a default
-  // mirror.
+  // An older debootstrap lacks the names of newer releases, but all use the same script and its default mirror.
   const script = existsSync(join(SCRIPTS, release)) ? [] : [join(SCRIPTS, 'sid')]
   const packages = '--include=python3,python3-venv,ca-certificates'
   const mirror = script.length > 0 ? ['', ...script] : []
