@@ -127,9 +127,7 @@ describe('when its turn comes', () => {
     expect(desk.operations()).toEqual(['getApp'])
   })
 
-  test('a read that waits for the hub's identity is not sent without its permission', async ({
-    desk,
-  }) => {
+  test('a read that waits for an identity is not sent without its permission', async ({ desk }) => {
     // After such an answer the bridge checks the hub's identity first.
     desk.emulated.behave('not-json', { operation: 'getAppLocales', times: 1 })
     await desk.ask(app('get-locales'))
