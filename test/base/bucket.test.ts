@@ -7,7 +7,7 @@ import { FakeClock } from '../support/fake-clock.ts'
 const rates = fc.record({ most: fc.integer({ min: 1, max: 20 }), everyMs: fc.integer({ min: 1, max: 5_000 }) })
 const pauses = fc.array(fc.nat(20_000), { minLength: 1, maxLength: 100 })
 
-test('allows its burst at once, and one more after each interval', async () => {
+test('a bucket allows its burst at once, and one more after each interval', async () => {
   await fc.assert(
     fc.asyncProperty(rates, async (rate) => {
       const clock = new FakeClock()
@@ -41,7 +41,7 @@ test('a caller that takes only when allowed never exceeds the burst and one per 
   )
 })
 
-test('the wait that it returns is enough, and exact to a millisecond', async () => {
+test('the wait that a bucket returns is enough, and exact to a millisecond', async () => {
   await fc.assert(
     fc.asyncProperty(rates, fc.nat(5_000), async (rate, ms) => {
       const clock = new FakeClock()
@@ -58,7 +58,7 @@ test('the wait that it returns is enough, and exact to a millisecond', async () 
   )
 })
 
-test('leaves the tokens that are reserved for others, and a token that is put back can be taken again', () => {
+test('a bucket keeps reserved tokens, and a token that is put back can be taken again', () => {
   fc.assert(
     fc.property(rates, fc.nat(19), (rate, others) => {
       const left = others % rate.most

@@ -157,7 +157,7 @@ describe('a limiter with four slots', () => {
 })
 
 describe('a limiter that is restricted for some time', () => {
-  test('then begins tasks at intervals, two at a time, until the restriction ends', async () => {
+  test('begins tasks at intervals, two at a time, until the restriction ends', async () => {
     const clock = new FakeClock()
     const limiter = new Limiter({ clock, slots: Number.POSITIVE_INFINITY })
     const { begun, join } = crowd(limiter)

@@ -125,24 +125,24 @@ describe('no closure captures a constant or field before it has its value', () =
   test.each([
     ['a constant below', 'function f() { const a = () => b; const b = 1 }', ['b']],
     [
-      'in a method or a property',
+      'a use in a method or a property',
       'function f() { const a = { c: () => b.x, d() { return c } }; const b = 1; const c = 1 }',
       ['b', 'c'],
     ],
-    ['in what is made of itself', 'function f() { const a = g({ on: () => a.x }) }', ['a']],
-    ['destructured', 'async function f() { const a = () => b; const { x: [b] } = await g() }', ['b']],
+    ['a use in its own initializer', 'function f() { const a = g({ on: () => a.x }) }', ['a']],
+    ['a destructured constant', 'async function f() { const a = () => b; const { x: [b] } = await g() }', ['b']],
     ['a field', 'class C { constructor() { this.#a = g(() => this.#b); this.#b = 1 } }', ['#b']],
-    ['from two functions inside', 'function f() { const a = () => () => b; const b = 1 }', ['b']],
+    ['a use two functions deep', 'function f() { const a = () => () => b; const b = 1 }', ['b']],
   ])('detects %s', (_, source, names) => {
     expect(captured(source)).toEqual(names)
   })
 
   test.each([
     ['a constant above', 'function f() { const b = 1; const a = () => b }'],
-    ['one of the module', 'function f() { return () => b }; const b = 1'],
+    ['a constant of the module', 'function f() { return () => b }; const b = 1'],
     ['another of the same name', 'function f() { const a = (b) => b; const b = 1; const c = { b: 1 }.b }'],
-    ['one of its own', 'function f() { const a = () => { const b = 1; return b }; const b = 1 }'],
-    ['a field of before', 'class C { constructor() { this.#b = 1; this.#a = g(() => this.#b) } }'],
+    ['a constant of the closure itself', 'function f() { const a = () => { const b = 1; return b }; const b = 1 }'],
+    ['a field that is assigned before', 'class C { constructor() { this.#b = 1; this.#a = g(() => this.#b) } }'],
     [
       'a field that another method assigns',
       'class C { constructor() { this.#a = g(() => this.#b) }; x() { this.#b = 1 } }',

@@ -54,7 +54,7 @@ describe.runIf(hasSpecialFiles)('a file that a user names', () => {
   test.each([
     ['of 1 MiB', MOST_BYTES],
     ['that is empty', 0],
-    ['of more than one piece', 64 * 1024 + 1],
+    ['of several pieces', 64 * 1024 + 1],
   ])('%s is read as a whole, also through a symbolic link', (_, size) => {
     const at = folder()
     const bytes = Buffer.alloc(size, 'x')
@@ -68,7 +68,7 @@ describe.runIf(hasSpecialFiles)('a file that a user names', () => {
   })
 
   test.each([
-    ['a pipe that nobody writes to', 'NOT_PLAIN', (path: string) => void execFileSync('mkfifo', [path])],
+    ['a pipe without a writer', 'NOT_PLAIN', (path: string) => void execFileSync('mkfifo', [path])],
     ['a link to /dev/zero', 'NOT_PLAIN', (path: string) => symlinkSync('/dev/zero', path)],
     ['a link to another device', 'NOT_PLAIN', (path: string) => symlinkSync('/dev/null', path)],
     ['a link to a folder', 'EISDIR', (path: string) => symlinkSync('/', path)],

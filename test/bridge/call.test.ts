@@ -64,15 +64,15 @@ describe.concurrent('a call', () => {
 
 describe.concurrent('a call reaches no further than other commands', () => {
   test.each([
-    ['what a denied command does', { deny: ['restart'] }, RESTART],
+    ['not the operation of a denied command', { deny: ['restart'] }, RESTART],
+    ['not this operation in another spelling', { deny: ['restart'] }, { ...RESTART, path: `/APP/${APP}/rest%61rt` }],
     [
-      'what a denied command does, spelled otherwise',
-      { deny: ['restart'] },
-      { ...RESTART, path: `/APP/${APP}/rest%61rt` },
+      'not an operation that is off by default',
+      { allow: ['hub/call'] },
+      { item: 'apps', method: 'DELETE', path: `/app/${APP}` },
     ],
-    ['what is off by default', { allow: ['hub/call'] }, { item: 'apps', method: 'DELETE', path: `/app/${APP}` }],
-    ['a write where only reading is allowed', { read_only: true }, RESTART],
-    ['what its list leaves out', { call: [{ item: 'apps', methods: ['GET' as const] }] }, RESTART],
+    ['not a write if only reading is allowed', { read_only: true }, RESTART],
+    ['not an operation that its list leaves out', { call: [{ item: 'apps', methods: ['GET' as const] }] }, RESTART],
   ])('%s', async (_, policy, payload) => {
     const desk = await openDesk()
     desk.world.policy = { ...desk.world.policy, ...policy }

@@ -84,7 +84,7 @@ describe('a command', () => {
 
 describe('when its turn comes', () => {
   test.each([
-    ['the right to it', 'not_allowed', ({ world }: Desk) => (world.policy = { ...world.policy, deny: ['restart'] })],
+    ['its permission', 'not_allowed', ({ world }: Desk) => (world.policy = { ...world.policy, deny: ['restart'] })],
     ['its connection', 'expired', ({ world }: Desk) => (world.connection = 2)],
   ])('a command that has lost %s is refused', async (_, code, lose) => {
     const desk = await openDesk()

@@ -102,7 +102,7 @@ describe.each(BROKERS)('on %s, a second bridge on the same base topic', (broker)
   })
 })
 
-test('takes over from one that was cut off, and steps back when that one returns', async ({ world }) => {
+test('a bridge takes over from one that was cut off, and steps back when that returns', async ({ world }) => {
   await using proxy = await TcpProxy.to(world.broker.port)
   const { observer } = world
   await world.restart({ MQTT_URL: `mqtt://127.0.0.1:${proxy.port}` })

@@ -146,7 +146,7 @@ describe('the program', () => {
   })
 })
 
-test('reaches an embedded broker at its address', () => {
+test('a call reaches an embedded broker at its address', () => {
   const mqtt = (host: string, port: number) => brokerUrls({ url: null, embedded: { host, port } })
   expect(mqtt('127.0.0.1', 1883)).toEqual(['mqtt://127.0.0.1:1883'])
   expect(mqtt('0.0.0.0', 1884)).toEqual(['mqtt://127.0.0.1:1884'])

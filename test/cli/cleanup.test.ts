@@ -73,7 +73,7 @@ describe.each(BROKERS)('cleanup on %s', (broker) => {
   })
 })
 
-test('refuses, with advice, if the broker still holds the state of a bridge that failed with it', async () => {
+test('cleanup refuses, with advice, if the broker still holds the state of a bridge that failed with it', async () => {
   await using world = await World.start()
   await world.settle()
   await world.bridge.stop()
@@ -86,7 +86,7 @@ test('refuses, with advice, if the broker still holds the state of a bridge that
 })
 
 test.skipIf(mosquittoPath === undefined)(
-  'shows and clears everything if the broker omits messages when many are read at once',
+  'cleanup clears everything if the broker omits messages when many are read at once',
   async () => {
     await using broker = await Mosquitto.start()
     const client = await connectAsync(broker.url, { protocolVersion: 5 })

@@ -128,7 +128,7 @@ describe('a fleet by leases', () => {
     expect(next.serves).toEqual(new Set(RESOURCES))
   })
 
-  test('serves the hubs of a member that cannot work with others, and with that member again when it can', async () => {
+  test('moves the hubs of a member that cannot work to others, and back when it can', async () => {
     const { simulation, first } = await settled()
     const before = first.serves
     first.unfitUntil = simulation.now + 5 * LEASE_MS
@@ -140,7 +140,7 @@ describe('a fleet by leases', () => {
     expect([...servers(simulation).values()]).toEqual(RESOURCES.map(() => 1))
   })
 
-  test('a member that cannot work takes no hubs from the others, if the store is back before the broker', async () => {
+  test('moves no hubs to a member that cannot work, if the store is back before the broker', async () => {
     const { simulation, first } = await settled()
     const before = first.serves
     first.cutOffUntil = simulation.now + 3 * LEASE_MS

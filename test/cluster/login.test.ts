@@ -9,7 +9,7 @@ import { until } from '../support/until.ts'
 const accepting = (password: string) => [`authorization { user: fleet, password: "${password}" }`]
 
 test.skipIf(natsPath === undefined)(
-  'reads the credentials again after NATS has refused them, logs that once, and reconnects',
+  'a member reads refused NATS credentials again, logs that once, and reconnects',
   { timeout: 120_000 },
   async () => {
     await using nats = await startNats({ config: accepting('first') })

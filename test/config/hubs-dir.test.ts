@@ -36,19 +36,19 @@ describe('a folder of hubs', () => {
 
   test.each([
     [
-      'an option that there is none of',
+      'an unknown option',
       { 'hubs/attic.yaml': `${hub(1)}colour: red\n` },
       /hubs\.attic\.colour \(.*attic\.yaml line 3\)/,
     ],
     ['a missing key', { 'hubs/attic.yaml': 'url: http://192.168.1.1\n' }, /hubs\.attic\.api_key.*missing/],
-    ['a name that is none', { 'hubs/The Attic.yaml': hub(1) }, /The Attic\.yaml: expected a hub name/],
+    ['an invalid name', { 'hubs/The Attic.yaml': hub(1) }, /The Attic\.yaml: expected a hub name/],
     ['a name twice', { 'hubs/attic.yaml': hub(1), 'hubs/attic.json': '{}' }, /hubs\.attic: is in .*json and in .*yaml/],
     [
-      'one that the configuration has',
+      'a hub that the configuration has',
       { 'hubs/home.yaml': hub(1) },
       /hubs\.home: is in hub2mqtt\.yaml.* and in .*home\.yaml/,
     ],
-    ['what is no YAML', { 'hubs/attic.yaml': 'url: [' }, /attic\.yaml line \d/],
+    ['invalid YAML', { 'hubs/attic.yaml': 'url: [' }, /attic\.yaml line \d/],
   ])('is refused for %s', (_, files, line) => {
     const lines = mistakesOf({ yaml: _.startsWith('one') ? `${yaml}${HUB}` : yaml, files })
     expect(lines.join('\n')).toMatch(line)

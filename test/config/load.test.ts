@@ -210,13 +210,13 @@ describe('the secrets', () => {
     ['the variable over a file named in the file', 'api_key_file: key1', { HUB2MQTT_HUB_API_KEY: 'in-env' }, 'in-env'],
     ['a file named by a variable over the key', 'api_key: in-file', { HUB2MQTT_HUB_API_KEY_FILE: 'key2' }, 'two'],
     [
-      'a variable over a file that is not there, as it need not be on this machine',
+      'a variable over a missing file, which may exist only elsewhere',
       'api_key_file: gone',
       { HUB2MQTT_HUB_API_KEY: 'in-env' },
       'in-env',
     ],
     [
-      'a file named by a variable over one that is not there',
+      'a file named by a variable over a missing one',
       'api_key_file: gone',
       { HUB2MQTT_HUB_API_KEY_FILE: 'key2' },
       'two',

@@ -57,12 +57,12 @@ describe('a subscriber gets an event', () => {
     expect(told({}, { autoupdate: true })).toMatchObject([{ event_type: 'changed', changed: ['autoupdate'] }])
   })
 
-  test('for a change, but not if only usage figures change', () => {
+  test('only if more than usage figures change', () => {
     expect(told({ cpu_percent: 1, memory_bytes: 2 }, { cpu_percent: 3, memory_bytes: 4 })).toEqual([])
   })
 })
 
-test('for a change of any key of an app, except usage figures', () => {
+test('each key of an app causes an event when it changes, except usage figures', () => {
   const full: AppPatch = {
     ...{ ...base, crash_message: 'oh', autoupdate: true, channel: 'live', origin: 'appstore', update_available: true },
     ...{ latest_version: '2', cpu_percent: 1, memory_bytes: 1, has_settings: true, sdk: 3, author: 'A' },

@@ -125,7 +125,7 @@ describe('a check', () => {
 
   test.each([
     ['settings that have it', { x: null }],
-    ['settings that lack it, while it is to be had by its name', { y: 2 }],
+    ['settings that lack it, while it can be read by its name', { y: 2 }],
   ])('does not prove that a setting is removed: %s', async (_, value) => {
     const aimed = await aim()
     aimed.emulated.behave('reset-before-executing', { operation: 'unsetAppSetting' })

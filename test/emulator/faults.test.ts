@@ -119,7 +119,7 @@ describe('requests', () => {
   })
 })
 
-test('to open the namespace require the token from the handshake', async () => {
+test('the namespace requires the token from the handshake', async () => {
   const hub = await hubOf()
   hub.behave('namespace-token')
   const open = async (send: boolean) => {

@@ -87,7 +87,7 @@ describe('a restart after a start of the hub', () => {
       },
     ],
     [
-      'a clock that is set back by an hour, and a hub that is heard before and after',
+      'a clock that is set back by an hour, with a read before and after',
       (stand) => {
         stand.clock.step(-HOUR)
         up(stand, 24 * HOUR)
@@ -101,7 +101,7 @@ describe('a restart after a start of the hub', () => {
       },
     ],
     [
-      'a clock that is set back, with what the hub said before it',
+      'a clock that is set back, with an uptime from before',
       (stand) => {
         const said = stand.clock.now() - 24 * HOUR
         stand.clock.step(-HOUR)

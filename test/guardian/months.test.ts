@@ -15,7 +15,7 @@ const { obstacle } = DECISIONS
 
 /** One wrong decision each, and the promise that it breaks. */
 const PLANTS: Readonly<Record<string, readonly [promise: RegExp, wrong: Partial<Decisions>]>> = {
-  'every stop is taken for a crash': [
+  'every stop is treated as a crash': [
     /person's will/,
     { hasCrashed: (before, after) => hasCrashed(before, after) || after.state === 'stopped' },
   ],
@@ -26,21 +26,24 @@ const PLANTS: Readonly<Record<string, readonly [promise: RegExp, wrong: Partial<
       obstacle: (it) => obstacle({ ...it, limits: { ...it.limits, max_restarts: Number.POSITIVE_INFINITY } }),
     },
   ],
-  'nights are forgotten where midnight lies between': [/quiet hours/, { quietUntil: () => undefined }],
-  'each app is restarted when it likes': [/two at a time/, { obstacle: (it) => obstacle({ ...it, hubBusy: false }) }],
-  'a hub that came back is not left alone': [/left alone/, { obstacle: (it) => obstacle({ ...it, hubBackAt: null }) }],
-  'the wait does not grow': [/wait doubles/, { delayAfter: (_, { backoff }) => backoff }],
-  'whatever rises is a leak': [/no leak/, { isRising: (_, trend) => (trend ?? 0) > 1_048_576 }],
-  'a crash that was counted before is none': [
+  'quiet hours across midnight are ignored': [/quiet hours/, { quietUntil: () => undefined }],
+  'apps of a hub are restarted at the same time': [
+    /two at a time/,
+    { obstacle: (it) => obstacle({ ...it, hubBusy: false }) },
+  ],
+  'a hub that reconnects is not left alone': [/left alone/, { obstacle: (it) => obstacle({ ...it, hubBackAt: null }) }],
+  'the delay does not grow': [/wait doubles/, { delayAfter: (_, { backoff }) => backoff }],
+  'any rise is a leak': [/no leak/, { isRising: (_, trend) => (trend ?? 0) > 1_048_576 }],
+  'a crash that was counted before is ignored': [
     /history is right/,
     { hasCrashed: (before, after) => hasCrashed(before, after) && (after.crash_count ?? 0) < 4 },
   ],
   'no update is a bad one': [/bad update is told/, { isBad: () => false }],
   'no crashes make a storm': [/in a storm/, { isStorm: () => false }],
   'a hub has no budget': [/budget/, { budgetUntil: () => undefined }],
-  'what was given up is given up for ever': [/after an outage/, { retryDelay: () => undefined }],
-  'what was given up is tried again at once': [/by the list/, { retryDelay: () => 1000 }],
-  'a hub that answers again has started': [/start of its hub/, { hasBooted: () => true }],
+  'an app that was given up is never tried again': [/after an outage/, { retryDelay: () => undefined }],
+  'an app that was given up is tried again at once': [/by the list/, { retryDelay: () => 1000 }],
+  'a hub that answers again counts as restarted': [/start of its hub/, { hasBooted: () => true }],
   'a step between versions does not matter': [/larger step/, { mayInstall: () => true }],
 }
 

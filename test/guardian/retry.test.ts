@@ -85,9 +85,9 @@ describe('an app that was given up', () => {
   test.each<[string, string, (stand: Stand) => void, number]>([
     ['in quiet hours', ', quiet_hours: "12:00-14:00", time_zone: UTC', () => {}, 7190],
     ['while it is snoozed', '', (stand) => stand.guard.control('home', 'a', { snooze: HOUR }), 3600],
-    ['while its hub is away', '', (stand) => stand.guard.hubChanged('home', false), 108_000],
-    ['after a person has stopped it', '', (stand) => stand.say('a', { state: 'stopped', crashed: false }), 108_000],
-    ['after a person has disabled it', '', (stand) => stand.say('a', { enabled: false }), 108_000],
+    ['while its hub is offline', '', (stand) => stand.guard.hubChanged('home', false), 108_000],
+    ['after a user has stopped it', '', (stand) => stand.say('a', { state: 'stopped', crashed: false }), 108_000],
+    ['after a user has disabled it', '', (stand) => stand.say('a', { enabled: false }), 108_000],
   ])('is not tried %s', async (_, options, happens, seconds) => {
     const stand = await (options === '' ? tired('retry: [5m]') : tiredAt('retry: [5m]', options))
     happens(stand)

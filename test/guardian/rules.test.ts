@@ -49,7 +49,7 @@ describe('an app that is not restarted', () => {
     ['was disabled', (stand) => stand.say('a', { enabled: false, state: 'stopped' })],
     ['was stopped without a sign of a crash', (stand) => stand.say('a', { state: 'stopped' })],
     [
-      'crashed and was disabled then',
+      'crashed and was then disabled',
       (stand) => {
         stand.crash('a')
         stand.say('a', { enabled: false })
@@ -70,7 +70,7 @@ describe('an app that is not restarted', () => {
       },
     ],
     [
-      'crashed while the broker is away',
+      'crashed while the broker is offline',
       (stand) => {
         stand.connected = false
         stand.crash('a')
@@ -84,14 +84,14 @@ describe('an app that is not restarted', () => {
       },
     ],
     [
-      'crashed while its hub is away',
+      'crashed while its hub is offline',
       (stand) => {
         stand.guard.hubChanged('home', false)
         stand.crash('a')
       },
     ],
     [
-      'crashed while the guardian rests',
+      'crashed while it is snoozed',
       (stand) => {
         stand.guard.control('home', 'a', { snooze: HOUR })
         stand.crash('a')

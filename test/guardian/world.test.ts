@@ -216,7 +216,7 @@ test('denying restart leaves the switch of the guardian, which restarts nothing,
 
 test.each([
   ['denies the restart', { COMMANDS_DENY: 'restart' }, 'not_allowed'],
-  ['lets nothing be changed', { COMMANDS_READ_ONLY: 'true' }, 'not_allowed'],
+  ['permits no changes', { COMMANDS_READ_ONLY: 'true' }, 'not_allowed'],
 ])('configuration that %s applies to the guardian too: it gives up at once with the reason', async (_, more, code) => {
   await using world = await World.start({ hub: { apps: APPS }, env: { ...ENV, ...more } })
   world.hub.crash(APP)

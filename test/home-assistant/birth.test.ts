@@ -39,10 +39,10 @@ test.each([
 })
 
 test.each([
-  ['a birth message that was stored', 'online', { retain: true }],
+  ['a retained birth message', 'online', { retain: true }],
   ['a will', 'offline', {}],
   ['something else', 'Online', {}],
-])('%s is not a birth message', async (_, payload, options) => {
+])('%s does not count as a birth message', async (_, payload, options) => {
   const { clock, link, receive } = start(0)
   receive(payload, options)
   await clock.advance(10_000)

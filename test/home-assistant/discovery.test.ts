@@ -357,7 +357,7 @@ describe('the state of an update entity', () => {
       { installed_version: '1.0', latest_version: '2.0' },
     ],
     [
-      'one of which no more is known',
+      'one without details',
       { version: '1.0', update_available: true },
       { installed_version: '1.0', latest_version: 'newer version, found 2026-11-23 13:05 UTC' },
     ],

@@ -36,10 +36,10 @@ describe('the versions of Home Assistant that are tested', () => {
   })
 
   test.each([
-    ['there is nothing on PyPI', []],
+    ['PyPI has none', []],
     ['PyPI has older ones', [{ name: '2026.9.4', python: KNOWN.python }]],
-    ['there is only a beta of the same', [{ name: `${KNOWN.name}b2`, python: KNOWN.python }]],
-    ['what is newer needs a Python that cannot be had', [{ name: '2030.1.0', python: '9.9' }]],
+    ['PyPI has only a beta of the same', [{ name: `${KNOWN.name}b2`, python: KNOWN.python }]],
+    ['newer ones need a Python that cannot be installed', [{ name: '2030.1.0', python: '9.9' }]],
   ])('have the known newest one if %s', (_, onPyPI) => {
     expect(names('beta', onPyPI)).toEqual([KNOWN.name])
   })

@@ -170,7 +170,7 @@ test('a read is repeated once if the hub has just closed its kept connection, a 
   expect(seen).toEqual(['GET', 'GET', 'PUT'])
 })
 
-test('never sends the key to the target of a redirect', async () => {
+test('the key is never sent to the target of a redirect', async () => {
   let reached = false
   const elsewhere = await serve((_, response) => {
     reached = true

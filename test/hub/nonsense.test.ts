@@ -140,8 +140,8 @@ describe.concurrent('a hub that is replaced with another', () => {
   const SECOND = [{ id: 'only.on.second' }, { id: 'on.both', name: 'Of the second' }]
 
   test.for([
-    ['whose lists say who it is', false],
-    ['whose lists do not say who it is', true],
+    ['whose lists have its identity', false],
+    ['whose lists lack its identity', true],
   ])(
     '%s, is reported by its state only, and never under the id of the previous one',
     async ([, withoutHeaders], { emulate, hold, open }) => {

@@ -110,7 +110,7 @@ async function tabTo(page: Page, name: string): Promise<void> {
   throw new Error(`Tab does not lead to ${name}`)
 }
 
-describe.runIf(canBrowse)('by keyboard alone', () => {
+describe.runIf(canBrowse)('with the keyboard only', () => {
   const apps = [
     { id: 'com.lamp', name: 'Lamp', version: '1.0.0', settings: { transition: 400 } },
     { id: 'com.old', name: 'Old', version: '1.0.0', update: '1.1.0', autoupdate: false },

@@ -12,7 +12,7 @@ import { emulate, KEY, SECRETS } from './support.ts'
 const run = (args: readonly string[], env: Readonly<Record<string, string>> = {}) =>
   runProgram(process.execPath, [PROGRAM, 'conformance', ...args], { env: { PATH: process.env['PATH'], ...env } })
 
-test('prints the report as text and exits with 0 if the hub is usable', async () => {
+test('the command prints a report as text and exits with 0 if the hub is usable', async () => {
   const hub = await emulate({ flavour: 'older' })
   const { status: code, stdout, stderr } = await run(['--url', hub.url], { HUB2MQTT_HUB_API_KEY: KEY })
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
@@ -21,7 +21,7 @@ test('prints the report as text and exits with 0 if the hub is usable', async ()
   for (const secret of SECRETS) expect(stdout).not.toContain(secret)
 })
 
-test('prints one JSON object, and exits with 1 if it is not usable', async () => {
+test('the command prints one JSON object, and exits with 1 if the hub is not usable', async () => {
   const hub = await emulate()
   const file = join(temporaryFolder(), 'key')
   for (const [key, code] of [

@@ -119,7 +119,7 @@ describe.concurrent('the report', () => {
 describe.concurrent('a hub that is not usable', () => {
   test.for<[title: string, problem: string, hub: EmulatedHubOptions, key?: string]>([
     ['does not know the key', '401 unauthorized', {}, 'another-key'],
-    ['gives the key too little', '403 missing_scopes', { keys: { [KEY]: ['homey.speech'] } }],
+    ['gives the key too few permissions', '403 missing_scopes', { keys: { [KEY]: ['homey.speech'] } }],
   ])('%s', async ([, problem, options, key = KEY], { onTestFinished }) => {
     const hub = await emulate(options, onTestFinished)
     const report = await reportOn(hub.url, { key })

@@ -262,8 +262,8 @@ describe.skipIf(natsPath === undefined)('doctor at NATS', () => {
   })
 
   test.each([
-    ['a bucket of one that may only read', 'deny: ["$KV.>"]', /it cannot be written: .*\n.*\$KV\.hub2mqtt\.>/],
-    ['JetStream of one that may not use it', 'deny: ["$JS.API.>"]', /its rules forbid .*\n.*\$JS\.API\.>/],
+    ['a bucket that the user may only read', 'deny: ["$KV.>"]', /it cannot be written: .*\n.*\$KV\.hub2mqtt\.>/],
+    ['JetStream that the user may not use', 'deny: ["$JS.API.>"]', /its rules forbid .*\n.*\$JS\.API\.>/],
   ])('names the missing permission for %s', async (_, rule, words) => {
     const users = `users: [{ user: all, password: all }, { user: fleet, password: right, permissions: { publish: { ${rule} } } }]`
     const { urls } = await started({ config: [`authorization { ${users} }`] })

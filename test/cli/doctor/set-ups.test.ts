@@ -111,7 +111,7 @@ const SET_UPS: Readonly<Record<string, SetUp>> = {
     cause: /broker: no connection to mqtt:.*nothing answers there/,
     remedy: /check the address and the port, and that the broker is running/,
   },
-  'a broker’s name that is not known': {
+  'an unknown name of the broker': {
     make: () => ({ MQTT_URL: 'mqtt://no-such-broker.invalid' }),
     cause: /its name cannot be resolved/,
     remedy: /spelling.*IP address/,
@@ -136,7 +136,7 @@ const SET_UPS: Readonly<Record<string, SetUp>> = {
     cause: /self-signed certificate/,
     remedy: /mqtt\.ca_file.*--use-system-ca/,
   },
-  'a certificate of an authority that is not named': {
+  'a certificate of an unconfigured authority': {
     make: async () => atTls(await secure('server')),
     cause: /unable to verify/,
     remedy: /mqtt\.ca_file.*--use-system-ca/,
@@ -161,7 +161,7 @@ const SET_UPS: Readonly<Record<string, SetUp>> = {
     cause: /expired/,
     remedy: /^(?=.*renew)(?=.*clock)/,
   },
-  'a broker that wants a client certificate': {
+  'a broker that requires a client certificate': {
     make: async () => ({
       ...atTls(await secure('server', `cafile ${authority.file('ca.pem')}`, 'require_certificate true')),
       ...withCa(),
@@ -184,12 +184,12 @@ const SET_UPS: Readonly<Record<string, SetUp>> = {
     cause: /refuses the user name or password/,
     remedy: /check mqtt\.username and mqtt\.password/,
   },
-  'rules of the broker without the right to write': {
+  'an ACL of the broker without write permission': {
     make: ruledBy('topic readwrite hub2mqtt/bridge/#', 'topic read #', 'topic write hub2mqtt/home/app/#'),
     cause: /do not let this user publish hub2mqtt\/home\/result\/doctor/,
     remedy: /config\/mosquitto\/acl/,
   },
-  'rules of the broker without the right to read': {
+  'an ACL of the broker without read permission': {
     make: ruledBy(
       'topic write #',
       ...['bridge/#', 'home/result/#', 'home/cmd/#', 'home/app/+/cmd/#'].map((one) => `topic read hub2mqtt/${one}`),
@@ -197,17 +197,17 @@ const SET_UPS: Readonly<Record<string, SetUp>> = {
     cause: /do not let this user read hub2mqtt\/home\/app\/doctor\/result\/doctor/,
     remedy: /config\/mosquitto\/acl/,
   },
-  'a broker that takes small messages only': {
+  'a broker that accepts only small messages': {
     make: atBroker({ config: ['message_size_limit 2000'] }),
     cause: /refuses a message of 16 KiB/,
     remedy: /message_size_limit/,
   },
-  'a broker that takes small messages only, under MQTT 3.1.1': {
+  'a broker that accepts only small messages, under MQTT 3.1.1': {
     make: atBroker({ config: ['message_size_limit 2000'] }, { MQTT_PROTOCOL: '3.1.1' }),
     cause: /refuses a message of 16 KiB/,
     remedy: /message_size_limit/,
   },
-  'a broker that takes small packets only': {
+  'a broker that accepts only small packets': {
     make: atBroker({ config: ['max_packet_size 2000'] }),
     cause: /refuses a message of 16 KiB/,
     remedy: /max_packet_size/,
@@ -222,7 +222,7 @@ const SET_UPS: Readonly<Record<string, SetUp>> = {
     cause: /speaks HTTP, not MQTT/,
     remedy: /check the address and the port/,
   },
-  'a port that takes connections and stays silent': {
+  'a port that accepts connections and stays silent': {
     make: async () => ({ MQTT_URL: `mqtt://127.0.0.1:${await listening(createServer())}` }),
     cause: /accepts the connection but does not answer/,
     remedy: /check the address and the port/,
@@ -267,7 +267,7 @@ const SET_UPS: Readonly<Record<string, SetUp>> = {
     cause: /HUB2MQTT_MQTT_BASE_TOPIC/,
     remedy: /expected/,
   },
-  'a file of a secret that is not there': {
+  'a missing secret file': {
     make: () => ({ MQTT_USERNAME: 'bridge', MQTT_PASSWORD_FILE: join(folder, 'no-such-file') }),
     outcome: 'mistake',
     cause: /HUB2MQTT_MQTT_PASSWORD_FILE/,
@@ -278,12 +278,12 @@ const SET_UPS: Readonly<Record<string, SetUp>> = {
     cause: /hub home: 127\.0\.0\.1:\d+ refuses the connection/,
     remedy: /80 for a Homey Pro, 4859/,
   },
-  'a hub’s name that is not known': {
+  'an unknown name of the hub': {
     make: () => ({ HUB_URL: 'http://no-such-hub.invalid' }),
     cause: /the name no-such-hub\.invalid cannot be resolved/,
     remedy: /spelling.*IP address/,
   },
-  'a hub that takes connections and stays silent': {
+  'a hub that accepts connections and stays silent': {
     make: async () => ({ HUB_URL: `http://127.0.0.1:${await listening(createServer())}`, HUB_TIMEOUT: '500ms' }),
     cause: /accepts the connection but does not answer/,
     remedy: /check the port: 80.*use https/,
@@ -326,7 +326,7 @@ const SET_UPS: Readonly<Record<string, SetUp>> = {
     cause: /has expired or is not valid yet/,
     remedy: /^(?=.*renew)(?=.*clock)/,
   },
-  'a portal that redirects what is asked of the hub': {
+  'a portal that redirects requests to the hub': {
     make: async () => {
       const portal = createHttp((_, response) => response.writeHead(302, { location: 'http://login.example/' }).end())
       return { HUB_URL: `http://127.0.0.1:${await listening(portal)}` }
@@ -371,7 +371,7 @@ const SET_UPS: Readonly<Record<string, SetUp>> = {
     cause: /no valid licence/,
     remedy: /renew/,
   },
-  'a proxy that passes no WebSockets on': {
+  'a proxy that forwards no WebSockets': {
     make: async () => {
       const hub = await emulate()
       hub.behave('refuse-handshake', { status: 403 })

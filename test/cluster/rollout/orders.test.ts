@@ -24,7 +24,7 @@ test('one rollout runs at a time; the same order again is the same rollout', asy
   expect(street.asked()).toEqual([2, 1])
 })
 
-test('finds an app on more hubs than a broker sends at a time, also on hubs that no bridge has', async () => {
+test('a rollout finds an app on more hubs than a broker sends at a time, also on unknown hubs', async () => {
   const street = await Street.open({ houses: 1 })
   const text = street.observer.last(`hub2mqtt/h0/app/${APP}`) ?? ''
   const publishes = Array.from({ length: 1_500 }, (_, i) =>

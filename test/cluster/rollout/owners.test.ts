@@ -7,7 +7,7 @@ import { until } from '../../support/until.ts'
 import { APP, BROKER, Street } from './street.ts'
 
 test.skipIf(mosquittoPath === undefined)(
-  'is finished by the next process after the first was killed in the middle',
+  'a rollout is finished by the next process after the first was killed',
   { timeout: 120_000 },
   async () => {
     const street = await Street.build({ broker: 'mosquitto', houses: 6 })
@@ -30,7 +30,7 @@ test.skipIf(mosquittoPath === undefined)(
   },
 )
 
-test('is continued by the bridge on standby when the active one ends', async () => {
+test('a rollout is continued by the bridge on standby when the active one ends', async () => {
   const street = await Street.build({ broker: BROKER, houses: 3 })
   const first = await street.bridge()
   const second = street.begin()

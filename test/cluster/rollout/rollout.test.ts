@@ -61,7 +61,7 @@ describe.each(BROKERS)('on %s', (broker) => {
   })
 })
 
-test('counts failures after the canary, and ends when they reach the limit', async () => {
+test('a rollout counts failures after the canary, and ends at the limit', async () => {
   const street = await Street.open({ houses: 7 })
   for (const name of ['h1', 'h3', 'h4']) {
     street.hub(name).behave('answer-status', { status: 503, operation: 'restartApp' })

@@ -186,8 +186,8 @@ describe('a data folder that cannot be used', () => {
 
   test.each([
     ['no database', (whole: Buffer) => Buffer.alloc(whole.length, 'x')],
-    ['a header that is damaged', (whole: Buffer) => Buffer.from(whole).fill(0xff, 0, 40)],
-    ['pages that are damaged', (whole: Buffer) => Buffer.from(whole).fill(0xab, 4096, 12_288)],
+    ['a damaged header', (whole: Buffer) => Buffer.from(whole).fill(0xff, 0, 40)],
+    ['damaged pages', (whole: Buffer) => Buffer.from(whole).fill(0xab, 4096, 12_288)],
     ['half of it', (whole: Buffer) => whole.subarray(0, 4096)],
   ])('is refused and not changed: %s', async (_, damage) => {
     const path = await usedFolder(({ state }) => {

@@ -50,9 +50,9 @@ describe('a crash of an app', () => {
   })
 
   test.each([
-    ['a promise that nobody handles', 'Promise.reject(new TypeError("unhandled"))', /^TypeError: unhandled\n/],
-    ['what is thrown and no error', 'setTimeout(() => { throw { odd: 1 } })', /odd: 1/],
-    ['an end of its own', 'setTimeout(() => process.exit(7), 10)', /^Error: exited with code 7$/],
+    ['an unhandled rejection', 'Promise.reject(new TypeError("unhandled"))', /^TypeError: unhandled\n/],
+    ['a thrown value that is not an error', 'setTimeout(() => { throw { odd: 1 } })', /odd: 1/],
+    ['an exit', 'setTimeout(() => process.exit(7), 10)', /^Error: exited with code 7$/],
     ['a signal', 'process.kill(process.pid, "SIGKILL")', /^Error: ended by SIGKILL$/],
     ['an abort', 'process.abort()', /^Error: ended by SIGABRT$/],
     [
@@ -60,7 +60,7 @@ describe('a crash of an app', () => {
       'const all = []; setTimeout(() => { for (;;) all.push(new Array(100000).fill(1.5)) })',
       /out of memory/,
     ],
-    ['an import of what is not there', 'await import("./absent.js")', /^Error.*absent\.js/],
+    ['an import of a missing module', 'await import("./absent.js")', /^Error.*absent\.js/],
     ['an app that cannot be parsed', '(', /SyntaxError/],
     ['an app that exports nothing', undefined, /app\.js has no function as its default export/],
   ])('is reported for %s', async (_name, code, message) => {

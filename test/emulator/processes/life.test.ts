@@ -95,7 +95,7 @@ describe('an app as a process', () => {
   })
 
   test.each([
-    ['does not finish to stop', "app.on('stop', () => new Promise(() => {})); log('set')"],
+    ['does not finish stopping', "app.on('stop', () => new Promise(() => {})); log('set')"],
     ['hangs', "setImmediate(() => { log('set'); for (;;) {} })"],
   ])('is killed after two seconds when it %s, and its output has a message', async (_name, code) => {
     const hub = await runningApp(`export default ({ app, log }) => { ${code} }`)

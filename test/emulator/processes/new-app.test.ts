@@ -30,7 +30,7 @@ test('a new app passes its own test and runs', async () => {
   expect(hub.told).toEqual([['greeting', { text: 'Hello, Ada!' }]])
 })
 
-test('has the types of its hub, in its code and in its test', async () => {
+test('a new app has the types of its hub, in its code and in its test', async () => {
   const folder = await newAppFolder(ID, join(parent(), 'greeter'))
   // Editors provide the types of Node themselves.
   const types = ['--maxNodeModuleJsDepth', '0', '--types', 'node', '--typeRoots', resolve('node_modules/@types')]
@@ -58,7 +58,7 @@ test('npm keeps the installed packages, as copies, and sends no request to a reg
   }
 })
 
-test('its development package has the same version and the same exports', async () => {
+test('the development package of a new app has the same version and exports', async () => {
   const sdk: unknown = JSON.parse(await readFile('src/emulator/sdk/package.json', 'utf8'))
   const { './package.json': _, ...exports } = packageJson.exports
   expect(sdk).toMatchObject({

@@ -77,7 +77,7 @@ describe('the health report', () => {
     ['a broker that refuses the login', { mqtt: refused }, 'live', 'the MQTT broker is not connected: unauthorized'],
     ['an ACL that hides what is published', { mqtt: { probe: 'denied' } }, BOTH, UNREAD],
     [
-      'an ACL that keeps commands away',
+      'an ACL that blocks commands',
       { mqtt: denied },
       BOTH,
       'the MQTT broker refuses the subscription to hub2mqtt/+/cmd/#',

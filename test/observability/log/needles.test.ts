@@ -5,7 +5,7 @@ import { Random } from '../../support/random.ts'
 
 const ALPHABETS = ['ab', 'abcdef', 'aé漢\u{1F600}']
 
-test('finds the same as a search for one after the other, in texts of few letters', () => {
+test('the search finds the same as one for each text, in texts of few letters', () => {
   const random = new Random(20261122)
   // With few letters, near matches are frequent.
   const text = (letters: string, least: number, most: number) =>
@@ -23,7 +23,7 @@ test('finds the same as a search for one after the other, in texts of few letter
   expect(found).toBeLessThan(2_700)
 })
 
-test('finds a text at the beginning, in the middle, at the end, and as the whole', () => {
+test('the search finds a text at the beginning, in the middle, at the end, and as the whole', () => {
   const long = 'x'.repeat(50) + 'y'.repeat(50)
   const needles = new Needles(['secret', long])
   for (const one of ['secret', long]) {

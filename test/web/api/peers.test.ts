@@ -37,10 +37,10 @@ describe('of the messages of other members of a fleet', () => {
     ['the state of a hub of its own', 'b/home/state', 'offline'],
     ['that of a hub that is not configured', 'b/attic/state', 'online'],
     ['its own', 'b/bridge/shard-1/state', 'offline'],
-    ['that of a member that there is not', 'b/bridge/shard-3/state', 'online'],
+    ['that of an unknown member', 'b/bridge/shard-3/state', 'online'],
     ['an app that looks like a state', 'b/cabin/app/state', 'online'],
-    ['what is no state', 'b/cabin/state', '<b>online</b>'],
-    ['what is on another base topic', 'c/cabin/state', 'online'],
+    ['an invalid state', 'b/cabin/state', '<b>online</b>'],
+    ['a state on another base topic', 'c/cabin/state', 'online'],
   ])('%s is ignored', (_, topic, payload) => {
     const { heard, state } = listening()
     heard(topic, payload)

@@ -273,7 +273,7 @@ describe('a page of another origin', () => {
     ['a read', '/api/state', 'GET', foreign],
     ['a command, from a page without an origin', RESTART, 'POST', { origin: 'null' }],
     ['a command, from another port', RESTART, 'POST', { origin: 'http://127.0.0.1:1' }],
-    ['a command, of which only the browser says whence', RESTART, 'POST', { 'sec-fetch-site': 'cross-site' }],
+    ['a command whose origin only the browser reports', RESTART, 'POST', { 'sec-fetch-site': 'cross-site' }],
     ['a read, from another port of this host', '/api/state', 'GET', { 'sec-fetch-site': 'same-site' }],
   ])('gets 403 for %s', async (_, path, method, headers) => {
     const { ask, told } = await openDoor()
@@ -466,7 +466,7 @@ describe('the icon of an app', () => {
     expect((await ask(ICON)).headers['cross-origin-resource-policy']).toBe('same-origin')
   })
 
-  it('is for everybody, including pages of other origins, if the public address is configured, and nothing else is', async () => {
+  it('is the only data for everybody, including pages of other origins, if the public address is configured', async () => {
     const { ask } = await openDoor({ env: shown })
     const answer = await ask(ICON, asPicture)
     expect(answer).toMatchObject({ status: 404, code: 'no_icon' })

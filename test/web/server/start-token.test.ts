@@ -59,10 +59,10 @@ describe('the start-up token', () => {
 
   it.each([
     ['a link', (file: string, other: string) => symlinkSync(other, file)],
-    ['a link to what never ends', (file: string) => symlinkSync('/dev/zero', file)],
-    ['a pipe that nobody writes to', (file: string) => execFileSync('mkfifo', ['-m', '600', file])],
+    ['a link to an endless file', (file: string) => symlinkSync('/dev/zero', file)],
+    ['a pipe without a writer', (file: string) => execFileSync('mkfifo', ['-m', '600', file])],
     ['a folder', (file: string) => mkdirSync(file)],
-    ['a file with something else in it', (file: string) => writeFileSync(file, 'of somebody', { mode: 0o600 })],
+    ['a file with other content', (file: string) => writeFileSync(file, 'of somebody', { mode: 0o600 })],
     ['a large file', (file: string) => writeFileSync(file, `${' '.repeat(2_000_000)}${GOOD}`, { mode: 0o600 })],
   ])('does not replace %s', async (_, make) => {
     const inside = temporaryFolder()

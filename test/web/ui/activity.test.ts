@@ -46,7 +46,7 @@ function list(entries: readonly Entry[]): string[] {
 
 describe('one group in the activity is', () => {
   test.each([
-    ['a crash with what follows', '0 crashed, 0 stopped, 3 started', 'crashed: crashed stopped started'],
+    ['a crash with its consequences', '0 crashed, 0 stopped, 3 started', 'crashed: crashed stopped started'],
     ['a failed command with its event', '0 RESTART!, 0 command_failed', 'RESTART: RESTART command_failed'],
     ['a command with its effect', '0 RESTART, 1 started', 'RESTART: RESTART started'],
     [
@@ -79,13 +79,13 @@ describe('separate in the activity stay', () => {
     ['two commands', '0 RESTART, 0 RESTART', ['RESTART: RESTART', 'RESTART: RESTART']],
     ['a crash and a command of a client', '0 crashed, 1 RESTART', ['crashed: crashed', 'RESTART: RESTART']],
     ['a crash and a new version', '0 crashed, 1 updated', ['crashed: crashed', 'updated: updated']],
-    ['what two apps do', '0 crashed, 0 stopped y', ['crashed: crashed', 'stopped: stopped']],
-    ['what is ten seconds apart', '0 stopped, 10 started', ['stopped: stopped', 'started: started']],
+    ['events of two apps', '0 crashed, 0 stopped y', ['crashed: crashed', 'stopped: stopped']],
+    ['events ten seconds apart', '0 stopped, 10 started', ['stopped: stopped', 'started: started']],
     ['failures of two commands', '0 ENABLE!, 0 command_failed', ['ENABLE: ENABLE', 'command_failed: command_failed']],
     ['a crash and a command right after it', '0 crashed, 0.06 RESTART', ['crashed: crashed', 'RESTART: RESTART']],
-    ['a command and what was before it', '0 stopped, 3 RESTART~2', ['stopped: stopped', 'RESTART: RESTART']],
+    ['a command and an earlier event', '0 stopped, 3 RESTART~2', ['stopped: stopped', 'RESTART: RESTART']],
     ['a read and an event that came while it ran', '0 stopped, 1 GET~2', ['stopped: stopped', 'GET: GET']],
-    ['what is apart after the clock was set back', '99 stopped, 0 started', ['stopped: stopped', 'started: started']],
+    ['separate events after the clock was set back', '99 stopped, 0 started', ['stopped: stopped', 'started: started']],
     ['a success and a failure', '0 RESTART, 0 command_failed', ['RESTART: RESTART', 'command_failed: command_failed']],
   ])('%s', (_, steps, wanted) => expect(fold(steps)).toEqual(wanted))
 })
