@@ -27,10 +27,7 @@ const PLANTS: Readonly<Record<string, readonly [promise: RegExp, wrong: Partial<
     },
   ],
   'quiet hours across midnight are ignored': [/quiet hours/, { quietUntil: () => undefined }],
-  'apps of a hub are restarted at the same time': [
-    /two at a time/,
-    { obstacle: (it) => obstacle({ ...it, hubBusy: false }) },
-  ],
+  'apps are restarted simultaneously': [/two at a time/, { obstacle: (it) => obstacle({ ...it, hubBusy: false }) }],
   'a hub that reconnects is not left alone': [/left alone/, { obstacle: (it) => obstacle({ ...it, hubBackAt: null }) }],
   'the delay does not grow': [/wait doubles/, { delayAfter: (_, { backoff }) => backoff }],
   'any rise is a leak': [/no leak/, { isRising: (_, trend) => (trend ?? 0) > 1_048_576 }],

@@ -179,9 +179,7 @@ test.concurrent('a key for speech only is useful, though it may not read the app
   expect(emulated.spoken).toEqual(['Hello'])
 })
 
-test.concurrent('an app that is missing from one list stays, and the removal of another one is seen', async ({
-  attach,
-}) => {
+test.concurrent('an app that one list lacks stays, and the removal of another one is seen', async ({ attach }) => {
   const { emulated, watched } = await attach({ realtime: false })
   emulated.behave('half-list', { keep: 0.9, times: 1 })
   const { size } = watched.hub.apps.all

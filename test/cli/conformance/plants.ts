@@ -115,10 +115,7 @@ export const DEVIATIONS: Readonly<Record<string, readonly [Plant, Findings]>> = 
     changes(isOf('GET', /./), ({ headers: { 'x-homey-version': _, ...headers } }) => ({ headers })),
     { differs: ['ping-identity'] },
   ],
-  'a refused write has a success status': [
-    answersWith('restartApp', { success: false }),
-    { operations: ['restartApp'] },
-  ],
+  'a refused write is a success': [answersWith('restartApp', { success: false }), { operations: ['restartApp'] }],
 }
 
 /** None of these is a fault. */
