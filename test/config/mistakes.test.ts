@@ -355,7 +355,7 @@ describe('an error is one line that names the key, its place, and the fix', () =
     expect(line).toMatch(/^hubs: no hub configured; .*--config.*HUB2MQTT_HUB_URL.*HUB2MQTT_HUB_API_KEY/)
     expect(mistakesOf({ yaml: '' })).toEqual([line])
     expect(mistakesOf({ yaml: 'hubs:' })).toEqual([line])
-    // An explicit empty list is intended.
+    // An explicitly empty list is valid.
     expect(mistakesOf({ yaml: 'hubs: {}' })).toEqual([])
   })
 

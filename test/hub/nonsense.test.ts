@@ -11,7 +11,7 @@ const idsOf = ({ hub }: Watched) => [...hub.apps.all.keys()]
 
 describe.concurrent('an invalid list leaves every app as it was', () => {
   polling.for<[string, unknown]>([
-    ['an error in words', { error: 'starting up' }],
+    ['an error as text', { error: 'starting up' }],
     ['an error as an object', { error: { code: 503, message: 'starting up' } }],
     ['an error beside its text', { error: 'x', error_description: 'y', stack: 'z' }],
     ['records without an id', { a: { name: 'A' }, b: { name: 'B' } }],
@@ -37,7 +37,7 @@ describe.concurrent('an invalid list leaves every app as it was', () => {
     },
   )
 
-  polling('such as records under the ids of others', async ({ emulated, watched }) => {
+  polling('such as records with the ids of others', async ({ emulated, watched }) => {
     const ids = idsOf(watched)
     emulated.behave('foreign-ids')
     await until('offline', () => !watched.hub.status.online)
@@ -46,7 +46,7 @@ describe.concurrent('an invalid list leaves every app as it was', () => {
   })
 
   polling(
-    'and a single bad entry leaves its app as it was, while the others are told',
+    'and an invalid entry leaves its app as it was, while the others are updated',
     async ({ emulated, watched }) => {
       const [bad = '', good = ''] = idsOf(watched)
       const value: Record<string, unknown> = {
@@ -74,7 +74,7 @@ describe.concurrent('a list that lost more than half of its apps', () => {
     expect([idsOf(watched), watched.news]).toEqual([ids, []])
   })
 
-  polling('is not believed while the hub is still counting', async ({ emulated, watched }) => {
+  polling('is not believed while it still changes', async ({ emulated, watched }) => {
     const ids = idsOf(watched)
     emulated.behave('half-list', { keep: 0.1, times: 1 })
     emulated.forgetRequests()
@@ -85,7 +85,7 @@ describe.concurrent('a list that lost more than half of its apps', () => {
     expect([idsOf(watched), watched.news]).toEqual([ids, []])
   })
 
-  polling.for([1, 0])('is believed when it stays so: %i of them', async (left, { emulated, watched }) => {
+  polling.for([1, 0])('is believed if it stays the same: %i of them', async (left, { emulated, watched }) => {
     for (const id of idsOf(watched).slice(left)) emulated.uninstall(id, { silent: true })
     await until('the list', () => watched.hub.apps.all.size === left)
   })
@@ -120,19 +120,16 @@ describe.concurrent('an identity', () => {
     expect(watched.news).toEqual([])
   })
 
-  polling(
-    'that is another one drops nothing before the list of the other hub was read well',
-    async ({ emulated, watched }) => {
-      const ids = idsOf(watched)
-      emulated.behave('wrong-shape', { operation: 'getApps', value: { error: 'starting up' } })
-      await emulated.reboot({ id: 'another' })
-      await until('offline', () => watched.history.at(-1)?.includes('nonsense'))
-      expect(idsOf(watched)).toEqual(ids)
-      emulated.behaveWell()
-      await until('the other hub', () => watched.hub.status.id === 'another' && watched.hub.status.online)
-      expect(watched.news).toEqual([])
-    },
-  )
+  polling('that differs clears nothing before the list of the other hub was read', async ({ emulated, watched }) => {
+    const ids = idsOf(watched)
+    emulated.behave('wrong-shape', { operation: 'getApps', value: { error: 'starting up' } })
+    await emulated.reboot({ id: 'another' })
+    await until('offline', () => watched.history.at(-1)?.includes('nonsense'))
+    expect(idsOf(watched)).toEqual(ids)
+    emulated.behaveWell()
+    await until('the other hub', () => watched.hub.status.id === 'another' && watched.hub.status.online)
+    expect(watched.news).toEqual([])
+  })
 })
 
 describe.concurrent('a hub that is replaced with another', () => {
@@ -287,7 +284,7 @@ describe.concurrent('a removed app stays removed', () => {
   })
 })
 
-polling('a record under another id is no answer to the question for an app', async ({ emulated, watched }) => {
+polling('a record with another id is not an answer to the request for an app', async ({ emulated, watched }) => {
   const id = anApp(emulated)
   emulated.behave('wrong-shape', { operation: 'getApp', value: { error: 'starting up' } })
   await expect(watched.hub.call('getApp', { id })).rejects.toMatchObject({ code: 'nonsense' })

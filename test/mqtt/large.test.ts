@@ -35,7 +35,7 @@ describe.skipIf(withoutMosquitto)('an answer that is too large for the broker', 
       expect(await ask('bridge/cmd/ping')).toMatchObject({ ok: true })
     }
     expect(observer.last('hub2mqtt/bridge/state')).toBe('online')
-    // Under 3.1.1 the broker shows its limit by closing the connection, and only the first time reveals it.
+    // Under 3.1.1 the broker reveals its limit by closing the connection, once.
     const connections = observer.texts('hub2mqtt/bridge/state').filter((text) => text === 'offline').length
     expect(connections).toBeLessThanOrEqual(protocol === '5' ? 0 : 1)
   })

@@ -84,7 +84,7 @@ describe.skipIf(withoutMosquitto)('Mosquitto that ends the connection at 4,096 b
       await settled(bridge, reconnects + 2)
       const held = await through(bridge, broker, 1)
       expect(held.get('b/app/5000')).toHaveLength(5_000)
-      // Only the restart of the broker.
+      // This one was caused by the restart of the broker.
       expect(bridge.link.status().reconnects).toBe(reconnects + 1)
     })
   })

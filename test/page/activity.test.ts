@@ -96,7 +96,7 @@ describe.runIf(canBrowse)('the days of the activity', () => {
 })
 
 describe.runIf(canBrowse)('one line of the activity', () => {
-  test('has a command with its answer and the events that it caused, which open by keyboard', async () => {
+  test('shows a command with its answer and the events that it caused, which open by keyboard', async () => {
     const { house, page } = await show({}, { hash: HASH })
     await ready(page)
     const headers = await house.daemon.owner()
@@ -118,7 +118,7 @@ describe.runIf(canBrowse)('one line of the activity', () => {
     expect(await rows.count()).toBe(2)
   })
 
-  test('has the updates of several apps in a row, with their names and number', async () => {
+  test('shows the updates of several apps in a row, with their names and number', async () => {
     const apps = ['Lamps', 'Meter', 'Pump'].map((name, i) => {
       return { id: `com.old${i}`, name, version: '1.0.0', update: '1.1.0', autoupdate: false }
     })
@@ -138,7 +138,7 @@ describe.runIf(canBrowse)('one line of the activity', () => {
     await expectAccessible(page)
   })
 
-  test('has all equal events of an app, with their number, also on the page of the app', async () => {
+  test('shows all equal events of an app, with their number, also on the page of the app', async () => {
     const { house, page } = await show({}, { hash: HASH })
     await ready(page)
     const rows = rowWith(page, 'Lumen Lights')

@@ -75,7 +75,7 @@ describe('the health report', () => {
       'hub home: its apps cannot be read: forbidden',
     ],
     ['a broker that refuses the login', { mqtt: refused }, 'live', 'the MQTT broker is not connected: unauthorized'],
-    ['an ACL that hides what is published', { mqtt: { probe: 'denied' } }, BOTH, UNREAD],
+    ['an ACL that hides the published topics', { mqtt: { probe: 'denied' } }, BOTH, UNREAD],
     [
       'an ACL that blocks commands',
       { mqtt: denied },

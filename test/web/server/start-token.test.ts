@@ -27,7 +27,7 @@ const GOOD = 'a-token-that-was-kept-with-43-characters---'
 const tokenIn = async (file: string | null) => await startToken(file, { warn() {} })
 
 describe('the start-up token', () => {
-  it('is readable only for its owner, and is the same at the next start', async () => {
+  it('is readable by its owner only, and is the same at the next start', async () => {
     const file = join(temporaryFolder(), 'hub2mqtt.yaml.token')
     const token = await tokenIn(file)
     expect(token).toMatch(FORM)

@@ -218,7 +218,7 @@ describe('a set-up reports the exact error', () => {
     expect(existsSync(path)).toBe(false)
   })
 
-  test('if a variable overrides the file; and an existing broker keeps its credentials', async () => {
+  test('if a variable overrides the file, and keeps the credentials of an existing broker', async () => {
     const hub = await emulate()
     const env = { MQTT_URL: 'mqtt://127.0.0.1:1', MQTT_USERNAME: 'me', MQTT_PASSWORD: 'of-the-environment' }
     const { daemon, apply, path } = await first({ env })
@@ -251,7 +251,7 @@ describe('a set-up reports the exact error', () => {
 describe('a set-up is for its owner', () => {
   const wanted = { hub: at('http://127.0.0.1:1'), broker: EMBEDDED }
 
-  test('and not for a page of another origin or name, nor for a token with read access', async () => {
+  test('not for a page of another origin or name, nor for a token with read access', async () => {
     const token = 'token-that-may-look'
     const env = { HTTP_TOKENS: JSON.stringify({ wall: { token, access: 'read' } }) }
     const { ask, path } = await first({ env })
@@ -264,7 +264,7 @@ describe('a set-up is for its owner', () => {
     expect(existsSync(path)).toBe(false)
   })
 
-  test('and not for any local client: it requires the token of the printed address, which stays valid when the bridge starts', async () => {
+  test('not for any local client: it requires the token of the printed address, which stays valid when the bridge starts', async () => {
     const hub = await emulate()
     const { daemon, path, ask, askAsStranger } = await first()
     expect((await askAsStranger('api/session')).answer).toMatchObject({ access: 'local', login: 'token', setup: true })
@@ -302,7 +302,7 @@ describe('a set-up is for its owner', () => {
     expect((await ask('api/session', { headers: { cookie } })).answer).toMatchObject({ access: 'full', setup: false })
   })
 
-  test('and runs one test at a time', async () => {
+  test('with one test at a time', async () => {
     const hub = await emulate()
     hub.behave('never-answer')
     const { testHub, ask } = await first()
@@ -329,7 +329,7 @@ describe('if a set-up would not help, the process ends with the error', () => {
     expect(daemon.lines).toEqual([])
   })
 
-  test('the port is taken', async () => {
+  test('the port is in use', async () => {
     const port = await listening(createServer())
     const { daemon } = await begin({ file: '', env: { HTTP_PORT: String(port) } })
     expect(await daemon.closed).toBe('code 2')
@@ -337,7 +337,7 @@ describe('if a set-up would not help, the process ends with the error', () => {
     expect(daemon.errors.join('\n')).toContain('no hub configured')
   })
 
-  test('an explicitly empty list of hubs is intended: the bridge runs without', async () => {
+  test('an explicitly empty list of hubs is valid: the bridge runs without hubs', async () => {
     const { daemon, ask } = await begin({ file: 'hubs: {}\n' })
     await daemon.untilLine('hub2mqtt started')
     expect((await ask('api/session')).answer).toMatchObject({ setup: false })

@@ -73,7 +73,7 @@ describe('one group in the activity is', () => {
   ])('%s', (_, steps, wanted) => expect(fold(steps)).toEqual([wanted]))
 })
 
-describe('separate in the activity stay', () => {
+describe('separate groups in the activity are', () => {
   test.each([
     ['two crashes', '0 crashed, 1 crashed', ['crashed: crashed', 'crashed: crashed']],
     ['two commands', '0 RESTART, 0 RESTART', ['RESTART: RESTART', 'RESTART: RESTART']],
@@ -84,7 +84,7 @@ describe('separate in the activity stay', () => {
     ['failures of two commands', '0 ENABLE!, 0 command_failed', ['ENABLE: ENABLE', 'command_failed: command_failed']],
     ['a crash and a command right after it', '0 crashed, 0.06 RESTART', ['crashed: crashed', 'RESTART: RESTART']],
     ['a command and an earlier event', '0 stopped, 3 RESTART~2', ['stopped: stopped', 'RESTART: RESTART']],
-    ['a read and an event that came while it ran', '0 stopped, 1 GET~2', ['stopped: stopped', 'GET: GET']],
+    ['a read and an event during it', '0 stopped, 1 GET~2', ['stopped: stopped', 'GET: GET']],
     ['separate events after the clock was set back', '99 stopped, 0 started', ['stopped: stopped', 'started: started']],
     ['a success and a failure', '0 RESTART, 0 command_failed', ['RESTART: RESTART', 'command_failed: command_failed']],
   ])('%s', (_, steps, wanted) => expect(fold(steps)).toEqual(wanted))
@@ -110,7 +110,7 @@ describe('one line of the activity is', () => {
   ])('%s', (_, steps, wanted) => expect(list(entriesOf(steps))).toEqual(wanted))
 })
 
-describe('lines of their own have', () => {
+describe('separate lines of the activity are', () => {
   test.each([
     ['different events of an app', '0 disabled, 60 enabled, 120 disabled', ['disabled', 'enabled', 'disabled']],
     ['a success and a failure', '0 RESTART, 60 RESTART!', ['RESTART', 'RESTART']],
