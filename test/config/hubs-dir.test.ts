@@ -44,7 +44,7 @@ describe('a folder of hubs', () => {
     ['an invalid name', { 'hubs/The Attic.yaml': hub(1) }, /The Attic\.yaml: expected a hub name/],
     ['a name twice', { 'hubs/attic.yaml': hub(1), 'hubs/attic.json': '{}' }, /hubs\.attic: is in .*json and in .*yaml/],
     [
-      'a hub that the configuration has',
+      'one that the configuration has too',
       { 'hubs/home.yaml': hub(1) },
       /hubs\.home: is in hub2mqtt\.yaml.* and in .*home\.yaml/,
     ],
