@@ -1,4 +1,4 @@
-/** How often something may be done. */
+/** The rate limit of a token bucket. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { Bucket } from '../../src/base/bucket.ts'
@@ -7,7 +7,7 @@ import { FakeClock } from '../support/fake-clock.ts'
 const rates = fc.record({ most: fc.integer({ min: 1, max: 20 }), everyMs: fc.integer({ min: 1, max: 5_000 }) })
 const pauses = fc.array(fc.nat(20_000), { minLength: 1, maxLength: 100 })
 
-test('as many as its most are taken at once, and one more after each interval', async () => {
+test('a bucket allows its burst at once, and one more after each interval', async () => {
   await fc.assert(
     fc.asyncProperty(rates, async (rate) => {
       const clock = new FakeClock()
@@ -26,7 +26,7 @@ test('as many as its most are taken at once, and one more after each interval', 
   )
 })
 
-test('whoever takes only what it may never has more than the most at once and one an interval', async () => {
+test('a caller that takes only when allowed never exceeds the burst and one per interval', async () => {
   await fc.assert(
     fc.asyncProperty(rates, pauses, async (rate, pauses) => {
       const clock = new FakeClock()
@@ -41,7 +41,7 @@ test('whoever takes only what it may never has more than the most at once and on
   )
 })
 
-test('what it says to wait is enough, and no less is, up to a millisecond', async () => {
+test('the wait that a bucket returns is enough, and exact to a millisecond', async () => {
   await fc.assert(
     fc.asyncProperty(rates, fc.nat(5_000), async (rate, ms) => {
       const clock = new FakeClock()
@@ -58,7 +58,7 @@ test('what it says to wait is enough, and no less is, up to a millisecond', asyn
   )
 })
 
-test('what is to be left for others is left, and what is put back can be taken again', () => {
+test('a bucket keeps reserved tokens, and a token that is put back can be taken again', () => {
   fc.assert(
     fc.property(rates, fc.nat(19), (rate, others) => {
       const left = others % rate.most

@@ -3,7 +3,7 @@ import { checkSync } from 'recheck'
 import { parseSync } from 'vite'
 import { describe, expect, test } from 'vitest'
 
-/** `file expression` of every regular expression of the program. */
+/** `file expression` of every regular expression in the program. */
 function written(): string[] {
   const found = new Set<string>()
   for (const file of globSync('src/**/*.{ts,tsx,js}', { exclude: ['src/web/ui/dist/**'] }).sort()) {
@@ -24,7 +24,7 @@ function written(): string[] {
   return [...found]
 }
 
-/** What `expressions.txt` has: below each input the files that read it, and below each file its expressions. */
+/** The content of `expressions.txt`: below each input the files that read it, and below each file its expressions. */
 function listed(): { rows: string[]; samples: Map<string, string> } {
   const rows: string[] = []
   const samples = new Map<string, string>()
@@ -39,11 +39,11 @@ function listed(): { rows: string[]; samples: Map<string, string> } {
 
 const { rows, samples } = listed()
 
-test('every regular expression stands in expressions.txt, below the input that it reads and how long that may be', () => {
+test('expressions.txt lists every regular expression below the input that it reads, with the maximum length of the input', () => {
   expect(rows.toSorted()).toEqual(written().sort())
 })
 
-/** An expression that is put together at run time has a sample below it. */
+/** For an expression that is built at run time, a sample is listed. */
 const expressionOf = (row: string) => samples.get(row) ?? row.slice(row.indexOf(' ') + 1)
 const expressions = [...new Set(written().map(expressionOf))]
 

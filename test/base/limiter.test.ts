@@ -1,4 +1,4 @@
-/** Who may begin, and when. */
+/** Which task may begin, and when. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { Limiter, type LimiterOptions, type Slot } from '../../src/base/limiter.ts'
@@ -6,7 +6,7 @@ import { FakeClock } from '../support/fake-clock.ts'
 
 const settled = () => new Promise((resolve) => setImmediate(resolve))
 
-/** A task that ends when told to, and tells when it began. */
+/** A task that ends when `end` is called, and records when it began. */
 function task(begun: string[], name: string) {
   const { promise, resolve } = Promise.withResolvers<void>()
   const run = async () => {
@@ -16,7 +16,7 @@ function task(begun: string[], name: string) {
   return { run, end: resolve }
 }
 
-/** Work that goes on until it is told to end. */
+/** Tasks that run until they are ended. */
 function crowd(limiter: Limiter) {
   const begun: { readonly slot: Slot; readonly end: () => void }[] = []
   const join = (signal?: AbortSignal) =>
@@ -25,7 +25,7 @@ function crowd(limiter: Limiter) {
 }
 
 describe('a limiter with lanes', () => {
-  test('never has more under way than it may, and every app gets its turn', async () => {
+  test('never runs more tasks than it has slots, and every app gets its turn', async () => {
     const limiter = new Limiter({ slots: 2, maxWaiting: 32, clock: new FakeClock() })
     const begun: string[] = []
     const tasks = ['a1', 'a2', 'a3', 'b1', 'c1'].map((name) => ({ name, ...task(begun, name) }))
@@ -41,7 +41,7 @@ describe('a limiter with lanes', () => {
     expect(begun.indexOf('c1')).toBeLessThan(begun.indexOf('a3'))
   })
 
-  test('refuses what would wait behind too many', async () => {
+  test('refuses a task if too many are waiting before it', async () => {
     const limiter = new Limiter({ slots: 4, maxWaiting: 2, clock: new FakeClock() })
     const blocker = task([], 'a')
     const running = [blocker.run, blocker.run, blocker.run].map((run) => limiter.run({ lane: 'a', deadline: 1e9 }, run))
@@ -50,7 +50,7 @@ describe('a limiter with lanes', () => {
     await Promise.all(running)
   })
 
-  test('refuses at its deadline what still waits, and does not begin it later', async () => {
+  test('refuses a waiting task at its deadline, and does not begin it later', async () => {
     const clock = new FakeClock()
     const limiter = new Limiter({ slots: 4, maxWaiting: 32, clock })
     const begun: string[] = []
@@ -69,7 +69,7 @@ describe('a limiter with lanes', () => {
     expect(clock.pending).toBe(0)
   })
 
-  test('does not begin what comes at its deadline, and tells a task when that passes', async () => {
+  test('does not begin a task at its deadline, and reports to the task when its deadline passes', async () => {
     const clock = new FakeClock()
     const limiter = new Limiter({ slots: 4, maxWaiting: 32, clock })
     const begun: string[] = []
@@ -83,7 +83,7 @@ describe('a limiter with lanes', () => {
     })
   })
 
-  test('counts what waits no longer: begun or expired, it leaves its place and its timer', async () => {
+  test('a task that has begun or expired no longer counts as waiting, and its timer is cleared', async () => {
     const clock = new FakeClock()
     const limiter = new Limiter({ slots: 1, maxWaiting: 1, clock })
     await clock.advance(5000)
@@ -107,7 +107,7 @@ describe('a limiter with lanes', () => {
     await next
   })
 
-  test('frees the place of a task that fails', async () => {
+  test('frees the slot of a task that fails', async () => {
     const limiter = new Limiter({ slots: 1, maxWaiting: 32, clock: new FakeClock() })
     await expect(limiter.run({ lane: 'a', deadline: 1e9 }, () => Promise.reject(new Error('x')))).rejects.toThrow('x')
     await expect(limiter.run({ lane: 'b', deadline: 1e9 }, () => Promise.resolve('done'))).resolves.toBe('done')
@@ -115,7 +115,7 @@ describe('a limiter with lanes', () => {
 })
 
 describe('a limiter with four slots', () => {
-  test('gives the slot of one that does not say in time that it goes well to the next', async () => {
+  test('gives the slot of a task that does not confirm progress in time to the next task', async () => {
     const clock = new FakeClock()
     const { begun, join } = crowd(new Limiter({ clock, slots: 4, patienceMs: 1000 }))
     for (let i = 0; i < 10; i += 1) void join()
@@ -123,12 +123,12 @@ describe('a limiter with four slots', () => {
     await clock.advance(999)
     expect(begun).toHaveLength(4)
     await clock.advance(1)
-    // Three did not answer.
+    // Three did not confirm.
     expect(begun).toHaveLength(7)
     for (const { slot } of begun) slot.keep()
     await clock.advance(60_000)
     expect(begun).toHaveLength(7)
-    // A place that was lost is not given away once more when the work ends.
+    // A slot that was taken away is not given away again when the task ends.
     for (const { end } of begun.slice(1, 4)) end()
     await settled()
     expect(begun).toHaveLength(7)
@@ -138,7 +138,7 @@ describe('a limiter with four slots', () => {
     expect(begun).toHaveLength(8)
   })
 
-  test('lets one go on that is not wanted any more, and keeps no place for it', async () => {
+  test('lets an aborted task continue without a slot', async () => {
     const { begun, join } = crowd(new Limiter({ clock: new FakeClock(), slots: 1 }))
     const ending = new AbortController()
     void join()
@@ -156,8 +156,8 @@ describe('a limiter with four slots', () => {
   })
 })
 
-describe('a limiter that is restricted for a time', () => {
-  test('spaces what begins from then on, two at a time, until that is over', async () => {
+describe('a limiter that is restricted for some time', () => {
+  test('begins tasks at intervals, two at a time, until the restriction ends', async () => {
     const clock = new FakeClock()
     const limiter = new Limiter({ clock, slots: Number.POSITIVE_INFINITY })
     const { begun, join } = crowd(limiter)
@@ -188,7 +188,7 @@ describe('a limiter that is restricted for a time', () => {
     expect(clock.pending).toBe(0)
   })
 
-  test('holds back nothing that is not wanted any more', async () => {
+  test('an aborted task delays no other task', async () => {
     const limiter = new Limiter({ clock: new FakeClock(), slots: 4 })
     const { begun, join } = crowd(limiter)
     const ending = new AbortController()
@@ -202,7 +202,7 @@ describe('a limiter that is restricted for a time', () => {
   })
 })
 
-/** Something that asks for its turn. */
+/** A task that requests its turn. */
 interface Asked {
   readonly at: number
   readonly lane: string | null
@@ -226,7 +226,7 @@ interface Told {
   readonly at: number
 }
 
-/** Lets all of them ask, and tells in order what became of each. */
+/** Requests a turn for each task, and returns in order what happened to each. */
 async function carryOut(plan: readonly Asked[], options: Omit<LimiterOptions, 'clock'>): Promise<Told[]> {
   const clock = new FakeClock()
   const limiter = new Limiter({ ...options, clock })
@@ -260,7 +260,7 @@ function abortable() {
   return { signal: ending.signal, abort: () => ending.abort() }
 }
 
-/** Who waits and who is under way, in the order in which they asked, after each time at which something happened. */
+/** The waiting and the running tasks, in the order of their requests, after each event. */
 function* momentsOf(log: readonly Told[]) {
   const waiting = new Set<number>()
   const under = new Set<number>()
@@ -273,7 +273,7 @@ function* momentsOf(log: readonly Told[]) {
   }
 }
 
-describe('whatever asks when', () => {
+describe('in any order of requests', () => {
   const PLAN = fc.array(ASKED, { maxLength: 30 })
   const OPTIONS = fc.record({
     slots: fc.integer({ min: 1, max: 4 }),
@@ -288,7 +288,7 @@ describe('whatever asks when', () => {
       { numRuns: 300, examples: [[LAST_OF_ITS_LANE, { slots: 1, apartMs: 3, maxWaiting: 2 }]] },
     )
 
-  /** One expires when another of its lane is asked for. */
+  /** One task expires at the moment when another of its lane is requested. */
   const LAST_OF_ITS_LANE = [
     [2, 'a', 0],
     [2, 'a', 0],
@@ -302,7 +302,7 @@ describe('whatever asks when', () => {
 
   const ofLane = (plan: readonly Asked[], lane: string | null | undefined) => (one: number) => plan[one]?.lane === lane
 
-  test('each begins once, or is refused: at its deadline, or where its lane is full', async () => {
+  test('each task begins once, or is refused: at its deadline, or because its lane is full', async () => {
     await holds((log, plan) => {
       const ends = log.filter(({ what }) => what !== 'asked' && what !== 'ended')
       expect(ends.map(({ one }) => one).sort((a, b) => a - b)).toEqual([...plan.keys()])
@@ -316,7 +316,7 @@ describe('whatever asks when', () => {
     })
   })
 
-  test('a lane is full when as many wait in it as may', async () => {
+  test('a lane is full when the maximum number of tasks wait in it', async () => {
     await holds((log, plan, { maxWaiting }) => {
       for (const { what, one, waiting } of momentsOf(log)) {
         const others = waiting.filter((other) => other !== one).filter(ofLane(plan, plan[one]?.lane))
@@ -326,7 +326,7 @@ describe('whatever asks when', () => {
     })
   })
 
-  test('no more than the slots are under way, one of each lane, and they begin apart from each other', async () => {
+  test('no more tasks run than there are slots, one per lane, and they begin at intervals', async () => {
     await holds((log, plan, { slots, apartMs }) => {
       let begunAt = Number.NEGATIVE_INFINITY
       for (const { what, one, at, under } of momentsOf(log)) {
@@ -340,7 +340,7 @@ describe('whatever asks when', () => {
     })
   })
 
-  test('what is of one lane, or of none, begins in its order', async () => {
+  test('tasks of one lane, and tasks without a lane, begin in order', async () => {
     await holds((log, plan) => {
       for (const { what, one, waiting } of momentsOf(log)) {
         if (what === 'begun') expect(waiting.find(ofLane(plan, plan[one]?.lane))).toBe(one)
@@ -350,14 +350,14 @@ describe('whatever asks when', () => {
 
   test('no lane that could begin is overtaken twice by another', async () => {
     await holds((log, plan) => {
-      /** For each lane of which something could begin: which lanes have begun since then. */
+      /** For each lane that has a task which could begin: the lanes that have begun since then. */
       let overtaken = new Map<string | null, Set<string | null>>()
       for (const { what, one, waiting, under } of momentsOf(log)) {
         const lanes = new Set(waiting.map((other) => plan[other]?.lane ?? null))
         const could = [...lanes].filter((lane) => lane === null || !under.some(ofLane(plan, lane)))
         overtaken = new Map(could.map((lane) => [lane, overtaken.get(lane) ?? new Set()]))
         const lane = plan[one]?.lane ?? null
-        // What expires may have been the last of its lane, and what is asked at that time goes to the back.
+        // A task that expires may be the last of its lane; a lane that is requested again then goes to the back.
         if (what === 'begun' || what === 'expired') overtaken.delete(lane)
         if (what !== 'begun') continue
         for (const by of overtaken.values()) {
@@ -368,17 +368,17 @@ describe('whatever asks when', () => {
     })
   })
 
-  test('nothing waits while it could begin', async () => {
+  test('no task waits while it could begin', async () => {
     await holds((log, plan, { slots, apartMs }) => {
       let now = Number.NEGATIVE_INFINITY
       let begunAt = now
       for (const { what, at, waiting, under } of momentsOf(log)) {
         const isOpen = under.length < slots && now - begunAt >= apartMs
         const isFree = (one: number) => plan[one]?.lane === null || !under.some(ofLane(plan, plan[one]?.lane))
-        // What happens at one time is looked at when all of it has happened.
+        // The state is checked after all events of one time.
         if (at !== now && isOpen) expect(waiting.filter(isFree)).toEqual([])
         now = at
-        // The turn of one that expires may come with its deadline.
+        // A task may get its turn at its deadline, and expire.
         if (what === 'begun' || what === 'expired') begunAt = at
       }
     })

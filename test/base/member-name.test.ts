@@ -5,10 +5,10 @@ test.each([
   ['Bridge-0.example.org', 'bridge-0'],
   ['my host', 'my-host'],
   ['', 'member'],
-  // These are where commands of the bridge arrive, and where their answers go.
+  // The bridge receives commands, and sends their answers, on topics with these levels.
   ['cmd', 'membercmd'],
   ['result', 'memberresult'],
-  // A record of members cannot have these as keys.
+  // These cannot be keys of a record of members.
   ['constructor', 'memberconstructor'],
   ['x'.repeat(40), 'x'.repeat(32)],
 ])('the machine "%s" is the member %s', (host, name) => {
@@ -17,7 +17,7 @@ test.each([
 })
 
 test.each(['cmd', 'result', '__proto__', 'constructor', 'prototype', 'Upper', 'a/b', ''])(
-  '"%s" is no name of a member',
+  '"%s" is not a valid member name',
   (name) => {
     expect(name).not.toMatch(MEMBER_NAME)
   },

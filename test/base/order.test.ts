@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { parseSync } from 'vite'
 import { describe, expect, test } from 'vitest'
 
-/** A node of the syntax tree, as far as it matters here. */
+/** The parts of a syntax tree node that this test needs. */
 interface Node {
   readonly type: string
   readonly start: number
@@ -18,10 +18,10 @@ interface Node {
   readonly kind?: unknown
 }
 
-/** What one block declares: each name with the place from which on it has its value. */
+/** The names that one block declares, each with the position from which it has its value. */
 interface Scope {
   readonly names: ReadonlyMap<string, number>
-  /** In how many functions the block is. */
+  /** The number of functions that contain the block. */
   readonly depth: number
 }
 
@@ -31,7 +31,7 @@ const isFunction = ({ type }: Node) => /^(Arrow)?Function(Declaration|Expression
 const isType = ({ type }: Node) => type.startsWith('TS') && !/^TS(As|NonNull|Satisfies)/.test(type)
 const childrenOf = (node: Node): Node[] => Object.values(node).flat().filter(isNode)
 
-/** All but names of properties, which refer to nothing. */
+/** All children, except names of properties, which refer to nothing. */
 function partsOf(node: Node): Node[] {
   const parts = Object.entries(node).filter(([key]) => (key !== 'property' && key !== 'key') || node.computed === true)
   return parts.flatMap(([, value]) => [value].flat().filter(isNode))
@@ -45,7 +45,7 @@ function namesIn(pattern: unknown): string[] {
   return childrenOf(pattern).flatMap(namesIn)
 }
 
-/** The constants of a block; what a function takes has its value from the start. */
+/** The constants of a block; parameters have their values from the start. */
 function declaredIn(block: Node): Map<string, number> {
   if (isFunction(block)) return new Map([block.params].flat().flatMap((one) => namesIn(one).map((name) => [name, 0])))
   const declarations = childrenOf(block).filter(({ type }) => type === 'VariableDeclaration')
@@ -61,7 +61,7 @@ function fieldOf(node: unknown): string | undefined {
   return isNode(object) && object.type === 'ThisExpression' && isNode(property) ? `#${property.name}` : undefined
 }
 
-/** Where a constructor assigns its fields. */
+/** The positions at which a constructor assigns its fields. */
 function assignedIn(node: Node): [string, number][] {
   const field = node.type === 'AssignmentExpression' ? fieldOf(node.left) : undefined
   const further = isFunction(node) ? [] : childrenOf(node).flatMap(assignedIn)
@@ -70,9 +70,9 @@ function assignedIn(node: Node): [string, number][] {
 
 interface Place {
   readonly scopes: readonly Scope[]
-  /** Where the functions begin that it is in. */
+  /** The positions at which the enclosing functions begin. */
   readonly functions: readonly number[]
-  /** Of its constructor: where they get their values. */
+  /** The positions at which the fields of the enclosing constructor get their values. */
   readonly fields: ReadonlyMap<string, number>
 }
 
@@ -108,7 +108,7 @@ function captured(source: string): string[] {
   return [...new Set(visit(program, { scopes: [], functions: [], fields: new Map() }))].sort()
 }
 
-/** Where parts are put together. */
+/** The files that put parts together. */
 const COMPOSED = [
   'src/app.ts',
   'src/config/broker.ts',
@@ -117,7 +117,7 @@ const COMPOSED = [
   'src/bridge/bridge.ts',
 ]
 
-describe('no closure captures what comes later', () => {
+describe('no closure captures a constant or field before it has its value', () => {
   test.each(COMPOSED)('%s', (file) => {
     expect(captured(readFileSync(file, 'utf8'))).toEqual([])
   })
@@ -125,29 +125,29 @@ describe('no closure captures what comes later', () => {
   test.each([
     ['a constant below', 'function f() { const a = () => b; const b = 1 }', ['b']],
     [
-      'in a method or a property',
+      'a use in a method or a property',
       'function f() { const a = { c: () => b.x, d() { return c } }; const b = 1; const c = 1 }',
       ['b', 'c'],
     ],
-    ['in what is made of itself', 'function f() { const a = g({ on: () => a.x }) }', ['a']],
-    ['destructured', 'async function f() { const a = () => b; const { x: [b] } = await g() }', ['b']],
+    ['a use in its own initializer', 'function f() { const a = g({ on: () => a.x }) }', ['a']],
+    ['a destructured constant', 'async function f() { const a = () => b; const { x: [b] } = await g() }', ['b']],
     ['a field', 'class C { constructor() { this.#a = g(() => this.#b); this.#b = 1 } }', ['#b']],
-    ['from two functions inside', 'function f() { const a = () => () => b; const b = 1 }', ['b']],
-  ])('sees %s', (_, source, names) => {
+    ['a use two functions deep', 'function f() { const a = () => () => b; const b = 1 }', ['b']],
+  ])('detects %s', (_, source, names) => {
     expect(captured(source)).toEqual(names)
   })
 
   test.each([
     ['a constant above', 'function f() { const b = 1; const a = () => b }'],
-    ['one of the module', 'function f() { return () => b }; const b = 1'],
+    ['a constant of the module', 'function f() { return () => b }; const b = 1'],
     ['another of the same name', 'function f() { const a = (b) => b; const b = 1; const c = { b: 1 }.b }'],
-    ['one of its own', 'function f() { const a = () => { const b = 1; return b }; const b = 1 }'],
-    ['a field of before', 'class C { constructor() { this.#b = 1; this.#a = g(() => this.#b) } }'],
+    ['a constant of the closure itself', 'function f() { const a = () => { const b = 1; return b }; const b = 1 }'],
+    ['a field that is assigned before', 'class C { constructor() { this.#b = 1; this.#a = g(() => this.#b) } }'],
     [
       'a field that another method assigns',
       'class C { constructor() { this.#a = g(() => this.#b) }; x() { this.#b = 1 } }',
     ],
-  ])('does not mind %s', (_, source) => {
+  ])('accepts %s', (_, source) => {
     expect(captured(source)).toEqual([])
   })
 })

@@ -32,20 +32,20 @@ const DIRECT: Readonly<Record<string, string>> = {
 
 const READS = /\b(readFile|createReadStream|openAsBlob)(Sync)?\(|\bopen\([^)]*, 'r'\)|\bimport\((?!')/
 
-test('every file that a person names is read by one function; the others are listed with their reason', () => {
+test('one function reads every file that a user names; the others are listed with their reason', () => {
   const reading = globSync(['src/**/*.{ts,tsx,js}'], { exclude: ['src/web/ui/dist/**'] }).filter((file) =>
     readFileSync(file, 'utf8')
       .split('\n')
       .some((line) => READS.test(line) && !/^\s*(\/\/|\*|\/\*)/.test(line)),
   )
-  // `readFile` of the configuration is what it was given: by default the function for plain files.
+  // `readFile` of the configuration is a parameter: by default the function for plain files.
   const given = ['src/config/file.ts', 'src/config/read.ts', 'src/config/load.ts']
-  // Folders, opened to write their names to disk; and the modules of apps, by the app's own process.
+  // Folders, opened to flush their names to disk, and the modules of apps, read by the app's own process.
   const other = ['src/emulator/data/data-folder.ts', 'src/emulator/sdk/runner.js']
   expect(reading.filter((file) => ![...given, ...other].includes(file)).sort()).toEqual(Object.keys(DIRECT).sort())
 })
 
-describe.runIf(hasSpecialFiles)('a file that a person names', () => {
+describe.runIf(hasSpecialFiles)('a file that a user names', () => {
   function folder() {
     const made = temporaryFolder()
     return (name: string) => join(made, name)
@@ -54,8 +54,8 @@ describe.runIf(hasSpecialFiles)('a file that a person names', () => {
   test.each([
     ['of 1 MiB', MOST_BYTES],
     ['that is empty', 0],
-    ['of more than one piece', 64 * 1024 + 1],
-  ])('%s is read as a whole, by a link too', (_, size) => {
+    ['of several pieces', 64 * 1024 + 1],
+  ])('%s is read as a whole, also through a symbolic link', (_, size) => {
     const at = folder()
     const bytes = Buffer.alloc(size, 'x')
     writeFileSync(at('file'), bytes)
@@ -63,12 +63,12 @@ describe.runIf(hasSpecialFiles)('a file that a person names', () => {
     expect(readPlain(at('link')).equals(bytes)).toBe(true)
   })
 
-  test('of a system that states no size is read too', () => {
+  test('is read even if the system reports no size', () => {
     expect(readPlain('/proc/self/stat').length).toBeGreaterThan(0)
   })
 
   test.each([
-    ['a pipe that nobody writes to', 'NOT_PLAIN', (path: string) => void execFileSync('mkfifo', [path])],
+    ['a pipe without a writer', 'NOT_PLAIN', (path: string) => void execFileSync('mkfifo', [path])],
     ['a link to /dev/zero', 'NOT_PLAIN', (path: string) => symlinkSync('/dev/zero', path)],
     ['a link to another device', 'NOT_PLAIN', (path: string) => symlinkSync('/dev/null', path)],
     ['a link to a folder', 'EISDIR', (path: string) => symlinkSync('/', path)],
@@ -90,13 +90,13 @@ describe.runIf(hasSpecialFiles)('a file that a person names', () => {
         truncateSync(path, 2 ** 40)
       },
     ],
-  ])('that is %s is refused at once', (_, code, make) => {
+  ])('is refused at once if it is %s', (_, code, make) => {
     const path = folder()('file')
     make(path)
     expect(() => readPlain(path)).toThrow(expect.objectContaining({ code }))
   })
 
-  test('that is a socket is refused at once', async () => {
+  test('is refused at once if it is a socket', async () => {
     const path = folder()('socket')
     const server = createServer().listen(path)
     onTestFinished(() => void server.close())

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { hashPassword, isGoodHash, isPassword, sameSecret } from '../../src/base/secrets.ts'
 
 describe('a password', () => {
-  it('is known by its hash, which is another one each time and tells nothing', async () => {
+  it('is verified by its hash, which differs each time and reveals nothing', async () => {
     const hash = await hashPassword('correct horse')
     expect(hash).toMatch(/^scrypt\$32768\$8\$3\$[\w-]{22}\$[\w-]{43}$/)
     expect(isGoodHash(hash)).toBe(true)
@@ -12,13 +12,13 @@ describe('a password', () => {
     expect(await isPassword(hash, hash)).toBe(false)
   })
 
-  it('is known as plain text', async () => {
+  it('is verified as plain text', async () => {
     expect(await isPassword('correct horse', 'correct horse')).toBe(true)
     expect(await isPassword('Correct horse', 'correct horse')).toBe(false)
     expect(await isPassword('', 'correct horse')).toBe(false)
   })
 
-  it('is compared without stopping everything else', async () => {
+  it('is verified without blocking the event loop', async () => {
     const hash = await hashPassword('x')
     let turns = 0
     const turning = setInterval(() => {
@@ -40,13 +40,13 @@ describe('a password', () => {
     `scrypt$1024$0$1$${salt}$${key}`,
     `scrypt$1024$8$1$${salt}$short`,
     `scrypt$1024$8$1$${salt}$${key}$more`,
-  ])('is not known by a hash that costs too much or is none: %s', async (hash) => {
+  ])('is not verified by a hash that is too expensive or invalid: %s', async (hash) => {
     expect(isGoodHash(hash)).toBe(false)
     expect(await isPassword(hash, hash)).toBe(false)
   })
 })
 
-it('secrets are the same only as a whole', () => {
+it('secrets are equal only as a whole', () => {
   expect(sameSecret('abc', 'abc')).toBe(true)
   for (const given of ['', 'ab', 'abcd', 'ABC']) expect(sameSecret(given, 'abc')).toBe(false)
 })

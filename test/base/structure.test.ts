@@ -7,7 +7,7 @@ const exclude = ['src/web/ui/dist/**']
 const files = globSync('src/**/*.{ts,tsx}', { exclude })
 const PRODUCT = ['base', 'hub', 'mqtt', 'contract', 'bridge']
 
-/** File → whether only types are taken from it. */
+/** File → whether only types are imported from it. */
 function importsOf(file: string): [target: string, typesOnly: boolean][] {
   const statements = readFileSync(file, 'utf8').matchAll(
     /(?:^(?:import|export) (type )?[^;'"]*?from |import\(|^import )'(\.[^']+)'/gms,
@@ -17,10 +17,10 @@ function importsOf(file: string): [target: string, typesOnly: boolean][] {
 
 const linesOf = (text: string) => text.split('\n').length - 1
 
-/** The room of a path below `src`; of a file at the top, its name. */
+/** The room of a path below `src`, or the name of a file at the top. */
 const roomOf = (path: string) => path.split('/')[0] ?? ''
 
-/** What `docs/internals/architecture.md` says that each room may import: in the order of the table, each from those above it. */
+/** The imports that `docs/internals/architecture.md` permits to each room, in the order of its table. */
 const rows = readFileSync('docs/internals/architecture.md', 'utf8').matchAll(
   /^\| `src\/([a-z-]+)\/` \|[^|]*\| (.*) \|$/gm,
 )
@@ -28,8 +28,8 @@ const allowed = new Map([...rows].map(([, name = '', cell = '']) => [name, cell]
 const order = [...allowed.keys()]
 const roomsIn = (text: string) => [...text.matchAll(/`([a-z-]+)`/g)].map(([, one = '']) => one)
 
-describe('the rooms of the source know only what they may know', () => {
-  test('there are fourteen rooms, each with its line in docs/internals/architecture.md, and three files beside them', () => {
+describe('each room imports only from the rooms that it may know', () => {
+  test('there are fourteen rooms, each with its row in docs/internals/architecture.md, and three files beside them', () => {
     const entries = readdirSync('src', { withFileTypes: true })
     const rooms = entries.filter((entry) => entry.isDirectory()).map(({ name }) => name)
     expect(order.toSorted()).toEqual(rooms.sort())
@@ -38,7 +38,7 @@ describe('the rooms of the source know only what they may know', () => {
     expect(beside.sort()).toEqual(['app.ts', 'bin.js', 'main.ts'])
   })
 
-  test.each(order)('src/%s imports what its line names and nothing else, all from rooms above it', (name) => {
+  test.each(order)('src/%s imports what its row names and nothing else, all from rooms above it', (name) => {
     const cell = allowed.get(name) ?? ''
     const own = files.filter((file) => file.startsWith(`src/${name}/`))
     // The daemon, which imports nearly all rooms, has a rule of its own.
@@ -58,14 +58,14 @@ describe('the rooms of the source know only what they may know', () => {
     for (const name of PRODUCT) expect(PRODUCT).toEqual(expect.arrayContaining(roomsIn(allowed.get(name) ?? '')))
   })
 
-  test('no file needs itself, by however many others', () => {
+  test('no file imports itself, directly or through others', () => {
     const values = new Map(
       files.map((file) => [
         relative('src', file),
         importsOf(file).flatMap(([target, typesOnly]) => (typesOnly ? [] : [target])),
       ]),
     )
-    // What needs nothing any more cannot be in a circle.
+    // A file that needs nothing more is not part of a cycle.
     for (;;) {
       const free = [...values].filter(([, targets]) => !targets.some((target) => values.has(target)))
       if (free.length === 0) break
@@ -74,7 +74,7 @@ describe('the rooms of the source know only what they may know', () => {
     expect([...values.keys()]).toEqual([])
   })
 
-  test('only the commands emulate and demo and the tooling know the emulated hub', () => {
+  test('only the commands emulate and demo and the tooling import the emulated hub', () => {
     const knowing = /^src\/(emulator|tooling)\/|^src\/cli\/(emulate|demo)\.ts$/
     for (const file of files.filter((path) => !knowing.test(path))) {
       for (const [target] of importsOf(file)) expect(roomOf(target), file).not.toBe('emulator')
@@ -86,7 +86,7 @@ describe('the rooms of the source know only what they may know', () => {
     expect(importing).toEqual(['src/cli/run.ts'])
   })
 
-  test('few interfaces list what one constructor takes: parameters, or a part of what there is already, say it too', () => {
+  test('few interfaces only list the parameters of one constructor: parameters or Pick would do', () => {
     const listing = files.flatMap((file) => [
       ...readFileSync(file, 'utf8').matchAll(/interface \w*(Options|Context|Dependencies)\b/g),
     ])

@@ -1,9 +1,9 @@
-/** What is done often where it is cheap. */
+/** Cheap work is done often, expensive work rarely. */
 import { expect, test } from 'vitest'
 import { Throttle } from '../../src/base/throttle.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 
-/** Something that takes a while, by a clock that goes on meanwhile. */
+/** Work that takes some time on a clock that continues to run. */
 function work(ms: number) {
   const clock = new FakeClock()
   let done = 0
@@ -16,14 +16,14 @@ function work(ms: number) {
   return { clock, sparing, done: () => done }
 }
 
-test('what is cheap is done each time, at once', () => {
+test('cheap work is done at once for each request', () => {
   const { sparing, clock, done } = work(0.5)
   for (let i = 0; i < 100; i += 1) sparing.request()
   expect(done()).toBe(100)
   expect(clock.pending).toBe(0)
 })
 
-test('what takes long is done at once for the first time, and then once for all that ask within twenty times as long', async () => {
+test('expensive work is done at once for the first request, then once for all requests within twenty times its duration', async () => {
   const { sparing, clock, done } = work(50)
   for (let i = 0; i < 100; i += 1) sparing.request()
   expect(done()).toBe(1)
@@ -35,7 +35,7 @@ test('what takes long is done at once for the first time, and then once for all 
   expect(done()).toBe(2)
 })
 
-test('nothing is done after the end, and what must be is done at once', async () => {
+test('after the end nothing is done, and forced work is done at once', async () => {
   const { sparing, clock, done } = work(50)
   sparing.request()
   sparing.request()

@@ -39,18 +39,18 @@ test.each([
   ],
   ['uses more memory', app({ memory_bytes: 1 }), app({ memory_bytes: 2 }), []],
   ['stops', app({ state: 'running' }), app({ state: 'stopped' }), []],
-] as const)('an app that %s is told as a person would', (_, before, after, lines) => {
+] as const)('an app that %s is logged in words for people', (_, before, after, lines) => {
   expect(told(before, after)).toEqual(lines)
 })
 
-test('a line fits a terminal, whatever an app calls itself', () => {
+test('a line fits a terminal, however long the name of an app is', () => {
   const name = `Ding ${'x'.repeat(500)}`
   const [line = ''] = told(app({ name }), app({ name, crashed: true, crash_message: '\u001b[31m'.repeat(300) }))
   expect(line.length).toBeLessThan(110)
   expect(line).not.toMatch(/\p{Cc}/u)
 })
 
-test('what the key does not permit is named once for each permission, of what configuration allows', () => {
+test('a missing permission that configuration would allow is named once', () => {
   const permits = (name: keyof typeof OPERATIONS) =>
     grants(['hub.app.readonly'], OPERATIONS[name].scope) ? 'yes' : 'forbidden'
   const policy = { allow: [], deny: [], read_only: false }

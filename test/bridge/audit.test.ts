@@ -1,4 +1,4 @@
-/** Who did what, and what was refused: in the log whatever its level, to subscribers as events, and never a secret. */
+/** The audit logs what every client did and what was refused, at any log level, without secrets, and sends events. */
 import { describe, expect } from 'vitest'
 import { until } from '../support/until.ts'
 import { KEY, test, World } from '../support/world.ts'
@@ -7,7 +7,7 @@ const lines = ({ bridge }: World) => bridge.lines.map((line) => JSON.parse(line)
 const audits = (world: World) => lines(world).filter(({ msg, level }) => msg === 'command' && level === 'info')
 
 describe.concurrent('the audit', () => {
-  test('is written whatever the level of the log is, and tells of each change of the level', async () => {
+  test('is written at any log level, and records each change of the level', async () => {
     await using world = await World.start({ env: { COMMANDS_DENY: 'disable' } })
     expect(await world.ask('bridge/cmd/log-level', 'fatal')).toMatchObject({ ok: true })
     await world.ask(`home/app/${world.app}/cmd/restart`, '{"transaction":"t1"}')
@@ -21,7 +21,7 @@ describe.concurrent('the audit', () => {
     expect(lines(world).find(({ msg }) => msg === 'log level changed')).toMatchObject({ log_level: 'fatal' })
   })
 
-  test('tells of a change of the level by configuration too', async () => {
+  test('records a change of the level by configuration too', async () => {
     await using world = await World.start({ file: 'log: {level: info}\n' })
     world.bridge.reload('log: {level: fatal}\n')
     world.bridge.reload('log: {level: error}\n')
@@ -30,8 +30,8 @@ describe.concurrent('the audit', () => {
   })
 })
 
-describe.concurrent('a write that was refused or failed', () => {
-  test('is an event of its app and of its hub, once', async () => {
+describe.concurrent('a write that is refused or fails', () => {
+  test('is one event of its app and one of its hub', async () => {
     await using world = await World.start({ env: { COMMANDS_DENY: 'disable' } })
     const { app, observer } = world
     await world.ask(`home/app/${app}/cmd/disable`, '{"transaction":7}')
@@ -61,7 +61,7 @@ describe.concurrent('a write that was refused or failed', () => {
 })
 
 describe.concurrent('the API key', () => {
-  test('is in nothing that leaves, whatever the hub makes of it', async ({ world }) => {
+  test('is in nothing that the bridge sends or logs, whatever the hub does with it', async ({ world }) => {
     const { app, hub, observer } = world
     hub.behave('answer-status', { status: 400, description: `Bearer ${KEY} is not welcome`, operation: 'restartApp' })
     const refused = await world.ask(`home/app/${app}/cmd/restart`)
@@ -77,7 +77,7 @@ describe.concurrent('the API key', () => {
     expect(shown.map(({ topic }) => topic)).toEqual([])
   })
 
-  test('is not there in part either, where what the hub says is cut', async () => {
+  test('is not left in part where a text of the hub is cut', async () => {
     const part = KEY.slice(0, 8)
     await using world = await World.start({ env: { DISCOVERY_FORMAT: 'device' } })
     const { app, hub, observer, bridge } = world
@@ -99,7 +99,7 @@ describe.concurrent('the API key', () => {
     expect(bridge.lines.filter((line) => line.includes(part))).toEqual([])
   })
 
-  test('that came with a reload is as secret', async () => {
+  test('is as secret if a reload brought it', async () => {
     const other = 'another-key-for-tests'
     const file = (key: string) => `hubs: {attic: {url: "http://127.0.0.1:9", api_key: ${key}}}\n`
     await using world = await World.start({ file: file('first-key-for-tests'), env: { HUB_NAME: 'home' } })

@@ -1,6 +1,6 @@
 /**
- * Commands that the contract calls bad, made from a seed, each with the code that must come back. What is expected is
- * said here once more, apart from the command table: a generator that derived it would agree with anything.
+ * Bad commands, generated from a seed, each with the error code that must come back. The expectations are written
+ * independently of the command table: a generator that derived them from it could not find its errors.
  */
 
 import { nasty } from '../fuzz/nasty.ts'
@@ -23,7 +23,7 @@ const invalid = (topic: string, payload: string | Buffer) => ({
   code: 'invalid_payload',
 })
 
-/** A right object with members put in front. */
+/** A valid object, with other members put in front. */
 const among = (right: string, members: string) => `{${members}${right === '{}' ? '' : ','}${right.slice(1)}`
 const nested = (levels: number, open: string, close: string) => open.repeat(levels) + close.repeat(levels)
 
@@ -33,7 +33,7 @@ const BAD_UTF8 = [[0xff], [0xc0, 0x80], [0xed, 0xa0, 0x80], [0xf5, 0x80, 0x80, 0
 const HUGE = ['1e999', '-1e999', `1${'0'.repeat(400)}`] as const
 type Make = (random: Random) => Omit<BadInput, 'kind'>
 
-/** One kind of bad input each. */
+/** Each function makes one kind of bad input. */
 const KINDS: Readonly<Record<string, Make>> = {
   binary: (random) => {
     const [topic] = random.pick(ANY)
@@ -85,7 +85,7 @@ const KINDS: Readonly<Record<string, Make>> = {
     return invalid(topic, whole.slice(0, 1 + random.below(whole.length - 1)))
   },
   'not an object': (random) => {
-    // These take words too, and have them right in part.
+    // These accept text too; some of the texts below are valid for them.
     const [topic] = random.pick(OBJECTS.filter(([one]) => one !== 'home/cmd/speak' && one !== app('guard')))
     return invalid(
       topic,
@@ -265,18 +265,18 @@ const KINDS: Readonly<Record<string, Make>> = {
       random.word(),
     ])
     const [topic, right] = random.pick(ON_APP)
-    // `confirm` repeats the id, and is looked at only after the app was found.
+    // `confirm` repeats the id, and is checked only after the app was found.
     return { topic: topic.replace(APP, () => id), payload: bytes(right), code: 'unknown_app' }
   },
 }
 
-/** Only MQTT 5 tells of a live message that it is retained. */
+/** Only MQTT 5 marks a live message as retained. */
 const RETAINED: Make = (random) => {
   const [topic, right] = random.pick(ANY)
   return { topic, payload: bytes(right), code: 'retained', retain: true }
 }
 
-/** An endless supply; what only MQTT 5 can carry is left out unless `five`. */
+/** An endless supply of inputs. Those that only MQTT 5 can carry are left out unless `five`. */
 export function badInputs(seed: number, five: boolean): () => BadInput {
   const random = new Random(seed)
   const kinds = Object.entries<Make>(five ? { ...KINDS, retained: RETAINED } : KINDS)
@@ -286,7 +286,7 @@ export function badInputs(seed: number, five: boolean): () => BadInput {
   }
 }
 
-/** In letters of both sizes, which no word has. */
+/** In upper and lower case letters, which no keyword has. */
 function mixed(word: string): string {
   return word.slice(0, 1).toUpperCase() + word.slice(1).toLowerCase()
 }

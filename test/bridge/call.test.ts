@@ -1,4 +1,4 @@
-/** The generic call: carried out as other commands are, and no way around their rules. */
+/** The generic call is executed like other commands, and does not bypass their rules. */
 import { describe, expect } from 'vitest'
 import { until } from '../support/until.ts'
 import { KEY, World } from '../support/world.ts'
@@ -24,7 +24,7 @@ describe.concurrent('a call', () => {
     expect(desk.emulated.spoken).toEqual(['Hi'])
   })
 
-  test('reaches a manager that has no commands, and tells where the key may not', async () => {
+  test('reaches a manager that has no commands, and reports a permission that the key lacks', async () => {
     const desk = await openDesk({ hub: { keys: { key: ['homey.app', 'homey.notifications.readonly'] } } })
     const path = '/notification'
     expect(await call(desk, { item: 'notifications', path })).toMatchObject({ ok: true, data: {} })
@@ -53,7 +53,7 @@ describe.concurrent('a call', () => {
     expect(world.hub.requests.map(({ operation }) => operation)).not.toContain('restartApp')
   })
 
-  test('reaches what its list in the environment names', async () => {
+  test('reaches what the list in the environment names', async () => {
     await using world = await World.start({
       env: { COMMANDS_ALLOW: 'hub/call', COMMANDS_CALL: '[{"item":"system","methods":["GET"]}]' },
     })
@@ -64,15 +64,15 @@ describe.concurrent('a call', () => {
 
 describe.concurrent('a call reaches no further than other commands', () => {
   test.each([
-    ['what a denied command does', { deny: ['restart'] }, RESTART],
+    ['not the operation of a denied command', { deny: ['restart'] }, RESTART],
+    ['not this operation in another spelling', { deny: ['restart'] }, { ...RESTART, path: `/APP/${APP}/rest%61rt` }],
     [
-      'what a denied command does, spelled otherwise',
-      { deny: ['restart'] },
-      { ...RESTART, path: `/APP/${APP}/rest%61rt` },
+      'not an operation that is off by default',
+      { allow: ['hub/call'] },
+      { item: 'apps', method: 'DELETE', path: `/app/${APP}` },
     ],
-    ['what is off by default', { allow: ['hub/call'] }, { item: 'apps', method: 'DELETE', path: `/app/${APP}` }],
-    ['a write where only reading is allowed', { read_only: true }, RESTART],
-    ['what its list leaves out', { call: [{ item: 'apps', methods: ['GET' as const] }] }, RESTART],
+    ['not a write if only reading is allowed', { read_only: true }, RESTART],
+    ['not an operation that its list leaves out', { call: [{ item: 'apps', methods: ['GET' as const] }] }, RESTART],
   ])('%s', async (_, policy, payload) => {
     const desk = await openDesk()
     desk.world.policy = { ...desk.world.policy, ...policy }
@@ -80,7 +80,7 @@ describe.concurrent('a call reaches no further than other commands', () => {
     expect(desk.writes()).toEqual([])
   })
 
-  test('where the key lacks the permission, which is named and nothing is sent', async () => {
+  test('a call without the permission of the key is not sent, and the permission is named', async () => {
     const desk = await openDesk({ hub: { keys: { key: ['hub.app.readonly'] } } })
     const error = { code: 'forbidden', message: 'The API key lacks hub.app.' }
     expect(await call(desk, RESTART)).toMatchObject({ error })
@@ -110,7 +110,7 @@ describe.concurrent('a call reaches no further than other commands', () => {
 })
 
 describe.concurrent('a call that changes something', () => {
-  test('is audited with what it names, without query and body, and its failure is an event', async ({ desk }) => {
+  test('is audited with its target, without query and body, and its failure is an event', async ({ desk }) => {
     await call(desk, { ...RESTART, query: { q: 'secret' }, body: { b: 'secret' }, transaction: 7 })
     await call(desk, { item: 'flow', method: 'POST', path: '/x', body: 'secret' })
     expect(desk.audit).toMatchObject([
@@ -128,12 +128,12 @@ describe.concurrent('a call that changes something', () => {
     expect(desk.failed).toMatchObject([{ hub: 'home', app: null, command: 'call', code: 'unsupported' }])
   })
 
-  test('is told each time that the hub was asked, however many fail', async ({ desk }) => {
+  test('is reported each time that the hub was asked, however many fail', async ({ desk }) => {
     for (let i = 0; i < 61; i++) await call(desk, { item: 'flow', method: 'POST', path: '/x' })
     expect(desk.audit).toHaveLength(61)
   })
 
-  test('is told as what it does', async ({ desk }) => {
+  test('is reported like the command that has the same effect', async ({ desk }) => {
     await call(desk, RESTART)
     await call(desk, { item: 'apps', path: `/app/${APP}` })
     const told = desk.runs.filter(({ phase }) => phase === 'begun')
@@ -144,7 +144,7 @@ describe.concurrent('a call that changes something', () => {
   })
 })
 
-test.concurrent('a call that only reads is no line of the audit, and its failure no event', async ({ desk }) => {
+test.concurrent('a call that only reads is not audited, and its failure is no event', async ({ desk }) => {
   await call(desk, { item: 'apps', path: '/app', transaction: 't' })
   await call(desk, { item: 'apps', path: '/app', transaction: 't' })
   await call(desk, { item: 'flow' })
@@ -161,7 +161,7 @@ test.concurrent('an API key in an answer is not passed on', async () => {
   expect(answer.data).toEqual({ x: 'a *** b' })
 })
 
-test.concurrent('a token of the API that the hub repeats is not passed on, nor one of a reload; a password is in no line of the log', async () => {
+test.concurrent('a token of the API in an answer is not passed on, nor one that a reload brings; a password is never audited', async () => {
   const first = 'token-of-a-script-1'
   const second = 'token-of-a-script-2'
   const password = 'password-of-the-page'

@@ -14,7 +14,7 @@ describe.skipIf(mosquittoPath === undefined)(
   'two daemons of one machine with the same configuration',
   { concurrent: true },
   () => {
-    test('do not throw each other out, say so once, and the second takes over when the first ends', async () => {
+    test('do not disconnect each other, log the conflict once, and the second takes over when the first ends', async () => {
       await using broker = await Mosquitto.start()
       await using hub = await EmulatedHub.start({ keys: { [KEY]: ALL_SCOPES }, settleMs: 0 })
       await using observer = await Observer.on(broker.port)
@@ -35,7 +35,7 @@ describe.skipIf(mosquittoPath === undefined)(
       expect(states()).toEqual(['online'])
 
       await second.stop('SIGKILL')
-      // The will of a bridge that only stood by is not true.
+      // The will of a bridge on standby must not be published.
       await until('the will, and its correction', () => states().length >= 3)
       expect(states()).toEqual(['online', 'offline', 'online'])
 
@@ -52,7 +52,7 @@ describe.skipIf(mosquittoPath === undefined)(
 )
 
 test.skipIf(mosquittoPath === undefined)(
-  'a bridge that comes back executes nothing that the one which took over executes',
+  'a bridge that comes back executes no command that the bridge which took over executes',
   { timeout: 60_000 },
   async () => {
     const KEYS = ['key-of-the-elder', 'key-of-the-younger']

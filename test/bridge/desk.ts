@@ -1,4 +1,4 @@
-/** A dispatcher between an emulated hub and a link that only writes down what it is given: no broker, no daemon. */
+/** A dispatcher between an emulated hub and a link that only records what it is given: no broker, no daemon. */
 import pino from 'pino'
 import { Dispatcher } from '../../src/bridge/dispatcher.ts'
 import { Evidence } from '../../src/bridge/evidence.ts'
@@ -26,7 +26,7 @@ export interface Sent {
 export interface Desk {
   readonly emulated: EmulatedHub
   readonly dispatcher: Dispatcher
-  /** Of the bridge; the hub lives in real time. */
+  /** The bridge's clock; the hub runs in real time. */
   readonly clock: FakeClock
   readonly sent: Sent[]
   /** Topics that were cleared. */
@@ -39,17 +39,17 @@ export interface Desk {
   readonly levels: LogLevel[]
   /** May be changed at any time. */
   readonly world: { policy: Partial<Config['commands']>; protocol: Protocol; connection: number }
-  /** Hands in a message for a topic below the base topic, without waiting. */
+  /** Delivers a message on a topic below the base topic, without waiting. */
   readonly hand: (topic: string, payload?: string | Buffer, more?: Partial<Message>) => void
-  /** Does that and resolves to the answer. */
+  /** Delivers a message like `hand`, and resolves to the answer. */
   readonly ask: (topic: string, payload?: string | Buffer, more?: Partial<Message>) => Promise<Record<string, unknown>>
-  /** Operations that the hub was asked for. */
+  /** Operations that the hub received. */
   readonly operations: () => (string | undefined)[]
-  /** Those among them that change something: the hub's client reads what it likes besides. */
+  /** The operations that change something; the hub's client also reads on its own. */
   readonly writes: () => (string | undefined)[]
 }
 
-/** `attic` is configured, but no hub of this dispatcher. */
+/** `attic` is configured, but the dispatcher does not have this hub. */
 const FILE = `
 guard: { watch: ["*"] }
 commands: { response_topics: [me] }

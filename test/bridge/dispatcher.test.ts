@@ -1,4 +1,4 @@
-/** A message becomes one answer: which, where to, and who is told besides. */
+/** Each message gets one answer: which one, where it is sent, and what else is notified. */
 import { describe, expect } from 'vitest'
 import { until } from '../support/until.ts'
 import { APP, openDesk, test } from './desk.ts'
@@ -6,7 +6,7 @@ import { APP, openDesk, test } from './desk.ts'
 const app = (command: string) => `home/app/${APP}/cmd/${command}`
 
 describe('an answer', () => {
-  test('says what became of which command', async ({ desk }) => {
+  test('names its command and the result', async ({ desk }) => {
     await desk.ask(app('get-setting/x'), '{"transaction":"t"}', { receivedAt: desk.clock.elapsed() - 12.4 })
     const head = { command: 'get-setting', hub: 'home', app: APP, duration_ms: 12 }
     expect(desk.sent[0]?.topic).toBe(`b/home/app/${APP}/result/get-setting/x`)
@@ -18,7 +18,7 @@ describe('an answer', () => {
     expect(desk.ends[1]).toMatchObject({ command: 'hub/install', outcome: 'invalid_payload' })
   })
 
-  test('is marked as one for the broker, and carries what its requester needs', async ({ desk }) => {
+  test('is marked as an answer for the broker, and carries what its requester needs', async ({ desk }) => {
     const mark = { correlationData: Buffer.from('c') }
     await desk.ask('bridge/cmd/ping', '', mark)
     expect(desk.sent[0]?.options).toMatchObject({ isAnswer: true, contentType: 'application/json', ...mark })
@@ -27,7 +27,7 @@ describe('an answer', () => {
     expect(desk.sent[1]?.options.userProperties).toEqual({ 'error-code': 'unknown_command' })
   })
 
-  test('goes where its requester wants it, if it may', async ({ desk }) => {
+  test('is sent to the response topic if that is permitted', async ({ desk }) => {
     const spoken = ['b/home/state', `b/${app('restart')}`]
     for (const responseTopic of ['me/answers', ...spoken]) await desk.ask('bridge/cmd/ping', '', { responseTopic })
     await desk.ask('bridge/cmd/ping')
@@ -49,13 +49,13 @@ describe('an answer', () => {
     })
   })
 
-  test('that is too large goes without a long mark, which may be what is too large', async ({ desk }) => {
+  test('that is too large is sent without a long transaction, which may be the cause', async ({ desk }) => {
     for (const length of [256, 257]) await desk.ask('bridge/cmd/ping', '', { correlationData: Buffer.alloc(length) })
     const marks = desk.sent.map(({ options }) => options.ifRefused?.('too_large')?.options?.correlationData)
     expect(marks).toEqual([Buffer.alloc(256), undefined])
   })
 
-  test('that may not go where its requester wants it goes to its result topic', async ({ desk }) => {
+  test('that may not be sent to its response topic is sent to its result topic', async ({ desk }) => {
     const correlationData = Buffer.from('c')
     for (const more of [{ responseTopic: 'me/answers' }, {}])
       await desk.ask('bridge/cmd/ping', '', { ...more, correlationData })
@@ -65,7 +65,7 @@ describe('an answer', () => {
     expect(here).toBeUndefined()
   })
 
-  test('is summed up for statistics without its data, and under its result topic', async ({ desk }) => {
+  test('is summarised for statistics without its data, under its result topic', async ({ desk }) => {
     await desk.ask(app('get-setting/x'), '{"transaction":"t"}', { responseTopic: 'me/answers' })
     await desk.ask(app('dance'))
     expect(desk.ends.map(({ result }) => result)).toEqual([
@@ -77,7 +77,7 @@ describe('an answer', () => {
     expect(failed).toMatchObject({ ok: false, error: { code: 'unknown_command' } })
   })
 
-  test('comes to a command of which only the transaction can be read', async ({ desk }) => {
+  test('is also sent for a command of which only the transaction can be read', async ({ desk }) => {
     expect(await desk.ask(app('restart'), '{"transaction":"t","oh":1}')).toMatchObject({
       transaction: 't',
       error: { code: 'invalid_payload' },
@@ -86,7 +86,7 @@ describe('an answer', () => {
     expect(await desk.ask(app('restart'), Buffer.from([0xff]))).toMatchObject({ transaction: null })
   })
 
-  test('comes also to what this program gets wrong, and the log says what', async ({ desk }) => {
+  test('is also sent after a bug in this program, and the log has the error', async ({ desk }) => {
     expect(await desk.ask('bridge/cmd/log-level', 'trace')).toMatchObject({
       ok: false,
       error: { code: 'hub_failed', message: 'A bug in the bridge; see its log.' },
@@ -96,7 +96,7 @@ describe('an answer', () => {
     ])
   })
 
-  test('says of a write without an answer that it may have happened, of a read that the hub is away', async () => {
+  test('to a write that the hub did not answer says that it may have happened; to such a read, that the hub is unreachable', async () => {
     const desk = await openDesk()
     desk.emulated.behave('execute-then-reset', { operation: ['restartApp', 'getAppLocales'] })
     expect(await desk.ask(app('restart'))).toMatchObject({ error: { code: 'outcome_unknown' } })
@@ -104,7 +104,7 @@ describe('an answer', () => {
   })
 })
 
-describe('a message that is refused before the hub is asked', () => {
+describe('a message that is refused without asking the hub', () => {
   test.each([
     ['home/app/the.app/cmd/dance', '', 'unknown_command'],
     ['home/app/the.app/cmd/restart/x', '', 'unknown_command'],
@@ -125,21 +125,21 @@ describe('a message that is refused before the hub is asked', () => {
     expect(desk.writes()).toEqual([])
   })
 
-  test('takes a name of 256 characters in the topic however long its percent-encoding is, and none of more', async () => {
+  test('may have a name of 256 characters in the topic, however long its percent-encoding is, and no longer one', async () => {
     const desk = await openDesk()
     const ask = (name: string) => desk.ask(app(`set-setting/${encodeURIComponent(name)}`), '1')
     expect(await ask('💡'.repeat(128))).toMatchObject({ ok: true })
     expect(await ask(`${'ü'.repeat(257)}`)).toMatchObject({ error: { message: 'A name has at most 256 characters.' } })
   })
 
-  test('names what is wrong with the name of a setting', async ({ desk }) => {
+  test('with an invalid setting name is answered with the reason', async ({ desk }) => {
     for (const name of ['a/b', '%', '%61'])
       expect(await desk.ask(app(`set-setting/${name}`), '1'), name).toMatchObject({
         error: { message: 'The topic names no setting.' },
       })
   })
 
-  test('is one that configuration does not allow, with its input or at all', async ({ desk }) => {
+  test('is one that configuration does not allow, at all or with its input', async ({ desk }) => {
     desk.world.policy = { allow: [], deny: ['autoupdate'], read_only: false }
     for (const [topic, payload] of [
       [app('autoupdate'), 'ON'],
@@ -150,7 +150,7 @@ describe('a message that is refused before the hub is asked', () => {
     expect(desk.writes()).toEqual([])
   })
 
-  test('is retained: that is cleared, and clearing is no command', async ({ desk }) => {
+  test('is retained: it is cleared, and clearing it is no command', async ({ desk }) => {
     expect(await desk.ask(app('restart'), '{"transaction":"t"}', { retain: true })).toMatchObject({
       transaction: 't',
       error: { code: 'retained' },
@@ -180,7 +180,7 @@ describe('a message that is refused before the hub is asked', () => {
   })
 })
 
-describe('a command whose time is over', () => {
+describe('an expired command', () => {
   const soon = (ms: number) => JSON.stringify({ expires_at: Date.parse('2026-01-01T00:00:00Z') + ms })
 
   test.each([
@@ -207,7 +207,7 @@ describe('a command whose time is over', () => {
     [soon(4000), {}, 4000],
     ['', { expiresInMs: 3000 }, 3000],
     ['', { expiresInMs: 30_000 }, 10_000],
-  ])('while it waited for another one is refused: %s %j', async (payload, more, ms) => {
+  ])('that waited behind another one is refused: %s %j', async (payload, more, ms) => {
     const desk = await openDesk()
     desk.emulated.behave('slow-headers', { ms: 300, operation: 'disableApp' })
     desk.hand(app('disable'))
@@ -222,7 +222,7 @@ describe('a command whose time is over', () => {
 })
 
 describe('the same command again', () => {
-  test('is answered from memory and says so, also while it is still under way', async ({ desk }) => {
+  test('is answered from memory and marked as replayed, also while it is still being executed', async ({ desk }) => {
     desk.emulated.behave('slow-headers', { ms: 100, operation: 'restartApp' })
     for (let i = 0; i < 2; i += 1) desk.hand(app('restart'), '{"transaction":"t"}')
     await until('both', () => desk.sent.length === 2)
@@ -231,7 +231,7 @@ describe('the same command again', () => {
     expect(desk.writes()).toEqual(['restartApp'])
   })
 
-  test('is executed again five minutes after the first, however often it came meanwhile', async ({ desk }) => {
+  test('is executed again five minutes after the first, however often it was repeated before', async ({ desk }) => {
     for (const ms of [0, 200_000, 99_999, 1]) {
       await desk.clock.advance(ms)
       await desk.ask(app('restart'), '{"transaction":"t"}')
@@ -240,20 +240,20 @@ describe('the same command again', () => {
     expect(desk.writes()).toEqual(['restartApp', 'restartApp'])
   })
 
-  test('without a mark is a new one, unless the broker repeats it', async ({ desk }) => {
+  test('without a transaction is a new one, unless the broker redelivers it', async ({ desk }) => {
     for (const dup of [false, false, true]) await desk.ask(app('restart'), '', { dup })
     expect(desk.sent.map(({ answer }) => answer['replayed'])).toEqual([undefined, undefined, true])
     expect(desk.writes()).toEqual(['restartApp', 'restartApp'])
   })
 
-  test('is executed where the first one asks to try again', async ({ desk }) => {
+  test('is executed if the answer to the first one asks to try again', async ({ desk }) => {
     await desk.ask(app('restart'), '{"transaction":"t"}', { connection: 2 })
     expect(await desk.ask(app('restart'), '{"transaction":"t"}')).toMatchObject({ ok: true })
   })
 })
 
-describe('who is told', () => {
-  test('the audit of each write and of what is no command, the debug log of reads', async ({ desk }) => {
+describe('a command is reported', () => {
+  test('in the audit if it is a write or no valid command, in the debug log if it is a read', async ({ desk }) => {
     for (const [topic, payload] of [
       [app('restart'), '{"transaction":"t"}'],
       [app('restart'), '{"transaction":"t"}'],
@@ -285,7 +285,7 @@ describe('who is told', () => {
     ])
   })
 
-  test('subscribers of each write that was not done, and of nothing else', async ({ desk }) => {
+  test('to subscribers for each write that was not done, and for nothing else', async ({ desk }) => {
     desk.emulated.behave('answer-status', { status: 503, operation: ['restartApp', 'getAppLocales'] })
     for (const [topic, payload] of [
       [app('restart'), '{"transaction":"t"}'],
@@ -304,7 +304,7 @@ describe('who is told', () => {
     ])
   })
 
-  test('not each of a flood of refusals, but each of what the hub was asked', async ({ desk }) => {
+  test('not for each of a flood of refusals, but each time that the hub was asked', async ({ desk }) => {
     for (let i = 0; i < 70; i += 1) await desk.ask(app('restart'), '[]')
     expect(desk.failed).toHaveLength(60)
     desk.emulated.behave('answer-status', { status: 503, operation: 'restartApp' })
@@ -314,7 +314,7 @@ describe('who is told', () => {
     void desk.dispatcher.stop()
     expect(desk.audit.at(-1)).toMatchObject({ refused: 10 })
   })
-  test('of a flood its number, when its minute is over, and then of each refusal again', async ({ desk }) => {
+  test('as a number for a minute with a flood of refusals, and then for each refusal again', async ({ desk }) => {
     const refuse = () => desk.ask(app('restart'), '[]')
     for (let i = 0; i < 61; i += 1) await refuse()
     await desk.clock.advance(59_999)

@@ -15,7 +15,7 @@ const STACK =
 
 const topicOf = (app: string) => `hub2mqtt/home/app/${app}/crash`
 
-/** The evidence as the broker has it; it must be what the contract says. */
+/** The evidence on the broker, which must match the contract. */
 function crashOf(world: World, app: string): Crash | undefined {
   const text = world.observer.last(topicOf(app))
   if (text === undefined || text === '') return undefined
@@ -30,7 +30,7 @@ const untilCrash = (world: World, app: string, is: (crash: Crash) => boolean = (
   })
 
 describe('the evidence of a crash', () => {
-  test('has what was known before it, with settings by name only, and stays over a restart of the bridge', async () => {
+  test('has what was known before the crash, with settings by name only, and survives a restart of the bridge', async () => {
     await using world = await World.start({ broker: BROKER })
     const { app, hub } = world
     await until('its usage', () => world.state(app)?.['memory_bytes'])
@@ -68,7 +68,7 @@ describe('the evidence of a crash', () => {
     expect((await world.ask(`home/app/${app}/cmd/get-crash`)).data).toEqual(data)
   })
 
-  test('names others that crash within ten minutes, in both directions, and the log tells them once', async () => {
+  test('names other apps that crashed within ten minutes, in both directions, and each is logged once', async () => {
     await using world = await World.start({ broker: BROKER })
     const [one = '', two = '', three = ''] = [...world.hub.apps.values()].flatMap(({ id, state }) =>
       state === 'running' ? [id] : [],
@@ -85,7 +85,7 @@ describe('the evidence of a crash', () => {
     world.clock.jump(61_000)
     await until('the line', () => told().length === 1)
     expect(told()[0]).toContain('2 apps crashed within a minute')
-    // One of them again is no news of the other.
+    // One of them crashes again: the other's evidence does not change.
     const crashes = () => world.events(one).filter(({ event_type }) => event_type === 'crashed').length
     const before = crashes()
     world.hub.recover(one)
@@ -100,7 +100,7 @@ describe('the evidence of a crash', () => {
     expect(told()).toHaveLength(1)
   })
 
-  test('has the health of the hub then, if the key may read it', async () => {
+  test('has the health of the hub at that time, if the key may read it', async () => {
     const keys = { [KEY]: ['hub.app', 'hub.system.readonly'] }
     await using world = await World.start({ broker: BROKER, hub: { keys } })
     const { app, hub } = world
@@ -114,7 +114,7 @@ describe('the evidence of a crash', () => {
     expect(data).toEqual({ markdown: expect.stringContaining('| Free memory of the hub |') })
   })
 
-  test('goes with the app', async () => {
+  test('is removed with the app', async () => {
     await using world = await World.start({ broker: BROKER })
     const { app } = world
     world.hub.crash(app, 'Error: oh')
@@ -124,7 +124,7 @@ describe('the evidence of a crash', () => {
     expect((await retainedOn(world.broker.port)).has(topicOf(app))).toBe(false)
   })
 
-  test('has what the guardian will do, and goes when that is told to forget, for good', async () => {
+  test('has the planned action of the guardian, and is removed for good by the command that resets the guardian', async () => {
     await using world = await World.start({ broker: BROKER, env: { GUARD_WATCH: '*', GUARD_BACKOFF: '5m' } })
     const { app } = world
     world.hub.crash(app, 'Error: oh')
@@ -135,11 +135,11 @@ describe('the evidence of a crash', () => {
     expect((await world.ask(`home/app/${app}/cmd/get-crash`)).data).toEqual({ markdown: null })
     await world.restart()
     await world.settle()
-    // Found crashed: known anew, without what was known before.
+    // The app is found crashed: its evidence is new, without the samples from before.
     expect(crashOf(world, app)?.samples ?? []).toEqual([])
   })
 
-  test('goes by the same command while the guardian is off, which does nothing else', async () => {
+  test('is removed by the same command while the guardian is off, without any other effect', async () => {
     await using world = await World.start({ broker: BROKER })
     const { app } = world
     world.hub.crash(app, 'Error: oh')
@@ -153,13 +153,13 @@ describe('the evidence of a crash', () => {
     await until('nothing', () => world.observer.last(topicOf(app)) === '')
   })
 
-  test('is made once of an app that is found crashed, and the time is kept over restarts', async () => {
+  test('is made once for an app that is found crashed, and the time is kept over restarts', async () => {
     await using world = await World.start({ broker: BROKER })
     const { app } = world
     await world.bridge.stop()
     world.hub.crash(app, 'Error: while away')
     await world.restart()
-    // The list comes before the hub's word on its firmware.
+    // The list arrives before the hub reports its firmware.
     const found = await untilCrash(world, app, ({ firmware }) => firmware !== null)
     expect(found).toMatchObject({ message: 'Error: while away', samples: [], before: [], firmware: world.hub.version })
     const published = world.observer.texts(topicOf(app)).length
@@ -169,7 +169,7 @@ describe('the evidence of a crash', () => {
     expect(crashOf(world, app)?.at).toBe(found.at)
   })
 
-  test('takes in a message that the hub sends after the crash', async () => {
+  test('includes a message that the hub sends after the crash', async () => {
     await using world = await World.start({ broker: BROKER })
     const { app, hub } = world
     hub.change(app, { crashed: true, state: 'stopped' })
@@ -181,7 +181,7 @@ describe('the evidence of a crash', () => {
 })
 
 describe('the reads of evidence', () => {
-  test('are there under read_only with the least scope, and need no request', async () => {
+  test('are allowed under read_only with the least scope, and need no request', async () => {
     await using world = await World.start({
       broker: BROKER,
       env: { COMMANDS_READ_ONLY: 'true' },
@@ -237,7 +237,7 @@ describe("the hub's logs", () => {
     ['newer', 24, 300],
     ['self-hosted', 30, 3600],
     ['older', 168, 3600],
-  ] as const)('of the %s kind give %d hours, by %d s, with three requests', async (flavour, hours, seconds) => {
+  ] as const)('of the %s kind give %d hours, every %d s, with three requests', async (flavour, hours, seconds) => {
     await using world = await start([INSIGHTS], flavour)
     const { cpu_percent, memory_bytes, ...rest } = await history(world, hours)
     expect(rest).toEqual({ resolution_seconds: seconds, source: 'hub' })
@@ -251,7 +251,7 @@ describe("the hub's logs", () => {
     expect(asked(world)).toEqual(['getLogs', 'getLogEntries', 'getLogEntries'])
   })
 
-  test('are not asked for without the permission', async () => {
+  test('are not read without the permission', async () => {
     await using world = await start([])
     expect((await history(world, 24)).source).toBe('bridge')
     expect(asked(world)).toEqual([])
@@ -263,7 +263,7 @@ describe("the hub's logs", () => {
     [3, 1],
     [59, 1],
   ])(
-    'are asked for if the samples of the bridge do not cover the hours: %d minutes less, %d requests',
+    'are read if the samples of the bridge do not cover the hours: %d minutes less, %d requests',
     async (less, times) => {
       const clock = new FakeClock()
       let requests = 0
@@ -302,7 +302,7 @@ describe("the hub's logs", () => {
     ],
     ['figures that make no sense', 'wrong-shape', { value: [[1, -1], ['never', 2], [9e99, 3], null] }],
     ['more than is read', 'big-body', { megabytes: 9 }],
-  ] as const)('give way to the samples of the bridge if the hub answers with %s', async (_, behaviour, options) => {
+  ] as const)('are replaced by the samples of the bridge if the hub answers with %s', async (_, behaviour, options) => {
     await using world = await start()
     for (const operation of ['getLogEntries', 'getLogs'] as const) {
       world.hub.behave(behaviour, { ...options, operation })
@@ -314,7 +314,7 @@ describe("the hub's logs", () => {
     expect(world.state(world.app)?.['memory_bytes']).toBeGreaterThan(0)
   })
 
-  test('give figures in the order of their times, the last one of each time, and none of the far future', async () => {
+  test('give figures in the order of their times, the last one for each time, and none of the far future', async () => {
     await using world = await start()
     const now = Math.floor(world.clock.now() / 1000)
     const [three, four, five] = [3, 4, 5].map((hours) => now - hours * 3600)
@@ -352,7 +352,7 @@ describe("the hub's logs", () => {
       ],
     ],
     ['another name', [{ id: 'cpu' }, { id: 'memory_of_the_camera' }]],
-  ])('of an app that have %s are not taken for what the app uses', async (_, logs) => {
+  ])('that have %s are not used as usage of the app', async (_, logs) => {
     await using world = await start()
     const value = logs.map((log) => ({ ...log, uri: `homey:app:${world.app}` }))
     world.hub.behave('wrong-shape', { operation: 'getLogs', value })
@@ -361,7 +361,7 @@ describe("the hub's logs", () => {
   })
 
   test.each(['getLogs', 'getLogEntries'] as const)(
-    'give way to the samples of the bridge, before the command expires, if the hub is silent on %s',
+    'are replaced by the samples of the bridge, before the command expires, if the hub is silent on %s',
     async (operation) => {
       await using world = await start()
       world.hub.behave('never-answer', { operation })

@@ -1,4 +1,4 @@
-/** When the hub is asked, and whether it still may be then. */
+/** When a command may ask the hub, and whether it still may when its turn comes. */
 import { describe, expect } from 'vitest'
 import { retryRateLimited } from '../../src/hub/client.ts'
 import { HubError } from '../../src/hub/errors.ts'
@@ -10,7 +10,7 @@ const app = (command: string, id = APP) => `home/app/${id}/cmd/${command}`
 const codes = ({ sent }: Desk) => sent.map(({ answer }) => answer['error']).map((error) => Object(error).code)
 
 describe('a command', () => {
-  test('is told when it begins and when it ends, and of which hub and app it is', async ({ desk }) => {
+  test('is reported with its hub and its app when it begins and when it ends', async ({ desk }) => {
     await desk.ask(app('restart'))
     await desk.ask('home/cmd/speak', 'Hello')
     const runs = desk.runs.map(({ hub, app: id, command, phase }) => `${phase} ${hub} ${id} ${command.name}`)
@@ -25,7 +25,7 @@ describe('a command', () => {
     expect(desk.runs.map(({ phase }) => phase).slice(-2)).toEqual(['begun', 'ended'])
   })
 
-  test('is refused at once for what the key or the hub lacks, and the permission is named', async () => {
+  test('is refused at once if the key or the hub lacks something, and the permission is named', async () => {
     const desk = await openDesk({ hub: { keys: { key: ['hub.app.readonly'] } } })
     expect(await desk.ask(app('restart'))).toMatchObject({
       error: { code: 'forbidden', message: 'The API key lacks hub.app.' },
@@ -48,7 +48,7 @@ describe('a command', () => {
     })
   })
 
-  test('waits for the one before it for the same app, and for no other', async ({ desk }) => {
+  test('waits for the previous one for the same app, and for no other', async ({ desk }) => {
     desk.emulated.behave('slow-headers', { ms: 100, operation: 'disableApp' })
     desk.hand(app('disable'))
     desk.hand(app('restart'))
@@ -59,7 +59,7 @@ describe('a command', () => {
     expect(desk.writes().at(-1)).toBe('restartApp')
   })
 
-  test('that is not allowed is refused at once, whatever is before it', async ({ desk }) => {
+  test('that is not allowed is refused at once, whatever waits before it', async ({ desk }) => {
     desk.world.policy = { ...desk.world.policy, deny: ['autoupdate'] }
     desk.emulated.behave('slow-headers', { ms: 300, operation: 'disableApp' })
     desk.hand(app('disable'))
@@ -68,7 +68,7 @@ describe('a command', () => {
     expect(codes(desk)).toEqual(['not_allowed', undefined])
   })
 
-  test('is refused behind 32 others, and the hub has no more under way than it may', async () => {
+  test('is refused behind 32 others, and the hub never has more requests at a time than it may', async () => {
     const desk = await openDesk({ concurrency: 1 })
     desk.emulated.behave('slow-headers', { ms: 100, operation: 'disableApp' })
     desk.hand(app('disable'))
@@ -84,7 +84,7 @@ describe('a command', () => {
 
 describe('when its turn comes', () => {
   test.each([
-    ['the right to it', 'not_allowed', ({ world }: Desk) => (world.policy = { ...world.policy, deny: ['restart'] })],
+    ['its permission', 'not_allowed', ({ world }: Desk) => (world.policy = { ...world.policy, deny: ['restart'] })],
     ['its connection', 'expired', ({ world }: Desk) => (world.connection = 2)],
   ])('a command that has lost %s is refused', async (_, code, lose) => {
     const desk = await openDesk()
@@ -99,7 +99,7 @@ describe('when its turn comes', () => {
     expect(desk.runs).toHaveLength(2)
   })
 
-  test('a write is not sent any more when what went before took its time, or its right', async () => {
+  test('a write is not sent if the requests before it took too long, or its permission was withdrawn', async () => {
     for (const [lose, code] of [
       [(desk: Desk) => desk.clock.advance(10_000), 'expired'],
       [({ world }: Desk) => (world.policy = { ...world.policy, read_only: true }), 'not_allowed'],
@@ -112,12 +112,12 @@ describe('when its turn comes', () => {
       await until('the answer', () => desk.sent.length === 1)
       expect(codes(desk)).toEqual([code])
       expect(desk.writes()).toEqual([])
-      // The hub was asked to change nothing.
+      // Nothing was sent that would change the hub.
       expect(desk.failed).toHaveLength(1)
     }
   })
 
-  test('nor is a read', async ({ desk }) => {
+  test('a read is not sent either if its permission was withdrawn', async ({ desk }) => {
     desk.emulated.behave('slow-headers', { ms: 100, operation: 'getApp', times: 1 })
     desk.hand(app('get'), '{"raw":true}')
     await until('the first read', () => desk.operations().includes('getApp'))
@@ -127,8 +127,8 @@ describe('when its turn comes', () => {
     expect(desk.operations()).toEqual(['getApp'])
   })
 
-  test('a read that waits for the hub to show who it is does not leave without its right', async ({ desk }) => {
-    // After such an answer the hub is asked who it is before anything else.
+  test('a read that waits for an identity is not sent without its permission', async ({ desk }) => {
+    // After such an answer the bridge checks the hub's identity first.
     desk.emulated.behave('not-json', { operation: 'getAppLocales', times: 1 })
     await desk.ask(app('get-locales'))
     desk.emulated.forgetRequests()
@@ -141,7 +141,7 @@ describe('when its turn comes', () => {
     expect(desk.operations()).toEqual(['ping'])
   })
 
-  test('what is read after its time to begin is read all the same', async ({ desk }) => {
+  test('a read continues although the time to begin is over', async ({ desk }) => {
     desk.emulated.behave('slow-headers', { ms: 100, operation: 'getApp', times: 1 })
     desk.hand(app('get'), '{"raw":true}')
     await until('the first read', () => desk.operations().includes('getApp'))
@@ -163,7 +163,7 @@ describe('when its turn comes', () => {
   })
 })
 
-describe('a request that the hub puts off', () => {
+describe('a request that the hub postpones', () => {
   const off = (retryAfterMs?: number) => new HubError('rate_limited', 'later', { status: 429, retryAfterMs })
   const patient = (clock: FakeClock, more: { deadline?: number; check?: () => void; signal?: AbortSignal } = {}) => ({
     clock,
@@ -172,7 +172,7 @@ describe('a request that the hub puts off', () => {
     signal: new AbortController().signal,
     ...more,
   })
-  /** Put off so many times; resolves to how often it was sent. */
+  /** The hub postpones the request this often; resolves to how often it was sent. */
   function request(times: number, error: unknown = off()) {
     let sent = 0
     return () => {
@@ -197,7 +197,7 @@ describe('a request that the hub puts off', () => {
     expect(clock.waits).toEqual([1000, 2000, 4000, 4000, 4000])
   })
 
-  test('is sent again when the hub wants it, but not sooner than that', async () => {
+  test('is sent again when the hub asks for it, but not sooner than its own schedule', async () => {
     const clock = new FakeClock()
     await end(clock, retryRateLimited(request(2, off(1500)), patient(clock)))
     expect(clock.waits).toEqual([1500, 2000])
@@ -214,7 +214,7 @@ describe('a request that the hub puts off', () => {
     expect(await end(later, retryRateLimited(request(1), patient(later, { deadline: 1001 })))).toBe(2)
   })
 
-  test('is not sent again when it may not be any more, or when the bridge ends', async () => {
+  test('is not sent again when it is no longer allowed, or when the bridge ends', async () => {
     const clock = new FakeClock()
     const denied = new Error('denied')
     const check = () => {
@@ -228,14 +228,14 @@ describe('a request that the hub puts off', () => {
     await expect(running).rejects.toBe(error)
   })
 
-  test('is told from one that fails otherwise', async () => {
+  test('is distinguished from one that fails for another reason', async () => {
     const clock = new FakeClock()
     for (const error of [new HubError('failed', 'x'), new Error('x'), { code: 'rate_limited' }])
       await expect(retryRateLimited(request(1, error), patient(clock))).rejects.toBe(error)
     expect(clock.waits).toEqual([])
   })
 
-  test('is sent again by a command, a write too, as long as the bridge runs', async ({ desk }) => {
+  test('is sent again by a command, also for a write, as long as the bridge runs', async ({ desk }) => {
     desk.emulated.behave('answer-status', { status: 429, times: 1, operation: 'restartApp' })
     desk.hand(app('restart'))
     await until('the first', () => desk.clock.pending === 1)

@@ -1,4 +1,4 @@
-/** What the memory of answers holds in a flood of commands. */
+/** The memory of answers during a flood of commands. */
 import { describe, expect } from 'vitest'
 import type { Message } from '../../src/mqtt/types.ts'
 import { until } from '../support/until.ts'
@@ -33,7 +33,7 @@ describe('the same command again', () => {
     expect(await desk.ask(app('get-settings'), '{"transaction":0}')).not.toHaveProperty('replayed')
   })
 
-  test('is refused with busy, and not sent, where too many writes are remembered to remember it too', async () => {
+  test('is refused with busy, and not sent, if too many writes are already remembered', async () => {
     const desk = await openDesk()
     await desk.ask(app('restart'), '{"transaction":"t"}')
     for (let i = 1; i < 100_000; i += 1)
@@ -44,7 +44,7 @@ describe('the same command again', () => {
     expect(await desk.ask(app('restart'))).toMatchObject({ error: { code: 'busy' } })
     expect(desk.writes()).toEqual(['restartApp'])
     expect(await desk.ask(app('restart'), '{"transaction":"t"}')).toMatchObject({ ok: true, replayed: true })
-    // What never comes again needs no memory, and neither do reads or the end of a rollout.
+    // Reads, the end of a rollout, and commands that are never repeated need no memory.
     expect(await desk.ask(app('restart'), '', { qos: 0 })).toMatchObject({ ok: true })
     expect(await desk.ask(app('get'), '{"transaction":"t"}')).toMatchObject({ ok: true })
     expect(await desk.ask('bridge/cmd/rollout-cancel', '{"transaction":"t"}')).toMatchObject({ ok: true })

@@ -6,7 +6,7 @@ import { fuzz } from './fuzz.ts'
 /** `npm run fuzz` sends a hundred times as many. */
 const COUNT = 1000
 
-test.each(BROKERS)('every bad input is answered by its code over %s, and reaches no hub', async (broker) => {
+test.each(BROKERS)('every bad input is answered with its code over %s, and reaches no hub', async (broker) => {
   const report = await fuzz({ count: COUNT, seed: 20_261, broker })
   expect(report).toMatchObject({ wrong: [], unanswered: 0, crashed: 0, hubCalls: 0, aliveAfter: true })
   expect(report.longestMs).toBeLessThanOrEqual(LIMIT_MS)

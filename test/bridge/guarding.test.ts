@@ -7,7 +7,7 @@ const never = { send: () => Promise.reject(new Error('no order')), memory: () =>
 const ALL: CommandPolicy = { allow: [], deny: [], read_only: false }
 const state = { sendEvent: () => {}, appChanged: () => {}, changed: () => {} }
 
-test('why there is no backup is said, and the hub is not asked for one that configuration or key forbid', async () => {
+test('the reason for a missing backup is logged, and none is requested that the configuration or the key forbids', async () => {
   const keys = { key: ['hub.app'], reader: ['hub.app.readonly', 'hub.system'], owner: ['hub'] }
   const hub = await emulate({ flavour: 'older', keys })
   const backUp = async (key: string, commands = {}) => {

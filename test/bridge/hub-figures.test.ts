@@ -1,4 +1,4 @@
-/** How a hub is, and what uses its apps: what the bridge asks a real HTTP server for, and what a broker then holds. */
+/** The health of a hub, and the usage of its apps: what the bridge requests from a real HTTP server, and publishes. */
 import * as v from 'valibot'
 import { describe, expect, test } from 'vitest'
 import { type Clock, systemClock } from '../../src/base/clock.ts'
@@ -26,9 +26,9 @@ const HEALTH_READS = [
 ] as const
 const LINK_READS = ['getDevices', 'getFlows', 'getAdvancedFlows'] as const
 
-/** The hub lives as fast as the bridge. */
+/** The hub uses the clock of the bridge. */
 async function start(scopes: readonly string[], { env, hub, ...options }: WorldOptions = {}): Promise<World> {
-  // Small packets go at once: the 40 ms that Mosquitto holds them back are a minute of such a clock.
+  // Small packets are sent at once: the 40 ms for which Mosquitto delays them are a minute on such a clock.
   const broker = mosquittoPath === undefined ? 'aedes' : await Mosquitto.start({ config: ['set_tcp_nodelay true'] })
   let shared: Clock = systemClock
   const clock = { ...systemClock, now: () => shared.now(), elapsed: () => shared.elapsed() }
@@ -45,7 +45,7 @@ async function start(scopes: readonly string[], { env, hub, ...options }: WorldO
 const asked = ({ requests }: EmulatedHub, names: readonly string[]) =>
   requests.filter(({ operation = '' }) => names.includes(operation)).map(({ operation }) => operation)
 
-/** Lets time pass, a second at a time: never faster than the broker answers, or the connection to it is lost. */
+/** Advances the clock a second at a time, at most as fast as the broker answers: otherwise the connection is lost. */
 async function elapse({ clock, observer }: World, ms: number, each?: () => Promise<unknown>): Promise<void> {
   for (let left = ms; left > 0; left -= 1_000) {
     clock.jump(Math.min(left, 1_000))
@@ -54,7 +54,7 @@ async function elapse({ clock, observer }: World, ms: number, each?: () => Promi
   }
 }
 
-/** Lets time pass, and never faster than the hub answers. */
+/** Advances the clock, at most as fast as the hub answers. */
 function pass(world: World, ms: number): Promise<void> {
   return elapse(world, ms, () => until('answers', () => world.hub.requests.every(({ status }) => status !== undefined)))
 }
@@ -81,7 +81,7 @@ const set = (
 ) => world.hub.behave('other-fields', { operation, set: fields })
 
 describe('the health of a hub', () => {
-  test('is published once each of its figures was read once, and has them as the hub says', async () => {
+  test('is published after each of its figures was read once, with the values of the hub', async () => {
     await using world = await start([SYSTEM, 'hub.updates.readonly'])
     set(world, 'getInfo', { loadavg: [1.5, 1, 0.5], cpus: [1, 2, 3, 4], uptime: 4711, videoCoreTemperature: 51.26 })
     set(world, 'getMemoryInfo', { total: 4e9, free: 1e9 })
@@ -115,7 +115,7 @@ describe('the health of a hub', () => {
     expect(world.bridge.lines.filter((line) => line.includes('has restarted'))).toEqual([])
   })
 
-  test('is asked for system and memory once a minute, and for everything else once an hour', async () => {
+  test('is read once a minute for system and memory, and once an hour for everything else', async () => {
     await using world = await start([SYSTEM, 'hub.updates.readonly'])
     await first(world)
     world.hub.forgetRequests()
@@ -131,7 +131,7 @@ describe('the health of a hub', () => {
     for (const name of HEALTH_READS.slice(2)) expect(count(name), name).toBe(1)
   })
 
-  test('costs a hub whose key does not permit it not one request, and what the broker has of it is cleared', async () => {
+  test('is never requested without the permission, and cleared on the broker', async () => {
     await using world = await start([])
     await world.bridge.stop()
     await world.observer.publish(TOPIC, '{}', { retain: true })
@@ -156,7 +156,7 @@ describe('the health of a hub', () => {
     ['an object without fields', 'wrong-shape', { value: {} }],
     ['JSON too deep', 'deep-json', {}],
     ['more than is read', 'big-body', { megabytes: 2 }],
-  ] as const)('has null for what a hub answers with %s, and suffers nothing else', async (_, behaviour, options) => {
+  ] as const)('has null only for data that a hub answers with %s', async (_, behaviour, options) => {
     await using world = await start([SYSTEM, 'hub.updates.readonly', ...LINKS])
     for (const operation of ['getMemoryInfo', 'getStorageInfo', 'getUpdates', 'getDevices'] as const) {
       world.hub.behave(behaviour, { ...options, operation })
@@ -169,7 +169,7 @@ describe('the health of a hub', () => {
       'last_backup_at',
       'firmware_update',
     ])
-    // The system says it too.
+    // `getInfo` also reports the total memory.
     expect(found.memory_total_bytes).toBeGreaterThan(0)
     expect(links(world)).toMatchObject(
       'value' in options ? { devices: 0 } : { devices: null, devices_unavailable: null },
@@ -179,14 +179,14 @@ describe('the health of a hub', () => {
     expect(asked(world.hub, ['getApps'])).toHaveLength(2)
   })
 
-  test('is not published where the hub refuses it to a key whose scopes nobody knows', async () => {
+  test('is not published if the hub denies it to a key whose scopes are unknown', async () => {
     await using world = await start([], { hub: { flavour: 'reference' } })
     await pass(world, 20_000)
     expect(asked(world.hub, HEALTH_READS)).toEqual(['getInfo'])
     expect(health(world)).toBeUndefined()
   })
 
-  test('is published again at the next minute when a figure has moved by a tenth or a flag has changed, else after 15', async () => {
+  test('is published again at the next minute if a figure moved by a tenth or a flag changed, otherwise after 15', async () => {
     await using world = await start([SYSTEM])
     const steady = { loadavg: [1, 1, 1], videoCoreTemperature: 50, freemem: 1e9 }
     set(world, 'getInfo', steady)
@@ -211,14 +211,14 @@ describe('the health of a hub', () => {
     await until('the repetition', () => published() === 4)
   }, 60_000)
 
-  test('tells a hub that has restarted from one that was out of reach', async () => {
+  test('distinguishes a hub that has restarted from one that was unreachable', async () => {
     await using world = await start([SYSTEM])
     const state = (wanted: string) =>
       until(wanted, async () => {
         await elapse(world, 1_000)
         return world.observer.last('hub2mqtt/home/state') === wanted
       })
-    // Not at a full minute: an answer that is under way while the clock runs tells of another boot.
+    // Not at a full minute: an answer that arrives while the clock advances would look like another boot.
     await pass(world, 60.5 * MINUTE_MS)
     const { booted_at } = await first(world)
     world.hub.behave('reset-before-executing', {})
@@ -226,7 +226,7 @@ describe('the health of a hub', () => {
     await state('offline')
     await elapse(world, 10 * MINUTE_MS)
     world.hub.behaveWell()
-    // Those that were cut off have no answer.
+    // The requests that were cut off have no answer: forget them.
     world.hub.forgetRequests()
     await state('online')
     const before = asked(world.hub, ['getInfo']).length
@@ -243,7 +243,7 @@ describe('the health of a hub', () => {
     expect(world.bridge.lines.filter((line) => line.includes('has restarted'))).toHaveLength(1)
   }, 60_000)
 
-  test('is not read for as long as the hub asks for fewer requests', async () => {
+  test('is not read while the hub asks for fewer requests', async () => {
     await using world = await start([SYSTEM])
     await first(world)
     world.hub.behave('answer-status', { status: 429, retryAfter: 120, operation: 'getInfo', times: 1 })
@@ -274,8 +274,8 @@ describe('the health of a hub', () => {
   })
 })
 
-describe('what uses an app', () => {
-  /** As the hub has it. */
+describe('the usage of devices and flows', () => {
+  /** The values of the hub. */
   function counted(records: Record<string, { driverUri?: string; trigger?: { uri: string } }>, app = HUE) {
     return Object.values(records).filter((one) => [one.driverUri, one.trigger?.uri].includes(`homey:app:${app}`)).length
   }
@@ -306,7 +306,7 @@ describe('what uses an app', () => {
     expect(asked(world.hub, HEALTH_READS)).toEqual([])
   })
 
-  test('is told to the guardian by each read, also of devices that stay away as they are', async () => {
+  test('is passed to the guardian after each read, also if the devices are unavailable as before', async () => {
     const env = { GUARD_WATCH: HUE }
     const file = `guard: { unavailable: { ${HUE}: { devices: all, for: 8m } } }\n`
     await using world = await start([SYSTEM, ...LINKS], { env, file })
@@ -319,7 +319,7 @@ describe('what uses an app', () => {
     await until('the restart', () => asked(world.hub, ['restartApp']).length === 1)
   })
 
-  test('is kept on the broker while it is not known again after a restart of the bridge', async () => {
+  test('is kept on the broker until it is known again after a restart of the bridge', async () => {
     await using world = await start([SYSTEM, ...LINKS])
     await first(world)
     await until('links', () => links(world) !== undefined)
@@ -331,7 +331,7 @@ describe('what uses an app', () => {
     }
   })
 
-  test('has null for flows where the key permits devices alone', async () => {
+  test('has null for flows if the key permits devices only', async () => {
     await using world = await start(LINKS.slice(0, 1))
     await pass(world, 15_000)
     await until('links', () => links(world) !== undefined)
@@ -371,11 +371,11 @@ describe('the pure rules', () => {
     [{ temperature_celsius: 50 }, { temperature_celsius: null }, true],
     [{ undervoltage: false }, { undervoltage: true }, true],
     [{ firmware_update: '1' }, { firmware_update: '2' }, true],
-  ])('from %j to %j it is worth a message: %j', (before, after, is) => {
+  ])('from %j to %j the health is published again: %j', (before, after, is) => {
     expect(hasMoved({ ...NOTHING, ...before }, { ...NOTHING, ...after })).toBe(is)
   })
 
-  test('the time of a start stays the same while the hub runs, whatever clocks do', async () => {
+  test('the boot time stays the same while the hub runs, whatever its clock and ours do', async () => {
     const clock = new FakeClock()
     const start = bootOf(undefined, 1_000, clock)
     expect(start.at).toBe(clock.now() - 1_000_000)
@@ -391,19 +391,19 @@ describe('the pure rules', () => {
     expect(bootOf(latest, 90_000, clock).at).toBe(start.at)
   })
 
-  test('a start is another one when the uptime begins anew, or is less than the time that has passed', async () => {
+  test('the boot time changes when the uptime starts again, or is less than the time that has passed', async () => {
     const clock = new FakeClock()
     const start = bootOf(undefined, 100, clock)
     expect(bootOf(start, 20, clock).at).toBe(clock.now() - 20_000)
     await clock.advance(3_600_000)
     expect(bootOf(start, 200, clock).at).toBe(clock.now() - 200_000)
-    // Again within a minute, and it is read when it has run for longer than before.
+    // Another boot within a minute, read when the uptime is already longer than at the last read.
     const first = bootOf(undefined, 10, clock)
     await clock.advance(50_000)
     expect(bootOf(first, 22, clock).at).toBe(clock.now() - 22_000)
   })
 
-  test('an uptime that comes from a cache for hours, or in whole hours, is no start', async () => {
+  test('an uptime that is cached for hours, or in whole hours, is not a restart', async () => {
     const clock = new FakeClock()
     for (const start of [30, 5_000]) {
       const first = bootOf(undefined, start, clock)

@@ -18,7 +18,7 @@ const PUBLISHED = 'settings: { publish: { x: { mode: text } } }'
 const configOf = (yaml: string) =>
   loadConfig({ env: {}, file: 'x.yaml', readFile: () => yaml, requireHub: false }).config
 
-/** The state of an emulated hub with the apps `x` and `y`, and what it does, in order. */
+/** The state of an emulated hub with the apps `x` and `y`, and a record of its calls, in order. */
 async function open() {
   const emulated = await emulate({ apps: [{ id: 'x', settings: { mode: 'on', other: 1 } }, { id: 'y' }] })
   const done: string[] = []
@@ -71,7 +71,7 @@ async function open() {
   return { hub: watched.hub, apps: watched.hub.apps, state, live, take: () => done.splice(0) }
 }
 
-test('a change is held before its event is sent, then the others hear of it in a fixed order', async () => {
+test('a change is held before its event is sent; then the other subscribers are notified in a fixed order', async () => {
   const { apps, take } = await open()
   take()
   apps.receive({ type: 'update', id: 'y', patch: { crashed: true, crash_message: 'oh' } })
@@ -87,14 +87,14 @@ test('a change is held before its event is sent, then the others hear of it in a
   ])
 })
 
-test('usage figures are held at once, and nobody else is kept busy with them but the guardian', async () => {
+test('usage figures are held at once, and only the guardian is notified', async () => {
   const { apps, take } = await open()
   take()
   apps.receive({ type: 'update', id: 'y', patch: { cpu_percent: 0.5, memory_bytes: 77_000_000 } })
   expect(take()).toEqual(['hold b/home/app/y', 'guard: apps'])
 })
 
-test('an app that is gone is cleared with its settings', async () => {
+test('a removed app is cleared with its settings', async () => {
   const { apps, take } = await open()
   take()
   apps.receive({ type: 'delete', id: 'x' })
@@ -109,7 +109,7 @@ test('an app that is gone is cleared with its settings', async () => {
   ])
 })
 
-test('a hub that is removed leaves nothing, nor does anything below it', async () => {
+test('a removed hub is cleared with everything below it', async () => {
   const { state, take } = await open()
   take()
   state.clear()
@@ -130,17 +130,17 @@ test('a hub that is removed leaves nothing, nor does anything below it', async (
   ])
 })
 
-test('a hub that another member takes over stays as the broker has it, whatever was under way', async () => {
+test('a hub that another member takes over is left on the broker as it is, whatever was in progress', async () => {
   const { state, take, hub } = await open()
   take()
   state.settings.refresh()
   state.release()
-  // The hub answers this one later.
+  // The hub delays this answer.
   await hub.call('getAppSettings', { id: 'x' })
   expect(take()).toEqual([])
 })
 
-test('a setting that is published no longer is cleared, and the others are read again', async () => {
+test('a setting that is no longer published is cleared, and the others are read again', async () => {
   const { state, live, take } = await open()
   take()
   live.value = configOf('settings: { publish: { x: { other: { type: number, min: 0, max: 9 } } } }')

@@ -1,4 +1,4 @@
-/** The progress of an install as the update entity shows it; `contract/installs.test.ts` has what proves its end. */
+/** The progress of an install as the update entity shows it; `contract/installs.test.ts` tests the proof of its end. */
 import { describe, expect } from 'vitest'
 import { until } from '../support/until.ts'
 import { World, type WorldOptions, test as worldTest } from '../support/world.ts'
@@ -7,7 +7,7 @@ const APP = 'the.app'
 const apps = [{ id: APP, version: '1.0.0', update: '1.1.0' }, { id: 'another.app' }]
 const cmd = (command: string) => `home/app/${APP}/cmd/${command}`
 
-/** A hub that is read when asked, and not by a timer that a test does not see. */
+/** A hub that is read on request only, without a timer that a test cannot see. */
 const optionsWith = (env: WorldOptions['env'] = {}): WorldOptions => ({
   hub: { apps },
   env: { HUB_POLL_INTERVAL: '1h', HUB_POLL_INTERVAL_FALLBACK: '1h', ...env },
@@ -18,7 +18,7 @@ describe.concurrent('an install that takes longer than a call may', () => {
   const inProgress = ({ observer }: World) =>
     JSON.parse(observer.last(`hub2mqtt/home/app/${APP}/update`) ?? '{}').in_progress
 
-  test('shows its progress until the hub has another version, and is ok then', async () => {
+  test('shows its progress until the hub has another version, and is then ok', async () => {
     await using world = await World.start(optionsWith({ HUB_TIMEOUT: '300ms' }))
     world.hub.behave('never-answer', { operation: 'installFromAppStore' })
     const answer = world.ask(cmd('install'))
@@ -37,14 +37,14 @@ describe.concurrent('an install that takes longer than a call may', () => {
 })
 
 describe.concurrent('an install that the hub confirms before it is done', () => {
-  /** What the update entity has shown: whether there is progress, and of which version. */
+  /** What the update entity has shown: whether an install is in progress, and of which version. */
   const shown = ({ observer }: World) =>
     observer.texts(`hub2mqtt/home/app/${APP}/update`).map((text) => {
       const { in_progress, installed_version } = JSON.parse(text || '{}')
       return `${in_progress} ${installed_version}`
     })
 
-  /** Resolves when the hub has confirmed an install, and its list was read again after that. */
+  /** Resolves when the hub has confirmed an install and its list has been read again. */
   async function confirmed(world: World): Promise<void> {
     world.hub.behave('pretend', { operation: 'installFromAppStore', value: null })
     expect(await world.ask(cmd('install'))).toMatchObject({ ok: true })
@@ -68,7 +68,7 @@ describe.concurrent('an install that the hub confirms before it is done', () => 
     await until('the end of the progress', () => shown(world).at(-1) === 'false 1.0.0')
   })
 
-  test('shows no progress once it is started again and fails', async ({ world }) => {
+  test('shows no progress after a second attempt fails', async ({ world }) => {
     await confirmed(world)
     world.hub.behaveWell()
     world.hub.behave('answer-status', { status: 400, operation: 'installFromAppStore' })
@@ -76,7 +76,7 @@ describe.concurrent('an install that the hub confirms before it is done', () => 
     await until('the end of the progress', () => shown(world).at(-1) === 'false 1.0.0')
   })
 
-  test('shows no progress after its app was hidden and is shown again', async ({ world }) => {
+  test('shows no progress if its app was hidden and is shown again', async ({ world }) => {
     await confirmed(world)
     world.bridge.reload(`apps: { exclude: [${APP}] }\n`)
     await until('the app to go', () => world.observer.last(`hub2mqtt/home/app/${APP}/update`) === '')

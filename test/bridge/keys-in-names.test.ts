@@ -14,10 +14,10 @@ const keysOf = (key: string) => keysIn({ HUB2MQTT_HUB_URL: 'http://127.0.0.1:1',
 const everyByte = (text: string) =>
   [...Buffer.from(text)].map((byte) => `%${byte.toString(16).padStart(2, '0')}`).join('')
 
-test('a name that holds an API key is recognised, however often and however much of it is percent-encoded', () => {
+test('a name that contains an API key is recognised, however often and in whatever part it is percent-encoded', () => {
   const key = fc.string({ unit: fc.constantFrom(...'abcXYZ019-_.:/+% é'), minLength: 8, maxLength: 40 })
   const spellings = fc.array(fc.constantFrom(encodeURIComponent, encodeURI, everyByte), { maxLength: 4 })
-  // Without `%` on its own: an unfinished escape takes the key's first characters for its own, and what is read is another name.
+  // Without a lone `%`: decoding would read the first characters of the key as part of that escape.
   const before = fc.string({ unit: fc.constantFrom(...'aé9.~\u{1f600}', '%80', '%C3', '%E2%82', '%00') })
   fc.assert(
     fc.property(key, spellings, before, fc.string(), (given, steps, start, after) => {
@@ -29,7 +29,7 @@ test('a name that holds an API key is recognised, however often and however much
   )
 })
 
-test('a name that holds a token of the API is recognised too', () => {
+test('a name that contains a token of the API is recognised too', () => {
   const tokens = JSON.stringify({ script: { token: 'com.token-of-a-script', access: 'read' } })
   const hub = { HUB2MQTT_HUB_URL: 'http://127.0.0.1:1', HUB2MQTT_HUB_API_KEY: KEY }
   const keys = keysIn({ ...hub, HUB2MQTT_HTTP_TOKENS: tokens })
@@ -37,14 +37,14 @@ test('a name that holds a token of the API is recognised too', () => {
   expect(keys.areIn('com.script')).toBe(false)
 })
 
-test('other names hold none, whatever stands in them, and one shorter than eight characters is not searched', () => {
+test('other names are not; keys shorter than eight characters are not searched for', () => {
   fc.assert(fc.property(fc.string(), (name) => !keysOf('0123456789abcdef~').areIn(name)))
   for (const name of ['%', '%%41', '%FF%FE', '%E0%A4%A', '%'.repeat(5_000), `%${'25'.repeat(500_000)}41`])
     expect(keysOf(KEY).areIn(name)).toBe(false)
   expect(keysOf('short').areIn('com.short.app')).toBe(false)
 })
 
-test('an app whose id holds the API key is in no topic, and one line without the id says so', async () => {
+test('an app whose id contains the API key is in no topic, and is logged once without its id', async () => {
   const key = 'key-of-the-hub-in-a-topic'
   const ids = ['com.example.good', `com.${key}`, `org.${everyByte(key)}`, `net.${key}.too`]
   await using world = await World.start({
@@ -54,7 +54,7 @@ test('an app whose id holds the API key is in no topic, and one line without the
   await until('the good one', () => world.state('com.example.good') !== undefined)
   await world.ask('home/cmd/refresh')
   const seen = world.observer.seen.map(({ topic }) => topic)
-  // The hub's id holds it as well, so its devices are under its name.
+  // The hub's id contains the key as well, so its devices use the hub's name.
   const devices = seen.filter((topic) => topic.startsWith('homeassistant/'))
   expect(devices.length).toBeGreaterThan(0)
   expect(devices.filter((topic) => !topic.includes('--20home'))).toEqual([])
@@ -64,7 +64,7 @@ test('an app whose id holds the API key is in no topic, and one line without the
   expect(world.bridge.lines.join('')).not.toContain(key)
 })
 
-test('an app whose id holds a token that a reload brings goes without an event', async () => {
+test('an app whose id contains a token that a reload brings is removed without an event', async () => {
   const token = 'com.token-of-a-script'
   const app = `${token}.app`
   await using world = await World.start({ hub: { apps: [{ id: 'com.example.good' }, { id: app }] } })

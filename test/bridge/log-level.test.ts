@@ -18,8 +18,8 @@ function start(level: LogLevel = 'info') {
   return { clock, log, levels, told, audits: () => lines.map((line) => JSON.parse(line)) }
 }
 
-describe('a log level for a time', () => {
-  test('is followed by the level before when the time has passed, and the log says so', async () => {
+describe('a temporary log level', () => {
+  test('is replaced with the level before when its time has passed, and the change is logged', async () => {
     const { clock, log, levels, told, audits } = start()
     levels.set('debug', 10 * MINUTE)
     expect(levels.fallback).toEqual({ level: 'info', remainingMs: 10 * MINUTE })
@@ -35,7 +35,7 @@ describe('a log level for a time', () => {
     expect(clock.pending).toBe(0)
   })
 
-  test('does not follow a wall clock that is set', async () => {
+  test('does not depend on the wall clock', async () => {
     const { clock, log, levels } = start()
     levels.set('debug', 10 * MINUTE)
     clock.step(365 * 24 * 60 * MINUTE)
@@ -46,7 +46,7 @@ describe('a log level for a time', () => {
     expect(log.level).toBe('info')
   })
 
-  test('begins anew with another one, which the level before the first follows', async () => {
+  test('is replaced by another one, after which the original level returns', async () => {
     const { clock, log, levels, told } = start('warn')
     levels.set('debug', 10 * MINUTE)
     await clock.advance(9 * MINUTE)
@@ -58,7 +58,7 @@ describe('a log level for a time', () => {
     expect(told).toEqual(['debug', 'trace', 'warn'])
   })
 
-  test('is ended by a level for good, which nothing follows', async () => {
+  test('is replaced by a permanent level', async () => {
     const { clock, log, levels } = start()
     levels.set('debug', 10 * MINUTE)
     levels.set('error')
@@ -70,7 +70,7 @@ describe('a log level for a time', () => {
     expect(log.level).toBe('error')
   })
 
-  test('may be longer than the longest timer of Node.js', async () => {
+  test('may last longer than the longest timer of Node.js', async () => {
     const { clock, log, levels } = start()
     const days = 24 * 60 * MINUTE
     levels.set('debug', 60 * days)
@@ -81,7 +81,7 @@ describe('a log level for a time', () => {
     expect(log.level).toBe('info')
   })
 
-  test('leaves no timer behind when the bridge stops', () => {
+  test('leaves no timer when the bridge stops', () => {
     const { clock, levels } = start()
     levels.set('debug', MINUTE)
     levels.stop()
@@ -90,7 +90,7 @@ describe('a log level for a time', () => {
 })
 
 describe.concurrent('the command for a log level', () => {
-  test('sets it for a time, which subscribers see begin and end', async () => {
+  test('sets a temporary level, and subscribers see both changes', async () => {
     await using world = await World.start()
     const level = () => world.observer.last('hub2mqtt/bridge/log-level')
     expect(await world.ask('bridge/cmd/log-level', '{"level":"debug","for":"10s"}')).toMatchObject({ ok: true })
@@ -99,7 +99,7 @@ describe.concurrent('the command for a log level', () => {
     await until('the level before', () => level() === 'info')
   })
 
-  test('is overruled by a change of the configuration in that time, for good', async () => {
+  test('is permanently overridden by a change of the configuration', async () => {
     await using world = await World.start({ file: 'log: {level: info}\n' })
     await world.ask('bridge/cmd/log-level', '{"level":"debug","for":"10m"}')
     world.bridge.reload('log: {level: warn}\n')

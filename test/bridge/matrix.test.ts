@@ -3,7 +3,7 @@ import { COMMANDS } from '../../src/contract/commands.ts'
 import { mosquittoPath } from '../support/brokers.ts'
 import { COLUMNS, expected, ROWS, runMatrix } from './matrix.ts'
 
-test('the matrix has a row for every command there is', () => {
+test('the matrix has a row for every command', () => {
   const names = COMMANDS.map(
     ({ target, name, argument }) => `${target}/cmd/${name}${argument === undefined ? '' : '/<name>'}`,
   )

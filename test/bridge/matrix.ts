@@ -1,6 +1,6 @@
 /**
- * Every command against every way in which it can end, over a real broker; run as a program, it prints the table.
- * What to expect is said here once more, apart from the command table: a test that derived it would agree with anything.
+ * Every command against every way in which it can end, over a real broker; run as a program, it prints the table. The
+ * expectations are written independently of the command table, so that errors in it are found.
  */
 import { pathToFileURL } from 'node:url'
 import type { AppSeed } from '../../src/emulator/hub.ts'
@@ -23,18 +23,18 @@ const APP = 'the.app'
 const STORE_APP = 'com.harborlight.irrigation'
 
 interface Row {
-  /** As the contract writes it. */
+  /** The name in the contract. */
   readonly name: string
   readonly topic: (column: Column) => string
-  /** A payload that is right. */
+  /** A valid payload. */
   readonly payload: (column: Column) => string
-  /** Scopes of a key that may do all but this; none for a command that needs no permission. */
+  /** Scopes of a key that lacks only the permission for this command; none if a command needs no permission. */
   readonly lacking?: readonly string[]
-  /** A newer hub does not have it. */
+  /** Newer hubs do not support it. */
   readonly olderOnly?: true
-  /** It may carry `expires_at`; else only MQTT 5's own expiry can tell. */
+  /** It may carry `expires_at`; otherwise only the message expiry of MQTT 5 applies. */
   readonly enveloped: boolean
-  /** Done again when it is repeated. */
+  /** It is executed again when it is repeated. */
   readonly repeatable?: true
 }
 
@@ -100,7 +100,7 @@ export const ROWS: readonly Row[] = [
   {
     name: 'bridge/cmd/rollout',
     topic: () => 'bridge/cmd/rollout',
-    // One at a time: all columns mean the same, which is under way until the end.
+    // One rollout at a time: all columns use the same one, which runs until the end.
     payload: () => `{"command":"install","app":"${APP}","pause":"1h","transaction":"waves"}`,
     enveloped: true,
   },
@@ -113,7 +113,7 @@ export const ROWS: readonly Row[] = [
   },
 ]
 
-/** What the contract promises for a cell; `undefined` where there is no such case. */
+/** What the contract promises for a cell; `undefined` if there is no such case. */
 export function expected({ lacking, olderOnly, enveloped, repeatable }: Row, column: Column): string | undefined {
   const onHub = lacking !== undefined
   switch (column) {
@@ -130,7 +130,7 @@ export function expected({ lacking, olderOnly, enveloped, repeatable }: Row, col
     case 'offline':
       return onHub ? 'hub_unreachable' : undefined
     case 'expired':
-      // A word for the bridge itself neither carries an expiry nor waits for anything.
+      // A plain-text command for the bridge itself carries no expiry and never waits.
       return onHub || enveloped ? 'expired' : undefined
     case 'retained':
       return 'retained'
@@ -154,7 +154,7 @@ const seeds: AppSeed[] = [
 
 const code = (answer: Answer) => (answer.ok ? (answer.replayed ? 'replayed' : 'ok') : (answer.error?.code ?? '?'))
 
-/** Fills the table: one world for what a good hub does, and one for each kind of hub that refuses. */
+/** Fills the table: one world for a hub that works, and one for each kind of hub that refuses. */
 export async function runMatrix(): Promise<Table> {
   const table: Table = new Map(ROWS.map(({ name }) => [name, {}]))
   const put = (row: Row, column: Column, answer: Answer) => {
@@ -193,7 +193,7 @@ export async function runMatrix(): Promise<Table> {
   return table
 }
 
-/** Late by its own word where it can say one, else by the broker's: its turn comes only after its message expired. */
+/** Expired by its own `expires_at` if it can carry one, otherwise by MQTT 5: it waits until its message has expired. */
 async function askExpired(world: World, row: Row): Promise<Answer> {
   const topic = row.topic('expired')
   if (row.enveloped) {

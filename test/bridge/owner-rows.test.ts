@@ -29,14 +29,14 @@ function start(conditions: readonly Condition[] = ['discovery', 'settings.publis
   return { table, app, setting, hub, held, failed, take }
 }
 
-describe('what is known of an owner', () => {
-  test('is rendered into the rows of that owner alone', () => {
+describe('the facts about an owner', () => {
+  test('are rendered into the rows of that owner only', () => {
     const { app, take } = start()
     app('a/b').set()
     expect(take()).toEqual(['b/home/app/a%2Fb {}', 'b/home/app/a%2Fb/update {}'])
   })
 
-  test('is rendered only into the rows that follow from what changed', () => {
+  test('are rendered only into the rows that depend on a change', () => {
     const { app, take } = start()
     const { set } = app('x')
     set({ version: '1' })
@@ -47,7 +47,7 @@ describe('what is known of an owner', () => {
     expect(take()).toEqual(['b/home/app/x {}', 'b/home/app/x/update {}'])
   })
 
-  test('is rendered into one row where only usage figures changed, as no other has them', () => {
+  test('are rendered into one row if only usage figures changed, as no other row has them', () => {
     const { table, take } = start()
     const rows = new OwnerRows({ kind: 'app', hub: 'home', app: 'x' }, table)
     const facts = (usage: AppPatch) => {
@@ -62,14 +62,14 @@ describe('what is known of an owner', () => {
     expect(take()).toEqual(['b/home/app/x {}'])
   })
 
-  test('is rendered only where configuration asks for the row', () => {
+  test('are rendered only if configuration asks for the row', () => {
     const { app, setting, take } = start([])
     app('x').set()
     setting('x', 'mode').set({ value: true })
     expect(take()).toEqual(['b/home/app/x {}'])
   })
 
-  test('keeps no other back when it cannot be rendered', () => {
+  test('that cannot be rendered into one row do not prevent the others', () => {
     const { setting, failed, held } = start()
     const deep: Json = JSON.parse('['.repeat(20_000) + ']'.repeat(20_000))
     setting('x', 'deep').set({ value: deep })
@@ -78,7 +78,7 @@ describe('what is known of an owner', () => {
     expect(held).toEqual(['b/home/app/x/setting/mode true'])
   })
 
-  test('may leave a row as the broker has it, while nothing better is known', () => {
+  test('may leave a row on the broker unchanged until they are known', () => {
     const { hub, take } = start()
     const rows = hub()
     const facts = { commands: [], counts: countsOf(new Map()), complete: false }
@@ -89,7 +89,7 @@ describe('what is known of an owner', () => {
   })
 })
 
-describe('an owner that is gone', () => {
+describe('an owner that is removed', () => {
   test('leaves nothing', () => {
     const { app, take } = start()
     const { rows, set } = app('x')
@@ -104,7 +104,7 @@ describe('an owner that is gone', () => {
     ])
   })
 
-  test('is rendered anew when it comes back as it was', () => {
+  test('is rendered anew when it returns unchanged', () => {
     const { app, take } = start()
     const { rows, set } = app('x')
     set()
@@ -114,7 +114,7 @@ describe('an owner that is gone', () => {
     expect(take()).toEqual(['b/home/app/x {}', 'b/home/app/x/update {}'])
   })
 
-  test('of which nothing was known is cleared all the same: the broker may know more', () => {
+  test('without known facts is cleared too, because the broker may have its rows', () => {
     const { setting, take } = start()
     setting('x', 'mode').clear()
     expect(take()).toEqual(['b/home/app/x/setting/mode cleared'])
@@ -122,7 +122,7 @@ describe('an owner that is gone', () => {
 })
 
 describe('the topics of the table', () => {
-  test('are read back by as few filters as match them all', () => {
+  test('are read back with the fewest filters that match them all', () => {
     expect(topics.retainedFilters.toSorted()).toEqual([
       'b/+/app/+',
       'b/+/app/+/crash',
@@ -150,7 +150,7 @@ describe('the topics of the table', () => {
     ])
   })
 
-  test('say whose they are', () => {
+  test('have an owner', () => {
     expect(topics.parse('b/home/app/a%2Fb/setting/x%20y')?.owner).toEqual({
       kind: 'setting',
       hub: 'home',

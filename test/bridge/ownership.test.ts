@@ -6,16 +6,16 @@ import { createTopics } from '../../src/contract/topics.ts'
 const READ = { status: { id: 'H1', api: 'manager', reason: null }, apps: { complete: true } } as const
 const UNREAD = { status: { id: null, api: null, reason: 'connecting' }, apps: { complete: false } } as const
 const HALF = { status: { id: 'H1', api: 'manager', reason: null }, apps: { complete: false } } as const
-/** Its list is read, and who it is comes next. */
+/** Its list has been read, its identity has not. */
 const NAMELESS = { status: { id: null, api: null, reason: 'connecting' }, apps: { complete: true } } as const
-/** It has answered, and shows no identity. */
+/** It has answered without an identity. */
 const ANONYMOUS = { status: { id: null, api: 'manager', reason: null }, apps: { complete: true } } as const
 
-/** What differs from a bridge alone that knows all of its one hub, `home`. */
+/** How a case differs from a single bridge that has read everything of its only hub, `home`. */
 interface Case {
   readonly hub?: OwnershipState['byId'] extends ReadonlyMap<unknown, infer H> ? H : never
   readonly member?: string
-  /** Hubs that configuration has. */
+  /** Hubs in the configuration. */
   readonly configured?: readonly string[]
   readonly served?: readonly string[]
   readonly former?: readonly string[]
@@ -24,7 +24,7 @@ interface Case {
   readonly rollouts?: readonly string[]
   readonly settings?: readonly string[]
   readonly prefixes?: readonly string[]
-  /** Devices that are published, in whatever form, or wait for that or for their end. */
+  /** Devices that are published in any form, or will be published or removed. */
   readonly devices?: readonly string[]
 }
 
@@ -71,69 +71,69 @@ const outcomeOf = ({ whose, verdict, writer }: Ownership) =>
 const ROWS: Readonly<Record<string, readonly Row[]>> = {
   'of the bridge': [
     ['its state is written by the connection', 'hub2mqtt/bridge/state', 'offline', {}, 'ours keep connection'],
-    ['its information stays, as it names the hubs of before', 'hub2mqtt/bridge/info', '{}', {}, 'ours keep table'],
-    ['a row that configuration does not ask for goes', 'hub2mqtt/bridge/log-level', 'info', {}, 'ours clear table'],
-    ['the topic of a fleet that has been goes', 'hub2mqtt/fleet', '{}', {}, 'ours clear table'],
-    ['that of a fleet that is stays', 'hub2mqtt/fleet', '{}', { member: 'a' }, 'ours keep table'],
-    ['what is retained where bridges speak goes', 'hub2mqtt/bridge/presence', '{}', {}, 'ours clear table'],
+    ['its information stays, because it names the previous hubs', 'hub2mqtt/bridge/info', '{}', {}, 'ours keep table'],
+    ['a row that is not configured is cleared', 'hub2mqtt/bridge/log-level', 'info', {}, 'ours clear table'],
+    ['the topic of a former fleet is cleared', 'hub2mqtt/fleet', '{}', {}, 'ours clear table'],
+    ['that of an existing fleet stays', 'hub2mqtt/fleet', '{}', { member: 'a' }, 'ours keep table'],
+    ['a retained presence message is cleared', 'hub2mqtt/bridge/presence', '{}', {}, 'ours clear table'],
     ['a retained command is not ours', 'hub2mqtt/home/cmd/refresh', '{}', {}, 'foreign'],
     ['a retained command of the bridge is not ours', 'hub2mqtt/bridge/cmd/log-level', 'debug', {}, 'foreign'],
     ['another first level is not ours', 'other/bridge/state', 'online', {}, 'foreign'],
   ],
   'of a hub': [
-    ['an app that is gone goes', 'hub2mqtt/home/app/ghost', '{}', {}, 'ours clear table'],
-    ['a row of the hub that nobody holds goes', 'hub2mqtt/home/guard-memory', '{}', {}, 'ours clear table'],
+    ['a removed app is cleared', 'hub2mqtt/home/app/ghost', '{}', {}, 'ours clear table'],
+    ['a row of the hub that is not held is cleared', 'hub2mqtt/home/guard-memory', '{}', {}, 'ours clear table'],
     ['another program below the first level', 'hub2mqtt/kitchen/state', 'on', {}, 'foreign'],
     ['an app of another program', 'hub2mqtt/kitchen/app/lamp', '{}', {}, 'foreign'],
     ['events of another program', 'hub2mqtt/kitchen/event', '{}', {}, 'foreign'],
-    ['a former hub goes', 'hub2mqtt/attic/state', 'online', { former: ['attic'] }, 'ours clear table'],
-    ['a former app goes', 'hub2mqtt/attic/app/x', '{}', { former: ['attic'], unread: ['home'] }, 'ours clear table'],
+    ['a former hub is cleared', 'hub2mqtt/attic/state', 'online', { former: ['attic'] }, 'ours clear table'],
+    ['a former app too', 'hub2mqtt/attic/app/x', '{}', { former: ['attic'], unread: ['home'] }, 'ours clear table'],
     [
-      'a hub of before that configuration has again waits for whoever serves it',
+      'a former hub that is configured again waits for its owner',
       'hub2mqtt/attic/state',
       'online',
       { former: ['attic'], configured: ['home', 'attic'] },
       'peer',
     ],
-    ['nothing goes before the list was read', 'hub2mqtt/home/app/x', '{}', { hub: UNREAD }, 'ours wait table'],
+    ['nothing is cleared before the list was read', 'hub2mqtt/home/app/x', '{}', { hub: UNREAD }, 'ours wait table'],
     ['nor with half a list', 'hub2mqtt/home/app/x', '{}', { hub: HALF }, 'ours wait table'],
     ['nor the hub itself', 'hub2mqtt/home/state', 'online', { hub: HALF }, 'ours wait table'],
-    ['nor before the hub says who it is', 'hub2mqtt/home/state', 'online', { hub: NAMELESS }, 'ours wait table'],
+    ['nor before the hub has an identity', 'hub2mqtt/home/state', 'online', { hub: NAMELESS }, 'ours wait table'],
     ['its apps need not wait for that', 'hub2mqtt/home/app/x', '{}', { hub: NAMELESS }, 'ours clear table'],
-    ['a list to be read again says nothing', 'hub2mqtt/home/app/x', '{}', { unread: ['home'] }, 'ours wait table'],
+    ['a list to be read again is no evidence', 'hub2mqtt/home/app/x', '{}', { unread: ['home'] }, 'ours wait table'],
     ['nor of the hub', 'hub2mqtt/home/summary', '{}', { unread: ['home'] }, 'ours wait table'],
-    ['that of another hub does', 'hub2mqtt/home/app/x', '{}', { unread: ['attic'] }, 'ours clear table'],
-    ['the first list waits for a second look', 'hub2mqtt/home/app/x', '{}', { fresh: ['home'] }, 'ours wait table'],
+    ['for another hub it does not matter', 'hub2mqtt/home/app/x', '{}', { unread: ['attic'] }, 'ours clear table'],
+    ['the first list waits for a second one', 'hub2mqtt/home/app/x', '{}', { fresh: ['home'] }, 'ours wait table'],
     ['of its apps only', 'hub2mqtt/home/summary', '{}', { fresh: ['home'] }, 'ours clear table'],
     [
-      'a setting published by name is read before it goes',
+      'a published setting is read before it is cleared',
       'hub2mqtt/home/app/x/setting/mode',
       '1',
       { settings: ['x/mode'] },
       'ours keep table',
     ],
     [
-      'a setting that is not goes',
+      'a setting that is not published is cleared',
       'hub2mqtt/home/app/x/setting/pin',
       '1',
       { settings: ['x/mode'] },
       'ours clear table',
     ],
     [
-      'something retained on an event topic goes, whatever is known of the hub',
+      'a retained event is cleared, whatever is known of the hub',
       'hub2mqtt/home/app/x/event',
       '{}',
       { hub: UNREAD, unread: ['home'] },
       'ours clear table',
     ],
-    ['what was too large to be kept is judged by its topic', 'hub2mqtt/home/app/x', undefined, {}, 'ours clear table'],
+    ['one that was too large to keep is judged by its topic', 'hub2mqtt/home/app/x', undefined, {}, 'ours clear table'],
   ],
   'of other members': [
     ['their states', 'hub2mqtt/bridge/b/state', 'online', { member: 'a' }, 'peer'],
     ['their information', 'hub2mqtt/bridge/b/info', '{}', { member: 'a', former: ['attic'] }, 'peer'],
-    ['those that a bridge finds that is alone', 'hub2mqtt/bridge/b/state', 'offline', {}, 'peer'],
+    ['messages that a single bridge finds', 'hub2mqtt/bridge/b/state', 'offline', {}, 'peer'],
     ['the state of all', 'hub2mqtt/bridge/state', 'offline', { member: 'a' }, 'peer'],
-    ['the own one is not theirs', 'hub2mqtt/bridge/a/state', 'offline', { member: 'a' }, 'ours keep connection'],
+    ['its own state is not theirs', 'hub2mqtt/bridge/a/state', 'offline', { member: 'a' }, 'ours keep connection'],
     ['names that no member has', 'hub2mqtt/bridge/Upper/state', 'online', { member: 'a' }, 'foreign'],
     ['their hubs', 'hub2mqtt/attic/app/x', '{}', { member: 'a', configured: ['home', 'attic'] }, 'peer'],
     ['events of their hubs', 'hub2mqtt/attic/event', '{}', { member: 'a', configured: ['home', 'attic'] }, 'peer'],
@@ -149,60 +149,60 @@ const ROWS: Readonly<Record<string, readonly Row[]>> = {
     ],
   ],
   'for Home Assistant': [
-    ['a device of an app that is gone goes', DEVICE, OURS, {}, 'ours clear discovery'],
-    ['in either form', COMPONENT, OURS, {}, 'ours clear discovery'],
-    ['one that Home Assistant emptied is still ours', DEVICE, '', PUBLISHED, 'ours wait discovery'],
-    ['one that somebody forged is still ours', DEVICE, '{}', PUBLISHED, 'ours wait discovery'],
-    ['the other form is taken over from before it goes', COMPONENT, OURS, PUBLISHED, 'ours wait discovery'],
+    ['a device of a removed app is cleared', DEVICE, OURS, {}, 'ours clear discovery'],
+    ['in either format', COMPONENT, OURS, {}, 'ours clear discovery'],
+    ['one that Home Assistant cleared is still ours', DEVICE, '', PUBLISHED, 'ours wait discovery'],
+    ['a forged one is still ours', DEVICE, '{}', PUBLISHED, 'ours wait discovery'],
+    ['the other format is migrated before it is cleared', COMPONENT, OURS, PUBLISHED, 'ours wait discovery'],
     [
-      'devices of a hub that is renamed wait for their time',
+      'devices of a renamed hub wait',
       DEVICE,
       OURS,
       { ...PUBLISHED, served: [], configured: [] },
       'ours wait discovery',
     ],
-    ['nothing goes before the list was read', DEVICE, OURS, { hub: HALF }, 'ours wait discovery'],
+    ['nothing is cleared before the list was read', DEVICE, OURS, { hub: HALF }, 'ours wait discovery'],
     ['nor while any list is to be read again', DEVICE, OURS, { unread: ['attic'] }, 'ours wait discovery'],
-    ['devices of a hub that is gone go', OF_GONE_HUB, OURS, {}, 'ours clear discovery'],
-    ['not while a hub has not said who it is', OF_GONE_HUB, OURS, { hub: NAMELESS }, 'ours wait discovery'],
-    ['nor is it known before whether a hub has an identity', BY_NAME, OURS, { hub: NAMELESS }, 'ours wait discovery'],
-    ['an app that is gone goes, of a hub without identity', BY_NAME, OURS, { hub: ANONYMOUS }, 'ours clear discovery'],
+    ['devices of a removed hub are cleared', OF_GONE_HUB, OURS, {}, 'ours clear discovery'],
+    ['not while a hub has no identity yet', OF_GONE_HUB, OURS, { hub: NAMELESS }, 'ours wait discovery'],
+    ['nor before it is known whether a hub has an identity', BY_NAME, OURS, { hub: NAMELESS }, 'ours wait discovery'],
+    ['a removed app of a hub without identity is cleared', BY_NAME, OURS, { hub: ANONYMOUS }, 'ours clear discovery'],
     [
-      'what such a hub has published is ours, whatever somebody wrote there',
+      'a message of such a hub is ours, even if it is forged',
       BY_NAME,
       '{}',
       { hub: ANONYMOUS, devices: ['hub2mqtt---20home--app'] },
       'ours wait discovery',
     ],
-    ['all of such a hub that is configured no longer', BY_NAME, OURS, { served: ['den'] }, 'ours clear discovery'],
-    ['what was published by name goes when the identity came', BY_NAME, OURS, {}, 'ours clear discovery'],
+    ['all of such a hub that is no longer configured', BY_NAME, OURS, { served: ['den'] }, 'ours clear discovery'],
+    ['messages by name are cleared when the identity is known', BY_NAME, OURS, {}, 'ours clear discovery'],
     [
-      'what was published by an id waits: a hub without one may be that',
+      'messages by an id wait: a hub without identity may have it',
       DEVICE,
       OURS,
       { hub: ANONYMOUS },
       'ours wait discovery',
     ],
-    ['what a bridge of another base topic published by name', BY_NAME, message('other'), {}, 'foreign'],
+    ['messages by name of a bridge with another base topic', BY_NAME, message('other'), {}, 'foreign'],
     ['not while a list was not read', OF_GONE_HUB, OURS, { hub: HALF }, 'ours wait discovery'],
     ['those of another bridge are not ours', OF_GONE_HUB, message('other'), {}, 'foreign'],
-    ['those of somebody else are not ours', DEVICE, message('hub2mqtt', 'zigbee2mqtt'), {}, 'foreign'],
-    ['nor what makes no sense', DEVICE, '{', {}, 'foreign'],
+    ['those of another program are not ours', DEVICE, message('hub2mqtt', 'zigbee2mqtt'), {}, 'foreign'],
+    ['nor invalid ones', DEVICE, '{', {}, 'foreign'],
     ['nor devices of other programs', 'homeassistant/device/lamp/config', OURS, {}, 'foreign'],
     ['a prefix that was never ours', DEVICE.replace('homeassistant', 'elsewhere'), OURS, {}, 'foreign'],
     [
-      'under a former prefix goes what is published under the present one',
+      'a message under a former prefix is cleared if its device is published under the current one',
       DEVICE.replace('homeassistant', 'former'),
       OURS,
       { ...PUBLISHED, prefixes: ['homeassistant', 'former'] },
       'ours clear discovery',
     ],
-    ['too large to be kept, of a hub of ours', DEVICE, undefined, {}, 'ours clear discovery'],
-    ['too large to be kept, of nobody that is known', OF_GONE_HUB, undefined, {}, 'foreign'],
+    ['too large to keep, of one of our hubs', DEVICE, undefined, {}, 'ours clear discovery'],
+    ['too large to keep, of an unknown hub', OF_GONE_HUB, undefined, {}, 'foreign'],
   ],
 }
 
-describe.each(Object.entries(ROWS))('what is retained %s', (_, rows) => {
+describe.each(Object.entries(ROWS))('a retained message %s', (_, rows) => {
   test.each(rows)('%s: %s', (_promise, topic, payload, state, outcome) => {
     expect(outcomeOf(ownership(topic, payload, stateOf(state)))).toBe(outcome)
   })

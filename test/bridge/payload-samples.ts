@@ -1,9 +1,9 @@
-/** Payloads that are right for a command, and some that are nearly. Said once more, apart from the command table. */
+/** Payloads that are valid for a command, and some that are nearly valid, independent of the command table. */
 
 export const APP = 'the.app'
 export const app = (command: string, id = APP) => `home/app/${id}/cmd/${command}`
 
-/** A topic with a payload that is right for it. */
+/** A topic with a payload that is valid for it. */
 export type Right = readonly [topic: string, payload: string]
 
 export const OBJECTS: readonly Right[] = [
@@ -41,7 +41,7 @@ export const RAW: readonly Right[] = [[app('set-setting/one'), '1']]
 export const ANY = [...OBJECTS, ...WORDS, ...RAW] as const
 export const ON_APP = OBJECTS.filter(([topic]) => topic.startsWith('home/app/'))
 
-/** Each is of a type that the command does not take. */
+/** None of these types is accepted by the command. */
 export const WRONG_TYPES: readonly Right[] = [
   [app('update'), '{"autoupdate":"true"}'],
   [app('update'), '{"autoupdate":1}'],

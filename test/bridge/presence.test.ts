@@ -17,7 +17,7 @@ afterEach(async () => {
   for (const one of ending.splice(0).reverse()) await one[Symbol.asyncDispose]()
 })
 
-/** Another bridge with a hub of its own, at the same base topic. */
+/** Another bridge with a hub of its own, on the same base topic. */
 async function secondBridge({ broker, env }: World, changes: Readonly<Record<string, string>> = {}) {
   const hub = await EmulatedHub.start({ keys: { [KEY]: ALL_SCOPES }, settleMs: 0, flavour: 'older' })
   ending.push({ [Symbol.asyncDispose]: () => hub.close() })
@@ -33,7 +33,7 @@ async function secondBridge({ broker, env }: World, changes: Readonly<Record<str
   return { hub, bridge }
 }
 
-/** The answer to a command, whichever bridge gives it: the first one may have ended. */
+/** The answer to a command, from either bridge: the first one may have ended. */
 async function answerTo({ observer }: World, command: string) {
   const result = `hub2mqtt/${command.replace('/cmd/', '/result/')}`
   const before = observer.texts(result).length
@@ -46,7 +46,7 @@ const complaints = ({ lines }: RunningBridge) => lines.filter((line) => line.inc
 const problems = (observer: Observer) =>
   observer.texts(HEALTH).flatMap((text): string[] => (text === '' ? [] : JSON.parse(text).problems))
 
-/** Resolves when a bridge has found the other one and its own hub. */
+/** Resolves when a bridge has detected the other one and connected to its own hub. */
 async function settled(bridge: RunningBridge): Promise<void> {
   await until('the second to notice', () => complaints(bridge).length > 0)
   await until('its hub', () => bridge.lines.some((line) => line.includes('realtime channel up')))
@@ -55,14 +55,14 @@ async function settled(bridge: RunningBridge): Promise<void> {
 describe.each(BROKERS)('on %s, a second bridge on the same base topic', (broker) => {
   test.override({ options: { broker } })
 
-  test('changes nothing that is retained, and executes and answers nothing', async ({ world }) => {
+  test('changes no retained message, and executes and answers nothing', async ({ world }) => {
     const { observer } = world
     const port = world.broker.port
     const before = await retainedOn(port)
     const second = await secondBridge(world)
     await settled(second.bridge)
     const after = await retainedOn(port)
-    // Of the first one's health and nothing else.
+    // Only the health of the first one changes.
     expect([...after.keys()].sort()).toEqual([...before.keys()].sort())
     for (const [topic, text] of before) if (topic !== HEALTH) expect(after.get(topic), topic).toBe(text)
     const restarts = () => second.hub.requests.filter(({ operation }) => operation === 'restartApp').length
@@ -75,7 +75,7 @@ describe.each(BROKERS)('on %s, a second bridge on the same base topic', (broker)
     expect(restarts()).toBe(0)
   })
 
-  test('is told of by both in their health on MQTT, and once in each log', async ({ world }) => {
+  test('is reported by both in their health on MQTT, and once in each log', async ({ world }) => {
     const second = await secondBridge(world)
     await settled(second.bridge)
     const told = (text: string) => problems(world.observer).includes(text)
@@ -121,7 +121,7 @@ test('a bridge takes over from one that was cut off, and steps back when that re
   expect((await world.ask(`attic/app/${world.app}/cmd/restart`)).error?.code).toBe('unknown_hub')
 }, 60_000)
 
-test('a command that comes in after the goodbye of a bridge is left to the one that takes over', async ({ world }) => {
+test('a command that arrives after the goodbye of a bridge is left to the one that takes over', async ({ world }) => {
   await using proxy = await TcpProxy.to(world.broker.port)
   const { observer, hub, app } = world
   await world.restart({ MQTT_URL: `mqtt://127.0.0.1:${proxy.port}` })
@@ -141,7 +141,7 @@ test('a command that comes in after the goodbye of a bridge is left to the one t
   expect(observer.texts(`hub2mqtt/${command.replace('/cmd/', '/result/')}`)).toHaveLength(1)
 })
 
-test('a bridge that takes over clears nothing that the first one knew of and it does not know yet', async () => {
+test('a bridge that takes over clears nothing that it has not read yet and the first one had published', async () => {
   await using world = await World.start()
   const { observer, hub } = world
   const second = await secondBridge(world, { HUB_NAME: 'home', HUB_URL: hub.url, HUB_POLL_INTERVAL: '1h' })
@@ -160,7 +160,7 @@ test('a bridge that takes over clears nothing that the first one knew of and it 
   expect(messages().filter(({ text }) => text === '')).toEqual([])
 })
 
-test('of two bridges that start at the same moment one does the work, and nothing of the other one stays', async () => {
+test('of two bridges that start at the same moment one is active, and the other one leaves nothing behind', async () => {
   await using world = await World.start()
   const { observer, broker } = world
   await world.bridge.stop()
@@ -184,7 +184,7 @@ test('of two bridges that start at the same moment one does the work, and nothin
 })
 
 test.skipIf(mosquittoPath === undefined)(
-  'the first bridge works on when the broker restarts under both',
+  'the first bridge stays active when the broker restarts under both',
   async () => {
     const mosquitto = await Mosquitto.start({ persistent: true })
     await using world = await World.start({ broker: mosquitto })
@@ -210,7 +210,7 @@ test.skipIf(mosquittoPath === undefined)(
   60_000,
 )
 
-test('what another bridge that knows no other leaves behind is put right', async ({ world }) => {
+test('messages that a bridge without presence detection leaves behind are repaired', async ({ world }) => {
   const { observer, bridge } = world
   const before = observer.texts(`hub2mqtt/home/app/${world.app}`).length
   const hello = JSON.stringify({ instance: 'of an earlier version', started_at: '2999-01-01T00:00:00.000Z' })
@@ -229,7 +229,7 @@ test('what another bridge that knows no other leaves behind is put right', async
   expect(observer.texts(`hub2mqtt/home/app/${world.app}`)).toHaveLength(before)
 })
 
-test('a bridge that steps back says that it was active, whatever makes it step back', async ({ world }) => {
+test('a bridge that steps back reports that it was active, whatever causes the step', async ({ world }) => {
   const { observer } = world
   const older = { instance: 'older', started_at: '2000-01-01T00:00:00.000Z' }
   const roles = () =>
@@ -238,14 +238,14 @@ test('a bridge that steps back says that it was active, whatever makes it step b
       return instance === older.instance ? [] : [role]
     })
   const before = roles().length
-  // Of a connection that was lost: delivered with the next one, before the hello that asks.
+  // This message belongs to a lost connection: the next one delivers it, before the hello that asks.
   await observer.publish(PRESENCE, JSON.stringify({ ...older, role: 'active' }))
   await observer.publish(PRESENCE, JSON.stringify({ ...older, role: 'undecided', asks: true }))
   await until('both', () => roles().length >= before + 2)
   expect(roles().slice(before)).toEqual(['active', 'standby'])
 })
 
-test('a retained or malformed greeting impresses nobody', async ({ world }) => {
+test('ignores a retained or malformed presence message', async ({ world }) => {
   await world.observer.publish(PRESENCE, '{"instance":"x","started_at":"2000-01-01T00:00:00.000Z"}', { retain: true })
   for (const nonsense of ['', '{', '[]', '{"instance":1}', '{"instance":"x","started_at":"y"}', 'x'.repeat(5000)])
     await world.observer.publish(PRESENCE, nonsense)

@@ -12,12 +12,12 @@ const APP = 'home/app/com.athom.hue'
 const SETTING = `${APP}/setting/mode`
 const file = 'settings:\n  publish:\n    com.athom.hue:\n      mode: text\n      other: text\n'
 
-/** What the bridge has last said on a topic. */
+/** The last message of the bridge on a topic. */
 function published({ observer }: World, topic: string): Promise<string> {
   return until(`something on ${topic}`, () => observer.last(`hub2mqtt/${topic}`) || undefined)
 }
 
-describe.concurrent.each(BROKERS)('on %s, what somebody else', (broker) => {
+describe.concurrent.each(BROKERS)('on %s, what another client', (broker) => {
   test.override({ options: { broker } })
 
   const topics = [
@@ -34,7 +34,7 @@ describe.concurrent.each(BROKERS)('on %s, what somebody else', (broker) => {
     SETTING,
   ]
 
-  test('clears or forges on a topic of the bridge or of a hub is right again within five seconds', async () => {
+  test('clears or forges on a topic of the bridge or of a hub is repaired within five seconds', async () => {
     await using world = await World.start({ broker, file })
     const { observer } = world
     await world.ask(`${APP}/cmd/set-setting/mode`, '"x"')
@@ -48,7 +48,7 @@ describe.concurrent.each(BROKERS)('on %s, what somebody else', (broker) => {
     }
   })
 
-  test('makes up of a hub is gone within five seconds', async () => {
+  test('invents for a hub is cleared within five seconds', async () => {
     await using world = await World.start({ broker, file })
     const { observer } = world
     const made = ['home/app/ghost', 'home/app/ghost/update', `${APP}/setting/secret`, `${APP}/setting/other`]
@@ -56,12 +56,12 @@ describe.concurrent.each(BROKERS)('on %s, what somebody else', (broker) => {
     for (const topic of made) await until(`no ${topic}`, () => observer.last(`hub2mqtt/${topic}`) === '', 5_000)
   })
 
-  test('forges is right again with the answer to a refresh', async ({ world }) => {
+  test('forges is repaired when a refresh is answered', async ({ world }) => {
     const { observer } = world
     const right = await published(world, APP)
     await observer.publish(`hub2mqtt/${APP}`, '{"id":"forged"}', { retain: true })
     await observer.publish('hub2mqtt/home/app/ghost', '{}', { retain: true })
-    // The first repair, so that the next one has to wait.
+    // After this first repair, the next one has to wait.
     await until('the right state', () => observer.last(`hub2mqtt/${APP}`) === right)
     await observer.publish(`hub2mqtt/${APP}`, '{"id":"forged"}', { retain: true })
     await observer.publish('hub2mqtt/home/app/ghost', '{}', { retain: true })
@@ -71,7 +71,7 @@ describe.concurrent.each(BROKERS)('on %s, what somebody else', (broker) => {
   })
 })
 
-/** What keeps the broker as it should be, with a hub of which everything is known. */
+/** The upkeep of the broker, with a hub whose list and identity are known. */
 function keeping() {
   const clock = new FakeClock()
   const status = { id: 'H1', api: 'manager', reason: null } as const
@@ -96,7 +96,7 @@ function keeping() {
   return { upkeep, clock, done }
 }
 
-test.concurrent('somebody who forges a topic again and again is answered every few seconds, not each time', async () => {
+test.concurrent('a topic that is forged again and again is repaired every few seconds, not each time', async () => {
   const { upkeep, clock, done } = keeping()
   for (let ms = 0; ms < 20_000; ms += 10) {
     upkeep.touched('hub2mqtt/home/state', 'forged')
@@ -108,14 +108,14 @@ test.concurrent('somebody who forges a topic again and again is answered every f
   expect(clock.pending).toBe(0)
 })
 
-test.concurrent('more changes than are remembered let everything be read again', async () => {
+test.concurrent('everything is read again after more changes than are remembered', async () => {
   const { upkeep, clock, done } = keeping()
   for (let i = 0; i < 20_000; i += 1) upkeep.touched(`hub2mqtt/home/app/${i}`, '{}')
   await clock.advance(500)
   expect(done).toEqual(['everything'])
 })
 
-test.concurrent('a device that Home Assistant emptied is not put right like one that somebody forged', async () => {
+test.concurrent('a device that Home Assistant cleared is not repaired like one that another client forged', async () => {
   const { upkeep, clock, done } = keeping()
   const device = 'homeassistant/device/hub2mqtt--H1--x/config'
   upkeep.touched(device, '')
@@ -126,7 +126,7 @@ test.concurrent('a device that Home Assistant emptied is not put right like one 
   expect(done.slice(1)).toEqual([device])
 })
 
-test.concurrent("what is somebody else's is not put right", async () => {
+test.concurrent('messages of other programs are not repaired', async () => {
   const { upkeep, clock, done } = keeping()
   for (const topic of ['hub2mqtt/kitchen/state', 'hub2mqtt/bridge/other/state', 'homeassistant/device/lamp/config']) {
     upkeep.touched(topic, '{}')

@@ -18,7 +18,7 @@ const RETRIED: readonly string[] = ['busy', 'expired', 'hub_unreachable', 'rate_
 const isCode = (code: string): code is ErrorCode => Object.hasOwn(ERROR_CODES, code)
 const codes = Object.keys(ERROR_CODES).filter(isCode)
 
-test('the memory of answers knows each for five minutes, unless it says to try again', async () => {
+test('the memory of answers has each for five minutes, unless it says to try again', async () => {
   const step = fc.record({
     key: fc.constantFrom('a', 'b', 'c'),
     code: fc.constantFrom('ok' as const, ...codes),
@@ -89,7 +89,7 @@ test('whatever reads and writes come in between, a write never runs twice within
 })
 
 describe.each(BROKERS)('on %s', (broker) => {
-  test('of any commands, each that is the same by its transaction is executed once and answered every time', async () => {
+  test('commands with the same transaction are executed once, and answered every time', async () => {
     const apps = [{ id: 'a' }, { id: 'b' }]
     await using world = await World.start({ broker, hub: { apps } })
     let run = 0
@@ -103,7 +103,7 @@ describe.each(BROKERS)('on %s', (broker) => {
         run++
         world.hub.forgetRequests()
         world.observer.seen.length = 0
-        // Another run is another set of transactions, of the same types.
+        // Another run uses other transactions, of the same types.
         const own = (transaction: string | number) =>
           typeof transaction === 'number' ? run * 10 + transaction : `${run * 10}${transaction}`
         for (const { app, command, transaction } of commands) {
@@ -122,7 +122,7 @@ describe.each(BROKERS)('on %s', (broker) => {
     )
   })
 
-  test('a call that posts is executed once, though ten large answers to reads came in between', async () => {
+  test('a call that posts is executed once, even if ten large answers to reads came in between', async () => {
     const apps = [{ id: 'a', settings: { big: 'x'.repeat(500_000) } }]
     await using world = await World.start({
       broker,

@@ -20,14 +20,14 @@ const key = (message: Partial<Message> = {}, transaction: string | number | null
 const mark = (text: string) => ({ correlationData: Buffer.from(text) })
 
 describe('a command', () => {
-  test('with a transaction is the same one again by topic and transaction, whatever else it has', () => {
+  test('with a transaction is identified by topic and transaction, whatever else it contains', () => {
     const { text, consult } = key({}, 7)
     expect(consult).toBe(true)
     expect(key({ payload: Buffer.from('q'), dup: true, ...mark('x') }, 7)).toEqual({ text, consult })
     for (const other of [key({}, 8), key({}, '7'), key({ topic: 'u' }, 7)]) expect(other.text).not.toBe(text)
   })
 
-  test('without one is it by its correlation data', () => {
+  test('without a transaction is identified by its correlation data', () => {
     const { text, consult } = key(mark('x'))
     expect(consult).toBe(true)
     expect(key({ payload: Buffer.from('q'), ...mark('x') })).toEqual({ text, consult })
@@ -38,7 +38,7 @@ describe('a command', () => {
     )
   })
 
-  test('without either is it by its bytes, and only where the broker says that it sends it again', () => {
+  test('without both is identified by its bytes, and only if the broker marks it as redelivered', () => {
     const { text, consult } = key()
     expect(consult).toBe(false)
     expect(key({ dup: true })).toEqual({ text, consult: true })
@@ -46,19 +46,19 @@ describe('a command', () => {
       expect(other.text).not.toBe(text)
   })
 
-  test('takes little memory, whatever was sent', () => {
+  test('needs little memory, whatever was sent', () => {
     for (const { text } of [key({ payload: Buffer.alloc(65_536) }), key(mark('x'.repeat(60_000))), key({}, 'x')])
       expect(text.length).toBeLessThanOrEqual(128)
   })
 
-  test('with a long mark is told from those with another one', () => {
+  test('with a long transaction is distinguished from those with another one', () => {
     const long = (end: string) => 'x'.repeat(1000) + end
     expect(key(mark(long('a')))).toEqual(key(mark(long('a'))))
     for (const other of [key(mark(long('b'))), key(mark('x')), key({}, long('a'))])
       expect(other.text).not.toBe(key(mark(long('a'))).text)
   })
 
-  test('runs into no other whose topic and mark begin elsewhere', () => {
+  test('is not confused with one whose topic and transaction are split elsewhere', () => {
     expect(key({ topic: 'ab' }, 'c').text).not.toBe(key({ topic: 'a' }, 'bc').text)
   })
 })
@@ -67,7 +67,7 @@ describe('the memory of answers', () => {
   const done = (json: string): Promise<Outcome> => Promise.resolve({ ok: true, json })
   const MEBIBYTE = 1024 * 1024
 
-  test('holds 20,000, and of those with data the newest that make up eight mebibytes', async () => {
+  test('holds 20,000, and of those with data the newest eight mebibytes', async () => {
     const replay = new Replay(new FakeClock())
     for (let i = 0; i < 9; i++) replay.remember(`data${i}`, done('x'.repeat(MEBIBYTE / 2)))
     await turn()
@@ -79,7 +79,7 @@ describe('the memory of answers', () => {
     expect([0, 1].map((i) => replay.recall(`k${i}`) !== undefined)).toEqual([false, true])
   })
 
-  test('does not hold an answer that is larger than all of them may be', async () => {
+  test('does not hold an answer that is larger than its whole limit', async () => {
     const replay = new Replay(new FakeClock())
     replay.remember('small', done('1'))
     replay.remember('large', done('x'.repeat(5 * MEBIBYTE)))
@@ -120,7 +120,7 @@ describe('the memory of answers', () => {
     expect([replay.recall('first'), replay.recall('w1')].map((one) => one !== undefined)).toEqual([false, true])
   })
 
-  test('takes no room for a write that failed before the hub was asked, and holds it as it holds reads', async () => {
+  test('needs no room for a write that failed before the hub was asked, and holds it as it holds reads', async () => {
     const replay = new Replay(new FakeClock())
     const failed = () => Promise.resolve({ ok: false, error: new CommandError('unknown_app') } as const)
     for (let i = 0; i < 100_000; i++) replay.remember(`refused${i}`, failed(), () => false)
@@ -129,7 +129,7 @@ describe('the memory of answers', () => {
     expect([0, 99_999].map((i) => replay.recall(`refused${i}`) !== undefined)).toEqual([false, true])
   })
 
-  test('holds a write whose data is too much without its data', async () => {
+  test('holds a write without its data if that is too large', async () => {
     const replay = new Replay(new FakeClock())
     for (const name of ['a', 'b', 'c']) {
       replay.remember(name, done('x'.repeat(1.5 * MEBIBYTE)), () => true)
@@ -139,7 +139,7 @@ describe('the memory of answers', () => {
     expect(answers.map((one) => one?.ok && one.json.length)).toEqual([1.5 * MEBIBYTE, 1.5 * MEBIBYTE, 'null'.length])
   })
 
-  test('keeps every failure but those that say to try again', async () => {
+  test('keeps every failure except those that say to try again', async () => {
     const replay = new Replay(new FakeClock())
     const codes = Object.keys(ERROR_CODES).filter(isErrorCode)
     for (const code of codes) replay.remember(code, Promise.resolve({ ok: false, error: new CommandError(code) }))
@@ -148,7 +148,7 @@ describe('the memory of answers', () => {
     expect(forgotten).toEqual(['retained', 'expired', 'busy', 'hub_unreachable', 'rate_limited'])
   })
 
-  test('is not changed by the end of what was remembered before under the same key', async () => {
+  test('is not changed when an earlier command with the same key ends', async () => {
     const replay = new Replay(new FakeClock())
     const { promise, resolve } = Promise.withResolvers<Outcome>()
     replay.remember('k', promise)
@@ -158,7 +158,7 @@ describe('the memory of answers', () => {
     expect(await replay.recall('k')).toEqual({ ok: true, json: 'null' })
   })
 
-  test('holds an answer as large as all may be, and gives up that which is oldest by its last time', async () => {
+  test('holds an answer as large as the limit, and drops the one that was stored first', async () => {
     const replay = new Replay(new FakeClock())
     replay.remember('largest', done('x'.repeat(4 * MEBIBYTE)))
     await turn()
@@ -175,7 +175,7 @@ describe('the memory of answers', () => {
     ])
   })
 
-  test('lasts five minutes for each, also where another one was remembered anew', async () => {
+  test('holds each for five minutes, also if it was stored again', async () => {
     const clock = new FakeClock()
     const replay = new Replay(clock)
     replay.remember('first', done('null'))

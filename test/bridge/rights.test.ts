@@ -1,4 +1,4 @@
-/** Who may do what, and by which topic: rights that no other spelling, command or moment gets around. */
+/** Permissions, and response topics: rules that no other spelling, command or moment bypasses. */
 import { describe, expect, test } from 'vitest'
 import { mosquittoPath } from '../support/brokers.ts'
 import { until } from '../support/until.ts'
@@ -12,12 +12,12 @@ describe.skipIf(mosquittoPath === undefined)('a response topic', { concurrent: t
     return (await until('the answer', () => world.observer.seen.findLast(isAnswer))).topic
   }
 
-  test('below the discovery prefix is not used, and neither is another than those configured', async () => {
+  test('below the discovery prefix is not used, nor one that is not configured', async () => {
     await using world = await World.start({ broker: 'mosquitto', file: 'discovery: {prefix: ha/discovery}\n' })
     const result = `hub2mqtt/home/app/${world.app}/result/get`
     expect(await answersOn(world, 'ha/discovery/switch/x/config')).toBe(result)
     world.observer.seen.length = 0
-    // Mosquitto ends the connection that publishes below 201 levels.
+    // Mosquitto closes a connection that publishes below 201 levels.
     for (const deep of [64, 250].map((levels) => `me${'/x'.repeat(levels)}`)) {
       expect(await answersOn(world, deep)).toBe(result)
       world.observer.seen.length = 0
@@ -36,7 +36,7 @@ describe.skipIf(mosquittoPath === undefined)('a response topic', { concurrent: t
   })
 })
 
-test.concurrent('the own record of the hub comes without an API key, and none that is above a MiB', async () => {
+test.concurrent("the hub's own record is answered without an API key, and not above 1 MiB", async () => {
   await using world = await World.start({
     hub: { apps: [{ id: 'the.app', record: { icon: `/x?key=${KEY}`, exitSignal: 'SIGKILL' } }] },
   })

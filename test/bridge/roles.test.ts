@@ -7,7 +7,7 @@ const TOPIC = 'b/bridge/presence'
 const EARLY = '2026-01-01T00:00:00.000Z'
 const LATE = '2026-01-01T00:00:01.000Z'
 
-/** Bridges that hear each other as over a broker, and what they are told. */
+/** Bridges that receive each other's presence messages, as over a broker. */
 class Room {
   readonly clock = new FakeClock()
   readonly members: Presence[] = []
@@ -49,7 +49,7 @@ class Room {
   }
 }
 
-test('a bridge that nobody answers is active: at once, or after a moment where one seems to be online', async () => {
+test('a bridge without an answer is active: at once, or after a second if another one seems to be online', async () => {
   const room = new Room()
   const { clock } = room
   const alone = room.join('a', EARLY)
@@ -65,9 +65,9 @@ test('a bridge that nobody answers is active: at once, or after a moment where o
 
 test.each([
   ['the one that started first', ['b', EARLY], ['a', LATE]],
-  ['of two that started at the same moment always the same one', ['a', EARLY], ['b', EARLY]],
+  ['the same one each time if two started at the same moment', ['a', EARLY], ['b', EARLY]],
 ] as const)(
-  'of two that were both active %s goes on, whoever hears first',
+  'of two that were both active %s stays active, whichever receives a message first',
   async (_, [first, firstAt], [second, at]) => {
     for (const turned of [false, true]) {
       const room = new Room()
@@ -82,7 +82,7 @@ test.each([
   },
 )
 
-test('three bridges find one active, and the next one when that says goodbye', async () => {
+test('of three bridges one becomes active, and the next one after its goodbye', async () => {
   const room = new Room()
   const [a, b, c] = [room.join('a', EARLY), room.join('b', LATE), room.join('c', '2026-01-01T00:00:02.000Z')]
   for (const member of [c, a, b]) {
@@ -98,12 +98,12 @@ test('three bridges find one active, and the next one when that says goodbye', a
   expect(b.role).toBe('active')
 })
 
-test('a bridge that falls silent is believed to be there for three minutes', async () => {
+test('a bridge that falls silent is assumed to be online for three minutes', async () => {
   const room = new Room()
   const [elder, younger] = [room.join('a', EARLY), room.join('b', LATE)]
   elder.connected(false)
   younger.connected(true)
-  // It speaks every minute.
+  // It sends a message every minute.
   await room.clock.advance(10 * 60_000 - 1)
   expect(younger.role).toBe('standby')
   room.leave(elder)
@@ -113,7 +113,7 @@ test('a bridge that falls silent is believed to be there for three minutes', asy
   expect(younger.role).toBe('undecided')
 })
 
-test('an elder of which somebody says that it has gone gets a moment to answer', async () => {
+test('an older bridge that is reported offline gets a second to answer', async () => {
   const room = new Room()
   const [elder, younger] = [room.join('a', EARLY), room.join('b', LATE)]
   elder.connected(false)
@@ -128,11 +128,11 @@ test('an elder of which somebody says that it has gone gets a moment to answer',
   expect(younger.role).toBe('undecided')
 })
 
-test('bridges answer a question once and do not talk each other into a loop', async () => {
+test('bridges answer a request once, without a loop', async () => {
   const room = new Room()
   const members = ['a', 'b', 'c', 'd'].map((name) => room.join(name, EARLY))
   for (const member of members) member.connected(true)
   await room.clock.advance(1000)
-  // Each asks, and each of the others answers once.
+  // Each bridge asks, and each of the others answers once.
   expect(room.said).toBe(4 + 4 * 3)
 })

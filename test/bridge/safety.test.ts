@@ -1,4 +1,4 @@
-/** The rules of the contract's safety list, each seen red with the rule taken out; more are in `stale.test.ts`. */
+/** The rules of the contract's safety list. Each test fails without its rule; more are in `stale.test.ts`. */
 import { connectAsync } from 'mqtt'
 import { describe, expect } from 'vitest'
 import { BROKERS, Mosquitto, mosquittoPath } from '../support/brokers.ts'
@@ -26,7 +26,7 @@ describe.concurrent.each(BROKERS)('on %s', (broker) => {
     expect(world.asked('restartApp')).toBe(0)
   })
 
-  test('a retained command that comes live is refused and cleared, and clearing one is no command', async () => {
+  test('a retained command that arrives live is refused and cleared, and clearing one is no command', async () => {
     await using world = await World.start({ broker })
     const topic = `hub2mqtt/${restartOf(world.app)}`
     const codes = () => resultsOf(world, world.app).map(({ ok, error }) => (ok ? 'ok' : error.code))
@@ -38,14 +38,14 @@ describe.concurrent.each(BROKERS)('on %s', (broker) => {
     await world.ask('bridge/cmd/ping')
     expect(codes()).toEqual(['retained', 'retained', 'retained'])
     expect(world.asked('restartApp')).toBe(0)
-    // What follows at once is a command again.
+    // The next message is a command again.
     await world.observer.publish(topic, '{}', { retain: true })
     await until('its refusal', () => codes().length === 4)
     expect(await world.ask(restartOf(world.app))).toMatchObject({ ok: true })
     expect(world.asked('restartApp')).toBe(1)
   })
 
-  test('nothing that was sent while the bridge was away is executed', async ({ world }) => {
+  test('no command that was sent while the bridge was offline is executed', async ({ world }) => {
     await world.bridge.stop()
     await world.observer.publish(`hub2mqtt/${restartOf(world.app)}`, '')
     await world.restart()
@@ -54,7 +54,7 @@ describe.concurrent.each(BROKERS)('on %s', (broker) => {
     expect(world.asked('restartApp')).toBe(0)
   })
 
-  test('answers every command under way before it ends, and begins none', async ({ world }) => {
+  test('answers every command in progress before it ends, and begins none', async ({ world }) => {
     const [slow, stuck] = [...world.hub.apps.values()].filter(({ state }) => state === 'running').map(({ id }) => id)
     if (slow === undefined || stuck === undefined) throw new Error('too few apps run')
     world.hub.behave('slow-headers', { ms: 700, times: 1, operation: 'restartApp' })
@@ -99,14 +99,14 @@ describe.concurrent.each(BROKERS)('on %s', (broker) => {
     expect(world.asked('disableApp')).toBe(4)
   })
 
-  test('a write that was not answered is not sent again, and is called unknown', async ({ world }) => {
+  test('a write that was not answered is not sent again, and its outcome is unknown', async ({ world }) => {
     world.hub.behave('execute-then-reset', { operation: 'restartApp' })
     const answer = await world.ask(restartOf(world.app))
     expect(answer.error).toMatchObject({ code: 'outcome_unknown', status: null })
     expect(world.asked('restartApp')).toBe(1)
   })
 
-  test('where a look at the hub can tell what became of a write, the answer says that', async ({ world }) => {
+  test('if a check of the hub shows the result of a write, the answer has it', async ({ world }) => {
     world.hub.behave('execute-then-reset', { operation: ['disableApp', 'setAppSetting', 'updateApp'] })
     expect(await world.ask(`home/app/${world.app}/cmd/disable`)).toMatchObject({ ok: true })
     const [app = ''] = world.hub.apps.keys()
@@ -119,7 +119,7 @@ describe.concurrent.each(BROKERS)('on %s', (broker) => {
 })
 
 describe.skipIf(mosquittoPath === undefined)('under MQTT 5', { concurrent: true }, () => {
-  test('the answer goes where the requester wants it, with its correlation data and the code of a failure', async () => {
+  test('the answer is sent to the response topic, with its correlation data and the code of a failure', async () => {
     await using world = await World.start({ broker: 'mosquitto' })
     const properties = { responseTopic: 'me/answers', correlationData: Buffer.from([0, 1, 255]) }
     await world.observer.publish(`hub2mqtt/${restartOf(world.app)}`, '', { properties })
@@ -133,14 +133,14 @@ describe.skipIf(mosquittoPath === undefined)('under MQTT 5', { concurrent: true 
     expect(resultsOf(world, world.app)).toEqual([])
   })
 
-  test('a command whose connection was lost while it waited is refused, not executed', async () => {
+  test('a command whose connection was lost while it waited is refused', async () => {
     await using world = await World.start({ broker: 'mosquitto', env: { MQTT_CLIENT_ID: 'the-bridge' } })
     world.hub.behave('slow-headers', { ms: 1500, times: 1, operation: 'restartApp' })
     const topic = `hub2mqtt/${restartOf(world.app)}`
     await world.observer.publish(topic, '')
     await world.observer.publish(topic, '{"transaction":"second"}')
     await until('the first command', () => world.asked('restartApp') === 1)
-    // Another client with the same client id makes the broker end the bridge's connection.
+    // Another client with the same client id makes the broker close the bridge's connection.
     const rival = await connectAsync(world.broker.url, {
       clientId: 'the-bridge',
       protocolVersion: 5,
@@ -154,8 +154,8 @@ describe.skipIf(mosquittoPath === undefined)('under MQTT 5', { concurrent: true 
   })
 })
 
-describe.concurrent('what configuration does not allow', () => {
-  test('can be allowed by name, and then uninstall still wants to be confirmed', async () => {
+describe.concurrent('a command that configuration does not allow', () => {
+  test('can be allowed by name, and uninstall still requires a confirmation', async () => {
     await using world = await World.start({ env: { COMMANDS_ALLOW: 'uninstall' } })
     const topic = `home/app/${world.app}/cmd/uninstall`
     expect((await world.ask(topic, '')).error?.code).toBe('invalid_payload')
@@ -166,8 +166,8 @@ describe.concurrent('what configuration does not allow', () => {
   })
 })
 
-describe.concurrent('what the key does not permit', () => {
-  test('is reported the same way when only the hub knows, and the permissions are read again', async ({ world }) => {
+describe.concurrent('a command that the key does not permit', () => {
+  test('is reported the same way if only the hub knows, and the permissions are read again', async ({ world }) => {
     world.hub.setKeys({ [KEY]: ['hub.app.readonly', 'hub.speech'] })
     const answer = await world.ask(restartOf(world.app))
     expect(answer.error).toEqual({ code: 'forbidden', message: 'The API key lacks hub.app.', status: 403 })
@@ -179,7 +179,7 @@ describe.concurrent('what the key does not permit', () => {
 describe.concurrent('secrets', () => {
   const CANARY = 'canary-value-of-a-setting'
 
-  test('of settings go to the requester and into no log, and the key goes nowhere', async ({ world }) => {
+  test('of settings are sent to the requester and never logged, and the key is sent nowhere', async ({ world }) => {
     const cmd = `home/app/${world.app}/cmd`
     await world.ask(`${cmd}/set-setting/password`, CANARY)
     expect((await world.ask(`${cmd}/get-settings`)).data).toMatchObject({ password: CANARY })
@@ -196,10 +196,10 @@ describe.concurrent('secrets', () => {
 })
 
 describe.skipIf(mosquittoPath === undefined)(
-  'an answer that the broker denies where its requester wants it',
+  'an answer that the broker denies on the response topic',
   { concurrent: true },
   () => {
-    test('comes on the result topic, and one that is denied there too shows in the health', async () => {
+    test('is sent on the result topic, and one that is denied there too is reported in the health', async () => {
       const open = ['topic readwrite hub2mqtt/#', 'topic readwrite homeassistant/#', 'topic readwrite requester/#']
       const denied = 'hub2mqtt/home/app/+/result/get'
       const acl = ['user bridge', `topic deny ${denied}`, ...open.slice(0, 2), 'user requester', ...open]

@@ -10,7 +10,7 @@ const MINUTE = 60_000
 const HOUR = 60 * MINUTE
 const DAY = 24 * HOUR
 
-/** A hub that says what the test wants. */
+/** A hub that reports the usage that the test sets. */
 function fakeHub() {
   const listeners: AppsListener[] = []
   const status: ((status: HubStatus) => void)[] = []
@@ -69,11 +69,11 @@ function open() {
 }
 
 describe('the samples of an app', () => {
-  test('have a bucket a minute with the mean of its CPU and the highest of its memory, the newest being filled', async () => {
+  test('have one bucket per minute with the mean of its CPU and the maximum of its memory, including the current one', async () => {
     const { clock, samples, hub, start, read } = open()
     hub.uses('x', 1, 100)
     hub.uses('x', 3, 300)
-    // Whoever reads in between changes nothing.
+    // Reads in between change nothing.
     expect(read(HOUR).samples).toEqual([[start, 2, 300]])
     expect(samples.memory('home', 'x', 0)).toEqual([[0, 300]])
     hub.uses('x', 2, 200)
@@ -88,14 +88,14 @@ describe('the samples of an app', () => {
     })
   })
 
-  test('go on with the last value of an app that uses what it did', async () => {
+  test('continue with the last value of an app whose usage does not change', async () => {
     const { clock, hub, start, read } = open()
     hub.uses('x', 1, 100)
     await clock.advance(3 * MINUTE)
     expect(read(HOUR).samples).toEqual([0, 1, 2, 3].map((minute) => [start + minute * MINUTE, 1, 100]))
   })
 
-  test('know nothing while the hub is away or the app stands still, and go on with the next list', async () => {
+  test('have gaps while the hub is offline or the app is stopped, and continue with the next list', async () => {
     const { clock, hub, start, read } = open()
     hub.uses('x', 1, 100)
     hub.offline()
@@ -113,7 +113,7 @@ describe('the samples of an app', () => {
     ])
   })
 
-  test('reach back six hours by the minute, and a week by ten minutes', async () => {
+  test('cover six hours per minute, and a week per ten minutes', async () => {
     const { clock, hub, read } = open()
     for (let minute = 0; minute < 8 * 24 * 60; minute += 1) {
       hub.uses('x', minute % 10, minute)
@@ -130,7 +130,7 @@ describe('the samples of an app', () => {
     expect(read(DAY).samples).toHaveLength(144)
   })
 
-  test('have the bucket that is being filled among those of ten minutes too', async () => {
+  test('have the current bucket among those of ten minutes too', async () => {
     const { clock, hub, start, read } = open()
     await clock.advance(10 * MINUTE)
     hub.uses('x', 1, 100)
@@ -152,7 +152,7 @@ describe('the samples of an app', () => {
     expect(samples.slice(0, 120).map(([, , memory]) => memory)).toEqual([...Array(120).keys()])
   })
 
-  test('end with the app, and with the hub', () => {
+  test('are removed with the app, and with the hub', () => {
     const { hub, samples } = open()
     hub.uses('x', 1)
     hub.uses('y', 1)
@@ -164,7 +164,7 @@ describe('the samples of an app', () => {
     expect(samples.count).toBe(0)
   })
 
-  test('are in order and never older than asked for, whatever comes when', () => {
+  test('are in order and never older than requested, whatever happens', () => {
     const steps = fc.array(fc.tuple(fc.integer({ min: 0, max: 2 * HOUR }), fc.option(fc.integer({ min: 0, max: 400 }))))
     fc.assert(
       fc.property(steps, fc.integer({ min: 1, max: 168 }), (all, hours) => {
@@ -186,7 +186,7 @@ describe('the samples of an app', () => {
 })
 
 describe('the samples of many apps', () => {
-  test('take at most 24 KiB an app and 16 MiB in all, and widen before the week goes', async () => {
+  test('use at most 24 KiB per app and 16 MiB in all, with wider buckets before the week is shortened', async () => {
     expect(bytesOf(SIZES[0])).toBeLessThanOrEqual(24 * 1024)
     const { clock, hub, samples, read } = open()
     await clock.advance(20 * MINUTE)
@@ -207,12 +207,12 @@ describe('the samples of many apps', () => {
       [11_848, 16, true],
       [23_301, 16, false],
     ])
-    // What was known is still there, as far as it has room.
+    // Earlier samples are kept as far as there is room.
     const { samples: left } = read(6 * HOUR)
     expect(left.map(([, cpu]) => cpu).slice(0, -1)).toEqual(Array(left.length - 1).fill(4))
     expect(left.at(-1)?.[2]).toBe(8000)
     expect(left.length).toBeGreaterThanOrEqual(8)
-    // The last ones have none.
+    // The last apps have no room.
     expect([...samples.read('home', 'app-90000', HOUR).samples]).toEqual([])
   })
 })

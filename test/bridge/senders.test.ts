@@ -1,4 +1,4 @@
-/** Commands by their sender: a client of the broker, another part of the process, the bridge itself, a fleet's broker. */
+/** Commands by sender: a client of the broker, a part of the process, the bridge itself, a fleet's broker. */
 import { describe, expect } from 'vitest'
 import type { Reply, Requester } from '../../src/bridge/requests.ts'
 import { until } from '../support/until.ts'
@@ -7,7 +7,7 @@ import { APP, type Desk, openDesk, test } from './desk.ts'
 const app = (command: string, id = APP) => `home/app/${id}/cmd/${command}`
 const RESTART = { item: 'apps', method: 'POST', path: `/app/${APP}/restart` }
 
-/** Sends a command as a part of the process does, and resolves to its reply. */
+/** Sends a command like a part of the process, and resolves to its reply. */
 function request(desk: Desk, topic: string, payload = '', isCurrent?: Requester['isCurrent']): Promise<Reply> {
   return new Promise((resolve) => {
     const message = { topic: `b/${topic}`, payload: Buffer.from(payload), retain: false, dup: true, qos: 1 } as const
@@ -17,7 +17,7 @@ function request(desk: Desk, topic: string, payload = '', isCurrent?: Requester[
 }
 
 describe('a command of another part of the process', () => {
-  test('is answered to that part alone, and the audit names it', async ({ desk }) => {
+  test('is answered to that part only, and the audit names it', async ({ desk }) => {
     const { outcome, payload } = await request(desk, app('get-setting/x'))
     expect(outcome).toEqual({ ok: true, json: '1' })
     expect(JSON.parse(payload)).toMatchObject({ ok: true, command: 'get-setting', hub: 'home', app: APP, data: 1 })
@@ -28,7 +28,7 @@ describe('a command of another part of the process', () => {
     expect(desk.runs.map(({ by }) => by)).toEqual(['page', 'page', null, null])
   })
 
-  test('does not end with a connection to the broker, but when it is not wanted any more', async ({ desk }) => {
+  test('does not end with a connection to the broker, but when it is aborted', async ({ desk }) => {
     desk.world.connection = 2
     expect(await request(desk, app('restart'))).toMatchObject({ outcome: { ok: true } })
     expect(await request(desk, app('restart'), '', () => false)).toMatchObject({
@@ -37,12 +37,12 @@ describe('a command of another part of the process', () => {
     expect(desk.writes()).toEqual(['restartApp'])
   })
 
-  test('is carried out each time: no broker repeats it', async ({ desk }) => {
+  test('is executed each time: no broker redelivers it', async ({ desk }) => {
     for (let i = 0; i < 2; i += 1) await request(desk, app('restart'))
     expect(desk.writes()).toEqual(['restartApp', 'restartApp'])
   })
 
-  test('may be an empty value, whichever protocol the broker speaks', async ({ desk }) => {
+  test('may be an empty value under either protocol of the broker', async ({ desk }) => {
     desk.world.protocol = '3.1.1'
     expect(await request(desk, app('set-setting/x'))).toMatchObject({ outcome: { ok: true } })
     expect(desk.emulated.settings(APP)['x']).toBe('')
@@ -67,7 +67,7 @@ describe('a command of the bridge itself', () => {
     ])
   })
 
-  test('is refused when its turn comes and it is not wanted any more', async ({ desk }) => {
+  test('is refused if it was aborted before its turn comes', async ({ desk }) => {
     desk.emulated.behave('slow-headers', { ms: 100, operation: 'disableApp' })
     desk.hand(app('disable'))
     let isCurrent = true
@@ -91,7 +91,7 @@ describe('in a fleet', () => {
     return desk.sent.map(({ topic }) => topic.split('/result/')[0]).sort()
   }
 
-  test('a member answers for its own hubs alone', async () => {
+  test('a member answers for its own hubs only', async () => {
     expect(await answered(await inFleet(false))).toEqual([`b/home/app/${APP}`, `b/home/app/${APP}`])
   })
 
@@ -100,7 +100,7 @@ describe('in a fleet', () => {
     expect(await answered(await inFleet(true))).toEqual(['b/bridge', own, own, `b/nowhere/app/${APP}`])
   })
 
-  test('a part of the process is always answered, and hears who serves the hub', async () => {
+  test('a part of the process always gets an answer, which names the member that serves the hub', async () => {
     const desk = await inFleet(false)
     const message = async (hub: string) => {
       const { outcome } = await request(desk, `${hub}/app/${APP}/cmd/restart`)
@@ -126,7 +126,7 @@ describe('a command that sends other commands', () => {
     return desk
   }
 
-  test('runs beside the queue, one at a time on a hub', async () => {
+  test('runs beside the queue, one at a time for each hub', async () => {
     const desk = await begun()
     expect(await desk.ask(UPDATE_ALL)).toMatchObject({
       error: { code: 'busy', message: 'This command is already running on this hub.' },
@@ -147,7 +147,7 @@ describe('a command that sends other commands', () => {
       JSON.stringify({ expires_at: Date.parse('2026-01-01T00:01:00Z') }),
       ({ clock }: Desk) => clock.advance(60_000),
     ],
-  ])('begins none any more when %s', async (_, payload, lose) => {
+  ])('sends no more of them when %s', async (_, payload, lose) => {
     const desk = await begun(payload)
     await lose(desk)
     await until('the end', () => desk.sent.length === 1)
@@ -156,8 +156,8 @@ describe('a command that sends other commands', () => {
   })
 })
 
-describe('other parts learn from a command', () => {
-  test('which setting it changes, which app it concerns, and whether it was done', async ({ desk }) => {
+describe('other parts are notified of', () => {
+  test('the setting that a command changes, its app, and whether it was done', async ({ desk }) => {
     desk.emulated.behave('answer-status', { status: 503, operation: 'enableApp' })
     for (const [topic, payload] of [
       [app('set-setting/x'), '1'],
@@ -189,7 +189,7 @@ describe('other parts learn from a command', () => {
     )
   })
 
-  test('what is for the guardian, and that everything is to be restored on the broker', async ({ desk }) => {
+  test('commands for the guardian, and a request to restore everything on the broker', async ({ desk }) => {
     const calls: unknown[] = []
     desk.dispatcher.start({ guard: (...given) => calls.push(given), repair: () => calls.push('repair') })
     await desk.ask(app('guard'), '{"snooze":"1h"}')
@@ -197,7 +197,7 @@ describe('other parts learn from a command', () => {
     expect(calls).toEqual([['home', APP, { snooze: 3_600_000 }], 'repair'])
   })
 
-  test('what they know of an app answers for it', async ({ desk }) => {
+  test('a command that they can answer from what they know of an app', async ({ desk }) => {
     expect(await desk.ask(app('get-crash'))).toMatchObject({ ok: true, data: { markdown: null } })
     expect(await desk.ask(app('get-history'))).toMatchObject({ ok: true, data: { source: 'bridge' } })
   })
@@ -222,7 +222,7 @@ describe('a generic call', () => {
     expect(desk.writes().slice(1, 3).sort()).toEqual(['disableApp', 'say'])
   })
 
-  test('reaches an app that is not there only to install it', async ({ desk }) => {
+  test('reaches an app that is not installed only to install it', async ({ desk }) => {
     expect(await call(desk, { ...RESTART, path: '/app/gone/restart' })).toMatchObject({
       error: { code: 'unknown_app' },
     })
@@ -231,7 +231,7 @@ describe('a generic call', () => {
     expect(desk.writes()).toEqual(['installFromAppStore'])
   })
 
-  test('that makes no sense is refused as a write, which it may have been', async ({ desk }) => {
+  test('that is invalid is refused as a write, because it may be one', async ({ desk }) => {
     expect(await call(desk, { item: 'apps', path: 'no slash' })).toMatchObject({ error: { code: 'invalid_payload' } })
     expect(desk.audit).toMatchObject([{ command: 'call', outcome: 'invalid_payload' }])
     expect(desk.failed).toMatchObject([{ command: 'call', code: 'invalid_payload' }])
@@ -239,7 +239,7 @@ describe('a generic call', () => {
 })
 
 describe('at the end of the bridge', () => {
-  test('nothing is waited for where nothing is under way, and what comes is refused', async ({ desk }) => {
+  test('nothing is waited for if no command runs, and new commands are refused', async ({ desk }) => {
     await desk.ask(app('restart'))
     expect(desk.dispatcher.isBusy).toBe(false)
     await desk.dispatcher.stop()
@@ -248,7 +248,7 @@ describe('at the end of the bridge', () => {
     expect(desk.writes()).toEqual(['restartApp'])
   })
 
-  test('what runs is finished and answered, and what waits is refused', async ({ desk }) => {
+  test('running commands finish and are answered, and waiting ones are refused', async ({ desk }) => {
     desk.emulated.behave('slow-headers', { ms: 150, operation: 'disableApp' })
     desk.hand(app('disable'))
     desk.hand(app('restart'))
@@ -262,7 +262,7 @@ describe('at the end of the bridge', () => {
     expect(desk.dispatcher.isBusy).toBe(false)
   })
 
-  test('what takes longer than a second and a half is cut off, and answered', async ({ desk }) => {
+  test('a command that runs longer than a second and a half is aborted and answered', async ({ desk }) => {
     desk.emulated.behave('never-answer', { operation: 'restartApp' })
     desk.hand(app('restart'))
     await until('it', () => desk.writes().length === 1)
@@ -274,7 +274,7 @@ describe('at the end of the bridge', () => {
     expect(desk.sent).toMatchObject([{ answer: { command: 'restart', error: { code: 'outcome_unknown' } } }])
   })
 
-  test('what does not even end then is not waited for beyond 1.8 seconds', async () => {
+  test('a command that does not end when it is aborted is waited for until 1.8 seconds have passed', async () => {
     const desk = await openDesk({ rollOut: () => new Promise(() => {}) })
     desk.hand('bridge/cmd/rollout', `{"transaction":"t","command":"restart","app":"${APP}"}`)
     let isOver = false
@@ -288,14 +288,14 @@ describe('at the end of the bridge', () => {
   })
 })
 
-test('a mistyped command names the one that was probably meant, if its target has one', async ({ desk }) => {
+test('the answer to a mistyped command suggests the probable one, if its target has one', async ({ desk }) => {
   const message = async (topic: string) => Object((await desk.ask(topic))['error']).message
   expect(await message(app('restrat'))).toBe('There is no such command; did you mean restart?')
   expect(await message('bridge/cmd/restrat')).toBe('There is no such command.')
   expect(await message(app('dance'))).toBe('There is no such command.')
 })
 
-test('a topic whose level is no id of an app names no app', async ({ desk }) => {
+test('a topic level that is not an app id names no app', async ({ desk }) => {
   expect(await desk.ask('home/app/%/cmd/restart')).toMatchObject({ error: { code: 'unknown_app' } })
 })
 

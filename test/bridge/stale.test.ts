@@ -1,4 +1,4 @@
-/** Of the safety list, what only shows with a clock that can be turned or a connection that can be cut. */
+/** Those rules of the safety list that need a clock that can be set, or a connection that can be cut. */
 import { describe, expect, test } from 'vitest'
 import { BROKERS, Mosquitto, mosquittoPath } from '../support/brokers.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
@@ -6,7 +6,7 @@ import { until } from '../support/until.ts'
 import { World } from '../support/world.ts'
 
 describe.concurrent.each(BROKERS)('on %s', (broker) => {
-  test('a command whose time passes while another request holds the connection to the hub is refused', async () => {
+  test('a command that expires while another request occupies the connection to the hub is refused', async () => {
     await using world = await World.start({ broker, env: { HUB_TIMEOUT: '1m', HUB_MAX_REQUESTS: '1' } })
     const { hub, clock, observer } = world
     const reads = () => hub.requests.filter(({ operation }) => operation === 'getApps').length
@@ -24,7 +24,7 @@ describe.concurrent.each(BROKERS)('on %s', (broker) => {
 })
 
 describe.skipIf(mosquittoPath === undefined)('while the connection to the broker is lost', { concurrent: true }, () => {
-  test('what is sent is not executed later', async () => {
+  test('a command that is sent is not executed later', async () => {
     const broker = await Mosquitto.start()
     await using proxy = await TcpProxy.to(broker.port)
     await using world = await World.start({ broker, env: { MQTT_URL: `mqtt://127.0.0.1:${proxy.port}` } })

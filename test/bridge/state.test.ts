@@ -6,7 +6,7 @@ import { retainedOn } from '../support/observer.ts'
 import { until } from '../support/until.ts'
 import { ALL_SCOPES, KEY, test, World } from '../support/world.ts'
 
-/** Whether the broker holds exactly the apps that the hub has, each in its state. */
+/** Whether the broker holds exactly the apps of the hub, each in its state. */
 async function agrees({ hub, broker }: World): Promise<boolean> {
   const held = [...(await retainedOn(broker.port))].filter(([topic]) => /^hub2mqtt\/home\/app\/[^/]+$/.test(topic))
   const states = Object.fromEntries(held.map(([topic, text]) => [topic.split('/').at(-1), JSON.parse(text).state]))
@@ -50,7 +50,7 @@ describe.concurrent.each(BROKERS)('on %s, a subscriber', (broker) => {
     expect(world.observer.seen.filter(({ topic }) => topic.endsWith('/event'))).toEqual([])
   })
 
-  test('sees a crash as state and as events, and the removal of an app as nothing left', async ({ world }) => {
+  test('sees a crash as state and as events, and no messages of an app that was removed', async ({ world }) => {
     const app = world.app
     world.hub.crash(app, 'Error: boom')
     await until('the event', () => world.events(app).find((event) => event['event_type'] === 'crashed'))
@@ -67,7 +67,7 @@ describe.concurrent.each(BROKERS)('on %s, a subscriber', (broker) => {
     await untilAgreed(world)
   })
 
-  test('is never sent an equal state twice', async ({ world }) => {
+  test('never receives an equal state twice', async ({ world }) => {
     const before = world.asked('getApps')
     await until('two more reads', () => world.asked('getApps') >= before + 2)
     world.hub.emit('app.update', world.hub.apps.get(world.app))
@@ -75,7 +75,7 @@ describe.concurrent.each(BROKERS)('on %s, a subscriber', (broker) => {
     for (const id of world.hub.apps.keys()) expect(world.observer.texts(`hub2mqtt/home/app/${id}`), id).toHaveLength(1)
   })
 
-  test('sees offline when the bridge stops, and nothing sent again when it starts with nothing changed', async () => {
+  test('sees offline when the bridge stops, and no repetition when it starts and nothing has changed', async () => {
     await using world = await World.start({ broker })
     const { observer } = world
     await world.bridge.stop()
@@ -89,7 +89,7 @@ describe.concurrent.each(BROKERS)('on %s, a subscriber', (broker) => {
     expect(again.filter((topic) => topic.includes('/app/') || topic === 'hub2mqtt/home/state')).toEqual([])
   })
 
-  test('sees online again when somebody else says offline in the place of a bridge that is there', async () => {
+  test('sees online again when another client publishes offline for a bridge that is online', async () => {
     await using world = await World.start({ broker })
     const { observer } = world
     const said = observer.texts('hub2mqtt/bridge/state').length
@@ -98,7 +98,7 @@ describe.concurrent.each(BROKERS)('on %s, a subscriber', (broker) => {
     expect(observer.last('hub2mqtt/bridge/state')).toBe('online')
   })
 
-  test('finds no trace of what went away while the bridge was not there', async ({ world }) => {
+  test('finds nothing of apps that were removed while the bridge was offline', async ({ world }) => {
     const app = world.app
     await world.bridge.stop()
     world.hub.uninstall(app)
@@ -107,7 +107,7 @@ describe.concurrent.each(BROKERS)('on %s, a subscriber', (broker) => {
     await untilAgreed(world)
   })
 
-  test('finds no trace of a hub that has another name since the last run', async ({ world }) => {
+  test('finds nothing of a hub that was renamed since the last run', async ({ world }) => {
     await world.restart({ HUB_NAME: 'house' })
     await until('the other name', () => world.observer.last('hub2mqtt/house/state') === 'online')
     await until('no trace', async () => {
@@ -118,7 +118,7 @@ describe.concurrent.each(BROKERS)('on %s, a subscriber', (broker) => {
     })
   })
 
-  test('finds what other programs keep under the same first level as they left it', async ({ world }) => {
+  test('finds messages of other programs under the same first level unchanged', async ({ world }) => {
     const foreign = ['kitchen/state', 'kitchen/info', 'kitchen/app/x', 'kitchen/app/x/setting/y', 'state', 'kitchen']
     const say = (text: string) =>
       Promise.all(foreign.map((name) => world.observer.publish(`hub2mqtt/${name}`, text, { retain: true })))
@@ -131,7 +131,7 @@ describe.concurrent.each(BROKERS)('on %s, a subscriber', (broker) => {
     for (const name of foreign) expect(world.observer.texts(`hub2mqtt/${name}`), name).toEqual(['before', 'after'])
   })
 
-  test('keeps the last known apps of a hub that is down, and is told why it is down', async ({ world }) => {
+  test('keeps the last known apps of a hub that is offline, and sees the reason', async ({ world }) => {
     await world.hub.reboot({ downMs: 3000 })
     await until('offline', () => world.observer.texts('hub2mqtt/home/state').includes('offline'))
     const infos = world.observer.texts('hub2mqtt/home/info').map((text) => JSON.parse(text).reason)
@@ -142,7 +142,7 @@ describe.concurrent.each(BROKERS)('on %s, a subscriber', (broker) => {
 })
 
 test.skipIf(mosquittoPath === undefined)(
-  'nothing is lost when the broker dies and has forgotten everything',
+  'nothing is lost when the broker fails and has forgotten everything',
   { concurrent: true },
   async () => {
     const mosquitto = await Mosquitto.start()
@@ -161,7 +161,7 @@ test.skipIf(mosquittoPath === undefined)(
 )
 
 test.skipIf(mosquittoPath === undefined)(
-  'an app that another bridge knew first is not cleared by a list that is older than it',
+  'an app that another bridge published first is not cleared because of an older list',
   { concurrent: true },
   async () => {
     const polls = { HUB_REALTIME: 'false', HUB_POLL_INTERVAL: '1h', HUB_POLL_INTERVAL_FALLBACK: '1h' }
@@ -196,7 +196,7 @@ describe.concurrent('an app that configuration leaves out', () => {
     ).toEqual([])
   })
 
-  test('leaves nothing behind if it was there before', async ({ world }) => {
+  test('is cleared if it was published before', async ({ world }) => {
     expect(world.state('com.athom.hue')).toBeDefined()
     await world.restart({ APPS_INCLUDE: '*,x', APPS_EXCLUDE: 'com.athom.h?e' })
     await until('the sweep', () => world.observer.last('hub2mqtt/home/app/com.athom.hue') === '')
@@ -206,7 +206,7 @@ describe.concurrent('an app that configuration leaves out', () => {
 describe.concurrent('a published setting', () => {
   const file = 'settings:\n  publish:\n    com.athom.hue:\n      "a/b": switch\n      missing: text\n'
 
-  test('is retained, follows our own writes and the polls, and goes when it is unset', async () => {
+  test('is retained, follows our own writes and the polls, and is cleared when it is unset', async () => {
     await using world = await World.start({ file })
     const topic = 'hub2mqtt/home/app/com.athom.hue/setting/a%2Fb'
     const cmd = 'home/app/com.athom.hue/cmd'
@@ -231,7 +231,7 @@ describe.concurrent('a published setting', () => {
     await until('nothing', () => world.observer.last(topic) === '')
   })
 
-  describe('that cannot be published as the hub has it', () => {
+  describe('that cannot be published with its current value', () => {
     const id = 'com.example.app'
     const deep = JSON.parse('['.repeat(70) + ']'.repeat(70))
     const large = 'x'.repeat(65 * 1024)
@@ -250,7 +250,7 @@ describe.concurrent('a published setting', () => {
         world.bridge.lines.filter((line) => line.includes('"level":"warn"') && line.includes(words)).length
       const problems = (): string[] => JSON.parse(world.observer.last('hub2mqtt/bridge/health') ?? '').problems
       const untilProblems = (wanted: readonly string[]) => {
-        // After each jump the hub may be unreachable for a moment: what was asked of it had its time.
+        // After each jump of the clock the hub may be unreachable for a moment: earlier requests have timed out.
         let jumpedAt = 0
         return until(`the problems ${wanted.join()}`, () => {
           if (JSON.stringify(problems()) === JSON.stringify(wanted)) return true
@@ -265,7 +265,7 @@ describe.concurrent('a published setting', () => {
     }
     const problem = ['settings whose published values are not those of the hubs (see the log): 1']
 
-    test('keeps no other one of its app back, nested too deep, and is named once until that changes', async () => {
+    test('does not keep other settings of its app from being published, and is reported once until it changes', async () => {
       const { world, set, warnings, untilProblems } = await startWith({ fine: true, odd: 'a' })
       await using _ = world
       const { observer } = world
@@ -293,7 +293,7 @@ describe.concurrent('a published setting', () => {
       await until('the second warning', () => warnings('cannot be read') === 2)
     })
 
-    test('keeps no other one back where it is not published itself', async () => {
+    test('does not keep other settings from being published if it is not published itself', async () => {
       const { world, warnings, untilProblems } = await startWith({ fine: true, other: deep })
       await using _ = world
       await until('the setting', () => world.observer.last(`${topic}/fine`) === 'true')
@@ -303,7 +303,7 @@ describe.concurrent('a published setting', () => {
       await untilProblems([])
     })
 
-    test('is named where the key may not read it any more, until it may again', async () => {
+    test('is reported if the key may no longer read it, until it may again', async () => {
       const { world, set, warnings, untilProblems } = await startWith({ fine: true, odd: 'a' })
       await using _ = world
       await until('the setting', () => world.observer.last(`${topic}/odd`) === '"a"')
@@ -319,7 +319,7 @@ describe.concurrent('a published setting', () => {
       await untilProblems([])
     })
 
-    test('is named once, being too large, until it is smaller', async () => {
+    test('is reported once if it is too large, until it is smaller', async () => {
       const { world, set, warnings, untilProblems } = await startWith({ fine: true, odd: large })
       await using _ = world
       await until('the setting', () => world.observer.last(`${topic}/fine`) === 'true')
@@ -338,7 +338,7 @@ describe.concurrent('a published setting', () => {
       expect(warnings('too large to be published')).toBe(2)
     })
 
-    test('says nothing of the settings while the hub puts reads off', async () => {
+    test('is not reported while the hub postpones reads', async () => {
       const { world, warnings } = await startWith({ fine: true })
       await using _ = world
       await until('the setting', () => world.observer.last(`${topic}/fine`) === 'true')
@@ -356,7 +356,7 @@ describe.concurrent('a published setting', () => {
 })
 
 describe.concurrent('a hostile id', () => {
-  test('is a topic of its own, harmless and reversible', async () => {
+  test('has its own topic, which is harmless and can be decoded', async () => {
     const ids = ['a/b', '+', '#', '$SYS', 'x\0y', '.', '..', 'ü 😀', '__proto__', 'constructor', '%41']
     await using world = await World.start({ hub: { apps: ids.map((id) => ({ id })) } })
     const held = await retainedOn(world.broker.port)
@@ -368,15 +368,15 @@ describe.concurrent('a hostile id', () => {
 })
 
 describe.concurrent.each(['empty-list', 'half-list', 'foreign-ids'] as const)(
-  'a hub that starts up together with the bridge',
+  'a hub that starts together with the bridge',
   (fault) => {
-    test(`and answers its first question with ${fault} loses nothing of what the broker holds`, async () => {
+    test(`and answers the first request with ${fault} clears nothing that the broker holds`, async () => {
       await using world = await World.start()
       const { hub, observer } = world
       await world.settle()
       observer.forget()
       await world.bridge.stop()
-      // So the broker is there before the hub is.
+      // The broker is started before the hub.
       hub.behave('reset-before-executing', { times: 2 })
       hub.behave(fault, { times: 1 })
       await world.restart()

@@ -6,7 +6,7 @@ import { World } from '../support/world.ts'
 const ID = 'com.example.lamps'
 const UPDATE = `hub2mqtt/home/app/${ID}/update`
 
-/** A bridge to a hub that names no versions, and a store that has one and what is new in it. */
+/** A bridge to a hub that reports no versions, and a store that has a version and its changelog. */
 async function open(file = '') {
   const shop = await EmulatedStore.start([{ id: ID, live: '1.2.0', changelog: { en: 'Shines brighter' } }])
   onTestFinished(() => shop[Symbol.asyncDispose]())
@@ -18,13 +18,13 @@ async function open(file = '') {
   return { shop, world, update }
 }
 
-/** The first look-up is due within one. The connection to the broker stays up. */
+/** The first look-up is due within an hour. The connection to the broker stays up. */
 async function twoMinutes(world: World) {
   const end = world.clock.elapsed() + 120_000
   while (world.clock.elapsed() < end) await world.settle()
 }
 
-test('without the option nothing is asked of the store', async () => {
+test('without the option the store gets no requests', async () => {
   const { shop, world, update } = await open()
   await twoMinutes(world)
   expect(shop.requests).toEqual([])
@@ -40,7 +40,7 @@ test('with it, state and update have the newest version and the changelog, also 
   expect(world.state(ID)).toMatchObject({ latest_version: '1.2.0', update_severity: 'minor' })
   expect(update()).toMatchObject({ latest_version: '1.2.0', release_summary: 'Shines brighter' })
   expect(shop.requests).toHaveLength(1)
-  // It became known, and did not happen just now.
+  // The version became known at the start; no event is sent.
   expect(world.events(ID)).toEqual([])
 
   const before = observer.seen.length
@@ -52,7 +52,7 @@ test('with it, state and update have the newest version and the changelog, also 
   expect(update()).toMatchObject({ latest_version: '1.2.0', release_summary: 'Shines brighter' })
 })
 
-test('a reload turns it on and off, and off clears what came from it', async () => {
+test('a reload turns it on and off, and off clears the data that came from the store', async () => {
   const { shop, world, update } = await open('updates: { store: false }')
   world.bridge.reload('updates: { store: true }')
   await until('the line', () => world.bridge.lines.some((line) => line.includes('in the public store')))

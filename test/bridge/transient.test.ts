@@ -1,4 +1,4 @@
-/** Where the bridge sends and keeps nothing: what others retain there is as wrong as a forged state. */
+/** Topics on which the bridge only sends messages: a message that others retain there is as wrong as a forged state. */
 import { describe, expect, test } from 'vitest'
 import { type BrokerKind, WITH_PROTOCOLS } from '../support/brokers.ts'
 import { retainedOn } from '../support/observer.ts'
@@ -12,7 +12,7 @@ const OURS = [
   'bridge/presence',
   'bridge/probe',
 ].map((topic) => `hub2mqtt/${topic}`)
-/** Somebody else's, below the same first level. */
+/** A topic of another program, below the same first level. */
 const THEIRS = ['hub2mqtt/kitchen/event', 'hub2mqtt/kitchen/app/lamp/event', 'hub2mqtt/home/app/a/b/event']
 const FORGED = '{"event_type":"crashed","app":"com.athom.hue","changed":["state"],"at":"2026-01-01T00:00:00.000Z"}'
 
@@ -26,7 +26,7 @@ async function forge({ observer }: World): Promise<void> {
   for (const topic of [...OURS, ...THEIRS]) await observer.publish(topic, FORGED, { retain: true })
 }
 
-/** What is retained on these topics. */
+/** The retained messages on these topics. */
 async function left(world: World) {
   const held = await retainedOn(world.broker.port)
   return [...OURS, ...THEIRS].filter((topic) => held.has(topic))
@@ -35,9 +35,9 @@ async function left(world: World) {
 const clears = ({ observer }: World) => OURS.map((topic) => observer.texts(topic).filter((text) => text === '').length)
 
 describe.concurrent.each(WITH_PROTOCOLS)(
-  'on %s under MQTT %s, what others retain where only messages are sent',
+  'on %s under MQTT %s, a message that others retain on a topic for events or answers',
   (...kind) => {
-    test('is gone with a refresh of the hub, and each is cleared once', async () => {
+    test('is cleared by a refresh of the hub, and each is cleared once', async () => {
       await using world = await start(...kind)
       await forge(world)
       await world.ask('home/cmd/refresh')
@@ -47,7 +47,7 @@ describe.concurrent.each(WITH_PROTOCOLS)(
       expect(clears(world)).toEqual(OURS.map(() => 1))
     })
 
-    test('is gone when the bridge has started', async () => {
+    test('is cleared when the bridge starts', async () => {
       await using world = await start(...kind)
       await world.bridge.stop()
       await forge(world)
@@ -56,7 +56,7 @@ describe.concurrent.each(WITH_PROTOCOLS)(
       expect(await left(world)).toEqual(THEIRS)
     })
 
-    test('is not taken for what the bridge sends, nor for what others send there', async () => {
+    test('is not confused with messages of the bridge, or unretained ones of others', async () => {
       await using world = await start(...kind)
       const { hub, app, observer } = world
       const before = clears(world)
@@ -72,7 +72,7 @@ describe.concurrent.each(WITH_PROTOCOLS)(
 )
 
 describe.skipIf(!WITH_PROTOCOLS.some(([, protocol]) => protocol === '5'))('under MQTT 5', { concurrent: true }, () => {
-  test('what others retain where only messages are sent is gone within five seconds', async () => {
+  test('a message that others retain on a topic for events or answers is cleared within five seconds', async () => {
     await using world = await start('mosquitto', '5')
     await forge(world)
     await until('no forged message', async () => (await left(world)).length === THEIRS.length, 5_000)

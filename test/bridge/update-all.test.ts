@@ -1,4 +1,4 @@
-/** All updates of a hub by one command: what is asked of the hub, in which order, and what is answered. */
+/** All updates of a hub by one command: the requests to the hub, their order, and the answer. */
 import { describe, expect, test } from 'vitest'
 import { until } from '../support/until.ts'
 import { World } from '../support/world.ts'
@@ -15,7 +15,7 @@ const installs = ({ hub }: World) =>
   hub.requests.filter(({ operation }) => operation === 'installFromAppStore').map(({ body }) => Object(body).id)
 
 describe.concurrent('update-all', () => {
-  test('shows the progress of each app, leaves a line in the log for each, and is one at a time', async () => {
+  test('shows the progress of each app, logs a line for each, and installs one at a time', async () => {
     await using world = await start()
     world.hub.behave('slow-headers', { ms: 1000, times: 1, operation: 'installFromAppStore' })
     const first = world.ask('home/cmd/update-all', '{"transaction":"first"}')

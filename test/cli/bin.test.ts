@@ -49,7 +49,7 @@ if (what === 'wait') {
 console.log(JSON.stringify({ node: Number(process.versions.node.split('.')[0]), args: process.argv.slice(2), from: FROM }))
 `
 
-/** A checkout in miniature, whose program tells how it was started. */
+/** A small checkout, whose program prints how it was started. */
 function checkout(name: string, { source = true, compiled = false, modules = true } = {}): string {
   const at = join(folder, name)
   mkdirSync(join(at, 'src'), { recursive: true })
@@ -98,7 +98,7 @@ describe('the launcher under a Node that is new enough', () => {
     expect(JSON.parse(run(process.execPath, file).stdout)).toMatchObject({ from: 'source' })
   })
 
-  it('starts the bundle of a package that has one, and never that of a checkout, which may be of older sources', () => {
+  it('starts the bundle of a package that has one, and never that of a checkout, which may be outdated', () => {
     const started = (name: string) => JSON.parse(run(process.execPath, checkout(name, { compiled: true })).stdout)
     expect(started('bundled/node_modules/hub2mqtt')).toMatchObject({ from: 'compiled' })
     expect(started('built')).toMatchObject({ from: 'source' })
@@ -115,7 +115,7 @@ describe.runIf(available(old !== undefined, 'the launcher under an older Node', 
   () => {
     const node = old ?? ''
 
-    it('hands over to the Node that came with the package, with all arguments', () => {
+    it('starts the Node of the package, with all arguments', () => {
       const { stdout, stderr } = run(node, bin, 'run', '--config', 'a b')
       expect(stderr).toBe('')
       expect(JSON.parse(stdout)).toEqual({ node: 24, args: ['run', '--config', 'a b'], from: 'source' })
@@ -123,11 +123,11 @@ describe.runIf(available(old !== undefined, 'the launcher under an older Node', 
 
     it('exits with the code of the program', () => expect(run(node, bin, 'exit', '2').status).toBe(2))
 
-    it('ends by the signal that ended the program', () => {
+    it('is terminated by the signal that terminated the program', () => {
       expect(run(node, bin, 'die', 'SIGKILL')).toMatchObject({ status: null, signal: 'SIGKILL' })
     })
 
-    it.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)('passes %s on and waits for the end', async (signal) => {
+    it.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)('forwards %s and waits for the end', async (signal) => {
       await using child = new Process(node, [bin, 'wait'])
       await child.untilLine('from')
       child.signal(signal)
@@ -135,11 +135,11 @@ describe.runIf(available(old !== undefined, 'the launcher under an older Node', 
       expect(child.lines).toContain(`got ${signal}`)
     })
 
-    it('ends the program with it when it is killed', async () => {
+    it('ends the program when it is killed', async () => {
       await using child = new Process(node, [bin, 'wait'])
       await child.untilLine('from')
       child.signal('SIGKILL')
-      // Resolves once nobody has the output open any more, the program included.
+      // Resolves when every process has closed the output, including the program.
       expect(await child.closed).toBe('signal SIGKILL')
       expect(child.lines).toContain('got SIGTERM')
     })
@@ -150,7 +150,7 @@ describe.runIf(available(old !== undefined, 'the launcher under an older Node', 
       expect(JSON.parse(run(node, link).stdout)).toMatchObject({ node: 24 })
     })
 
-    it('says in one line what is missing when there is no such Node', () => {
+    it('names the missing Node in one line', () => {
       const { status, stderr } = run(node, checkout('bare', { modules: false }))
       expect(status).toBe(1)
       expect(stderr).toMatch(/^hub2mqtt: needs Node 24 or newer, and this is \d+\.\d+\.\d+; .*npm ci.*\n$/)
@@ -159,7 +159,7 @@ describe.runIf(available(old !== undefined, 'the launcher under an older Node', 
 )
 
 describe('the file itself', () => {
-  it('can be executed', () => {
+  it('is executable', () => {
     expect(() => accessSync(join(root, 'src/bin.js'), constants.X_OK)).not.toThrow()
     expect(dirname(bin)).toContain('checkout')
   })

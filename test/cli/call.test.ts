@@ -34,7 +34,7 @@ describe.each(PROTOCOLS)('a call over %s, protocol %s', (broker, protocol) => {
   const ask = (topic: string, payload = '') =>
     to(world, topic, payload, { broker: { urls: [world.broker.url], protocol } })
 
-  test('brings back the answer to a command, whose topic may have the base topic or not', async () => {
+  test('prints the answer to a command, whose topic may include the base topic', async () => {
     const topic = `home/app/${world.app}/cmd/restart`
     for (const one of [topic, `hub2mqtt/${topic}`]) {
       const { ok, text } = await ask(one)
@@ -49,13 +49,13 @@ describe.each(PROTOCOLS)('a call over %s, protocol %s', (broker, protocol) => {
     ['home/cmd/refresh', '{"x"', 'invalid_payload'],
     ['home/app/:app/cmd/autoupdate', 'maybe', 'invalid_payload'],
     ['home/app/:app/cmd/get-setting/nope', '', 'unknown_setting'],
-  ])('brings back the refusal of %s with the payload %j', async (topic, payload, code) => {
+  ])('prints the refusal of %s with the payload %j', async (topic, payload, code) => {
     const { ok, text } = await ask(topic.replace(':app', world.app), payload)
     expect(ok).toBe(false)
     expect(JSON.parse(text).error.code).toBe(code)
   })
 
-  test('takes no answer for its own that is for another', async () => {
+  test('ignores answers to other calls', async () => {
     world.hub.behave('slow-headers', { ms: 200, operation: 'setAppSetting' })
     const names = ['a', 'b', 'c', 'd']
     const write = (name: string) => ask(`home/app/${world.app}/cmd/set-setting`, JSON.stringify({ name, value: name }))
@@ -69,7 +69,7 @@ describe.each(PROTOCOLS)('a call over %s, protocol %s', (broker, protocol) => {
 })
 
 describe.each(BROKERS)('without an answer, on %s', (broker) => {
-  test('a call fails when its time is over', async () => {
+  test('a call fails after its timeout', async () => {
     await using world = await World.start({ broker })
     world.hub.behave('never-answer', { operation: 'restartApp' })
     const clock = new FakeClock()
@@ -81,7 +81,7 @@ describe.each(BROKERS)('without an answer, on %s', (broker) => {
   })
 })
 
-describe.skipIf(mosquittoPath === undefined)('a call says at once', () => {
+describe.skipIf(mosquittoPath === undefined)('a call reports at once', () => {
   test('that no bridge receives commands', async () => {
     await using broker = await Mosquitto.start()
     const calling = call({
@@ -95,7 +95,7 @@ describe.skipIf(mosquittoPath === undefined)('a call says at once', () => {
     await expect(calling).rejects.toThrow('no bridge receives commands')
   })
 
-  test('that the broker refuses its credentials, and does not tell them', async () => {
+  test('that the broker refuses its credentials, without revealing them', async () => {
     await using broker = await Mosquitto.start({ users: { me: 'right' } })
     const { status, stdout, stderr } = await program(['call', 'bridge/cmd/ping'], {
       HUB2MQTT_MQTT_URL: broker.url,
@@ -109,13 +109,13 @@ describe.skipIf(mosquittoPath === undefined)('a call says at once', () => {
   })
 })
 
-/** The program as a user runs it, in an environment of its own. */
+/** The program as a user runs it, in its own environment. */
 function program(args: readonly string[], env: Readonly<Record<string, string>>) {
   return runProgram(process.execPath, [PROGRAM, ...args], { env })
 }
 
 describe('the program', () => {
-  test('needs the broker alone to be configured, prints the answer, and exits by it', async () => {
+  test('requires only the broker in its configuration, prints the answer, and exits with its code', async () => {
     await using world = await World.start()
     const env = { HUB2MQTT_MQTT_URL: world.broker.url }
     const good = await program(['call', 'bridge/cmd/ping', '{"transaction":7}'], env)
@@ -139,14 +139,14 @@ describe('the program', () => {
     expect(stderr).not.toContain('canary')
   })
 
-  test('fails in one line when no broker is there', async () => {
+  test('fails with one line if no broker is reachable', async () => {
     const { status, stderr } = await program(['call', 'bridge/cmd/ping'], { HUB2MQTT_MQTT_URL: 'mqtt://127.0.0.1:1' })
     expect(status).toBe(1)
     expect(stderr).toMatch(/^hub2mqtt: no connection to the MQTT broker \(unreachable\).*\n$/)
   })
 })
 
-test('an embedded broker is found where it listens', () => {
+test('a call reaches an embedded broker at its address', () => {
   const mqtt = (host: string, port: number) => brokerUrls({ url: null, embedded: { host, port } })
   expect(mqtt('127.0.0.1', 1883)).toEqual(['mqtt://127.0.0.1:1883'])
   expect(mqtt('0.0.0.0', 1884)).toEqual(['mqtt://127.0.0.1:1884'])

@@ -10,7 +10,7 @@ import { retainedOn } from '../support/observer.ts'
 import { until } from '../support/until.ts'
 import { World } from '../support/world.ts'
 
-/** Of other programs below the same first level, and of another bridge under the same discovery prefix. */
+/** Topics of other programs below the same first level, and of another bridge under the same discovery prefix. */
 const FOREIGN = {
   'hub2mqtt/kitchen/state': 'on',
   'hub2mqtt/kitchen/app/lamp': '{}',
@@ -31,13 +31,13 @@ const run = ({ url }: { readonly url: string }, more: Partial<CleanupOptions> = 
     ...more,
   })
 
-/** Publishes what the broker is to hold. */
+/** Publishes the messages that the broker should hold. */
 async function retain({ observer }: Pick<World, 'observer'>, messages: Readonly<Record<string, string>>) {
   for (const [topic, text] of Object.entries(messages)) await observer.publish(topic, text, { retain: true })
 }
 
 describe.each(BROKERS)('cleanup on %s', (broker) => {
-  test('shows what a bridge has left, clears it when told to, and touches nothing else', async () => {
+  test('shows what a bridge has left, clears it on request, and changes nothing else', async () => {
     await using world = await World.start({ broker, env: { DISCOVERY_PREFIX: 'elsewhere' } })
     await world.settle()
     await world.restart()
@@ -54,7 +54,7 @@ describe.each(BROKERS)('cleanup on %s', (broker) => {
     expect(await run(world.broker)).toEqual({ found: [], left: [], isComplete: true })
   })
 
-  test('leaves a bridge alone that is running', async () => {
+  test('changes nothing while the bridge is running', async () => {
     await using world = await World.start({ broker })
     await world.settle()
     const before = await retainedOn(world.broker.port)
@@ -62,7 +62,7 @@ describe.each(BROKERS)('cleanup on %s', (broker) => {
     expect(await retainedOn(world.broker.port)).toEqual(before)
   })
 
-  test('knows the hubs of a bridge whose own information is gone by their names', async () => {
+  test('recognises the hubs of a bridge by their names if its own information is missing', async () => {
     await using world = await World.start({ broker })
     await world.settle()
     await world.bridge.stop()
@@ -73,7 +73,7 @@ describe.each(BROKERS)('cleanup on %s', (broker) => {
   })
 })
 
-test('refuses with the way out if the broker still holds the state of a bridge that died with it', async () => {
+test('cleanup refuses, with advice, if the broker still holds the state of a bridge that failed with it', async () => {
   await using world = await World.start()
   await world.settle()
   await world.bridge.stop()
@@ -86,7 +86,7 @@ test('refuses with the way out if the broker still holds the state of a bridge t
 })
 
 test.skipIf(mosquittoPath === undefined)(
-  'shows and clears everything where the broker leaves messages out if many are read at once',
+  'cleanup clears everything if the broker omits messages when many are read at once',
   async () => {
     await using broker = await Mosquitto.start()
     const client = await connectAsync(broker.url, { protocolVersion: 5 })
@@ -116,10 +116,10 @@ test.skipIf(mosquittoPath === undefined)(
   60_000,
 )
 
-describe.skipIf(mosquittoPath === undefined)('with a broker that has rules', () => {
+describe.skipIf(mosquittoPath === undefined)('with a broker that has an ACL', () => {
   const users = { hub2mqtt: 'secret', homeassistant: 'other', observer: 'all' }
 
-  /** What a bridge has left on a broker with the rules of the example. */
+  /** The messages that a bridge has left on a broker with the ACL of the example. */
   async function left(): Promise<World> {
     const acl = [...readFileSync('config/mosquitto/acl', 'utf8').split('\n'), 'user observer', 'topic readwrite #']
     const broker = await Mosquitto.start({ acl, users })
@@ -148,7 +148,7 @@ describe.skipIf(mosquittoPath === undefined)('with a broker that has rules', () 
     expect(await run(world.broker, access)).toEqual({ found: [], left: [], isComplete: true })
   })
 
-  test('a user who may not is told so', async () => {
+  test('a user without permission gets an error', async () => {
     await using world = await left()
     await expect(run(world.broker, as('homeassistant', world))).rejects.toThrow(
       'does not let this user publish and read',
@@ -156,7 +156,7 @@ describe.skipIf(mosquittoPath === undefined)('with a broker that has rules', () 
   })
 })
 
-/** A member that is gone for good, with a hub that is not configured any more. */
+/** A removed member, with a hub that is no longer configured. */
 const FORMER = {
   'hub2mqtt/bridge/former/state': 'offline',
   'hub2mqtt/bridge/former/info': '{"hubs":{"attic":{}}}',
@@ -164,7 +164,7 @@ const FORMER = {
 } as const
 
 describe('cleanup of a fleet', () => {
-  test('clears what all members have left, former ones too, and touches nothing else', async () => {
+  test('clears what all members have left, former ones too, and changes nothing else', async () => {
     const shards = [1, 2].map((number) => ({ fleet: { shard: `${number}/2` } }))
     const config = { discovery: { prefix: 'elsewhere' } }
     await using world = await Members.start({ hubs: 3, members: shards, config })
@@ -175,10 +175,10 @@ describe('cleanup of a fleet', () => {
       /hub2mqtt\/bridge\/shard-[12]\/state, this member of a fleet is running: stop it first/,
     )
     await Promise.all(world.processes.map((one) => one?.stop()))
-    // No member has that topic, and a command that was retained by mistake is not theirs to clear.
+    // No member has the first topic, and a command that was retained by mistake does not belong to a member.
     const none = { 'hub2mqtt/bridge/Upper/state': 'online', 'hub2mqtt/bridge/cmd/log-level': 'debug' }
     const foreign = { ...FOREIGN, ...none }
-    // As after an end of all members at once.
+    // Like after all members have ended at the same time.
     await retain(world, { ...foreign, ...FORMER, 'hub2mqtt/bridge/state': 'online' })
     const ours = [...(await retainedOn(port)).keys()].filter((topic) => !(topic in foreign)).sort()
     expect(ours).toEqual(
@@ -195,7 +195,7 @@ describe('cleanup of a fleet', () => {
     expect(Object.fromEntries(await retainedOn(port))).toEqual(foreign)
   }, 60_000)
 
-  test('leaves a single bridge alone that runs where a fleet has been', async () => {
+  test('changes nothing while a single bridge runs in place of the fleet', async () => {
     await using world = await World.start()
     await world.settle()
     await retain(world, { 'hub2mqtt/bridge/former/state': 'offline' })

@@ -8,13 +8,13 @@ const PLAIN = {
   ...{ 'control-port': undefined, 'no-rate-limit': false },
 }
 
-test('an emulated hub listens on 8080, a self-hosted one on 4859, and either where --port says', () => {
+test('an emulated hub listens on 8080, a self-hosted one on 4859, and either on the port of --port', () => {
   expect(hubOptions(PLAIN).port).toBe(8080)
   expect(hubOptions({ ...PLAIN, flavour: 'self-hosted' }).port).toBe(4859)
   expect(hubOptions({ ...PLAIN, flavour: 'self-hosted', port: 0 }).port).toBe(0)
 })
 
-test('limits are those that are given, --cpu-limit as a share of a core', () => {
+test('limits come from the flags, --cpu-limit as a share of a core', () => {
   expect(hubOptions(PLAIN).limits).toEqual({})
   expect(hubOptions({ ...PLAIN, 'memory-limit': 1024, 'cpu-limit': 50 }).limits).toEqual({ memory: 1024, cpu: 0.5 })
 })

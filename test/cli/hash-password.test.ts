@@ -7,7 +7,7 @@ describe('the password to hash', () => {
     expect(await readPassword(Readable.from([input]))).toBe('correct horse')
   })
 
-  it.each(['', '\n', 'seven77\n'])('is refused where the option would refuse it: %j', async (input) => {
+  it.each(['', '\n', 'seven77\n'])('is refused if the option would refuse it: %j', async (input) => {
     await expect(readPassword(Readable.from([input]))).rejects.toThrow('at least 8 characters')
   })
 })

@@ -8,7 +8,7 @@ limitHeapAtRest(1000)
 takeLittleMemory()
 console.log('done')`
 
-test('sets only options that the V8 of this Node.js knows', async () => {
+test('the program sets only options that the V8 of this Node.js knows', async () => {
   // V8 reports an unknown option on standard error.
   expect(await execute(process.execPath, ['--input-type=module', '--eval', RUN])).toBe('done\n')
 })

@@ -6,7 +6,7 @@ import { parseCommandLine } from '../../src/cli/parse.ts'
 
 const parse = (line: string) => parseCommandLine(line.split(' ').filter((word) => word !== ''))
 
-/** What an emulated hub is told unless something is given. */
+/** The options of an emulated hub by default. */
 const PLAIN = {
   ...{ host: '127.0.0.1', 'api-key': [], app: [] },
   ...{ simulated: false, crashes: false, 'no-rate-limit': false },
@@ -120,20 +120,20 @@ describe('a command line', () => {
   })
 
   it.each(['emulate KEY=hub.app', 'KEY=hub.app', 'emulate --api-kye KEY=hub.app', 'emulate --api-kye=KEY=hub.app'])(
-    'does not repeat a key that stands in the wrong place: %s',
+    'does not repeat a key that is in the wrong place: %s',
     (line) => {
       expect(() => parse(line)).toThrow(UsageError)
       expect(() => parse(line)).not.toThrow(/KEY/)
     },
   )
 
-  it('is refused in one line, whatever it holds', () => {
+  it('is refused in one line, whatever it contains', () => {
     for (const argv of [['a\nb'], ['run', 'a\nb'], ['run', '--a\nb'], ['run', '']]) {
       expect(() => parseCommandLine(argv)).toThrow(expect.objectContaining({ message: expect.stringMatching(/^.+$/) }))
     }
   })
 
-  it('gives a body the values of its own flags and arguments, in the types that the table says', async () => {
+  it('passes a command the values of its own flags and arguments, with the types of the table', async () => {
     const echo = command({
       ...{ summary: '', flags: { url: required(text('URL', '')), yes: given('') } },
       body:
@@ -150,14 +150,14 @@ describe('a command line', () => {
 })
 
 describe('help', () => {
-  it.each(['--help', '-h', '--nonsense --help'])('for the program comes with %s', (line) => {
+  it.each(['--help', '-h', '--nonsense --help'])('for the program is printed for %s', (line) => {
     const result = parse(line)
     if (result.command !== 'help') throw new Error('no help')
     for (const name of Object.keys(commands)) expect(result.text).toContain(`  ${name}`)
     for (const { code, doc } of Object.values(exitCodes)) expect(result.text).toContain(`${code}  ${doc}`)
   })
 
-  it.each(Object.entries(commands))('for %s tells each of its options', (name, { flags }) => {
+  it.each(Object.entries(commands))('for %s lists each of its options', (name, { flags }) => {
     const result = parse(`${name} --help`)
     if (result.command !== 'help') throw new Error('no help')
     for (const flag of Object.keys(flags)) expect(result.text).toContain(`--${flag}`)

@@ -23,16 +23,16 @@ type Environment = Readonly<Record<string, string>>
 /** Any free port will do. */
 const PORTS: Environment = { HUB2MQTT_HTTP_PORT: '0' }
 
-/** The program to its end, in an environment of its own. */
+/** Runs the program to its end, in its own environment. */
 const program = (args: readonly string[], env: Environment = {}) =>
   runProgram(process.execPath, [PROGRAM, ...args], { env: { ...PORTS, ...env } })
 
-/** The program until it is told to end. */
+/** Runs the program until it is stopped. */
 const lasting = (args: readonly string[], env: Environment = {}) =>
   new Process(process.execPath, [PROGRAM, ...args], { env: { ...PORTS, ...env } })
 
 describe('the program', () => {
-  test('takes nothing else for the daemon: neither for its health nor for its page', async () => {
+  test('does not confuse another program with the daemon: neither for its health nor for its page', async () => {
     const other = createWebServer((_, response) => response.end('{"welcome":true}'))
     const port = await listening(other)
     const folder = temporaryFolder()
@@ -50,14 +50,14 @@ describe('the program', () => {
       expect(await program(args, { HUB2MQTT_HTTP_TOKEN_FILE: file })).toMatchObject(any)
   })
 
-  test('tells its version and its help, and ends well', async () => {
+  test('prints its version and its help, and exits with 0', async () => {
     expect(await program(['--version'])).toEqual({ status: 0, stdout: `${packageJson.version}\n`, stderr: '' })
     const { status, stdout } = await program(['--help'])
     expect(status).toBe(0)
     expect(stdout).toMatch(/^hub2mqtt \[command\] \[options\]/)
   })
 
-  test('goes to its end when nobody reads what it prints', async () => {
+  test('runs to its end if its output is not read', async () => {
     const env = { ...PORTS, HUB2MQTT_HUB_URL: 'http://127.0.0.1:1', HUB2MQTT_HUB_API_KEY: 'key' }
     const child = spawn(process.execPath, [PROGRAM, 'doctor'], { env, stdio: ['ignore', 'pipe', 'pipe'] })
     child.stdout.destroy()
@@ -65,7 +65,7 @@ describe('the program', () => {
     expect({ status, errors }).toEqual({ status: 1, errors: '' })
   })
 
-  test('prints the effective configuration without its secrets, its warnings apart', async () => {
+  test('prints the effective configuration without its secrets, and its warnings separately', async () => {
     const { status, stdout, stderr } = await program(['check-config'], {
       HUB2MQTT_HUB_URL: 'http://10.0.0.1',
       HUB2MQTT_HUB_API_KEY: 'canary',
@@ -79,7 +79,7 @@ describe('the program', () => {
     expect(stdout + stderr).not.toContain('canary')
   })
 
-  test('names every mistake of the configuration on a line of its own, with the code for usage', async () => {
+  test('reports each error in the configuration on a separate line, with the exit code for usage', async () => {
     const { status, stdout, stderr } = await program(['run'], {
       HUB2MQTT_HUB_URL: 'nowhere',
       HUB2MQTT_MQTT_QOS: 'canary',
@@ -92,7 +92,7 @@ describe('the program', () => {
     expect(stderr).not.toContain('canary')
   })
 
-  test('says in one line that the port of its broker is taken', async () => {
+  test('reports in one line that the port of its broker is in use', async () => {
     await using hub = lasting(['emulate', '--port', '0'])
     const port = new URL((await hub.untilLine('listening on')).split(' ').at(-1) ?? '').port
     const { status, stderr } = await program(['run'], {
@@ -107,10 +107,10 @@ describe('the program', () => {
 
 const hasScores = available(process.platform === 'linux', 'what Linux ends first', 'that is about Linux')
 
-describe.runIf(hasScores)('where memory runs out', () => {
+describe.runIf(hasScores)('when memory runs out', () => {
   const scoreOf = async (pid: number | 'self') => Number(await readFile(`/proc/${pid}/oom_score_adj`, 'utf8'))
 
-  test('a command that ends by itself goes first, and one that lasts stays', async () => {
+  test('a short-lived command is killed first, and a long-lived one keeps the default', async () => {
     await using broker = await startBroker('aedes')
     await using call = lasting(['call', 'bridge/cmd/ping', '--timeout', '60s'], { HUB2MQTT_MQTT_URL: broker.url })
     await using hub = lasting(['emulate', '--port', '0'])
@@ -138,7 +138,7 @@ describe('the keys of an emulated hub', () => {
     expect(await program(['emulate', 'keys', 'list', '--data', data])).toEqual({ status: 0, stdout: '', stderr: '' })
   })
 
-  test('are refused in a line', async () => {
+  test('are refused with one line', async () => {
     const dir = temporaryFolder()
     const listed = await program(['emulate', 'keys', 'list', '--data', dir])
     expect(listed).toEqual({ status: 1, stdout: '', stderr: `hub2mqtt: ${dir}: contains no hub\n` })
@@ -148,7 +148,7 @@ describe('the keys of an emulated hub', () => {
 })
 
 describe('a new app', () => {
-  /** A `PATH` for each version of Node that this machine has. */
+  /** A `PATH` for each version of Node on this machine. */
   const PATHS = new Map(
     (process.env['PATH'] ?? '').split(delimiter).flatMap((folder) => {
       const found = existsSync(join(folder, 'node')) ? [join(folder, 'node')] : []
@@ -156,7 +156,7 @@ describe('a new app', () => {
     }),
   )
 
-  test('passes its test by the command that is printed, under each Node of this machine', async () => {
+  test('passes its test with the printed command, under each Node of this machine', async () => {
     const dir = temporaryFolder()
     const folder = join(dir, "a Developer's apps", 'com.example.greeter')
     const { stdout } = await program(['emulate', 'new-app', 'com.example.greeter', folder])
@@ -171,7 +171,7 @@ describe('a new app', () => {
 })
 
 describe('the emulated hub as a program', () => {
-  test('makes a key and prints it where none is given', async () => {
+  test('creates and prints a key if none is given', async () => {
     await using hub = lasting(['emulate', '--port', '0'])
     const url = (await hub.untilLine('emulated hub listening on')).split(' ').at(-1)
     const [, key = ''] = /: (\w+) \(/.exec(await hub.untilLine('its API key')) ?? []
@@ -179,7 +179,7 @@ describe('the emulated hub as a program', () => {
     expect((await fetch(`${url}/api/manager/apps/app`, { headers })).status).toBe(200)
   })
 
-  test.each([[['--simulated']], [[]]])('says in one line that its port is taken, with %j', async (args) => {
+  test.each([[['--simulated']], [[]]])('reports in one line that its port is in use, with %j', async (args) => {
     const port = await listening(createServer())
     expect(await program(['emulate', '--port', String(port), ...args])).toEqual({
       status: 2,
@@ -188,7 +188,7 @@ describe('the emulated hub as a program', () => {
     })
   })
 
-  test('makes none where its data folder has one', async () => {
+  test('creates no key if its data folder has one', async () => {
     const dir = temporaryFolder()
     const keys = ['emulate', 'keys', 'create', '--data', dir, '--scope', 'hub.app']
     const { stdout: key } = await program(keys)
@@ -201,7 +201,7 @@ describe('the emulated hub as a program', () => {
     expect(hub.lines.filter((line) => line.includes('its API key'))).toEqual([])
   })
 
-  test.each(['SIGTERM', 'SIGINT'] as const)('serves where it says, and %s ends it well', async (signal) => {
+  test.each(['SIGTERM', 'SIGINT'] as const)('listens where it prints, and ends cleanly at %s', async (signal) => {
     await using hub = lasting(['emulate', '--port', '0', '--api-key', 'k=hub.app', '--apps', '3'])
     const url = (await hub.untilLine('emulated hub listening on')).split(' ').at(-1)
     const headers = { authorization: 'Bearer k' }
@@ -213,7 +213,7 @@ describe('the emulated hub as a program', () => {
     expect(hub.end).toBe('code 0')
   })
 
-  test('can be made to misbehave over a port of its own, if it is given one', async () => {
+  test('can be made to misbehave over a separate port, if one is given', async () => {
     await using hub = lasting(['emulate', '--port', '0', '--control-port', '0'])
     const url = (await hub.untilLine('emulated hub listening on')).split(' ').at(-1)
     const control = (await hub.untilLine('its control port')).split(' ').at(-1)
@@ -226,7 +226,7 @@ describe('the emulated hub as a program', () => {
     expect(stderr).toMatch(/^hub2mqtt: cannot open the control port \d+; is it taken\?\n$/)
   })
 
-  test('shows what an app of its own writes, and starts it anew when a file changes', async () => {
+  test('shows the output of a user app, and restarts it when a file changes', async () => {
     const dir = temporaryFolder()
     const app = (text: string) =>
       writeFile(join(dir, 'app.js'), `export default () => console.log(${JSON.stringify(text)})`)
@@ -244,7 +244,7 @@ describe('the emulated hub as a program', () => {
     expect(hub.end).toBe('code 0')
   })
 
-  test('says once what it ignores of a manifest, and shows what steers a terminal', async () => {
+  test('lists ignored fields of a manifest once, and escapes control sequences', async () => {
     const dir = temporaryFolder()
     const made = await program(['emulate', 'new-app', 'com.example.app', dir])
     expect(made.status).toBe(0)
@@ -265,7 +265,7 @@ describe('the emulated hub as a program', () => {
   test.each([
     [['--api-key', 'k=canary.scope'], 'scope'],
     [['--file', '/no/such/file'], '/no/such/file'],
-  ])('refuses %j in one line, with the code for usage', async (args, named) => {
+  ])('refuses %j in one line, with the exit code for usage', async (args, named) => {
     const { status, stderr } = await program(['emulate', '--port', '0', ...args])
     expect(status).toBe(2)
     expect(stderr).toMatch(/^hub2mqtt: [^\n]*\n$/)
@@ -274,21 +274,21 @@ describe('the emulated hub as a program', () => {
 })
 
 describe('the demo', () => {
-  test('puts an emulated hub on its own broker, with nothing configured but the port, and ends well', async () => {
+  test('connects an emulated hub to its own broker, with only the port configured, and ends cleanly', async () => {
     const port = await freePort()
     await using demo = lasting(['demo'], { HUB2MQTT_MQTT_EMBEDDED_PORT: String(port) })
-    // A port that answers is not yet the broker: the demo tries each port before it settles on it.
+    // A port that answers is not yet the broker: the demo tries each port before it selects one.
     await demo.untilLine('Ctrl-C stops it')
     await using observer = await Observer.on(port, { protocol: '3.1.1' })
     await until('the hub', () => observer.last('hub2mqtt/home/state') === 'online')
     await until('its apps', () => observer.seen.some(({ topic }) => /^hub2mqtt\/home\/app\/[^/]+$/.test(topic)))
-    // Its key permits that.
+    // The demo's key permits that.
     await until('its health', () => observer.last('hub2mqtt/home/health'), 30_000)
     await demo.stop('SIGTERM')
     expect(demo.end).toBe('code 0')
   })
 
-  test('says the ports that it has where any will do', async () => {
+  test('prints its ports if they are chosen by the system', async () => {
     await using demo = lasting(['demo'], { HUB2MQTT_MQTT_EMBEDDED_PORT: '0' })
     await demo.untilLine('Ctrl-C stops it')
     const text = demo.lines.join('\n')
@@ -298,7 +298,7 @@ describe('the demo', () => {
     await until('the hub', () => observer.last('hub2mqtt/home/state') === 'online')
   })
 
-  test('takes the next ports where its own are taken, and says what to type with the real ones', async () => {
+  test('uses the next ports if its own are in use, and prints commands with the actual ports', async () => {
     const [mqtt, http] = [await listening(createServer()), await listening(createServer())]
     await using demo = lasting(['demo'], {
       HUB2MQTT_MQTT_EMBEDDED_PORT: String(mqtt),
@@ -314,13 +314,13 @@ describe('the demo', () => {
     const page = /The page: +(\S+)/.exec(text)?.[1] ?? ''
     const session = await fetch(new URL('api/session', page), { headers: ownerOf(page) })
     expect(await session.json()).toMatchObject({ access: 'full' })
-    // Once, where people look for it.
+    // Once, at the address of the page.
     expect(text.match(/token=/g)).toHaveLength(1)
     await using observer = await Observer.on(port, { protocol: '3.1.1' })
     await until('the hub', () => observer.last('hub2mqtt/home/state') === 'online')
   })
 
-  test('takes a port of its own for each where both are to have one that is taken', async () => {
+  test('uses separate ports if both are configured with one that is in use', async () => {
     const port = String(await listening(createServer()))
     await using demo = lasting(['demo'], { HUB2MQTT_MQTT_EMBEDDED_PORT: port, HUB2MQTT_HTTP_PORT: port })
     await demo.untilLine('Ctrl-C stops it')
@@ -328,7 +328,7 @@ describe('the demo', () => {
     expect(await (await fetch(health)).json()).toMatchObject({ ready: true })
   })
 
-  test.each(BROKERS)('on a broker of others (%s) it keeps to itself, and leaves nothing behind', async (kind) => {
+  test.each(BROKERS)('on an existing broker (%s) uses its own topics, and leaves nothing behind', async (kind) => {
     await using broker = await startBroker(kind)
     await using observer = await Observer.on(broker.port, { protocol: '3.1.1' })
     await observer.publish('hub2mqtt/home/state', 'online', { retain: true })

@@ -9,7 +9,7 @@ function terminal(isTTY = true) {
   return { written, isTTY, write: (text: string) => written.push(text) > 0 }
 }
 
-test('a terminal is told how much is done, now and then and at the end', () => {
+test('a terminal shows the progress, at intervals and at the end', () => {
   const { written, ...stream } = terminal()
   const tell = progress('cleared', stream)
   for (let done = 1; done <= 100; done += 1) {
@@ -25,7 +25,7 @@ test('a terminal is told how much is done, now and then and at the end', () => {
   ])
 })
 
-test('a terminal is told what is waited for, when that takes long, and the line is taken back', () => {
+test('a terminal shows what is being waited for if that takes long, and the line is removed', () => {
   const { written, ...stream } = terminal()
   const stop = waiting('waiting for the answer', stream)
   vi.advanceTimersByTime(1_999)
@@ -40,7 +40,7 @@ test('a terminal is told what is waited for, when that takes long, and the line 
   expect(written).toHaveLength(4)
 })
 
-test('what is done within a moment is not told, and a pipe is told nothing', () => {
+test('short work shows nothing, and neither does a pipe', () => {
   const quick = terminal()
   progress('cleared', quick)(1, 1)
   waiting('waiting', quick)()

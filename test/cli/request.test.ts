@@ -10,7 +10,7 @@ import { Observer } from '../support/observer.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
 
-/** Asks `service/ask`; under MQTT 5 the answer comes to `reply/1`, under 3.1.1 to `reply`, marked. */
+/** Asks `service/ask`; under MQTT 5 the answer is sent to `reply/1`, under 3.1.1 to `reply`, marked. */
 const ask = (broker: BrokerOptions, clock: Clock = systemClock) =>
   request(
     {
@@ -31,7 +31,7 @@ const ask = (broker: BrokerOptions, clock: Clock = systemClock) =>
   )
 
 describe.skipIf(withoutMosquitto)('a request through Mosquitto', () => {
-  test('asks under MQTT 5 with a response topic, correlation data and an expiry', async () => {
+  test('is sent under MQTT 5 with a response topic, correlation data and an expiry', async () => {
     await using broker = await Mosquitto.start()
     await using service = await Observer.on(broker.port, { protocol: '5', filter: 'service/ask' })
     const asking = ask({ urls: [broker.url] })
@@ -43,7 +43,7 @@ describe.skipIf(withoutMosquitto)('a request through Mosquitto', () => {
     expect(await asking).toBe('here')
   })
 
-  test('names a publish that the broker denies', async () => {
+  test('reports a publish that the broker denies', async () => {
     const acl = ['user me', 'topic read #', 'user service', 'topic readwrite #']
     await using broker = await Mosquitto.start({ users: { me: 'a', service: 'b' }, acl })
     const asking = ask({ urls: [broker.url], username: 'me', password: 'a' })
@@ -53,7 +53,7 @@ describe.skipIf(withoutMosquitto)('a request through Mosquitto', () => {
     })
   })
 
-  test('fails at once when nobody subscribes to its topic', async () => {
+  test('fails at once if its topic has no subscriber', async () => {
     await using broker = await Mosquitto.start()
     await expect(ask({ urls: [broker.url] }, new FakeClock())).rejects.toMatchObject({ code: 'no_subscribers' })
   })
@@ -76,7 +76,7 @@ describe.skipIf(withoutMosquitto)('a request through Mosquitto', () => {
 })
 
 describe('a request through the embedded broker', () => {
-  test('falls back to MQTT 3.1.1 and takes only its own answer', async () => {
+  test('falls back to MQTT 3.1.1 and accepts only its own answer', async () => {
     await using broker = await startAedes()
     await using service = await Observer.on(Number(new URL(broker.url).port), { filter: 'service/ask' })
     const asking = ask({ urls: [broker.url] })
@@ -86,7 +86,7 @@ describe('a request through the embedded broker', () => {
     expect(await asking).toBe('1 here')
   })
 
-  test('uses no other version than the one asked for', async () => {
+  test('uses only the requested version', async () => {
     await using broker = await startAedes()
     await expect(ask({ urls: [broker.url], protocol: '5' })).rejects.toMatchObject({
       code: 'no_connection',
@@ -96,7 +96,7 @@ describe('a request through the embedded broker', () => {
 })
 
 describe('a request to a broker that refuses', () => {
-  test('names a denied subscription, and sends nothing', async () => {
+  test('reports a denied subscription, and sends nothing', async () => {
     await using broker = await RawBroker.start({ suback: () => 135 })
     await expect(ask({ urls: [broker.url] })).rejects.toMatchObject({
       code: 'subscription_denied',

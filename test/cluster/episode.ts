@@ -1,4 +1,4 @@
-/** One fault in a fleet, with people who go on asking meanwhile, and what was wrong about it. */
+/** One fault in a fleet while clients continue to send commands, and the violations that it caused. */
 import { setTimeout as after } from 'node:timers/promises'
 import type { EmulatedHub } from '../../src/emulator/hub.ts'
 import { until } from '../support/until.ts'
@@ -6,7 +6,7 @@ import { FLEET_FAULTS, type Scene } from './faults.ts'
 
 export interface FleetEpisode {
   readonly fault: string
-  /** From the beginning of the fault until every hub answers again; the fault itself is part of it. */
+  /** The time from the beginning of the fault until every hub answers again, including the fault itself. */
   readonly gapMs: number
   readonly commands: number
   readonly confirmed: number
@@ -20,14 +20,14 @@ interface Asked {
   readonly transaction: string
 }
 
-/** For everything to be well again, NATS' own election included. */
+/** The limit for a complete recovery, including an election in NATS. */
 const CALM_MS = 120_000
 
 export async function runEpisode(scene: Scene, fault: string): Promise<FleetEpisode> {
   const { world, random } = scene
   const found = FLEET_FAULTS[fault]
   if (found === undefined) throw new RangeError(`no fault ${fault}`)
-  // NATS may still be at what the fault before has left.
+  // NATS may still be recovering from the previous fault.
   await scene.roster.catchUp()
   const epochBefore = scene.roster.epoch
   const startedAt = Date.now()
@@ -48,7 +48,7 @@ export async function runEpisode(scene: Scene, fault: string): Promise<FleetEpis
   try {
     const faulty = found.run(scene)
     await after(100)
-    // Each hub until it has answered: who asks a hub without an owner gets no answer, and asks again.
+    // Asks each hub until it has answered: a command for a hub without an owner gets no answer, and is sent again.
     const answering = Promise.all([...world.hubs.keys()].map((hub) => answered(scene, hub)))
     await faulty
     gaps = await answering
@@ -70,7 +70,7 @@ export async function runEpisode(scene: Scene, fault: string): Promise<FleetEpis
 const isOk = (answer: string) => answer.includes('"ok":true')
 const transactionOf = (answer: string): unknown => Object(JSON.parse(answer)).transaction
 
-/** When a hub answered a question that was asked after the fault had begun. */
+/** The time at which a hub answered a command that was sent after the fault had begun. */
 async function answered({ world, random }: Scene, hub: string): Promise<number> {
   const result = `hub2mqtt/${hub}/result/get-apps`
   for (const endsAt = Date.now() + CALM_MS; Date.now() < endsAt; ) {
@@ -88,7 +88,7 @@ async function answered({ world, random }: Scene, hub: string): Promise<number> 
 
 async function wellAgain({ world, roster }: Scene): Promise<void> {
   const count = world.processes.length
-  /** How each member's hubs are counted in `B/fleet`, and in what the hubs say themselves. */
+  /** The number of each member's hubs in `B/fleet`, and in the hubs' own messages. */
   const counts = () => {
     const owners = [...world.owners().values()]
     return Object.entries(Object(world.payload('hub2mqtt/fleet')).members ?? {}).map(([name, member]) => ({
@@ -120,7 +120,7 @@ function judge({ world, roster }: Scene, asked: readonly Asked[], startedAt: num
   const said = new Map<string, number>()
   for (const hub of world.hubs.values()) for (const text of spoken(hub)) said.set(text, (said.get(text) ?? 0) + 1)
   const answers = world.observer.seen.filter(({ topic, at }) => at >= startedAt && topic.endsWith('/result/speak'))
-  // One transaction may be the beginning of another.
+  // One transaction may be a prefix of another.
   const confirmations = new Map(answers.filter(({ text }) => isOk(text)).map(({ text }) => [transactionOf(text), text]))
   let confirmed = 0
   for (const { text, transaction, hub } of asked) {
@@ -131,7 +131,7 @@ function judge({ world, roster }: Scene, asked: readonly Asked[], startedAt: num
     confirmed += 1
     if (times === 0) violations.push(`"${text}" was confirmed, and ${hub} never said it: ${confirmation}`)
   }
-  // A hub goes from one member to another once in an epoch at most: more often, two had it at a time.
+  // A hub changes its member at most once in an epoch: more often means that two members had it at the same time.
   const epochs = roster.epoch - epochBefore
   const requests = world.asked(startedAt).filter(({ path }) => !path.startsWith('unsubscribe'))
   for (const [hub, ofHub] of Map.groupBy(requests, (one) => one.hub)) {
@@ -150,13 +150,13 @@ function judge({ world, roster }: Scene, asked: readonly Asked[], startedAt: num
   return { confirmed, violations }
 }
 
-/** What the members have said last, but of their apps and commands. */
+/** The last log lines of the members, except about apps and commands. */
 function lastLines({ processes }: Scene['world']): (readonly string[])[] {
   const isOfHubs = (line: string) => line.includes('"part":"apps"') || line.includes('"part":"audit"')
   return processes.map((one) => one?.lines.filter((line) => !isOfHubs(line)).slice(-20) ?? [])
 }
 
-/** Requests that came from one member without another one's in between. */
+/** Groups of consecutive requests from one member. */
 function turnsOf(requests: readonly { readonly member: number; readonly at: number }[]) {
   const turns: { readonly member: number; readonly from: number; to: number; count: number }[] = []
   for (const { member, at } of requests) {

@@ -1,4 +1,4 @@
-/** What may happen to a fleet: to its members, to what lies between them and the others, and to NATS. */
+/** The faults of a fleet: of its members, of their connections, and of NATS. */
 import { setTimeout as after } from 'node:timers/promises'
 import type { Nats } from '../support/nats.ts'
 import type { Random } from '../support/random.ts'
@@ -18,13 +18,13 @@ export interface FleetFault {
 }
 
 const HOUR_MS = 3_600_000
-/** Of the bucket that members share by default. */
+/** The default bucket that members share. */
 const STREAM = 'KV_hub2mqtt'
 
 const memberOf = ({ world, random }: Scene) => random.int(0, world.processes.length - 1)
 const nodeOf = ({ nats, random }: Scene) => nats.node(random.int(0, nats.nodes.length - 1))
 
-/** Connections hang, or break and cannot be made anew. */
+/** Connections hang, or break and cannot be opened again. */
 async function cut(proxies: readonly TcpProxy[], { random }: Scene, [least, most] = [1_000, 12_000]): Promise<void> {
   const hangs = random.chance(0.5)
   for (const proxy of proxies) {
@@ -41,7 +41,7 @@ async function cut(proxies: readonly TcpProxy[], { random }: Scene, [least, most
   }
 }
 
-/** Ends and comes back. */
+/** Stops and restarts. */
 async function ended(scene: Scene, signal: NodeJS.Signals, also: () => Promise<void> = async () => {}): Promise<void> {
   const { world, random } = scene
   const member = memberOf(scene)

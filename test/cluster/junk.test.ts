@@ -1,4 +1,4 @@
-/** What something else writes into the store of a fleet: it costs time, and no hub stays unserved. */
+/** Values that another program writes into the store of a fleet cost time, but every hub is served. */
 import { randomUUID } from 'node:crypto'
 import { Kvm } from '@nats-io/kv'
 import { connect } from '@nats-io/transport-node'
@@ -18,7 +18,7 @@ const RESOURCES = Array.from({ length: 12 }, (_, i) => `hub-${i}`)
 const EPOCHS = [0, 1, 3, 1_000, MAX_EPOCH - 1, MAX_EPOCH, MAX_EPOCH + 1, Number.MAX_SAFE_INTEGER, 1e308, -1, 1.5]
 const SINCE = '2026-01-01T00:00:00.000Z'
 
-/** Values for a key: with what the store holds at that moment, as the best forgeries repeat it. */
+/** Values for a key. They get the current content of the store, because the best forgeries repeat it. */
 type Junk = (held: { readonly row: string; readonly roster: string }) => string
 const parsed = (text: string): object => {
   try {
@@ -47,7 +47,7 @@ const JUNK: readonly Junk[] = [
 const NAMES = ['member-0', 'member-1', 'member-2', 'ghost']
 const KEYS = [ROSTER_KEY, ...NAMES.map(memberKey)]
 
-describe('a fleet into whose store something else writes', () => {
+describe('a fleet whose store another program writes to', () => {
   const LEASE_MS = 15_000
   const step = fc.record({
     key: fc.constantFrom(...KEYS),
@@ -56,7 +56,7 @@ describe('a fleet into whose store something else writes', () => {
     restart: fc.option(fc.nat({ max: 2 })),
   })
 
-  test('serves each hub by one member again within eight leases, also when its members start anew', async () => {
+  test('serves each hub with one member again within eight leases, also after a restart of its members', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 6 }), fc.boolean(), async (steps, startAnew) => {
         const simulation = new Simulation(() => 0.5)
@@ -85,11 +85,11 @@ describe('a fleet into whose store something else writes', () => {
   })
 })
 
-/** Each case has a bucket of its own and waits for most of its time: all of them together take as long as the slowest. */
+/** Each case has its own bucket and mostly waits: all of them together take as long as the slowest. */
 const BESIDE = { concurrent: true, timeout: 300_000 }
 vi.setConfig({ maxConcurrency: 20 })
 
-describe.skipIf(natsPath === undefined)('a fleet into whose bucket something else writes', BESIDE, () => {
+describe.skipIf(natsPath === undefined)('a fleet whose bucket another program writes to', BESIDE, () => {
   const LEASE_MS = 1_500
   const PATIENCE_MS = 40_000
   let nats: Nats
@@ -127,7 +127,7 @@ describe.skipIf(natsPath === undefined)('a fleet into whose bucket something els
       return this.#fleet.mayAct()
     }
 
-    /** As one that is killed: it says nothing. */
+    /** Ends like a killed process: without a message. */
     async kill(): Promise<void> {
       await this.#store[Symbol.asyncDispose]()
       this.serves = new Set()
@@ -165,7 +165,7 @@ describe.skipIf(natsPath === undefined)('a fleet into whose bucket something els
     ['nothing', ''],
     ['another mark', randomUUID()],
     ['a deletion', undefined],
-  ])('with %s as its mark: serves all hubs, also when its members start anew', async ([, mark], context) => {
+  ])('with %s as its mark: serves all hubs, also after a restart of its members', async ([, mark], context) => {
     const { kv, served, held, startAnew } = await fleet(context)
     const before = await held('mark')
     if (mark === undefined) await kv.delete('mark')
@@ -175,13 +175,13 @@ describe.skipIf(natsPath === undefined)('a fleet into whose bucket something els
     await startAnew()
   })
 
-  test('that writes the mark while no member runs is no harm', async (context) => {
+  test('that writes the mark while no member runs: works after the start', async (context) => {
     const { kv, startAnew } = await fleet(context)
     await kv.put('mark', 'junk')
     await startAnew()
   })
 
-  test.for(KEYS)('to %s: serves all hubs after each of it, also when its members start anew', async (key, context) => {
+  test.for(KEYS)('(key %s): serves all hubs after each value and a restart', async (key, context) => {
     const { kv, served, held, nameOf, startAnew } = await fleet(context)
     const sample = [...JUNK.filter((_, i) => i % 7 === KEYS.indexOf(key)), ...JUNK.slice(-1)]
     for (const junk of sample) {
@@ -197,7 +197,7 @@ describe.skipIf(natsPath === undefined)('a fleet into whose bucket something els
     await startAnew()
   })
 
-  test.for([Number.MAX_SAFE_INTEGER, MAX_EPOCH])('and says that it goes by epoch %d', async (adopted, context) => {
+  test.for([Number.MAX_SAFE_INTEGER, MAX_EPOCH])('(with epoch %d): serves all hubs', async (adopted, context) => {
     const { kv, served, nameOf, startAnew } = await fleet(context)
     await kv.put(await nameOf(memberKey('ghost')), JSON.stringify({ nonce: 'x', adopted }))
     await served()

@@ -7,7 +7,7 @@ import { Member, Simulation } from './simulation.ts'
 
 const LEASE_MS = 15_000
 const RESOURCES = Array.from({ length: 12 }, (_, i) => `hub-${i}`)
-/** As unlike as the clocks of two machines never are. */
+/** More different than the clocks of two machines ever are. */
 const SPEEDS = [1, 0.93, 1.07, 0.97] as const
 
 const step = fc.record({
@@ -18,7 +18,7 @@ const step = fc.record({
 })
 type Step = typeof step extends fc.Arbitrary<infer T> ? T : never
 
-/** With the seed below, the watch of the last one to start leaves out the row of a member that was killed. */
+/** With the seed below, the watch of the last member to start omits the row of a member that was killed. */
 const UNSEEN: Step[] = [
   { after: 9742, who: 1, what: 'end', ms: 100 },
   { after: 451, who: 2, what: 'kill', ms: 39_987 },
@@ -65,7 +65,7 @@ function mulberry(seed: number): () => number {
   }
 }
 
-/** What is served, and by how many. */
+/** The number of members that serve each resource. */
 function servers(simulation: Simulation): Map<string, number> {
   const acting = simulation.members.filter(({ isActing }) => isActing)
   return new Map(RESOURCES.map((resource) => [resource, acting.filter(({ serves }) => serves.has(resource)).length]))
@@ -93,7 +93,7 @@ describe('a fleet by leases', () => {
     )
   })
 
-  test('serves every hub again, once whatever happened is over', async () => {
+  test('serves every hub again after all faults are over', async () => {
     await fc.assert(
       fc.asyncProperty(fc.integer(), fc.array(step, { maxLength: 8 }), async (seed, steps) => {
         const { simulation } = await live(seed, [...steps, { after: 0, who: 0, what: 'start', ms: 0 }])
@@ -106,7 +106,7 @@ describe('a fleet by leases', () => {
     )
   })
 
-  test('has the hubs of a killed member served again within its lease and five seconds', async () => {
+  test('serves the hubs of a killed member again within its lease and five seconds', async () => {
     const { simulation, first } = await settled()
     expect([...servers(simulation).values()]).toEqual(RESOURCES.map(() => 1))
     first.killed = true
@@ -114,13 +114,13 @@ describe('a fleet by leases', () => {
     expect([...servers(simulation).values()]).toEqual(RESOURCES.map(() => 1))
   })
 
-  test('has them served again also by a member whose watch left out what the killed one had written', async () => {
+  test('serves them again even if the watch of a member omitted what the killed one had written', async () => {
     let chance = 0.5
     const simulation = new Simulation(() => chance)
     const killed = new Member(simulation, 'member-0', RESOURCES, LEASE_MS, 1)
     await simulation.run(3 * LEASE_MS)
     killed.killed = true
-    // The simulated watch loses what is told with so low a chance.
+    // At so low a chance, the simulated watch loses rows.
     chance = 0
     const next = new Member(simulation, 'member-1', RESOURCES, LEASE_MS, 1)
     chance = 0.5
@@ -128,7 +128,7 @@ describe('a fleet by leases', () => {
     expect(next.serves).toEqual(new Set(RESOURCES))
   })
 
-  test('has the hubs of a member that cannot work served by others, and by itself again when it can', async () => {
+  test('moves the hubs of a member that cannot work to others, and back when it can', async () => {
     const { simulation, first } = await settled()
     const before = first.serves
     first.unfitUntil = simulation.now + 5 * LEASE_MS
@@ -140,7 +140,7 @@ describe('a fleet by leases', () => {
     expect([...servers(simulation).values()]).toEqual(RESOURCES.map(() => 1))
   })
 
-  test('takes nothing from the others while it cannot work, if the store is back before the broker', async () => {
+  test('moves no hubs to a member that cannot work, if the store is back before the broker', async () => {
     const { simulation, first } = await settled()
     const before = first.serves
     first.cutOffUntil = simulation.now + 3 * LEASE_MS
@@ -161,14 +161,14 @@ describe('a fleet by leases', () => {
     expect([...servers(simulation).values()]).toEqual(RESOURCES.map(() => 1))
   })
 
-  test('goes on when no member can work: whoever is the last keeps the hubs', async () => {
+  test('continues when no member can work: the last one keeps the hubs', async () => {
     const { simulation, members } = await settled()
     for (const member of members) member.unfitUntil = simulation.now + 4 * LEASE_MS
     await simulation.run(4 * LEASE_MS + 5_000)
     expect([...servers(simulation).values()]).toEqual(RESOURCES.map(() => 1))
   })
 
-  test('leaves hubs where they are when the store took nothing from anybody, and one is back before the others', async () => {
+  test('leaves hubs with their members if the store was unreachable for all, and one is back before the others', async () => {
     const { simulation, first, members } = await settled()
     const { epoch } = first.fleet.view
     for (const [i, member] of members.entries()) member.cutOffUntil = simulation.now + 2 * LEASE_MS + i * 3_000
@@ -177,8 +177,8 @@ describe('a fleet by leases', () => {
     expect([...servers(simulation).values()]).toEqual(RESOURCES.map(() => 1))
   })
 
-  // Seen with three servers 2.9.10: https://github.com/nats-io/nats-server/issues/4174
-  test('lets a member take part whose server counts the writes otherwise', async () => {
+  // Observed with three servers 2.9.10: https://github.com/nats-io/nats-server/issues/4174
+  test('accepts a member whose server counts the writes differently', async () => {
     const { simulation, first } = await settled()
     first.killed = true
     await simulation.run(3 * LEASE_MS)
@@ -188,7 +188,7 @@ describe('a fleet by leases', () => {
     expect([...servers(simulation).values()]).toEqual(RESOURCES.map(() => 1))
   })
 
-  test('hands over within two seconds when a member ends in good order', async () => {
+  test('hands over within two seconds when a member ends cleanly', async () => {
     const { simulation, first } = await settled()
     void first.fleet.leave()
     await simulation.run(2_000)
@@ -197,8 +197,8 @@ describe('a fleet by leases', () => {
   })
 })
 
-describe('members that all end at a time', () => {
-  test('know which one of them was the last', async () => {
+describe('members that all end at the same time', () => {
+  test('detect which of them was the last', async () => {
     const delays = fc.tuple(...[0, 1, 2].map(() => fc.integer({ min: 0, max: 300 })))
     await fc.assert(
       fc.asyncProperty(fc.integer(), delays, async (seed, waits) => {
@@ -218,7 +218,7 @@ describe('members that all end at a time', () => {
           })
         }
         await simulation.run(5_000)
-        // In any order: a member that the last one has taken out of the roster may find that out after its answer.
+        // In any order: a member that the last one has removed from the roster may detect that after its answer.
         expect(answers.sort()).toEqual(['the last one', true, true])
       }),
       { numRuns: runs(30), examples: [[-7, [33, 242, 73]]] },
@@ -226,8 +226,8 @@ describe('members that all end at a time', () => {
   })
 })
 
-describe('whose a hub is', () => {
-  test('changes only for the share of a member that comes or goes', () => {
+describe('the owner of a hub', () => {
+  test('changes only for the share of a member that joins or leaves', () => {
     const names = Array.from({ length: 1_000 }, (_, i) => `hub-${i}`)
     const before = names.map((name) => ownerOf(name, ['a', 'b', 'c']))
     const after = names.map((name) => ownerOf(name, ['a', 'b', 'c', 'd']))

@@ -1,4 +1,4 @@
-/** A member of a fleet whose login at NATS changes. */
+/** A member of a fleet whose NATS credentials change. */
 import pino from 'pino'
 import { expect, test } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
@@ -9,7 +9,7 @@ import { until } from '../support/until.ts'
 const accepting = (password: string) => [`authorization { user: fleet, password: "${password}" }`]
 
 test.skipIf(natsPath === undefined)(
-  'reads the login again after NATS has refused it, says that once, and reconnects',
+  'a member reads refused NATS credentials again, logs that once, and reconnects',
   { timeout: 120_000 },
   async () => {
     await using nats = await startNats({ config: accepting('first') })
@@ -50,7 +50,7 @@ test.skipIf(natsPath === undefined)(
     await writes('one')
     const count = (text: string) => lines.filter((line) => line.includes(text)).length
     await nats.node(0).restart(accepting('second'))
-    // One refusal alone would not end the connection.
+    // A single refusal would not end the connection.
     await until('refusals', () => count('NATS refuses the user name or password') === 1, 60_000)
     const refused = attempts
     await until('more of them', () => attempts >= refused + 3)

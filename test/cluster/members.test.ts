@@ -8,11 +8,11 @@ import { until } from '../support/until.ts'
 import { type Asked, Members, type MembersOptions } from './members.ts'
 
 const QUIET_MS = 3_000
-/** The cases of one fleet follow each other; the fleets live side by side, as their cases wait for most of the time. */
+/** The cases of one fleet run one after the other; the fleets run side by side, because their cases mostly wait. */
 const BESIDE = { concurrent: true, timeout: 120_000 }
 const IN_TURN = { concurrent: false }
 
-/** The fleet of the cases in a suite, which is whole at the beginning of each. */
+/** The fleet of a suite, with all members running at the beginning of each case. */
 function fleetOf(names: readonly string[], options: () => MembersOptions): () => Members {
   let world: Members
   beforeAll(async () => {
@@ -29,7 +29,7 @@ describe('bridges that share hubs by number', BESIDE, () => {
   const members = NAMES.map((_, i) => ({ fleet: { shard: `${i + 1}/2` } }))
   const fleet = fleetOf(NAMES, () => ({ hubs: 8, members }))
 
-  test('serve each hub once, and say who does', IN_TURN, async () => {
+  test('serve each hub once, and publish its owner', IN_TURN, async () => {
     const world = fleet()
     const owners = [...world.owners().values()]
     expect(new Set(owners)).toEqual(new Set(NAMES))
@@ -50,14 +50,14 @@ describe('bridges that share hubs by number', BESIDE, () => {
     }
   })
 
-  test('answer each command once: for any hub, for none, and for one that there is not', IN_TURN, async () => {
+  test('answer each command once: for any hub, for no hub, and for an unknown hub', IN_TURN, async () => {
     const world = fleet()
     world.forget()
     await until('a speaker', () => world.text('hub2mqtt/bridge/state') === 'online')
     const topics = [...world.hubs.keys()].map((hub) => `${hub}/cmd/get-apps`)
     const answered = [...topics, 'bridge/cmd/ping', 'hub-99/cmd/refresh']
     await Promise.all(answered.map((topic) => world.command(topic)))
-    // Whoever else would answer has had the time for it.
+    // Another answer would have arrived by the end of this second round.
     await Promise.all(answered.map((topic) => world.command(topic)))
     const results = world.observer.seen.filter(({ topic }) => topic.includes('/result/'))
     expect(results).toHaveLength(2 * answered.length)
@@ -65,11 +65,11 @@ describe('bridges that share hubs by number', BESIDE, () => {
   })
 
   test.each([
-    ['the one that speaks', speaker],
-    ['the other one', 1 - speaker],
-  ])('are unavailable in Home Assistant for their own hubs alone when %s is killed', IN_TURN, async (_, killed) => {
+    ['the leader', speaker],
+    ['the other member', 1 - speaker],
+  ])('are unavailable in Home Assistant only for their own hubs when %s is killed', IN_TURN, async (_, killed) => {
     const world = fleet()
-    // By hub: whether all that its device names as its availability is online.
+    // For each hub, whether all availability topics of its device are online.
     const available = () =>
       new Map(
         [...world.owners()].map(([hub, owner]) => {
@@ -87,7 +87,7 @@ describe('bridges that share hubs by number', BESIDE, () => {
     )
   })
 
-  test('say offline once the one that speaks has ended, and not before', IN_TURN, async () => {
+  test('publish offline when the leader has ended, and not before', IN_TURN, async () => {
     const world = fleet()
     const state = () => world.text('hub2mqtt/bridge/state')
     await until('a speaker', () => state() === 'online')
@@ -100,7 +100,7 @@ describe('bridges that share hubs by number', BESIDE, () => {
 
 const NAMES = ['a', 'b', 'c']
 
-/** Three members with leases. With `lines`, what lies between members and servers can be cut. */
+/** Three members with leases. With `lines`, their connections to the servers can be cut. */
 function leased(hubs: number, { lines = false } = {}) {
   let nats: Nats
   beforeAll(async () => {
@@ -114,10 +114,10 @@ function leased(hubs: number, { lines = false } = {}) {
   return { fleet, nats: () => nats }
 }
 
-/** What arrives at the same moment on two connections may be read in either order. */
+/** Messages that arrive at the same moment on two connections may be read in either order. */
 const SAME_MOMENT_MS = 100
 
-/** Requests to hubs, one after the other, as pairs of those that came from different members. */
+/** Pairs of consecutive requests to a hub that came from different members. */
 function changes(all: readonly Asked[], hub: string) {
   const asked = all.filter((one) => one.hub === hub)
   return asked.flatMap((one, i) => {
@@ -130,7 +130,7 @@ function changes(all: readonly Asked[], hub: string) {
 describe.skipIf(natsPath === undefined)('bridges that share hubs by leases', BESIDE, () => {
   const { fleet } = leased(6, { lines: true })
 
-  test('take over the hubs of one that is killed, and nobody else asks them', IN_TURN, async () => {
+  test('take over the hubs of one that is killed, and no other member sends them requests', IN_TURN, async () => {
     const world = fleet()
     world.forget()
     const lost = [...world.owners()].filter(([, owner]) => owner === 'a').map(([hub]) => hub)
@@ -147,7 +147,7 @@ describe.skipIf(natsPath === undefined)('bridges that share hubs by leases', BES
     expect(world.text('hub2mqtt/bridge/state')).toBe('online')
   })
 
-  test('hand over without a gap in state when one ends, and when one comes', IN_TURN, async () => {
+  test('hand over without a gap in state when one ends, and when one starts', IN_TURN, async () => {
     const world = fleet()
     const before = world.observer.seen.length
     const seen = () => world.observer.seen.slice(before)
@@ -164,7 +164,7 @@ describe.skipIf(natsPath === undefined)('bridges that share hubs by leases', BES
     expect(cleared.map(({ topic }) => topic)).toEqual([])
   })
 
-  test('ask nothing of hubs that others have taken while they stood still', IN_TURN, async () => {
+  test('send no requests to hubs that others have taken while they were suspended', IN_TURN, async () => {
     const world = fleet()
     const owners = world.owners()
     const stopped = world.process(0)
@@ -173,7 +173,7 @@ describe.skipIf(natsPath === undefined)('bridges that share hubs by leases', BES
     const wokenAt = Date.now()
     stopped.signal('SIGCONT')
     await until('its hubs again', () => isDeepStrictEqual(world.owners(), owners), 60_000)
-    // Each hub hears of it only after the last word of who had it meanwhile; but for the end of its own former session.
+    // Each hub gets requests again only after the last one of the other member, except the end of its own old session.
     const since = world.asked(wokenAt).filter(({ path }) => !path.startsWith('unsubscribe'))
     for (const hub of world.hubs.keys()) {
       const away = changes(since, hub).filter(({ from, afterMs }) => from === 0 && afterMs > SAME_MOMENT_MS)
@@ -193,7 +193,7 @@ describe.skipIf(natsPath === undefined)('bridges that share hubs by leases', BES
     for (const hub of world.hubs.keys()) expect((await world.command(`${hub}/cmd/refresh`))[0]?.ok).toBe(true)
   })
 
-  test('say offline when all of them end at a time', IN_TURN, async () => {
+  test('publish offline when all of them end at the same time', IN_TURN, async () => {
     const world = fleet()
     await Promise.all(NAMES.map((_, i) => world.process(i).stop('SIGTERM')))
     await until('offline', () => world.text('hub2mqtt/bridge/state') === 'offline')
@@ -203,7 +203,7 @@ describe.skipIf(natsPath === undefined)('bridges that share hubs by leases', BES
 describe.skipIf(natsPath === undefined)('bridges with leases that lose NATS', BESIDE, () => {
   const { fleet, nats } = leased(3)
 
-  test('stop when they cannot renew their leases, and go on when they can', IN_TURN, async () => {
+  test('stop when they cannot renew their leases, and continue when they can', IN_TURN, async () => {
     const world = fleet()
     nats().node(0).stop()
     await until(
@@ -215,7 +215,7 @@ describe.skipIf(natsPath === undefined)('bridges with leases that lose NATS', BE
     const health = (name: string) => Object(world.payload(`hub2mqtt/bridge/${name}/health`))
     await until('none of them to be ready', () => NAMES.every((name) => health(name).ready === false), 30_000)
     expect(health(NAMES[0] ?? '').problems).toEqual([expect.stringContaining('has no lease')])
-    // They end their sessions meanwhile.
+    // Requests that end their sessions do not count.
     const all = () => world.asked().filter(({ path }) => !path.startsWith('unsubscribe')).length
     const asked = all()
     await new Promise((resolve) => setTimeout(resolve, QUIET_MS))
@@ -230,7 +230,7 @@ describe.skipIf(natsPath === undefined)('bridges with leases that lose NATS', BE
     ])
   })
 
-  test('begin anew when NATS comes back with nothing of what they had written down', IN_TURN, async () => {
+  test('start again when NATS returns without any of their data', IN_TURN, async () => {
     const world = fleet()
     const before = Number(Object(world.payload('hub2mqtt/fleet')).epoch)
     const node = nats().node(0)

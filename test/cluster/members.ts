@@ -1,4 +1,4 @@
-/** Several bridges as processes of their own, with hubs that they share, a broker, and NATS where they have leases. */
+/** Several bridges as separate processes, with the hubs that they share, a broker, and NATS if they use leases. */
 import { mkdtempDisposable, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -14,15 +14,15 @@ import { ALL_SCOPES, type Answer } from '../support/world.ts'
 
 export interface MembersOptions {
   readonly hubs: number
-  /** Each member's own: `fleet.…`, and what it shares with the others. */
+  /** Options of each member: `fleet.…`, and those that it shares with the others. */
   readonly members: readonly { readonly fleet: Readonly<Record<string, unknown>> }[]
-  /** Further configuration, the same for all. */
+  /** Additional configuration, the same for all. */
   readonly config?: Readonly<Record<string, unknown>>
-  /** Ports of NATS: each member gets lines of its own to it and to the broker, which can be cut; default: none. */
+  /** Ports of NATS: each member gets its own connections to it and to the broker, which can be cut; default: none. */
   readonly natsPorts?: readonly number[]
 }
 
-/** What lies between a member and the others. */
+/** The proxies between a member and the servers. */
 export interface Lines {
   readonly broker: TcpProxy
   readonly nats: readonly TcpProxy[]
@@ -30,7 +30,7 @@ export interface Lines {
 
 export interface Asked {
   readonly hub: string
-  /** By its own key, so that a hub's log tells who asked. */
+  /** Each member has its own key, which identifies it in a hub's log. */
   readonly member: number
   /** Epoch milliseconds. */
   readonly at: number
@@ -38,7 +38,7 @@ export interface Asked {
   readonly path: string
 }
 
-/** Lets the wall clock of a member be set. */
+/** Permits the test to set a member's wall clock. */
 const CLOCK = new URL('../chaos/preload/clock.ts', import.meta.url).href
 
 async function linesTo(broker: number, nats: readonly number[], open: AsyncDisposableStack): Promise<Lines> {
@@ -64,7 +64,7 @@ export class Members implements AsyncDisposable {
     this.observer = observer
   }
 
-  /** All are started when it resolves. */
+  /** Resolves when all are started. */
   static async start(options: MembersOptions): Promise<Members> {
     await using open = new AsyncDisposableStack()
     const broker = open.use(await startBroker(BROKERS[0]))
@@ -101,7 +101,7 @@ export class Members implements AsyncDisposable {
     return world
   }
 
-  /** Starts a member, anew perhaps. */
+  /** Starts or restarts a member. */
   run(member: number): void {
     const config = this.#paths[member]
     if (config === undefined) throw new RangeError(`no member ${member}`)
@@ -121,7 +121,7 @@ export class Members implements AsyncDisposable {
     return found
   }
 
-  /** The newest payload of a topic; `undefined` where nothing was seen. */
+  /** The newest payload of a topic; `undefined` if no message arrived. */
   payload(topic: string): unknown {
     const text = this.observer.seen.findLast((one) => one.topic === topic)?.text
     return text === undefined || text === '' ? undefined : JSON.parse(text)
@@ -132,7 +132,7 @@ export class Members implements AsyncDisposable {
     return this.observer.seen.findLast((one) => one.topic === topic)?.text
   }
 
-  /** Who each hub says to be its owner. */
+  /** The owner of each hub, according to the hub's own message. */
   owners(): Map<string, unknown> {
     return new Map([...this.hubs.keys()].map((hub) => [hub, Object(this.payload(`hub2mqtt/${hub}/info`)).owner]))
   }
@@ -162,14 +162,14 @@ export class Members implements AsyncDisposable {
     await this.served(names)
   }
 
-  /** Forgets what happened, but for what the broker holds. */
+  /** Clears the records, except the retained messages of the broker. */
   forget(): void {
     const held = new Map(this.observer.seen.filter(({ retain }) => retain).map((one) => [one.topic, one]))
     this.observer.seen = [...held.values()]
     for (const hub of this.hubs.values()) hub.forgetRequests()
   }
 
-  /** Every request that a hub has had, with the member whose key it came with. */
+  /** Every request to a hub, with the member whose key it had. */
   asked(since = 0): Asked[] {
     return [...this.hubs].flatMap(([hub, { requests }]) =>
       requests.flatMap(({ at, method, path, key }) => {
@@ -179,7 +179,7 @@ export class Members implements AsyncDisposable {
     )
   }
 
-  /** Sends a command; resolves to all answers that came until a command sent afterwards was answered. */
+  /** Sends a command; resolves to all answers that arrived before the answer to a command sent afterwards. */
   async command(topic: string, payload: object = {}): Promise<Answer[]> {
     const transaction = `t${Math.random()}`
     const result = `hub2mqtt/${topic.replace('/cmd/', '/result/')}`

@@ -1,6 +1,6 @@
 /**
- * `node test/cluster/resources.ts`: what three members with their NATS servers need, against one bridge with the same hubs.
- * Each hub is read every second. Linux only, as it asks /proc.
+ * `node test/cluster/resources.ts`: the resources of three members with their NATS servers, compared with one bridge
+ * with the same hubs. Each hub is read every second. Linux only, because it reads /proc.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
@@ -17,7 +17,7 @@ const { values } = parseArgs({
 
 const NAMES = ['a', 'b', 'c']
 const MB = 1024 * 1024
-/** After the start, until everything has settled. */
+/** The time after the start until everything has settled. */
 const REST_MS = 10_000
 
 async function main(): Promise<void> {

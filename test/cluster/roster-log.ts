@@ -1,4 +1,4 @@
-/** What a fleet's store says of its epochs: read straight from NATS, whatever the members publish. */
+/** The epochs in a fleet's store, read directly from NATS, whatever the members publish. */
 import { jetstream } from '@nats-io/jetstream'
 import { Kvm } from '@nats-io/kv'
 import { connect } from '@nats-io/transport-node'
@@ -6,9 +6,9 @@ import { nameIn } from '../../src/cluster/nats.ts'
 import { ROSTER_KEY } from '../../src/cluster/records.ts'
 import { until } from '../support/until.ts'
 
-/** As in the options: `fleet.bucket`. */
+/** The default of `fleet.bucket`. */
 const BUCKET = 'hub2mqtt'
-/** Members pass over keys without the mark of the bucket. */
+/** Members ignore keys without the mark of the bucket. */
 const LOOK_KEY = 'look'
 const TRY_MS = 5_000
 const PATIENCE_MS = 60_000
@@ -33,20 +33,20 @@ export class RosterLog implements AsyncDisposable {
     return log
   }
 
-  /** The newest; 0 while there is none. */
+  /** The newest epoch; 0 if there is none. */
   get epoch(): number {
     return Math.max(0, ...this.epochs.map(({ epoch }) => epoch))
   }
 
   /**
-   * Resolves when what the store holds is in the log. Reading alone would not do: a server that hung takes itself for
-   * the leader a while longer, and answers what was. A write needs the majority, and what came before it is read first.
+   * Resolves when the log has everything in the store. A read would not be enough: a server that hung regards itself as
+   * the leader for a while, and answers with old values. A write needs the majority, and earlier values are read first.
    */
   async catchUp(): Promise<void> {
     const { kv, key } = await patiently(() => this.#roster())
     const written = await patiently(() => kv.put(LOOK_KEY, ''))
     await patiently(async () => {
-      // Of all keys: servers before 2.10 know no filter of several.
+      // Watches all keys: servers before 2.10 do not support several filters.
       const entries = await kv.watch()
       const giveUp = setTimeout(() => entries.stop(), TRY_MS)
       try {
@@ -84,7 +84,7 @@ export class RosterLog implements AsyncDisposable {
   }
 }
 
-/** NATS may be without a leader for a while. */
+/** NATS may have no leader for a while. */
 function patiently<T>(attempt: () => Promise<T>): Promise<T> {
   return until('NATS', () => attempt().catch(() => undefined), PATIENCE_MS, 500)
 }

@@ -1,6 +1,6 @@
 /**
- * Members of a fleet in simulated time: each with a clock of its own speed, a store whose answers are late, lost or come
- * after the write was given up, and a member that stands still as a paused process does.
+ * Members of a fleet in simulated time: each has a clock with its own speed, a store whose answers are late, lost or
+ * arrive after the write was abandoned, and may be suspended like a paused process.
  */
 import { pino } from 'pino'
 import type { Clock } from '../../src/base/clock.ts'
@@ -17,13 +17,13 @@ interface Watcher {
 interface Event {
   readonly at: number
   readonly order: number
-  /** Whose it is: it waits while that one stands still. */
+  /** The member of the task, which waits while that one is suspended. */
   readonly owner: Member | undefined
   readonly run: () => void
 }
 
 const CALL_TIMEOUT_MS = 1_500
-/** Within that members find out that the store is another one. */
+/** The time within which members detect that the store was replaced. */
 const LOSS_NOTICED_MS = 15_000
 
 export class Simulation {
@@ -34,13 +34,13 @@ export class Simulation {
   losses = 0
   readonly random: () => number
   readonly violations: string[] = []
-  /** Whether the store answers everybody at once from now on. */
+  /** Whether the store answers all members at once from now on. */
   isWell = false
   readonly #events = new Set<Event>()
   #order = 0
   #revision = 0
   #watchers: Watcher[] = []
-  /** By epoch. */
+  /** The members by epoch. */
   #membersOf = new Map<number, string>()
 
   constructor(random: () => number) {
@@ -53,7 +53,7 @@ export class Simulation {
     return () => void this.#events.delete(event)
   }
 
-  /** Lets so much time pass. */
+  /** Advances the simulated time. */
   async run(ms: number): Promise<void> {
     const end = this.now + ms
     for (;;) {
@@ -77,7 +77,7 @@ export class Simulation {
     this.now = end
   }
 
-  /** @param losses as the one who writes knows them: its keys are of that store */
+  /** @param losses the writer's count of losses: its keys belong to that store */
   commit(key: string, value: string, expected: number | undefined, losses: number): number {
     const name = `${losses}.${key}`
     if (this.store.get(name)?.revision !== expected) throw new ConflictError(key)
@@ -102,7 +102,7 @@ export class Simulation {
     this.#membersOf.set(epoch, names)
   }
 
-  /** What another program writes to a key, or its deletion. */
+  /** A value that another program writes to a key, or its deletion. */
   junk(key: string, value: string): void {
     this.#revision += 1
     const row = { value, revision: this.#revision }
@@ -125,7 +125,7 @@ export class Simulation {
     }
   }
 
-  /** The store is gone with all that is in it, and another one in its place counts from 1 again. */
+  /** The store is lost with all its data, and its replacement counts from 1 again. */
   lose(): void {
     this.store.clear()
     this.#membersOf.clear()
@@ -142,14 +142,14 @@ export class Simulation {
     }
   }
 
-  /** What is told comes late or not at all, and when a member is cut off, only afterwards. */
+  /** Rows are delivered late or never, and to a member that is cut off only afterwards. */
   #deliver(member: Member, task: () => unknown): void {
     if (!this.isWell && this.random() < 0.02) return
     const delay = this.random() < 0.1 ? this.random() * 4_000 : this.random() * 50
     this.at(Math.max(delay, member.cutOffUntil - this.now), member, task)
   }
 
-  /** At any moment at most one member acts on a resource. */
+  /** Checks that at most one member acts on a resource at any moment. */
   #look(): void {
     const owners = new Map<string, string>()
     for (const member of this.members) {
@@ -169,17 +169,17 @@ export class Member {
   readonly label: string
   readonly name: string
   readonly fleet: LeasedFleet
-  /** What it does, until it has stopped doing so. */
+  /** The resources on which it acts, until it has stopped. */
   serves: ReadonlySet<string> = new Set()
   pausedUntil = 0
   cutOffUntil = 0
   unfitUntil = 0
   killed = false
-  /** Of the store, as far as it knows. */
+  /** The store losses that it knows of. */
   losses: number
   readonly #simulation: Simulation
 
-  /** @param ahead how far the server from which it watches is ahead in counting writes, as it must not be */
+  /** @param ahead how far its server is ahead in counting writes, which a correct server never is */
   constructor(
     simulation: Simulation,
     name: string,
@@ -236,7 +236,7 @@ export class Member {
       update: write,
       get: (key) => {
         const name = `${this.losses}.${key}`
-        // It may be what another node still has.
+        // Another node may still have this value.
         const old = simulation.store.get(name)
         return this.#call(() => (!simulation.isWell && simulation.random() < 0.2 ? old : simulation.store.get(name)))
       },
@@ -260,7 +260,7 @@ export class Member {
       const timeOut = simulation.at(CALL_TIMEOUT_MS, this, () => reject(new Error('timeout')))
       const cutOff = this.cutOffUntil > simulation.now
       const chance = random()
-      // Never arrives, arrives when nobody waits for it any more, or is answered too late.
+      // The call is lost, arrives when the caller has stopped waiting, or is answered too late.
       if (cutOff && chance < 0.7) return
       const late = cutOff || chance < 0.05
       simulation.at(late ? random() * 8_000 : random() * 20, undefined, () => {

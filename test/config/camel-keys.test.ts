@@ -9,7 +9,7 @@ const slice: {
   readonly embedded: { readonly ws_port: number }
 } = { url: 'http://h', poll_interval_fallback: 5, api_key: null, embedded: { ws_port: 0 } }
 
-it('names options in camel case, and leaves the objects in them as they are', () => {
+it('names options in camel case, and leaves objects in their values unchanged', () => {
   const options = camelKeys(slice)
   expect(options).toStrictEqual({
     url: 'http://h',
@@ -33,6 +33,6 @@ it('keeps values that are false, zero or empty', () => {
   })
 })
 
-it('keeps the options of a hub apart', () => {
+it('keeps the options of each hub separate', () => {
   expect(new Set(Object.keys(camelKeys(hubOptions))).size).toBe(Object.keys(hubOptions).length)
 })

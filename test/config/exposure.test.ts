@@ -29,24 +29,24 @@ const hasModes = available(
 )
 
 describe.runIf(hasModes)('a secret in a file', () => {
-  it('that every user can read is warned about, by the name of the option and not of the file', () => {
+  it('that every user can read causes a warning that names the option and not the file', () => {
     expect(warnings(named(write('key', 'the-key', 0o644)))).toEqual([
       expect.stringMatching(/^hubs\.home\.api_key_file \(.* line 1\): every user .* chmod 600 it$/),
     ])
   })
 
-  it('that only its owner and group can read is fine', () => {
+  it('that only its owner and group can read is accepted', () => {
     expect(warnings(named(write('key', 'the-key', 0o640)))).toEqual([])
   })
 
-  it('in a folder that others cannot enter is fine', () => {
+  it('in a folder that others cannot enter is accepted', () => {
     mkdirSync(join(folder, 'closed'))
     const file = write('closed/key', 'the-key', 0o644)
     chmodSync(join(folder, 'closed'), 0o700)
     expect(warnings(named(file))).toEqual([])
   })
 
-  it('is warned about when it is the configuration file itself', () => {
+  it('causes a warning if it is the configuration file itself', () => {
     expect(warnings(inline, 0o644)).toEqual([
       expect.stringMatching(
         /^hubs\.home\.api_key \(.*\): every user of this machine can read this file; chmod 600 it$/,
@@ -56,7 +56,7 @@ describe.runIf(hasModes)('a secret in a file', () => {
     expect(warnings(named(write('key', 'the-key', 0o600)), 0o644)).toEqual([])
   })
 
-  it('is warned about when it is the private key of a certificate', () => {
+  it('causes a warning if it is the private key of a certificate', () => {
     const tls = `mqtt: {url: "mqtts://b", cert_file: ${write('cert.pem', PEM, 0o644)}, key_file: ${write('key.pem', 'x', 0o644)}}\n`
     expect(warnings(`${named(write('key', 'the-key', 0o600))}${tls}`)).toEqual([
       expect.stringMatching(/^mqtt\.key_file .*every user/),

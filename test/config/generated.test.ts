@@ -8,15 +8,15 @@ import { load, PEM } from './support.ts'
 const pems = { 'ca.pem': PEM, 'client.pem': PEM, 'client-key.pem': 'x' }
 
 describe('the example configuration', () => {
-  it('loads as it stands, to the defaults', () => {
+  it('loads unchanged, with the default values', () => {
     const { config } = load({ yaml: exampleConfig() })
     const plain = load({ env: { HUB2MQTT_HUB_URL: 'http://192.168.1.20', HUB2MQTT_HUB_API_KEY: 'put-the-key-here' } })
     expect(config).toEqual(plain.config)
   })
 
-  it('loads with every option taken in', () => {
+  it('loads with every option uncommented', () => {
     const yaml = exampleConfig().replaceAll(/^( *)#(?! \S)/gm, '$1')
-    // A bridge is a member of a fleet in one way at a time.
+    // A bridge is a member of a fleet in one way only.
     const inOneWay = yaml.replaceAll(/^ +(?:shard|index|count): .*\n/gm, '')
     expect(load({ yaml: inOneWay, files: pems }).config.mqtt).toMatchObject({
       url: ['mqtt://broker:1883'],
@@ -29,7 +29,7 @@ describe('the example configuration', () => {
 })
 
 describe('the generated sections', () => {
-  it('tell every option with its variable, default and secret file', () => {
+  it('list every option with its variable, default and secret file', () => {
     const text = optionsSection() + guardOptionsSection()
     for (const path of Object.keys(options)) expect(text).toContain(`| \`${path}\` |`)
     expect(text).toContain('`HUB2MQTT_MQTT_PASSWORD_FILE`')
@@ -40,7 +40,7 @@ describe('the generated sections', () => {
   const marked = (one: string, two: string) =>
     `a\n<!-- generated:one -->\n${one}\n<!-- /generated:one -->\nb\n<!-- generated:two -->\n${two}\n<!-- /generated:two -->\n`
 
-  it('are put between their markers, and nothing else changes', () => {
+  it('are inserted between their markers, and nothing else changes', () => {
     expect(fillSections(marked('old', ''), known)).toBe(marked('new', '$& $1'))
     expect(fillSections(marked('new', '$& $1'), known)).toBe(marked('new', '$& $1'))
   })

@@ -5,7 +5,7 @@ const yaml = 'hubs_dir: hubs\n'
 const hub = (number: number) => `url: http://192.168.1.${number}\napi_key: key-of-hub-${number}\n`
 
 describe('a folder of hubs', () => {
-  test('gives each hub the name of its file, beside those of the configuration', () => {
+  test('names each hub after its file, beside those of the configuration', () => {
     const files = {
       'hubs/attic.yaml': hub(1),
       'hubs/cellar.yml': hub(2),
@@ -21,7 +21,7 @@ describe('a folder of hubs', () => {
     expect(secrets).toContain('key-of-hub-3')
   })
 
-  test('takes the paths in a file as seen from it', () => {
+  test('resolves the paths in a file relative to that file', () => {
     const files = {
       'hubs/attic.yaml': 'url: http://192.168.1.1\napi_key_file: attic.key\n',
       'hubs/attic.key': 'its-key',
@@ -29,33 +29,33 @@ describe('a folder of hubs', () => {
     expect(load({ yaml, files }).config.hubs['attic']).toMatchObject({ api_key: 'its-key' })
   })
 
-  test('passes over other files, and may be empty', () => {
+  test('ignores other files, and may be empty', () => {
     const files = { 'hubs/.attic.yaml': hub(1), 'hubs/read.me': 'hello', 'hubs/attic.yaml~': hub(1) }
     expect(load({ yaml, files }).config.hubs).toEqual({})
   })
 
   test.each([
     [
-      'an option that there is none of',
+      'an unknown option',
       { 'hubs/attic.yaml': `${hub(1)}colour: red\n` },
       /hubs\.attic\.colour \(.*attic\.yaml line 3\)/,
     ],
     ['a missing key', { 'hubs/attic.yaml': 'url: http://192.168.1.1\n' }, /hubs\.attic\.api_key.*missing/],
-    ['a name that is none', { 'hubs/The Attic.yaml': hub(1) }, /The Attic\.yaml: expected a hub name/],
+    ['an invalid name', { 'hubs/The Attic.yaml': hub(1) }, /The Attic\.yaml: expected a hub name/],
     ['a name twice', { 'hubs/attic.yaml': hub(1), 'hubs/attic.json': '{}' }, /hubs\.attic: is in .*json and in .*yaml/],
     [
-      'one that the configuration has',
+      'one that the configuration has too',
       { 'hubs/home.yaml': hub(1) },
       /hubs\.home: is in hub2mqtt\.yaml.* and in .*home\.yaml/,
     ],
-    ['what is no YAML', { 'hubs/attic.yaml': 'url: [' }, /attic\.yaml line \d/],
+    ['invalid YAML', { 'hubs/attic.yaml': 'url: [' }, /attic\.yaml line \d/],
   ])('is refused for %s', (_, files, line) => {
     const lines = mistakesOf({ yaml: _.startsWith('one') ? `${yaml}${HUB}` : yaml, files })
     expect(lines.join('\n')).toMatch(line)
     expect(lines.join('\n')).not.toContain('key-of-hub')
   })
 
-  test('that is not there is a mistake', () => {
+  test('that does not exist is an error', () => {
     expect(mistakesOf({ yaml: 'hubs_dir: /nowhere/at/all\n', onDisk: true })).toEqual([
       'hubs_dir: the folder that it names cannot be read: there is no such file',
     ])

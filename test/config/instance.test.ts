@@ -19,7 +19,7 @@ async function elsewhere(name: string, platform: NodeJS.Platform) {
   return { number: Number(line), kill: () => child.kill('SIGKILL') && once(child, 'exit') }
 }
 
-// Sockets without a file, and sockets that a crash leaves behind.
+// Abstract sockets, and socket files that a crash leaves behind.
 test.each(['linux', 'darwin'] as const)(
   'each process has its own number, and a restart the same one (%s)',
   async (os) => {
@@ -37,7 +37,7 @@ test.each(['linux', 'darwin'] as const)(
   },
 )
 
-test('a number is free again when it is given back', async () => {
+test('a number is free again when it is released', async () => {
   const name = randomUUID()
   for (let times = 0; times < 2; times += 1) {
     await using instance = await claimInstance(name)
@@ -45,7 +45,7 @@ test('a number is free again when it is given back', async () => {
   }
 })
 
-test('a system that refuses such sockets gives everybody the first number', async () => {
+test('every process gets the first number on a system that refuses such sockets', async () => {
   const name = 'x'
   const { TMPDIR } = process.env
   process.env['TMPDIR'] = '/nonexistent'

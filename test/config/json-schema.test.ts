@@ -13,7 +13,7 @@ const ajv = new Ajv2020({ strict: true, allowUnionTypes: true })
 const schema = JSON.parse(configSchema())
 const editorTakes = ajv.compile(schema)
 
-/** Nothing is missing, and what only shows when options are seen together is in order. */
+/** Nothing is missing, and combinations of options are valid. */
 const ENV = {
   HUB2MQTT_HUB_URL: 'http://h',
   HUB2MQTT_HUB_API_KEY: 'abcd',
@@ -28,18 +28,18 @@ const ENV = {
 const ANY_FILE = { '': `a-secret${PEM}` }
 const loaderSays = (file: unknown) => mistakesOf({ yaml: JSON.stringify(file), env: ENV, files: ANY_FILE })
 
-/** What JSON Schema cannot say of a value. */
+/** Rules for a value that JSON Schema cannot express. */
 const BEYOND_JSON_SCHEMA = ['check', 'max_bytes', 'not_values']
 
-/** Why the loader refuses a value; empty when it takes it. */
+/** Why the loader refuses a value; empty if it accepts the value. */
 function refusals({ schema: own }: Option, value: unknown): string[] {
-  // A key with nothing behind it is one left out.
+  // A key without a value counts as left out.
   if (value === null) return []
   const { issues = [] } = v.safeParse(own, maps(value), { abortPipeEarly: true })
   return issues.flatMap(reasonsOf)
 }
 
-/** Of an option that takes several forms, what is wrong with the form that the value has. */
+/** For an option with several forms, the errors of the form that the value has. */
 function reasonsOf({ type, issues }: v.BaseIssue<unknown>): string[] {
   const own = issues?.filter(({ kind, path }) => kind !== 'schema' || path !== undefined) ?? []
   return own.length === 0 ? [type] : own.flatMap(reasonsOf)
@@ -146,7 +146,7 @@ const toJson = (value: unknown) =>
   JSON.stringify(value, (_, part) => (part instanceof Map ? Object.fromEntries(part) : part))
 
 describe('the JSON Schema of the configuration file', () => {
-  it('takes a value just where the loader does, but for what JSON Schema cannot say', () => {
+  it('accepts a value exactly when the loader does, except for rules that JSON Schema cannot express', () => {
     const beyond = new Set<string>()
     const taken = new Set<string>()
     const brokers = rows.filter(([path]) => path === 'mqtt.url')
@@ -165,7 +165,7 @@ describe('the JSON Schema of the configuration file', () => {
       { numRuns: 10_000, examples: brokers.flatMap((row) => noPort.map((value): [[Row, unknown]] => [[row, value]])) },
     )
     expect(taken.size).toBe(rows.length)
-    // The range of numbers with a unit, cron expressions and time zones, what else an address must be, bytes, and that a minimum is below its maximum, or a number up to a total.
+    // Ranges with a unit, cron expressions, time zones, addresses, bytes, minimum and maximum, numbers up to a total.
     expect(
       [...beyond].filter(
         (path) =>
@@ -188,9 +188,9 @@ describe('the JSON Schema of the configuration file', () => {
     expect(loaderSays(file)[0]).toMatch(/^settings\.publish\["com\.athom\.hue"\]\.one/)
   })
 
-  it('takes a file just where the loader does', () => {
+  it('accepts a file exactly when the loader does', () => {
     const good = ([, option]: Row) => valueFor(option).filter((value) => !isBeyond(refusals(option, value)))
-    // A bridge is a member of a fleet in one way at a time, which a schema of one option each cannot say.
+    // A bridge is a member of a fleet in one way only, which a schema for each option cannot express.
     const apart = rows.filter(([path]) => !/^fleet\.(shard|index|count|nats)$/.test(path))
     const entry = fc.constantFrom(...apart).chain((row) => fc.tuple(fc.constant(row[0]), good(row)))
     const secretFile = fc.tuple(fc.constantFrom('hubs.home.api_key_file', 'mqtt.password_file'), written)
@@ -230,7 +230,7 @@ describe('the JSON Schema of the configuration file', () => {
     expect(taken).toBeGreaterThan(100)
   })
 
-  it('takes the example as it stands, and with every option taken in', () => {
+  it('accepts the example unchanged, and with every option uncommented', () => {
     const text = readFileSync('config/hub2mqtt.example.yaml', 'utf8')
     for (const example of [text, text.replaceAll(/^( *)#(?! \S)/gm, '$1')]) {
       editorTakes(parse(example))
@@ -254,7 +254,7 @@ describe('the JSON Schema of the configuration file', () => {
     expect(schema).toMatchObject({ additionalProperties: false, properties: { mqtt: { additionalProperties: false } } })
   })
 
-  it('tells defaults as one writes them', () => {
+  it('shows defaults as a user writes them', () => {
     expect(schema).toHaveProperty('properties.mqtt.properties.keepalive.default', '30s')
     expect(schema).toHaveProperty('properties.mqtt.properties.url.default', null)
     expect(schema).toHaveProperty('properties.settings.properties.publish.default', {})

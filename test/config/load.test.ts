@@ -8,8 +8,8 @@ import type { Config, HubConfig } from '../../src/config/options.ts'
 import { temporaryFolder } from '../support/at-end.ts'
 import { HUB, HUB_ENV, load, mistakesOf, PEM } from './support.ts'
 
-describe('values and their sources', () => {
-  it('needs nothing but a hub: everything else has a default', () => {
+describe('the loader', () => {
+  it('requires only a hub: everything else has a default', () => {
     expect(load({ env: HUB_ENV }).config).toMatchObject({
       hubs: {
         home: {
@@ -41,7 +41,7 @@ describe('values and their sources', () => {
     })
   })
 
-  it('lets the environment win over the file, and the file over the default', () => {
+  it('prefers the environment to the file, and the file to the default', () => {
     const yaml = `${HUB}mqtt:\n  base_topic: file\n  keepalive: 5s\nlog:\n  level: warn\n`
     const { config } = load({ yaml, env: { HUB2MQTT_MQTT_BASE_TOPIC: 'env', HUB2MQTT_LOG_LEVEL: '' } })
     expect(config.mqtt).toMatchObject({ base_topic: 'env', keepalive: 5000, protocol: 'auto' })
@@ -64,7 +64,7 @@ describe('values and their sources', () => {
       { env: { ...HUB_ENV, HUB2MQTT_MQTT_EMBEDDED_WS_PORT: '0' } },
       'HUB2MQTT_MQTT_EMBEDDED_WS_PORT',
     ],
-  ])('takes the removed mqtt.embedded.ws_port: 0 %s with a warning that says where it stands', (_, given, where) => {
+  ])('accepts the removed mqtt.embedded.ws_port: 0 %s with a warning that states its place', (_, given, where) => {
     const { config, warnings } = load(given)
     expect(warnings).toEqual([
       `mqtt.embedded.ws_port (${where}): the embedded broker has not supported WebSocket since 0.3.0; remove the option; for MQTT over WebSocket, set mqtt.url to a broker that supports it, such as Mosquitto`,
@@ -72,29 +72,29 @@ describe('values and their sources', () => {
     expect(config.mqtt.embedded).toEqual({ host: '127.0.0.1', port: 1883, max_payload: 1_048_576 })
   })
 
-  it('counts a removed option with nothing behind it as not set', () => {
+  it('treats a removed option without a value as not set', () => {
     expect(load({ yaml: `${HUB}mqtt: { embedded: { ws_port: , ws_origins: } }` }).warnings).toEqual([])
   })
 
-  it('finds the file by HUB2MQTT_CONFIG, and --config wins', () => {
+  it('reads the file in HUB2MQTT_CONFIG, unless --config names another one', () => {
     const env = { ...HUB_ENV, HUB2MQTT_CONFIG: 'b.yaml' }
     const readFile = (path: string) => `mqtt: { base_topic: from-${path.charAt(0)} }`
     expect(loadConfig({ env, readFile }).config.mqtt.base_topic).toBe('from-b')
     expect(loadConfig({ file: 'a.yaml', env, readFile }).config.mqtt.base_topic).toBe('from-a')
   })
 
-  it('counts empty variables, and keys with nothing behind them, as not set', () => {
+  it('treats empty variables, and keys without a value, as not set', () => {
     const env = { ...HUB_ENV, HUB2MQTT_MQTT_URL: '', HUB2MQTT_MQTT_PASSWORD: undefined, HUB2MQTT_HUB_TIMEOUT: '' }
     expect(load({ yaml: 'mqtt:\n  url:\n  embedded:\nlog:\nhubs:\n', env }).config).toEqual(
       load({ env: HUB_ENV }).config,
     )
   })
 
-  it('does not look at variables of others', () => {
+  it('ignores variables of other programs', () => {
     expect(load({ env: { ...HUB_ENV, PATH: '/bin', HUB2MQTTX: '1', MQTT_URL: 'x' } }).config.mqtt.url).toBeNull()
   })
 
-  it('reads from disk when nothing else is given, with paths counted from the file', () => {
+  it('reads from disk by default, with paths relative to the file', () => {
     const folder = temporaryFolder()
     writeFileSync(join(folder, 'key'), '  secret-from-disk\r\n')
     writeFileSync(join(folder, 'config.yaml'), '\uFEFFhubs: { home: { url: http://h, api_key_file: key } }\n')
@@ -103,7 +103,7 @@ describe('values and their sources', () => {
     expect(secrets).toEqual(['secret-from-disk'])
   })
 
-  it('names every option in the environment, each by its own name', () => {
+  it('has a variable for every option, each with its own name', () => {
     expect(new Set(variables).size).toBe(variables.length)
     for (const name of [
       'HUB2MQTT_HUB_URL',
@@ -123,7 +123,7 @@ describe('values and their sources', () => {
     }
   })
 
-  it('infers the type from the table', () => {
+  it('infers types from the table', () => {
     expectTypeOf<HubConfig['poll_interval']>().toEqualTypeOf<number>()
     expectTypeOf<HubConfig['path_prefix']>().toEqualTypeOf<'auto' | 'manager' | 'managers'>()
     expectTypeOf<Config['mqtt']['url']>().toEqualTypeOf<readonly string[] | null>()
@@ -134,17 +134,17 @@ describe('values and their sources', () => {
   })
 })
 
-describe('the part for a program beside the daemon', () => {
+describe('the part for a program other than the daemon', () => {
   const http = (text: string, env = {}) => loadHttpConfig({ file: 'a.yaml', env, readFile: () => text })
 
-  it('is the same as in the whole', () => {
+  it('is the same as in the whole configuration', () => {
     const text = `${HUB}http: { port: 1234, host: "::1" }`
     const whole = loadConfig({ file: 'a.yaml', env: {}, readFile: () => text }).config
     expect(whole.http).toMatchObject(http(text))
     expect({ ...whole.http, port: 99 }).toMatchObject(http(text, { HUB2MQTT_HTTP_PORT: '99' }))
   })
 
-  it('is read from a configuration that is broken elsewhere, without reading its secrets', () => {
+  it('is read from a configuration with errors elsewhere, without reading its secrets', () => {
     expect(http('mqtt: { password_file: none }\nlgo: {}\nhttp: { port: 1234, host: 5 }')).toEqual({
       enabled: true,
       host: '127.0.0.1',
@@ -155,54 +155,54 @@ describe('the part for a program beside the daemon', () => {
   })
 })
 
-describe('hubs', () => {
+describe('the hubs', () => {
   const TWO = `${HUB}  cabin:\n    url: http://10.0.0.2\n    api_key: key-of-the-cabin\n    poll_interval: 2m\n`
 
-  it('takes any number from the file, each with its own values', () => {
+  it('can be any number in the file, each with its own values', () => {
     const { hubs } = load({ yaml: TWO }).config
     expect(Object.keys(hubs)).toEqual(['home', 'cabin'])
     expect(hubs['cabin']?.poll_interval).toBe(120_000)
     expect(hubs['home']?.poll_interval).toBe(60_000)
   })
 
-  it('gives the single hub of the environment its name', () => {
+  it('include the single hub of the environment, with its name', () => {
     expect(Object.keys(load({ env: { ...HUB_ENV, HUB2MQTT_HUB_NAME: 'attic' } }).config.hubs)).toEqual(['attic'])
   })
 
-  it('lays the environment over the hub of that name in the file', () => {
+  it('get values of the environment over those in the file, by their name', () => {
     const { hubs } = load({ yaml: TWO, env: { HUB2MQTT_HUB_NAME: 'cabin', HUB2MQTT_HUB_TIMEOUT: '1s' } }).config
     expect([hubs['cabin']?.timeout, hubs['home']?.timeout]).toEqual([1000, 10_000])
   })
 
-  it("means the file's only hub when the environment names none", () => {
+  it("get the environment's values if the file has only one and the environment names none", () => {
     const yaml = 'hubs: { cabin: { url: http://h } }'
     expect(load({ yaml, env: { HUB2MQTT_HUB_API_KEY: 'abcd' } }).config.hubs).toMatchObject({
       cabin: { api_key: 'abcd' },
     })
   })
 
-  it('adds the hub of the environment to those of the file', () => {
+  it('include the hub of the environment beside those of the file', () => {
     const env = { ...HUB_ENV, HUB2MQTT_HUB_NAME: 'third' }
     expect(Object.keys(load({ yaml: TWO, env }).config.hubs)).toEqual(['home', 'cabin', 'third'])
   })
 
-  it('does without one where the caller brings its own', () => {
+  it('may be missing if the caller brings its own', () => {
     expect(load({ requireHub: false }).config.hubs).toEqual({})
     expect(load({ requireHub: false, env: { HUB2MQTT_HUB_NAME: 'x' } }).config.hubs).toEqual({})
   })
 
-  it('takes a hub named like one of its own options', () => {
+  it('may be named like an option of a hub', () => {
     const yaml = 'hubs: { timeout: { url: http://h, api_key: abcd } }'
     expect(Object.keys(load({ yaml }).config.hubs)).toEqual(['timeout'])
   })
 
-  it('refuses a hub named like a property of every object, which records cannot hold', () => {
+  it('cannot be named like a property of every object, which records cannot hold', () => {
     const yaml = 'hubs: { constructor: { url: http://h, api_key: abcd } }'
     expect(() => load({ yaml })).toThrow('expected a hub name')
   })
 })
 
-describe('secrets', () => {
+describe('the secrets', () => {
   it.each([
     ['the file over nothing', 'api_key: in-file', {}, 'in-file'],
     ['a file named in the file', 'api_key_file: key1', {}, 'one'],
@@ -210,13 +210,13 @@ describe('secrets', () => {
     ['the variable over a file named in the file', 'api_key_file: key1', { HUB2MQTT_HUB_API_KEY: 'in-env' }, 'in-env'],
     ['a file named by a variable over the key', 'api_key: in-file', { HUB2MQTT_HUB_API_KEY_FILE: 'key2' }, 'two'],
     [
-      'a variable over a file that is not there, as it need not be on this machine',
+      'a variable over a missing file, which may exist only elsewhere',
       'api_key_file: gone',
       { HUB2MQTT_HUB_API_KEY: 'in-env' },
       'in-env',
     ],
     [
-      'a file named by a variable over one that is not there',
+      'a file named by a variable over a missing one',
       'api_key_file: gone',
       { HUB2MQTT_HUB_API_KEY_FILE: 'key2' },
       'two',
@@ -227,18 +227,18 @@ describe('secrets', () => {
       { HUB2MQTT_HUB_API_KEY_FILE: 'key2' },
       'two',
     ],
-  ])('takes %s', (_, line, env, wanted) => {
+  ])('are read with priority for %s', (_, line, env, wanted) => {
     const yaml = `hubs: { home: { url: http://h, ${line} } }`
     expect(load({ yaml, env, files: { key1: 'one\n', key2: ' two ' } }).config.hubs['home']?.api_key).toBe(wanted)
   })
 
-  it('lists every secret for the log, also one that another overrides', () => {
+  it('are all listed for the log, also one that another overrides', () => {
     const yaml = `${HUB}mqtt: { username: u, password: "p ä" }`
     const { secrets } = load({ yaml, env: { HUB2MQTT_HUB_API_KEY: 'other-key' } })
     expect(new Set(secrets)).toEqual(new Set(['key-of-the-hub', 'other-key', 'p ä']))
   })
 
-  it('shows the effective configuration with secrets masked, as a file that would load again', () => {
+  it('are masked in the effective configuration, which is a file that would load again', () => {
     const settings = 'settings: { publish: { a: { one: switch, two: { type: number, name: Two, min: 0, max: 1 } } } }'
     const guard =
       'guard: { retry: [90s, 7d], change_limit: { a: 2h }, memory_limit: { a: 1MiB }, unavailable: { a: { devices: all, for: 10m } } }'
@@ -263,15 +263,15 @@ describe('warnings', () => {
       /reject_unauthorized: .*ca_file/,
     ],
     ['certificates without encryption', 'url: mqtt://b, ca_file: ca.pem', /mqtt\.url: .*mqtts/],
-  ])('tells of %s', (_, mqtt, line) => {
+  ])('are shown for %s', (_, mqtt, line) => {
     const { warnings } = load({ yaml: `${HUB}mqtt: { ${mqtt} }`, files: { 'ca.pem': PEM } })
     expect(warnings).toEqual([expect.stringMatching(line)])
   })
 
-  it('has none for a plain configuration', () => expect(load({ yaml: HUB }).warnings).toEqual([]))
+  it('are not shown for a plain configuration', () => expect(load({ yaml: HUB }).warnings).toEqual([]))
 })
 
-it('fleet.nats takes one address as well as a list of them, in the file and in the environment', () => {
+it('fleet.nats accepts one address as well as a list of them, in the file and in the environment', () => {
   const yaml = `${HUB}mqtt: {url: "mqtt://broker:1883"}\n`
   const natsOf = (given: Parameters<typeof load>[0]) => load(given).config.fleet.nats
   const [one, other] = ['nats://nats-0:4222', 'tls://nats-1:4222']

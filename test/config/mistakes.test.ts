@@ -2,15 +2,15 @@ import { describe, expect, it } from 'vitest'
 import { loadConfig } from '../../src/config/load.ts'
 import { FILE, HUB, HUB_ENV, mistakesOf, PEM } from './support.ts'
 
-/** One line, in which `…` stands for anything and `<n>` for a number. */
+/** One line, in which `…` stands for any text and `<n>` for a number. */
 const lineLike = (pattern: string) =>
   expect.stringMatching(`^${RegExp.escape(pattern).replaceAll('…', '.*').replaceAll(RegExp.escape('<n>'), '\\d+')}$`)
 
-describe('a mistake is one line that names the key, where it stands, and how to mend it', () => {
+describe('an error is one line that names the key, its place, and the fix', () => {
   it.each<[string, string, string]>([
     ['an unknown key', 'mqtt: { pasword: x }', 'mqtt.pasword (hub2mqtt.yaml line 5): …did you mean password?'],
     ['an unknown group', 'hub: { url: x }', 'hub (… line 5): there is no such option; did you mean hubs?'],
-    ['an unknown key without a likeness', 'log: { colour: x }', 'log.colour …there are level, format'],
+    ['an unknown key that resembles none', 'log: { colour: x }', 'log.colour …there are level, format'],
     ['an unknown key of a hub', '    timeot: 1s', 'hubs.home.timeot … line 5…did you mean timeout?'],
     ['a path written as one key', 'mqtt.url: x', 'mqtt.url …nested keys…'],
     ['a path written as one key inside', 'mqtt: { embedded.port: 1 }', 'mqtt.embedded.port …nested keys…'],
@@ -32,13 +32,13 @@ describe('a mistake is one line that names the key, where it stands, and how to 
     ],
     ['both forms of a secret', '    api_key_file: key', '…api_key … and hubs.home.api_key_file …keep one of them'],
     [
-      'a secret file that is not there',
+      'a missing secret file',
       'mqtt: { username: u, password_file: none }',
       'mqtt.password_file (hub2mqtt.yaml line 5): …there is no such file',
     ],
     ['a secret file that is empty', 'mqtt: { username: u, password_file: empty }', 'mqtt.password_file …empty…'],
     [
-      'a secret file that is no path',
+      'an invalid path of a secret file',
       'mqtt: { username: u, password_file: 5 }',
       'mqtt.password_file …expected the path…',
     ],
@@ -48,13 +48,9 @@ describe('a mistake is one line that names the key, where it stands, and how to 
       'hubs.home.api_key_file …one line…',
     ],
     ['a key that YAML takes for a number', 'hubs: { home: { url: http://h, api_key: 12345678 } }', '…api_key …quotes…'],
+    ['a missing certificate', 'mqtt: { url: mqtts://b, ca_file: none }', 'mqtt.ca_file (…): …there is no such file'],
     [
-      'a certificate that is not there',
-      'mqtt: { url: mqtts://b, ca_file: none }',
-      'mqtt.ca_file (…): …there is no such file',
-    ],
-    [
-      'a certificate that is none',
+      'an invalid certificate',
       'mqtt: { url: mqtts://b, ca_file: key }',
       'mqtt.ca_file (…): the file that it names has no certificate in PEM format',
     ],
@@ -105,8 +101,8 @@ describe('a mistake is one line that names the key, where it stands, and how to 
       'hubs.home.api_key: missing; …api_key_file…HUB2MQTT_HUB_API_KEY_FILE…',
     ],
     ['a hub in the place of the hubs', 'hubs: { url: http://h }', "hubs.url …expected a hub's name above it…"],
-    ['hubs that are none', 'hubs: http://h', 'hubs …expected hubs by name…'],
-    ['a hub that is none', 'hubs: { home: http://h }', "hubs.home …expected the hub's options below it…"],
+    ['hubs that are text', 'hubs: http://h', 'hubs …expected hubs by name…'],
+    ['a hub that is text', 'hubs: { home: http://h }', "hubs.home …expected the hub's options below it…"],
     ['a hub named bridge', '  bridge: { url: http://h, api_key: abcd }', 'hubs.bridge …expected a hub name…'],
     ['a hub name with capitals', '  Home: { url: http://h, api_key: abcd }', 'hubs.Home …expected a hub name…'],
     ['a hub name with a slash', '  a/b: {}', "a hub's name (…line 5): expected a hub name…"],
@@ -120,8 +116,8 @@ describe('a mistake is one line that names the key, where it stands, and how to 
     ['two documents', `---\nlog: {}`, 'hub2mqtt.yaml line 5, column 1: …more than one document…'],
     ['an alias of nothing', 'log: *x', 'hub2mqtt.yaml: an alias … has no anchor…'],
     ['an alias to itself', 'log: &x { level: *x }', 'hub2mqtt.yaml: an alias … is inside…'],
-    ['hubs that hold themselves', 'hubs: &h {home: *h}', 'hub2mqtt.yaml: an alias … is inside…'],
-    ['a list that holds itself', 'apps: { include: &x [*x] }', 'hub2mqtt.yaml: an alias … is inside…'],
+    ['hubs that contain themselves', 'hubs: &h {home: *h}', 'hub2mqtt.yaml: an alias … is inside…'],
+    ['a list that contains itself', 'apps: { include: &x [*x] }', 'hub2mqtt.yaml: an alias … is inside…'],
     ['lists in lists, dash by dash', `${'- '.repeat(8000)}x`, 'hub2mqtt.yaml…: …nested too deep…'],
     ['lists in lists', `apps: { include: ${'['.repeat(100)}${']'.repeat(100)} }`, 'hub2mqtt.yaml: …nested too deep…'],
     [
@@ -132,13 +128,13 @@ describe('a mistake is one line that names the key, where it stands, and how to 
     ['a key that is a list', `? [a]\n: b`, 'hub2mqtt.yaml line 5, column <n>: a key must be plain text…'],
     ['broken quotes', 'hubs: "a', 'hub2mqtt.yaml line 1, column <n>: this is not valid YAML or JSON…'],
     ['an unknown tag', 'log: !!js/function x', 'hub2mqtt.yaml line 5, column <n>: this is not valid…'],
-  ])('tells of %s', (_, text, line) => {
+  ])('for %s', (_, text, line) => {
     const files = { empty: ' \n', lines: 'a\nb', pem: PEM, key: 'k' }
     const yaml = /^hubs:|^- /.test(text) ? text : HUB + text
     expect(mistakesOf({ yaml, files })).toEqual([lineLike(line)])
   })
 
-  it('tells of several ways to share hubs and of the missing broker beside a mistake in one of the ways', () => {
+  it('for several ways to share hubs and for the missing broker beside an error in one of the ways', () => {
     const of = (fleet: string) => mistakesOf({ yaml: `${HUB}fleet: ${fleet}` })
     const others = ['fleet.shard: expected one of …', 'mqtt.url: missing…'].map(lineLike)
     expect(of('{ shard: 4/3, nats: [nats://x] }')).toEqual([
@@ -149,7 +145,7 @@ describe('a mistake is one line that names the key, where it stands, and how to 
     expect(of('{ shard: 4/3 }')).toEqual([lineLike('fleet.shard (…): …up to 3, but it is "4/3"'), others[1]])
   })
 
-  it('tells of everything below hub names that may not be repeated', () => {
+  it('for everything below hub names that may not be repeated', () => {
     const yaml = `${HUB}  a b: { url: ftp://h, poll_interval: 5 }\n  c d: { what: 1, url: http://h }`
     expect(mistakesOf({ yaml })).toEqual(
       [
@@ -181,7 +177,7 @@ describe('a mistake is one line that names the key, where it stands, and how to 
       'mqtt.embedded.ws_origins (HUB2MQTT_MQTT_EMBEDDED_WS_ORIGINS): … not supported WebSocket since 0.3.0; remove …',
     ],
     [
-      'an unknown variable without a likeness',
+      'an unknown variable that resembles none',
       { HUB2MQTT_FOO: 'x' },
       'HUB2MQTT_FOO: there is no such option; unset it',
     ],
@@ -207,7 +203,7 @@ describe('a mistake is one line that names the key, where it stands, and how to 
       'hubs.home.api_key (HUB2MQTT_HUB_API_KEY): expected the key …one line…',
     ],
     ['a bad hub name', { HUB2MQTT_HUB_NAME: 'My Home' }, 'HUB2MQTT_HUB_NAME: expected a hub name …but it is "My Home"'],
-  ])('tells of %s in the environment', (_, env, line) => {
+  ])('for %s in the environment', (_, env, line) => {
     expect(mistakesOf({ env: { ...HUB_ENV, ...env } })).toEqual([lineLike(line)])
   })
 
@@ -219,7 +215,7 @@ describe('a mistake is one line that names the key, where it stands, and how to 
       'apps.include item 2 (hub2mqtt.yaml line 8): expected an app id such as com.athom.hue…',
     ],
     [
-      'a command that there is not',
+      'an unknown command',
       `${HUB}commands: { allow: [restart, restrat] }`,
       'commands.allow item 2 (… line 5): expected one of <n> words such as restart, but it is "restrat"',
     ],
@@ -255,12 +251,12 @@ describe('a mistake is one line that names the key, where it stands, and how to 
       '….one.nmae (… line 10): there is no such key; did you mean name?',
     ],
     [
-      'an option of a select that is no text',
+      'an option of a select that is not text',
       `${PUBLISH}      one:\n        type: select\n        options:\n          - a\n          - 1\n`,
       '….one.options item 2 (… line 12): expected a list of texts…',
     ],
     [
-      'a setting whose name no hub can be asked for',
+      'a setting whose name no hub accepts',
       `${PUBLISH}      "..": text\n`,
       'settings.publish["com.athom.hue"]… (… line 8): expected the name of a setting, which cannot be empty…',
     ],
@@ -269,11 +265,11 @@ describe('a mistake is one line that names the key, where it stands, and how to 
       `${HUB}settings: { publish: { a: } }`,
       'settings.publish.a …expected settings by name…',
     ],
-  ])('tells where in a value stands %s', (_, yaml, line) => {
+  ])('that states the place in a value of %s', (_, yaml, line) => {
     expect(mistakesOf({ yaml })).toEqual([lineLike(line)])
   })
 
-  it('tells all that is wrong in one value', () => {
+  it('for each error in one value', () => {
     const HUB2MQTT_SETTINGS_PUBLISH = '{"com.athom.hue": {"a": "x", "b": {"type": "number", "min": "0"}}, "other": []}'
     const lines = mistakesOf({ env: { ...HUB_ENV, HUB2MQTT_SETTINGS_PUBLISH } })
     expect(lines.map((line) => line.split(': ')[0])).toEqual([
@@ -284,7 +280,7 @@ describe('a mistake is one line that names the key, where it stands, and how to 
     ])
   })
 
-  it('does not repeat the name of a setting that is no plain one', () => {
+  it('without the name of an unusual setting', () => {
     const [line] = mistakesOf({ yaml: `${PUBLISH}      "name=value": 5\n` })
     expect(line).toMatch(/^settings\.publish\["com\.athom\.hue"\]\[…\] \(.* line 8\): expected/)
   })
@@ -295,7 +291,7 @@ describe('a mistake is one line that names the key, where it stands, and how to 
     ['mqtt: {server: a}', 'did you mean url?'],
     ['mqtt: {host: a}', 'did you mean url?'],
     ['hubs: {home: {url: "http://10.0.0.1", api_key: k, host: a}}', 'did you mean url?'],
-  ])('knows what other programs call an option: %s', (yaml, hint) => {
+  ])('that suggests our name for an option of other programs: %s', (yaml, hint) => {
     expect(mistakesOf({ yaml }).join('\n')).toContain(hint)
   })
 
@@ -304,7 +300,7 @@ describe('a mistake is one line that names the key, where it stands, and how to 
     ['hunter2: x', 'a key (hub2mqtt.yaml line 5)'],
     ['mqtt: { embedded: { HunterSecret: x } }', 'a key below mqtt.embedded (hub2mqtt.yaml line 5)'],
     [`mqtt: { ${'a'.repeat(33)}: x }`, 'a key below mqtt (hub2mqtt.yaml line 5)'],
-  ])('does not repeat a key that may be a secret: %s', (line, subject) => {
+  ])('without a key that may be a secret: %s', (line, subject) => {
     const [mistake, ...more] = mistakesOf({ yaml: `${HUB}${line}\n` })
     expect(more).toEqual([])
     expect(mistake).toMatch(/there is no such option; there are /)
@@ -315,7 +311,7 @@ describe('a mistake is one line that names the key, where it stands, and how to 
     ['mqtt: { pasword2: x }', 'mqtt.pasword2'],
     ['mqtt: { baseTopic: x }', 'mqtt.baseTopic'],
     [`mqtt: { ${'a'.repeat(32)}: x }`, `mqtt.${'a'.repeat(32)}`],
-  ])('repeats a key that is like an option, or a plain word: %s', (line, name) => {
+  ])('with a key that resembles an option, or is a plain word: %s', (line, name) => {
     expect(mistakesOf({ yaml: `${HUB}${line}\n` })).toEqual([expect.stringMatching(`^${RegExp.escape(name)} \\(`)])
   })
 
@@ -323,7 +319,7 @@ describe('a mistake is one line that names the key, where it stands, and how to 
     ['HUB2MQTT_HUNTER2SECRET', 'an environment variable that begins with HUB2MQTT_'],
     ['HUB2MQTT_HUB2_URL', 'HUB2MQTT_HUB2_URL'],
     ['HUB2MQTT_OTHER_THING', 'HUB2MQTT_OTHER_THING'],
-  ])('does the same with variables: %s', (name, subject) => {
+  ])('with the same rule for variables: %s', (name, subject) => {
     expect(mistakesOf({ env: { ...HUB_ENV, [name]: 'x' } }).map((line) => line.split(': ')[0])).toEqual([subject])
   })
 
@@ -337,29 +333,29 @@ describe('a mistake is one line that names the key, where it stands, and how to 
     ['{"hubs": {"url": "http://h"}}', /expected a hub's name above it: "hubs": \{ "home": \{ "url": … \} \}$/],
     ['{"hubs": {}, "mqtt.url": "x"}', /expected nested keys, such as "mqtt": \{ "url": … \}$/],
     ['{"hubs": {}, "api_key:x": 1}', /^a key \(hub2mqtt\.json line 1\): there is no such option; there are mqtt, /],
-  ])('speaks of JSON where the file is JSON: %s', (text, line) => {
+  ])('about JSON if the file is JSON: %s', (text, line) => {
     const files = { 'hub2mqtt.json': text }
     const lines = mistakesOf({ env: { HUB2MQTT_CONFIG: 'hub2mqtt.json' }, files })
     expect(lines).toEqual([expect.stringMatching(line)])
     expect(lines.join()).not.toMatch(/YAML|anchor|---/)
   })
 
-  it('takes JSON that is indented by tabs', () => {
+  it('but none for JSON that is indented with tabs', () => {
     const files = { 'hub2mqtt.json': '{\n\t"hubs": {},\n\t"log": {\n\t\t"level": "info"\n\t}\n}\n' }
     expect(mistakesOf({ env: { HUB2MQTT_CONFIG: 'hub2mqtt.json' }, files })).toEqual([])
   })
 
-  it('knows the same of variables', () => {
+  it('with the same suggestions for variables', () => {
     expect(mistakesOf({ env: { HUB2MQTT_MQTT_SERVER: 'a' } }).join('\n')).toContain('did you mean HUB2MQTT_MQTT_URL?')
   })
 
-  it('tells both ways to configure a hub when there is none', () => {
+  it('that names both ways to configure a hub if there is none', () => {
     const [line, ...more] = mistakesOf({})
     expect(more).toEqual([])
     expect(line).toMatch(/^hubs: no hub configured; .*--config.*HUB2MQTT_HUB_URL.*HUB2MQTT_HUB_API_KEY/)
     expect(mistakesOf({ yaml: '' })).toEqual([line])
     expect(mistakesOf({ yaml: 'hubs:' })).toEqual([line])
-    // Written out, none is what is meant.
+    // An explicitly empty list is valid.
     expect(mistakesOf({ yaml: 'hubs: {}' })).toEqual([])
   })
 
@@ -368,7 +364,7 @@ describe('a mistake is one line that names the key, where it stands, and how to 
     ['EACCES', /permission denied$/],
     ['EISDIR', /it is a directory$/],
     ['EIO', /EIO$/],
-  ])('tells why a file cannot be read (%s), and nothing that follows from it', (code, line) => {
+  ])('for a file that cannot be read (%s), without errors that follow from it', (code, line) => {
     const readFile = () => {
       throw Object.assign(new Error('secret detail'), { code })
     }
@@ -377,7 +373,7 @@ describe('a mistake is one line that names the key, where it stands, and how to 
     )
   })
 
-  it('tells all mistakes at once, of every source and every hub', () => {
+  it('for each error, in every source and every hub', () => {
     const yaml = 'hubs:\n  a: { url: x, api_key: k }\n  b: { url: http://h }\nmqtt: { keepalive: 1 }\nlgo: {}\n'
     const lines = mistakesOf({ yaml, env: { HUB2MQTT_LOG_LEVEL: 'x', HUB2MQTT_NOPE: '1' } })
     const subjects = lines.map((line) => line.split(/[ :]/)[0])
@@ -387,29 +383,29 @@ describe('a mistake is one line that names the key, where it stands, and how to 
     expect(lines).toHaveLength(6)
   })
 
-  it('does not follow aliases into billions of values', () => {
+  it('without following aliases into billions of values', () => {
     const row = (name: string, of: string) => `${name}: &${name} [${Array(9).fill(`*${of}`).join(',')}]\n`
     const yaml = `a: &a [x]\n${row('b', 'a')}${row('c', 'b')}${row('d', 'c')}${row('e', 'd')}${row('f', 'e')}`
     expect(mistakesOf({ yaml })).toEqual([expect.stringContaining('multiply too often')])
   })
 
-  it('leaves every object as it was, whatever the file says', () => {
+  it('and leaves every object unchanged, whatever the file contains', () => {
     mistakesOf({ yaml: `${HUB}__proto__: { polluted: 1 }\nconstructor: { prototype: { polluted: 1 } }` })
     expect({}).not.toHaveProperty('polluted')
   })
 
-  it('lets a file repeat a block by alias', () => {
+  it('but none for a file that repeats a block by alias', () => {
     expect(mistakesOf({ yaml: 'hubs:\n  a: &a { url: http://h, api_key: abcd }\n  b: *a\n' })).toEqual([])
   })
 
-  it('does not repeat a key that a missing blank made part of the name', () => {
+  it('without a key that a missing blank made part of the name', () => {
     const lines = mistakesOf({ yaml: 'hubs: { home: { url: http://h, api_key:SECRETSECRET } }', files: {} }).join('\n')
     expect(lines).not.toContain('SECRET')
     expect(lines).toContain(`${FILE} line 1`)
   })
 })
 
-it('lists what is wrong below a hub whose name is wrong too', () => {
+it('lists the errors below a hub whose name is wrong too', () => {
   const yaml = 'hubs:\n  Home: { url: "ftp://x", api_kye: abcdefghijk, poll_interval: 5 }'
   const keys = ['hubs.Home', 'hubs.Home.api_kye', 'hubs.Home.url', 'hubs.Home.poll_interval', 'hubs.Home.api_key']
   const found = mistakesOf({ yaml }).map((line) => line.split(/[ :]/)[0])

@@ -41,7 +41,7 @@ describe('the tokens', () => {
     `{x: {token: ${token}}}`,
     `{x: {token: ${token}, access: all}}`,
     '[]',
-  ])('are refused as %s, without a word of them', (text) => {
+  ])('are refused as %s, without any part of them in the message', (text) => {
     const mistakes = mistakesOf({ yaml: withTokens(text) })
     expect(mistakes).toHaveLength(1)
     expect(mistakes[0]).toMatch(/^http\.tokens/)
@@ -60,7 +60,7 @@ describe('the tokens', () => {
     { x: { token, access: 'read', hunter2: true } },
     [{ [stray]: 'full' }],
   ]
-  it.each(strays)('are not repeated where one stands as a key by mistake: %j', (written) => {
+  it.each(strays)('are not repeated if one is written as a key by mistake: %j', (written) => {
     const json = JSON.stringify(written)
     for (const given of [
       { yaml: withTokens(json) },
@@ -74,17 +74,17 @@ describe('the tokens', () => {
     }
   })
 
-  it('are named by their names in a mistake, where those are shorter than any token', () => {
+  it('are identified in an error by their names, if those are shorter than any token', () => {
     const [line] = mistakesOf({ yaml: withTokens('{node-red: {token: short, access: read}}') })
     expect(line).toMatch(/^http\.tokens\["node-red"\] \(hub2mqtt\.yaml line 6\): expected \{token: /)
   })
 
-  it('let another option be called by a word that says what they may', () => {
+  it('let another option be named like one of their levels of access', () => {
     const yaml = `${withTokens(`{x: {token: ${token}, access: read}}`)}commands:\n  read_only: true\n`
     expect(mistakesOf({ yaml })).toEqual([])
   })
 
-  it('are shown as nothing where there are none', () => {
+  it('are omitted if there are none', () => {
     expect(describeConfig(load({ yaml: HUB }).config)).toContain('tokens: {}')
   })
 })

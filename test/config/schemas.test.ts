@@ -12,10 +12,10 @@ const fromFile = (schema: v.GenericSchema, raw: unknown) => {
 const fromEnv = (schema: v.GenericSchema, text: string) => fromFile(schema, fromText(schema, text))
 const refused = expect.stringContaining('refused: ')
 
-describe('cron expressions', () => {
+describe('the schema of cron expressions', () => {
   const as = [(text: string) => text, (text: string) => new Map([['com.example.app', text]])]
   const takes = (schema: v.GenericSchema, raw: unknown) => !String(fromFile(schema, raw)).startsWith('refused')
-  /** Options that take one and no other text, alone or by app. */
+  /** Options that accept one and no other text, alone or by app. */
   const rows = Object.entries(options).flatMap(([name, { schema }]) =>
     as
       .filter((given) => takes(schema, given('0 4 * * 1')) && !takes(schema, given('each day')))
@@ -24,11 +24,11 @@ describe('cron expressions', () => {
   const ofLength = (length: number) =>
     `${'1,'.repeat(length)}`.slice(0, length - 9).replace(/,$/, '0') + ' 4 * * *'.padStart(9)
 
-  it('stand in the schedule and the window', () => {
+  it('is used for the schedule and the window', () => {
     expect(rows.map(([name]) => name)).toEqual(['guard.schedule', 'updates.window.start'])
   })
 
-  it.each(rows)('of at most 200 characters are taken by %s', (_, schema, given) => {
+  it.each(rows)('limits them to 200 characters in %s', (_, schema, given) => {
     expect(ofLength(200)).toHaveLength(200)
     expect(takes(schema, given(ofLength(200)))).toBe(true)
     for (const length of [201, 1000, 10_000]) {
@@ -37,7 +37,7 @@ describe('cron expressions', () => {
   })
 })
 
-describe('durations', () => {
+describe('the schema of durations', () => {
   const poll = duration('1s', '1h')
 
   it.each([
@@ -52,11 +52,11 @@ describe('durations', () => {
     (raw) => expect(fromFile(poll, raw)).toEqual(refused),
   )
 
-  it('says the bounds and an example of the unit', () => {
+  it('names the bounds and an example of the unit in its error message', () => {
     expect(fromFile(poll, 60)).toBe('refused: expected a duration from 1s to 1h, written with its unit (h, m, s, ms)')
   })
 
-  it('shows every duration as text that reads back to the same', () => {
+  it('shows every duration as text that is read back as the same value', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1000, max: 3_600_000 }), (ms) => {
         expect(fromFile(poll, show(poll, ms))).toBe(ms)
@@ -65,7 +65,7 @@ describe('durations', () => {
   })
 })
 
-describe('sizes', () => {
+describe('the schema of sizes', () => {
   const payload = size('1KiB', '1MiB')
 
   it.each([
@@ -77,8 +77,8 @@ describe('sizes', () => {
   it.each(['1MB', '1kib', 2048, '2MiB', '1B'])('refuses %j', (raw) => expect(fromFile(payload, raw)).toEqual(refused))
 })
 
-describe('numbers, booleans and choices', () => {
-  it.each([0, 1883, 65_535])('takes port %d from a file and, as text, from the environment', (port) => {
+describe('the schema of numbers, booleans and choices', () => {
+  it.each([0, 1883, 65_535])('accepts port %d from a file and, as text, from the environment', (port) => {
     expect(fromFile(integer(0, 65_535), port)).toBe(port)
     expect(fromEnv(integer(0, 65_535), String(port))).toBe(port)
   })
@@ -94,7 +94,7 @@ describe('numbers, booleans and choices', () => {
     expect(fromFile(boolean, text)).toEqual(refused)
   })
 
-  it('takes true and false', () => {
+  it('accepts true and false', () => {
     expect([fromEnv(boolean, 'true'), fromEnv(boolean, 'false'), fromFile(boolean, false)]).toEqual([
       true,
       false,
@@ -102,20 +102,20 @@ describe('numbers, booleans and choices', () => {
     ])
   })
 
-  it('takes a choice that YAML reads as a number', () => expect(fromFile(choice(['auto', '5']), 5)).toBe('5'))
+  it('accepts a choice that YAML reads as a number', () => expect(fromFile(choice(['auto', '5']), 5)).toBe('5'))
 
-  it('names the choices when it refuses', () => {
+  it('names the choices in its error message', () => {
     expect(fromFile(choice(['auto', '5']), '4')).toBe('refused: expected one of auto, 5')
   })
 })
 
-describe('addresses', () => {
+describe('the schema of addresses', () => {
   it.each([
     ['http://192.168.1.20', 'http://192.168.1.20'],
     ['https://Hub.Local:8443/', 'https://hub.local:8443'],
     ['HTTP://hub', 'http://hub'],
     ['http://[fe80::1]/hub/', 'http://[fe80::1]/hub'],
-  ])('takes the hub %s', (text, value) => expect(fromFile(hubUrl, text)).toBe(value))
+  ])('accepts the hub %s', (text, value) => expect(fromFile(hubUrl, text)).toBe(value))
 
   it.each([
     '192.168.1.20',
@@ -137,7 +137,7 @@ describe('addresses', () => {
   ])('refuses the hub %j', (text) => expect(fromFile(hubUrl, text)).toEqual(refused))
 
   it.each(['mqtt://broker:1883', 'mqtts://broker', 'ws://broker:9001/mqtt', 'wss://broker/mqtt'])(
-    'takes the broker %s',
+    'accepts the broker %s',
     (text) => expect(fromFile(brokerUrl, text)).toBe(text),
   )
 
@@ -146,11 +146,11 @@ describe('addresses', () => {
     (text) => expect(fromFile(brokerUrl, text)).toEqual(refused),
   )
 
-  it('advises where credentials belong instead of the address', () => {
+  it('explains where credentials belong in its error message', () => {
     expect(fromFile(brokerUrl, 'mqtt://user:pass@broker')).toContain('mqtt.username and mqtt.password')
   })
 
-  it('takes one broker, or several each once, as a list', () => {
+  it('accepts one broker, or several each once, as a list', () => {
     const [one, two] = ['mqtt://one:1883', 'mqtts://two']
     expect(fromFile(brokerUrls, one)).toEqual([one])
     expect(fromFile(brokerUrls, [one, two, one])).toEqual([one, two])
@@ -160,7 +160,7 @@ describe('addresses', () => {
     expect(show(brokerUrls, [one, two])).toEqual([one, two])
   })
 
-  it('says of a wrong broker the same alone and in a list, and takes no empty list', () => {
+  it('has the same error for a wrong broker alone and in a list, and refuses an empty list', () => {
     for (const wrong of ['http://broker', 'mqtt://user:pass@broker', 'mqtt://broker/path']) {
       const why = fromFile(brokerUrl, wrong)
       expect(fromFile(brokerUrls, wrong)).toBe(why)
@@ -171,14 +171,14 @@ describe('addresses', () => {
     expect(fromEnv(brokerUrls, 'mqtt://one,two')).toEqual(refused)
   })
 
-  it.each(['127.0.0.1', '::1', '0.0.0.0', 'localhost'])('takes the host %s', (text) =>
+  it.each(['127.0.0.1', '::1', '0.0.0.0', 'localhost'])('accepts the host %s', (text) =>
     expect(fromFile(host, text)).toBe(text),
   )
   it.each(['a b', '', 'http://x', 1])('refuses the host %j', (raw) => expect(fromFile(host, raw)).toEqual(refused))
 })
 
-describe('topics', () => {
-  it.each(['hub2mqtt', 'home/apps', 'küche', 'a b'])('takes %j', (text) =>
+describe('the schema of topics', () => {
+  it.each(['hub2mqtt', 'home/apps', 'küche', 'a b'])('accepts %j', (text) =>
     expect(fromFile(topicPrefix, text)).toBe(text),
   )
 
@@ -188,31 +188,31 @@ describe('topics', () => {
   )
 })
 
-describe('text and secrets', () => {
+describe('the schema of text and secrets', () => {
   it.each(['line\nbreak', 'tab\there', 'nul\0', ' leading', 'trailing ', 'snow☃', '', 12_345_678])(
     'refuses %j as an API key',
     (raw) => expect(fromFile(apiKey, raw)).toEqual(refused),
   )
-  it.each(['a', 'abc:def-ghi==', 'with blank', 'ÿ'])('takes %j as an API key', (raw) =>
+  it.each(['a', 'abc:def-ghi==', 'with blank', 'ÿ'])('accepts %j as an API key', (raw) =>
     expect(fromFile(apiKey, raw)).toBe(raw),
   )
-  it('takes any letters in a password, but no control characters', () => {
+  it('accepts any letters in a password, but no control characters', () => {
     expect(fromFile(password, ' pässword☃ ')).toBe(' pässword☃ ')
     expect(fromFile(password, 'a\r')).toEqual(refused)
   })
-  it('tells that a number must stand in quotes', () => expect(fromFile(password, 1234)).toContain('quotes'))
+  it('explains that a number needs quotes', () => expect(fromFile(password, 1234)).toContain('quotes'))
   it('limits names to one line of 256 characters', () => {
     expect(fromFile(label, 'x'.repeat(256))).toHaveLength(256)
     expect(fromFile(label, 'x'.repeat(257))).toEqual(refused)
   })
-  it('takes any path of one line', () => {
+  it('accepts any path of one line', () => {
     expect(fromFile(path, 'ca.pem')).toBe('ca.pem')
     expect(fromFile(path, 5)).toEqual(refused)
     expect(fromFile(path, 'a\nb')).toEqual(refused)
   })
 })
 
-describe('lists and maps', () => {
+describe('the schema of lists and maps', () => {
   const names = list(label)
   const published = map(names, 'names by app')
 
@@ -221,7 +221,7 @@ describe('lists and maps', () => {
     expect(fromEnv(names, ' a, b,,')).toEqual(['a', 'b'])
   })
 
-  it('refuses a list with one bad item', () => {
+  it('refuses a list with one invalid item', () => {
     expect(fromFile(names, ['a', 5])).toEqual(refused)
     expect(fromFile(names, 'a')).toEqual(refused)
   })
@@ -237,7 +237,7 @@ describe('lists and maps', () => {
     expect(fromEnv(published, text)).toEqual(refused),
   )
 
-  it('keeps a map key __proto__ as the name that it is', () => {
+  it('keeps a map key __proto__ as an ordinary name', () => {
     expect(fromEnv(published, '{"__proto__":["a"]}')).toEqual(new Map([['__proto__', ['a']]]))
   })
 })

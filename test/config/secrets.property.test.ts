@@ -5,11 +5,11 @@ import { describeConfig } from '../../src/config/describe.ts'
 import { runs } from '../support/runs.ts'
 import { type Given, load, mistakesOf } from './support.ts'
 
-/** Any characters, behind a mark that no text of ours holds. */
+/** Any characters, behind a mark that none of our texts contains. */
 const secret = fc.string({ unit: 'grapheme', maxLength: 30 }).map((text) => `S3cr~${text}`)
 const MARK = 'S3cr~'
 
-/** A configuration that holds the secret in one of many places, right and wrong ones. */
+/** A configuration that has the secret in one of many places, right and wrong ones. */
 const places: ((value: string) => Given)[] = [
   (value) => ({ yaml: stringify({ hubs: { home: { url: 'http://h', api_key: value } } }) }),
   (value) => ({ yaml: stringify({ hubs: { home: { url: 'http://h', api_key: [value] } } }) }),
@@ -38,7 +38,7 @@ const places: ((value: string) => Given)[] = [
 ]
 
 describe('a secret', () => {
-  it('never appears in a mistake or in the effective configuration, wherever it was put', () => {
+  it('never appears in an error or in the effective configuration, wherever it was written', () => {
     fc.assert(
       fc.property(secret, fc.constantFrom(...places), (value, place) => {
         const given = place(value)
@@ -49,6 +49,6 @@ describe('a secret', () => {
       }),
       { numRuns: runs(600) },
     )
-    // Seconds of work, and more where others work beside it.
+    // This takes seconds, and longer on a busy machine.
   }, 60_000)
 })

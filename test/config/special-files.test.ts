@@ -1,4 +1,4 @@
-/** Files of configuration that are no plain files: each is a mistake, said at once. */
+/** Configuration files that are not plain files: each is reported at once as an error. */
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -22,7 +22,7 @@ const MAKE: Readonly<Record<string, (path: string) => void>> = {
   },
 }
 
-describe.runIf(hasSpecialFiles)('the daemon says what is wrong, and ends, when', () => {
+describe.runIf(hasSpecialFiles)('the daemon reports the error, and ends, when', () => {
   const kinds = Object.keys(MAKE)
 
   async function mistakesOf(kind: string, config: string): Promise<string[]> {
@@ -64,7 +64,7 @@ http: {password_file: ${special}}
 })
 
 describe.runIf(hasSpecialFiles)('while the daemon runs, a hub whose file becomes', () => {
-  test.each(Object.keys(MAKE))('%s is a mistake, and the configuration from before holds on', async (kind) => {
+  test.each(Object.keys(MAKE))('%s is an error, and the previous configuration stays in effect', async (kind) => {
     const folder = temporaryFolder()
     const hub = join(folder, 'home.yaml')
     writeFileSync(hub, 'url: http://127.0.0.1:1\napi_key: key-of-the-hub\n')

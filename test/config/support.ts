@@ -6,14 +6,14 @@ export const FILE = 'hub2mqtt.yaml'
 export const HUB = 'hubs:\n  home:\n    url: http://192.168.1.20\n    api_key: key-of-the-hub\n'
 export const HUB_ENV = { HUB2MQTT_HUB_URL: 'http://192.168.1.20', HUB2MQTT_HUB_API_KEY: 'key-of-the-hub' }
 
-/** Looks like a certificate from outside. */
+/** Looks like a certificate. */
 export const PEM = '-----BEGIN CERTIFICATE-----'
 
 export interface Given {
-  /** Text of the configuration file; without it there is none. */
+  /** Text of the configuration file; if missing, there is no file. */
   readonly yaml?: string
   readonly env?: Record<string, string | undefined>
-  /** Further files by the end of their path; an empty end is that of every other. */
+  /** Other files by the end of their path; an empty end matches every other file. */
   readonly files?: Record<string, string>
   readonly requireHub?: boolean
   /** Reads folders from disk. */
@@ -40,7 +40,7 @@ function request({ yaml, env = {}, files = {}, requireHub = true, onDisk = false
 
 export const load = (given: Given): Loaded => loadConfig(request(given))
 
-/** The lines that a configuration is refused with; none when it is taken. */
+/** The error lines for a configuration; none if it is accepted. */
 export function mistakesOf(given: Given): readonly string[] {
   try {
     load(given)
@@ -51,7 +51,7 @@ export function mistakesOf(given: Given): readonly string[] {
   }
 }
 
-/** As a file is read: objects are maps. */
+/** Like a parsed file: objects are maps. */
 export function maps(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(maps)
   if (typeof value !== 'object' || value === null || value instanceof Map) return value

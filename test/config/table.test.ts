@@ -14,7 +14,7 @@ const later = defineOptions({
 })
 
 describe('the option table', () => {
-  it('holds lists, maps and nested groups, and infers their types', () => {
+  it('has lists, maps and nested groups, and infers their types', () => {
     type Later = Values<typeof later>
     expectTypeOf<Later['commands']['allow']>().toEqualTypeOf<readonly string[]>()
     expectTypeOf<Later['settings']['publish']>().toEqualTypeOf<ReadonlyMap<string, readonly string[]>>()
@@ -32,13 +32,13 @@ describe('the option table', () => {
   it('refuses a default of the wrong type, and a required option with a default', () => {
     // @ts-expect-error not one of the choices
     defineOptions({ a: { doc: '', schema: choice(['x', 'y']), default: 'z' } })
-    // @ts-expect-error required means that there is none
+    // @ts-expect-error required means that there is no default
     defineOptions({ a: { doc: '', schema: boolean, default: true, required: true } })
     // @ts-expect-error neither required nor with a default
     defineOptions({ a: { doc: '', schema: boolean } })
   })
 
-  it('notices a default that its own schema refuses', () => {
+  it('detects a default that its own schema refuses', () => {
     const broken = defineOptions({ wait: { doc: '', schema: duration('1s', '2s'), default: '5s' } })
     expect(() => merge(broken, [])).toThrow('expected a duration')
   })
@@ -51,7 +51,7 @@ describe('the option table', () => {
     }
   })
 
-  it('lets an option change with another one only where there is that one', () => {
+  it('makes an option live with another one only if that one exists', () => {
     for (const table of [hubOptions, options]) {
       for (const { live } of Object.values<Option>(table)) {
         if (typeof live === 'object') expect(Object.keys(table)).toContain(live.ifSame)

@@ -1,4 +1,4 @@
-/** What a command is carried out on: an app of an emulated hub, with no broker and no bridge around it. */
+/** Runs commands against an app of an emulated hub, without a broker and a bridge. */
 import { expect } from 'vitest'
 import type { Command, Target } from '../../src/contract/command.ts'
 import { findCommand } from '../../src/contract/commands.ts'
@@ -20,7 +20,7 @@ const APPS = [
 export interface Aim {
   readonly emulated: EmulatedHub
   readonly target: Target
-  /** Of the command alone; the hub and what is asked of it live in real time. */
+  /** The command's clock; the hub and its requests run in real time. */
   readonly clock: FakeClock
   /** Ends the bridge. */
   readonly end: () => void
@@ -41,7 +41,7 @@ export const test = one.test.extend<{ readonly aimed: Aim }>({
   aimed: async ({ emulate, hold }, use) => use(await aim({}, { emulate, hold })),
 })
 
-/** What a command is carried out on, whichever hub it is. */
+/** The target of a command, on any hub. */
 export function aimAt(hub: Hub): Omit<Aim, 'emulated'> {
   const clock = new FakeClock()
   const ending = new AbortController()
@@ -73,7 +73,7 @@ export function aimAt(hub: Hub): Omit<Aim, 'emulated'> {
   return { target, clock, end: () => ending.abort() }
 }
 
-/** Carries out a command as its topic and payload name it: `app set-setting/x`, `7`. */
+/** Runs a command that is given like its topic and payload: `app set-setting/x`, `7`. */
 export async function carryOut(
   { target, clock }: Pick<Aim, 'target' | 'clock'>,
   words: string,
@@ -82,7 +82,7 @@ export async function carryOut(
   const { command, argument = '' } = named(words)
   if (command.target === 'bridge') throw new Error(`${words} is for no hub`)
   const input = command.payload.read(payload).input()
-  // What throws at once is a failure like any other.
+  // A synchronous exception counts as a failure like any other.
   return await passTime(
     clock,
     Promise.resolve().then(() => command.run({ ...target, argument }, input)),
@@ -99,11 +99,11 @@ export function named(words: string): { readonly command: Command; readonly argu
   return { command, argument }
 }
 
-/** Names of the operations that the hub was asked for, in order, but for lists: its client reads those when it likes. */
+/** The operations that the hub received, in order, except lists, which its client reads on its own. */
 export const operations = ({ emulated }: Aim) =>
   emulated.requests.map(({ operation }) => operation).filter((name) => name !== 'getApps')
 
-/** Lets a command's time pass until it has ended. */
+/** Advances the command's clock until the command has ended. */
 async function passTime<T>(clock: FakeClock, running: Promise<T>): Promise<T> {
   let ended = false
   const end = () => {
@@ -114,7 +114,7 @@ async function passTime<T>(clock: FakeClock, running: Promise<T>): Promise<T> {
   return running
 }
 
-/** How a command failed. */
+/** The error of a command. */
 export async function failure(running: Promise<unknown>): Promise<unknown> {
   const error = await running.then(
     () => undefined,

@@ -1,6 +1,6 @@
 /**
- * What becomes of a write by what answers it: each operation, each answer, with and without the identity of the hub, and
- * whether it was carried out. Each is sent once.
+ * The result of a write for each operation and each answer, with and without the hub's identity, and whether the hub
+ * executed it. Each write is sent once.
  */
 import { describe, expect, test } from 'vitest'
 import { CommandError, fromHubError } from '../../src/contract/errors.ts'
@@ -12,13 +12,13 @@ import { OddHub, type Plan, type Sign, type Signs, type WriteAnswer } from './od
 interface Write {
   readonly command: string
   readonly payload?: string
-  /** A look at the hub shows what it did. */
+  /** A check of the hub shows the effect. */
   readonly shown?: true
-  /** The app's record may answer it. */
+  /** The app's record may be the answer. */
   readonly ofApp?: true
-  /** What that record shows as `enabled`. */
+  /** The value of `enabled` in that record. */
   readonly enables?: boolean
-  /** Only nothing and the value itself confirm it. */
+  /** Only an empty answer and the value itself confirm it. */
   readonly sets?: true
 }
 
@@ -83,7 +83,7 @@ const ANSWERS: readonly Case[] = [
 ]
 
 const html = 'text/html; charset=utf-8'
-/** Answers of a hub only where they say so by its identity. */
+/** Answers that count as the hub's only with its identity. */
 const TEXTS: readonly Case[] = raw(
   'done',
   { body: 'OK', type: 'text/plain' },
@@ -99,7 +99,7 @@ const EMPTY_PAGES: readonly Case[] = raw(
   { body: '', type: 'application/xhtml+xml' },
 )
 
-/** How a write ends whose answer comes from the hub, if a look finds it as it was `executed`. */
+/** The result of a write with an answer from the hub, if a check shows whether it was `executed`. */
 function expected({ shown, ofApp, enables, sets }: Write, says: Says, executed: boolean): string {
   const found = shown === true && executed
   if (says === 'no') return found ? 'ok' : 'hub_failed'
@@ -123,7 +123,7 @@ async function start(signs: Signs) {
 
 type Started = Awaited<ReturnType<typeof start>>
 
-/** Carries a command out: how it ended, how often the hub was asked for it, and how often it did it. */
+/** Runs a command: its result, how often the hub received it, and how often the hub executed it. */
 async function run(started: Started, { command, payload, enables }: Write, plan: Plan): Promise<string> {
   const { hub } = started
   hub.reset(plan, enables !== true)
@@ -138,7 +138,7 @@ async function run(started: Started, { command, payload, enables }: Write, plan:
   return `${outcome}: asked ${hub.asked}, executed ${hub.executed}`
 }
 
-/** Each case, carried out and not: what came of it that is not as it should be. */
+/** Runs each case, executed and not, and returns the results that differ from the expected ones. */
 async function disagreements(
   started: Started,
   write: Write,
@@ -159,13 +159,13 @@ async function disagreements(
 }
 
 describe.each(WRITES)('$command $payload', (write) => {
-  test('is done where the hub says so in any form, with its identity', async () => {
+  test('is done if the hub confirms it in any form, with its identity', async () => {
     const cases = [...ANSWERS, ...TEXTS, ...EMPTY_PAGES]
     expect(await disagreements(await start('everywhere'), write, cases, { sign: 'own', isHubs: true })).toEqual([])
   })
 
   test.each(['none', 'other'] as const)(
-    'is not done by what answers in place of a hub that shows its identity: %s',
+    'is not done if another server answers in place of a hub that shows its identity: %s',
     async (sign) => {
       const failures = raw('done', ...[302, 303, 500, 502, 504].map((status) => ({ body: '{}', status })))
       const cases = [...ANSWERS, ...TEXTS, ...EMPTY_PAGES, ...failures]
@@ -173,7 +173,7 @@ describe.each(WRITES)('$command $payload', (write) => {
     },
   )
 
-  test('nor by a look that something else answers', async () => {
+  test('nor if another server answers the check', async () => {
     const started = await start('everywhere')
     started.hub.signs = 'ping'
     const how = { sign: 'none', isHubs: false, looks: false } as const
@@ -181,7 +181,7 @@ describe.each(WRITES)('$command $payload', (write) => {
   })
 
   test.each(['ping', 'nowhere'] as const)(
-    'is done by JSON or nothing, and by no page, where calls never show who answers: identity %s',
+    'is done if the answer is JSON or empty, and not if it is a page, from a hub without identity: %s',
     async (signs) => {
       const started = await start(signs)
       const pages = [...TEXTS, ...EMPTY_PAGES, ...raw('done', { body: '<hr>', status: 502 })]
@@ -194,7 +194,7 @@ describe.each(WRITES)('$command $payload', (write) => {
     ['own', 400, 'hub_rejected'],
     ['none', 400, 'hub_rejected'],
     ['own', 503, 'hub_failed'],
-  ] as const)('is refused by what says so: identity %s, %i', async (sign, status, code) => {
+  ] as const)('is refused if the answer is a refusal: identity %s, %i', async (sign, status, code) => {
     const plan = { answer: { body: '{}', status }, sign, executes: false }
     expect(await run(await start('everywhere'), write, plan)).toBe(`${code}: asked 1, executed 0`)
   })
@@ -207,17 +207,17 @@ describe('an answer that is too large to be read', () => {
   test.each([
     ['everywhere', 'own', 'ok'],
     ['nowhere', 'none', 'outcome_unknown'],
-  ] as const)('says that a write is done by the identity alone: %s', async (signs, sign, outcome) => {
+  ] as const)('confirms a write only with the identity of the hub: %s', async (signs, sign, outcome) => {
     const got = await run(await start(signs), write, { answer, sign, executes: true })
     expect(got).toBe(`${outcome}: asked 1, executed 1`)
   })
 })
 
-describe('who answers', () => {
+describe("the hub's identity", () => {
   const RESTART: Write = { command: 'app restart' }
   const nothing = { body: '', status: 204 }
 
-  test('has to show it from the first time on that the hub showed it with a call', async () => {
+  test('is required from the first answer on that had it', async () => {
     const started = await start('nowhere')
     const outcomes: string[] = []
     for (const sign of ['none', 'own', 'none'] as const) {
@@ -226,7 +226,7 @@ describe('who answers', () => {
     expect(outcomes).toEqual(['ok', 'ok', 'outcome_unknown'])
   })
 
-  test('need not show it where another hub has come that does not', async () => {
+  test('is not required after the hub was replaced with one that does not show it', async () => {
     const started = await start('everywhere')
     Object.assign(started.hub, { id: 'the-next-hub', signs: 'ping' })
     await started.held.hub.refresh()
@@ -236,7 +236,7 @@ describe('who answers', () => {
 })
 
 test.each(['false', '0', '""', '{"ok":false}'])(
-  'the echo of the setting %s may be a no: a look decides',
+  'the echo of the setting %s may be a refusal: a check decides',
   async (body) => {
     const started = await start('everywhere')
     const write: Write = { command: 'app set-setting/x', payload: body, shown: true }
@@ -249,7 +249,7 @@ test.each(['false', '0', '""', '{"ok":false}'])(
   },
 )
 
-test('a setting is confirmed by its value, and what an app answers is its own affair', async () => {
+test('a setting is confirmed by its value, and an answer of an app is not judged', async () => {
   const started = await start('everywhere')
   const set: Write = { command: 'app set-setting/x', payload: '{"a":1,"b":[2]}' }
   const app: Write = {

@@ -1,4 +1,4 @@
-/** What the generic call may reach: never more than the commands that do the same. */
+/** What the generic call may reach: never more than the commands with the same effect. */
 import { describe, expect } from 'vitest'
 import type { Command } from '../../src/contract/command.ts'
 import { COMMANDS, findCommand } from '../../src/contract/commands.ts'
@@ -23,7 +23,7 @@ const may = (policy: Partial<CommandPolicy>, payload: object) =>
 const A = '/app/com.a'
 const apps = (method: string, path: string, body?: object) => ({ item: 'apps', method, path, ...(body && { body }) })
 
-/** What a call does, by the commands that do it: said once more, apart from the table. */
+/** The commands that have the same effect as a call, written independently of the table. */
 const SAME: readonly (readonly [call: object, deny: readonly string[]])[] = [
   [apps('GET', '/app'), ['get-apps', 'get', 'hub/get-apps']],
   [apps('GET', A), ['get']],
@@ -50,35 +50,35 @@ const SAME: readonly (readonly [call: object, deny: readonly string[]])[] = [
   [{ item: 'speech-output', method: 'POST', body: {} }, ['speak']],
 ]
 
-describe('a call does not reach what a command is denied for', () => {
+describe('a call does not reach an operation of a denied command', () => {
   test.each(SAME)('%j: deny %j', (call, denied) => {
     expect(may({}, call)).toBe(true)
     for (const one of denied) expect(may({ deny: [one] }, call), one).toBe(false)
   })
 
-  test('nor what is refused when its own command is not there but for another operation', () => {
+  test('nor one that has other effects, but commands with other operations do not affect it', () => {
     expect(may({ deny: ['disable'] }, apps('PUT', `${A}/enable`))).toBe(true)
     expect(may({ deny: ['restart'] }, apps('GET', A))).toBe(true)
     expect(may({ deny: ['autoupdate'] }, apps('PUT', A, {}))).toBe(false)
-    // Neither the guardian's command nor the automatic updates do what the call does.
+    // Neither the guardian's command nor automatic updates have the effect of the call.
     expect(may({ deny: ['guard'] }, apps('POST', `${A}/restart`))).toBe(true)
     for (const body of [{ autoupdate: true }, { autoupdate: true, id: 'com.a' }])
       expect(may({ deny: ['enable', 'disable', 'install'] }, apps('PUT', A, body))).toBe(true)
   })
 
-  test('of any command that asks the hub for one operation', () => {
+  test('of any command that uses one operation of the hub', () => {
     const covered = new Set(SAME.flatMap(([, denied]) => denied))
     const others = COMMANDS.filter((one) => one.target !== 'bridge' && one.reaches === undefined)
       .map(commandKey)
       .filter((key) => !covered.has(key))
-    // One is the guardian's, two answer from memory, one sends commands that are covered, one reads what get-apps reads.
+    // One is the guardian's, two answer from memory, one sends covered commands, one reads the list like get-apps.
     expect(others).toEqual(['guard', 'get-crash', 'get-history', 'hub/update-all', 'hub/refresh'])
     const installed = apps('POST', '/store', { id: 'com.a' })
     expect(may({ allow: ['hub/call', 'hub/install'], deny: ['update-all'] }, installed)).toBe(true)
   })
 })
 
-test('a call does not reach what is off by default, unless that is allowed too', () => {
+test('a call does not reach an operation that is off by default, unless that is allowed too', () => {
   const allow = ['hub/call']
   expect(may({ allow }, apps('DELETE', A))).toBe(false)
   expect(may({ allow }, apps('POST', '/store', { id: 'com.b' }))).toBe(false)
@@ -100,7 +100,7 @@ test('a call is off until it is allowed by name, and may be denied', () => {
   }
 })
 
-test('a call that is refused names what refuses it', () => {
+test('a call that is refused names the reason', () => {
   const why = (policy: Partial<CommandPolicy>, payload: object) =>
     refusedBy({ ...OPEN, ...policy }, callCommand(), input(payload))
   const restart = apps('POST', `${A}/restart`)
@@ -115,7 +115,7 @@ test('a call that is refused names what refuses it', () => {
   expect(why({}, restart)).toBeUndefined()
 })
 
-test('where only reading is allowed, a call may be GET', () => {
+test('if only reading is allowed, a call may use GET', () => {
   expect(may({ read_only: true }, { item: 'notifications' })).toBe(true)
   for (const method of ['POST', 'PUT', 'DELETE']) {
     expect(may({ read_only: true }, { item: 'notifications', method })).toBe(false)
@@ -136,30 +136,30 @@ describe('the list of calls', () => {
     expect(may(policy, { item: 'flowtoken', method: 'POST' })).toBe(false)
   })
 
-  test('limits the section where it names one', () => {
+  test('limits the section if it names one', () => {
     const policy = rule({ item: 'com.a', methods: ['GET'] }, { section: 'manager', item: 'x', methods: ['GET'] })
     expect(may(policy, { section: 'app', item: 'com.a' })).toBe(true)
     expect(may(policy, { item: 'x' })).toBe(true)
     expect(may(policy, { section: 'app', item: 'x' })).toBe(false)
   })
 
-  test('that is empty or missing names nothing', () => {
+  test('that is empty or missing permits no call', () => {
     const { call: _, ...without } = OPEN
     expect(may(rule(), { item: 'notifications' })).toBe(false)
     expect(mayUse(without, callCommand(), input({ item: 'notifications' }))).toBe(false)
   })
 
-  test('does not give what a command is denied for', () => {
+  test('does not permit an operation of a denied command', () => {
     const policy = { ...rule({ item: 'apps', methods: ['POST'] }), deny: ['restart'] }
     expect(may(policy, apps('POST', `${A}/restart`))).toBe(false)
   })
 })
 
-test('values of the query may be numbers and truth values', () => {
+test('values of the query may be numbers and booleans', () => {
   expect(input({ item: 'x', query: { a: 1, b: true, c: 'd' } })).toMatchObject({ query: { a: '1', b: 'true', c: 'd' } })
 })
 
-test('a call whose path hubs might read differently is no valid input, and the reason is named', () => {
+test('a call with an ambiguous path is invalid, and the reason is named', () => {
   const reading = () => input({ item: 'apps', path: 'no slash' })
   expect(reading).toThrow(CommandError)
   expect(reading).toThrow(
@@ -174,7 +174,7 @@ test('a call whose path hubs might read differently is no valid input, and the r
 describe('the answer of a call', () => {
   const call = (payload: object) => JSON.stringify(payload)
 
-  test("is the hub's, but for apps that the configuration hides in the list of them", async ({ emulate, hold }) => {
+  test("is the hub's, without apps that the configuration hides", async ({ emulate, hold }) => {
     const emulated = await emulate({
       flavour: 'older',
       apps: [{ id: APP, settings: { [NEW_APP]: 1 } }, { id: NEW_APP }],

@@ -16,11 +16,11 @@ test.each([
   ['unhandledRejection', 'unknown'],
   ['', 'unknown'],
   [null, 'unknown'],
-])('%j is told as %s', (message, reason) => {
+])('%j is classified as %s', (message, reason) => {
   expect(reasonOf(message)).toBe(reason)
 })
 
-test('a message is told on one line, and no half of a character is left at its end', () => {
+test('a message is shortened to one line, without half a character at its end', () => {
   expect(headOf('Error: boom\n    at x')).toBe('Error: boom at x')
   const long = headOf(`${'x'.repeat(MAX_GUARD_MESSAGE - 1)}😀😀`)
   expect(long).toBe('x'.repeat(MAX_GUARD_MESSAGE - 1))
@@ -33,15 +33,15 @@ test.each<[string, AppPatch | undefined, AppPatch, boolean]>([
   ['it crashes', {}, CRASHED, true],
   ['it crashes on an older hub', {}, { state: 'stopped', crashed: true }, true],
   ['it is crashed when first seen', undefined, CRASHED, true],
-  ['it is crashed still', CRASHED, CRASHED, false],
-  ['it has crashed once more while nobody looked', CRASHED, { ...CRASHED, crash_count: 2 }, true],
+  ['it is still crashed', CRASHED, CRASHED, false],
+  ['it has crashed once more between two reads', CRASHED, { ...CRASHED, crash_count: 2 }, true],
   ['the hub unloads it', {}, { state: 'stopped', crash_message: 'unloaded by Homey core' }, true],
   ['it stops and was counted', { crash_count: 1 }, { state: 'stopped', crash_count: 2 }, true],
-  ['somebody stops it', {}, { state: 'stopped' }, false],
-  ['somebody stops it after a crash of old', { crash_message: 'x' }, { state: 'stopped', crash_message: 'x' }, false],
-  ['somebody disables it', {}, { enabled: false, state: 'stopped', crash_message: 'x' }, false],
-  ['it stands still when first seen', undefined, { state: 'stopped' }, false],
+  ['a user stops it', {}, { state: 'stopped' }, false],
+  ['a user stops it after an earlier crash', { crash_message: 'x' }, { state: 'stopped', crash_message: 'x' }, false],
+  ['a user disables it', {}, { enabled: false, state: 'stopped', crash_message: 'x' }, false],
+  ['it is stopped when first seen', undefined, { state: 'stopped' }, false],
   ['it starts', { state: 'starting' }, {}, false],
-])('whether %s', (_, before, after, is) => {
+])('whether an app has crashed if %s', (_, before, after, is) => {
   expect(hasCrashed(before && app(before), app(after))).toBe(is)
 })

@@ -1,4 +1,4 @@
-/** Every row of the table of commands, against what a hub is asked for by it. */
+/** Every row of the table of commands, compared with the requests that the hub receives. */
 import { readFileSync } from 'node:fs'
 import { describe, expect } from 'vitest'
 import type { Command } from '../../src/contract/command.ts'
@@ -11,7 +11,7 @@ import { APP, aim, carryOut, failure, NEW_APP, named, operations, test } from '.
 interface Case {
   readonly payload?: string
   /** The operation of the hub, and its body if it has one. */
-  /** None: what the bridge knows is the answer. */
+  /** No operation: the bridge answers from memory. */
   readonly asks?: readonly [operation?: string, body?: unknown]
   readonly data?: unknown
 }
@@ -62,11 +62,11 @@ const CASES: Readonly<Record<string, Case>> = {
 }
 
 const wordsOf = ({ target, name, argument }: Command) => `${target} ${name}${argument === undefined ? '' : '/x'}`
-/** What is for the guardian asks the hub for nothing. */
+/** A command for the guardian sends the hub no request. */
 const ofHubs = COMMANDS.filter((one) => one.target !== 'bridge' && one.needs === undefined).map(wordsOf)
 
 describe('a command', () => {
-  test.each(ofHubs)('asks the hub for what its row says: %s', async (words) => {
+  test.each(ofHubs)('sends the request of its row: %s', async (words) => {
     const { payload, asks: [operation, body] = [], data } = CASES[words] ?? {}
     const { command: row } = named(words)
     if (row.target === 'bridge') throw new Error('no hub is asked')
@@ -76,7 +76,7 @@ describe('a command', () => {
     const found = await carryOut(aimed, words, payload)
     if (data !== null && typeof data === 'object') expect(found).toMatchObject(data)
     else expect(found).toBe(data)
-    // Looks at the hub besides change nothing.
+    // Additional checks of the hub change nothing.
     const { requests } = aimed.emulated
     if (operation === undefined) return expect(requests).toEqual([])
     const asked = command.write ? requests.filter(({ method }) => method !== 'GET') : requests
@@ -94,7 +94,7 @@ describe('a command', () => {
     expect(readFileSync('docs/mqtt.md', 'utf8')).toContain(doc)
   })
 
-  test('is found by its topic alone, with and without an argument', () => {
+  test('is found by its topic, with and without an argument', () => {
     for (const command of COMMANDS)
       expect(findCommand(command.target, command.name, command.argument !== undefined)).toBe(command)
     expect(findCommand('app', 'restart', true)).toBeUndefined()
@@ -150,7 +150,7 @@ describe('a command', () => {
     ['app guard', '{"snooze":"999ms"}'],
     ['app guard', '{"snooze":60}'],
     ['hub refresh', '{"message":"m"}'],
-  ])('takes no nonsense and asks nothing then: %s %s', async (words, payload) => {
+  ])('refuses invalid input without a request: %s %s', async (words, payload) => {
     const aimed = await aim()
     expect(await failure(carryOut(aimed, words, payload))).toMatchObject({ code: 'invalid_payload' })
     expect(operations(aimed)).toEqual([])
@@ -166,13 +166,13 @@ describe('a command', () => {
     ['app enabled', 'true'],
     ['app enabled', 'false'],
     ['app enabled', 'OFF'],
-  ])('takes what is as long as it may be: %s', (words, payload) => {
+  ])('accepts input of the maximum length: %s', (words, payload) => {
     expect(named(words).command.payload.read(payload).input()).toBeDefined()
   })
 })
 
-describe('what a command does besides', () => {
-  test('a switch turns off too', async ({ aimed }) => {
+describe('details of a command:', () => {
+  test('a switch can turn off too', async ({ aimed }) => {
     for (const [payload, enabled] of [
       ['OFF', false],
       ['true', true],
@@ -186,7 +186,7 @@ describe('what a command does besides', () => {
     }
   })
 
-  test('a switch takes the words of all kinds of clients', () => {
+  test('a switch accepts the words of all kinds of clients', () => {
     const taken = (words: string, payload: string) => named(words).command.payload.read(payload).input()
     for (const words of ['app enabled', 'app autoupdate', 'app guard']) {
       expect(['ON', 'on', 'true', '1'].map((payload) => taken(words, payload))).toEqual([true, true, true, true])
@@ -201,7 +201,7 @@ describe('what a command does besides', () => {
     ['{"snooze":"1500ms"}', { snooze: 1500 }],
     ['{"forget":true}', { forget: true }],
     ['{"enabled":true,"snooze":"2h","forget":true}', { enabled: true, snooze: 7_200_000, forget: true }],
-  ])('guard passes to the guardian what it is told, and asks the hub for nothing: %s', async (payload, control) => {
+  ])('guard passes its input to the guardian, and sends the hub no request: %s', async (payload, control) => {
     const aimed = await aim()
     const controls: GuardControl[] = []
     const target = { ...aimed.target, guard: (one: GuardControl) => controls.push(one) }
@@ -210,7 +210,7 @@ describe('what a command does besides', () => {
     expect(operations(aimed)).toEqual([])
   })
 
-  test('get-history covers a day, or the hours asked for, up to a week', async ({ aimed }) => {
+  test('get-history covers a day, or the requested hours, up to a week', async ({ aimed }) => {
     const asked: number[] = []
     const history = (hours: number) => {
       asked.push(hours)
@@ -221,7 +221,7 @@ describe('what a command does besides', () => {
     expect(asked).toEqual([24, 1, 168])
   })
 
-  test('refresh restores what is on the broker, also where the hub cannot be read', async ({ aimed }) => {
+  test('refresh restores everything on the broker, even if the hub cannot be read', async ({ aimed }) => {
     let repairs = 0
     const target = {
       ...aimed.target,
@@ -235,7 +235,7 @@ describe('what a command does besides', () => {
     expect(repairs).toBe(2)
   })
 
-  test('one to the whole hub concerns the app that its input names', () => {
+  test('a command for the whole hub concerns the app that its input names', () => {
     const about = (words: string, payload: string) => {
       const { command } = named(words)
       if (command.target === 'bridge') throw new Error('no hub is asked')
@@ -246,7 +246,7 @@ describe('what a command does besides', () => {
     expect(about('hub call', '{"item":"flow"}')).toBeNull()
   })
 
-  test('a generic call is a write unless it only reads, and any other command is what its row says', () => {
+  test('a generic call is a write unless it only reads, and any other command is what its row states', () => {
     const { command } = named('hub call')
     if (command.target === 'bridge') throw new Error('no hub is asked')
     const of = (payload: string) => effectiveCommand(command, command.payload.read(payload).input())
@@ -260,7 +260,7 @@ describe('what a command does besides', () => {
     expect(isAudited(undefined)).toBe(true)
   })
 
-  test("get adds the hub's own record where that is asked for", async () => {
+  test("get adds the hub's own record on request", async () => {
     const aimed = await aim()
     expect(await carryOut(aimed, 'app get')).not.toHaveProperty('raw')
     expect(await carryOut(aimed, 'app get', '{"raw":false}')).not.toHaveProperty('raw')
@@ -277,12 +277,12 @@ describe('what a command does besides', () => {
     expect(await keys('{"filter":{"enabled":true,"name":"The app"}}')).toEqual([APP])
   })
 
-  test('uninstall wants to be told the id of the app', async () => {
+  test('uninstall requires the id of the app', async () => {
     const running = carryOut(await aim(), 'app uninstall', '{"confirm":"another.app"}')
     expect(await failure(running)).toMatchObject({ message: 'confirm: expected the id of the app.' })
   })
 
-  test('uninstall keeps or removes the settings as it is told', async () => {
+  test('uninstall keeps or removes the settings as requested', async () => {
     for (const purge of [true, false, undefined]) {
       const aimed = await aim()
       await carryOut(aimed, 'app uninstall', JSON.stringify({ confirm: APP, purge_settings: purge }))
@@ -291,7 +291,7 @@ describe('what a command does besides', () => {
     }
   })
 
-  test('update changes automatic updates first, and says so when the channel fails', async ({ aimed }) => {
+  test('update changes automatic updates first, and reports that if the channel fails', async ({ aimed }) => {
     const both = '{"autoupdate":false,"channel":"beta"}'
     await carryOut(aimed, 'app update', both)
     expect(operations(aimed)).toEqual(['updateApp', 'installFromAppStore'])

@@ -61,7 +61,7 @@ const CRASHED: Crash = {
 }
 
 describe('the report for the developer', () => {
-  test('says why, where, with how much, and what came before', () => {
+  test('states the cause, the place, the usage, and what happened before', () => {
     const report = reportOf('com.athom.hue', { ...CRASHED, stack_head: stackHead(CRASHED.message) })
     for (const part of [
       '# Crash of com.athom.hue 6.1.2',
@@ -82,14 +82,14 @@ describe('the report for the developer', () => {
       expect(report).toContain(part)
   })
 
-  test('says at least how many crashed if the evidence has room for no more', () => {
+  test('states a minimum number of crashed apps if the evidence has room for no more', () => {
     const others_crashed = Array.from({ length: 50 }, (_, i) => `com.app${i}`)
     expect(reportOf('com.athom.hue', { ...CRASHED, before: [], others_crashed })).toContain(
       '\n\nAt least 51 apps crashed within a minute.',
     )
   })
 
-  /** Of people, of their network, and of what they have set. */
+  /** Private data of people, of their network, and of their settings. */
   const PRIVATE = [
     'Erika Mustermann',
     'erika.mustermann@example.org',
@@ -105,7 +105,7 @@ describe('the report for the developer', () => {
     '/home/erika/app/erika.txt',
   ]
 
-  test('has no ids of apps, addresses or keys from the places of a stack', () => {
+  test('has no ids of apps, addresses or keys from the locations in a stack', () => {
     const frames: readonly (readonly [string, string])[] = [
       ['at Client.send (/app/lib/apps/com.fake.app1/client.js:10:3)', 'at lib/apps/…/client.js:10:3 in Client.send'],
       ['at call (/app/lib/com.fake.app2.js:3:3)', 'at lib/…:3:3 in call'],
@@ -123,7 +123,7 @@ describe('the report for the developer', () => {
     expect(report.split('```')[1]?.trim().split('\n')).toEqual(frames.map(([, shown]) => shown))
   })
 
-  test.each(PRIVATE)('has nothing of %s, in whatever the hub may say it', (secret) => {
+  test.each(PRIVATE)('has nothing of %s, wherever the hub reports it', (secret) => {
     const texts = [
       `Error: ${secret} is not there\n    at ${secret} (${secret}:1:2)\n    at f (/home/${secret}/index.js:1:2)`,
       `${secret}\n  File "/${secret}/main.py", line 3, in ${secret}\n  File "${secret}", line ${secret}, in x`,
@@ -153,7 +153,7 @@ describe('the report for the developer', () => {
 })
 
 describe('the evidence', () => {
-  test('fits 16 KiB whatever a hub says, cuts no text, and drops the oldest first', () => {
+  test('fits 16 KiB whatever a hub reports, cuts no text, and drops the oldest first', () => {
     const text = (maxLength: number) => fc.string({ unit: 'binary', maxLength })
     const id = text(256)
     const crashes = fc.record({
@@ -200,17 +200,17 @@ describe('the evidence', () => {
   })
 })
 
-describe('crashes that come together', () => {
+describe('crashes at about the same time', () => {
   const at = Date.parse(AT)
 
-  test('are told as one happening, with the firmware that came before', () => {
+  test('are reported as one event, with the firmware update before it', () => {
     const crashes = [at, at - 30_000, at - 60_000, at - 120_000]
     expect(together(crashes, [happened('firmware_updated', 8, { to: '13.5.0' })])).toBe(
       '4 apps crashed within 2 minutes, 6 minutes after firmware 13.5.0 came',
     )
   })
 
-  test('are told without what came long before or after the first of them, and one crash is not told', () => {
+  test('are reported without events long before or after the first of them, and one crash is not reported', () => {
     expect(together([at, at - 1000], [happened('firmware_updated', 90)])).toBe('2 apps crashed within a minute')
     expect(together([at, at - 120_000], [happened('hub_restarted', 1)])).toBe('2 apps crashed within 2 minutes')
     expect(together([at, at], [happened('hub_restarted', 3)])).toBe(

@@ -8,15 +8,15 @@ const base: AppPatch = { name: 'A', version: '1.0.0', enabled: true, state: 'run
 const app = (patch: AppPatch = {}) => patchApp(undefined, 'a', { ...base, ...patch })
 const told = (from: AppPatch, to: AppPatch) => eventsOf({ id: 'a', before: app(from), after: app(to) }, MS)
 
-describe('a subscriber is told', () => {
-  test('of an app that is installed and of one that is removed', () => {
+describe('a subscriber gets an event', () => {
+  test('for an app that is installed and for one that is removed', () => {
     expect(eventsOf({ id: 'a', before: undefined, after: app() }, MS)).toEqual([
       { event_type: 'installed', app: 'a', changed: [], at: AT },
     ])
     expect(eventsOf({ id: 'a', before: app(), after: undefined }, MS)).toMatchObject([{ event_type: 'removed' }])
   })
 
-  test('of a new version, with both versions', () => {
+  test('for a new version, with both versions', () => {
     const [event, ...more] = told({ update_available: true }, { version: '2.0.0', update_available: false })
     expect(event).toMatchObject({
       event_type: 'updated',
@@ -27,7 +27,7 @@ describe('a subscriber is told', () => {
     expect(more).toEqual([])
   })
 
-  test('of a crash with its message and count, and of the recovery', () => {
+  test('for a crash with its message and count, and for the recovery', () => {
     const crash: AppPatch = { state: 'crashed', crashed: true, crash_message: 'boom', crash_count: 1 }
     expect(told({}, crash)).toMatchObject([{ event_type: 'crashed', message: 'boom', count: 1 }])
     expect(told(crash, { ...crash, state: 'running', crashed: false })).toMatchObject([
@@ -36,12 +36,12 @@ describe('a subscriber is told', () => {
     ])
   })
 
-  test('of a second crash that came before the first was over', () => {
+  test('for a second crash before recovery from the first', () => {
     const crash: AppPatch = { crashed: true, crash_count: 1 }
     expect(told(crash, { ...crash, crash_count: 2 })).toMatchObject([{ event_type: 'crashed', count: 2 }])
   })
 
-  test('of enabling, disabling, starting and stopping', () => {
+  test('for enabling, disabling, starting and stopping', () => {
     expect(told({}, { enabled: false, state: 'stopped' }).map((event) => event.event_type)).toEqual([
       'disabled',
       'stopped',
@@ -52,17 +52,17 @@ describe('a subscriber is told', () => {
     ])
   })
 
-  test('of any other change as changed', () => {
+  test('for any other change: changed', () => {
     expect(told({}, { state: 'stopping' })).toMatchObject([{ event_type: 'changed', changed: ['state'] }])
     expect(told({}, { autoupdate: true })).toMatchObject([{ event_type: 'changed', changed: ['autoupdate'] }])
   })
 
-  test('nothing when only usage figures move', () => {
+  test('only if more than usage figures change', () => {
     expect(told({ cpu_percent: 1, memory_bytes: 2 }, { cpu_percent: 3, memory_bytes: 4 })).toEqual([])
   })
 })
 
-test('each key of an app makes an event when it changes, but for usage figures', () => {
+test('each key of an app causes an event when it changes, except usage figures', () => {
   const full: AppPatch = {
     ...{ ...base, crash_message: 'oh', autoupdate: true, channel: 'live', origin: 'appstore', update_available: true },
     ...{ latest_version: '2', cpu_percent: 1, memory_bytes: 1, has_settings: true, sdk: 3, author: 'A' },

@@ -1,4 +1,4 @@
-/** Installs, which take long: what proves that one was done, and how long that is waited for. */
+/** Installs take long: what proves that one was done, and how long the bridge waits for it. */
 import { describe, expect } from 'vitest'
 import type { Target } from '../../src/contract/command.ts'
 import { listed } from '../hub/support.ts'
@@ -6,12 +6,12 @@ import { type Aim, APP, aim, aimAt, carryOut, failure, NEW_APP, test } from './a
 
 const installs = ({ emulated }: Aim) =>
   emulated.requests.filter(({ operation }) => operation === 'installFromAppStore').map(({ body }) => body)
-/** How long it waited between looks, in milliseconds. */
+/** The waits between checks, in milliseconds. */
 const pauses = ({ clock }: Aim) => clock.waits
 const MINUTE = [0, 1000, 2000, 4000, 8000, 15_000, 15_000, 15_000]
 
 describe('an install that the hub answered', () => {
-  test('is ok at once where nothing was asked of it', async ({ aimed }) => {
+  test('is ok at once if nothing particular was requested', async ({ aimed }) => {
     expect(await carryOut(aimed, 'app install')).toBeNull()
     expect(await carryOut(aimed, 'hub install', JSON.stringify({ id: NEW_APP }))).toBeNull()
     expect(installs(aimed)).toEqual([{ id: APP }, { id: NEW_APP }])
@@ -31,7 +31,7 @@ describe('an install that the hub answered', () => {
   test.each([
     ['version', '9.9.9'],
     ['channel', 'beta'],
-  ])('is a failure when a minute shows no such %s', async (key, value) => {
+  ])('is a failure if the list does not show such a %s within a minute', async (key, value) => {
     const aimed = await aim()
     aimed.emulated.behave('pretend', { operation: 'installFromAppStore', value: null })
     expect(await failure(carryOut(aimed, 'app install', JSON.stringify({ [key]: value })))).toMatchObject({
@@ -41,7 +41,7 @@ describe('an install that the hub answered', () => {
     expect(pauses(aimed)).toEqual(MINUTE)
   })
 
-  test('is not looked at any more when the bridge ends', async ({ aimed }) => {
+  test('is no longer checked when the bridge ends', async ({ aimed }) => {
     aimed.end()
     expect(await failure(carryOut(aimed, 'app install', '{"version":"1.1.0"}'))).toMatchObject({ code: 'hub_failed' })
   })
@@ -69,14 +69,14 @@ describe('an install without an answer', () => {
     ['the update of an app', 'app install', '', []],
     ['a new app', 'hub install', JSON.stringify({ id: NEW_APP }), []],
     ['another channel', 'app install', '{"channel":"beta"}', []],
-  ])('is ok by the news that a look shows: %s', async (_, words, payload) => {
+  ])('is ok if a check shows the change: %s', async (_, words, payload) => {
     const aimed = await aim()
     aimed.emulated.behave('execute-then-reset', { operation: 'installFromAppStore' })
     expect(await carryOut(aimed, words, payload)).toBeNull()
     expect(pauses(aimed)).toEqual([0])
   })
 
-  test('is unknown, and nothing is said of a look, when none was answered', async ({ aimed }) => {
+  test('is unknown, without a result of the check, if no check was answered', async ({ aimed }) => {
     aimed.emulated.behave('execute-then-reset', { operation: 'installFromAppStore' })
     aimed.emulated.behave('reset-before-executing', { operation: 'getApps' })
     const failed = await failure(carryOut(aimed, 'app install'))
@@ -87,7 +87,7 @@ describe('an install without an answer', () => {
   test.each([
     ['app install', ''],
     ['hub install', JSON.stringify({ id: 'another.app' })],
-  ])('is unknown after a minute in which nothing is new: %s %s', async (words, payload) => {
+  ])('is unknown after a minute without a change: %s %s', async (words, payload) => {
     const aimed = await aim()
     aimed.emulated.behave('reset-before-executing', { operation: 'installFromAppStore' })
     expect(await failure(carryOut(aimed, words, payload))).toMatchObject({
@@ -98,7 +98,7 @@ describe('an install without an answer', () => {
     expect(installs(aimed)).toHaveLength(1)
   })
 
-  test('is not proved by news that were not asked for', async ({ aimed }) => {
+  test('is not proved by a change that was not requested', async ({ aimed }) => {
     aimed.emulated.behave('execute-then-reset', { operation: 'installFromAppStore' })
     const running = carryOut(aimed, 'app install', '{"channel":"beta","version":"9.9.9"}')
     expect(await failure(running)).toMatchObject({ code: 'outcome_unknown' })
@@ -111,14 +111,14 @@ describe('an install without an answer', () => {
     expect(await failure(carryOut(aimed, 'app install'))).toMatchObject({ code: 'outcome_unknown' })
   })
 
-  test('is not waited for where no list tells what was there before: no look could prove it', async ({ aimed }) => {
+  test('is not waited for if no list was read before: no check could prove it', async ({ aimed }) => {
     aimed.emulated.behave('answer-status', { operation: 'getApps', status: 503, times: 1 })
     aimed.emulated.behave('execute-then-reset', { operation: 'installFromAppStore' })
     expect(await failure(carryOut(aimed, 'app install'))).toMatchObject({ code: 'outcome_unknown' })
     expect(pauses(aimed)).toEqual([0])
   })
 
-  test('is looked at once more where the answer was nonsense, and that decides', async () => {
+  test('is checked once more if the answer was nonsense, and that decides', async () => {
     const done = await aim()
     done.emulated.behave('wrong-shape', { operation: 'installFromAppStore', value: { error: 'odd' } })
     expect(await carryOut(done, 'app install')).toBeNull()
@@ -128,7 +128,7 @@ describe('an install without an answer', () => {
     expect([pauses(done), pauses(not)]).toEqual([[0], [0]])
   })
 
-  test('is a failure as the hub says it where it refuses', async ({ aimed }) => {
+  test('is a failure if the hub refuses it', async ({ aimed }) => {
     aimed.emulated.behave('answer-status', { operation: 'installFromAppStore', status: 503 })
     expect(await failure(carryOut(aimed, 'app install'))).toMatchObject({ code: 'failed' })
     expect(pauses(aimed)).toEqual([])
@@ -136,7 +136,7 @@ describe('an install without an answer', () => {
 })
 
 describe('the update of an app', () => {
-  test('never brings in an app that the hub does not have', async ({ aimed }) => {
+  test('never installs an app that the hub does not have', async ({ aimed }) => {
     const others = { 'another.app': { id: 'another.app' }, 'third.app': { id: 'third.app' } }
     aimed.emulated.behave('wrong-shape', { operation: 'getApps', value: others })
     expect(await failure(carryOut(aimed, 'app install'))).toMatchObject({ code: 'unknown_app' })
@@ -146,7 +146,7 @@ describe('the update of an app', () => {
     expect(installs(aimed)).toEqual([])
   })
 
-  test('is asked for where the list cannot be read and the app was there before', async ({ aimed }) => {
+  test('is requested if the list cannot be read and the app was installed before', async ({ aimed }) => {
     aimed.emulated.behave('answer-status', { operation: 'getApps', status: 503 })
     expect(await carryOut(aimed, 'app install')).toBeNull()
     expect(installs(aimed)).toEqual([{ id: APP }])
@@ -157,7 +157,7 @@ describe('another channel', () => {
   test.each([
     ['older', 'stable', 'beta'],
     ['newer', 'live', 'test'],
-  ] as const)('on a %s hub is an install from it, and none where it is %s already', async (flavour, present, other) => {
+  ] as const)('on a %s hub is an install from it, and nothing if it is %s already', async (flavour, present, other) => {
     const aimed = await aim({ flavour })
     await carryOut(aimed, 'app update', JSON.stringify({ channel: present }))
     expect(installs(aimed)).toEqual([])
@@ -166,7 +166,7 @@ describe('another channel', () => {
     expect(aimed.emulated.apps.get(APP)?.channel).toBe(other)
   })
 
-  test('is tried where the present one is not known', async ({ aimed }) => {
+  test('is tried if the current one is not known', async ({ aimed }) => {
     aimed.emulated.behave('answer-status', { operation: 'getApps', status: 503, times: 1 })
     await carryOut(aimed, 'app update', '{"channel":"stable"}')
     expect(installs(aimed)).toEqual([{ id: APP, channel: 'stable' }])
@@ -189,7 +189,7 @@ describe('all updates of a hub', () => {
   const updated = (aimed: Aim) => installs(aimed).map((body) => Object(body).id)
   const withUpdates = () => aim({ apps: [...apps, { id: 'd' }] })
 
-  test('are those that wait, one after the other', async () => {
+  test('are the available ones, one after the other', async () => {
     const aimed = await withUpdates()
     expect(await carryOut(aimed, 'hub update-all')).toEqual({ updated: ['a', 'b', 'c'] })
     expect(updated(aimed)).toEqual(['a', 'b', 'c'])
@@ -197,7 +197,7 @@ describe('all updates of a hub', () => {
     expect(await carryOut({ ...aimed, target }, 'hub update-all')).toEqual({ updated: [] })
   })
 
-  test('go on after one that fails, and the first failure is named', async () => {
+  test('continue after one that fails, and the first failure is named', async () => {
     const aimed = await withUpdates()
     aimed.emulated.behave('answer-status', { operation: 'installFromAppStore', status: 503, times: 2 })
     const failed = await failure(carryOut(aimed, 'hub update-all'))
@@ -206,7 +206,7 @@ describe('all updates of a hub', () => {
     expect(updated(aimed)).toEqual(['a', 'b', 'c'])
   })
 
-  /** Does something during the first of them. */
+  /** Runs something during the first of them. */
   const meanwhile = (aimed: Aim, act: () => unknown): Aim => {
     const send: Target['send'] = async (id, command) => {
       if (id === 'a') await act()
@@ -215,7 +215,7 @@ describe('all updates of a hub', () => {
     return { ...aimed, target: { ...aimed.target, send } }
   }
 
-  test('begin none any more when the bridge ends', async () => {
+  test('stop when the bridge ends', async () => {
     const aimed = await withUpdates()
     expect(await failure(carryOut(meanwhile(aimed, aimed.end), 'hub update-all'))).toMatchObject({
       code: 'expired',
@@ -225,7 +225,7 @@ describe('all updates of a hub', () => {
     expect(updated(aimed)).toEqual(['a'])
   })
 
-  test('leave out an app that is gone meanwhile', async () => {
+  test('leave out an app that was removed in between', async () => {
     const aimed = await withUpdates()
     const remove = async () => {
       aimed.emulated.uninstall('b')

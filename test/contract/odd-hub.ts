@@ -1,13 +1,13 @@
-/** A small hub of the test's own: it does what it is asked, or not, and each write is answered as the test says. */
+/** A small hub of this test: it executes a request, or does not, and answers each write as the test requires. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { serve } from '../hub/support.ts'
 import { APP } from './aim.ts'
 
-/** Who the answer says it is of. */
+/** Whose identity the answer has. */
 export type Sign = 'own' | 'none' | 'other'
 
-/** Where the hub shows its identity besides. */
+/** Which other answers show the hub's identity. */
 export type Signs = 'everywhere' | 'ping' | 'nowhere'
 
 export interface WriteAnswer {
@@ -31,7 +31,7 @@ interface AppState {
 
 export class OddHub {
   readonly url: string
-  /** Writes that came, and those of them that were carried out. */
+  /** Writes that the hub received, and those that it executed. */
   asked = 0
   executed = 0
   signs: Signs
@@ -75,7 +75,7 @@ export class OddHub {
     response.end(status === 204 ? undefined : answer.body)
   }
 
-  /** How the next writes go; the apps are as at the beginning, the one in question `enabled` or not. */
+  /** Sets how the next writes are handled, and resets the apps; the tested one is `enabled` or not. */
   reset(plan?: Plan, enabled = true): void {
     this.#plan = plan
     this.asked = 0

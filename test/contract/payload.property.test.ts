@@ -13,7 +13,7 @@ import {
 } from '../../src/contract/payload.ts'
 import { runs } from '../support/runs.ts'
 
-/** What the bridge does with the bytes of a command. */
+/** The bridge's processing of a command's bytes. */
 function readAll(kind: PayloadKind<unknown>, bytes: Uint8Array): unknown {
   const reading = kind.read(decodeText(bytes))
   expect(reading.expiresAt).not.toBeNaN()
@@ -38,7 +38,7 @@ const envelope = fc.record(
   { requiredKeys: [] },
 )
 const kinds = fc.constantFrom(...COMMANDS.map(({ payload }) => payload))
-/** From noise to what is almost right. */
+/** From noise to almost valid input. */
 const anyBytes = fc.oneof(
   fc.uint8Array({ maxLength: 300 }),
   fc.string({ unit: 'binary', maxLength: 300 }).map(bytesOf),
@@ -75,7 +75,7 @@ describe('the bytes of a command', () => {
     )
   })
 
-  test('are read to the last one in a moment, also at their worst', () => {
+  test('are read completely within a moment, also in the worst case', () => {
     const worst = ['[', '{"a":', '"\\', '\\"', '"', '{', '[]', '{"a":"', '0', '-', '\u{1F525}', '{"transaction":"']
     for (const part of worst) {
       const text = part.repeat(MAX_PAYLOAD_BYTES / bytesOf(part).length)
@@ -90,8 +90,8 @@ describe('the bytes of a command', () => {
   })
 })
 
-describe('what was sent', () => {
-  test('arrives as it was, its envelope apart', () => {
+describe('an input', () => {
+  test('arrives unchanged, without its envelope', () => {
     const update = COMMANDS.find(({ name }) => name === 'update')?.payload ?? object({})
     const own = fc
       .record({ autoupdate: fc.boolean(), channel: fc.string({ minLength: 1, maxLength: 64 }) }, { requiredKeys: [] })
@@ -108,7 +108,7 @@ describe('what was sent', () => {
     )
   })
 
-  test('as a setting arrives as the JSON value it is, else as the text it is', () => {
+  test('for a setting arrives as a JSON value if it is JSON, otherwise as text', () => {
     fc.assert(
       fc.property(fc.jsonValue({ maxDepth: 8 }), (value) => {
         const text = JSON.stringify(value)
@@ -122,7 +122,7 @@ describe('what was sent', () => {
     )
   })
 
-  test('may be as deep as the contract says and no deeper, brackets in strings apart', () => {
+  test('may be as deep as the contract permits and no deeper, not counting brackets in strings', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 80 }),

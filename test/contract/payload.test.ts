@@ -19,7 +19,7 @@ import {
 
 const bytes = (text: string) => new TextEncoder().encode(text)
 
-/** What a command gets from this text, or what its sender is told instead. */
+/** The input that a command gets from this text, or the refusal that its sender gets. */
 function read(kind: PayloadKind<unknown>, text: string): unknown {
   return kind.read(text).input()
 }
@@ -36,7 +36,7 @@ function refusal(kind: PayloadKind<unknown>, text: string): string {
 const named = object({ name: v.pipe(v.string(), v.maxLength(3)), on: v.optional(v.boolean()) })
 
 describe('a JSON object', () => {
-  test('may be left out where no key is required, or be the word of a button', () => {
+  test('may be left out if no key is required, or be the word of a button', () => {
     const all = object({ on: v.optional(v.boolean()) })
     for (const text of ['', 'PRESS', '{}']) expect(read(all, text)).toEqual({})
     expect(refusal(all, 'press')).toBe('Expected JSON.')
@@ -53,22 +53,22 @@ describe('a JSON object', () => {
     ['{"name":"long"}', 'name: max length expected (<=3).'],
     ['{"name":"a","nmae":"b"}', 'nmae: there is no such key.'],
     ['{"name":"a","on":"yes"}', 'on: expected boolean.'],
-  ])('that does not fit is refused by its field, never by its value: %s', (text, message) => {
+  ])('that is invalid is refused with its field, never with its value: %s', (text, message) => {
     expect(refusal(named, text)).toBe(message)
   })
 
-  test('names a field with a long name by its beginning only', () => {
+  test('with a long field name is refused with the beginning of the name', () => {
     expect(refusal(named, `{"name":"a","${'x'.repeat(100)}":1}`)).toBe(`${'x'.repeat(64)}: there is no such key.`)
   })
 
-  test('keeps its envelope apart from its keys', () => {
+  test('has its envelope separated from its keys', () => {
     const { transaction, expiresAt, input } = named.read('{"name":"a","transaction":"t","expires_at":5}')
     expect({ transaction, expiresAt, input: input() }).toEqual({ transaction: 't', expiresAt: 5, input: { name: 'a' } })
     expect(named.read('{"name":"a"}')).toMatchObject({ transaction: null, expiresAt: null })
     expect(named.read('{"name":"a","transaction":0,"expires_at":0}')).toMatchObject({ transaction: 0, expiresAt: 0 })
   })
 
-  test('reads the time after which it must not be executed, and takes none that it does not understand', () => {
+  test('has the time after which it must not be executed, and is refused if that time is not valid', () => {
     const at = (expires: string) => named.read(`{"expires_at":${expires}}`).expiresAt
     expect(at('"2026-01-02T03:04:05Z"')).toBe(Date.UTC(2026, 0, 2, 3, 4, 5))
     expect(at('"2026-01-02T03:04:05+02:00"')).toBe(Date.UTC(2026, 0, 2, 1, 4, 5))
@@ -92,22 +92,22 @@ describe('a JSON object', () => {
     expect(() => at('"2026-01-02T03:04:05+02"')).toThrow('its offset as Z or +hh:mm')
   })
 
-  test('takes a transaction of at most 256 characters, and no number beyond the finite', () => {
+  test('has a transaction of at most 256 characters, and only finite numbers', () => {
     const transaction = (text: string) => named.read(`{"transaction":${text}}`).transaction
     expect(transaction(`"${'x'.repeat(256)}"`)).toHaveLength(256)
     for (const wrong of [`"${'x'.repeat(257)}"`, '1e999', 'true', '{}'])
       expect(() => transaction(wrong), wrong).toThrow(/^transaction: /)
   })
 
-  test('says in the documentation what it takes, and that it has an envelope', () => {
+  test('documents its keys and its envelope', () => {
     expect(named.enveloped).toBe(true)
     expect(v.is(named.schema, { name: 'a' })).toBe(true)
     expect(v.is(named.schema, {})).toBe(false)
   })
 })
 
-describe('an object inside of one', () => {
-  test('is no array', () => {
+describe('a nested object', () => {
+  test('is not an array', () => {
     const outer = object({ filter: inner({ state: v.optional(v.string()) }) })
     expect(read(outer, '{"filter":{"state":"x"}}')).toEqual({ filter: { state: 'x' } })
     expect(refusal(outer, '{"filter":[]}')).toBe('filter: expected Object.')
@@ -115,17 +115,17 @@ describe('an object inside of one', () => {
   })
 })
 
-describe('an object of which one key is enough', () => {
+describe('an object that requires one key', () => {
   const some = someOf({ autoupdate: v.optional(v.boolean()), channel: v.optional(v.string()) })
 
-  test('has at least that one, and nothing that is not known', () => {
+  test('has at least that one, and no unknown ones', () => {
     expect(read(some, '{"channel":"test"}')).toEqual({ channel: 'test' })
     for (const none of ['', '{}', '{"transaction":1}'])
       expect(refusal(some, none)).toBe('Expected autoupdate or channel.')
     expect(refusal(some, '{"chanel":"test"}')).toBe('chanel: there is no such key.')
   })
 
-  test('has an envelope, and its documentation says that it is not empty', () => {
+  test('has an envelope, and its documentation states that it is not empty', () => {
     expect(some.read('{"transaction":1}').transaction).toBe(1)
     expect(some.enveloped).toBe(true)
     expect([{}, { channel: 'x' }, { channel: 1 }].map((value) => v.is(some.schema, value))).toEqual([
@@ -142,7 +142,7 @@ describe('a word', () => {
     ['OFF', false],
   ])
 
-  test('stands for its value, and no other word is taken', () => {
+  test('stands for its value, and no other word is accepted', () => {
     expect(read(onOff, 'ON')).toBe(true)
     expect(read(onOff, 'OFF')).toBe(false)
     for (const text of ['on', '', 'toString', '{"transaction":1}'])
@@ -157,7 +157,7 @@ describe('a word', () => {
 })
 
 describe('any value', () => {
-  test('is what it is as JSON, else the text, and nothing in it is an envelope', () => {
+  test('is the JSON value, or else the text, and has no envelope', () => {
     expect(read(anyValue, '{"transaction":1}')).toEqual({ transaction: 1 })
     expect(anyValue.read('{"transaction":1}')).toMatchObject({ transaction: null, expiresAt: null })
     expect(read(anyValue, 'ON')).toBe('ON')
@@ -168,14 +168,14 @@ describe('any value', () => {
   test.each([
     ['[', ']'],
     ['{"a":', '}'],
-  ])('nests at most as deep as the contract says: %s', (open, close) => {
+  ])('is nested at most as deep as the contract permits: %s', (open, close) => {
     const nested = (levels: number) => `${open.repeat(levels)}1${close.repeat(levels)}`
     expect(read(anyValue, nested(MAX_JSON_DEPTH))).toEqual(JSON.parse(nested(MAX_JSON_DEPTH)))
     expect(refusal(anyValue, nested(MAX_JSON_DEPTH + 1))).toBe('Expected JSON of at most 32 levels.')
     expect(refusal(object({}), nested(MAX_JSON_DEPTH + 1))).toBe('Expected JSON of at most 32 levels.')
   })
 
-  test('counts no bracket that is part of a string, and none that is closed again', () => {
+  test('is measured without brackets that are part of a string or closed again', () => {
     const brackets = '['.repeat(MAX_JSON_DEPTH + 1)
     for (const text of [`"${brackets}"`, `"\\"${brackets}"`, `"\\\\","${brackets}"`])
       expect(read(anyValue, `[${text}]`), text).toEqual(JSON.parse(`[${text}]`))
@@ -203,13 +203,13 @@ describe('a duration', () => {
   })
 
   test.each(['', '10', 's', '1d', '1.5h', '-1s', ' 1s', '1s ', '1 s', '1h30m', '1234567890ms'])(
-    'is nothing else: "%s"',
+    'is not valid: "%s"',
     (text) => {
       expect(refusal(wait, JSON.stringify({ wait: text }))).toBe('wait: expected a duration such as 30s, 15m or 2h.')
     },
   )
 
-  test.each(['999ms', '0s', '8761h', '525601m'])('lasts from a second to a year: %s does not', (text) => {
+  test.each(['999ms', '0s', '8761h', '525601m'])('is between a second and a year: %s is not', (text) => {
     expect(() => durationMs('wait', text)).toThrow(
       expect.objectContaining({
         code: 'invalid_payload',
@@ -219,7 +219,7 @@ describe('a duration', () => {
   })
 })
 
-describe('what is spoken', () => {
+describe('text to speak', () => {
   test('is a text, trimmed, or an object with one', () => {
     expect(read(spoken, ' Good morning\n')).toEqual({ text: 'Good morning' })
     expect(read(spoken, ' {"text":" as it is "}')).toEqual({ text: ' as it is ' })
@@ -239,11 +239,11 @@ describe('what is spoken', () => {
     ['{}', 'text: expected "text".'],
     ['{"text":"x","voice":"y"}', 'voice: there is no such key.'],
     ['{', 'Expected JSON.'],
-  ])('is something: %j is refused', (text, message) => {
+  ])('is not empty: %j is refused', (text, message) => {
     expect(refusal(spoken, text)).toBe(message)
   })
 
-  test('is documented as both', () => {
+  test('is documented in both forms', () => {
     const taken = ['x', '', { text: 'x' }, { text: '' }, { text: 'x', voice: 'y' }].map((value) =>
       v.is(spoken.schema, value),
     )
@@ -277,7 +277,7 @@ describe('the bytes of a command', () => {
     for (const text of ['a note', '{"text":"a note"}']) expect(marked(spoken, text)).toEqual({ text: 'a note' })
   })
 
-  test('tell their transaction even where the rest is nonsense, so that the refusal finds its asker', () => {
+  test('have a readable transaction even if the rest is nonsense, so that the refusal is matched to its command', () => {
     const peeked = ['{"transaction":7,"nonsense":[]}', '{"transaction":"t","expires_at":"soon"}', '{}', '[]', 'x']
     expect(peeked.map((text) => peekTransaction(bytes(text)))).toEqual([7, 't', null, null, null])
     expect(peekTransaction(bytes('{"transaction":{}}'))).toBeNull()
@@ -299,7 +299,7 @@ describe('a number', () => {
     '900719925474099.3E+1',
     '90071992547409930e-1',
     `${'1'.repeat(300)}e3`,
-  ])('that would arrive as another one is refused: %s', (text) => {
+  ])('that would be rounded is refused: %s', (text) => {
     expect(() => anyValue.read(text).input()).toThrow('do not change')
     expect(() => anyValue.read(`{"deep":[${text}]}`).input()).toThrow('do not change')
     expect(() => numbers.read(`{"value":${text}}`)).toThrow('do not change')
@@ -325,11 +325,11 @@ describe('a number', () => {
     '0.0e-99999999999999999999',
     `0.${'0'.repeat(60_000)}1e60001`,
     `1${'0'.repeat(60_000)}e-60000`,
-  ])('that is kept is taken: %s', (text) => {
+  ])('that is exact is accepted: %s', (text) => {
     expect(anyValue.read(text).input()).toBe(JSON.parse(text))
   })
 
-  test('in a text is left as it is', () => {
+  test('in a text is left unchanged', () => {
     expect(anyValue.read('"12345678901234567891"').input()).toBe('12345678901234567891')
     expect(anyValue.read('call 12345678901234567891').input()).toBe('call 12345678901234567891')
   })

@@ -29,7 +29,7 @@ function command(key: string): Command {
 }
 
 describe('configuration', () => {
-  test('names a command of an app by its name alone, others with what they are for', () => {
+  test('names a command of an app by its name, others with their target', () => {
     expect(['restart', 'hub/install', 'bridge/ping'].map((key) => commandKey(command(key)))).toEqual([
       'restart',
       'hub/install',
@@ -40,7 +40,7 @@ describe('configuration', () => {
     expect(new Set(COMMAND_SELECTORS).size).toBe(COMMAND_SELECTORS.length)
   })
 
-  test('permits everything unless told otherwise, but for what has to be allowed by name', () => {
+  test('permits everything by default, except commands that must be allowed by name', () => {
     const off = COMMANDS.filter((one) => !mayUse(OPEN, one)).map(commandKey)
     expect(off).toEqual(['uninstall', 'hub/install', 'hub/call', 'bridge/rollout'])
     for (const selector of ['uninstall', '*'])
@@ -50,7 +50,7 @@ describe('configuration', () => {
     expect(mayUse({ ...OPEN, allow: ['install'] }, command('hub/install'))).toBe(true)
   })
 
-  test('without an app to watch refuses the command of the guardian, and says why', () => {
+  test('without an app to watch refuses the command of the guardian, with the reason', () => {
     const unguarded = { ...OPEN, allow: ['*'], guarded: false }
     expect(COMMANDS.filter((one) => !mayUse(unguarded, one)).map(commandKey)).toEqual(['guard'])
     expect(refusedBy(unguarded, command('guard'))).toMatch(/guard\.watch/)
@@ -61,7 +61,7 @@ describe('configuration', () => {
     [['com.a'], 'manual', true],
     [[], 'auto', true],
     [['*'], 'auto', true],
-  ])('that watches %j and updates by policy %s has the guardian on: %s', (watch, policy, on) => {
+  ])('that watches %j and updates by policy %s enables the guardian: %s', (watch, policy, on) => {
     const { guarded: _, ...commands } = OPEN
     const rules = { commands, guard: { watch }, updates: { policy } }
     expect(isGuarded(rules)).toBe(on)
@@ -70,7 +70,7 @@ describe('configuration', () => {
     expect(mayUse(commands, command('guard'))).toBe(false)
   })
 
-  test('that a reload replaces decides anew, and one that stays is the same policy each time', () => {
+  test('that a reload replaces gives a new policy, and an unchanged one the same policy each time', () => {
     const rules = (deny: string[]) => ({
       commands: { allow: [], deny, read_only: false },
       guard: { watch: [] },
@@ -81,7 +81,7 @@ describe('configuration', () => {
     expect([before, after, before].map((one) => mayUse(policyOf(one), command('restart')))).toEqual([true, false, true])
   })
 
-  test('that refuses a command says by which option', () => {
+  test('that refuses a command names the option', () => {
     const why = (policy: object, key: string, input?: object) => refusedBy({ ...OPEN, ...policy }, command(key), input)
     expect(why({ deny: ['restart'] }, 'restart')).toBe('commands.deny names restart.')
     expect(why({ deny: ['*'] }, 'hub/install')).toBe('commands.deny names hub/install.')
@@ -97,7 +97,7 @@ describe('configuration', () => {
     expect(why({}, 'restart')).toBeUndefined()
   })
 
-  test('says of rollouts whether any may be, and which', () => {
+  test('decides whether rollouts are allowed, and which', () => {
     const policy = { ...OPEN, allow: ['rollout'], deny: ['restart'] }
     expect(rolloutRefusal(OPEN)).toBe('It is off until commands.allow names bridge/rollout.')
     expect([rolloutRefusal(policy), rolloutRefusal(policy, 'install')]).toEqual([undefined, undefined])
@@ -111,13 +111,13 @@ describe('configuration', () => {
     expect(mayUse({ ...OPEN, deny: ['*'] }, command('bridge/ping'))).toBe(false)
   })
 
-  test('that denies a command leaves what does something else', () => {
+  test('that denies a command leaves commands with other effects', () => {
     const policy = { ...OPEN, allow: ['*'], deny: ['enable', 'bridge/ping'] }
     const denied = COMMANDS.filter((one) => !mayUse(policy, one)).map(commandKey)
     expect(denied).toEqual(['enable', 'enabled', 'bridge/ping'])
   })
 
-  test('that denies a command denies to roll it out, and no other', () => {
+  test('that denies a command also denies its rollout, and no other', () => {
     const rollout = command('bridge/rollout')
     const may = (deny: string[], input: object, more = {}) =>
       mayUse({ ...OPEN, allow: ['bridge/rollout'], deny, ...more }, rollout, input)
@@ -166,13 +166,13 @@ describe('configuration', () => {
     ['get-settings', ['get-settings', 'get-setting']],
     ['set-setting', ['set-setting']],
     ['update-all', ['hub/update-all']],
-  ])('that denies %s denies all that does the same, and with which input', (denied, refused) => {
+  ])('that denies %s denies all commands with the same effect, and with which input', (denied, refused) => {
     const policy = { ...OPEN, allow: ['*'], deny: [denied] }
     const found = USES.filter(([key, input]) => !mayUse(policy, command(key), input))
     expect(found.map(([key, input]) => (input === undefined ? key : `${key} ${Object.keys(input)}`))).toEqual(refused)
   })
 
-  test('that denies a part of what a command may do leaves the rest of it', () => {
+  test('that denies one effect of a command leaves its other effects', () => {
     const policy = { ...OPEN, deny: ['autoupdate'] }
     expect(mayUse(policy, command('update'))).toBe(true)
     expect(mayUse(policy, command('update'), { channel: 'test' })).toBe(true)
@@ -181,7 +181,7 @@ describe('configuration', () => {
     expect(mayUse({ ...OPEN, deny: ['install'] }, command('update'), { autoupdate: true })).toBe(true)
   })
 
-  test('that denies all that a command may do denies the command', () => {
+  test('that denies all effects of a command denies the command', () => {
     const acts: Capability[] = ['enable', 'disable']
     const either = { payload: object({}), operation: 'getApp' as const, doc: '', run: () => Promise.resolve() }
     const made = row('app', 'either', { ...either, capabilities: acts, capabilitiesOf: () => [] })
@@ -190,7 +190,7 @@ describe('configuration', () => {
     expect(mayUse({ ...OPEN, deny: ['enable', 'disable'] }, row('app', 'either', either))).toBe(true)
   })
 
-  test('to read only leaves what changes nothing, and the bridge', () => {
+  test('for reading only leaves commands that change nothing, and those of the bridge', () => {
     const policy = { ...OPEN, allow: ['*'], read_only: true }
     for (const one of COMMANDS) {
       const mayRead = !one.write || (one.target !== 'bridge' && one.reaches !== undefined)
@@ -228,7 +228,7 @@ describe('the commands of a hub', () => {
     expect(refusalsOf(without, { ...OPEN, allow: ['*'] })).toEqual({ 'hub/speak': 'This hub has no such operation.' })
   })
 
-  test('include a generic call whatever the key permits: what it reaches is not known', () => {
+  test('include a generic call whatever the key permits, because its target is not known', () => {
     const call = command('hub/call')
     if (call.target === 'bridge') throw new Error('call is for a hub')
     expect(permission({ permits: () => 'forbidden' }, call)).toBe('yes')
@@ -254,11 +254,11 @@ describe('an app', () => {
     [['a', 'b'], [], 'b', true],
     [['*'], ['a', 'b'], 'b', false],
     [[], [], 'a', false],
-  ])('included by %j and excluded by %j: %j is seen: %j', (include, exclude, id, seen) => {
+  ])('included by %j and excluded by %j: %j is visible: %j', (include, exclude, id, seen) => {
     expect(appFilter(include, exclude)(id)).toBe(seen)
   })
 
-  test('is seen by a pattern if its `*` and `?` can stand for the rest of its id, of however many stars', () => {
+  test('is visible if the `*` and `?` of a pattern can match the rest of its id, with any number of stars', () => {
     const text = (...parts: string[]) =>
       fc.array(fc.constantFrom(...parts), { maxLength: 9 }).map((all) => all.join(''))
     const seenBy = (pattern: string, id: string): boolean => {

@@ -2,17 +2,17 @@ import { describe, expect, test } from 'vitest'
 import { decodeLevel, encodeLevel, Template, widest } from '../../src/contract/templates.ts'
 
 describe('a topic level', () => {
-  test('is read in its one spelling alone: another one would pass a rule of the broker for this one', () => {
+  test('is accepted in one spelling only: another one would bypass a rule of the broker', () => {
     expect(decodeLevel('%C3%A9')).toBe('é')
     expect(decodeLevel('a%20b')).toBe('a b')
     for (const other of ['%c3%a9', 'é', '%61', 'com%2Ex']) expect(decodeLevel(other), other).toBeUndefined()
   })
 
-  test('that is no text is none, wherever the mistake stands', () => {
+  test('that is not valid text is refused, wherever the error is', () => {
     expect(['%C3', 'a%C3b', '%2', '%2G', '%G2', '%%', 'a%', '%2E%'].map(decodeLevel)).toEqual(Array(8).fill(undefined))
   })
 
-  test('writes a dot as it is unless there is nothing else', () => {
+  test('writes a dot as it is unless it contains only dots', () => {
     expect(['...', '.a', 'a..', 'é.'].map(encodeLevel)).toEqual(['...', '.a', 'a..', '%C3%A9.'])
     expect(encodeLevel('\n')).toBe('%0A')
   })
@@ -52,7 +52,7 @@ describe('a template', () => {
     'xa/b/home/app/x',
     'a/b',
     '',
-  ])('finds none in a topic of another: %j', (topic) => {
+  ])('finds no parameters in a topic of another: %j', (topic) => {
     expect(app.match(topic)).toBeUndefined()
   })
 })

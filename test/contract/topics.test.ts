@@ -6,13 +6,13 @@ import { createTopics } from '../../src/contract/topics.ts'
 const topics = createTopics('b')
 
 describe('a topic level', () => {
-  test('keeps what is harmless and writes every other byte as %XX', () => {
+  test('keeps harmless characters and writes every other byte as %XX', () => {
     expect(encodeLevel('com.athom.hue_2-x')).toBe('com.athom.hue_2-x')
     expect(encodeLevel('a/b +#$é\0')).toBe('a%2Fb%20%2B%23%24%C3%A9%00')
     expect([encodeLevel(''), encodeLevel('.'), encodeLevel('..')]).toEqual(['%', '%2E', '%2E%2E'])
   })
 
-  test('can be read back for any id, and no two ids share one', () => {
+  test('can be decoded for any id, and no two ids share one', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme' }), fc.string({ unit: 'grapheme' }), (one, other) => {
         expect(decodeLevel(encodeLevel(one))).toBe(one)
@@ -22,7 +22,7 @@ describe('a topic level', () => {
     )
   })
 
-  test('that stands for no id is told from one that does', () => {
+  test('that stands for no id is distinguished from one that does', () => {
     expect(['', '%4', 'a%', '%zz', '%FF'].map(decodeLevel)).toEqual([
       undefined,
       undefined,
@@ -33,8 +33,8 @@ describe('a topic level', () => {
   })
 })
 
-describe('a topic of ours', () => {
-  test('is that of a rollout whatever its name is, and never that of a hub', () => {
+describe('an own topic', () => {
+  test('of a rollout is recognised whatever its name is, and is never that of a hub', () => {
     for (const transaction of ['t', 'state', 'info', 'a/b']) {
       const topic = topics.of('rollout', { transaction })
       expect(topics.parse(topic)).toMatchObject({ name: 'rollout', owner: { kind: 'bridge' } })
@@ -42,7 +42,7 @@ describe('a topic of ours', () => {
     expect(topics.parse('b/rollout/app/x')).toBeUndefined()
   })
 
-  test("has a member's name behind `bridge` in a fleet, and is read in that form only", () => {
+  test("has a member's name behind `bridge` in a fleet, and is accepted in that form only", () => {
     const ofMember = createTopics('b', 'shard-1')
     expect(ofMember.of('bridgeHealth', {})).toBe('b/bridge/shard-1/health')
     expect(ofMember.of('bridgeState', {})).toBe(ofMember.memberState('shard-1'))
@@ -61,7 +61,7 @@ describe('a topic of ours', () => {
 })
 
 describe('a topic of a member of a fleet', () => {
-  test('has its name, and is told from the same of a single bridge and of another member', () => {
+  test('has its name, and differs from the same topic of a single bridge and of another member', () => {
     const own = createTopics('b', 'one')
     expect(own.of('bridgeInfo', {})).toBe('b/bridge/one/info')
     expect(own.of('fleet', {})).toBe('b/fleet')
@@ -70,7 +70,7 @@ describe('a topic of a member of a fleet', () => {
     expect([own, topics].map((each) => each.parse('b/bridge/other/info'))).toEqual([undefined, undefined])
   })
 
-  test('is known whoever the member is, and neither a command nor its answer is one', () => {
+  test('is recognised for any member, and is neither a command nor an answer', () => {
     expect(topics.memberFilters).toContain('b/bridge/+/log-level')
     expect(topics.parseMember('b/bridge/other/log-level')).toEqual({ name: 'bridgeLogLevel', member: 'other' })
     for (const topic of ['cmd/log-level', 'result/log-level', 'other/else', 'Other/info', 'info', 'other/info/more']) {
@@ -80,7 +80,7 @@ describe('a topic of a member of a fleet', () => {
 })
 
 describe('a command topic', () => {
-  test('says for what it is, and where its answer goes', () => {
+  test('determines its target, and the topic of its answer', () => {
     expect(topics.parseCommand('b/home/app/com.a%2Fb/cmd/restart')).toEqual({
       target: 'app',
       hub: 'home',
@@ -94,12 +94,12 @@ describe('a command topic', () => {
     expect(topics.parseCommand('b/home/app/x/cmd/set-setting/a%2Fb')).toMatchObject({ argument: 'a%2Fb' })
   })
 
-  test('without a command, or with too many levels, is still one that can be answered', () => {
+  test('without a command, or with too many levels, still gets an answer', () => {
     expect(topics.parseCommand('b/home/cmd')).toMatchObject({ command: '', result: 'b/home/result' })
     expect(topics.parseCommand('b/home/app/x/cmd/get/1/2')).toMatchObject({ command: 'get', argument: '1/2' })
   })
 
-  test('is no other topic', () => {
+  test('is distinguished from any other topic', () => {
     for (const topic of ['b/home/state', 'b/home/app/x', 'b/home/app/x/result/restart', 'c/home/cmd/speak', 'b']) {
       expect(topics.parseCommand(topic)).toBeUndefined()
     }
@@ -109,7 +109,7 @@ describe('a command topic', () => {
 describe('an answer', () => {
   const rules = ['homeassistant', []] as const
 
-  test('goes to a topic of the asker or to a result topic', () => {
+  test('is sent to a topic of the requester or to a result topic', () => {
     for (const topic of [
       'me/answers',
       'b2/home/state',
@@ -121,7 +121,7 @@ describe('an answer', () => {
     }
   })
 
-  test('never goes to a wildcard, to a topic of the bridge, or where Home Assistant looks for devices', () => {
+  test('is never sent to a wildcard, to a topic of the bridge, or to a discovery topic of Home Assistant', () => {
     const bad = [
       '',
       'a/+',
@@ -143,7 +143,7 @@ describe('an answer', () => {
     for (const topic of bad) expect(topics.mayAnswerOn(topic, ...rules), topic).toBe(false)
   })
 
-  test('goes below the topics that configuration names alone, where it names any', () => {
+  test('is sent below the configured topics only, if there are any', () => {
     const narrow = ['homeassistant', ['answers', 'homeassistant', 'b/home/cmd']] as const
     for (const topic of ['answers', 'answers/me', 'b/home/result/speak']) {
       expect(topics.mayAnswerOn(topic, ...narrow), topic).toBe(true)

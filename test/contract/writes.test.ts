@@ -1,11 +1,11 @@
-/** What becomes of a write whose answer got lost or is none: the same rules for all of them, by looks at a real hub. */
+/** The result of a write whose answer was lost or is invalid: the same for all, by checks of an emulated hub. */
 import { describe, expect } from 'vitest'
 import { isUndecided, tried, undecided } from '../../src/contract/writes.ts'
 import type { OperationName } from '../../src/emulator/core/table.ts'
 import { HubError } from '../../src/hub/errors.ts'
 import { APP, aim, carryOut, failure, operations, test } from './aim.ts'
 
-/** Command, payload, its operation, the look at what it did. */
+/** Command, payload, its operation, and the check of its effect. */
 const WRITES: readonly (readonly [string, string, OperationName, OperationName])[] = [
   ['app enable', '', 'enableApp', 'getApp'],
   ['app disable', '', 'disableApp', 'getApp'],
@@ -19,20 +19,20 @@ const LOOKED = 'A look at the hub finds it not done so far.'
 describe.each(WRITES)('%s %s', (words, payload, operation, look) => {
   const ready = async () => {
     const aimed = await aim()
-    // Nothing is proved by what was so before.
+    // A state that was true before proves nothing.
     if (words === 'app enable') aimed.emulated.disable(APP)
     aimed.emulated.forgetRequests()
     return aimed
   }
 
-  test('is ok without an answer where a look finds it done', async () => {
+  test('is ok without an answer if a check shows the effect', async () => {
     const aimed = await ready()
     aimed.emulated.behave('execute-then-reset', { operation })
     expect(await carryOut(aimed, words, payload)).toBeNull()
     expect(aimed.emulated.requests).toContainEqual(expect.objectContaining({ operation: look }))
   })
 
-  test('is unknown without an answer where a look finds it not done, and says what was found', async () => {
+  test('is unknown without an answer if a check does not show the effect, and the message has the finding', async () => {
     const aimed = await ready()
     aimed.emulated.behave('reset-before-executing', { operation })
     const error = await failure(carryOut(aimed, words, payload))
@@ -40,7 +40,7 @@ describe.each(WRITES)('%s %s', (words, payload, operation, look) => {
     expect(error).toHaveProperty('cause', expect.objectContaining({ code: 'no_answer' }))
   })
 
-  test('is unknown without an answer where the look fails, and claims nothing', async () => {
+  test('is unknown without an answer if the check fails, and the message claims nothing', async () => {
     const aimed = await ready()
     aimed.emulated.behave('execute-then-reset', { operation })
     aimed.emulated.behave('answer-status', { operation: look, status: 503 })
@@ -50,7 +50,7 @@ describe.each(WRITES)('%s %s', (words, payload, operation, look) => {
     })
   })
 
-  test('is a failure as the hub says it where it refuses, and nothing is looked at', async () => {
+  test('is a failure if the hub refuses it, without a check', async () => {
     const aimed = await ready()
     aimed.emulated.behave('answer-status', { operation, status: 503 })
     expect(await failure(carryOut(aimed, words, payload))).toMatchObject({ code: 'failed', status: 503 })
@@ -58,7 +58,7 @@ describe.each(WRITES)('%s %s', (words, payload, operation, look) => {
   })
 })
 
-describe('an answer that contradicts what was asked', () => {
+describe('an answer that contradicts the request', () => {
   test.each([
     ['app autoupdate', 'OFF'],
     ['app update', '{"autoupdate":false}'],
@@ -75,7 +75,7 @@ describe('an answer that contradicts what was asked', () => {
     ['app enable', '', 'enableApp', { id: APP, enabled: 'yes' }],
     ['app autoupdate', 'OFF', 'updateApp', {}],
     ['app set-setting/x', '{"a":1,"b":-0}', 'setAppSetting', { b: 0, a: 1 }],
-  ] as const)('one that only says less or more is none: %s %s', async (words, payload, operation, value) => {
+  ] as const)('is not one that only has fewer or more keys: %s %s', async (words, payload, operation, value) => {
     const aimed = await aim()
     aimed.emulated.behave('pretend', { operation, value })
     expect(await carryOut(aimed, words, payload)).toBeNull()
@@ -83,7 +83,7 @@ describe('an answer that contradicts what was asked', () => {
   })
 })
 
-describe('a look', () => {
+describe('a check', () => {
   test('proves a setting by its value only', async () => {
     for (const [payload, value] of [
       ['7', { x: 8 }],
@@ -98,7 +98,7 @@ describe('a look', () => {
     }
   })
 
-  test('proves that an app is gone by a list of all others and its own absence', async () => {
+  test('proves that an app is removed by a list of all others and its own absence', async () => {
     for (const value of [
       { 'another.app': { id: 'another.app' } },
       { [APP]: { id: APP }, 'another.app': { id: 'another.app' }, 'third.app': { id: 'third.app' } },
@@ -115,7 +115,7 @@ describe('a look', () => {
     }
   })
 
-  test('does not prove that an app is gone while it is still to be had', async ({ aimed }) => {
+  test('does not prove that an app is removed while it can still be read', async ({ aimed }) => {
     const others = { 'another.app': { id: 'another.app' }, 'third.app': { id: 'third.app' } }
     aimed.emulated.behave('reset-before-executing', { operation: 'uninstallApp' })
     aimed.emulated.behave('wrong-shape', { operation: 'getApps', value: others })
@@ -125,8 +125,8 @@ describe('a look', () => {
 
   test.each([
     ['settings that have it', { x: null }],
-    ['settings that lack it, while it is to be had by its name', { y: 2 }],
-  ])('does not prove that a setting is gone: %s', async (_, value) => {
+    ['settings that lack it, while it can be read by its name', { y: 2 }],
+  ])('does not prove that a setting is removed: %s', async (_, value) => {
     const aimed = await aim()
     aimed.emulated.behave('reset-before-executing', { operation: 'unsetAppSetting' })
     aimed.emulated.behave('wrong-shape', { operation: 'getAppSettings', value })
@@ -136,7 +136,7 @@ describe('a look', () => {
     })
   })
 
-  test('that is answered with an error proves nothing of a setting', async ({ aimed }) => {
+  test('that is answered with an error proves nothing about a setting', async ({ aimed }) => {
     aimed.emulated.behave('execute-then-reset', { operation: 'unsetAppSetting' })
     aimed.emulated.behave('wrong-shape', { operation: 'getAppSettings', value: { error: 'starting up' } })
     expect(await failure(carryOut(aimed, 'app unset-setting/x'))).toMatchObject({ code: 'outcome_unknown' })
@@ -160,14 +160,14 @@ describe('a look', () => {
     },
   )
 
-  test('at an empty list proves nothing, not even of the only app', async () => {
+  test('of an empty list proves nothing, not even about the only app', async () => {
     const aimed = await aim({ apps: [{ id: APP }] })
     aimed.emulated.behave('execute-then-reset', { operation: 'uninstallApp' })
     const running = carryOut(aimed, 'app uninstall', JSON.stringify({ confirm: APP }))
     expect(await failure(running)).toMatchObject({ code: 'outcome_unknown' })
   })
 
-  test('proves that a setting is gone also where a hub answers null for what it has not', async ({ aimed }) => {
+  test('proves that a setting is removed even if a hub answers null for a missing one', async ({ aimed }) => {
     aimed.emulated.behave('execute-then-reset', { operation: 'unsetAppSetting' })
     aimed.emulated.behave('pretend', { operation: 'getAppSetting', value: null })
     expect(await carryOut(aimed, 'app unset-setting/x')).toBeNull()
@@ -178,7 +178,7 @@ test.each([
   ['POST', `/app/${APP}/restart`, 'restartApp'],
   ['PUT', `/app/${APP}/setting/x`, 'setAppSetting'],
 ] as const)(
-  'a generic call that no look can prove stays unknown without one: %s %s',
+  'a generic call without a possible check stays unknown without an answer: %s %s',
   async (method, path, operation) => {
     const aimed = await aim()
     aimed.emulated.behave('reset-before-executing', { operation })
@@ -188,8 +188,8 @@ test.each([
   },
 )
 
-describe('a mistake of this program', () => {
-  test('is no lost answer and no failed look', async () => {
+describe('a bug in this program', () => {
+  test('is neither a lost answer nor a failed check', async () => {
     const mistake = new TypeError('x')
     expect([mistake, new HubError('failed', 'x'), undefined].map(isUndecided)).toEqual([false, false, false])
     expect(isUndecided(new HubError('no_answer', 'x')) && isUndecided(new HubError('nonsense', 'x'))).toBe(true)
@@ -198,7 +198,7 @@ describe('a mistake of this program', () => {
     expect(await tried(() => Promise.resolve(7))).toBe(7)
   })
 
-  test('what is nonsense stays that, whatever a look finds', () => {
+  test('nonsense stays nonsense, whatever a check shows', () => {
     const error = new HubError('nonsense', 'x')
     expect([undecided(error, true), undecided(error, false)]).toEqual([error, error])
   })

@@ -6,14 +6,14 @@ import { acknowledged, ask, hubOf, sessionOf, subscribed } from './support.ts'
 const PING = 'GET /system/ping'
 
 describe('identity', () => {
-  test('answers a ping without a key, naming itself in headers', async () => {
+  test('answers a ping without a key, with its identity in headers', async () => {
     const hub = await hubOf({ id: 'hub-1', version: '9.9.9' })
     const answer = await ask(hub, PING, { key: null })
     expect(answer).toMatchObject({ status: 200, json: true })
     expect(answer.headers).toMatchObject({ 'x-homey-id': 'hub-1', 'x-homey-version': '9.9.9' })
   })
 
-  test('says false to a ping that is meant for another hub', async () => {
+  test('answers false to a ping that is meant for another hub', async () => {
     const hub = await hubOf({ id: 'hub-1' })
     expect((await ask(hub, `${PING}?id=hub-2`)).json).toBe(false)
     expect((await ask(hub, `${PING}?id=hub-1`)).json).toBe(true)
@@ -32,7 +32,7 @@ describe('identity', () => {
 })
 
 describe('keys', () => {
-  test('tells a key its own scopes in the form of the wire', async () => {
+  test('lists the scopes of a key in the form of the API', async () => {
     const hub = await hubOf({ keys: { reader: ['hub.app.readonly', 'homey.speech'] } })
     const scopes = ['homey.app.readonly', 'homey.speech']
     expect((await ask(hub, 'GET /sessions/session/me', { key: 'reader' })).json).toMatchObject({
@@ -50,7 +50,7 @@ describe('keys', () => {
     await expect(sessionOf(hub)).rejects.toMatchObject({ statusCode: 401 })
   })
 
-  test('narrows a key in place', async () => {
+  test('restricts a key while it is in use', async () => {
     const hub = await hubOf()
     const session = await subscribed(hub)
     hub.setKeys({ secret: ['homey.speech'] })

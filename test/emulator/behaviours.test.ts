@@ -6,7 +6,7 @@ const APPS = 'GET /apps/app'
 const SET = `PUT /apps/app/${HUE}/setting/x`
 
 describe('answers', () => {
-  test.each([401, 403, 404, 429, 500, 503])('fail with %i as often as told, then not', async (status) => {
+  test.each([401, 403, 404, 429, 500, 503])('fail with %i as often as configured, then succeed', async (status) => {
     const hub = await hubOf()
     hub.behave('answer-status', { status, retryAfter: 3, times: 2 })
     const answer = await ask(hub, APPS)
@@ -16,7 +16,7 @@ describe('answers', () => {
     expect((await ask(hub, APPS)).status).toBe(200)
   })
 
-  test('fail for the operation named and no other, without carrying it out', async () => {
+  test('fail for the named operation and no other, without executing it', async () => {
     const hub = await hubOf()
     hub.behave('answer-status', { status: 500, operation: ['setAppSetting', 'getApp'] })
     hub.behave('answer-status', { status: 503, operation: 'getApps' })
@@ -28,7 +28,7 @@ describe('answers', () => {
     expect((await ask(hub, APPS)).status).toBe(200)
   })
 
-  test('come in the wrong form: no JSON, half of it, another shape, an empty list, a page of a gateway', async () => {
+  test('have the wrong form: no JSON, half of it, another shape, an empty list, a page of a gateway', async () => {
     const hub = await hubOf()
     const answer = async () => {
       const given = await ask(hub, APPS)
@@ -50,7 +50,7 @@ describe('answers', () => {
     expect((await answer()).text).toMatch(/^<!doctype html>/)
   })
 
-  test('claim what was not done, with any status and value', async () => {
+  test('claim a success that did not happen, with any status and value', async () => {
     const hub = await hubOf()
     hub.behave('pretend', { times: 1 })
     expect(await ask(hub, SET, { body: { value: 1 } })).toMatchObject({ status: 200, json: null })
@@ -59,7 +59,7 @@ describe('answers', () => {
     expect(hub.settings(HUE)).not.toHaveProperty('x')
   })
 
-  test('come big, yet valid', async () => {
+  test('are large, but valid', async () => {
     const hub = await hubOf()
     hub.behave('big-body', { megabytes: 3 })
     const { text, json } = await ask(hub, APPS)
@@ -67,7 +67,7 @@ describe('answers', () => {
     expect(json).toHaveProperty('padding')
   })
 
-  test('come late, though the request is carried out at once', async () => {
+  test('are late, though the request is executed at once', async () => {
     const hub = await hubOf()
     hub.behave('slow-headers', { ms: 60 })
     let answered = false
@@ -80,13 +80,13 @@ describe('answers', () => {
     expect((await asking).status).toBe(200)
   })
 
-  test('drip', async () => {
+  test('arrive byte by byte', async () => {
     const hub = await hubOf()
     hub.behave('dripping-body', { ms: 1, bytes: 1000 })
     expect((await ask(hub, APPS)).json).toEqual(Object.fromEntries(hub.apps))
   })
 
-  test('never come, and closing the hub does not wait for them', async () => {
+  test('never arrive, and closing the hub does not wait for them', async () => {
     const hub = await hubOf()
     hub.behave('never-answer')
     const failed = expect(ask(hub, SET, { body: { value: 1 } })).rejects.toThrow()
@@ -97,7 +97,7 @@ describe('answers', () => {
     expect(hub.settings(HUE)).not.toHaveProperty('x')
   })
 
-  test('are lost to a reset, before or after the request was carried out', async () => {
+  test('are lost to a reset, before or after the request was executed', async () => {
     const hub = await hubOf()
     hub.behave('reset-before-executing', { times: 1 })
     await expect(ask(hub, SET, { body: { value: 1 } })).rejects.toMatchObject({ code: 'ECONNRESET' })
@@ -119,8 +119,8 @@ describe('answers', () => {
   })
 })
 
-describe('what a behaviour may be told', () => {
-  test('is part of its type', async () => {
+describe('the options of a behaviour', () => {
+  test('are part of its type', async () => {
     const hub = await hubOf()
     // @ts-expect-error an answer is limited to operations, not events
     hub.behave('answer-status', { event: 'app.update' })
@@ -128,7 +128,7 @@ describe('what a behaviour may be told', () => {
     hub.behave('lose-events', { operation: 'getApps' })
     // @ts-expect-error there is no such operation
     hub.behave('answer-status', { operation: 'getNothing' })
-    // @ts-expect-error a hang is either so or not
+    // @ts-expect-error a hang has no number of times
     hub.behave('realtime-hung', { times: 1 })
     // @ts-expect-error there is no such behaviour
     hub.behave('answer-politely', false)
@@ -157,7 +157,7 @@ describe('realtime', () => {
     await subscribed(hub)
   })
 
-  test('loses as many events as told, of the kind told', async () => {
+  test('loses as many events as configured, of the configured kind', async () => {
     const hub = await hubOf()
     const session = await subscribed(hub)
     hub.behave('lose-events', { times: 1, event: 'app.delete' })
@@ -182,7 +182,7 @@ describe('realtime', () => {
     expect((await events(hub, session)).map(([, app]) => Object(app).version).join('')).toBe(seen)
   })
 
-  test('falls silent without dropping', async () => {
+  test('becomes silent without closing the connection', async () => {
     const hub = await hubOf({ pingIntervalMs: 20 })
     const session = await subscribed(hub)
     hub.behave('realtime-silent')
@@ -209,7 +209,7 @@ describe('realtime', () => {
     expect(session.events).toEqual([])
   })
 
-  test('delivers what a hang has held up', async () => {
+  test('delivers the delayed events after a hang', async () => {
     const hub = await hubOf()
     const session = await subscribed(hub)
     hub.behave('realtime-hung')

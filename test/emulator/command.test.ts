@@ -35,7 +35,7 @@ store:
 `
 
 describe('--api-key', () => {
-  test('is a key and its scopes, the key perhaps with equals signs of its own', () => {
+  test('is a key and its scopes; the key may contain equals signs', () => {
     expect(parseApiKey('abc==:x=hub.app, homey.speech')).toEqual({
       key: 'abc==:x',
       scopes: ['hub.app', 'homey.speech'],
@@ -49,7 +49,7 @@ describe('--api-key', () => {
     ['sEcReT=', 'expected a scope'],
     ['sEcReT=hub.app,hub.flow', 'unknown scope "hub.flow"; expected one of hub, hub.app,'],
     ['sEc ReT=hub', 'visible ASCII'],
-  ])('%s is refused with a reason that keeps the key to itself', (text, reason) => {
+  ])('%s is refused with a reason that does not contain the key', (text, reason) => {
     expect(() => parseApiKey(text)).toThrow(reason)
     expect(() => parseApiKey(text)).not.toThrow(/sEc/)
   })
@@ -67,13 +67,13 @@ describe('emulate', () => {
     expect(hub.settings('one.app')).toEqual({ a: [1, null] })
   })
 
-  test('lets what was typed win over the file', async () => {
+  test('prefers options of the command line to the file', async () => {
     const hub = await emulated({ file: fileOf(FILE), flavour: 'newer', apps: 20 })
     expect(hub.flavour).toBe('newer')
     expect(hub.apps.size).toBe(20)
   })
 
-  test('adds up the scopes of a key given twice', async () => {
+  test('combines the scopes of a key that is given twice', async () => {
     const apiKeys = ['k=hub.app.readonly', 'k=hub.speech'].map(parseApiKey)
     const hub = await emulated({ apiKeys })
     expect((await ask(hub, 'GET /sessions/session/me', { key: 'k' })).json).toMatchObject({
@@ -81,7 +81,7 @@ describe('emulate', () => {
     })
   })
 
-  test('says which file it cannot read', async () => {
+  test('names a file that it cannot read', async () => {
     await expect(emulate({ file: '/nowhere/hub.yaml' })).rejects.toThrow('cannot read the hub file /nowhere/hub.yaml')
   })
 })

@@ -22,7 +22,7 @@ async function controlled(options: EmulatedHubOptions = {}) {
 }
 
 describe('over the control port', () => {
-  test('a behaviour is set with its options, listed while it lasts, and cleared', async () => {
+  test('a behaviour is set with its options, listed while it is active, and cleared', async () => {
     const { hub, tell } = await controlled()
     const options = { status: 503, operation: ['getApps'], times: 2 }
     expect(await tell('PUT /behaviours/answer-status', options)).toEqual({ status: 200, json: null })
@@ -64,7 +64,7 @@ describe('over the control port', () => {
     expect(await tell(line, body)).toMatchObject({ status, json: { error_description: wanted } })
   })
 
-  test('what the hub was asked and has said is told, without keys, and forgotten', async () => {
+  test('requests and spoken texts are listed, without keys, and cleared', async () => {
     const { hub, tell } = await controlled({ flavour: 'older' })
     await ask(hub, 'POST /speech-output/say', { body: { text: 'Hello' } })
     expect((await tell('GET /spoken')).json).toEqual(['Hello'])
@@ -75,7 +75,7 @@ describe('over the control port', () => {
     expect((await tell('GET /requests')).json).toEqual([])
   })
 
-  test.each(['older', 'newer'] as const)('only an app that runs can be made to crash, %s', async (flavour) => {
+  test.each(['older', 'newer'] as const)('only a running app can be made to crash, %s', async (flavour) => {
     const { hub, tell } = await controlled({ flavour })
     const crash = async () => await tell(`POST /apps/${HUE}/crash`)
     const refusal = { status: 503, json: { error: 'not_running' } }
@@ -89,7 +89,7 @@ describe('over the control port', () => {
     expect((await crash()).status).toBe(200)
   })
 
-  test('an app crashes, sessions end, and the hub reboots as another version', async () => {
+  test('an app crashes, sessions end, and the hub reboots with another version', async () => {
     const { hub, tell } = await controlled()
     await tell(`POST /apps/${HUE}/crash`, { message: 'Error: told to' })
     expect(hub.apps.get(HUE)).toMatchObject({ crashed: true, crashedMessage: 'Error: told to' })
@@ -117,7 +117,7 @@ test('an app that is a process really crashes, and a reboot starts it again', as
 })
 
 describe('the control port', () => {
-  test('is closed to web pages: by another name, and from any origin', async () => {
+  test('is closed to web pages: with another host name, and from any origin', async () => {
     const { hub, control, tell } = await controlled()
     const { port } = new URL(control.url)
     const named = new Promise((resolve, reject) => {
@@ -132,7 +132,7 @@ describe('the control port', () => {
     expect(hub.behaviours).toEqual([])
   })
 
-  test('lists no two endpoints alike', () => {
+  test('lists no endpoint twice', () => {
     const lines = CONTROL.map(({ method, path }) => `${method} ${path}`)
     expect(new Set(lines).size).toBe(lines.length)
   })

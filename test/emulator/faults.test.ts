@@ -1,4 +1,4 @@
-/** Behaviours of what stands in front of a hub, and of a hub that says something else than what is so. */
+/** Behaviours of servers in front of a hub, and of a hub whose answers do not match its state. */
 import { describe, expect, test } from 'vitest'
 import { acknowledged, ask, connected, HUE, hubOf, opened } from './support.ts'
 
@@ -6,9 +6,9 @@ const APPS = 'GET /apps/app'
 const APP = `GET /apps/app/${HUE}`
 const SET = `PUT /apps/app/${HUE}/setting/x`
 
-describe('something else at the address', () => {
+describe('another server at the address', () => {
   test.each([200, 404, 502])(
-    'answers with a page and status %i, without identity, and nothing is carried out',
+    'answers with a page and status %i, without identity, and nothing is executed',
     async (status) => {
       const hub = await hubOf()
       hub.behave('gateway-page', { status })
@@ -19,7 +19,7 @@ describe('something else at the address', () => {
     },
   )
 
-  test('answers with JSON of its own, or sends the client elsewhere', async () => {
+  test('answers with its own JSON, or redirects the client', async () => {
     const hub = await hubOf()
     hub.behave('portal-json', { times: 1 })
     const portal = await ask(hub, APPS)
@@ -31,7 +31,7 @@ describe('something else at the address', () => {
   })
 })
 
-test.each([true, false])('something on the way answers a write that the hub did: %s', async (executes) => {
+test.each([true, false])('a gateway answers a write that the hub executed: %s', async (executes) => {
   const hub = await hubOf()
   hub.behave('gateway-answer', { executes, status: 201, text: '<p>', type: 'text/html' })
   const answer = await ask(hub, SET, { body: { value: 1 } })
@@ -41,8 +41,8 @@ test.each([true, false])('something on the way answers a write that the hub did:
   expect(hub.requests.at(-1)?.executed).toBe(executes)
 })
 
-describe('who the hub is', () => {
-  test('is left out or wrong for as many answers as told, beside other faults', async () => {
+describe('the identity of the hub', () => {
+  test('is missing or wrong for as many answers as configured, beside other faults', async () => {
     const hub = await hubOf()
     hub.behave('no-identity', { times: 1, operation: 'ping' })
     hub.behave('answer-status', { status: 503, times: 1 })
@@ -56,28 +56,28 @@ describe('who the hub is', () => {
 })
 
 describe('a list or record', () => {
-  test('is a part of what there is', async () => {
+  test('has only some of its entries', async () => {
     const hub = await hubOf()
     hub.behave('half-list', { keep: 0.3 })
     const { json } = await ask(hub, APPS)
     expect(Object.keys(Object(json))).toEqual([...hub.apps.keys()].slice(0, Math.ceil(hub.apps.size * 0.3)))
   })
 
-  test('calls itself by another id', async () => {
+  test('has another id', async () => {
     const hub = await hubOf()
     hub.behave('foreign-ids', { suffix: '!' })
     expect((await ask(hub, APPS)).json).toMatchObject({ [HUE]: { id: `${HUE}!` } })
     expect((await ask(hub, APP)).json).toMatchObject({ id: `${HUE}!`, enabled: true })
   })
 
-  test('is as deep as no client expects', async () => {
+  test('is nested deeper than any client expects', async () => {
     const hub = await hubOf()
     hub.behave('deep-json', { levels: 3 })
     expect((await ask(hub, `GET /apps/app/${HUE}/setting`)).text).toMatch(/^\{("[^"]+":\[\[\[\]\]\],?)+\}$/)
     expect((await ask(hub, 'GET /system/ping')).text).toBe('[[[]]]')
   })
 
-  test('is as it was at the first look, while writes are carried out', async () => {
+  test('stays as it was at the first read, while writes are executed', async () => {
     const hub = await hubOf()
     hub.behave('stale-reads')
     const before = (await ask(hub, `GET /apps/app/${HUE}/setting`)).json
@@ -88,7 +88,7 @@ describe('a list or record', () => {
     expect((await ask(hub, `GET /apps/app/${HUE}/setting`)).json).toMatchObject({ x: 1 })
   })
 
-  test('lies after a write whose answer was lost', async () => {
+  test('is wrong after a write whose answer was lost', async () => {
     const hub = await hubOf()
     const look = `GET /apps/app/${HUE}/setting`
     hub.behave('stale-reads', { operation: 'getAppSettings' })
@@ -101,7 +101,7 @@ describe('a list or record', () => {
 })
 
 describe('requests', () => {
-  test('beyond a number in a time are refused and not carried out', async () => {
+  test('above a limit in a period are refused and not executed', async () => {
     const hub = await hubOf()
     hub.behave('rate-limit', { requests: 2, windowMs: 60_000, retryAfter: 2 })
     expect((await ask(hub, APPS)).status).toBe(200)
@@ -111,7 +111,7 @@ describe('requests', () => {
     expect(hub.settings(HUE)).not.toHaveProperty('x')
   })
 
-  test('for a method that the hub lacks fail as older hubs say it', async () => {
+  test('for a method that the hub lacks fail as on older hubs', async () => {
     const hub = await hubOf({ flavour: 'older' })
     hub.behave('missing-api-method', { operation: 'garbageCollectApp' })
     const answer = await ask(hub, `POST /apps/app/${HUE}/gc`)
@@ -119,7 +119,7 @@ describe('requests', () => {
   })
 })
 
-test('the namespace wants the token that the handshake brought', async () => {
+test('the namespace requires the token from the handshake', async () => {
   const hub = await hubOf()
   hub.behave('namespace-token')
   const open = async (send: boolean) => {

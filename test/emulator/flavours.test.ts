@@ -6,7 +6,7 @@ import { ENTRIES, type Entry, entriesFor, type OperationName } from '../../src/e
 import { FLAVOURS, type Flavour } from '../../src/emulator/records.ts'
 import { acknowledged, ask, connected, HUE, hubOf, KEY, opened, PUMP, subscribed } from './support.ts'
 
-/** What each operation is given here; those without a line take nothing but an app. */
+/** The input of each operation; those without an entry take only an app. */
 const GIVEN: Partial<Record<OperationName, Readonly<Record<string, unknown>>>> = {
   updateApp: { app: { autoupdate: false } },
   getAppStd: { message: '' },
@@ -22,7 +22,7 @@ const GIVEN: Partial<Record<OperationName, Readonly<Record<string, unknown>>>> =
   getLogEntries: { owner: `homey:app:${HUE}`, log: 'cpu' },
 }
 
-/** What some of them need to be there. */
+/** Requests that prepare some of them. */
 const PREPARED: Partial<Record<OperationName, string>> = {
   deleteNotification: 'POST /notifications/notification',
   getSetting: 'PUT /settings/setting/mine',
@@ -55,7 +55,7 @@ const CARD = v.object({ uri: v.string(), id: v.string() })
 const ANYTHING = v.record(v.string(), v.unknown())
 const NOTHING = v.null()
 
-/** What each operation answers. */
+/** The answer of each operation. */
 const ANSWERS: Readonly<Record<Exclude<OperationName, 'requestApp'>, v.GenericSchema>> = {
   getApps: v.record(v.string(), APP),
   getApp: APP,
@@ -119,12 +119,12 @@ const ANSWERS: Readonly<Record<Exclude<OperationName, 'requestApp'>, v.GenericSc
   getUpdates: v.strictTuple([]),
 }
 
-/** Not one that only an app answers. */
+/** False for the operation that only an app answers. */
 const isOfHub = (name: OperationName) => name !== 'requestApp'
 
 const prefixOf = (flavour: Flavour) => (flavour === 'reference' ? '/api/managers' : '/api/manager')
 
-/** A hub with what the operation needs, and what the operation is given there. */
+/** A hub that is prepared for the operation, and the operation's input. */
 async function prepared(flavour: Flavour, { name, endpoint }: Entry) {
   const hub = await hubOf({ flavour })
   const args: Record<string, unknown> = { ...(endpoint.path.includes(':id') && { id: HUE }), ...GIVEN[name] }
@@ -160,7 +160,7 @@ describe.each(FLAVOURS)('on a hub of the %s kind', (flavour) => {
     },
   )
 
-  test('what it lacks is refused in its own words', async () => {
+  test('an operation that it lacks is refused with its own error', async () => {
     const hub = await hubOf({ flavour })
     const older = { status: 500, json: { error: 'missing_api_method' } }
     const others = { status: 404, json: { error: 'not_found' } }
@@ -206,7 +206,7 @@ test.each([
   ['newer', true],
   ['self-hosted', '2.5.0'],
   ['older', { version: '2.5.0', permissions: [] }],
-] as const)('a hub of the %s kind tells of an update by %j', async (flavour, told) => {
+] as const)('a hub of the %s kind reports an update as %j', async (flavour, told) => {
   expect((await hubOf({ flavour })).apps.get(PUMP)?.updateAvailable).toEqual(told)
 })
 
@@ -221,7 +221,7 @@ test.each([
   expect((await opened(manager.socket('/api'))) === 'open').toBe(opens)
 })
 
-test('a token opens the namespace on the connection alone that it was given to', async () => {
+test('a token opens the namespace only on the connection that got it', async () => {
   const hub = await hubOf()
   const welcome = async () => {
     const { manager, root } = connected(hub)
@@ -233,7 +233,7 @@ test('a token opens the namespace on the connection alone that it was given to',
   expect(await opened(api)).toMatchObject({ data: { statusCode: 401 } })
 })
 
-test('a hub that limits takes four requests within 400 ms and refuses the fifth, unexecuted', async () => {
+test('a hub with a limit accepts four requests within 400 ms and refuses the fifth, without executing it', async () => {
   const hub = await hubOf({ rateLimit: true })
   const lines = [1, 2, 3, 4, 5].map((value) => `PUT /apps/app/${HUE}/setting/s${value}`)
   const answers = await Promise.all(lines.map((line) => ask(hub, line, { body: { value: 1 } })))

@@ -7,7 +7,7 @@ import { hubFileSchema } from '../../src/tooling/docs/emulator.ts'
 
 const editorTakes = new Ajv2020({ strict: true }).compile(JSON.parse(hubFileSchema()))
 
-/** Why the loader refuses a file; `undefined` if it takes it. */
+/** Why the loader refuses a file; `undefined` if it accepts the file. */
 function mistake(text: string): string | undefined {
   try {
     loadHubFile(text, 'hub.yaml')
@@ -17,7 +17,7 @@ function mistake(text: string): string | undefined {
   }
 }
 
-/** The example of the page, and each file of a hub that there is. */
+/** The example of the page, and each existing file of a hub. */
 const examples = [
   ...readFileSync('docs/emulator.md', 'utf8').matchAll(/```yaml\n(.*?)```/gs),
   ...globSync('config/demo/hub.yaml').map((path) => ['', readFileSync(path, 'utf8')]),
@@ -38,7 +38,7 @@ describe('a hub file', () => {
     expect(JSON.stringify(loadHubFile(text, 'hub.json'))).toBe(text)
   })
 
-  test('is taken by the loader and by an editor in all examples', () => {
+  test('is accepted by the loader and by an editor in all examples', () => {
     expect(examples).toHaveLength(2)
     for (const text of examples) {
       expect(mistake(text), text).toBeUndefined()
@@ -71,7 +71,7 @@ describe('a hub file', () => {
     ['id: "a b"', 'id: must be visible ASCII'],
     ['- 1', 'the file: must be an object'],
     ['[]', 'the file: must be an object'],
-  ])('%j is refused with a reason that keeps keys to itself, and by an editor too', (text, reason) => {
+  ])('%j is refused with a reason that does not contain keys, and by an editor too', (text, reason) => {
     expect(mistake(text)).toContain(`hub.yaml: ${reason}`)
     expect(mistake(text)).not.toContain('sEcReT')
     expect(editorTakes(parse(text))).toBe(false)
@@ -81,13 +81,13 @@ describe('a hub file', () => {
     ['apps: [{id: a}, {id: a}]', 'hub.yaml: apps: contains an app id twice'],
     ['keys: {sEcReT: [', 'hub.yaml:1:17: not valid YAML or JSON'],
     ['a: &a [1]\nb: *a', 'aliases are not supported'],
-  ])('%j is refused with a reason that keeps keys to itself', (text, reason) => {
+  ])('%j is refused with a reason that does not contain keys', (text, reason) => {
     expect(mistake(text)).toContain(reason)
     expect(mistake(text)).not.toContain('sEcReT')
   })
 
   test.each(['keys: { a: [homey, hub.speech] }', 'apps: []', 'apps: [{ id: a, record: { updateAvailable: [1] } }]'])(
-    '%s is taken, and by an editor too',
+    '%s is accepted, and by an editor too',
     (text) => {
       expect(mistake(text)).toBeUndefined()
       expect(editorTakes(parse(text))).toBe(true)

@@ -11,8 +11,8 @@ const APPS: readonly AppSeed[] = [
 const older = () => hubOf({ flavour: 'older', apps: APPS })
 const manager = (item: string, operation: string, args = {}) => ({ section: 'manager', item, operation, args })
 
-describe('an app may ask its hub', () => {
-  test('for what its permissions allow, and is answered as a client is', async () => {
+describe('an app may call its hub', () => {
+  test('for operations that its permissions allow, and gets the answers that a client gets', async () => {
     const hub = await older()
     const list = await hub.inApp.call('asking', manager('apps', 'getApps'))
     expect(list).toEqual((await ask(hub, 'GET /apps/app')).json)
@@ -20,7 +20,7 @@ describe('an app may ask its hub', () => {
     expect(hub.spoken).toEqual(['Hello'])
   })
 
-  test('for nothing else', async () => {
+  test('for no other operations', async () => {
     const hub = await older()
     const refused = { status: 403, message: 'Missing Scopes: homey.app' }
     await expect(hub.inApp.call('asking', manager('apps', 'restartApp', { id: 'other' }))).rejects.toMatchObject(
@@ -53,8 +53,8 @@ describe('an app may ask its hub', () => {
   })
 })
 
-describe('an app may listen', () => {
-  test('to the manager of apps, until it no longer wants to', async () => {
+describe('an app may subscribe', () => {
+  test('to the manager of apps, until it unsubscribes', async () => {
     const hub = await older()
     const heard: unknown[] = []
     const end = hub.inApp.subscribe('asking', 'homey:manager:apps', (...event) => heard.push(event))
@@ -64,7 +64,7 @@ describe('an app may listen', () => {
     expect(heard).toEqual([['app.delete', { id: 'other' }]])
   })
 
-  test('to other apps and to itself, by permission', async () => {
+  test('to other apps and to itself, with the permission', async () => {
     const hub = await older()
     const heard: unknown[] = []
     hub.inApp.subscribe('asking', 'homey:app:other', (...event) => heard.push(event))
@@ -84,7 +84,7 @@ describe('an app may listen', () => {
 })
 
 describe('clients and apps', () => {
-  test('hear the events of an app that they have subscribed to', async () => {
+  test('receive the events of an app that they have subscribed to', async () => {
     const hub = await hubOf({ apps: APPS, keys: { [KEY]: ['hub'], reader: ['hub.app.readonly'] } })
     const { api } = await subscribed(hub)
     const heard = new Promise((resolve) => api.once('homey:app:other', (...event) => resolve(event)))
@@ -96,7 +96,7 @@ describe('clients and apps', () => {
     expect(refusal).toMatchObject({ statusCode: 403 })
   })
 
-  test('ask the web API of an app by its own paths', async () => {
+  test('call the web API of an app by its own paths', async () => {
     const asked: unknown[] = []
     const hub = await hubOf({
       backend: ({ inApp }) => ({

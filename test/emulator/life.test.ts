@@ -19,7 +19,7 @@ function appsOf(flavour: Flavour = 'newer', seeds: readonly AppSeed[] = DEFAULT_
 }
 
 describe('an app', () => {
-  test('takes its time from stopped to running', async () => {
+  test('takes some time from stopped to running', async () => {
     const { apps, clock, told } = appsOf()
     apps.enable(BLINDS)
     expect(told).toEqual([`${BLINDS} starting`])
@@ -36,7 +36,7 @@ describe('an app', () => {
     expect(told).toEqual(['stopping', 'stopped', 'starting', 'running'].map((state) => `${HUE} ${state}`))
   })
 
-  test('changes course when told something else on the way', async () => {
+  test('follows a second command while the first one is in progress', async () => {
     const { apps, clock, told } = appsOf()
     apps.restart(HUE)
     await clock.advance(250)
@@ -46,7 +46,7 @@ describe('an app', () => {
     expect(clock.pending).toBe(0)
   })
 
-  test('says nothing when it is already what it is told to be', () => {
+  test('sends no event for a command that changes nothing', () => {
     const { apps, told } = appsOf()
     apps.enable(HUE)
     apps.disable(BLINDS)
@@ -54,7 +54,7 @@ describe('an app', () => {
     expect(told).toEqual([])
   })
 
-  test('stops settling when it is uninstalled', async () => {
+  test('changes its state no more after it is uninstalled', async () => {
     const { apps, clock, told } = appsOf()
     apps.restart(HUE)
     apps.uninstall(HUE)
@@ -65,7 +65,7 @@ describe('an app', () => {
   test.each([
     ['older', { state: 'stopped', exitCode: 1, exitCount: 1 }, { crashed: false, exitCode: null, exitCount: 1 }],
     ['newer', { state: 'crashed', crashedCount: 1 }, { crashed: false, crashedMessage: null, crashedCount: 1 }],
-  ] as const)('crashes and is cured by a restart, %s', (flavour, crashed, cured) => {
+  ] as const)('crashes and recovers after a restart, %s', (flavour, crashed, cured) => {
     const { apps } = appsOf(flavour, DEFAULT_APPS, 0)
     apps.crash(HUE, 'Error: no')
     expect(apps.records.get(HUE)).toMatchObject({ crashed: true, crashedMessage: 'Error: no', ...crashed })
@@ -87,7 +87,7 @@ describe('an app', () => {
 })
 
 describe('time', () => {
-  test('moves the usage of what runs and of nothing else', async () => {
+  test('changes the usage of running apps only', async () => {
     const { apps, clock, timers, told } = appsOf()
     liveOn(apps, timers, { usageMs: 1000, crashMs: 0, random: Math.random })
     await clock.advance(1000)
@@ -98,7 +98,7 @@ describe('time', () => {
     expect(told).toHaveLength(12)
   })
 
-  test('lets an app crash now and then, and starts it again', async () => {
+  test('makes an app crash now and then, and starts it again', async () => {
     const { apps, clock, timers } = appsOf()
     liveOn(apps, timers, { usageMs: 0, crashMs: 1000, random: () => 0 })
     await clock.advance(1000)
@@ -107,7 +107,7 @@ describe('time', () => {
     expect(apps.records.get(HUE)).toMatchObject({ crashed: false, state: 'running' })
   })
 
-  test('leaves no timer behind once it is stopped', async () => {
+  test('leaves no timer after it is stopped', async () => {
     const { apps, clock, timers } = appsOf()
     liveOn(apps, timers, { usageMs: 10, crashMs: 10, random: () => 0 })
     apps.restart(HUE)
@@ -118,14 +118,14 @@ describe('time', () => {
     expect(clock.pending).toBe(0)
   })
 
-  test('keeps usage plausible however it starts', () => {
+  test('keeps usage plausible for any initial value', () => {
     expect(wander({ cpu: 1, mem: 0 }, () => 1)).toEqual({ cpu: 1, mem: 10_000_000 })
     expect(wander(undefined, () => 0)).toEqual({ cpu: 0, mem: 10_000_000 })
   })
 })
 
-describe('a hub by hand', () => {
-  test('changes apps as if it had been asked, and loses the event when told to be silent', async () => {
+describe('the methods of a hub', () => {
+  test('change apps like a request, and send no event if silent', async () => {
     const hub = await hubOf()
     const session = await subscribed(hub)
     hub.crash(HUE, 'Error: told to', { silent: true })
@@ -144,13 +144,13 @@ describe('a hub by hand', () => {
     ])
   })
 
-  test('throws for an app it has not', async () => {
+  test('throw for an unknown app', async () => {
     const hub = await hubOf()
     expect(() => hub.crash('nobody')).toThrow('no app "nobody"')
     expect(() => hub.install('nobody')).toThrow('no app "nobody" in the store')
   })
 
-  test('has as many apps as a bench wants, all different', () => {
+  test('create as many apps as a benchmark needs, all different', () => {
     const apps = population(250)
     expect(new Set(apps.map(({ id }) => id)).size).toBe(250)
   })

@@ -37,7 +37,7 @@ describe('apps over REST', () => {
     expect(await ask(await hubOf(), line)).toMatchObject({ status: 404, json: { error: 'not_found' } })
   })
 
-  test('changes what its generation honours and ignores the rest', async () => {
+  test('changes the fields that its generation supports and ignores the others', async () => {
     const body = { autoupdate: false, channel: 'beta', version: '99.0.0', state: 'stopped' }
     const older = await hubOf({ flavour: 'older' })
     const newer = await hubOf({ flavour: 'newer' })
@@ -82,7 +82,7 @@ describe('apps over REST', () => {
     expect((await ask(hub, `PUT ${path}`, { body: {} })).status).toBe(400)
   })
 
-  test('is not bent by a setting called __proto__', async () => {
+  test('handles a setting called __proto__ like any other', async () => {
     const hub = await hubOf()
     const line = `/apps/app/${HUE}/setting/__proto__`
     await ask(hub, `PUT ${line}`, { raw: '{"value":{"polluted":true},"__proto__":{"polluted":true}}' })
@@ -91,7 +91,7 @@ describe('apps over REST', () => {
     expect(Object.hasOwn(Object.prototype, 'polluted')).toBe(false)
   })
 
-  test('installs from the store, and brings an installed app up to date', async () => {
+  test('installs from the store, and updates an installed app', async () => {
     const hub = await hubOf()
     expect((await ask(hub, 'POST /apps/store', { body: { id: 'fi.kivinen.sauna', channel: 'test' } })).status).toBe(200)
     expect(hub.apps.get('fi.kivinen.sauna')).toMatchObject({ version: '2.0.1', state: 'running', channel: 'test' })
@@ -101,7 +101,7 @@ describe('apps over REST', () => {
     expect(hub.apps.get(PUMP)).toMatchObject({ version: '2.5.0', updateAvailable: false, state: 'running' })
   })
 
-  test('refuses to install what the store has not, from a channel there is not, or nothing at all', async () => {
+  test('refuses to install an app that the store does not have, from an unknown channel, or without an id', async () => {
     const hub = await hubOf()
     expect((await ask(hub, 'POST /apps/store', { body: { id: 'nobody' } })).status).toBe(404)
     expect((await ask(hub, 'POST /apps/store', { body: { id: PUMP, channel: 'beta' } })).status).toBe(400)
@@ -109,7 +109,7 @@ describe('apps over REST', () => {
     expect((await ask(hub, 'POST /apps/store')).status).toBe(400)
   })
 
-  test('tells an app its locales', async () => {
+  test('answers with the locales of an app', async () => {
     expect((await ask(await hubOf(), `GET /apps/app/${HUE}/locale`)).json).toEqual({ en: { title: 'Lumen Lights' } })
   })
 })
@@ -131,7 +131,7 @@ describe('the generations', () => {
     expect(hub.spoken).toEqual(['Hello', 'there'])
   })
 
-  test('newer: none of these, a crashed state that counts, and a crash log that wants a message', async () => {
+  test('newer: none of these, a crashed state that counts, and a crash log that requires a message', async () => {
     const hub = await hubOf({ flavour: 'newer' })
     expect(hub.apps.get(PUMP)?.updateAvailable).toBe(true)
     expect(hub.apps.get(HUE)).toMatchObject({ updateAvailable: false, channel: 'live' })
@@ -177,12 +177,12 @@ describe('answers and requests', () => {
     ['null', 200, 'null'],
     ['empty', 200, ''],
     ['204', 204, ''],
-  ] as const)('words nothing as %s', async (nothing, status, text) => {
+  ] as const)('an empty result is sent as %s', async (nothing, status, text) => {
     const hub = await hubOf({ nothing })
     expect(await ask(hub, `PUT /apps/app/${HUE}/enable`)).toMatchObject({ status, text })
   })
 
-  test('refuses a body that is not JSON with 400 and one that is too long with 413', async () => {
+  test('a body that is not JSON is refused with 400 and one that is too long with 413', async () => {
     const hub = await hubOf()
     const line = `PUT /apps/app/${HUE}/setting/x`
     expect((await ask(hub, line, { raw: '{"value":' })).status).toBe(400)
@@ -190,14 +190,14 @@ describe('answers and requests', () => {
     expect((await ask(hub, line, { body: { value: 'x'.repeat(1024 * 1023) } })).status).toBe(200)
   })
 
-  test('refuses malformed percent encoding with 400', async () => {
+  test('malformed percent encoding is refused with 400', async () => {
     const hub = await hubOf()
     expect((await ask(hub, 'GET /apps/app/%E0%A4%A')).status).toBe(400)
     expect((await ask(hub, `GET /apps/app/${HUE}/setting/%`)).status).toBe(400)
     expect((await ask(hub, 'GET /system/ping?id=%')).status).toBe(200)
   })
 
-  test('remembers what it was asked and how it answered, and only so much of it', async () => {
+  test('are recorded, up to a limit', async () => {
     const hub = await hubOf({ memory: 3 })
     await ask(hub, `PUT /apps/app/${HUE}/setting/x`, { body: { value: 1 } })
     expect(hub.requests).toEqual([

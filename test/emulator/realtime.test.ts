@@ -5,7 +5,7 @@ import { acknowledged, BLINDS, connected, events, HUE, hubOf, opened, sessionOf,
 const API = 'homey:manager:apps'
 
 describe('a session', () => {
-  test('is opened by handshake, namespace and subscription, and hears of every change', async () => {
+  test('is opened by handshake, namespace and subscription, and receives every change', async () => {
     const hub = await hubOf()
     const session = await subscribed(hub)
     expect(hub.connections).toEqual({ sockets: 1, sessions: 1, subscribers: 1 })
@@ -21,7 +21,7 @@ describe('a session', () => {
     ])
   })
 
-  test('hears nothing before it subscribes and after it unsubscribes', async () => {
+  test('receives nothing before it subscribes and after it unsubscribes', async () => {
     const hub = await hubOf()
     const session = await sessionOf(hub)
     hub.change(HUE, { version: '1' })
@@ -34,7 +34,7 @@ describe('a session', () => {
     expect(await events(hub, session)).toEqual([])
   })
 
-  test('is refused to an unknown key, in words a client can read', async () => {
+  test('is refused for an unknown key, with a message that a client can parse', async () => {
     const { root } = connected(await hubOf())
     const refusal = { statusCode: 401, code: 401, error: 'unauthorized', error_description: expect.any(String) }
     expect((await acknowledged(root, 'handshakeClient', { token: 'wrong', homeyId: 'x' }))[0]).toEqual(refusal)
@@ -42,7 +42,7 @@ describe('a session', () => {
       expect((await acknowledged(root, 'handshakeClient', hostile))[0]).toEqual(refusal)
   })
 
-  test('cannot open the namespace on a connection that has not shaken hands, even beside one that has', async () => {
+  test('cannot open the namespace on a connection without a handshake, even beside one with a handshake', async () => {
     const hub = await hubOf()
     await sessionOf(hub)
     const { manager } = connected(hub)
@@ -58,7 +58,7 @@ describe('a session', () => {
     await until('the hub to forget it', () => hub.connections.sessions === 0)
   })
 
-  test('may subscribe only with a scope that reads apps, and only to what there is', async () => {
+  test('may subscribe only with a scope that reads apps, and only to existing topics', async () => {
     const hub = await hubOf({ keys: { talker: ['homey.speech'], reader: ['hub.app.readonly'] } })
     const talker = await sessionOf(hub, 'talker')
     expect((await acknowledged(talker.api, 'subscribe', API))[0]).toMatchObject({ statusCode: 403, code: 403 })
@@ -98,7 +98,7 @@ describe('a session', () => {
     }
   })
 
-  test('is told what tests emit, whatever it is', async () => {
+  test('receives whatever tests emit', async () => {
     const hub = await hubOf()
     const session = await subscribed(hub)
     hub.emit('app.update', null)
@@ -124,7 +124,7 @@ describe('calls over the session', () => {
     expect(hub.requests.at(-1)).toMatchObject({ via: 'socket', method: 'API', operation: 'enableApp', status: 403 })
   })
 
-  test('are refused with the status REST would have given', async () => {
+  test('are refused with the status that REST has', async () => {
     const hub = await hubOf({ flavour: 'newer' })
     const { api } = await sessionOf(hub)
     const refusal = async (message: unknown) => (await acknowledged(api, 'api', message))[0]

@@ -8,7 +8,7 @@ import { ask, backendOf, HUE, hubOf, KEY, subscribed } from './support.ts'
 const PING = 'GET /system/ping'
 
 describe('a reboot', () => {
-  test('drops every connection and comes back on the same port, as another version and id if told', async () => {
+  test('closes every connection and uses the same port again, with another version and id if requested', async () => {
     const hub = await hubOf({ id: 'one', version: '1.0.0' })
     const { url } = hub
     const session = await subscribed(hub)
@@ -23,7 +23,7 @@ describe('a reboot', () => {
     await subscribed(hub)
   })
 
-  test('takes as long as told', async () => {
+  test('takes as long as requested', async () => {
     const clock = new FakeClock()
     const hub = await hubOf({ clock })
     const rebooting = hub.reboot({ downMs: 5000 })
@@ -34,7 +34,7 @@ describe('a reboot', () => {
     expect((await ask(hub, PING)).status).toBe(200)
   })
 
-  test('is over when the hub is closed meanwhile', async () => {
+  test('is cancelled when the hub is closed', async () => {
     const clock = new FakeClock()
     const hub = await hubOf({ clock })
     const rebooting = hub.reboot({ downMs: 5000 })
@@ -44,14 +44,14 @@ describe('a reboot', () => {
     await expect(ask(hub, PING)).rejects.toMatchObject({ code: 'ECONNREFUSED' })
   })
 
-  test('waits for the one before it', async () => {
+  test('waits for the previous one', async () => {
     const hub = await hubOf()
     await Promise.all([hub.reboot({ version: '2.0.0' }), hub.reboot({ version: '3.0.0' })])
     expect(hub.version).toBe('3.0.0')
     expect((await ask(hub, PING)).status).toBe(200)
   })
 
-  test('stops apps that really run and starts them again, and none is left when the hub is closed meanwhile', async () => {
+  test('stops real apps and starts them again, and none is left when the hub is closed in between', async () => {
     const steps: string[] = []
     const lived = { start: () => void steps.push('start'), stop: () => void steps.push('stop') }
     const hub = await hubOf({ backend: () => ({ ...backendOf([]), ...lived }) })
@@ -63,7 +63,7 @@ describe('a reboot', () => {
     expect(steps.at(-1)).toBe('stop')
   })
 
-  test('lets no port stay open when the apps do not start', async () => {
+  test('leaves no port open if the apps do not start', async () => {
     const port = await freePort()
     const start = () => Promise.reject(new Error('no apps today'))
     await expect(hubOf({ port, backend: () => ({ ...backendOf([]), start }) })).rejects.toThrow('no apps today')
@@ -86,7 +86,7 @@ describe('realtime sessions', () => {
 })
 
 describe('the end', () => {
-  test('comes although connections are open, twice if need be, and by leaving the scope', async () => {
+  test('works with open connections, twice if necessary, and by leaving the scope', async () => {
     let kept: EmulatedHub
     {
       await using hub = await EmulatedHub.start({ keys: { [KEY]: ['hub'] } })
@@ -99,7 +99,7 @@ describe('the end', () => {
     expect(kept.connections.sockets).toBe(0)
   })
 
-  test('says so when the port is taken', async () => {
+  test('reports a port that is in use', async () => {
     const hub = await hubOf()
     await expect(EmulatedHub.start({ port: hub.port })).rejects.toMatchObject({ code: 'EADDRINUSE' })
   })

@@ -9,7 +9,7 @@ import { ask, HUE, hubOf, KEY, subscribed } from './support.ts'
 const LOG = v.object({ id: v.string(), ownerUri: v.string() })
 const ENTRIES = v.object({ values: v.array(v.object({ v: v.number() })) })
 
-/** A WebSocket without a client library: what was received, and a way to send. */
+/** A WebSocket without a client library: the received messages, and a function to send. */
 async function raw(url: string, protocol: 3 | 4) {
   const socket = new WebSocket(`${url.replace('http', 'ws')}/socket.io/?EIO=${protocol}&transport=websocket`)
   onTestFinished(() => socket.terminate())
@@ -21,15 +21,15 @@ async function raw(url: string, protocol: 3 | 4) {
   return { socket, next, send: (packet: string) => socket.send(packet) }
 }
 
-describe('the wire', () => {
-  test('speaks the protocol that the official client of the hub still speaks', async () => {
+describe('the protocol', () => {
+  test('is the one that the official client of the hub still uses', async () => {
     const hub = await hubOf()
     const { next, send } = await raw(hub.url, 3)
     await next('0{')
     await next('40')
     send(`420["handshakeClient",{"token":"${KEY}","homeyId":"any"}]`)
     expect(await next('430')).toMatch(/^430\[null,\{"namespace":"\/api","token":"[^"]+"\}\]$/)
-    // It cannot show the token, since its protocol has no place for one.
+    // It cannot send the token, because its protocol has no field for one.
     send('40/api')
     await next('40/api')
     send('42/api,1["subscribe","homey:manager:apps"]')
@@ -41,11 +41,11 @@ describe('the wire', () => {
   })
 
   test.each(['newer', 'self-hosted'] as const)(
-    'has the figures of each log where the official client asks a hub of the %s kind for them',
+    'has the figures of each log where the official client reads them from a hub of the %s kind',
     async (flavour) => {
       const hub = await hubOf({ flavour })
       const logs = v.parse(v.array(LOG), (await ask(hub, 'GET /api/manager/insights/log')).json)
-      // It knows a log by its id alone, and the owner is what that begins with.
+      // It knows a log only by its id, which begins with the owner.
       expect(new Set(logs.map(({ id }) => id)).size).toBe(2 * hub.apps.size)
       for (const { id, ownerUri } of logs.filter(({ ownerUri }) => ownerUri.endsWith(HUE))) {
         const owner = id.split(':', 3).join(':')
@@ -59,12 +59,12 @@ describe('the wire', () => {
     },
   )
 
-  test('offers no transport but WebSocket', async () => {
+  test('has no transport but WebSocket', async () => {
     const hub = await hubOf()
     expect((await ask(hub, 'GET /socket.io/?EIO=4&transport=polling')).status).not.toBe(200)
   })
 
-  test('keeps idle connections only for as long as told', async () => {
+  test('keeps idle connections only for as long as configured', async () => {
     const hub = await hubOf({ keepAliveMs: 2000 })
     expect((await ask(hub, 'GET /api/manager/system/ping')).headers['keep-alive']).toBe('timeout=2')
   })
@@ -76,7 +76,7 @@ describe('nonsense', () => {
     'GET\r\n\r\n',
     'GET / HTTP/1.1\r\n\r\n',
     'PUT /api HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{',
-  ])('on a bare connection leaves the hub standing: %j', async (bytes) => {
+  ])('on a bare connection does not end the hub: %j', async (bytes) => {
     const hub = await hubOf()
     const socket = connect(hub.port, '127.0.0.1').on('error', () => {})
     socket.resume().end(bytes)
@@ -85,7 +85,7 @@ describe('nonsense', () => {
   })
 
   test.each(['', '9', '42/api,["subscribe"]', '42["handshakeClient"', '40/elsewhere', '451-["x"]', '42["disconnect"]'])(
-    'on a realtime connection leaves the others alone: %j',
+    'on a realtime connection does not affect the others: %j',
     async (packet) => {
       const hub = await hubOf()
       const session = await subscribed(hub)

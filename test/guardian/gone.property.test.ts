@@ -1,4 +1,4 @@
-/** What the guardian knows of an app, held against lists that lack it, events that list it anew, and restarts of the bridge. */
+/** The guardian's data on an app, with lists that lack the app, events that add it, and restarts of the bridge. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { GuardOrder } from '../../src/bridge/guarding.ts'
@@ -15,7 +15,7 @@ const MINUTE = 60 * SECOND
 const HOUR = 60 * MINUTE
 const LIMIT = 3
 const WINDOW = 30 * MINUTE
-/** Without tries after giving up and without storms, whose restarts do not count against the limit. */
+/** Without retries and without storms, whose restarts do not count against the limit. */
 const config = configOf(
   `guard: { watch: ["*"], backoff: 1s, max_restarts: ${LIMIT}, window: 30m, retry: [], storm: { apps: 100, within: 1s } }`,
 )
@@ -37,7 +37,7 @@ const STEPS = {
 const step = fc.oneof(...Object.values(STEPS))
 type Step = typeof step extends fc.Arbitrary<infer T> ? T : never
 
-/** A hub whose apps fall a second after each restart, with a bridge and what the broker holds. */
+/** A hub whose apps crash a second after each restart, with a bridge and the retained messages of a broker. */
 class House {
   readonly clock = new FakeClock()
   readonly records = new Map<string, AppPatch>(IDS.map((id) => [id, WELL]))
@@ -47,7 +47,7 @@ class House {
   readonly #retained = new Map<string, string>()
   readonly #deleted = new Set<string>()
   readonly restarts = new Map<string, number[]>(IDS.map((id) => [id, []]))
-  /** As the guardian must know it. */
+  /** The data that the guardian must have. */
   readonly switched = new Map<string, boolean>()
   readonly snoozed = new Map<string, number>()
   readonly counted = new Map<string, number>()
@@ -63,7 +63,7 @@ class House {
     this.guard.begin(true)
     this.guard.hubChanged('home', true)
     await this.read()
-    // What the broker holds of apps that two lists lack is left over.
+    // The broker's data on apps that two lists lack is obsolete.
     if ([...this.#retained.keys()].some((key) => key !== 'hub' && !this.apps.all.has(key.slice(-1)))) await this.read()
     for (const id of IDS) if (!this.apps.all.has(id)) this.#clear(id)
   }
@@ -112,7 +112,7 @@ class House {
     else this.#wish(id, undefined, step.minutes * MINUTE)
   }
 
-  /** What is known of each app that the bridge knows is what it must be. */
+  /** Checks the data on each app that the bridge knows. */
   check(): void {
     for (const id of this.apps.all.keys()) {
       const state = this.guard.factsOf('home', id)?.state
@@ -139,7 +139,7 @@ class House {
   #startApps(): AppManager {
     const client = {
       hub: { listSigned: true, confirm: () => Promise.resolve() },
-      // The only operation that the apps are read by.
+      // The only operation that reads the apps.
       call: (() => {
         const lacking = this.lacking.shift() ?? []
         const records = [...this.records].filter(([id]) => !lacking.includes(id))
@@ -219,7 +219,7 @@ class House {
   }
 }
 
-test('switches, rests, counts and the limit of restarts outlive lists that lack an app, an app listed anew, and restarts', async () => {
+test('switches, snoozes, counts and the limit of restarts survive lists that lack an app, an app that is added again, and restarts', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 20 }), async (steps) => {
       const house = new House()
@@ -235,7 +235,7 @@ test('switches, rests, counts and the limit of restarts outlive lists that lack 
   )
 }, 120_000)
 
-test('what is known of an app is forgotten once it has been gone for a day, however often the bridge was restarted', async () => {
+test('data on an app is dropped when it has been missing for a day, however often the bridge was restarted', async () => {
   const house = new House()
   await house.start()
   house.guard.control('home', 'a', { enabled: false })
@@ -260,7 +260,7 @@ test('what is known of an app is forgotten once it has been gone for a day, howe
   expect(house.guard.factsOf('home', 'a')?.state.state).toBe('watching')
 })
 
-test('the broker holds the fifty newest removed apps of a hub in 64 KiB, with less of their histories if they are long', () => {
+test('the broker holds the fifty newest removed apps of a hub in 64 KiB, with shorter histories if they are long', () => {
   const ids = Array.from({ length: 70 }, (_, index) => `app ${index}`)
   const stand = new Stand().start(...ids)
   stand.read()
@@ -284,7 +284,7 @@ test('the broker holds the fifty newest removed apps of a hub in 64 KiB, with le
   expect(short.map(({ app }) => app)).toEqual(ids.slice(-50).reverse())
 })
 
-test('of apps that configuration hides, or that another hub has, nothing is remembered', () => {
+test('data on apps that configuration hides, or that another hub has, is dropped', () => {
   const stand = new Stand().start('a', 'b', 'c', 'd')
   stand.read()
   for (const id of stand.apps.keys()) stand.guard.control('home', id, { enabled: false })

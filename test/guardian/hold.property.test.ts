@@ -1,4 +1,4 @@
-/** `updates.hold_days`, held against offers that change, clocks that step, hubs that go away, and restarts of the bridge. */
+/** `updates.hold_days`, with offers that change, clocks that step, offline hubs, and restarts of the bridge. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { Clock } from '../../src/base/clock.ts'
@@ -8,21 +8,21 @@ import { Stand } from './stand.ts'
 
 const HOUR = 3_600_000
 const HOLD_MS = 24 * HOUR
-/** A window that is always open: when an update is made is for the days alone to decide. */
+/** A window that is always open: only the days decide when an update is made. */
 const FILE =
   'guard: { watch: ["*"] }\nupdates: { policy: window, window: { start: "0 * * * *", length: 2h }, time_zone: UTC, hold_days: 1 }'
 
 const NOTHING: AppPatch = { update_available: false, latest_version: null }
 const offer = (version: string | null): AppPatch => ({ update_available: true, latest_version: version })
 
-/** A hub with one app, which offers what the test says. */
+/** A hub with one app, which offers the versions that the test sets. */
 class House {
   stand: Stand
   #said: AppPatch = NOTHING
   #online = true
-  /** By how much the bridge's clock is wrong, in milliseconds. */
+  /** The error of the bridge's clock, in milliseconds. */
   #wrong = 0
-  /** For how long each version was on offer while a bridge saw that, in milliseconds. */
+  /** For how long a bridge has seen each version on offer, in milliseconds. */
   readonly #seen = new Map<string, number>()
   readonly installs: { readonly version: string; readonly held: boolean }[] = []
 
@@ -123,7 +123,7 @@ test('no version is installed before the bridge has seen that very version on of
       expect(house.installs.filter(({ held }) => !held)).toEqual([])
       installs += house.installs.length
     }),
-    // One that surely installs: of those made by chance some eight in a hundred do, and now and then none would.
+    // One run that surely installs: about eight in a hundred random ones do, and occasionally none would.
     { numRuns: runs(40), examples: [[[{ offer: '2.0.0' }, { wait: 26 }]]] },
   )
   expect(installs).toBeGreaterThan(0)

@@ -1,4 +1,4 @@
-/** What the guardian makes of a start of the hub, of unavailable devices, and of the step to a new version. */
+/** How the guardian reacts to a start of the hub, to unavailable devices, and to the step to a new version. */
 import { describe, expect, test } from 'vitest'
 import type { AppPatch } from '../../src/hub/app.ts'
 import { Stand } from './stand.ts'
@@ -9,7 +9,7 @@ const HOUR = 60 * MINUTE
 
 describe('a restart after a start of the hub', () => {
   const OPTIONS = 'guard: { watch: ["*"], after_boot: { a: 10m, "b*": 5m } }'
-  /** The hub has been up for so long, as it says at each read. */
+  /** The hub reports this uptime at each read. */
   const up = (stand: Stand, ms: number) => stand.guard.booted('home', stand.clock.now() - ms)
   const reboot = async (stand: Stand) => {
     stand.guard.hubChanged('home', false)
@@ -18,7 +18,7 @@ describe('a restart after a start of the hub', () => {
     up(stand, 20 * SECOND)
   }
 
-  test('comes once, so long after it, to the apps that configuration names', async () => {
+  test('is made once, after the configured time, for the apps that configuration names', async () => {
     const stand = new Stand(OPTIONS).start('a', 'b', 'c')
     stand.answer = ({ app }) => {
       stand.say(app, { state: 'starting' })
@@ -43,7 +43,7 @@ describe('a restart after a start of the hub', () => {
     expect(stand.facts('a').history).toMatchObject([{ what: 'restart', reason: 'schedule', by: 'guard' }])
   })
 
-  test('comes again after a second start, however soon', async () => {
+  test('is made again after a second start, however soon', async () => {
     const stand = new Stand('guard: { watch: ["*"], after_boot: { a: 20s } }').start('a')
     stand.answer = ({ app }) => {
       stand.say(app, { state: 'starting' })
@@ -61,7 +61,7 @@ describe('a restart after a start of the hub', () => {
     expect(stand.restarted).toEqual(['a', 'a'])
   })
 
-  test('comes at once if the start becomes known only after it was due', async () => {
+  test('is made at once if the start is detected only after the restart was due', async () => {
     const stand = new Stand(OPTIONS).start('a', 'b', 'c')
     up(stand, 24 * HOUR)
     await stand.clock.advance(HOUR)
@@ -87,7 +87,7 @@ describe('a restart after a start of the hub', () => {
       },
     ],
     [
-      'a clock that is set back by an hour, and a hub that is heard before and after',
+      'a clock that is set back by an hour, with a read before and after',
       (stand) => {
         stand.clock.step(-HOUR)
         up(stand, 24 * HOUR)
@@ -101,7 +101,7 @@ describe('a restart after a start of the hub', () => {
       },
     ],
     [
-      'a clock that is set back, with what the hub said before it',
+      'a clock that is set back, with an uptime from before',
       (stand) => {
         const said = stand.clock.now() - 24 * HOUR
         stand.clock.step(-HOUR)
@@ -109,7 +109,7 @@ describe('a restart after a start of the hub', () => {
       },
     ],
     ['figures that differ by seconds', (stand) => up(stand, 24 * HOUR - 15 * SECOND)],
-  ])('does not follow on %s', async (_, happens) => {
+  ])('does not follow %s', async (_, happens) => {
     const stand = new Stand(OPTIONS).start('a', 'b', 'c')
     up(stand, 24 * HOUR)
     await happens(stand)
@@ -117,7 +117,7 @@ describe('a restart after a start of the hub', () => {
     expect(stand.restarted).toEqual([])
   })
 
-  test('comes where the bridge starts after the hub, and was not due before', async () => {
+  test('is made if the bridge starts after the hub, and it was not due before', async () => {
     const stand = new Stand(OPTIONS)
     stand.guard.begin(true)
     up(stand, 7 * MINUTE)
@@ -134,7 +134,7 @@ describe('a restart after a start of the hub', () => {
     ['does not run', (stand) => stand.say('a', { state: 'stopped' })],
     ['is snoozed', (stand) => stand.guard.control('home', 'a', { snooze: 5 * HOUR })],
     ['is switched off', (stand) => stand.guard.control('home', 'a', { enabled: false })],
-  ])('leaves out an app that %s then', async (_, is) => {
+  ])('is not made for an app that %s then', async (_, is) => {
     const stand = new Stand(OPTIONS).start('a')
     up(stand, 24 * HOUR)
     await stand.clock.advance(HOUR)
@@ -161,7 +161,7 @@ describe('a restart after a start of the hub', () => {
   })
 })
 
-test('an app is left stopped though the hub leaves the flag of an earlier crash set, until it runs and crashes again', async () => {
+test('an app stays stopped although the hub leaves the flag of an earlier crash set, until it runs and crashes again', async () => {
   const stand = new Stand('guard: { watch: ["*"] }').start('a')
   stand.say('a', { state: 'stopped', crashed: true, crash_message: 'Error: x', crash_count: 1 })
   await stand.clock.advance(11 * SECOND)
@@ -185,14 +185,14 @@ describe('an app whose devices are unavailable', () => {
 
   const ALL_AWAY = { devices: 3, devices_unavailable: 3 }
 
-  test('is restarted by the first read after as long that finds the same, and needs attention', async () => {
+  test('is restarted at the first read after the configured time that shows the same, and needs attention', async () => {
     const stand = new Stand(OPTIONS).start('a', 'b', 'c')
     const read = () => {
       for (const id of ['a', 'b', 'c']) stand.guard.linked('home', id, ALL_AWAY)
     }
     read()
     await stand.clock.advance(4 * MINUTE)
-    // Nobody knows whether they still are.
+    // Without another read, their state is not known.
     expect(stand.restarted).toEqual([])
     read()
     await stand.clock.advance(10 * SECOND)
@@ -211,12 +211,12 @@ describe('an app whose devices are unavailable', () => {
   })
 
   test.each<[string, { devices: number | null; devices_unavailable: number | null } | null]>([
-    ['some of them are there', { devices: 3, devices_unavailable: 2 }],
+    ['some of them are available', { devices: 3, devices_unavailable: 2 }],
     ['it has none', { devices: 0, devices_unavailable: 0 }],
     ['it is not known how many there are', { devices: null, devices_unavailable: 3 }],
     ['it is not known how many are unavailable', { devices: 3, devices_unavailable: null }],
     ['nothing is known', null],
-  ])('is not restarted where %s, also if all were before', async (_, links) => {
+  ])('is not restarted if %s, even if all were before', async (_, links) => {
     const stand = new Stand(OPTIONS).start('a')
     stand.guard.linked('home', 'a', { devices: 3, devices_unavailable: 3 })
     await stand.clock.advance(5 * MINUTE)
@@ -231,7 +231,7 @@ describe('an app whose devices are unavailable', () => {
   test.each<[string, AppPatch]>([
     ['does not run', { state: 'stopped' }],
     ['is disabled', { enabled: false, state: 'stopped' }],
-  ])('is not restarted where it %s', async (_, patch) => {
+  ])('is not restarted if it %s', async (_, patch) => {
     const stand = new Stand(OPTIONS).start('a')
     stand.guard.linked('home', 'a', { devices: 3, devices_unavailable: 3 })
     stand.say('a', patch)
@@ -241,7 +241,7 @@ describe('an app whose devices are unavailable', () => {
     expect(stand.restarted).toEqual([])
   })
 
-  test('is left alone when they are back before its restart', async () => {
+  test('is not restarted if they are available before its restart', async () => {
     const stand = new Stand(OPTIONS).start('a')
     stand.guard.linked('home', 'a', ALL_AWAY)
     await stand.clock.advance(10 * MINUTE)
@@ -278,7 +278,7 @@ describe('an update in the window', () => {
     expect(stand.orders.map(({ command }) => command)).toEqual(isInstalled ? ['install'] : [])
   })
 
-  test('asks for the version whose step is known, where the hub takes one', async () => {
+  test('requests the version whose step is known, if the hub accepts a version', async () => {
     const stand = new Stand(`${UPDATES}, severity: { "*": minor } }`).start('a')
     stand.say('a', { update_available: true, latest_version: '1.1.0' })
     stand.read()

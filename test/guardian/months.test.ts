@@ -3,11 +3,11 @@ import { hasCrashed } from '../../src/contract/classify.ts'
 import { DECISIONS, type Decisions } from '../../src/guardian/decisions.ts'
 import { simulate } from './simulation.ts'
 
-test('ninety days with forty apps of every vice break no promise', { timeout: 300_000 }, async () => {
+test('ninety days with forty apps that fail in every way break no promise', { timeout: 300_000 }, async () => {
   const { figures, broken } = await simulate({ seed: 20_260_101, days: 90, apps: 40 })
   console.log(JSON.stringify(figures))
   expect([...broken]).toEqual([])
-  // Each promise was put to the test.
+  // The simulation has tested each promise.
   for (const [name, figure] of Object.entries(figures)) expect(figure, name).toBeGreaterThan(5)
 })
 
@@ -15,7 +15,7 @@ const { obstacle } = DECISIONS
 
 /** One wrong decision each, and the promise that it breaks. */
 const PLANTS: Readonly<Record<string, readonly [promise: RegExp, wrong: Partial<Decisions>]>> = {
-  'every stop is taken for a crash': [
+  'every stop is treated as a crash': [
     /person's will/,
     { hasCrashed: (before, after) => hasCrashed(before, after) || after.state === 'stopped' },
   ],
@@ -26,25 +26,25 @@ const PLANTS: Readonly<Record<string, readonly [promise: RegExp, wrong: Partial<
       obstacle: (it) => obstacle({ ...it, limits: { ...it.limits, max_restarts: Number.POSITIVE_INFINITY } }),
     },
   ],
-  'nights are forgotten where midnight lies between': [/quiet hours/, { quietUntil: () => undefined }],
-  'each app is restarted when it likes': [/two at a time/, { obstacle: (it) => obstacle({ ...it, hubBusy: false }) }],
-  'a hub that came back is not left alone': [/left alone/, { obstacle: (it) => obstacle({ ...it, hubBackAt: null }) }],
-  'the wait does not grow': [/wait doubles/, { delayAfter: (_, { backoff }) => backoff }],
-  'whatever rises is a leak': [/no leak/, { isRising: (_, trend) => (trend ?? 0) > 1_048_576 }],
-  'a crash that was counted before is none': [
+  'quiet hours across midnight are ignored': [/quiet hours/, { quietUntil: () => undefined }],
+  'apps are restarted simultaneously': [/two at a time/, { obstacle: (it) => obstacle({ ...it, hubBusy: false }) }],
+  'a hub that reconnects is not left alone': [/left alone/, { obstacle: (it) => obstacle({ ...it, hubBackAt: null }) }],
+  'the delay does not grow': [/wait doubles/, { delayAfter: (_, { backoff }) => backoff }],
+  'any rise is a leak': [/no leak/, { isRising: (_, trend) => (trend ?? 0) > 1_048_576 }],
+  'a crash that was counted before is ignored': [
     /history is right/,
     { hasCrashed: (before, after) => hasCrashed(before, after) && (after.crash_count ?? 0) < 4 },
   ],
   'no update is a bad one': [/bad update is told/, { isBad: () => false }],
   'no crashes make a storm': [/in a storm/, { isStorm: () => false }],
   'a hub has no budget': [/budget/, { budgetUntil: () => undefined }],
-  'what was given up is given up for ever': [/after an outage/, { retryDelay: () => undefined }],
-  'what was given up is tried again at once': [/by the list/, { retryDelay: () => 1000 }],
-  'a hub that answers again has started': [/start of its hub/, { hasBooted: () => true }],
+  'an app that was given up is never tried again': [/after an outage/, { retryDelay: () => undefined }],
+  'an app that was given up is tried again at once': [/by the list/, { retryDelay: () => 1000 }],
+  'a hub that answers again counts as restarted': [/start of its hub/, { hasBooted: () => true }],
   'a step between versions does not matter': [/larger step/, { mayInstall: () => true }],
 }
 
-describe('a guardian that decides wrongly is found out', () => {
+describe('a guardian with a wrong decision is detected', () => {
   test.each(Object.entries(PLANTS))('%s', { timeout: 120_000 }, async (_, [promise, decisions]) => {
     const { broken } = await simulate({
       seed: 7,

@@ -1,4 +1,4 @@
-/** What the guardian never does, whatever hubs, people, commands and clocks do, in any order. */
+/** What the guardian never does, whatever hubs, users, commands and clocks do, in any order. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { HubCommand } from '../../src/contract/command.ts'
@@ -13,10 +13,10 @@ const HOUR = 60 * MINUTE
 const IDS = ['a', 'b'] as const
 const BACK_UP_MS = 8 * SECOND
 
-/** What follows on a restart: it runs, it runs and keeps the flag, it crashes again, or nothing does. */
+/** The result of a restart: the app runs, runs with the crash flag, crashes again, or does not change. */
 const ENDS = ['well', 'flagged', 'dies', 'nothing'] as const
 
-/** Commands that are about an app; a generic call as the write and as the read that it may be. */
+/** Commands that concern an app; a generic call both as a write and as a read. */
 const ROWS: readonly HubCommand[] = COMMANDS.filter((row) => row.target !== 'bridge')
   .filter(({ target, about, needs }) => needs === undefined && (target === 'app' || about !== undefined))
   .flatMap((row) => (row.reaches ? [row, { ...row, write: false }] : [row]))
@@ -40,7 +40,7 @@ type Step =
 
 interface Truth {
   record: AppPatch & { readonly crash_count: number }
-  /** Whether it lies there by a crash that no restart and no person has ended. */
+  /** Whether it is down because of a crash, and no restart and no user has ended that. */
   fallen: boolean
   starting: boolean
   gone: boolean
@@ -52,7 +52,7 @@ interface Truth {
 class Home {
   readonly stand: Stand
   readonly broken: string[] = []
-  /** When which app was restarted. */
+  /** The app and the time of each restart. */
   readonly log: string[] = []
   readonly #truths = new Map<string, Truth>(
     IDS.map((id) => [
@@ -78,7 +78,7 @@ class Home {
   #end: (typeof ENDS)[number] = 'well'
   #fails = false
 
-  /** @param retry when one that was given up is tried again */
+  /** @param retry when an app that was given up is tried again */
   constructor(retry: string) {
     this.stand = new Stand(`guard: { watch: ["*"], max_restarts: 2, retry: ${retry} }`).start(...IDS)
     const { stand } = this
@@ -97,17 +97,17 @@ class Home {
     const { stand } = this
     for (const step of steps) {
       await this.#step(step)
-      // Nothing can be done about what happens between a read and the restart that follows it at once.
+      // An event between a read and the restart right after it cannot be detected.
       await new Promise(setImmediate)
     }
     await stand.clock.advance(5 * MINUTE)
-    // When all is well again, whatever lies there is helped.
+    // When everything works again, each app that is down is restarted.
     const rest: readonly Step[] = [{ kind: 'ends', end: 'well' }, { kind: 'reads', fail: false }, { kind: 'list' }]
     for (const step of rest) await this.#step(step)
     await stand.clock.advance(30 * MINUTE)
     for (const [app, { fallen, gone, record }] of this.#truths) {
       const isHopeless = gone || stand.state(app).state === 'given_up'
-      // One that says that it runs has been restarted once.
+      // An app that reports that it runs has been restarted once.
       if (fallen && record.state !== 'running' && !isHopeless)
         this.broken.push(`${app} lies there still: ${stand.state(app).state}`)
     }
@@ -120,7 +120,7 @@ class Home {
       case 'crash':
         return this.#crash(step.id, { state: 'crashed', crash_message: step.message })
       case 'crash-running':
-        // Nothing tells one that runs with the flag since its crash from one that runs again.
+        // An app that runs with the flag since its crash cannot be distinguished from one that runs again.
         if (this.#truth(step.id).starting) return
         return this.#crash(step.id, { crash_message: step.message })
       case 'disable':
@@ -148,7 +148,7 @@ class Home {
         if (row === undefined) return
         const truth = this.#truth(step.id)
         if (row.write) truth.writtenAt = stand.clock.elapsed()
-        // A start by command is a fresh start.
+        // A start by command resets the limit.
         if (/^(?:restart|enable)App$/.test(row.operation ?? '')) truth.restarts.length = 0
         return stand.command(step.id, row)
       }
@@ -215,7 +215,7 @@ class Home {
     if (!truth.fallen) this.broken.push(`${id} does not lie there: ${record.state}, crashed ${record.crashed}`)
     if (this.#fails) this.broken.push(`${id} could not be read`)
     if (now - truth.writtenAt < MINUTE) this.broken.push(`${id} ${now - truth.writtenAt} ms after a command`)
-    // Then its times are those of the list, and not the limit.
+    // Then the times of the list apply, and not the limit.
     const wait = now - (restarts.at(-1) ?? 0)
     if (this.stand.state(id).state === 'given_up') {
       if (wait < 20 * SECOND) this.broken.push(`${id} is tried again after ${wait} ms`)
@@ -266,15 +266,15 @@ const setClock: fc.Arbitrary<Step> = fc.record({
 })
 const dies: Step = { kind: 'ends', end: 'dies' }
 
-/** What happens, besides crashes and time. */
+/** Events, in addition to crashes and waits. */
 test.each<[string, readonly fc.Arbitrary<Step>[], readonly Step[]]>([
-  ['what the hub does not call fallen, or does not show right before', [people, reads, list], []],
-  ['what keeps the flag of a crash for it', [flagged, ends], []],
-  ['an app for its silence, unless configuration wants that', [silence], []],
-  ['within a minute after a command that writes', [command], []],
-  ['more often than the limit, whichever version it goes back to', [version], [dies]],
+  ['an app that the hub does not report as down, or does not show right before', [people, reads, list], []],
+  ['an app because of the flag of an earlier crash', [flagged, ends], []],
+  ['a silent app, unless configuration requires that', [silence], []],
+  ['an app within a minute after a command that writes', [command], []],
+  ['an app more often than the limit, whichever version it goes back to', [version], [dies]],
   [
-    'out of turn, when all of that comes together',
+    'an app against these rules when all of that is combined',
     [people, reads, list, flagged, ends, silence, command, version, snooze, setClock],
     [],
   ],
@@ -286,13 +286,13 @@ test.each<[string, readonly fc.Arbitrary<Step>[], readonly Step[]]>([
   await fc.assert(property, { numRuns: runs(100) })
 })
 
-test('a clock that is set forwards or back, by hours, moves no restart', { timeout: 60_000 }, async () => {
+test('a clock that is set forwards or back, by hours, delays or advances no restart', { timeout: 60_000 }, async () => {
   const steps = fc.array(fc.oneof(crash, wait, wait, setClock, command, ends, snooze, list), {
     maxLength: 40,
     size: 'max',
   })
   const property = fc.asyncProperty(retry, steps, async (times, all) => {
-    // Of two that are due at once, either one may be first.
+    // If two are due at once, either one may be first.
     const story = all.map((step) => ('id' in step ? { ...step, id: 'a' as const } : step))
     const still = story.filter(({ kind }) => kind !== 'set-clock')
     expect((await new Home(times).run(story)).log).toEqual((await new Home(times).run(still)).log)

@@ -1,4 +1,4 @@
-/** What follows when restarts do not help: one that was given up is tried again, a hub has a budget, and storms are waited for. */
+/** When restarts do not help: an app that was given up is tried again, a hub has a budget, storms delay restarts. */
 import { describe, expect, test } from 'vitest'
 import { CommandError } from '../../src/contract/errors.ts'
 import type { HubEventPayload } from '../../src/contract/events.ts'
@@ -18,14 +18,14 @@ const tired = async (options: string) => {
   return stand
 }
 
-/** How long it takes until an app is restarted again, in seconds. */
+/** The time until an app is restarted again, in seconds. */
 const untilNext = async (stand: Stand, most = 30 * HOUR) => {
   const [before, from] = [stand.restarted.length, stand.clock.elapsed()]
   while (stand.restarted.length === before && stand.clock.elapsed() - from < most) await stand.clock.advance(SECOND)
   return (stand.clock.elapsed() - from) / SECOND
 }
 
-/** The same app in a bridge that starts, with what the broker holds. */
+/** The same app in a bridge that starts, with the retained messages of the broker. */
 const restartBridge = async (before: Stand, options: string, patch: Parameters<Stand['say']>[1]) => {
   const { state, history, memory } = before.facts('a')
   const after = new Stand(`guard: { watch: ["*"], max_restarts: 1, ${options} }`)
@@ -55,7 +55,7 @@ describe('an app that was given up', () => {
     expect(stand.state('a')).toMatchObject({ restarts: 5 })
   })
 
-  test('starts the list anew once it has run for an hour, and is watched again', async () => {
+  test('starts the list again after it has run for an hour, and is watched again', async () => {
     const stand = await tired('retry: [5m, 10m]')
     await untilNext(stand)
     stand.run('a')
@@ -85,9 +85,9 @@ describe('an app that was given up', () => {
   test.each<[string, string, (stand: Stand) => void, number]>([
     ['in quiet hours', ', quiet_hours: "12:00-14:00", time_zone: UTC', () => {}, 7190],
     ['while it is snoozed', '', (stand) => stand.guard.control('home', 'a', { snooze: HOUR }), 3600],
-    ['while its hub is away', '', (stand) => stand.guard.hubChanged('home', false), 108_000],
-    ['after a person has stopped it', '', (stand) => stand.say('a', { state: 'stopped', crashed: false }), 108_000],
-    ['after a person has disabled it', '', (stand) => stand.say('a', { enabled: false }), 108_000],
+    ['while its hub is offline', '', (stand) => stand.guard.hubChanged('home', false), 108_000],
+    ['after a user has stopped it', '', (stand) => stand.say('a', { state: 'stopped', crashed: false }), 108_000],
+    ['after a user has disabled it', '', (stand) => stand.say('a', { enabled: false }), 108_000],
   ])('is not tried %s', async (_, options, happens, seconds) => {
     const stand = await (options === '' ? tired('retry: [5m]') : tiredAt('retry: [5m]', options))
     happens(stand)
@@ -107,7 +107,7 @@ describe('an app that was given up', () => {
     return stand
   }
 
-  test('goes on where it was when the bridge starts again', async () => {
+  test('continues where it was when the bridge starts again', async () => {
     const options = 'retry: [5m, 10m, 20m]'
     const stand = await tired(options)
     await untilNext(stand)
@@ -122,13 +122,13 @@ describe('an app that was given up', () => {
     expect(await untilNext(next)).toBe(1200)
   })
 
-  test('is not tried by a bridge that starts and finds it stopped by a person', async () => {
+  test('is not tried by a bridge that starts and finds it stopped by a user', async () => {
     const stand = await tired('retry: [5m]')
     const next = await restartBridge(stand, 'retry: [5m]', { state: 'stopped', crashed: false, crash_message: null })
     expect(await untilNext(next)).toBe(108_000)
   })
 
-  test('is tried again soon where the hub was too busy, and gives up once where it may not', async () => {
+  test('is tried again soon if the hub was too busy, and fails once if it is not allowed', async () => {
     const stand = await tired('retry: [5m, 24h]')
     stand.answer = () => Promise.resolve({ ok: false, error: new CommandError('busy') })
     expect(await untilNext(stand)).toBe(300)
@@ -143,7 +143,7 @@ describe('an app that was given up', () => {
     ['a new version', (stand) => stand.say('a', { version: '2.0.0' })],
     ['a switch', (stand) => stand.guard.control('home', 'a', { enabled: true })],
     ['a command that restarts it', (stand) => stand.command('a', 'restart')],
-  ])('is watched again, and waits for no try, after %s', async (_, happens) => {
+  ])('is watched again, and waits for no retry, after %s', async (_, happens) => {
     const stand = await tired('retry: [5h]')
     happens(stand)
     expect(stand.state('a')).toMatchObject({ state: 'waiting', retry_at: null })
@@ -155,7 +155,7 @@ describe('a hub', () => {
   const ids = ['a', 'b', 'c', 'd', 'e']
   const OPTIONS = 'guard: { watch: ["*"], hub_max_restarts: 3, window: 10m, storm: { apps: 100 } }'
 
-  /** Each app crashes, and runs when it has been restarted. */
+  /** Each app crashes, and runs after a restart. */
   const crashAll = (stand: Stand) => {
     stand.answer = ({ app }) => {
       stand.run(app)
@@ -164,7 +164,7 @@ describe('a hub', () => {
     for (const id of ids) stand.crash(id)
   }
 
-  test('has no more restarts in the window than configured; further apps wait, which the log says once', async () => {
+  test('has at most as many restarts in the window as configured; other apps wait, which is logged once', async () => {
     const stand = new Stand(OPTIONS).start(...ids)
     crashAll(stand)
     await stand.clock.advance(9 * MINUTE)
@@ -176,7 +176,7 @@ describe('a hub', () => {
     expect(stand.told).not.toContain('gave_up')
   })
 
-  test('counts scheduled restarts and tries, none that came to nothing, and what an earlier bridge has done', async () => {
+  test('counts scheduled restarts and retries, but not failed ones, and those of an earlier bridge', async () => {
     const stand = new Stand(`${OPTIONS.slice(0, -2)}, time_zone: UTC, schedule: { "*": "5 12 * * *" } }`).start(...ids)
     stand.answer = ({ app }) => {
       stand.say(app, { state: 'starting' })
@@ -215,7 +215,7 @@ describe('a storm', () => {
   }
   const types = (events: readonly HubEventPayload[]) => events.map(({ event_type }) => event_type)
 
-  test('holds all restarts back until no app has crashed for as long, then helps one after the other', async () => {
+  test('delays all restarts until no app has crashed for as long, and then restarts one after the other', async () => {
     const stand = new Stand(OPTIONS).start('a', 'b', 'c', 'd')
     await crash(stand, ['a', 'b', 'c'], SECOND)
     expect(stand.hubEvents).toEqual([
@@ -233,7 +233,7 @@ describe('a storm', () => {
     await stand.clock.advance(1)
     expect(stand.restarted).toEqual(['a', 'b'])
     expect(stand.state('a')).toMatchObject({ restarts: 1, restarts_in_window: 0 })
-    // What follows counts.
+    // Later crashes count.
     for (const id of ['b', 'c', 'd']) stand.run(id)
     stand.crash('a')
     await stand.clock.advance(2 * MINUTE)
@@ -270,14 +270,14 @@ describe('a storm', () => {
         await crash(stand, ['a', 'b', 'c'])
       },
     ],
-  ])('does not come of %s', async (_, happens) => {
+  ])('does not result from %s', async (_, happens) => {
     const stand = new Stand(OPTIONS).start('a', 'b', 'c', 'ignored')
     await happens(stand)
     await stand.clock.advance(5 * MINUTE)
     expect(stand.hubEvents).toEqual([])
   })
 
-  test('does not come of apps that are found crashed when the bridge starts', async () => {
+  test('does not result from apps that are found crashed when the bridge starts', async () => {
     const stand = new Stand(OPTIONS)
     stand.guard.begin(true)
     for (const id of ['a', 'b', 'c', 'd']) stand.say(id, { state: 'crashed', crashed: true })
@@ -287,7 +287,7 @@ describe('a storm', () => {
     expect(stand.restarted).toContain('a')
   })
 
-  test('is reported while no app is watched, of all but the ignored ones, and nothing is restarted', async () => {
+  test('is reported while no app is watched, for all but the ignored ones, and nothing is restarted', async () => {
     for (const updates of ['', '\nupdates: { policy: window, window: { start: "0 4 * * *" } }']) {
       const stand = new Stand(`guard: { ignore: ["ignored"] }${updates}`).start('a', 'b', 'c', 'ignored')
       await crash(stand, ['a', 'b', 'ignored'])
@@ -299,7 +299,7 @@ describe('a storm', () => {
     }
   })
 
-  test('is reported by the bridge that acts only', async () => {
+  test('is reported only by the active bridge', async () => {
     for (const yaml of ['guard: { watch: [] }', OPTIONS]) {
       const stand = new Stand(yaml).start('a', 'b', 'c')
       stand.guard.standBy()
@@ -309,7 +309,7 @@ describe('a storm', () => {
     }
   })
 
-  test('in quiet hours is waited for like those, and a snooze in it lasts as long as it says', async () => {
+  test('in quiet hours waits for their end, and a snooze during it lasts as long as requested', async () => {
     const stand = new Stand(`${OPTIONS.slice(0, -2)}, quiet_hours: "12:00-13:00", time_zone: UTC }`)
     stand.start('a', 'b', 'c')
     stand.answer = ({ app }) => {
@@ -327,7 +327,7 @@ describe('a storm', () => {
     expect(stand.restarted).toEqual(['b', 'c', 'a'])
   })
 
-  test('that one app alone would keep up, as it is started by the hub and crashes again, comes to its end', async () => {
+  test('that a single app would prolong, because the hub starts it and it crashes again, ends', async () => {
     const stand = new Stand(OPTIONS).start('a', 'b', 'c')
     await crash(stand, ['a', 'b', 'c'])
     for (let times = 0; times < 10; times += 1) {
@@ -338,7 +338,7 @@ describe('a storm', () => {
     expect(stand.restarted).toContain('a')
   })
 
-  test('is waited for by a bridge that starts in it, which reports its end only if it sees it begin', async () => {
+  test('continues in a bridge that starts during it, which reports its end only if it reported its beginning', async () => {
     const stand = new Stand(OPTIONS).start('a', 'b', 'c')
     await crash(stand, ['a', 'b', 'c'], SECOND)
     const next = new Stand(OPTIONS)

@@ -12,8 +12,8 @@ const HOUR = 60 * MINUTE
 const UPDATES =
   'guard: { watch: ["*"] }\nupdates: { policy: window, window: { start: "0 13 * * *", length: 2h }, time_zone: UTC'
 
-describe('what is watched', () => {
-  test('is what the patterns name, unless they say to ignore it, or a command says otherwise', async () => {
+describe('a watched app', () => {
+  test('is one that the patterns name, unless they ignore it, or a command decides otherwise', async () => {
     const stand = new Stand('guard: { watch: ["com.*"], ignore: ["com.ignored"] }')
     stand.start('com.app', 'com.ignored', 'net.app', 'net.wanted', 'com.unwanted')
     stand.guard.control('home', 'net.wanted', { enabled: true })
@@ -26,17 +26,17 @@ describe('what is watched', () => {
   })
 })
 
-describe('what is due', () => {
+describe('an action that is due', () => {
   const looks = Array.from({ length: 25 }, (_, index) => index)
 
-  test.each(looks)('comes though a timer is early, and time goes on after %i looks at the clock', async (count) => {
+  test.each(looks)('is taken although a timer is early by %i reads of the clock', async (count) => {
     const stand = new Stand('guard: { watch: ["*"] }', early(count)).start('a')
     stand.crash('a')
     await stand.clock.advance(MINUTE)
     expect(stand.restarted).toEqual(['a'])
   })
 
-  test.each(looks)('by a schedule comes as well, after %i looks', async (count) => {
+  test.each(looks)('by a schedule is taken too, after %i reads', async (count) => {
     const schedule = 'guard: { watch: ["*"], time_zone: UTC, schedule: { "*": "0 13 * * *" } }'
     const stand = new Stand(schedule, early(count)).start('a')
     await stand.clock.advance(2 * HOUR)
@@ -49,7 +49,7 @@ describe('an app that is not restarted', () => {
     ['was disabled', (stand) => stand.say('a', { enabled: false, state: 'stopped' })],
     ['was stopped without a sign of a crash', (stand) => stand.say('a', { state: 'stopped' })],
     [
-      'crashed and was disabled then',
+      'crashed and was then disabled',
       (stand) => {
         stand.crash('a')
         stand.say('a', { enabled: false })
@@ -70,7 +70,7 @@ describe('an app that is not restarted', () => {
       },
     ],
     [
-      'crashed while the broker is away',
+      'crashed while the broker is offline',
       (stand) => {
         stand.connected = false
         stand.crash('a')
@@ -84,14 +84,14 @@ describe('an app that is not restarted', () => {
       },
     ],
     [
-      'crashed while its hub is away',
+      'crashed while its hub is offline',
       (stand) => {
         stand.guard.hubChanged('home', false)
         stand.crash('a')
       },
     ],
     [
-      'crashed while the guardian rests',
+      'crashed while it is snoozed',
       (stand) => {
         stand.guard.control('home', 'a', { snooze: HOUR })
         stand.crash('a')
@@ -104,18 +104,18 @@ describe('an app that is not restarted', () => {
     expect(stand.restarted).toEqual([])
   })
 
-  test.each([null, 'http'])('is one that somebody has just commanded, by MQTT or another way (%s)', async (by) => {
+  test.each([null, 'http'])('has just received a command, by MQTT or another way (%s)', async (by) => {
     const stand = new Stand().start('a')
     stand.crash('a')
     stand.command('a', 'disable', ['begun'], by)
     await stand.clock.advance(50 * SECOND)
     expect(stand.restarted).toEqual([])
-    // It came to nothing.
+    // The command did not succeed.
     await stand.clock.advance(10 * SECOND)
     expect(stand.restarted).toEqual(['a'])
   })
 
-  test('is one that a command disables while its restart waits for its turn', async () => {
+  test('is disabled by a command while its restart waits for its turn', async () => {
     const stand = new Stand().start('a')
     let release = () => {}
     stand.answer = async ({ isCurrent }) => {
@@ -135,13 +135,13 @@ describe('an app that is not restarted', () => {
   })
 })
 
-describe('an app is read anew right before its restart, which does not come', () => {
+describe('an app is read again right before its restart, which is omitted', () => {
   test.each<[string, AppPatch]>([
-    ['where it has been disabled', { enabled: false, state: 'stopped', crashed: false }],
-    ['where a person has stopped it', { state: 'stopped', crashed: false, crash_message: null }],
-    ['where it runs again', { state: 'running', crashed: false, crash_message: null }],
-    ['where it is on its way', { state: 'starting', crashed: false, crash_message: null }],
-    ['where it runs again with the flag of its crash', { state: 'running' }],
+    ['if it was disabled', { enabled: false, state: 'stopped', crashed: false }],
+    ['if a user has stopped it', { state: 'stopped', crashed: false, crash_message: null }],
+    ['if it runs again', { state: 'running', crashed: false, crash_message: null }],
+    ['if it is starting', { state: 'starting', crashed: false, crash_message: null }],
+    ['if it runs again with the flag of its crash', { state: 'running' }],
   ])('%s', async (_, found) => {
     const stand = new Stand().start('a')
     stand.crash('a')
@@ -151,7 +151,7 @@ describe('an app is read anew right before its restart, which does not come', ()
     expect(stand.facts('a').history.map(({ what }) => what)).toEqual(['crash'])
   })
 
-  test('as long as it cannot be read or is gone, which is tried again by the back-off', async () => {
+  test('while it cannot be read or is missing, which is tried again with the back-off', async () => {
     const stand = new Stand('guard: { watch: ["*"], backoff_max: 60s }').start('a', 'b')
     const reads: number[] = []
     stand.found = (app) => {
@@ -167,14 +167,14 @@ describe('an app is read anew right before its restart, which does not come', ()
     stand.crash('b')
     await stand.clock.advance(4 * MINUTE)
     expect(reads).toEqual([10, 30, 70, 130, 190])
-    // Others are not held up by it.
+    // It does not delay other apps.
     expect(stand.restarted).toEqual(['b'])
     stand.found = () => ({})
     await stand.clock.advance(MINUTE)
     expect(stand.restarted).toContain('a')
   })
 
-  test('where something has come in between while it was read', async () => {
+  test('if something has changed while it was read', async () => {
     for (const ends of [
       (stand: Stand) => stand.guard.standBy(),
       (stand: Stand) => stand.guard.control('home', 'a', { enabled: false }),
@@ -196,7 +196,7 @@ describe('an app is read anew right before its restart, which does not come', ()
     }
   })
 
-  test('where a person stops it while its restart waits for its turn', async () => {
+  test('if a user stops it while its restart waits for its turn', async () => {
     const stand = new Stand().start('a')
     stand.answer = ({ isCurrent }) => {
       stand.say('a', { state: 'stopped', crashed: false, crash_message: null })
@@ -211,7 +211,7 @@ describe('an app is read anew right before its restart, which does not come', ()
     expect(stand.state('a')).toMatchObject({ state: 'watching', restarts: 0 })
   })
 
-  test('where it has waited for its turn for so long that what was read is old', async () => {
+  test('if it has waited for its turn for so long that the read is outdated', async () => {
     const stand = new Stand().start('a')
     stand.answer = async ({ isCurrent }) => {
       await new Promise<void>((resolve) => {
@@ -234,7 +234,7 @@ const HUB_COMMANDS = COMMANDS.filter((row) => row.target !== 'bridge').flatMap((
 ])
 
 test.each(HUB_COMMANDS)(
-  'after $name an app is left alone for a minute if that writes, and not for its own',
+  'after $name an app is left alone for a minute if that writes, except after a command for the guardian',
   async (row) => {
     const isOurs = row.needs === 'guard'
     const stand = new Stand().start('a')
@@ -254,7 +254,7 @@ test.each(HUB_COMMANDS)(
 describe('an app that runs with the flag of a crash', () => {
   const flag = { state: 'running', crashed: true, crash_message: 'Error: boom', crash_count: 1 } as const
 
-  test('is restarted once, and again for a higher count or a new message only', async () => {
+  test('is restarted once, and again only for a higher count or a new message', async () => {
     const stand = new Stand().start('a')
     stand.say('a', flag)
     stand.say('a', { cpu_percent: 5 })
@@ -280,7 +280,7 @@ describe('an app that runs with the flag of a crash', () => {
     }
   })
 
-  test('is no new crash for a bridge that starts', async () => {
+  test('has not crashed again for a bridge that starts', async () => {
     const before = new Stand().start('a')
     before.say('a', flag)
     await before.clock.advance(2 * MINUTE)
@@ -294,7 +294,7 @@ describe('an app that runs with the flag of a crash', () => {
     after.say('a', flag)
     await after.clock.advance(HOUR)
     expect(after.restarted).toEqual([])
-    // It waits still where it was not restarted yet.
+    // It still waits if it was not restarted yet.
     const waiting = new Stand().start('a')
     waiting.say('a', flag)
     const next = new Stand()
@@ -307,7 +307,7 @@ describe('an app that runs with the flag of a crash', () => {
   })
 })
 
-test('a version that an app goes back to is no fresh start, also after a restart of the bridge', async () => {
+test('a version that an app goes back to does not reset its limit, also after a restart of the bridge', async () => {
   const fall = async (stand: Stand, version: string) => {
     stand.say('a', { version })
     stand.crash('a')
@@ -331,7 +331,7 @@ test('a version that an app goes back to is no fresh start, also after a restart
 
 describe('a clock that is set', () => {
   test.each([-26, -3, 3, 26])(
-    'by %i hours moves neither the minute after a command nor a snooze nor the window',
+    'by %i hours changes neither the minute after a command nor a snooze nor the window',
     async (hours) => {
       const stand = new Stand('guard: { watch: ["*"], max_restarts: 1, window: 2m }').start('a', 'b', 'c')
       stand.guard.control('home', 'b', { snooze: 10 * MINUTE })
@@ -357,29 +357,26 @@ describe('a clock that is set', () => {
     },
   )
 
-  test.each([-5, 5])(
-    'by %i hours moves the times that are published, and a bridge that starts counts by them',
-    async (hours) => {
-      const stand = new Stand().start('a')
-      stand.guard.control('home', 'a', { snooze: HOUR })
-      stand.crash('a')
-      stand.clock.step(hours * HOUR)
-      stand.read()
-      const until = Date.parse(stand.state('a').snoozed_until ?? '')
-      expect(until).toBe(stand.clock.now() + HOUR)
-      const next = new Stand()
-      next.clock.step(hours * HOUR)
-      next.guard.learn('guard', 'home', 'a', JSON.stringify(stand.state('a')))
-      next.start('a')
-      next.crash('a')
-      await next.clock.advance(HOUR + 9 * SECOND)
-      expect(next.restarted).toEqual([])
-      await next.clock.advance(SECOND)
-      expect(next.restarted).toEqual(['a'])
-    },
-  )
+  test.each([-5, 5])('by %i hours changes the published times, and a bridge that starts uses those', async (hours) => {
+    const stand = new Stand().start('a')
+    stand.guard.control('home', 'a', { snooze: HOUR })
+    stand.crash('a')
+    stand.clock.step(hours * HOUR)
+    stand.read()
+    const until = Date.parse(stand.state('a').snoozed_until ?? '')
+    expect(until).toBe(stand.clock.now() + HOUR)
+    const next = new Stand()
+    next.clock.step(hours * HOUR)
+    next.guard.learn('guard', 'home', 'a', JSON.stringify(stand.state('a')))
+    next.start('a')
+    next.crash('a')
+    await next.clock.advance(HOUR + 9 * SECOND)
+    expect(next.restarted).toEqual([])
+    await next.clock.advance(SECOND)
+    expect(next.restarted).toEqual(['a'])
+  })
 
-  test('ends quiet hours when it says so, and comes to times of the schedule', async () => {
+  test('ends quiet hours and reaches scheduled times by its new time', async () => {
     const quiet = 'guard: { watch: ["*"], quiet_hours: "12:00-20:00", time_zone: UTC, schedule: { b: "0 21 * * *" } }'
     const stand = new Stand(quiet).start('a', 'b')
     stand.crash('a')
@@ -398,8 +395,8 @@ describe('a clock that is set', () => {
 
 test.each<[string, (stand: Stand) => void]>([
   ['turned off for an app', (stand) => stand.guard.control('home', 'a', { enabled: false })],
-  ['sent to rest for an app', (stand) => stand.guard.control('home', 'a', { snooze: 10 * HOUR })],
-])('a guardian that is %s while it restarts that one goes on with the others', async (_, happens) => {
+  ['snoozed for an app', (stand) => stand.guard.control('home', 'a', { snooze: 10 * HOUR })],
+])('a guardian that is %s during its restart continues with the others', async (_, happens) => {
   const stand = new Stand().start('a', 'b')
   stand.crash('a')
   await stand.clock.advance(10 * SECOND)
@@ -409,7 +406,7 @@ test.each<[string, (stand: Stand) => void]>([
   expect(stand.restarted).toEqual(['a', 'b'])
 })
 
-test('a restart that comes to nothing while the bridge ends is not counted by the next run', async () => {
+test('a restart that fails while the bridge ends is not counted by the next run', async () => {
   const stand = new Stand().start('a')
   let answer: (outcome: Outcome) => void = () => {}
   stand.answer = () =>
@@ -427,7 +424,7 @@ test('a restart that comes to nothing while the bridge ends is not counted by th
 })
 
 describe('an app that is restarted', () => {
-  test('is one that the hub stopped, with a sign of that', async () => {
+  test('is one that the hub stopped, with evidence of that', async () => {
     const stand = new Stand().start('a')
     stand.say('a', { state: 'stopped', crash_message: 'unloaded by Homey core' })
     await stand.clock.advance(10 * SECOND)
@@ -435,7 +432,7 @@ describe('an app that is restarted', () => {
     expect(stand.state('a').last_crash?.reason).toBe('unloaded')
   })
 
-  test('waits twice as long each time, is given up at the limit, and that is told once', async () => {
+  test('waits twice as long each time, is given up at the limit, and that is reported once', async () => {
     const stand = new Stand('guard: { watch: ["*"], backoff_max: 60s, retry: [] }').start('a')
     const waits: number[] = []
     for (let i = 0; i < 8; i += 1) {
@@ -483,7 +480,7 @@ describe('an app that is restarted', () => {
     ['was restarted by command', (stand) => stand.command('a', 'restart')],
     ['is switched on again', (stand) => stand.guard.control('home', 'a', { enabled: true })],
     ['is forgotten', (stand) => stand.guard.control('home', 'a', { forget: true })],
-  ])('starts afresh once it %s', async (_, happens) => {
+  ])('starts again from zero when it %s', async (_, happens) => {
     const stand = await tired()
     await happens(stand)
     stand.run('a')
@@ -498,7 +495,7 @@ describe('an app that is restarted', () => {
     expect(stand.state('a').state).toBe('given_up')
   })
 
-  test('waits for two minutes after a hub that was away at the start is there', async () => {
+  test('waits for two minutes after a hub that was offline at the start connects', async () => {
     const stand = new Stand()
     stand.guard.hubChanged('home', false)
     stand.start('a')
@@ -509,7 +506,7 @@ describe('an app that is restarted', () => {
     expect(stand.restarted).toEqual(['a'])
   })
 
-  test('waits for two minutes after its hub came back, but not after the first connect', async () => {
+  test('waits for two minutes after its hub reconnects, but not after the first connect', async () => {
     const stand = new Stand().start('a')
     stand.guard.hubChanged('home', false)
     stand.crash('a')
@@ -543,7 +540,7 @@ describe('an app that is restarted', () => {
   })
 
   test.each(['hub_failed', 'hub_rejected', 'unknown_app'] as const)(
-    'waits no longer for one whose restart the hub refuses: %s',
+    'does not wait for one whose restart the hub refuses: %s',
     async (code) => {
       const stand = new Stand().start('a', 'b')
       stand.answer = ({ app }) =>
@@ -563,7 +560,7 @@ describe('an app that is restarted', () => {
     },
   )
 
-  test('waits on for one whose restart has no known end', async () => {
+  test('continues to wait for one whose restart has an unknown outcome', async () => {
     const stand = new Stand().start('a', 'b')
     stand.answer = () => Promise.resolve({ ok: false, error: new CommandError('outcome_unknown') })
     stand.crash('a')
@@ -575,7 +572,7 @@ describe('an app that is restarted', () => {
     expect(stand.restarted).toContain('b')
   })
 
-  test('waits no longer for one that two lists show running, though nothing told of its restart', async () => {
+  test('does not wait for one that two lists show running, even without an event of its restart', async () => {
     const stand = new Stand().start('a', 'b')
     stand.say('a', { crashed: true, crash_message: 'Error: boom', crash_count: 1 })
     await stand.clock.advance(SECOND)
@@ -594,7 +591,7 @@ describe('an app that is restarted', () => {
     expect(stand.state('a').state).toBe('watching')
   })
 
-  test('is helped when the guardian has rested', async () => {
+  test('is restarted when its snooze has ended', async () => {
     const stand = new Stand().start('a')
     stand.guard.control('home', 'a', { snooze: HOUR })
     stand.crash('a')
@@ -604,7 +601,7 @@ describe('an app that is restarted', () => {
   })
 })
 
-describe('an app that says it runs', () => {
+describe('an app that reports that it runs', () => {
   test.each<[string, string, (stand: Stand) => void]>([
     ['memory_limit', 'memory_limit: { a: 100MiB }', (stand) => stand.say('a', { memory_bytes: 101 * 1_048_576 })],
     ['cpu_limit', 'cpu_limit: { "*": 80 }', (stand) => stand.say('a', { cpu_percent: 80.1 })],
@@ -628,7 +625,7 @@ describe('an app that says it runs', () => {
     expect(stand.facts('a').history).toMatchObject([{ what: 'restart', reason }])
   })
 
-  test('and has run for hours is given up as any other, also where no list shows its restarts', async () => {
+  test('and has run for hours is given up like any other, even if no list shows its restarts', async () => {
     const option = 'memory_limit: { a: 100MiB }, max_restarts: 3, for_reads: 1, window: 1h'
     const stand = new Stand(`guard: { watch: ["*"], ${option} }`).start('a')
     await stand.pass(3)
@@ -639,13 +636,13 @@ describe('an app that says it runs', () => {
     }
     expect(stand.restarted).toHaveLength(3)
     expect(stand.told).toEqual(['restarted', 'restarted', 'restarted', 'gave_up'])
-    // It counts no more once it has run well for an hour since then.
+    // It is no longer counted after it has run well for an hour.
     stand.say('a', { memory_bytes: 1_048_576 })
     await stand.pass(2)
     expect(stand.state('a')).toMatchObject({ state: 'watching', restarts_in_window: 0 })
   })
 
-  test('and of which the hub says no more what it uses only needs attention, until it does again', async () => {
+  test('but whose usage the hub no longer reports only needs attention, until the usage is reported again', async () => {
     const stand = new Stand('guard: { watch: ["*"], silent: ["b"], probe: { c: "/" } }').start('a', 'b', 'c', 'd')
     const say = (ids: readonly string[], cpu_percent: number | null) => {
       for (const id of ids) stand.say(id, { cpu_percent })
@@ -660,7 +657,7 @@ describe('an app that says it runs', () => {
     say(['a', 'b'], 2)
     stand.read()
     expect(stand.state('a').attention).toEqual([])
-    // It hides no other reason.
+    // This does not hide other reasons.
     stand.ask = () => null
     for (let reads = 0; reads < 5; reads += 1) {
       stand.read()
@@ -669,7 +666,7 @@ describe('an app that says it runs', () => {
     expect(stand.events.find(({ app }) => app === 'c')).toMatchObject({ event_type: 'restarted', reason: 'probe' })
   })
 
-  test('is restarted when nothing of it has changed for too long', async () => {
+  test('is restarted when none of its values has changed for too long', async () => {
     const stand = new Stand('guard: { watch: ["*"], change_limit: { a: 1h } }').start('a', 'b')
     await stand.clock.advance(HOUR + SECOND)
     stand.read()
@@ -677,7 +674,7 @@ describe('an app that says it runs', () => {
     expect(stand.events).toMatchObject([{ event_type: 'restarted', app: 'a', reason: 'probe' }])
   })
 
-  test('and whose restarts no list shows is left alone for the same time after each', async () => {
+  test('but whose restarts no list shows is left alone for the same time after each', async () => {
     const stand = new Stand('guard: { watch: ["*"], change_limit: { a: 1h } }').start('a')
     for (let minute = 0; minute < 190; minute += 1) {
       await stand.clock.advance(MINUTE)
@@ -689,9 +686,9 @@ describe('an app that says it runs', () => {
   test.each<[string, string, number | null | undefined, boolean]>([
     ['answers another status', '/status', 500, true],
     ['does not answer', '/status', null, true],
-    ['answers as it should', '/status', 204, false],
-    ['answers as it should with a status of its own', '/login 401', 401, false],
-    ['could not be asked', '/status', undefined, false],
+    ['answers as expected', '/status', 204, false],
+    ['answers as expected with a status of its own', '/login 401', 401, false],
+    ['could not be reached', '/status', undefined, false],
   ])('and whose web API %s', async (_, probe, status, isRestarted) => {
     const stand = new Stand(`guard: { watch: ["*"], probe: { a: "${probe}" } }`).start('a', 'b')
     const asked: string[] = []
@@ -709,7 +706,7 @@ describe('an app that says it runs', () => {
     if (isRestarted) expect(stand.events).toMatchObject([{ event_type: 'restarted', reason: 'probe' }])
   })
 
-  test('is left alone where no hub tells what apps use', async () => {
+  test('is left alone if the hub reports no usage of any app', async () => {
     const stand = new Stand('guard: { watch: ["*"], silent: ["*"] }').start('a', 'b')
     stand.read(10)
     for (const id of ['a', 'b']) stand.say(id, { cpu_percent: 1 })
@@ -722,7 +719,7 @@ describe('an app that says it runs', () => {
 })
 
 describe('restarts by schedule', () => {
-  test('come one after the other, and not for what is disabled, rests or does not run', async () => {
+  test('are made one after the other, and not for apps that are disabled, snoozed or not running', async () => {
     const stand = new Stand('guard: { watch: ["*"], schedule: { "*": "0 14 * * *" }, time_zone: UTC }')
     stand.start('a', 'b', 'disabled', 'crashed', 'rests')
     stand.say('disabled', { enabled: false, state: 'stopped' })
@@ -747,7 +744,7 @@ describe('restarts by schedule', () => {
     expect(stand.restarted).toEqual([])
   })
 
-  test('keep to the hour of the time zone when the clocks change', async () => {
+  test('keep the hour of the time zone when the clocks change', async () => {
     const stand = new Stand('guard: { watch: ["*"], schedule: { a: "0 4 * * *" }, time_zone: Europe/Berlin }')
     await stand.clock.advance(Date.parse('2026-03-27T12:00:00Z') - stand.clock.now())
     stand.start('a')
@@ -767,7 +764,7 @@ describe('updates in a window', () => {
   const offered = { update_available: true, latest_version: '2.0.0' } as const
   const commands = (stand: Stand) => stand.orders.map(({ app, command }) => `${app} ${command}`)
 
-  test('come one at a time, each confirmed by the version that the hub reports', async () => {
+  test('are made one at a time, each confirmed by the version that the hub reports', async () => {
     const stand = new Stand(`${UPDATES} }`).start('a', 'b', 'disabled', 'off')
     for (const id of stand.apps.keys()) stand.say(id, offered)
     stand.say('disabled', { enabled: false })
@@ -786,7 +783,7 @@ describe('updates in a window', () => {
     expect(stand.events[1]).toMatchObject({ event_type: 'update_failed', app: 'b', from: '1.0.0', to: '2.0.0' })
   })
 
-  test('leave no room for a restart of another app on the same hub, for a minute', async () => {
+  test('delay a restart of another app on the same hub for a minute', async () => {
     const stand = new Stand(`${UPDATES} }`).start('a', 'b')
     stand.say('a', offered)
     stand.read()
@@ -796,12 +793,12 @@ describe('updates in a window', () => {
     stand.crash('b')
     await stand.clock.advance(MINUTE - SECOND)
     expect(commands(stand)).toEqual(['a install'])
-    // It does not have the new version yet.
+    // The update has not brought the new version yet.
     await stand.clock.advance(SECOND)
     expect(commands(stand)).toEqual(['a install', 'b restart'])
   })
 
-  test('leave no room for a restart of their own app until they end', async () => {
+  test('delay a restart of their own app until they end', async () => {
     const stand = new Stand(`${UPDATES} }`).start('a')
     stand.say('a', offered)
     stand.read()
@@ -813,7 +810,7 @@ describe('updates in a window', () => {
     expect(commands(stand)).toEqual(['a install', 'a restart'])
   })
 
-  test('wait for the days that a version has to be on offer, also across a restart of the bridge', async () => {
+  test('wait until a version has been on offer for the configured days, also across a restart of the bridge', async () => {
     const stand = new Stand(`${UPDATES}, hold_days: 2 }`).start('a')
     stand.say('a', offered)
     stand.read()
@@ -821,7 +818,7 @@ describe('updates in a window', () => {
     expect(commands(stand)).toEqual([])
     const { memory } = stand.facts('a')
     const next = new Stand(`${UPDATES}, hold_days: 2 }`)
-    // By its clock, years have passed.
+    // By the bridge's clock, more than a year has passed.
     await next.clock.advance(500 * 24 * HOUR)
     next.guard.learn('guardMemory', 'home', 'a', JSON.stringify(memory))
     next.guard.begin(true)
@@ -835,14 +832,14 @@ describe('updates in a window', () => {
   })
 
   test.each<[string, (stand: Stand) => void]>([
-    ['does not say which version is on offer', (stand) => stand.say('a', { latest_version: null })],
+    ['does not report the version on offer', (stand) => stand.say('a', { latest_version: null })],
     [
-      'does not take a version',
+      'does not accept a version',
       (stand) => {
         stand.takesVersion = false
       },
     ],
-  ])('leave out, where a version is to be held, the apps of a hub that %s, and the log says so once', async (_, is) => {
+  ])('with a hold leave out the apps of a hub that %s, which is logged once', async (_, is) => {
     const stand = new Stand(`${UPDATES}, hold_days: 1 }`).start('a')
     stand.say('a', offered)
     is(stand)
@@ -852,7 +849,7 @@ describe('updates in a window', () => {
     expect(stand.warnings).toEqual([expect.stringContaining('updates.hold_days')])
   })
 
-  test('tell of the version that came, warn of one that was not held, and hold no other of that hub', async () => {
+  test('report the installed version, warn of one that was not held, and hold no other of that hub', async () => {
     const stand = new Stand(`${UPDATES}, hold_days: 1 }`).start('a', 'b')
     stand.answer = () => {
       stand.say('a', { version: '2.0.1', update_available: false, latest_version: null })
@@ -868,7 +865,7 @@ describe('updates in a window', () => {
     expect(stand.warnings[0]).toContain('a version other than')
   })
 
-  test('do not count the time for which the hub was away', async () => {
+  test('do not count the time for which the hub was offline', async () => {
     const stand = new Stand(`${UPDATES}, hold_days: 1 }`).start('a')
     stand.say('a', offered)
     stand.read()
@@ -880,7 +877,7 @@ describe('updates in a window', () => {
     expect(stand.orders).toEqual([])
   })
 
-  test('do not begin without the backup that configuration wants, and say why', async () => {
+  test('do not begin without the backup that configuration requires, and the reason is reported', async () => {
     const stand = new Stand(`${UPDATES}, backup: true }`).start('a')
     stand.backup = () => Promise.resolve('This hub has no such operation.')
     stand.say('a', offered)
@@ -896,7 +893,7 @@ describe('updates in a window', () => {
     ['snoozed', (stand) => stand.guard.control('home', 'a', { snooze: HOUR })],
     ['switched off', (stand) => stand.guard.control('home', 'a', { enabled: false })],
     ['disabled', (stand) => stand.say('a', { enabled: false, state: 'stopped' })],
-  ])('are not made of an app that is %s while the backup is made', async (_, happens) => {
+  ])('are not made for an app that is %s while the backup is made', async (_, happens) => {
     const stand = new Stand(`${UPDATES}, backup: true }`).start('a')
     const backup = Promise.withResolvers<undefined>()
     let begun = false
@@ -943,7 +940,7 @@ describe('updates in a window', () => {
   })
 })
 
-describe('what is found on the broker', () => {
+describe('the state on the broker', () => {
   test.each([
     'x',
     '{}',
@@ -956,7 +953,7 @@ describe('what is found on the broker', () => {
     '{"enabled":null,"offered":null,"updated":{"at":"2026-01-01T00:00:00+02","from":null,"to":null,"crashes":0}}',
     JSON.stringify({ enabled: 'yes', offered: { since: 'now' }, updated: [] }),
     JSON.stringify(Array.from({ length: MAX_HISTORY + 1 }, () => ({ at: '2026-01-01T00:00:00.000Z' }))),
-  ])('is not believed where it is nonsense: %.40s', async (text) => {
+  ])('is ignored if it is nonsense: %.40s', async (text) => {
     const stand = new Stand()
     for (const name of ['guard', 'history', 'guardMemory', 'constructor']) stand.guard.learn(name, 'home', 'a', text)
     stand.start('a')
@@ -967,7 +964,7 @@ describe('what is found on the broker', () => {
     expect(stand.restarted).toEqual(['a'])
   })
 
-  test('is taken up: a wait goes on, and what counts still counts', async () => {
+  test('is used: a wait continues, and the counts still apply', async () => {
     const before = new Stand().start('a')
     for (let i = 0; i < 3; i += 1) {
       before.crash('a')
@@ -991,7 +988,7 @@ describe('what is found on the broker', () => {
   })
 })
 
-test('what was left of an app is kept until its hub has been read, however often the broker is lost meanwhile', () => {
+test('saved state of an app is kept until its hub has been read, however often the connection to the broker is lost before', () => {
   const stand = new Stand()
   const memory = JSON.stringify({ enabled: false, offered: null, updated: null })
   stand.guard.learn('guardMemory', 'home', 'a', memory)
@@ -1002,7 +999,7 @@ test('what was left of an app is kept until its hub has been read, however often
   expect(stand.state('a').state).toBe('off')
 })
 
-test('a reload that turns it on for the first time finds the apps that are known, those that crashed before included', async () => {
+test('a reload that turns it on for the first time finds the known apps, including those that crashed before', async () => {
   const stand = new Stand('guard: { watch: [] }').start('a', 'b', 'c')
   stand.crash('a')
   stand.crash('b')
@@ -1014,7 +1011,7 @@ test('a reload that turns it on for the first time finds the apps that are known
   expect(['a', 'b', 'c'].map((id) => stand.state(id).state)).not.toContain('off')
 })
 
-test('a reload changes what is watched at once', async () => {
+test('a reload changes the watched apps at once', async () => {
   const stand = new Stand('guard: { watch: ["b"] }').start('a')
   stand.crash('a')
   await stand.clock.advance(MINUTE)

@@ -1,4 +1,4 @@
-/** Homes with apps of every vice, for as long as one likes: what the guardian does there is held against its promises. */
+/** Homes with apps that fail in every way, over any time: the guardian's actions are compared with its promises. */
 import * as v from 'valibot'
 import type { GuardOrder } from '../../src/bridge/guarding.ts'
 import { Samples } from '../../src/bridge/samples.ts'
@@ -23,12 +23,12 @@ const HOUR = 60 * MINUTE
 export const DAY = 24 * HOUR
 const MIB = 1_048_576
 const READ_MS = 10 * MINUTE
-/** How far a hub lags behind in telling. */
+/** The maximum delay of a hub's events. */
 const SLACK = 2 * SECOND
 const RETRY = [15 * MINUTE, HOUR, 6 * HOUR, DAY]
 const HUB_RESTARTS = 20
 const OUTAGE_MS = 20 * MINUTE
-/** What needs the internet. */
+/** Apps that need the internet. */
 const NEEDS_NET: readonly string[] = ['net', 'hours', 'well']
 
 export const VICES = [
@@ -73,12 +73,12 @@ interface Truth {
   readonly id: string
   readonly vice: Vice
   app: App
-  /** Since when it lies there by a crash or the hub's doing, not a person's; `null`: it does not. */
+  /** Since when it is down because of a crash or the hub, not a user; `null`: it is not down. */
   downSince: number | null
-  /** Times of the guardian's restarts since it last ran for an hour, had an update, or was commanded. */
+  /** Times of the guardian's restarts since it last ran for an hour, had an update, or received a command. */
   streak: number[]
   restarts: number[]
-  /** The restart under way: until it runs or falls again. */
+  /** The restart in progress: until it runs or crashes again. */
   starting: boolean
   upSince: number | null
   updating: boolean
@@ -91,10 +91,10 @@ interface Truth {
   offeredAt: number
   /** Restarts that count: none after a storm, and none after it was given up. */
   counted: number[]
-  /** Whether its latest crash was in a storm, and how many restarts have not counted for that. */
+  /** Whether its latest crash was in a storm, and how many restarts did not count because of that. */
   isSpared: boolean
   spared: number
-  /** When it was given up or tried again last, and how often it was tried. */
+  /** When it was last given up or tried again, and how often it was tried. */
   triedAt: number
   tries: number
   /** Whether the hub's firmware makes it crash at each start. */
@@ -123,7 +123,7 @@ export interface Figures {
 
 export interface Story {
   readonly figures: Figures
-  /** Promises that were broken, each with its first case. */
+  /** Broken promises, each with its first case. */
   readonly broken: ReadonlyMap<string, string>
 }
 
@@ -132,7 +132,7 @@ export interface SimulationOptions {
   readonly days: number
   readonly apps: number
   readonly decisions?: Partial<Decisions>
-  /** Ends with the day on which a promise of this name is broken. */
+  /** Ends with the day on which a promise with this name is broken. */
   readonly until?: RegExp
 }
 
@@ -144,20 +144,20 @@ class Home {
   readonly apps = new Map<string, Truth>()
   online = true
   backAt = Number.NEGATIVE_INFINITY
-  /** What was told of the apps when the hub was last there. */
+  /** The apps as reported when the hub was last online. */
   readonly told = new Map<string, App>()
-  /** What the samples are told of the apps. */
+  /** Passes changes of the apps to the samples. */
   take: (news: AppsUpdate) => void = () => {}
-  /** Crashes that were told while their apps were watched, by app; emptied when a storm is over. */
+  /** Reported crashes of watched apps, by app; cleared when a storm is over. */
   readonly crashes = new Map<string, { at: number; times: number }>()
   stormOn = false
   restarts: number[] = []
-  /** Apps that the hub's list lacks for once. */
+  /** Apps that are missing from one list of the hub. */
   readonly missing = new Set<string>()
-  /** When the hub has started, and for whose start an app was restarted. */
+  /** When the hub has started, and for which start each app was restarted. */
   bootAt = -DAY
   readonly afterBoot = new Map<string, number>()
-  /** When apps last had to wait, for a storm or for too many restarts. */
+  /** When apps last had to wait because of a storm or the hub's budget. */
   heldAt = Number.NEGATIVE_INFINITY
   readonly name: string
   constructor(name: string) {
@@ -205,7 +205,7 @@ class Simulation {
       this.#every(9 * DAY + 7 * HOUR, () => this.#restartHub(home))
     }
     this.#every(6 * DAY + 5 * HOUR, () => this.#restartBridge())
-    // By night: in the quiet hours, and before they begin.
+    // At night: in the quiet hours, and before they begin.
     this.#at(2 * DAY + 2 * HOUR + 40 * MINUTE, 10 * DAY, () => this.#loseInternet(6 * HOUR + 20 * MINUTE))
     this.#at(4 * DAY + 22 * HOUR + 10 * MINUTE, 6 * DAY, () => this.#loseInternet(22 * HOUR + 50 * MINUTE))
     this.#at(13 * HOUR + 5 * MINUTE, 4 * DAY, () => this.#leaveOut())
@@ -274,7 +274,7 @@ class Simulation {
     if (vice === 'bad-update' || vice === 'well') this.#offerLater(home, truth)
   }
 
-  /** What an app that runs does by itself. */
+  /** What a running app does without any cause. */
   #live(home: Home, truth: Truth): void {
     const { vice } = truth
     const random = this.#random
@@ -293,7 +293,7 @@ class Simulation {
     if (vice === 'hours') later(random.int(1, 30) * HOUR, () => this.#crash(home, truth, 'CPU Warning Limit Reached'))
     if (vice === 'silent')
       later(random.int(10, 200) * HOUR, () => this.#say(home, truth, { cpu_percent: null, memory_bytes: null }))
-    // Of an app that has grown large, some hubs say no more what it uses.
+    // If an app has grown large, some hubs no longer report its usage.
     if (vice === 'big')
       later(random.int(1, 9) * HOUR, () => this.#say(home, truth, { cpu_percent: null, memory_bytes: null }))
     if (vice === 'unloaded') later(random.int(5, 90) * HOUR, () => this.#unload(home, truth))
@@ -336,7 +336,7 @@ class Simulation {
     this.#say(home, truth, { state: 'stopped', crash_message: 'unloaded by Homey core' })
   }
 
-  /** Whether it has run for so long that nothing counts any more. */
+  /** Resets the counts of an app that has run for an hour. */
   #calm(truth: Truth): void {
     if (truth.upSince === null || this.#elapsed() - truth.upSince < HOUR) return
     this.#startAfresh(truth)
@@ -348,7 +348,7 @@ class Simulation {
     truth.spared = 0
   }
 
-  /** Before the guardian hears of it: whether crashes make a storm. */
+  /** Decides, before the guardian gets the event, whether crashes are a storm. */
   #countCrash(home: Home, { id, gaveUp, app }: Truth): void {
     const now = this.#elapsed()
     if (!home.online || gaveUp || app.enabled === false || id.endsWith('ignored') || home.missing.has(id)) return
@@ -372,7 +372,7 @@ class Simulation {
     home.crashes.clear()
   }
 
-  /** All that needs the internet crashes, and again whenever it is started. */
+  /** All apps that need the internet crash, and again whenever they are started. */
   #loseInternet(checkedAt: number): void {
     this.figures.outages += 1
     this.#outageUntil = this.#elapsed() + OUTAGE_MS
@@ -387,7 +387,7 @@ class Simulation {
         })
       }
     }
-    // At an hour of the day, by the clock that no one has set.
+    // At an hour of the day, on the clock that is never set.
     this.clock.after(checkedAt - (this.#elapsed() % DAY), () => {
       for (const { id, upSince, broken } of affected) {
         if (upSince === null && !broken && !id.endsWith('ignored'))
@@ -396,7 +396,7 @@ class Simulation {
     })
   }
 
-  /** Four apps of a home crash at each start, until that is mended three days later. */
+  /** Four apps of a home crash at each start, until that is fixed three days later. */
   #breakByFirmware(): void {
     const home = this.#random.pick(this.#homes)
     const broken = [...home.apps.values()].filter(({ vice }) => /^(?:net|saw|big|leak|hours)$/.test(vice)).slice(0, 4)
@@ -431,7 +431,7 @@ class Simulation {
     }
   }
 
-  /** The hub cannot be reached for a while, and runs on. */
+  /** The hub is unreachable for a while, and continues to run. */
   #loseHub(home: Home): void {
     home.online = false
     this.#guard.hubChanged(home.name, false)
@@ -443,7 +443,7 @@ class Simulation {
     })
   }
 
-  /** A person disables an app that has crashed, right before it would be restarted, and the event of that is lost. */
+  /** A user disables an app that has crashed, right before its restart, and the event of that is lost. */
   #disableUnseen(home: Home, truth: Truth): void {
     if (!home.online) {
       this.#live(home, truth)
@@ -460,7 +460,7 @@ class Simulation {
     })
   }
 
-  /** A person stops or disables an app, on the hub itself or by command, and starts it again a day later. */
+  /** A user stops or disables an app, on the hub itself or by command, and starts it again a day later. */
   #person(home: Home, truth: Truth): void {
     if (!home.online || truth.updating) {
       this.#live(home, truth)
@@ -538,11 +538,11 @@ class Simulation {
       home.backAt = this.#elapsed()
       home.bootAt = this.#elapsed() - MINUTE
       for (const truth of home.apps.values()) {
-        // No bridge can see when exactly it stopped.
+        // No bridge can detect when exactly it stopped.
         this.#calm(truth)
         truth.upSince = null
         if (truth.app.enabled === false) continue
-        // Some fall while the hub is starting, and the hub starts them once more.
+        // Some crash while the hub is starting, and the hub starts them once more.
         const isDead = truth.vice === 'dead-at-boot'
         const falls = isDead || this.#random.chance(0.3)
         if (falls) {
@@ -566,11 +566,11 @@ class Simulation {
   }
 
   #restartBridge(): void {
-    // While a command is under way, its end would be nobody's.
+    // If the bridge ended while a command is in progress, the result would be lost.
     if (this.#updating !== undefined) return
     this.figures.bridgeRestarts += 1
     this.#guard.standBy()
-    // It knows no more of storms.
+    // The new process does not know of storms.
     for (const home of this.#homes) {
       home.stormOn = false
       home.crashes.clear()
@@ -623,7 +623,7 @@ class Simulation {
     }
   }
 
-  /** Milliseconds since the start, which no clock that is set moves. */
+  /** Milliseconds since the start, which a clock that is set does not change. */
   #elapsed(): number {
     return this.clock.elapsed()
   }
@@ -834,7 +834,7 @@ class Simulation {
     }
   }
 
-  /** Whether there is a reason at all. Returns whether that is a crash. */
+  /** Checks whether there is any reason. Returns whether that is a crash. */
   #judgeReason(home: Home, truth: Truth, now: number): boolean {
     const { id, app, vice } = truth
     const isSilent = vice === 'silent' && app.state === 'running' && app.memory_bytes === null
@@ -866,7 +866,7 @@ class Simulation {
     this.figures.afterBoot += 1
   }
 
-  /** No app that lies there is forgotten. */
+  /** Checks that no app that is down is forgotten. */
   #isHelped(home: Home, truth: Truth): void {
     const now = this.#elapsed()
     this.#calm(truth)
@@ -932,7 +932,7 @@ class Simulation {
       .slice(-20)
       .map(({ what }) => what)
       .reverse()
-    // Within one moment, the order is the guardian's own.
+    // At one moment, the guardian chooses the order.
     if (kept.toSorted().join() !== wanted.toSorted().join())
       this.#breach('the history is right', `${id}\n${kept}\n${wanted}`)
     const truth = home.apps.get(id)

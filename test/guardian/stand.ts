@@ -1,4 +1,4 @@
-/** A guardian with one hub that a test moves by hand: what it orders, tells and publishes is written down. */
+/** A guardian with one hub that a test controls: its orders, reports and publications are recorded. */
 import type { Clock } from '../../src/base/clock.ts'
 import type { GuardOrder } from '../../src/bridge/guarding.ts'
 import { loadConfig } from '../../src/config/load.ts'
@@ -17,7 +17,7 @@ import { FakeClock } from '../support/fake-clock.ts'
 export const configOf = (yaml: string): GuardConfig =>
   loadConfig({ env: {}, file: 'x.yaml', readFile: () => yaml, requireHub: false }).config
 
-/** An app's command as the table has it. */
+/** The row of an app's command. */
 export function commandOf(name: CommandName<'app'>): HubCommand {
   const row = findCommand('app', name, false) ?? findCommand('app', name, true)
   if (row === undefined || row.target === 'bridge') throw new Error(`no command ${name}`)
@@ -26,7 +26,7 @@ export function commandOf(name: CommandName<'app'>): HubCommand {
 
 const WELL: AppPatch = { version: '1.0.0', enabled: true, state: 'running', crashed: false, crash_count: 0 }
 
-/** The first timers are early by a millisecond, which is over when the clock has been looked at so often. */
+/** The first timers are early by a millisecond, until the clock has been read this often. */
 export function early(looks: number) {
   return (clock: Clock): Clock => {
     let left = Number.POSITIVE_INFINITY
@@ -51,21 +51,21 @@ export class Stand {
   readonly orders: GuardOrder[] = []
   readonly events: GuardEventPayload[] = []
   readonly hubEvents: HubEventPayload[] = []
-  /** Lines of the log. */
+  /** Log lines. */
   readonly warnings: string[] = []
   readonly apps = new Map<string, App>()
   readonly live: { value: GuardConfig }
   readonly guard: Guard
   connected = true
-  /** Apps that configuration leaves out. */
+  /** Apps that configuration hides. */
   readonly hidden = new Set<string>()
   takesVersion = true
-  /** What becomes of an order; default: the hub takes it. */
+  /** The result of an order; default: the hub accepts it. */
   answer: (order: GuardOrder) => Promise<Outcome> = () => Promise.resolve({ ok: true, json: 'null' })
   backup: () => Promise<string | undefined> = () => Promise.resolve(undefined)
-  /** What a read of an app finds that was not known; `null`: it fails, or the hub has it no more. */
+  /** The changes that a read of an app finds; `null`: the read fails, or the app is removed. */
   found: (app: string) => AppPatch | null | Promise<AppPatch | null> = () => ({})
-  /** What an app's web API answers; default: nothing that says anything. */
+  /** The status of an app's web API; default: no conclusive answer. */
   ask: (app: string, path: string) => number | null | undefined = () => undefined
 
   constructor(yaml = 'guard: { watch: ["*"] }', seen: (clock: Clock) => Clock = (clock) => clock) {
@@ -103,7 +103,7 @@ export class Stand {
     })
   }
 
-  /** The hub's first list, with this bridge the active one. */
+  /** Reads the hub's first list, with this bridge active. */
   start(...ids: readonly string[]): this {
     this.guard.begin(true)
     for (const id of ids) this.say(id, {})
@@ -118,7 +118,7 @@ export class Stand {
     if (after !== before) this.guard.appsChanged('home', [{ id, before, after }], false)
   }
 
-  /** The app is gone: by the hub's event, or `silent` by configuration. */
+  /** Removes the app: by the hub's event, or `silent` by configuration. */
   remove(id: string, silent = false): void {
     const before = this.apps.get(id)
     this.apps.delete(id)
@@ -134,12 +134,12 @@ export class Stand {
     this.say(id, { state: 'running', crashed: false, crash_message: null })
   }
 
-  /** Reads of the list with nothing new in it. */
+  /** Reads of an unchanged list. */
   read(times = 1): void {
     for (let i = 0; i < times; i += 1) this.guard.appsChanged('home', [], true)
   }
 
-  /** Time goes by, with a read every hour. */
+  /** Advances the clock, with a read every hour. */
   async pass(hours: number): Promise<void> {
     for (let i = 0; i < hours; i += 1) {
       await this.clock.advance(3_600_000)

@@ -9,7 +9,7 @@ const MIB = 1_048_576
 const MINUTE = 60_000
 const LIMIT = 100 * MIB
 
-/** Memory in MiB after some hours, with chance. */
+/** Memory in MiB after some hours, with random noise. */
 type Series = (hours: number, random: Random) => number
 
 const noise = (random: Random, size: number) => (random.next() - 0.5) * 2 * size
@@ -17,7 +17,7 @@ const saw =
   (from: number, to: number, period: number): Series =>
   (hours, random) =>
     from + ((hours % period) / period) * (to - from) + noise(random, 1)
-/** What a Node process with a generational heap shows: small teeth of minutes upon large ones of hours. */
+/** The memory of a Node process with a generational heap: small teeth of minutes on large ones of hours. */
 const heap =
   (base: number, perHour = 0): Series =>
   (hours, random) =>
@@ -27,7 +27,7 @@ const steps =
   (hours, random) =>
     (levels.findLast(([from]) => hours >= from)?.[1] ?? 0) + noise(random, 1)
 
-/** Of which none is a leak. */
+/** Series without a leak. */
 const HARMLESS: Readonly<Record<string, Series>> = {
   'even, little noise': (_, random) => 40 + noise(random, 1),
   'even, much noise': (_, random) => 40 + noise(random, 10),
@@ -52,7 +52,7 @@ const HARMLESS: Readonly<Record<string, Series>> = {
   })(),
 }
 
-/** Of which each reaches the limit. */
+/** Series that reach the limit. */
 const LEAKS: Readonly<Record<string, Series>> = {
   '1 MiB an hour': (hours, random) => 40 + hours + noise(random, 0.5),
   '2 MiB an hour, noisy': (hours, random) => 40 + 2 * hours + noise(random, 4),
@@ -67,10 +67,10 @@ const LEAKS: Readonly<Record<string, Series>> = {
   'only after ten hours': (hours, random) => 40 + Math.max(0, hours - 10) * 3 + noise(random, 1),
 }
 
-/** An app whose memory is read in a list now and then, and what follows from its samples. */
+/** An app whose memory is read at intervals, and the trend of its samples. */
 class Follower {
   readonly memory
-  /** Bytes an hour, as of the latest full bucket. */
+  /** Bytes per hour at the latest full bucket. */
   trend: number | null = null
   readonly #id: string
   readonly #samples: Samples
@@ -107,7 +107,7 @@ class Follower {
 
 const HOURS = 72
 
-/** Hours until it is told, and until the limit is met. */
+/** The hours until the rise is reported, and until the limit is reached. */
 function watch(series: Series, limit: number | undefined, everyMinutes: number, seed: number) {
   const random = new Random(seed)
   const app = new Follower(`app.${seed}`)
@@ -121,7 +121,7 @@ function watch(series: Series, limit: number | undefined, everyMinutes: number, 
 
 const SEEDS = Array.from({ length: 10 }, (_, i) => i + 1)
 
-/** Without a limit, what is slow or uneven passes for noise, and what is fast for an app that warms up. */
+/** Without a limit, a slow or uneven rise looks like noise, and a fast one like an app that warms up. */
 const KNOWN_MISSES = [
   '1 MiB an hour',
   '2 MiB an hour, noisy',
@@ -135,7 +135,7 @@ describe.each([
   ['with a limit that is known', LIMIT],
   ['without a limit', undefined],
 ])('memory that rises, %s', (_, limit) => {
-  test('is told of before the limit is met, and what comes and goes is not told of', () => {
+  test('is reported before the limit is reached, and temporary rises are not reported', () => {
     const rows = [
       ...Object.entries(HARMLESS).map(([name, series]) => ({ name, series, leaks: false })),
       ...Object.entries(LEAKS).map(([name, series]) => ({ name, series, leaks: true })),
@@ -160,21 +160,21 @@ describe.each([
   })
 })
 
-test('a tooth that is longer than the window may be told of once, and never again once it has come down', () => {
+test('a tooth that is longer than the window may be reported once, and never again after it has come down', () => {
   for (const period of [8, 12, 24]) {
     const random = new Random(3)
     const app = new Follower('x')
     const told = new Set<number>()
     for (let minute = 0; minute < 10 * 24 * 60; minute += 5) {
       const bytes = saw(30, 90, period)(minute / 60, random) * MIB
-      // What is told is known of the buckets before.
+      // The report is based on the buckets before.
       if (app.read(minute, bytes, LIMIT)) told.add(Math.floor((minute - 20) / 60 / period))
     }
     expect([...told].filter((tooth) => tooth > 0)).toEqual([])
   }
 })
 
-test('the trend is the median of the slopes: a few wild reads change nothing', () => {
+test('the trend is the median of the slopes: a few outliers change nothing', () => {
   const app = new Follower('x')
   for (let minute = 0; minute <= 360; minute += 5) {
     app.read(minute, (minute % 95 === 0 ? 500 : 40 + minute / 60) * MIB)

@@ -1,10 +1,10 @@
-/** The guardian in the bridge as users run it: an emulated hub, a real broker, and a client that looks on. */
+/** The guardian in the bridge as users run it: an emulated hub, a real broker, and an observing client. */
 import { test as base, describe, expect } from 'vitest'
 import { BROKERS } from '../support/brokers.ts'
 import { until } from '../support/until.ts'
 import { World } from '../support/world.ts'
 
-/** Each has a world of its own, and waits for most of the time. */
+/** Each test has its own world, and mostly waits. */
 const test = base.concurrent
 
 const APP = 'the.app'
@@ -31,7 +31,7 @@ test('nothing is watched and nothing of the guardian is published unless configu
 })
 
 describe.each(BROKERS)('on %s', (broker) => {
-  test('an app that crashes is restarted, and its state, events, history and the log tell why', async () => {
+  test('an app that crashes is restarted, and its state, events, history and the log have the reason', async () => {
     await using world = await World.start({ broker, hub: { apps: APPS }, env: ENV })
     await until('a guard', () => guardOf(world)?.['state'] === 'watching')
     world.hub.crash(APP, 'Error: boom\n    at index.js:1:1')
@@ -59,11 +59,11 @@ describe.each(BROKERS)('on %s', (broker) => {
     ])
     const line = world.bridge.lines.map((text) => JSON.parse(text)).find(({ command }) => command === 'restart')
     expect(line).toMatchObject({ command: 'restart', hub: 'home', app: APP, outcome: 'ok', by: 'guard' })
-    // No answer to a command that nobody has sent by MQTT.
+    // No answer is published, because no client has sent the command.
     expect(world.observer.seen.filter(({ topic }) => topic.includes('/result/'))).toEqual([])
   })
 
-  test('what was counted, given up and switched survives a restart of the bridge', async () => {
+  test('counts, given-up apps and switches survive a restart of the bridge', async () => {
     await using world = await World.start({ broker, hub: { apps: APPS }, env: { ...ENV, GUARD_MAX_RESTARTS: '1' } })
     await until('a guard', () => guardOf(world)?.['state'] === 'watching')
     world.hub.crash(APP, 'Error: boom')
@@ -82,7 +82,7 @@ describe.each(BROKERS)('on %s', (broker) => {
     expect(JSON.parse(world.observer.last('hub2mqtt/home/app/another.app/guard') ?? '')).toMatchObject({ state: 'off' })
     expect(types(world).filter((type) => type === 'gave_up')).toHaveLength(1)
     expect(restarts(world)).toBe(count)
-    // A command says otherwise.
+    // The switch by command has priority.
     expect(await world.ask(`home/app/${APP}/cmd/guard`, 'ON')).toMatchObject({ ok: true })
     await until('another restart', () => restarts(world) === count + 1)
   })
@@ -90,7 +90,7 @@ describe.each(BROKERS)('on %s', (broker) => {
 
 describe('another hub at the address', () => {
   test.each([true, false])(
-    'starts without data of the former one, also if it came while no bridge ran (bridge first: %s)',
+    'starts without data of the previous one, even if it was replaced while no bridge ran (bridge first: %s)',
     async (isBridgeFirst) => {
       await using world = await World.start({ hub: { id: 'former', apps: [...APPS, { id: 'gone.app' }] }, env: ENV })
       await until('a guard', () => guardOf(world)?.['state'] === 'watching')
@@ -118,7 +118,7 @@ describe('another hub at the address', () => {
   )
 })
 
-describe('an app that goes and comes back within a day', () => {
+describe('an app that is removed and returns within a day', () => {
   const goes: Readonly<Record<string, (world: World) => Promise<unknown>>> = {
     'is uninstalled': async ({ hub }) => hub.uninstall(APP),
     'is missing from all lists': async ({ hub }) => hub.uninstall(APP, { silent: true }),
@@ -152,7 +152,7 @@ describe('an app that goes and comes back within a day', () => {
     },
   )
 
-  test('that one list lacks stays as it is on all of its topics', async () => {
+  test('and is only missing from one list stays as it is on all of its topics', async () => {
     await using world = await World.start({ hub: { apps: APPS }, env: ENV })
     await until('a guard', () => guardOf(world)?.['state'] === 'watching')
     world.hub.behave('half-list', { times: 1 })
@@ -169,7 +169,7 @@ test.each([
   ['newer', true],
   ['self-hosted', false],
 ] as const)(
-  'a window that is to hold versions leaves out the apps of a hub of the %s kind, and says so: %s',
+  'a window with a hold leaves out the apps of a hub of the %s kind, and logs that: %s',
   async (flavour, isLeftOut) => {
     const UPDATES = { UPDATES_POLICY: 'window', UPDATES_WINDOW_START: '* * * * *', UPDATES_HOLD_DAYS: '1' }
     const apps = [{ id: APP, version: '1.0.0', update: '2.0.0' }]
@@ -188,7 +188,7 @@ test('an app that is found crashed at the first read is restarted', async () => 
   expect(historyOf(world).at(-1)).toMatchObject({ what: 'crash', reason: 'exception' })
 })
 
-test('an app that a person has disabled on the hub since the last read is not restarted', async () => {
+test('an app that a user has disabled on the hub since the last read is not restarted', async () => {
   const env = { ...ENV, GUARD_BACKOFF: '2s', HUB_POLL_INTERVAL: '1h' }
   await using world = await World.start({ hub: { apps: APPS }, env })
   await until('a guard', () => guardOf(world)?.['state'] === 'watching')
@@ -201,7 +201,7 @@ test('an app that a person has disabled on the hub since the last read is not re
   expect(restarts(world)).toBe(0)
 })
 
-test('a denied restart leaves the switch of the guardian, which restarts nothing, and a denied switch the restarts', async () => {
+test('denying restart leaves the switch of the guardian, which restarts nothing, and denying the switch leaves the restarts', async () => {
   await using world = await World.start({ hub: { apps: APPS }, env: { ...ENV, COMMANDS_DENY: 'restart' } })
   world.hub.crash(APP)
   await until('the end of patience', () => guardOf(world)?.['state'] === 'given_up')
@@ -216,8 +216,8 @@ test('a denied restart leaves the switch of the guardian, which restarts nothing
 
 test.each([
   ['denies the restart', { COMMANDS_DENY: 'restart' }, 'not_allowed'],
-  ['lets nothing be changed', { COMMANDS_READ_ONLY: 'true' }, 'not_allowed'],
-])('configuration that %s holds for the guardian too: it gives up at once and says why', async (_, more, code) => {
+  ['permits no changes', { COMMANDS_READ_ONLY: 'true' }, 'not_allowed'],
+])('configuration that %s applies to the guardian too: it gives up at once with the reason', async (_, more, code) => {
   await using world = await World.start({ hub: { apps: APPS }, env: { ...ENV, ...more } })
   world.hub.crash(APP)
   await until('the end of patience', () => types(world).includes('gave_up'))

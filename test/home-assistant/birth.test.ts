@@ -29,7 +29,7 @@ function start(random: number) {
 test.each([
   [0, 1_000],
   [0.999, 4_996],
-])('at a birth everything is told again after one to five seconds: %d', async (random, ms) => {
+])('after a birth message everything is published again within one to five seconds: %d', async (random, ms) => {
   const { clock, link, receive } = start(random)
   receive('online')
   await clock.advance(ms - 1)
@@ -39,10 +39,10 @@ test.each([
 })
 
 test.each([
-  ['a birth message that was stored', 'online', { retain: true }],
+  ['a retained birth message', 'online', { retain: true }],
   ['a will', 'offline', {}],
   ['something else', 'Online', {}],
-])('%s is none', async (_, payload, options) => {
+])('%s does not count as a birth message', async (_, payload, options) => {
   const { clock, link, receive } = start(0)
   receive(payload, options)
   await clock.advance(10_000)

@@ -1,4 +1,4 @@
-/** The picture of an app's page in a real Home Assistant: `npm run pictures` makes it anew. */
+/** The picture of an app's page in a real Home Assistant, updated by `npm run pictures`. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { expect, test, vi } from 'vitest'
 import { hasProgram } from '../support/skipped.ts'
@@ -9,12 +9,12 @@ import { testedVersions } from './support/versions.ts'
 const CHROMIUM = process.env['CHROMIUM'] ?? 'chromium'
 const PUMP = appId('net_lindqvist_heatpump')
 
-// The page of the newest one needs more of Home Assistant than is installed for the tests.
+// The page of the newest version needs more of Home Assistant than is installed for the tests.
 const [version] = await testedVersions()
 const hasChromium = hasProgram(CHROMIUM, ['--version'], 'the picture', 'apt-get install chromium')
 
 test.runIf(hasChromium && version?.runtime !== undefined)(
-  'an app has a page with all that is known of it',
+  'an app has a page with everything that is known about it',
   async () => {
     if (version === undefined) return
     await using home = await Home.start(version)

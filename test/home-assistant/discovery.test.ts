@@ -10,7 +10,7 @@ import type { OperationName } from '../../src/hub/operations.ts'
 import { FACTS, messages, type Wish } from './support/fakes.ts'
 import { faultsOf, faultsOfUpdate } from './validate.ts'
 
-/** Reads that need further permissions. */
+/** Reads that need additional permissions. */
 const EVIDENCE = ENTITIES.flatMap(({ from = [] }) => from)
 
 const HOSTILE_NAMES = [
@@ -59,7 +59,7 @@ const components = (wish: Wish = {}, device = '--com_athom_hue') => {
   return JSON.parse(payload).components
 }
 
-describe.each(FORMS)('every message as %s is one that Home Assistant takes', (form) => {
+describe.each(FORMS)('Home Assistant accepts every message as %s', (form) => {
   const cases: [string, Wish][] = [
     ...HOSTILE_NAMES.map((name): [string, Wish] => [
       `a name and author ${JSON.stringify(name).slice(0, 30)}`,
@@ -67,7 +67,7 @@ describe.each(FORMS)('every message as %s is one that Home Assistant takes', (fo
     ]),
     ...HOSTILE_IDS.map((id): [string, Wish] => [
       `the id ${JSON.stringify(id).slice(0, 30)}`,
-      // With the longest id, the guardian and all permissions, a device is larger than we would have it.
+      // With the longest id, the guardian and all permissions, a device would be above the size limit of this check.
       { app: { id }, ...(id.length >= 200 && { guarded: false, missing: EVIDENCE }) },
     ]),
     ['nothing known', { app: { name: null, version: null, author: null } }],
@@ -87,32 +87,32 @@ describe.each(FORMS)('every message as %s is one that Home Assistant takes', (fo
   })
 })
 
-describe('what is offered', () => {
-  test('is all there is for a key that may everything', () => {
+describe('discovery', () => {
+  test('offers everything for a key with all permissions', () => {
     const ofApps = ENTITIES.filter(({ device }) => device === 'app').map(({ key }) => key)
     const triggers = ['crashed', 'updated', 'command_failed', 'gave_up'].map((type) => `trigger_${type}`)
     expect(Object.keys(components())).toEqual([...ofApps, ...triggers])
     expect(Object.keys(components(withSettings))).toHaveLength(ofApps.length + 4 + 7)
   })
 
-  test('is nothing that the hub does not have', () => {
+  test('offers nothing that the hub does not have', () => {
     expect(components({ missing: ['garbageCollectApp'] })).not.toHaveProperty('garbage_collect')
     expect(components({ missing: ['speak'] }, 'hub2mqtt--abc123/')).not.toHaveProperty('speak')
   })
 
-  test('is nothing that configuration refuses', () => {
+  test('offers nothing that configuration refuses', () => {
     const without = components({ deny: ['restart', 'enabled'] })
     expect(without).not.toHaveProperty('restart')
     expect(without).not.toHaveProperty('enabled')
     expect(components({ deny: ['bridge/log-level'] }, 'bridge')).not.toHaveProperty('log_level')
   })
 
-  test('is no setting where settings cannot be read', () => {
+  test('offers no setting if settings cannot be read', () => {
     const unread = { ...withSettings, missing: ['getAppSettings'] as const }
     expect(Object.keys(components(unread))).toEqual(Object.keys(components()))
   })
 
-  test('sends only commands that there are, each to its topic', () => {
+  test('offers existing commands only, each with its topic', () => {
     for (const entity of ENTITIES) expect(commandOf(entity) === undefined, entity.key).toBe(!('sends' in entity))
     for (const entity of ENTITIES.filter(({ platform }) => platform === 'button')) {
       const press = 'press' in entity ? String(entity.press) : 'PRESS'
@@ -124,31 +124,31 @@ describe('what is offered', () => {
   })
 })
 
-describe('how it is shown', () => {
+describe('the presentation', () => {
   const deviceOf = (part: string, wish: Wish = {}) => {
     const [, payload = ''] = [...messages('device', wish)].find(([topic]) => topic.includes(part)) ?? []
     return JSON.parse(payload).device
   }
 
-  test('an update keeps its title when a changed device message comes: it is in the message too', () => {
+  test('keeps the title of an update when the device message changes: it is part of that message too', () => {
     expect(components({ app: { name: ' Philips\n Hue ' } }).update.title).toBe('Philips Hue')
     expect(components({ app: { name: null } }).update).not.toHaveProperty('title')
   })
 
-  test.each(FORMS)('Home Assistant makes the entity ids itself, in a message as %s', (form) => {
+  test.each(FORMS)('leaves entity ids to Home Assistant, in a message as %s', (form) => {
     for (const [topic, payload] of messages(form, withSettings)) {
       expect(payload, topic).not.toMatch(/"(default_entity_id|object_id)"/)
     }
   })
 
-  test('an app is named with its hub where there are several hubs', () => {
+  test('names an app with its hub if there are several hubs', () => {
     const cabin = { ...FACTS, name: 'summer-cabin' }
     expect(deviceOf('--com_athom_hue', { facts: cabin }).name).toBe('Philips Hue')
     expect(deviceOf('--com_athom_hue', { facts: cabin, severalHubs: true }).name).toBe('Philips Hue (Summer cabin)')
     expect(deviceOf('hub2mqtt--abc123/', { facts: cabin, severalHubs: true }).name).toBe('Summer cabin hub')
   })
 
-  test('hub and bridge say who made them', () => {
+  test('names the manufacturer of hub and bridge', () => {
     expect(deviceOf('bridge')).toMatchObject({ manufacturer: 'hub2mqtt' })
     expect(deviceOf('hub2mqtt--abc123/')).toMatchObject({ manufacturer: 'Athom', model: 'Homey' })
     const other = deviceOf('hub2mqtt--abc123/', { facts: { ...FACTS, api: 'managers' } })
@@ -156,7 +156,7 @@ describe('how it is shown', () => {
     expect(other).not.toHaveProperty('manufacturer')
   })
 
-  test('an app is told from devices of other kinds, and its page in the store is one click away', () => {
+  test('distinguishes an app from other devices, and links to its page in the store', () => {
     expect(deviceOf('--com_athom_hue').model).toBe('Hub app')
     const inStore = components({ app: { origin: 'appstore' } }).update
     expect(inStore.release_url).toBe('https://homey.app/a/com.athom.hue')
@@ -167,7 +167,7 @@ describe('how it is shown', () => {
     expect(odd.update.release_url).toBe('https://homey.app/a/..%2Fa%20b%3F%23')
   })
 
-  test('bridge and apps link to the page, and apps have their icon, where its address is known', () => {
+  test('links bridge and apps to the page, and gives apps their icon, if the address is known', () => {
     const publicUrl = 'https://home.example.org/hub2mqtt'
     expect(deviceOf('bridge', { publicUrl }).configuration_url).toBe(`${publicUrl}/#/bridge`)
     expect(deviceOf('--com_athom_hue', { publicUrl }).configuration_url).toBe(`${publicUrl}/#/app/home/com.athom.hue`)
@@ -180,7 +180,7 @@ describe('how it is shown', () => {
     expect(components().enabled).not.toHaveProperty('entity_picture')
   })
 
-  test('every message says where to ask for help', () => {
+  test('has the address for help in every message', () => {
     for (const form of FORMS) {
       for (const payload of messages(form).values()) {
         expect(JSON.parse(payload).origin.support_url).toMatch(/^https:\/\/.*\/issues$/)
@@ -188,7 +188,7 @@ describe('how it is shown', () => {
     }
   })
 
-  test('a hub says why it is offline while it is, what its apps use, and updates all of them', () => {
+  test('of a hub has the reason while it is offline, the usage of its apps, and an update of all of them', () => {
     const hub = components({}, 'hub2mqtt--abc123/')
     expect(hub.reason).toMatchObject({
       state_topic: 'hub2mqtt/home/info',
@@ -201,20 +201,20 @@ describe('how it is shown', () => {
     expect(refused).not.toHaveProperty('update_all')
   })
 
-  test('the guardian of an app can be put to rest and back to work, where somebody wants these buttons', () => {
+  test('has buttons that snooze and resume the guardian of an app, disabled by default', () => {
     const { guard_snooze, guard_resume } = components()
     const common = { command_topic: 'hub2mqtt/home/app/com.athom.hue/cmd/guard', enabled_by_default: false }
     expect(guard_snooze).toMatchObject({ ...common, payload_press: '{"snooze":"1h"}' })
     expect(guard_resume).toMatchObject({ ...common, payload_press: 'ON' })
   })
 
-  test('why the app crashed the last time is a word of its own, without a crash too', () => {
+  test('has the reason of the last crash as an enumeration, which includes none', () => {
     expect(components().last_crash_reason.options).toEqual(
       'none exception cpu_limit memory_limit killed unloaded silent probe schedule other'.split(' '),
     )
   })
 
-  test('a hub has a link to its own address', () => {
+  test('links a hub to its own address', () => {
     expect(deviceOf('hub2mqtt--abc123/').configuration_url).toBe('http://hub.local')
   })
 
@@ -223,30 +223,30 @@ describe('how it is shown', () => {
       .filter(([, component]) => component.unique_id !== undefined && component.enabled_by_default !== false)
       .map(([key]) => key)
 
-  test('of an app seven entities are there without being asked for, the guardian on', () => {
+  test('enables seven entities of an app by default, including the guardian', () => {
     expect(shown()).toEqual(['enabled', 'running', 'problem', 'update', 'event', 'restart', 'guard'])
     expect(components()).not.toHaveProperty('version')
   })
 
-  test('of an app one more is there where the key permits to read the devices', () => {
+  test('enables one more of an app if the key permits reading the devices', () => {
     expect(shown(undefined, []).filter((key) => !shown().includes(key))).toEqual(['devices_away'])
   })
 
-  test('of a hub six more are there where the key permits to read its health', () => {
+  test('enables six more of a hub if the key permits reading its health', () => {
     const more = ['memory_free', 'load', 'temperature', 'storage_free', 'last_boot', 'undervoltage']
     const added = shown('hub2mqtt--abc123/', []).filter((key) => !shown('hub2mqtt--abc123/').includes(key))
     expect(added).toEqual(more)
   })
 
-  test('of 40 apps, their hub and the bridge it is not three hundred', () => {
+  test('enables fewer than three hundred for 40 apps, their hub and the bridge', () => {
     expect(40 * shown().length + shown('hub2mqtt--abc123/').length + shown('bridge').length).toBe(293)
   })
 
-  test('the app itself has an icon', () => {
+  test('gives the app itself an icon', () => {
     expect(components().enabled.icon).toMatch(/^mdi:/)
   })
 
-  test('memory is told in MiB with one decimal', () => {
+  test('shows memory in MiB with one decimal', () => {
     expect(components().memory).toMatchObject({
       device_class: 'data_size',
       state_class: 'measurement',
@@ -255,11 +255,11 @@ describe('how it is shown', () => {
     })
   })
 
-  test('an event tells of a command that failed', () => {
+  test('has an event for a command that failed', () => {
     expect(components().event.event_types).toContain('command_failed')
   })
 
-  test('a setting that is a password is not shown while it is typed', () => {
+  test('hides a setting that is a password while it is typed', () => {
     expect(components({ settings: new Map([['pin', { type: 'password' }]]) }).setting_pin).toMatchObject({
       platform: 'text',
       mode: 'password',
@@ -267,7 +267,7 @@ describe('how it is shown', () => {
     expect(components({ settings: new Map([['pin', { type: 'text' }]]) }).setting_pin).not.toHaveProperty('mode')
   })
 
-  test('a setting with a value that does not fit becomes unknown, or an empty text, but never keeps the old state', () => {
+  test('shows a setting with an invalid value as unknown, or as an empty text, but never as its old state', () => {
     const of = components(withSettings)
     expect(of.setting_a.value_template).toBe("{{ value if value_json is boolean else 'None' }}")
     for (const key of ['setting_c', 'setting_d']) expect(of[key].value_template).toMatch(/else 'None' }}$/)
@@ -277,7 +277,7 @@ describe('how it is shown', () => {
     }
   })
 
-  test('a crash, a new version, a failed command and a guardian that gave up can start an automation', () => {
+  test('has triggers for a crash, a new version, a failed command and a guardian that gave up', () => {
     for (const type of ['crashed', 'updated', 'command_failed', 'gave_up']) {
       expect(components()[`trigger_${type}`]).toEqual({
         platform: 'device_automation',
@@ -294,7 +294,7 @@ describe('how it is shown', () => {
 })
 
 describe('an identity', () => {
-  test('outlives a rename of the hub, of the app, and another base topic', () => {
+  test('survives a rename of the hub, of the app, and another base topic', () => {
     const ids = (wish: Wish) =>
       [...messages('component', wish)].map(([topic, payload]) => [topic, JSON.parse(payload).unique_id])
     const renamed = ids({
@@ -305,7 +305,7 @@ describe('an identity', () => {
     expect(renamed).toEqual(ids({}))
   })
 
-  test('is its own for every id, and leads back to it', () => {
+  test('is unique for every id, and can be decoded', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), fc.string({ unit: 'binary' }), (hubId, app) => {
         fc.pre(hubId.isWellFormed() && app.isWellFormed())
@@ -334,7 +334,7 @@ describe('an identity', () => {
     'homeassistant/device/hub2mqtt--a/state',
     'homeassistant/switch/hub2mqtt/x/config',
     'homeassistant/switch/other/hub2mqtt--a--b--c/config',
-  ])('is not read into a topic that is not ours: %s', (topic) => {
+  ])('is not decoded from a topic of another program: %s', (topic) => {
     expect(parseDiscoveryTopic(topic)).toBeUndefined()
   })
 })
@@ -357,7 +357,7 @@ describe('the state of an update entity', () => {
       { installed_version: '1.0', latest_version: '2.0' },
     ],
     [
-      'one of which no more is known',
+      'one without details',
       { version: '1.0', update_available: true },
       { installed_version: '1.0', latest_version: 'newer version, found 2026-11-23 13:05 UTC' },
     ],
@@ -368,7 +368,7 @@ describe('the state of an update entity', () => {
     ],
     ['an app from elsewhere', { version: null, origin: 'devkit_install' }, {}],
     ['nothing known', { version: null }, {}],
-  ])('with %s has only what Home Assistant knows', (_, patch, versions) => {
+  ])('with %s has only keys that Home Assistant supports', (_, patch, versions) => {
     expect(faultsOfUpdate(render(patch))).toEqual([])
     expect(JSON.parse(render(patch))).toEqual({ title: 'X', in_progress: false, update_percentage: null, ...versions })
     expect(faultsOfUpdate(render(patch, true))).toEqual([])
@@ -397,7 +397,7 @@ describe('the state of an update entity', () => {
     }
   })
 
-  test('shows how far an install is by what the app does', () => {
+  test('shows the progress of an install by the state of the app', () => {
     const steps = (
       [
         ['running', true],
@@ -411,7 +411,7 @@ describe('the state of an update entity', () => {
   })
 })
 
-test('the largest device stays far below what Home Assistant takes', () => {
+test('the largest device stays far below the limit of Home Assistant', () => {
   const largest = (wish: Wish) => Math.max(...[...messages('device', wish).values()].map((payload) => payload.length))
   expect(largest({ ...withSettings, missing: EVIDENCE })).toBeLessThan(13 * 1024)
   // With all permissions.
@@ -457,8 +457,8 @@ describe('the check itself finds', () => {
   })
 })
 
-describe('where the guardian is off', () => {
-  test('nothing of it is offered, and no event of it is named', () => {
+describe('while the guardian is off', () => {
+  test('none of its entities is offered, and none of its events is named', () => {
     const without = components({ guarded: false })
     const buttons = ['guard_snooze', 'guard_resume', 'trigger_gave_up']
     for (const key of ['guard', 'last_crash_reason', 'guard_restarts', 'memory_trend', ...buttons]) {

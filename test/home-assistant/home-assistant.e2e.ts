@@ -1,4 +1,4 @@
-/** The bridge, an emulated hub, Mosquitto and a real Home Assistant: what a person there sees and does. */
+/** The bridge, an emulated hub, Mosquitto and a real Home Assistant: what a user sees and does there. */
 
 import { readFileSync } from 'node:fs'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
@@ -15,7 +15,7 @@ const PUMP = appId('net_lindqvist_heatpump')
 const SAUNA = appId('fi_kivinen_sauna')
 const BELL = appId('nl_vandermolen_doorbell')
 
-/** What each app has, by hand: unique id's end → domain and name. */
+/** The entities of each app, written by hand: end of the unique id → domain and name. */
 const OF_AN_APP: Readonly<Record<string, string>> = {
   enabled: 'switch null',
   running: 'binary_sensor Running',
@@ -65,12 +65,12 @@ const HIDDEN = [
   ...['state', 'garbage_collect', 'autoupdate', 'cpu', 'memory', 'crash_count', 'channel', 'origin'],
   ...['devices_unavailable', 'flows_broken'],
 ]
-/** Not so, as an earlier version had them on by default, or as their owner enabled them. */
+/** Exceptions: an earlier version had them on by default, or their owner enabled them. */
 const SHOWN = [
   ...['state', 'garbage_collect', 'autoupdate', 'cpu', 'crash_count'].map((key) => `${VACUUM}--${key}`),
   `${WEATHER}--autoupdate`,
 ]
-/** Off by default in version 0.1.0, and no more there: Home Assistant keeps it until its device or its topic goes. */
+/** Off by default in version 0.1.0, and removed since: Home Assistant keeps it as long as its device or its topic. */
 const KEPT = `${VACUUM}--version`
 const SETTINGS: Readonly<Record<string, string>> = {
   setting_transition: 'number Transition',
@@ -80,14 +80,14 @@ const SETTINGS: Readonly<Record<string, string>> = {
   setting_pin: 'text Pin',
 }
 
-/** Home Assistant takes its time, and should not be asked all the time. */
+/** Home Assistant needs some time, and should not be polled too often. */
 const WAIT = { timeout: 30_000 }
 const eventually = <T>(what: string, probe: () => T | undefined | false | Promise<T | undefined | false>) =>
   until(what, probe, WAIT.timeout, 50)
 
-describe.each(await testedVersions())('in Home Assistant $name, a person', (version) => {
+describe.each(await testedVersions())('in Home Assistant $name, a user', (version) => {
   if (version.runtime === undefined) {
-    test.skip('would be tested if it could be had here')
+    test.skip('is not tested, because this version cannot be installed here')
     return
   }
 
@@ -140,7 +140,7 @@ describe.each(await testedVersions())('in Home Assistant $name, a person', (vers
       ...under(HUE, SETTINGS),
     ])
   }
-  /** Waits until all entities are there, none too many, and none is unavailable or waits for its state. */
+  /** Waits until exactly the expected entities exist, and none is unavailable or waits for its state. */
   const allWell = () =>
     vi.waitFor(
       async () => {
@@ -152,14 +152,14 @@ describe.each(await testedVersions())('in Home Assistant $name, a person', (vers
       },
       { timeout: 60_000 },
     )
-  /** Topics of devices that stay, but have been cleared: Home Assistant says it often of one that goes. */
+  /** Topics of remaining devices that were cleared; Home Assistant repeatedly clears that of a removed one. */
   const cleared = () =>
     home.observer.seen
       .filter(({ topic, text }) => topic.startsWith('homeassistant/device/') && !topic.includes(SAUNA) && text === '')
       .map(({ topic }) => topic)
   const untilUnavailable = (uniqueId: string) => home.untilState(uniqueId, 'unavailable', 60_000)
 
-  test('finds every device and entity, under the right name', async () => {
+  test('finds every device and entity, with the right name', async () => {
     await allWell()
     const devices = await home.ha.devices()
     const byId = new Map(devices.map((device) => [device.identifiers[0]?.[1], device]))
@@ -187,7 +187,7 @@ describe.each(await testedVersions())('in Home Assistant $name, a person', (vers
     })
   })
 
-  test('keeps the entity ids of an earlier version, and nothing of what there is no more', async () => {
+  test('keeps the entity ids of an earlier version, and none of the removed entities', async () => {
     const before = home.legacy.find(({ unique_id }) => unique_id === `${BELL}--enabled`)?.entity_id
     expect(before).toMatch(/^switch\./)
     expect((await home.entity(`${BELL}--enabled`)).entity_id).toBe(before)
@@ -195,7 +195,7 @@ describe.each(await testedVersions())('in Home Assistant $name, a person', (vers
     expect(Object.keys(await registry())).not.toContain(`${BELL}--version`)
   })
 
-  test('has every entity of versions 0.1.0 and 0.2.0 enabled or disabled as before, and no device went meanwhile', async () => {
+  test('has every entity of versions 0.1.0 and 0.2.0 enabled or disabled as before, and no device was removed', async () => {
     const described = (entities: readonly RegisteredEntity[]) =>
       new Map(entities.map(({ unique_id, entity_id, disabled_by }) => [unique_id, `${entity_id} ${disabled_by}`]))
     const before = described(home.legacy.filter(({ unique_id }) => unique_id !== `${BELL}--version`))
@@ -211,7 +211,7 @@ describe.each(await testedVersions())('in Home Assistant $name, a person', (vers
     expect(cleared()).toEqual([])
   })
 
-  test('sees who made hub and bridge, and where the hub is', async () => {
+  test('sees the manufacturer of hub and bridge, and the address of the hub', async () => {
     expect(await home.device(HUB)).toMatchObject({ manufacturer: 'Athom', configuration_url: home.hub.url })
     expect(await home.device(BRIDGE)).toMatchObject({
       manufacturer: 'hub2mqtt',
@@ -219,7 +219,7 @@ describe.each(await testedVersions())('in Home Assistant $name, a person', (vers
     })
   })
 
-  test('sees the icon of an app, and the way to its page', async () => {
+  test('sees the icon of an app, and a link to its page', async () => {
     expect((await home.device(HUE)).configuration_url).toBe(`${PUBLIC_URL}/#/app/home/com.athom.hue`)
     const entity_picture = `${PUBLIC_URL}/api/hubs/home/apps/com.athom.hue/icon`
     for (const key of ['enabled', 'update']) {
@@ -228,7 +228,7 @@ describe.each(await testedVersions())('in Home Assistant $name, a person', (vers
     expect((await home.state(`${HUE}--update`))?.attributes['release_url']).toBe('https://homey.app/a/com.athom.hue')
   })
 
-  test('sees the title of an update still there when the app has a new version and a new name', async () => {
+  test('still sees the title of an update when the app has a new version and a new name', async () => {
     home.hub.change('com.athom.hue', { version: '7.0.11' })
     await eventually('the new version', async () => (await home.device(HUE)).sw_version === '7.0.11')
     expect((await home.state(`${HUE}--update`))?.attributes['title']).toBe('Lumen Lights')
@@ -237,7 +237,7 @@ describe.each(await testedVersions())('in Home Assistant $name, a person', (vers
     expect((await home.state(`${HUE}--update`))?.attributes['title']).toBe('Lumen Lights')
   })
 
-  test('would see why an app crashed the last time, in words that are not its own', async () => {
+  test('sees the reason of the last crash of an app, never as a reserved state of Home Assistant', async () => {
     const template = crashReasonOf('last_crash').jinja
     const given = (json: string) => `{% set value_json = ${json} %}`
     expect(await home.ha.render(template)).toBe('None')
@@ -246,7 +246,7 @@ describe.each(await testedVersions())('in Home Assistant $name, a person', (vers
     expect(await home.ha.render(given("{'last_crash': {'reason': 'cpu_limit'}}") + template)).toBe('cpu_limit')
   })
 
-  test('would see memory in MiB', async () => {
+  test('sees memory in MiB', async () => {
     const { components } = JSON.parse(home.observer.last(`homeassistant/device/${HUE}/config`) ?? '{}')
     const given = (bytes: string) => `{% set value_json = {'memory_bytes': ${bytes}} %}`
     expect(await home.ha.render(given('61341696') + components.memory.value_template)).toBe('58.5')
@@ -284,7 +284,7 @@ describe.each(await testedVersions())('in Home Assistant $name, a person', (vers
     }, WAIT)
   })
 
-  test('switches an app off and on, and sees it follow', async () => {
+  test('switches an app off and on, and sees the result', async () => {
     await home.use('switch.turn_off', `${HUE}--enabled`)
     await home.untilState(`${HUE}--enabled`, 'off')
     await home.untilState(`${HUE}--running`, 'off')
@@ -296,7 +296,7 @@ describe.each(await testedVersions())('in Home Assistant $name, a person', (vers
     await home.untilState(`${HUE}--running`, 'on')
   })
 
-  test('sees the switch stay as it is when the hub refuses', async () => {
+  test('sees the switch unchanged when the hub refuses', async () => {
     home.hub.behave('answer-status', { status: 500, operation: 'disableApp' })
     await home.use('switch.turn_off', `${HUE}--enabled`)
     await eventually('the call', () => home.asked('disableApp') >= 2)
@@ -319,7 +319,7 @@ describe.each(await testedVersions())('in Home Assistant $name, a person', (vers
     expect(home.hub.apps.get('com.parkstreet.weather')?.autoupdate).toBe(true)
   })
 
-  test('sees an update that fails end, and the update still there', async () => {
+  test('sees a failed update end, and the update still available', async () => {
     home.hub.behave('answer-status', { status: 500, operation: 'installFromAppStore', times: 1 })
     await home.use('update.install', `${PUMP}--update`)
     await eventually('the call', () => home.asked('installFromAppStore') === 1)
@@ -327,7 +327,7 @@ describe.each(await testedVersions())('in Home Assistant $name, a person', (vers
     await home.untilState(`${PUMP}--update`, 'on')
   })
 
-  test('installs an update, and watches it', async () => {
+  test('installs an update, and sees its progress', async () => {
     home.hub.behave('slow-headers', { ms: 1500, operation: 'installFromAppStore', times: 1 })
     expect((await home.state(`${PUMP}--update`))?.attributes).toMatchObject({
       installed_version: '2.4.1',
@@ -344,7 +344,7 @@ describe.each(await testedVersions())('in Home Assistant $name, a person', (vers
     await home.untilState(`${HUB}--updates_available`, '0')
   })
 
-  test('sees an update whose version the hub does not tell', async () => {
+  test('sees an update whose version the hub does not report', async () => {
     home.hub.change('com.athom.hue', { updateAvailable: true })
     const { attributes } = await home.untilState(`${HUE}--update`, 'on')
     const latest_version = expect.stringMatching(/^newer version, found 20\d\d-\d\d-\d\d \d\d:\d\d UTC$/)
@@ -363,7 +363,7 @@ describe.each(await testedVersions())('in Home Assistant $name, a person', (vers
     await home.untilState(`${HUE}--update`, 'off')
   })
 
-  test('has the hub say something, whatever it looks like', async () => {
+  test('speaks through the hub, with any text', async () => {
     const texts = ['The door bell rings', '{"text": "not an envelope"}', '"<b>&\' {{ 1/0 }} 😀']
     for (const message of texts) await home.use('notify.send_message', `${HUB}--speak`, { message })
     await eventually('speech', () => home.hub.spoken.length === texts.length)
@@ -400,7 +400,7 @@ describe.each(await testedVersions())('in Home Assistant $name, a person', (vers
     await home.untilState(`${HUE}--running`, 'on')
   })
 
-  test('is told of crashes by the blueprint, and not again when the bridge comes back', async () => {
+  test('is notified of crashes by the blueprint, and not again when the bridge is back', async () => {
     const blueprints = await home.ha.command<Record<string, object>>({ type: 'blueprint/list', domain: 'automation' })
     const loaded = { metadata: expect.objectContaining({ domain: 'automation' }) }
     expect(blueprints).toEqual({
@@ -410,7 +410,7 @@ describe.each(await testedVersions())('in Home Assistant $name, a person', (vers
     })
     const ofOurs = async () =>
       (await home.ha.notifications()).filter(({ notification_id }) => notification_id.startsWith('hub2mqtt_'))
-    // Of the crash before.
+    // The notification of the crash before.
     await eventually('a notification', async () => (await ofOurs()).length === 1)
     home.hub.crash('com.athom.hue', 'Error: "boom" {{ 1/0 }}\n    at boom (/app/boom.js:1:2)')
     home.hub.crash('net.lindqvist.heatpump', '')
@@ -458,7 +458,7 @@ describe.each(await testedVersions())('in Home Assistant $name, a person', (vers
     })
   })
 
-  test('sees values of settings that do not fit their types as unknown, or as empty texts', async () => {
+  test('sees invalid values of settings as unknown, or as empty texts', async () => {
     const command = (name: string) => `hub2mqtt/home/app/com.athom.hue/cmd/${name}`
     const set = (name: string, text: string) => home.observer.publish(command(`set-setting/${name}`), text)
     for (const night of ['5', '"true"']) {
@@ -511,12 +511,12 @@ describe.each(await testedVersions())('in Home Assistant $name, a person', (vers
     await home.untilState(`${HUE}--update`, 'off')
   })
 
-  test('changes how much the bridge logs', async () => {
+  test('changes the log level of the bridge', async () => {
     await home.use('select.select_option', `${BRIDGE}--log_level`, { option: 'debug' })
     await home.untilState(`${BRIDGE}--log_level`, 'debug')
   })
 
-  test('sees an app come when it is installed and go when it is uninstalled', async () => {
+  test('sees an app appear when it is installed and disappear when it is uninstalled', async () => {
     home.hub.install('fi.kivinen.sauna')
     await allWell()
     await home.untilState(`${SAUNA}--running`, 'on')
@@ -526,12 +526,12 @@ describe.each(await testedVersions())('in Home Assistant $name, a person', (vers
     expect(left).toEqual([])
   })
 
-  test('loses what the key no longer permits, and gets it back', async () => {
+  test('loses the entities that the key no longer permits, and gets them back', async () => {
     const before = cleared().length
     home.hub.setKeys({ [KEY]: ['homey.app.readonly'] })
     await home.use('button.press', `${HUB}--refresh`)
     await vi.waitFor(async () => {
-      // One that is off by default, Home Assistant keeps as its owner has it.
+      // Home Assistant keeps entities that are off by default with the settings of their owner.
       const shown = (await home.ha.entities()).filter((entity) => entity.disabled_by === null)
       const left = (device: string) =>
         shown.flatMap(({ unique_id }) =>
@@ -546,7 +546,7 @@ describe.each(await testedVersions())('in Home Assistant $name, a person', (vers
     expect(cleared().slice(before)).toEqual([])
   })
 
-  test('who deletes one entity does not lose the device', async () => {
+  test('can delete one entity without losing the device', async () => {
     const { entity_id } = await home.entity(`${BELL}--running`)
     await home.ha.command({ type: 'config/entity_registry/remove', entity_id })
     const others = `${BELL}--enabled`
@@ -560,7 +560,7 @@ describe.each(await testedVersions())('in Home Assistant $name, a person', (vers
     await allWell()
   })
 
-  test('sees everything unavailable while the bridge is away, and the same entities again after', async () => {
+  test('sees everything unavailable while the bridge is offline, and the same entities afterwards', async () => {
     const before = await registry()
     await home.bridge.stop()
     await untilUnavailable(`${HUE}--enabled`)
@@ -574,7 +574,7 @@ describe.each(await testedVersions())('in Home Assistant $name, a person', (vers
     expect(sent.map(({ topic }) => topic)).toEqual([])
   })
 
-  test('sees the apps unavailable while the hub is away, but not the bridge', async () => {
+  test('sees the apps unavailable while the hub is offline, but not the bridge', async () => {
     const before = await registry()
     const rebooting = home.hub.reboot({ downMs: 4000, version: '8.2.0' })
     await untilUnavailable(`${HUE}--enabled`)
@@ -586,7 +586,7 @@ describe.each(await testedVersions())('in Home Assistant $name, a person', (vers
     expect(await registry()).toEqual(before)
   })
 
-  test('finds everything again after the broker was away', async () => {
+  test('finds everything again after the broker was offline', async () => {
     const before = await registry()
     await home.broker.stop()
     await untilUnavailable(`${HUE}--enabled`)
@@ -596,7 +596,7 @@ describe.each(await testedVersions())('in Home Assistant $name, a person', (vers
     expect(await registry()).toEqual(before)
   })
 
-  test('finds everything again after Home Assistant was away', async () => {
+  test('finds everything again after Home Assistant was offline', async () => {
     const before = await registry()
     await home.ha.stop()
     home.hub.disable('com.athom.hue')
@@ -612,7 +612,7 @@ describe.each(await testedVersions())('in Home Assistant $name, a person', (vers
     expect(states.map((message) => message.topic).sort()).toEqual(['hub2mqtt/bridge/state', 'hub2mqtt/home/state'])
   })
 
-  test('is asked about an update that was found while Home Assistant or the bridge was away, until it is skipped', async () => {
+  test('is asked about an update that was found while Home Assistant or the bridge was offline, until it is skipped', async () => {
     const update = (await home.entity(`${HUE}--update`)).entity_id
     const question = async () =>
       (await home.ha.notifications()).find(({ notification_id }) => notification_id === `asked_${update}`)?.message
@@ -630,7 +630,7 @@ describe.each(await testedVersions())('in Home Assistant $name, a person', (vers
       await home.ha.command({ type: 'fire_event', event_type, event_data: { action } })
     }
     await home.ha.stop()
-    // A number, for who is not careful.
+    // YAML would read this version as a number.
     home.hub.change('com.athom.hue', { updateAvailable: { version: '8.10' } })
     await home.ha.run()
     expect(await asked()).toContain('From 7.0.12 to 8.10.')
@@ -648,13 +648,13 @@ describe.each(await testedVersions())('in Home Assistant $name, a person', (vers
     await home.untilState(`${HUE}--update`, 'off')
   })
 
-  test('has nothing to read in the log about any of this', () => {
+  test('has no entries about any of this in the log', () => {
     const expectable = [
-      // The broker was away.
+      // The broker was offline.
       /Disconnected from MQTT server|Failed to connect to MQTT server|Error returned from MQTT server: The connection was lost/,
-      // What it says to whoever deletes one entity.
+      // The message when a user deletes one entity.
       /Although entity binary_sensor\.doorbell_running was removed from Home Assistant, it will be added again/,
-      // When a device goes, Home Assistant clears its topic for each of its disabled entities, and hears itself do so.
+      // For a removed device, Home Assistant clears the topic once per disabled entity, and receives that itself.
       new RegExp(`No device components to cleanup for (${BELL}|${SAUNA}),`),
     ]
     expect(home.ha.complaints().filter((line) => !expectable.some((known) => known.test(line)))).toEqual([])
@@ -663,7 +663,7 @@ describe.each(await testedVersions())('in Home Assistant $name, a person', (vers
     )
   })
 
-  test('tells the same app of two hubs apart, keeps the entity ids, and loses a hub that goes', async () => {
+  test('can distinguish the same app of two hubs, keeps the entity ids, and sees a removed hub disappear', async () => {
     const before = await registry()
     await using cabin = await Home.cabin()
     await home.bridge.stop()
@@ -682,7 +682,7 @@ describe.each(await testedVersions())('in Home Assistant $name, a person', (vers
     expect(await registry()).toEqual(before)
   })
 
-  test('keeps every entity when discovery changes its form, and changes back', async () => {
+  test('keeps every entity when the discovery format changes, and changes back', async () => {
     const before = await registry()
     const complaints = home.ha.complaints().length
     for (const form of ['component', 'device']) {
@@ -697,7 +697,7 @@ describe.each(await testedVersions())('in Home Assistant $name, a person', (vers
       await allWell()
       expect(await registry()).toEqual(before)
     }
-    // It has just moved the components out of the topic that is cleared, and says so once a device.
+    // Home Assistant has just moved the components out of the cleared topic, and logs that once per device.
     const harmless = (line: string) => line.includes('No device components to cleanup for hub2mqtt-')
     expect(
       home.ha
@@ -708,7 +708,7 @@ describe.each(await testedVersions())('in Home Assistant $name, a person', (vers
   })
 })
 
-/** An app's id as it stands in ids of Home Assistant. */
+/** An app's id as encoded in ids of Home Assistant. */
 function byHand(id: string): string {
   return id
     .replaceAll('_', '-5F')

@@ -1,4 +1,4 @@
-/** Home Assistant's side of the bridge as users run it: what the broker holds, and what is told to whom. */
+/** Home Assistant's side of the bridge as users run it: the messages on the broker, and when they are published. */
 import { describe, expect } from 'vitest'
 import { encodeId } from '../../src/contract/discovery.ts'
 import { EmulatedHub } from '../../src/emulator/hub.ts'
@@ -21,7 +21,7 @@ async function discovered(world: World): Promise<Map<string, string>> {
   return new Map([...held].filter(([topic]) => /^(homeassistant|elsewhere)\//.test(topic)))
 }
 
-/** The same when nothing more is to come; so many they are. */
+/** The discovery topics after everything is published, with their expected number. */
 async function settled(world: World, size = ALL): Promise<Map<string, string>> {
   await world.settle()
   const found = await discovered(world)
@@ -31,11 +31,11 @@ async function settled(world: World, size = ALL): Promise<Map<string, string>> {
 
 /** The bridge, the hub and its eight apps. */
 const ALL = 10
-/** The key has no permission but those of the apps. */
+/** The key has only the permissions for apps. */
 const rowsOf = (kind: DeviceKind) =>
   ENTITIES.filter(({ device, when, from }) => device === kind && when === undefined && from === undefined).length
 const TRIGGERS_OF_AN_APP = TRIGGERS.filter(({ when }) => when === undefined).length
-/** Components of the bridge, of a hub that has everything, and of its apps. */
+/** The number of components of the bridge, of a hub that has everything, and of its apps. */
 const components = ({ hub }: World) =>
   rowsOf('bridge') + rowsOf('hub') + hub.apps.size * (rowsOf('app') + TRIGGERS_OF_AN_APP)
 const told = (world: World, since: number) =>
@@ -48,7 +48,7 @@ describe.concurrent.each(BROKERS)('on %s', (broker) => {
   test.override({ options: { broker } })
 
   test.each(['older', 'newer'] as const)(
-    'every device of a hub that is %s is one that Home Assistant takes',
+    'Home Assistant accepts every device of a hub of the %s kind',
     async (flavour) => {
       await using world = await World.start({ broker, hub: { flavour } })
       const held = await settled(world)
@@ -62,7 +62,7 @@ describe.concurrent.each(BROKERS)('on %s', (broker) => {
     },
   )
 
-  test('nothing is told again when the bridge starts and nothing has changed', async ({ world }) => {
+  test('nothing is published again when the bridge starts and nothing has changed', async ({ world }) => {
     await settled(world)
     const seen = world.observer.seen.length
     await world.restart()
@@ -72,7 +72,7 @@ describe.concurrent.each(BROKERS)('on %s', (broker) => {
     expect(told(world, seen).map(({ topic }) => topic)).toEqual([HUE.replace('com_athom_hue', 'fi_kivinen_sauna')])
   })
 
-  test('what went away while the bridge was not there leaves nothing behind, and nothing of others is touched', async () => {
+  test('devices that were removed while the bridge was offline are cleared, and those of others are not changed', async () => {
     await using world = await World.start({ broker })
     await settled(world)
     await world.observer.publish(FOREIGN, FOREIGN_PAYLOAD, { retain: true })
@@ -84,7 +84,7 @@ describe.concurrent.each(BROKERS)('on %s', (broker) => {
     expect([...left.keys()].filter((topic) => /hue|net_/.test(topic))).toEqual([])
   })
 
-  test('another form and back leaves nothing behind', async ({ world }) => {
+  test('another format and back leaves nothing behind', async ({ world }) => {
     await settled(world)
     await world.restart({ DISCOVERY_FORMAT: 'component' })
     const entities = await settled(world, components(world))
@@ -98,7 +98,7 @@ describe.concurrent.each(BROKERS)('on %s', (broker) => {
     expect(ours.filter((topic) => /discovery|log-level|summary|update$/.test(topic))).toEqual([])
   })
 
-  test('another prefix leaves nothing behind under the one before, whatever else changed meanwhile', async () => {
+  test('another prefix leaves nothing under the previous one, whatever else changed', async () => {
     await using world = await World.start({ broker })
     await settled(world)
     await world.bridge.stop()
@@ -111,12 +111,12 @@ describe.concurrent.each(BROKERS)('on %s', (broker) => {
 })
 
 const BY_NAME = 'hub2mqtt---20home'
-/** Devices of a hub of the reference, which shows no identity, by their object ids. */
+/** The devices of a reference hub, which shows no identity, by their object ids. */
 const objectIds = (held: ReadonlyMap<string, string>) =>
   [...held.keys()].map((topic) => topic.split('/')[2] ?? '').sort()
 
 describe.concurrent('a hub that shows no identity', () => {
-  test('has all of its devices by its name, and a restart tells nothing again', async () => {
+  test('has all of its devices by its name, and a restart publishes nothing again', async () => {
     await using world = await World.start({ hub: { flavour: 'reference' } })
     const held = await settled(world)
     for (const [topic, payload] of held) expect(faultsOf(topic, payload), topic).toEqual([])
@@ -134,7 +134,7 @@ describe.concurrent('a hub that shows no identity', () => {
     expect(told(world, seen)).toEqual([])
   })
 
-  test('leaves nothing behind for an app that went away meanwhile, nor under another name', async () => {
+  test('leaves nothing behind for an app that was removed while the bridge was offline, nor under another name', async () => {
     await using world = await World.start({ hub: { flavour: 'reference' } })
     await settled(world)
     await world.bridge.stop()
@@ -144,12 +144,12 @@ describe.concurrent('a hub that shows no identity', () => {
     expect(objectIds(held).filter((id) => id.includes('hue'))).toEqual([])
   })
 
-  test('keeps the devices of its identity, and clears those by its name once when it shows one again', async () => {
+  test('keeps the devices of its identity, and clears those by its name once when it shows an identity again', async () => {
     await using world = await World.start()
     await world.bridge.stop()
     world.hub.behave('no-identity')
     await world.restart()
-    // Those of the first run had its identity, and wait: it may be the same hub.
+    // The devices of the first run had its identity, and are kept: it may be the same hub.
     const both = objectIds(await settled(world, 2 * ALL))
     expect(both.filter((id) => id.includes('--20home'))).toHaveLength(ALL)
     expect(both.filter((id) => id.includes(HUB))).toHaveLength(ALL)
@@ -162,7 +162,7 @@ describe.concurrent('a hub that shows no identity', () => {
     expect(all.filter(({ text }) => text === '')).toHaveLength(ALL)
   })
 
-  test('has no devices by its name while it has not answered', async ({ world }) => {
+  test('has no devices by its name until it has answered', async ({ world }) => {
     const before = await settled(world)
     const seen = world.observer.seen.length
     await world.bridge.stop()
@@ -191,7 +191,7 @@ test.concurrent('a hub that cannot be read loses nothing', async ({ world }) => 
   expect(await settled(world)).toEqual(before)
 })
 
-test.concurrent('a hub or a base topic by another name keeps its devices', async ({ world }) => {
+test.concurrent('a hub with a new name or base topic keeps its devices', async ({ world }) => {
   const before = await settled(world)
   await world.restart({ HUB_NAME: 'attic', MQTT_BASE_TOPIC: 'other/base' })
   await world.settle('attic')
@@ -200,7 +200,7 @@ test.concurrent('a hub or a base topic by another name keeps its devices', async
   expect([...after.keys()].sort()).toEqual([...before.keys()].sort())
 })
 
-test.concurrent('a hub that is renamed while the bridge runs keeps its devices, and Home Assistant sees none go', async () => {
+test.concurrent('a hub that is renamed while the bridge runs keeps its devices, and none is cleared', async () => {
   await using world = await World.start({ file: 'hubs: { home: { realtime: true } }' })
   await settled(world)
   world.bridge.reload('hubs: { attic: { realtime: true } }')
@@ -221,12 +221,12 @@ test.concurrent('apps are named with their hub as long as there are several hubs
   expect(nameIn(both, HUE)).toBe('Lumen Lights (Home)')
   expect(nameIn(both, 'homeassistant/device/hub2mqtt--cabin--com_athom_hue/config')).toBe('Philips Hue (Cabin)')
   world.bridge.reload('hubs: { home: { realtime: true } }')
-  // It might have come back under another name.
+  // Until now, the hub could have returned under another name.
   world.clock.jump(20_000)
   expect(await settled(world)).toEqual(before)
 })
 
-test.concurrent('apps lose the name of their hub when another one goes that has never answered', async () => {
+test.concurrent('apps lose the name of their hub when another hub is removed that has never answered', async () => {
   await using world = await World.start({ file: 'hubs: { home: { realtime: true } }' })
   const before = await settled(world)
   world.bridge.reload(`hubs: { home: { realtime: true }, cabin: { url: "http://127.0.0.1:9", api_key: ${KEY} } }`)
@@ -235,7 +235,7 @@ test.concurrent('apps lose the name of their hub when another one goes that has 
   expect(await settled(world)).toEqual(before)
 })
 
-test.concurrent('settings that are published at run time become entities, and stop being some', async () => {
+test.concurrent('settings that are published at run time become entities, and are removed with the option', async () => {
   await using world = await World.start({ file: 'settings: {}' })
   await settled(world)
   world.bridge.reload('settings: { publish: { com.athom.hue: { transition: { type: number, min: 0, max: 500 } } } }')
@@ -260,7 +260,7 @@ test.concurrent('a hub that is no longer configured leaves no device', async ({ 
   expect([...(await settled(world)).keys()].filter((topic) => topic.includes('another'))).toEqual([])
 })
 
-test.concurrent('two hubs that exchange their addresses have their own devices, which command them alone', async () => {
+test.concurrent('two hubs that exchange their addresses have their own devices, which command only their own hub', async () => {
   const apps = [{ id: 'com.athom.hue', name: 'Philips Hue' }]
   await using cabin = await EmulatedHub.start({ id: 'cabin', keys: { [KEY]: ALL_SCOPES }, apps, settleMs: 0 })
   const second = `cabin: { url: "${cabin.url}", api_key: ${KEY}, poll_interval: 2s, poll_interval_fallback: 1s }`
@@ -283,7 +283,7 @@ test.concurrent('two hubs that exchange their addresses have their own devices, 
   expect(commanded(after, HUB)).toEqual(new Set(['cabin']))
 })
 
-test.concurrent('Home Assistant is told everything again when it was born, and only then', async ({ world }) => {
+test.concurrent('everything is published again after a birth message, and only then', async ({ world }) => {
   const held = await settled(world)
   const since = world.observer.seen.length
   await world.observer.publish('homeassistant/status', 'offline')
@@ -304,7 +304,7 @@ test.concurrent('Home Assistant is told everything again when it was born, and o
   expect(rest).toHaveLength(2)
 })
 
-test.concurrent('the counts of a hub and the log level are retained and follow', async ({ world }) => {
+test.concurrent('the counts of a hub and the log level are retained and updated', async ({ world }) => {
   const summary = () => JSON.parse(world.observer.last('hub2mqtt/home/summary') ?? '{}')
   await world.settle()
   expect(summary()).toMatchObject({ apps: 8, apps_crashed: 1, updates_available: 1 })
@@ -317,7 +317,7 @@ test.concurrent('the counts of a hub and the log level are retained and follow',
   expect(world.observer.last('hub2mqtt/bridge/log-level')).toBe('warn')
 })
 
-test.concurrent('what the apps of a hub use together follows with each read of the list', async ({ world }) => {
+test.concurrent('the total usage of the apps of a hub is updated with each read of the list', async ({ world }) => {
   const summary = () => JSON.parse(world.observer.last('hub2mqtt/home/summary') ?? '{}')
   const used = () => {
     const states = [...world.hub.apps.keys()].map((id) =>
@@ -335,11 +335,11 @@ test.concurrent('what the apps of a hub use together follows with each read of t
   expect(summary()).toMatchObject(used())
 })
 
-test.concurrent('an update of an unknown version is told from the one before it, also by a bridge that starts anew', async () => {
+test.concurrent('an update of an unknown version is distinguished from the previous one, also by a bridge that restarts', async () => {
   await using world = await World.start({ hub: { flavour: 'newer' } })
   const app = 'com.athom.hue'
   const latest = () => JSON.parse(world.observer.last(`hub2mqtt/home/app/${app}/update`) ?? '{}').latest_version
-  // By little steps: after a long one the bridge would connect anew.
+  // In small steps: after a long one the bridge would reconnect.
   const anotherMinute = async () => {
     for (let steps = 0; steps < 6; steps += 1) await world.quiet()
   }
@@ -364,11 +364,11 @@ test.concurrent('an update of an unknown version is told from the one before it,
   expect(second).not.toBe(first)
 })
 
-test.concurrent('links to the page come and go with its address, while the bridge runs', async () => {
+test.concurrent('links to the page are added and removed with its address, while the bridge runs', async () => {
   await using world = await World.start({ env: { HTTP_ENABLED: 'true', HTTP_PORT: '0' }, file: 'http: {}\n' })
   const links = async () =>
     [...(await settled(world)).values()].map((payload) => JSON.parse(payload).device.configuration_url)
-  // Of the hub, which has a page of its own.
+  // The link of the hub, which has its own page.
   expect((await links()).filter((link) => link !== undefined)).toEqual([world.hub.url])
   world.bridge.reload('http: { public_url: "https://home.example.org/hub2mqtt" }\n')
   expect((await links()).filter((link) => link?.startsWith('https://home.example.org/hub2mqtt/#/'))).toHaveLength(
@@ -378,7 +378,7 @@ test.concurrent('links to the page come and go with its address, while the bridg
   expect((await links()).filter((link) => link !== undefined)).toEqual([world.hub.url])
 })
 
-test.concurrent('without triggers there are none, and the rest stays', async ({ world }) => {
+test.concurrent('without triggers there are none, and everything else stays', async ({ world }) => {
   const before = componentsOf((await settled(world)).get(HUE))
   await world.restart({ DISCOVERY_TRIGGERS: 'false' })
   await world.ready()
@@ -388,7 +388,7 @@ test.concurrent('without triggers there are none, and the rest stays', async ({ 
   ])
 })
 
-test.concurrent('a switch is refused where either of its commands is', async () => {
+test.concurrent('a switch is not offered if either of its commands is refused', async () => {
   await using world = await World.start({ env: { COMMANDS_DENY: 'disable' } })
   expect((await world.ask(`home/app/${world.app}/cmd/enabled`, 'OFF')).error?.code).toBe('not_allowed')
   const held = await settled(world)

@@ -8,7 +8,7 @@ import { FakeLink } from './support/fake-link.ts'
 const topics = createDiscoveryTopics('ha')
 const idOf = (app: string) => objectIdOf({ kind: 'app', hubId: 'h', app })
 
-/** `hidden`: keys of what is off by default. */
+/** `hidden`: keys of components that are off by default. */
 function device(
   app: string,
   platforms: Readonly<Record<string, 'switch' | 'sensor' | 'number'>>,
@@ -50,7 +50,7 @@ async function published(devices: readonly Device[], form?: Form) {
 const componentsOf = (told: string | undefined) => JSON.parse(told?.split(' ').slice(2).join(' ') ?? '{}').components
 
 describe('discovery', () => {
-  test('is published at once for 64 devices, then for twenty a second, in the order in which they came', async () => {
+  test('is published at once for 64 devices, then for twenty per second, in their order', async () => {
     const { clock, link, publisher } = start()
     for (let i = 0; i < 200; i += 1) want(publisher, device(`app${i}`, { a: 'switch' }))
     await clock.advance(1)
@@ -62,7 +62,7 @@ describe('discovery', () => {
     expect(link.told[199]).toContain(idOf('app199'))
   })
 
-  test('is paced from the first device on once Home Assistant has started again', async () => {
+  test('is rate-limited from the first device on after Home Assistant has restarted', async () => {
     const { clock, link, publisher } = start()
     want(publisher, device('x', { a: 'switch' }))
     await clock.advance(5000)
@@ -75,7 +75,7 @@ describe('discovery', () => {
     expect(link.told).toHaveLength(20)
   })
 
-  test('is published at the rate that configuration gives', async () => {
+  test('is published at the configured rate', async () => {
     const { clock, link, publisher } = start('device', undefined, 100)
     for (let i = 0; i < 400; i += 1) want(publisher, device(`app${i}`, { a: 'switch' }))
     await clock.advance(1)
@@ -84,7 +84,7 @@ describe('discovery', () => {
     expect(link.told).toHaveLength(164)
   })
 
-  test('is published without a pause where the rate is 0, also when Home Assistant has started again', async () => {
+  test('is published without a pause if the rate is 0, also after Home Assistant has restarted', async () => {
     const { clock, link, publisher } = start('device', undefined, 0)
     const ids = Array.from({ length: 2000 }, (_, i) => `app${i}`)
     for (const id of ids) want(publisher, device(id, { a: 'switch' }))
@@ -96,7 +96,7 @@ describe('discovery', () => {
     expect(link.told.filter((told) => told.startsWith(`again ${topics.prefix}/`))).toHaveLength(2000)
   })
 
-  test('waits for the broker where the rate is 0, so that not everything is in the queue at once', async () => {
+  test('waits for the broker if the rate is 0, so that not everything is in the queue at once', async () => {
     const { clock, link, publisher } = start('device', undefined, 0)
     link.queued = 257
     for (let i = 0; i < 200; i += 1) want(publisher, device(`app${i}`, { a: 'switch' }))
@@ -107,7 +107,7 @@ describe('discovery', () => {
     expect(link.told).toHaveLength(200)
   })
 
-  test('comes after what is more important where the rate is 0', async () => {
+  test('follows more important messages if the rate is 0', async () => {
     const clock = new FakeClock()
     const link = new FakeLink()
     let busy = true
@@ -121,7 +121,7 @@ describe('discovery', () => {
     expect(link.told).toHaveLength(1)
   })
 
-  test('leaves others their turn where the rate is 0', async () => {
+  test('gives other work its turn if the rate is 0', async () => {
     const { clock, link, publisher } = start('device', undefined, 0)
     for (let i = 0; i < 2000; i += 1) want(publisher, device(`app${i}`, { a: 'switch' }))
     let told = 0
@@ -132,7 +132,7 @@ describe('discovery', () => {
     expect(told).toBeLessThan(200)
   })
 
-  test('is made anew, as the device is by then, where the broker has to have it again', async () => {
+  test('is rendered again, with the current device, if the broker needs it again', async () => {
     const { clock, link, publisher } = start()
     for (const app of ['x', 'y']) want(publisher, device(app, { a: 'switch' }))
     await clock.advance(1)
@@ -143,7 +143,7 @@ describe('discovery', () => {
     expect(again('y')).toBeUndefined()
   })
 
-  test('waits for the broker, whose leftovers must be known first', async () => {
+  test('waits until the retained messages of the broker are known', async () => {
     const clock = new FakeClock()
     const link = new FakeLink()
     const publisher = new Publisher({ link, clock, topics, form: 'device', rate: 20 })
@@ -155,7 +155,7 @@ describe('discovery', () => {
     expect(link.told).toHaveLength(1)
   })
 
-  test('of one device is two seconds apart, and then the newest', async () => {
+  test('of one device is sent two seconds apart, and then the newest', async () => {
     const { clock, link, publisher } = start()
     want(publisher, device('x', { a: 'switch' }))
     await clock.advance(100)
@@ -166,7 +166,7 @@ describe('discovery', () => {
     expect(Object.keys(componentsOf(link.told[1]))).toEqual(['a', 'd'])
   })
 
-  test('names what is gone before it leaves it out', async () => {
+  test('names a removed component before it leaves it out', async () => {
     const { clock, link, publisher } = await published([device('x', { a: 'switch', b: 'sensor' })])
     want(publisher, device('x', { a: 'switch' }))
     await clock.advance(1000)
@@ -176,7 +176,7 @@ describe('discovery', () => {
     expect(link.told).toHaveLength(2)
   })
 
-  test('does so too for what an earlier run published, and for what changes its platform', async () => {
+  test('also does so for components of an earlier run, and for changes of the platform', async () => {
     const first = await published([device('x', { a: 'switch', b: 'sensor' })])
     const { clock, link, publisher } = start('device', first.link)
     want(publisher, device('x', { a: 'number' }))
@@ -185,7 +185,7 @@ describe('discovery', () => {
     expect(componentsOf(link.told[1])).toEqual({ a: expect.objectContaining({ platform: 'number', unique_id: 'a' }) })
   })
 
-  test('never names what is off by default: some versions would lose the whole device', async () => {
+  test('never names components that are off by default: some versions would remove the whole device', async () => {
     const first = await published([device('x', { a: 'switch', b: 'sensor', c: 'sensor' }, ['b', 'c'])])
     want(first.publisher, device('x', { a: 'switch', b: 'sensor' }, ['b']))
     await first.clock.advance(5000)
@@ -196,7 +196,7 @@ describe('discovery', () => {
     expect(link.told.map((told) => componentsOf(told))).toEqual([{ a: expect.anything() }])
   })
 
-  test('of what is off by default only since an update stays as it was, and is named when it goes', async () => {
+  test('of a component that is off by default only since an update stays as it was, and is named when it is removed', async () => {
     const platforms = { a: 'switch', b: 'sensor', c: 'number' } as const
     const first = start()
     want(first.publisher, device('x', platforms))
@@ -224,7 +224,7 @@ describe('discovery', () => {
     expect(componentsOf(third.link.told[2]).b).toHaveProperty('enabled_by_default', false)
   })
 
-  test('is not told again to a broker that has it', async () => {
+  test('is not published again if the broker has it', async () => {
     const first = await published([device('x', { a: 'switch' })])
     const { clock, link, publisher } = start('device', first.link)
     want(publisher, device('x', { a: 'switch' }))
@@ -232,7 +232,7 @@ describe('discovery', () => {
     expect(link.told).toEqual([])
   })
 
-  test('moves from one form to the other without losing the entities', async () => {
+  test('moves from one format to the other without losing the entities', async () => {
     const first = await published([device('x', { a: 'switch', b: 'sensor' })], 'component')
     const { clock, link, publisher } = start('device', first.link)
     want(publisher, device('x', { a: 'switch' }))
@@ -246,14 +246,14 @@ describe('discovery', () => {
     expect(link.take()).toEqual(old.map((topic) => `clear ${topic}`))
   })
 
-  test('of a component that is gone is cleared', async () => {
+  test('of a removed component is cleared', async () => {
     const { clock, link, publisher } = await published([device('x', { a: 'switch', b: 'sensor' })], 'component')
     want(publisher, device('x', { a: 'switch' }))
     await clock.advance(100)
     expect(link.take()).toEqual([`clear ${topics.component('sensor', idOf('x'), 'b')}`])
   })
 
-  test('of a device that is gone is cleared, unless it comes back in time', async () => {
+  test('of a removed device is cleared, unless it returns in time', async () => {
     const { clock, link, publisher } = await published([device('x', { a: 'switch' }), device('y', { a: 'switch' })])
     publisher.withdraw(idOf('x'))
     publisher.withdraw(idOf('y'), 10_000)
@@ -264,7 +264,7 @@ describe('discovery', () => {
     expect(link.take()).toEqual([])
   })
 
-  test('is put back once when somebody empties its topics, and not when it was us', async () => {
+  test('is restored once when another client clears its topics, and not when the publisher did', async () => {
     const { clock, link, publisher } = await published(
       [device('x', { a: 'switch', b: 'sensor' }), device('y', { a: 'switch' })],
       'component',
@@ -289,7 +289,7 @@ describe('discovery', () => {
     ])
   })
 
-  test('comes again with the states when Home Assistant was born, paced', async () => {
+  test('is published again with the states after a birth of Home Assistant, at the limited rate', async () => {
     const { clock, link, publisher } = start()
     for (const name of ['x', 'y', 'z']) want(publisher, device(name, { a: 'switch', b: 'sensor' }))
     await clock.advance(5000)
@@ -304,7 +304,7 @@ describe('discovery', () => {
     expect(link.take()).toHaveLength(2)
   })
 
-  test('leaves out states that have been told again already', async () => {
+  test('omits states that have been published again already', async () => {
     const { clock, link, publisher } = start()
     for (const name of ['x', 'y']) want(publisher, device(name, { a: 'switch' }))
     await clock.advance(5000)

@@ -1,6 +1,6 @@
 /**
- * The rules of Home Assistant's discovery, written down once more: it shares nothing with what it checks.
- * Each function returns what is wrong, in words; nothing is wrong if that is empty.
+ * The rules of Home Assistant's discovery, written independently of the code that they check.
+ * Each function returns the faults as texts; an empty list means that there are none.
  */
 
 type Json = Readonly<Record<string, unknown>>
@@ -59,13 +59,13 @@ const PLATFORMS: Readonly<Record<string, Rules>> = {
   },
 }
 
-/** A trigger for automations is no entity: it has neither an id nor a name. */
+/** A trigger for automations is not an entity: it has neither an id nor a name. */
 const TRIGGER: Rules = {
   required: ['automation_type', 'type', 'subtype', 'topic', 'payload', 'value_template'],
   allowed: ['automation_type', 'type', 'subtype', 'topic', 'payload', 'value_template', 'platform', 'qos'],
 }
 
-/** What is wrong with a discovery message. */
+/** The faults of a discovery message. */
 export function faultsOf(topic: string, payload: string): string[] {
   const device = /^[^+#]+\/device\/([a-zA-Z0-9_-]+)\/config$/.exec(topic)
   const component = /^[^+#]+\/(\w+)\/([a-zA-Z0-9_-]+)\/([a-zA-Z0-9_-]+)\/config$/.exec(topic)
@@ -93,7 +93,7 @@ function faultsOfDevice(root: Json): string[] {
   ]
 }
 
-/** What a device and a single component have alike. */
+/** The common fields of a device and a single component. */
 function faultsOfShared(root: Json): string[] {
   const device = objectAt(root, 'device')
   const origin = objectAt(root, 'origin')
@@ -133,7 +133,7 @@ function faultsOfComponent(key: string, component: Json): string[] {
 }
 
 function faultsOfTrigger(component: Json): string[] {
-  // In a message of its own it has the device and more, which are checked with the other components'.
+  // A message for a single trigger also has fields that are checked with those of other components.
   const { device, origin, availability, availability_mode, ...own } = component
   return [
     ...unknownKeys('trigger', own, TRIGGER.allowed),
@@ -201,12 +201,12 @@ function faultsOfAvailability(list: unknown): string[] {
   return extra.length > 0 ? ['availability has other keys than topic'] : []
 }
 
-/** What it says of an entity by itself, in the words that a person sees. */
+/** States that Home Assistant itself shows for an entity. */
 const isOwn = (word: string) => ['unknown', 'unavailable'].includes(word.toLowerCase())
 
 const isText = (value: unknown) => typeof value === 'string' && value !== ''
 
-/** What is wrong with the state of an update entity. */
+/** The faults of the state of an update entity. */
 export function faultsOfUpdate(payload: string): string[] {
   const state: Json = JSON.parse(payload)
   return [
@@ -237,7 +237,7 @@ const UPDATE_VALUES: ReadonlyMap<string, (value: unknown) => boolean> = new Map(
   ['update_percentage', (value) => value === null || (typeof value === 'number' && value >= 0 && value <= 100)],
 ])
 
-/** Or not there at all. */
+/** A missing address is valid too. */
 function isOnTheWeb(url: unknown): boolean {
   return url === undefined || (URL.canParse(String(url)) && /^https?:$/.test(new URL(String(url)).protocol))
 }

@@ -9,7 +9,7 @@ const BETA = { name: '2027.1.0b3', python: KNOWN.python }
 const names = (...[wanted, onPyPI, now = 0]: [string?, (typeof KNOWN)[]?, number?]) =>
   choose(wanted, onPyPI ?? [], now, ({ python }) => python === KNOWN.python).map(({ name }) => name)
 
-/** What is understood of an answer of PyPI. */
+/** The versions that are read from an answer of PyPI. */
 async function readFrom(body: string) {
   await using server = createServer((_, answer) => answer.setHeader('connection', 'close').end(body))
   await once(server.listen(0, '127.0.0.1'), 'listening')
@@ -18,7 +18,7 @@ async function readFrom(body: string) {
   return await published(`http://127.0.0.1:${address.port}/`)
 }
 
-describe('the versions of Home Assistant that are tested against', () => {
+describe('the versions of Home Assistant that are tested', () => {
   test('are the newest, and one of the older ones in turn', () => {
     const days = Array.from({ length: 6 }, (_, day) => names(undefined, [NEWER, BETA], day * DAY + 1))
     expect(days.map(([older]) => older)).toEqual([
@@ -28,7 +28,7 @@ describe('the versions of Home Assistant that are tested against', () => {
     expect(new Set(days.map((day) => day.slice(1).join()))).toEqual(new Set(['2026.12.1']))
   })
 
-  test('are all of them, a beta, or one alone where that is wanted', () => {
+  test('are all of them, a beta, or a single one on request', () => {
     expect(names('all', [NEWER, BETA])).toEqual(['2025.4.4', '2026.6.4', '2026.10.4', '2026.12.1'])
     expect(names('beta', [NEWER, BETA])).toEqual(['2027.1.0b3'])
     expect(names('2026.12.1', [NEWER])).toEqual(['2026.12.1'])
@@ -36,15 +36,15 @@ describe('the versions of Home Assistant that are tested against', () => {
   })
 
   test.each([
-    ['there is nothing on PyPI', []],
+    ['PyPI has none', []],
     ['PyPI has older ones', [{ name: '2026.9.4', python: KNOWN.python }]],
-    ['there is only a beta of the same', [{ name: `${KNOWN.name}b2`, python: KNOWN.python }]],
-    ['what is newer needs a Python that cannot be had', [{ name: '2030.1.0', python: '9.9' }]],
-  ])('have the known newest one where %s', (_, onPyPI) => {
+    ['PyPI has only a beta of the same', [{ name: `${KNOWN.name}b2`, python: KNOWN.python }]],
+    ['newer ones need a Python that cannot be installed', [{ name: '2030.1.0', python: '9.9' }]],
+  ])('have the known newest one if %s', (_, onPyPI) => {
     expect(names('beta', onPyPI)).toEqual([KNOWN.name])
   })
 
-  test('are read from what PyPI answers, without what was taken back', async () => {
+  test('are read from the answer of PyPI, without withdrawn releases', async () => {
     const file = (name: string, yanked: unknown = false) => ({ filename: name, yanked, 'requires-python': '>=3.14.2' })
     const wheel = (version: string) => `homeassistant-${version}-py3-none-any.whl`
     const files = [
@@ -55,7 +55,7 @@ describe('the versions of Home Assistant that are tested against', () => {
     expect(await readFrom(JSON.stringify({ files }))).toEqual([{ name: '2026.12.0b1', python: '3.14' }])
   })
 
-  test('are the known ones where PyPI does not answer, or with something else', async () => {
+  test('are the known ones if PyPI does not answer, or answers something else', async () => {
     expect(await published('http://127.0.0.1:1/')).toEqual([])
     expect(await readFrom('<html>')).toEqual([])
     expect(await readFrom('{}')).toEqual([])

@@ -1,4 +1,4 @@
-/** The key goes to a host only after it has shown that it is a hub. */
+/** The key is sent to a host only after the host has shown that it is a hub. */
 import type { OutgoingHttpHeaders } from 'node:http'
 import { describe, expect } from 'vitest'
 import { HttpGateway } from '../support/http-gateway.ts'
@@ -8,9 +8,9 @@ import { asked, connected, test as hubTest, listed } from './support.ts'
 const HTML = '<!doctype html><title>Welcome</title>'
 
 interface Fixtures {
-  /** Everything that strangers were told, as text. */
+  /** Everything that other hosts received, as text. */
   readonly told: string[]
-  /** Starts one on a port; resolves with its URL. */
+  /** Starts another host on a port; resolves with its URL. */
   readonly stranger: (port: number, status: number, headers: OutgoingHttpHeaders, body: string) => Promise<string>
 }
 
@@ -36,7 +36,7 @@ test.for<[string, number, OutgoingHttpHeaders, string]>([
   ['a page of an error', 404, page, HTML],
   ['a redirect', 302, { location: 'http://127.0.0.1:1/' }, ''],
   ['a question for a password', 401, { 'www-authenticate': 'Basic' }, ''],
-])('a host that answers %s is never told the key', async ([, status, headers, body], { stranger, hold, told }) => {
+])('a host that answers %s never gets the key', async ([, status, headers, body], { stranger, hold, told }) => {
   const url = await stranger(0, status, headers, body)
   const { hub } = hold(url)
   await until('a failure', () => hub.status.reason !== 'connecting')
@@ -46,7 +46,7 @@ test.for<[string, number, OutgoingHttpHeaders, string]>([
   expect(told.join('\n')).not.toMatch(/authorization|socket\.io/)
 })
 
-test('who is there is asked without the key', async ({ emulate, hold }) => {
+test('a host is identified without the key', async ({ emulate, hold }) => {
   const emulated = await emulate()
   await listed(hold(emulated.url))
   const pings = emulated.requests.filter(({ operation }) => operation === 'ping')
@@ -56,7 +56,7 @@ test('who is there is asked without the key', async ({ emulate, hold }) => {
 })
 
 describe('a hub below a path', () => {
-  test('is spoken to there alone, realtime included', async ({ emulate, hold }) => {
+  test('is reached only there, realtime included', async ({ emulate, hold }) => {
     const emulated = await emulate()
     await using gateway = await HttpGateway.to(emulated.port, '/my/hub')
     const elsewhere: string[] = []

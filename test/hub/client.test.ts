@@ -13,7 +13,7 @@ function connect(url: string, options: Partial<HubClientOptions> = {}, clock: Cl
   return client
 }
 
-/** A server of the test's own that shows that it is a hub. */
+/** A server of the test that shows that it is a hub. */
 function serveHub(listener: RequestListener): Promise<string> {
   return serve((request, response) => {
     if (request.url?.endsWith('/system/ping')) response.setHeader('content-type', 'application/json').end('true')
@@ -26,7 +26,7 @@ const GET_X: Endpoint = readEndpoint({ section: 'manager', item: 'x', method: 'G
 const failure = (code: string, more: object = {}) => expect.objectContaining({ name: 'HubError', code, ...more })
 
 describe.each(['older', 'newer'] as const)('with a hub of the %s kind', (flavour) => {
-  test.each(['manager', 'managers'] as const)('finds the path prefix %s by itself', async (prefix) => {
+  test.each(['manager', 'managers'] as const)('detects the path prefix %s', async (prefix) => {
     const hub = await emulate({ flavour, prefix })
     const client = connect(hub.url)
     expect(await client.hub.identify()).toEqual({ id: hub.id, firmware: hub.version, api: prefix })
@@ -51,14 +51,14 @@ describe('each way in which a hub fails is one error', () => {
     await expect(client.call('getApps', {})).rejects.toThrow(failure(code, { message: expect.stringMatching(message) }))
   })
 
-  test('a connection refused and a name that is none: nothing was sent', async () => {
+  test('a refused connection and an invalid name: nothing was sent', async () => {
     await expect(connect('http://127.0.0.1:1').call('getApps', {})).rejects.toThrow(
       failure('unreachable', { message: expect.stringContaining('ECONNREFUSED') }),
     )
     await expect(connect('http://hub.invalid').call('getApps', {})).rejects.toThrow(failure('unreachable'))
   })
 
-  test('no answer in time, a body that drips, a connection reset: a write may have happened', async () => {
+  test('no answer in time, a slow body, a connection reset: a write may have happened', async () => {
     const hub = await emulate()
     const client = connect(hub.url, { timeoutMs: 200 })
     const [id = ''] = hub.apps.keys()
@@ -89,7 +89,7 @@ describe('each way in which a hub fails is one error', () => {
   })
 })
 
-test('what is answered as not sent stays unsent, though a connection comes free later', async () => {
+test('a request that is reported as not sent is not sent later, even if a connection becomes free', async () => {
   const release: (() => void)[] = []
   const seen: string[] = []
   const url = await serveHub((request, response) => {
@@ -113,7 +113,7 @@ test('what is answered as not sent stays unsent, though a connection comes free 
   expect(seen.map((path) => path.split('/').at(-2))).toEqual(['first', 'third'])
 })
 
-test('a request that must not leave any more when its connection is free is not sent', async () => {
+test('a request that expires before its connection is free is not sent', async () => {
   const release: (() => void)[] = []
   const seen: string[] = []
   const url = await serveHub((request, response) => {
@@ -140,7 +140,7 @@ test('a request that must not leave any more when its connection is free is not 
   expect(outcomes).toEqual(['ok', 'ok'])
 })
 
-test("an app's own web API is asked with the key, and only below the app", async () => {
+test("an app's own web API is called with the key, and only below the app", async () => {
   const seen: string[] = []
   const url = await serveHub((request, response) => {
     seen.push(`${request.url} ${request.headers.authorization}`)
@@ -157,7 +157,7 @@ test("an app's own web API is asked with the key, and only below the app", async
   await expect(client.askApp('..', '/x')).rejects.toMatchObject({ code: 'invalid_argument' })
 })
 
-test('a read whose kept connection the hub had just closed is sent once more, a write is not', async () => {
+test('a read is repeated once if the hub has just closed its kept connection, a write is not', async () => {
   const seen: string[] = []
   const url = await serveHub((request, response) => {
     seen.push(request.method ?? '')
@@ -170,7 +170,7 @@ test('a read whose kept connection the hub had just closed is sent once more, a 
   expect(seen).toEqual(['GET', 'GET', 'PUT'])
 })
 
-test('never sends the key to where a redirect points', async () => {
+test('the key is never sent to the target of a redirect', async () => {
   let reached = false
   const elsewhere = await serve((_, response) => {
     reached = true
@@ -201,7 +201,7 @@ describe('a file of the hub', () => {
     expect(seen).toEqual(['/icon.svg?v=1', longest, '/none', '/icon.svg'].map((path) => `${path} undefined`))
   })
 
-  test('is not looked for elsewhere, nor under a path that could be read in two ways', async () => {
+  test('is not read from elsewhere, nor under an ambiguous path', async () => {
     const { client, seen } = await open()
     for (const path of ['', 'icon.svg', '//elsewhere/x', 'http://elsewhere/x', '/a/../b', '/a b', '/a#b', '/\\x'])
       expect(await client.file(path, 100), path).toBeUndefined()
@@ -227,7 +227,7 @@ describe('an operation whose path differs among hubs', () => {
     return [outcome, ...seen.map((path) => path.split('/speech-output')[1])]
   }
 
-  test('is asked for at the other one where the hub knows no such path, and at no other failure', async () => {
+  test('is sent to the other path if the hub does not know the first one, and after no other failure', async () => {
     expect(await asked(404, '')).toEqual(['ok', '/say', '/'])
     expect(await asked(500, '{"error":"missing_api_method"}')).toEqual(['ok', '/say', '/'])
     expect(await asked(500, '{"error":"it broke"}')).toEqual(['failed', '/say'])
@@ -239,7 +239,7 @@ describe("an answer that is not the hub's own", () => {
   const ID = { 'x-homey-id': 'H1' }
   const LIST = JSON.stringify({ a: { id: 'a' } })
 
-  /** A hub whose answers, one after the other, have these headers and bodies. */
+  /** A hub that gives answers with these headers and bodies, one after the other. */
   async function answering(...answers: readonly (readonly [headers: object, body: string, status?: number])[]) {
     const left = [...answers]
     const client = connect(
@@ -252,7 +252,7 @@ describe("an answer that is not the hub's own", () => {
     return client
   }
 
-  test('does not verify anything: by no identity where the hub shows it, or by no JSON', async () => {
+  test('does not verify anything: if it lacks the identity that the hub shows, or is not JSON', async () => {
     for (const [first, then] of [
       [
         [ID, LIST],
@@ -276,7 +276,7 @@ describe("an answer that is not the hub's own", () => {
     expect(await own.look('getApp', { id: 'a' })).toMatchObject({ name: 'A' })
   })
 
-  test('is no answer to a read where the hub shows its identity with its lists', async () => {
+  test('is no answer to a read if the hub shows its identity with its lists', async () => {
     const client = await answering([ID, LIST], [{}, LIST], [ID, LIST])
     await client.call('getApps', {})
     expect([client.hub.signsLists, client.hub.listSigned]).toEqual([true, true])
@@ -291,18 +291,18 @@ describe("an answer that is not the hub's own", () => {
   })
 
   test.each([
-    ['a list that makes no sense', 'getApps', [{}, '[]'], false],
-    ['what is not JSON', 'getApps', [{}, 'starting up'], false],
-    ['an app that is not there', 'getApp', [{}, '{}', 404], true],
+    ['an invalid list', 'getApps', [{}, '[]'], false],
+    ['text that is not JSON', 'getApps', [{}, 'starting up'], false],
+    ['an app that does not exist', 'getApp', [{}, '{}', 404], true],
     ['a write that something else confirms', 'disableApp', [{}, 'starting up'], false],
     ['a write that the hub refuses', 'disableApp', [{}, '{}', 403], true],
-  ] as const)('makes the hub show itself again before the next request: %s', async (_, operation, answer, stays) => {
+  ] as const)('requires a new check of the identity: %s', async (_, operation, answer, stays) => {
     const client = await answering(answer)
     await expect(client.call(operation, { id: 'a' })).rejects.toMatchObject({ name: 'HubError' })
     expect(client.hub.isProven).toBe(stays)
   })
 
-  test('does so for a generic call too, but for what an app answers', async () => {
+  test('has the same effect for a generic call, except for answers of an app', async () => {
     const client = await answering([{}, 'fine'], [{}, ''], [{}, '[1'], [{}, '{"a":1}'], [{}, 'fine'])
     const ask = (endpoint: Endpoint) => client.callEndpoint(endpoint)
     const app = { ...GET_X, section: 'app' as const }
@@ -315,7 +315,7 @@ describe("an answer that is not the hub's own", () => {
   })
 })
 
-test('a request to an app is sent once, also where its connection is cut', async () => {
+test('a request to an app is sent once, even if its connection is cut', async () => {
   let asked = 0
   const url = await serveHub(({ socket }) => {
     asked += 1

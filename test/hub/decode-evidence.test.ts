@@ -22,7 +22,7 @@ const NOTHING_KNOWN = {
   uptimeSeconds: null,
 }
 
-describe('the hub as a machine', () => {
+describe("the hub's machine", () => {
   test('is read from all fields that a hub may have', () => {
     const info = {
       loadavg: [1.234, 0.5, 0],
@@ -48,7 +48,7 @@ describe('the hub as a machine', () => {
   })
 
   test.each([null, 7, 'text', [], {}, { loadavg: 'x', cpus: -1, totalmem: '4', uptime: -5, videoCoreUndervoltage: 1 }])(
-    'is unknown where the answer is %j',
+    'is unknown if the answer is %j',
     (answer) => {
       expect(decodeInfo(answer)).toEqual(NOTHING_KNOWN)
       expect(decodeSpace(answer)).toEqual({ total: null, free: null })
@@ -77,7 +77,7 @@ describe('the hub as a machine', () => {
     expect(decodeTime(said)).toBe(at)
   })
 
-  test('offers the version of an update, without the API key and of bounded length', () => {
+  test('has the version of an update, without the API key and of bounded length', () => {
     const clean = (text: string) => text.replaceAll('key', '***')
     expect(decodeUpdates([{ type: 'firmware' }, { version: '13.5.0' }])).toBe('13.5.0')
     expect(decodeUpdates({ a: { version: 'key-1' } }, {}, clean)).toBe('***-1')
@@ -88,7 +88,7 @@ describe('the hub as a machine', () => {
 describe('devices and flows', () => {
   const tallied = async (decode: typeof decodeDevices, value: unknown) => [...(await decode(JSON.stringify(value)))]
 
-  test('are counted by app, in a list and in an object, with those that are of no use', async () => {
+  test('are counted by app, in a list and in an object, including unavailable and broken ones', async () => {
     const devices = [
       { id: 'a', driverId: `homey:app:${HUE}:bulb`, available: true },
       { id: 'b', driverUri: `homey:app:${HUE}`, driverId: 'bulb', available: false },
@@ -104,7 +104,7 @@ describe('devices and flows', () => {
     expect(await tallied(decodeDevices, { ...devices })).toEqual(counts)
   })
 
-  test('of which one does not say whether it is of use leave that unknown', async () => {
+  test('have unknown counts if one does not say whether it is available', async () => {
     const devices = [{ driverId: `homey:app:${HUE}:x`, available: false }, { driverId: `homey:app:${HUE}:x` }]
     expect(await tallied(decodeDevices, devices)).toEqual([[HUE, { count: 2, bad: null }]])
   })
@@ -125,13 +125,13 @@ describe('devices and flows', () => {
   })
 
   test.each(['', 'null', 'true', '{"a":{}', '{"a":{,}}', 'not JSON', '{"a":{"b":"', `[${'{},'.repeat(20_001)}{}]`])(
-    'are no list where the answer is %#',
+    'are not a list if the answer is %#',
     async (text) => {
       await expect(decodeDevices(text)).rejects.toMatchObject({ code: 'nonsense' })
     },
   )
 
-  test('of at most 5,000 apps are remembered', async () => {
+  test('of at most 5,000 apps are kept', async () => {
     const devices = Array.from({ length: 6_000 }, (_, at) => ({ driverId: `homey:app:a${at}:x`, available: true }))
     expect(await tallied(decodeDevices, devices)).toHaveLength(5_000)
   })

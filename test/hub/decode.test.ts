@@ -12,7 +12,7 @@ import {
 import { HubError } from '../../src/hub/errors.ts'
 import { grants } from '../../src/hub/status.ts'
 
-/** What is said of an answer that is not what the operation promises. */
+/** The error for an answer that differs from what the operation promises. */
 function nonsense(decode: () => unknown): string {
   try {
     decode()
@@ -25,7 +25,7 @@ function nonsense(decode: () => unknown): string {
 }
 
 describe('a record of the hub', () => {
-  test('of an older hub is understood', () => {
+  test('of an older hub is decoded', () => {
     const record = {
       id: 'a',
       name: 'A',
@@ -65,7 +65,7 @@ describe('a record of the hub', () => {
     })
   })
 
-  test('says of an update what older and newer hubs can say', () => {
+  test('has the update as older and newer hubs report it', () => {
     const said = (updateAvailable: unknown) => decodePatch({ updateAvailable })
     expect(said(null)).toEqual({ update_available: false, latest_version: null })
     expect(said(false)).toEqual({ update_available: false, latest_version: null })
@@ -78,16 +78,16 @@ describe('a record of the hub', () => {
       expect(said(odd)).toEqual({ update_available: null, latest_version: null })
   })
 
-  test('means a crash by its state alone, and prefers the newer count', () => {
+  test('has a crash only if its state says so, and prefers the newer count', () => {
     expect(decodePatch({ state: 'crashed' })).toEqual({ state: 'crashed', crashed: true })
     expect(decodePatch({ crashedCount: 3, exitCount: 9 })).toEqual({ crash_count: 3 })
   })
 
-  test('leaves out what it does not speak of, and ignores what nobody knows', () => {
+  test('omits missing keys, and ignores unknown ones', () => {
     expect(decodePatch({ id: 'a', brandColor: '#fff', session: 's', novelty: {} })).toEqual({})
   })
 
-  test('of wrong types is null where it is wrong', () => {
+  test('with keys of wrong types has null for them', () => {
     const wrong = { name: 1, enabled: 'true', state: 'dancing', crashedCount: -1, usage: { cpu: '1', mem: Number.NaN } }
     expect(decodePatch({ ...wrong, author: 4, sdk: '3', updateAvailable: [] })).toEqual({
       name: null,
@@ -103,7 +103,7 @@ describe('a record of the hub', () => {
     })
   })
 
-  test('counts and measures nothing as nothing, and less than that not at all', () => {
+  test('has zero for a count or measure of zero, and no negative ones', () => {
     expect(decodePatch({ crashedCount: 0, usage: { cpu: 0, mem: 0 }, sdk: 0 })).toEqual({
       crash_count: 0,
       cpu_percent: 0,
@@ -115,27 +115,27 @@ describe('a record of the hub', () => {
     expect(decodePatch({ crashedCount: '2', usage: 'much' })).toEqual(none)
   })
 
-  test('cuts a crash message at 1,024 characters and never inside of one', () => {
+  test('has a crash message of at most 1,024 characters, cut at a character boundary', () => {
     expect(decodePatch({ crashedMessage: 'x'.repeat(2000) }).crash_message).toHaveLength(1024)
     const cut = decodePatch({ crashedMessage: `${'x'.repeat(1023)}😀` }).crash_message
     expect(cut).toBe('x'.repeat(1023))
     const whole = `😀${'x'.repeat(1022)}`
     expect(decodePatch({ crashedMessage: whole }).crash_message).toBe(whole)
     expect(decodePatch({ crashedMessage: `${whole}y` }).crash_message).toBe(whole)
-    // It fits as it is, although half a character is no text.
+    // The text is short enough as it is, although half a character is not valid text.
     expect(decodePatch({ name: `${'x'.repeat(1023)}\ud800` }).name).toHaveLength(1024)
   })
 })
 
 describe('an answer', () => {
-  test('of an app is the one that was asked for', () => {
+  test('about an app is the record of the requested app', () => {
     expect(decodeApp({ id: 'a', name: 'A' }, { id: 'a' })).toEqual({ name: 'A' })
     for (const other of [null, [], 'a', { id: 'b' }, { name: 'A' }, { error: 'starting up' }])
       expect(nonsense(() => decodeApp(other, { id: 'a' }))).toContain('not the app')
     for (const id of ['', '\ud800']) expect(nonsense(() => decodeApp({ id }, { id }))).toContain('not the app')
   })
 
-  test('of a record, or of settings, is an object and passed on as it came', () => {
+  test('with a record, or with settings, is an object and passed on unchanged', () => {
     const value = { id: 'a', novelty: [1, { x: null }] }
     expect(decodeRecord(value, { id: 'a' })).toBe(value)
     expect(decodeSettings(value)).toBe(value)
@@ -146,7 +146,7 @@ describe('an answer', () => {
     }
   })
 
-  test('of which only the asker knows what it means is any JSON, up to 64 levels of it', () => {
+  test('of a generic call is any JSON, up to 64 levels deep', () => {
     const nested = (levels: number) => JSON.parse(`${'['.repeat(levels)}1${']'.repeat(levels)}`)
     for (const value of [null, true, 7, 'text', {}, nested(64)]) expect(decodeJson(value)).toBe(value)
     expect(nonsense(() => decodeJson(undefined))).toContain('not a JSON value')
@@ -155,7 +155,7 @@ describe('an answer', () => {
 })
 
 describe('a list of apps', () => {
-  test('keeps the good records beside the bad ones, whatever they are called', () => {
+  test('keeps valid records beside invalid ones, whatever their ids are', () => {
     const list: unknown = JSON.parse(
       '{"a":{"id":"a"},"b":null,"__proto__":{"id":"__proto__"},"c":{"name":"C"},"d":{"id":"D"},"e":{"id":"e"}}',
     )
@@ -164,7 +164,7 @@ describe('a list of apps', () => {
     expect([...apps.values()].map((patch) => patch !== undefined)).toEqual([true, false, true, false, false, true])
   })
 
-  test('that is none is nonsense', () => {
+  test('that is not a list is nonsense', () => {
     const lists = [{ error: 'starting up' }, { error: {} }, { a: { id: 'b' } }, { a: { id: 'a' }, b: 1, c: null }]
     for (const none of [null, [], 'apps', 3, ...lists])
       expect(nonsense(() => decodeApps(none))).toContain('not a list of apps')
@@ -186,7 +186,7 @@ describe('a realtime message', () => {
     expect(decodeEvent('app.delete', { id: 'a', name: 'x' })).toEqual({ type: 'delete', id: 'a' })
   })
 
-  test('of any other kind is passed over', () => {
+  test('of any other kind is ignored', () => {
     for (const [name, payload] of [
       ['app.update', null],
       ['app.update', { name: 'no id' }],
@@ -211,7 +211,7 @@ describe('scopes', () => {
       expect(decodeScopes(none)).toBeUndefined()
   })
 
-  test('grant what they prefix, part by part', () => {
+  test('grant all scopes that they prefix, part by part', () => {
     expect(grants(['hub.app'], 'hub.app.control')).toBe(true)
     expect(grants(['hub'], 'hub.speech')).toBe(true)
     expect(grants(['hub.app.readonly'], 'hub.app')).toBe(false)

@@ -1,4 +1,4 @@
-/** A hub that greets and leaves every other answer to the test, and a client that calls it by paths. */
+/** A hub that answers pings and leaves every other answer to the test, and a client that calls it by paths. */
 import type { RequestListener } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { onTestFinished } from 'vitest'
@@ -10,7 +10,7 @@ import { serve } from './support.ts'
 
 export interface Caller {
   readonly call: (line: string, more?: Partial<EndpointCall>) => Promise<Json>
-  /** Method, path, body and key of what was asked, greetings left out. */
+  /** Method, path, body and key of each request, except pings. */
   readonly seen: string[]
 }
 

@@ -1,4 +1,4 @@
-/** The web API of an app that is a process of its own, asked through the hub. */
+/** The web API of an app that runs as its own process, called through the hub. */
 import { fileURLToPath } from 'node:url'
 import { expect } from 'vitest'
 import { type EndpointCall, readEndpoint } from '../../src/hub/endpoints.ts'
@@ -10,9 +10,7 @@ import { known, test } from './support.ts'
 const HUE = 'com.athom.hue'
 const FOLDER = fileURLToPath(new URL(`../../config/demo/apps/${HUE}`, import.meta.url))
 
-test('an app answers what it is asked through the hub, and refuses in its own words', { timeout: 60_000 }, async ({
-  hold,
-}) => {
+test('an app answers a call through the hub, and its refusal is passed on', { timeout: 60_000 }, async ({ hold }) => {
   const options = '--no-rate-limit --port 0 --api-key key=hub.app --app'.split(' ')
   const args = ['emulate', ...options, FOLDER]
   await using emulated = new Process(process.execPath, [PROGRAM, ...args])
@@ -26,6 +24,6 @@ test('an app answers what it is asked through the hub, and refuses in its own wo
   expect(await call('/lights')).toMatchObject({ kitchen: { on: false }, hall: { on: false } })
   await expect(call('/lights/cellar')).rejects.toMatchObject({ code: 'unsupported', status: 404 })
   await expect(call('/lights', { item: 'no.such.app' })).rejects.toMatchObject({ code: 'unknown_app' })
-  // What an app refuses says nothing of the hub.
+  // A refusal by an app shows nothing about the hub.
   expect(held.hub.status.online).toBe(true)
 })

@@ -1,4 +1,4 @@
-/** What is named by its path: which operation it is, and what is refused as several readers could read it differently. */
+/** Calls by path: which operation a path means, and which paths are refused because they are ambiguous. */
 import { describe, expect, test } from 'vitest'
 import { type EndpointCall, pathOf, readEndpoint } from '../../src/hub/endpoints.ts'
 import { HubError } from '../../src/hub/errors.ts'
@@ -21,7 +21,7 @@ const refusal = (line: string, more: Partial<EndpointCall> = {}) => {
   return 'read'
 }
 
-describe('a path is told apart', () => {
+describe('a path is recognised', () => {
   const cases = Object.entries(OPERATIONS).flatMap(([name, { manager, method, path, otherPath }]) =>
     [path, ...(otherPath === undefined ? [] : [otherPath])].map((one) => [name, method, manager, one] as const),
   )
@@ -48,7 +48,7 @@ describe('a path is told apart', () => {
     ['POST apps /STORE', 'installFromAppStore'],
     ['POST speech-output /SAY', 'speak'],
     ['POST speech-output', 'speak'],
-  ])('whatever its spelling: %s is %s', (line, operation) => {
+  ])('in any spelling: %s is %s', (line, operation) => {
     expect(read(line)).toMatchObject({ operation })
   })
 
@@ -57,11 +57,11 @@ describe('a path is told apart', () => {
     'PUT apps /app/com.a/restart',
     'POST apps /app/com.a',
     'GET apps /store',
-  ])('from what nobody knows: %s', (line) => {
+  ])('or has no known operation: %s', (line) => {
     expect(read(line).operation).toBeNull()
   })
 
-  test('and sent in one spelling alone, below either root', () => {
+  test('and sent in one spelling only, below either root', () => {
     expect(pathOf(read('GET apps /app/com%2Ea/s%C3%A9tting'), 'managers')).toBe(
       '/api/managers/apps/app/com.a/s%C3%A9tting',
     )
@@ -109,18 +109,15 @@ test.each([
 })
 
 test.each(['', '..', 'Apps', 'apps/app', 'apps%2Fapp', 'äpps', '-', 'a'.repeat(65), 'apps '])(
-  'no manager is called %j',
+  '%j is not a manager',
   (item) => {
     expect(refusal('GET', { item })).toBe('invalid_argument')
   },
 )
 
-test.each(['', '.', '..', 'a/b', 'a%2fb', 'a\\b', 'a;b', 'a?b', 'a\nb', '\ud800', ' a'])(
-  'no app is called %j',
-  (item) => {
-    expect(refusal('GET', { item, section: 'app' })).toBe('invalid_argument')
-  },
-)
+test.each(['', '.', '..', 'a/b', 'a%2fb', 'a\\b', 'a;b', 'a?b', 'a\nb', '\ud800', ' a'])('%j is not an app', (item) => {
+  expect(refusal('GET', { item, section: 'app' })).toBe('invalid_argument')
+})
 
 test.each<[string, Partial<EndpointCall>]>([
   ['POST x /y', { query: { _method: 'DELETE' } }],
@@ -137,11 +134,11 @@ test.each<[string, Partial<EndpointCall>]>([
   ['PUT apps /app/com.a/setting/a', { body: { name: 'b', value: 1 } }],
   ['POST apps /store', { body: { id: ['com.b'] } }],
   ['POST apps /store', { query: { id: 'com.a' }, body: { id: 'com.b' } }],
-])('what contradicts the path, or would change what it means, is refused: %s %j', (line, more) => {
+])('input that contradicts the path, or would change its meaning, is refused: %s %j', (line, more) => {
   expect(refusal(line, more)).toBe('invalid_argument')
 })
 
-test('the app of a call is that of its path, or of its body', () => {
+test('the app of a call is taken from its path, or from its body', () => {
   expect(read('PUT apps /app/com.a/nothing-known').app).toBe('com.a')
   expect(read('POST apps /store', { body: { id: 'com.b' } }).app).toBe('com.b')
   expect(read('PUT apps /app/com.a', { body: { id: 'com.a', autoupdate: true } }).app).toBe('com.a')
@@ -150,7 +147,7 @@ test('the app of a call is that of its path, or of its body', () => {
 })
 
 describe('a call', () => {
-  test('sends method, path, query and body, with the key, and answers what is answered', async () => {
+  test('sends method, path, query and body, with the key, and returns the answer', async () => {
     const { call, seen } = await client((_, response) => response.end('{"a":[1]}'))
     expect(await call('PUT x /y', { query: { q: '1' }, body: { b: true } })).toEqual({ a: [1] })
     expect(await call('DELETE com.a /z', { section: 'app' })).toEqual({ a: [1] })
@@ -178,25 +175,25 @@ describe('a call', () => {
     await expect(call('POST x /y')).rejects.toMatchObject({ code: 'unsupported' })
   })
 
-  test('is answered with text where an app does so, and a page is none', async () => {
+  test('is answered with text if an app does so, but a page is not an answer', async () => {
     const { call } = await client(({ url }, response) => response.end(url?.endsWith('page') ? '<html>' : 'fine'))
     expect(await call('GET com.a /x', { section: 'app' })).toBe('fine')
     await expect(call('GET com.a /page', { section: 'app' })).rejects.toMatchObject({ code: 'nonsense' })
     await expect(call('GET x /y')).rejects.toMatchObject({ code: 'nonsense' })
   })
 
-  test('whose answer is above a MiB fails, and of a write it is not known whether it was done', async () => {
+  test('whose answer is above 1 MiB fails, and the outcome of a write is unknown', async () => {
     const { call } = await client((_, response) => response.end(JSON.stringify('x'.repeat(1024 * 1024))))
     await expect(call('GET x')).rejects.toMatchObject({ code: 'nonsense' })
     await expect(call('POST x')).rejects.toMatchObject({ code: 'no_answer' })
   })
 
-  test('whose answer nests too deep fails', async () => {
+  test('whose answer is nested too deep fails', async () => {
     const { call } = await client((_, response) => response.end('['.repeat(65) + ']'.repeat(65)))
     await expect(call('GET x')).rejects.toMatchObject({ code: 'nonsense' })
   })
 
-  test('that only reads is sent once more after a connection was cut, and a write never', async () => {
+  test('that only reads is repeated once after a connection was cut, and a write never', async () => {
     const { call, seen } = await client(({ socket }) => socket.destroy())
     await expect(call('GET x')).rejects.toMatchObject({ code: 'no_answer' })
     expect(seen).toHaveLength(2)
@@ -204,7 +201,7 @@ describe('a call', () => {
     expect(seen).toHaveLength(3)
   })
 
-  test('an error under status 200 is no success of a write', async () => {
+  test('that writes fails if the answer is an error with status 200', async () => {
     const { call } = await client((_, response) => response.end('{"error":"no"}'))
     await expect(call('POST x')).rejects.toMatchObject({ code: 'nonsense' })
     expect(await call('GET x')).toEqual({ error: 'no' })

@@ -10,7 +10,7 @@ interface Request {
   readonly path: string
 }
 
-/** `GET apps/app/:`: names of parameters and a slash at the end do not count. */
+/** `GET apps/app/:`: the names of parameters and a trailing slash do not matter. */
 const lineOf = ({ method, manager, path }: Request) =>
   `${method} ${manager}${path.replaceAll(/:\w+/g, ':').replace(/(?<=.)\/$/, '')}`
 
@@ -19,7 +19,7 @@ const EMULATED = ENTRIES.flatMap(({ item: manager, endpoint: { method, path, ali
 )
 const EXAMINED = Object.values(PROBES).map(lineOf)
 
-/** The operations that a table has no row for, by their name. A second path of an operation needs a row too. */
+/** The names of operations without a row in a table. A second path of an operation needs a row too. */
 const missingFrom = (table: readonly string[], operations: Readonly<Record<string, Request & Other>>) =>
   Object.entries(operations).flatMap(([name, operation]) => {
     const paths = [operation.path, operation.otherPath ?? operation.path]
@@ -34,7 +34,7 @@ describe.each([
   ['the emulated hub', EMULATED],
   ['the conformance tool', EXAMINED],
 ] as const)('%s', (_, table) => {
-  test('has a row for every operation that the bridge asks a hub for', () => {
+  test('has a row for every operation that the bridge uses', () => {
     expect(missingFrom(table, OPERATIONS)).toEqual([])
   })
 

@@ -1,11 +1,11 @@
-/** What a hub can do is offered until there is evidence against it, and what was concluded does not outlive its reason. */
+/** Features of a hub are offered until there is evidence against them, and a conclusion ends with its reason. */
 import { describe, expect } from 'vitest'
 import { until } from '../support/until.ts'
 import { anApp, connected, listed, test } from './support.ts'
 
 const POLLS = { realtime: false, pollInterval: 100, pollIntervalFallback: 100 }
 
-test.concurrent('a hub that follows the reference alone is fully usable', async ({ emulate, hold }) => {
+test.concurrent('a hub that follows only the reference is fully usable', async ({ emulate, hold }) => {
   const emulated = await emulate({ flavour: 'reference' })
   const watched = hold(emulated.url)
   const { hub } = watched
@@ -19,7 +19,7 @@ test.concurrent('a hub that follows the reference alone is fully usable', async 
 })
 
 describe.concurrent('speech', () => {
-  test('does not follow from the list of voices on an older hub', async ({ emulate, hold }) => {
+  test('is not concluded from the list of voices on an older hub', async ({ emulate, hold }) => {
     const emulated = await emulate({ flavour: 'older' })
     emulated.behave('answer-status', { status: 404, operation: 'getVoices' })
     const { hub } = hold(emulated.url, POLLS)
@@ -35,7 +35,7 @@ describe.concurrent('speech', () => {
     expect([hub.permits('speak'), hub.permits('garbageCollectApp')]).toEqual(['yes', 'unsupported'])
   })
 
-  test('is not taken away by the page of a gateway', async ({ emulate, hold }) => {
+  test('is not withdrawn because of the page of a gateway', async ({ emulate, hold }) => {
     const emulated = await emulate({ flavour: 'older' })
     const { hub } = hold(emulated.url, POLLS)
     await until('online', () => hub.status.online)
@@ -48,7 +48,7 @@ describe.concurrent('speech', () => {
     ['404', 'answer-status', { status: 404, operation: 'say' }],
     ['the name of the error', 'missing-api-method', { operation: 'say' }],
   ] as const)(
-    'is gone when speaking itself was answered with %s, until the hub has other firmware',
+    'is withdrawn after speaking was answered with %s, until the hub has other firmware',
     async ([, name, options], { emulate, hold }) => {
       const emulated = await emulate({ flavour: 'older' })
       const { hub } = hold(emulated.url, POLLS)
@@ -67,7 +67,7 @@ describe.concurrent('speech', () => {
 })
 
 describe.concurrent('garbage collection', () => {
-  test('is not taken from all apps by an app that has just gone', async ({ attach }) => {
+  test('is not withdrawn from all apps because of an app that was just removed', async ({ attach }) => {
     const { emulated, watched } = await attach({
       emulated: { flavour: 'older' },
       ...POLLS,
@@ -80,7 +80,7 @@ describe.concurrent('garbage collection', () => {
     expect(watched.hub.permits('garbageCollectApp')).toBe('yes')
   })
 
-  test('is not taken away by a single 404, nor by two with a success between', async ({ attach }) => {
+  test('is not withdrawn after a single 404, nor after two with a success between', async ({ attach }) => {
     const { emulated, watched } = await attach({ ...POLLS, emulated: { flavour: 'older' } })
     const id = anApp(emulated)
     for (let i = 0; i < 2; i++) {
@@ -91,7 +91,7 @@ describe.concurrent('garbage collection', () => {
     expect(watched.hub.permits('garbageCollectApp')).toBe('yes')
   })
 
-  test('is gone after a second 404, or when the hub says that it lacks the method', async ({ attach }) => {
+  test('is withdrawn after a second 404, or when the hub reports that it lacks the method', async ({ attach }) => {
     for (const [behaviour, calls] of [
       ['answer-status', 2],
       ['missing-api-method', 1],
@@ -109,7 +109,7 @@ describe.concurrent('garbage collection', () => {
   })
 })
 
-test.concurrent('a newer hub lacks both without being asked to speak, and is asked for its voices once', async ({
+test.concurrent('a newer hub lacks both without a request to speak, and its voices are read once', async ({
   emulate,
   hold,
 }) => {
@@ -121,22 +121,25 @@ test.concurrent('a newer hub lacks both without being asked to speak, and is ask
   expect(emulated.requests.filter(({ path }) => path.includes('voice'))).toHaveLength(1)
 })
 
-describe.concurrent.each(['Subscription Inactive', 'Invalid Serial Number'])('a hub that says "%s"', (description) => {
-  test.for([undefined, 'getApps'] as const)(
-    'is offline for that reason, not for a lack of the key (to %s)',
-    async (operation, { emulated, hold }) => {
-      const refusal = { status: 403, error: 'forbidden', description, ...(operation && { operation }) }
-      emulated.behave('answer-status', refusal)
-      const { hub, history } = hold(emulated.url, POLLS)
-      await until('offline', () => history[0])
-      expect(history[0]).toBe('offline polling subscription')
-      await expect(hub.call('getApps', {})).rejects.toMatchObject({ code: 'subscription', status: 403 })
-    },
-  )
-})
+describe.concurrent.each(['Subscription Inactive', 'Invalid Serial Number'])(
+  'a hub that answers "%s"',
+  (description) => {
+    test.for([undefined, 'getApps'] as const)(
+      'is offline for that reason, and the key is not blamed (to %s)',
+      async (operation, { emulated, hold }) => {
+        const refusal = { status: 403, error: 'forbidden', description, ...(operation && { operation }) }
+        emulated.behave('answer-status', refusal)
+        const { hub, history } = hold(emulated.url, POLLS)
+        await until('offline', () => history[0])
+        expect(history[0]).toBe('offline polling subscription')
+        await expect(hub.call('getApps', {})).rejects.toMatchObject({ code: 'subscription', status: 403 })
+      },
+    )
+  },
+)
 
-describe.concurrent('of a hub that signs its answers', () => {
-  test('an unsigned empty list is not believed: its apps stay, and it is offline until it answers itself', async ({
+describe.concurrent('from a hub that signs its answers', () => {
+  test('an unsigned empty list is not believed: its apps stay, and it is offline until its own answer arrives', async ({
     attach,
   }) => {
     const { emulated, watched } = await attach({ ...POLLS, emulated: { flavour: 'older' } })
@@ -159,7 +162,7 @@ describe.concurrent('of a hub that signs its answers', () => {
     [404, '{"error":"not found"}'],
     [500, '{"error":"missing_api_method"}'],
   ] as const)(
-    'an unsigned %i %s tells nothing of apps, settings, logs and operations',
+    'an unsigned %i %s is no evidence about apps, settings, logs and operations',
     async ([status, text], { attach }) => {
       const { emulated, watched } = await attach({
         emulated: { flavour: 'older' },
@@ -197,7 +200,7 @@ describe.concurrent('of a hub that signs its answers', () => {
   })
 })
 
-test.concurrent('a hub that signs pings alone is believed without', async ({ emulate, hold }) => {
+test.concurrent('answers are believed without a signature if only pings are signed', async ({ emulate, hold }) => {
   const emulated = await emulate({ flavour: 'older' })
   for (const operation of ['getApps', 'getApp', 'getSessionMe', 'getVoices'] as const)
     emulated.behave('no-identity', { operation })
@@ -208,10 +211,7 @@ test.concurrent('a hub that signs pings alone is believed without', async ({ emu
   expect(watched.hub.status.online).toBe(true)
 })
 
-test.concurrent('the realtime namespace is opened with the token that the handshake brought', async ({
-  emulate,
-  hold,
-}) => {
+test.concurrent('the realtime namespace is opened with the token from the handshake', async ({ emulate, hold }) => {
   const emulated = await emulate()
   emulated.behave('namespace-token')
   await connected(hold(emulated.url))

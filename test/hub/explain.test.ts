@@ -32,13 +32,13 @@ test.each([
   expect(JSON.stringify(explained)).not.toContain('canary')
 })
 
-test('who writes /api in the address is told to leave it out, unless nobody answers there at all', () => {
+test('a user with /api in the address is advised to leave it out, unless the host is unreachable', () => {
   const url = 'http://10.0.0.1/proxy/api'
   expect(explain(failure('unsupported'), url).remedy).toBe('leave /api out of the address: http://10.0.0.1')
   expect(explain(failure('unreachable', 'ECONNREFUSED'), url).cause).toContain('refuses the connection')
 })
 
-test('the log tells it once, however often the hub is tried', async () => {
+test('it is logged once, however often the hub is tried', async () => {
   const broker = await startBroker('aedes')
   onTestFinished(() => broker[Symbol.asyncDispose]())
   let tries = 0

@@ -1,4 +1,4 @@
-/** The hub client with every kind of hub, as each of them limits and names what it has. */
+/** The hub client with every kind of hub, each with its own limits and names. */
 import { describe, expect } from 'vitest'
 import { FLAVOURS } from '../../src/emulator/records.ts'
 import { until } from '../support/until.ts'
@@ -7,7 +7,7 @@ import { agree, anApp, connected, known, listed, test } from './support.ts'
 describe.concurrent.each(FLAVOURS)('with a hub of the %s kind', (flavour) => {
   const limits = flavour === 'newer' || flavour === 'self-hosted'
 
-  test('learns all apps, hears of changes, and what it sends arrives, whatever the hub puts off', async ({
+  test('reads all apps, receives changes, and its requests succeed, whatever the hub postpones', async ({
     emulate,
     hold,
   }) => {
@@ -22,7 +22,7 @@ describe.concurrent.each(FLAVOURS)('with a hub of the %s kind', (flavour) => {
     expect(agree(emulated, watched)).toBe(true)
   })
 
-  test('learns the version of an update where the hub tells it', async ({ emulate, hold }) => {
+  test('reads the version of an update if the hub reports it', async ({ emulate, hold }) => {
     const emulated = await emulate({ flavour, apps: [{ id: 'one.app', version: '1.0.0', update: '1.1.0' }] })
     const watched = hold(emulated.url)
     await listed(watched)

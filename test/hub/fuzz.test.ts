@@ -1,4 +1,4 @@
-/** Whatever a hub says: it never ends the daemon, and never makes it speak of what is not there. */
+/** Whatever a hub sends: it never ends the daemon, and never makes it publish what does not exist. */
 import { once } from 'node:events'
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -13,7 +13,7 @@ import { runs } from '../support/runs.ts'
 import { until } from '../support/until.ts'
 import { World } from '../support/world.ts'
 
-/** What nobody caught during a test. */
+/** Uncaught exceptions during a test. */
 const uncaught: unknown[] = []
 const note = (error: unknown) => uncaught.push(error)
 beforeEach(() => {
@@ -65,7 +65,7 @@ const list = fc.oneof(
   fc.array(fc.tuple(id, fc.oneof(record, value))).map((entries) => Object.fromEntries(entries)),
 )
 
-/** What `read` gives, or nothing where it refuses in the way that callers expect. */
+/** The result of `read`, or nothing if it refuses in the way that callers expect. */
 function orNonsense<T>(read: () => T): T | undefined {
   try {
     return read()
@@ -75,7 +75,7 @@ function orNonsense<T>(read: () => T): T | undefined {
   }
 }
 
-test('what a hub answers is understood or refused', () => {
+test('any answer of a hub is decoded or refused', () => {
   const property = fc.property(list, fc.array(fc.tuple(value, fc.oneof(record, value))), (answer, messages) => {
     for (const decode of [decodeJson, decodeSettings, decodeScopes]) orNonsense(() => decode(answer))
     orNonsense(() => decodeApp(answer, { id: 'a' }))
@@ -104,7 +104,7 @@ test('JSON of thousands of levels is nonsense', () => {
 
 describe('a server that speaks the realtime protocol', () => {
   const OPENING = '0{"sid":"s","upgrades":[],"pingInterval":25000,"pingTimeout":20000,"maxPayload":1000000}'
-  /** What a client sends, as far as it matters, and the hub's answer. */
+  /** The relevant data that a client sends, and the hub's answer. */
   const ANSWERS: readonly (readonly [question: RegExp, answer: string])[] = [
     [/^40\/api,/, '40/api,{"sid":"n"}'],
     [/^40/, '40{"sid":"r"}'],
@@ -112,7 +112,7 @@ describe('a server that speaks the realtime protocol', () => {
     [/^42\/api,(\d+)\["subscribe"/, '43/api,$1[null]'],
   ]
 
-  /** One session in which the packet number `at` of the server is another one. Resolves when the session has ended. */
+  /** A session in which the server's packet number `at` is replaced. Resolves when the session has ended. */
   async function session(at: number, packet: string | Buffer): Promise<void> {
     const server = new WebSocketServer({ host: '127.0.0.1', port: 0 })
     await once(server, 'listening')
@@ -196,7 +196,7 @@ describe('a server that speaks the realtime protocol', () => {
     '4',
     '49',
     '4999999',
-  ])('may send %s wherever it likes', async (packet) => {
+  ])('may send %s at any point', async (packet) => {
     for (const at of [0, 1, 2, 3, 4, 5]) await session(at, packet)
   })
 
@@ -216,7 +216,7 @@ describe('a server that speaks the realtime protocol', () => {
 })
 
 describe('a running bridge', () => {
-  test('bears settings of thousands of levels, and publishes the others', async () => {
+  test('survives settings of thousands of levels, and publishes the others', async () => {
     const file =
       'settings:\n  publish:\n    com.athom.hue: { deep: text }\n    net.lindqvist.heatpump: { unit: text }\n'
     await using world = await World.start({ file, env: { HUB_POLL_INTERVAL: '1s' } })
@@ -232,7 +232,7 @@ describe('a running bridge', () => {
     expect(refused.error?.code).toBe('hub_failed')
   })
 
-  test('bears whatever records and lists come', async () => {
+  test('survives any records and lists', async () => {
     await using world = await World.start({ env: { HUB_POLL_INTERVAL: '1s' } })
     const names = ['app.create', 'app.update', 'app.delete', 'app.other']
     for (const [i, [wanted, fields]] of fc.sample(fc.tuple(id, record), 1500).entries()) {

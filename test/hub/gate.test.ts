@@ -7,7 +7,7 @@ import { until } from '../support/until.ts'
 import { asked, listed, test } from './support.ts'
 
 describe('hubs that share a gate', () => {
-  test('are greeted no more than so many at a time', async ({ hold, listen }) => {
+  test('are contacted in limited numbers at a time', async ({ hold, listen }) => {
     const gate = new Limiter({ clock: new FakeClock(), slots: 3 })
     const under = new Set<string>()
     let most = 0
@@ -23,7 +23,7 @@ describe('hubs that share a gate', () => {
     expect(most).toBe(3)
   })
 
-  test('are read although most of those before them are dead', async ({ emulate, hold, listen }) => {
+  test('are read although most of those before them do not answer', async ({ emulate, hold, listen }) => {
     const clock = new FakeClock()
     const gate = new Limiter({ clock, slots: 4, patienceMs: 1000 })
     let asked = 0
@@ -42,7 +42,7 @@ describe('hubs that share a gate', () => {
   })
 })
 
-test('a hub is starting until it has been read and its session is there, or until something fails', async ({
+test('a hub is starting until it has been read and its session is open, or until something fails', async ({
   emulate,
   hold,
 }) => {
@@ -63,7 +63,7 @@ test('a hub is starting until it has been read and its session is there, or unti
   expect(hubs.dead.hub.status).toMatchObject({ online: false, reason: 'unreachable' })
 })
 
-test('lists of hubs that came at once are read at different times from then on', async ({ emulate, hold }) => {
+test('lists of hubs that were read at the same time are later read at different times', async ({ emulate, hold }) => {
   const clock = new FakeClock()
   const { next: random } = new Random(7)
   const emulated = await emulate()

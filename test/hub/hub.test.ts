@@ -5,7 +5,7 @@ import { until } from '../support/until.ts'
 import { agree, anApp, asked, connected, KEYS, known, test } from './support.ts'
 
 describe.concurrent.each(['older', 'newer'] as const)('of a hub of the %s kind', (flavour) => {
-  test('everything is known at once, and what happens is known as it happens', async ({ attach }) => {
+  test('everything is read at once, and changes are known when they happen', async ({ attach }) => {
     const { emulated, watched } = await attach({ emulated: { flavour } })
     expect(watched.hub.status).toMatchObject({ id: emulated.id, firmware: emulated.version, scopes: KEYS.key })
     expect(watched.hub.status.missing).toEqual(
@@ -22,7 +22,7 @@ describe.concurrent.each(['older', 'newer'] as const)('of a hub of the %s kind',
   })
 })
 
-test.concurrent('an app is read anew also while memory is live, and listeners hear of what that shows first', async ({
+test.concurrent('an app is read again although memory is current, and listeners get the changes first', async ({
   attach,
 }) => {
   const { emulated, watched } = await attach({ pollInterval: 3_600_000 })
@@ -40,8 +40,8 @@ test.concurrent('an app is read anew also while memory is live, and listeners he
   await expect(watched.hub.apps.readApp(id)).rejects.toMatchObject({ code: 'unknown_app' })
 })
 
-describe.concurrent('what the realtime channel does not tell heals by polling', () => {
-  test('an event that was lost', async ({ attach }) => {
+describe.concurrent('polling repairs what the realtime channel misses:', () => {
+  test('a lost event', async ({ attach }) => {
     const { emulated, watched } = await attach({ pollInterval: 200, pollIntervalFallback: 200 })
     const id = anApp(emulated)
     emulated.behave('lose-events')
@@ -49,7 +49,7 @@ describe.concurrent('what the realtime channel does not tell heals by polling', 
     await until('the removal', () => known(watched, id) === undefined)
   })
 
-  test('all events, as the channel is refused', async ({ emulate, hold }) => {
+  test('all events, because the channel is refused', async ({ emulate, hold }) => {
     const emulated = await emulate()
     emulated.behave('refuse-handshake')
     const watched = hold(emulated.url, { pollIntervalFallback: 200 })
@@ -59,7 +59,7 @@ describe.concurrent('what the realtime channel does not tell heals by polling', 
     expect(watched.hub.status.realtime).toBe('polling')
   })
 
-  test('events twice and in the wrong order', async ({ attach }) => {
+  test('repeated events in the wrong order', async ({ attach }) => {
     const { emulated, watched } = await attach({ pollInterval: 300 })
     emulated.behave('duplicate-events')
     emulated.behave('reorder-events')
@@ -72,9 +72,9 @@ describe.concurrent('what the realtime channel does not tell heals by polling', 
   })
 })
 
-describe.concurrent('the realtime channel comes back', () => {
+describe.concurrent('the realtime channel reconnects', () => {
   test.for(['goodbye', 'cut'] as const)(
-    'after a %s, and what happened meanwhile is known',
+    'after a %s, and changes in between are read',
     async (how, { emulated, watched }) => {
       const id = anApp(emulated)
       emulated.behave('lose-events')
@@ -89,7 +89,7 @@ describe.concurrent('the realtime channel comes back', () => {
     },
   )
 
-  test('after being dropped at once as often as the hub likes, and is called connected only then', async ({
+  test('after being dropped at once any number of times, and is reported as connected only then', async ({
     emulate,
     hold,
   }) => {
@@ -100,7 +100,7 @@ describe.concurrent('the realtime channel comes back', () => {
     expect(watched.history.filter((entry) => entry.includes('connected'))).toHaveLength(1)
   })
 
-  test('slowly when the key may not listen: a person must act', async ({ emulate, hold }) => {
+  test('slowly if the key may not subscribe: a user must act', async ({ emulate, hold }) => {
     const clock = new FakeClock()
     const emulated = await emulate()
     emulated.behave('refuse-subscription', { status: 403 })
@@ -110,8 +110,8 @@ describe.concurrent('the realtime channel comes back', () => {
   })
 })
 
-describe.concurrent('a hub that cannot be used says why, and is back when it can', () => {
-  test('as it is down, and reboots with new firmware', async ({ emulated, watched }) => {
+describe.concurrent('a hub that cannot be used is offline with a reason, and recovers', () => {
+  test('when it is down, and reboots with new firmware', async ({ emulated, watched }) => {
     await emulated.reboot({ downMs: 1500, version: '99.0.0' })
     await until('offline', () => watched.history.find((entry) => entry === 'offline polling unreachable'))
     await connected(watched)
@@ -119,7 +119,7 @@ describe.concurrent('a hub that cannot be used says why, and is back when it can
     expect(watched.news).toEqual([])
   })
 
-  test('as the key is unknown, asked for again only each minute', async ({ emulate, hold }) => {
+  test('when the key is unknown, tried again only each minute', async ({ emulate, hold }) => {
     const clock = new FakeClock()
     const emulated = await emulate({ keys: {} })
     const watched = hold(emulated.url, { realtime: false }, { clock })
@@ -139,7 +139,7 @@ describe.concurrent('a hub that cannot be used says why, and is back when it can
     ['not-json', {}, 'nonsense'],
     ['wrong-shape', { operation: 'getApps' }, 'nonsense'],
     ['never-answer', {}, 'no_answer'],
-  ] as const)('as it answers %s', async ([behaviour, options, reason], { emulated, hold }) => {
+  ] as const)('when it answers %s', async ([behaviour, options, reason], { emulated, hold }) => {
     emulated.behave(behaviour, options)
     const watched = hold(emulated.url, { timeoutMs: reason === 'no_answer' ? 300 : 10_000 })
     await until('offline', () => watched.history[0])
@@ -149,7 +149,7 @@ describe.concurrent('a hub that cannot be used says why, and is back when it can
     expect(agree(emulated, watched)).toBe(true)
   })
 
-  test('after 429, no sooner than it asked for', async ({ emulate, hold }) => {
+  test('after 429, no sooner than it requested', async ({ emulate, hold }) => {
     const clock = new FakeClock()
     const emulated = await emulate()
     emulated.behave('answer-status', { status: 429, retryAfter: 17 })
@@ -157,7 +157,7 @@ describe.concurrent('a hub that cannot be used says why, and is back when it can
     await until('the wait', () => clock.waits.includes(17_000))
   })
 
-  test('not for one failed read', async ({ emulate, hold }) => {
+  test('but not after one failed read', async ({ emulate, hold }) => {
     const emulated = await emulate()
     const watched = hold(emulated.url, { realtime: false, pollIntervalFallback: 100 })
     await until('the list', () => watched.hub.apps.complete)
@@ -168,7 +168,7 @@ describe.concurrent('a hub that cannot be used says why, and is back when it can
   })
 })
 
-test.concurrent('a key for speech alone is of use, though it may not see the apps', async ({ emulate, hold }) => {
+test.concurrent('a key for speech only is useful, though it may not read the apps', async ({ emulate, hold }) => {
   const emulated = await emulate({ flavour: 'older', keys: { key: ['hub.speech'] } })
   const { hub } = hold(emulated.url)
   await until('online', () => hub.status.online)
@@ -179,7 +179,7 @@ test.concurrent('a key for speech alone is of use, though it may not see the app
   expect(emulated.spoken).toEqual(['Hello'])
 })
 
-test.concurrent('an app that one list lacks stays, and no list hides that another one is gone', async ({ attach }) => {
+test.concurrent('an app that one list lacks stays, and the removal of another one is seen', async ({ attach }) => {
   const { emulated, watched } = await attach({ realtime: false })
   emulated.behave('half-list', { keep: 0.9, times: 1 })
   const { size } = watched.hub.apps.all
@@ -190,7 +190,7 @@ test.concurrent('an app that one list lacks stays, and no list hides that anothe
   expect(watched.hub.apps.all.size).toBe(size - 1)
 })
 
-test.concurrent('an app that the hub has confirmed to uninstall is gone with the next list', async ({ attach }) => {
+test.concurrent('an app whose uninstall the hub has confirmed is removed by the next list', async ({ attach }) => {
   const { emulated, watched } = await attach({ realtime: false })
   const id = anApp(emulated)
   emulated.uninstall(id, { silent: true })
@@ -198,7 +198,7 @@ test.concurrent('an app that the hub has confirmed to uninstall is gone with the
   emulated.forgetRequests()
   await watched.hub.refresh()
   expect([watched.news, asked(emulated, 'getApps')]).toEqual([[`${id} gone`], 1])
-  // What was confirmed holds for that list alone.
+  // The confirmation applies to that list only.
   emulated.install({ id })
   await watched.hub.refresh()
   emulated.behave('half-list', { keep: 0, times: 1 })
@@ -210,7 +210,7 @@ describe.concurrent('the cache', () => {
   const reads = (emulated: EmulatedHub) =>
     emulated.requests.filter(({ operation }) => operation?.startsWith('getApp')).length
 
-  test('answers while the realtime channel keeps it true, and a filter reads the hub', async ({
+  test('answers while the realtime channel keeps it current, and a filter reads the hub', async ({
     emulated,
     watched,
   }) => {
@@ -227,7 +227,7 @@ describe.concurrent('the cache', () => {
     expect(reads(emulated)).toBe(1)
   })
 
-  test('does not answer while nothing keeps it true', async ({ emulate, hold }) => {
+  test('does not answer while nothing keeps it current', async ({ emulate, hold }) => {
     const emulated = await emulate()
     const watched = hold(emulated.url, { realtime: false })
     await until('the list', () => watched.hub.apps.complete)
@@ -238,7 +238,7 @@ describe.concurrent('the cache', () => {
   })
 })
 
-test.concurrent('destroy unsubscribes, forgets everything, calls nobody any more, and can be repeated', async ({
+test.concurrent('destroy unsubscribes, clears everything, calls no listener any more, and can be repeated', async ({
   emulated,
   watched,
 }) => {
@@ -254,7 +254,7 @@ test.concurrent('destroy unsubscribes, forgets everything, calls nobody any more
   await expect(watched.hub.call('getApps', {})).rejects.toMatchObject({ code: 'unreachable' })
 })
 
-test.concurrent('destroying the apps alone ends their subscription, their listeners and every read, and can be repeated', async ({
+test.concurrent('destroying only the apps ends their subscription, their listeners and every read, and can be repeated', async ({
   attach,
 }) => {
   const { emulated, watched } = await attach({ pollInterval: 50, pollIntervalFallback: 50 })
@@ -278,7 +278,7 @@ test.concurrent('destroying the apps alone ends their subscription, their listen
   expect(emulated.connections).toMatchObject({ sessions: 0, subscribers: 0 })
 })
 
-test.concurrent('one list is enough: a poll asks the hub one thing', async ({ emulate, hold }) => {
+test.concurrent('a poll is a single request for the list', async ({ emulate, hold }) => {
   const seeds: AppSeed[] = []
   const emulated = await emulate({ apps: seeds })
   const watched = hold(emulated.url, { realtime: false, pollIntervalFallback: 50 })

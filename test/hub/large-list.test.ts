@@ -1,4 +1,4 @@
-/** A list with thousands of changes is taken in over several turns of the event loop, and nothing is lost between them. */
+/** A list with thousands of changes is applied over several turns of the event loop, without losing events. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { holdsTooMany, parseJson } from '../../src/base/json.ts'
@@ -10,13 +10,13 @@ import { FakeClock } from '../support/fake-clock.ts'
 const list = (size: number, patch: AppPatch = {}) =>
   new Map<string, AppPatch | undefined>(Array.from({ length: size }, (_, i) => [`app.${i}`, patch]))
 
-/** On a hub that answers with each of these lists in turn. */
+/** A hub that answers with each of these lists in turn. */
 function manage(lists: Map<string, AppPatch | undefined>[]) {
   const client = {
     call: () => Promise.resolve(lists.shift() ?? new Map()),
     hub: { confirm: () => Promise.resolve(), listSigned: true },
   }
-  // The one operation that is called here.
+  // The only operation that these tests call.
   const manager = new AppManager(
     client as never,
     new FakeClock(),
@@ -28,7 +28,7 @@ function manage(lists: Map<string, AppPatch | undefined>[]) {
   return { manager, news }
 }
 
-test('listeners get at most 500 changes in a turn, and hear only with the last that the list was read', async () => {
+test('listeners get at most 500 changes in a turn, and only the last one reports that the list was read', async () => {
   const { manager, news } = manage([list(1200)])
   const completeAt: boolean[] = []
   manager.subscribe(() => completeAt.push(manager.complete))
@@ -43,7 +43,7 @@ test('listeners get at most 500 changes in a turn, and hear only with the last t
 })
 
 test.each(['the first list', 'a later list'])(
-  'what happens between the turns of %s is newer than the list',
+  'events between the turns of %s are newer than the list',
   async (which) => {
     const lists =
       which === 'the first list' ? [list(1200, { state: 'running' })] : [list(1200), list(1200, { state: 'running' })]
@@ -70,7 +70,7 @@ test.each(['the first list', 'a later list'])(
   },
 )
 
-test('an app that a new filter hides between the turns does not come back', async () => {
+test('an app that a new filter hides between the turns does not reappear', async () => {
   const { manager } = manage([list(1200), list(1200)])
   const end = manager.subscribe(() => {
     end()
@@ -80,7 +80,7 @@ test('an app that a new filter hides between the turns does not come back', asyn
   expect(manager.all.size).toBe(1199)
 })
 
-test('an app that one filter hides and the next one shows again before the hub is read is no news', async () => {
+test('an app that one filter hides and the next one shows again before the hub is read causes no change', async () => {
   const { manager, news } = manage([list(10), list(10), list(10)])
   await manager.refresh()
   manager.setFilter((id) => id !== 'app.7')
@@ -92,7 +92,7 @@ test('an app that one filter hides and the next one shows again before the hub i
   expect(told.map(({ changes, silent }) => [changes.map(({ id }) => id), silent])).toEqual([[['app.7'], true]])
 })
 
-test('a destroyed manager takes in nothing more', async () => {
+test('a destroyed manager applies nothing more', async () => {
   const { manager, news } = manage([list(1200)])
   const end = manager.subscribe(() => {
     end()
@@ -103,13 +103,13 @@ test('a destroyed manager takes in nothing more', async () => {
   expect(manager.all.size).toBe(0)
 })
 
-test('more than 5,000 apps are no list', () => {
+test('more than 5,000 apps are not a list', () => {
   const named = (size: number) => Object.fromEntries(Array.from({ length: size }, (_, i) => [`a${i}`, { id: `a${i}` }]))
   expect(decodeApps(named(5000)).size).toBe(5000)
   expect(() => decodeApps(named(5001))).toThrow(expect.objectContaining({ code: 'nonsense' }))
 })
 
-test('JSON is read as it is, up to 200,000 values, whatever stands in its texts', () => {
+test('JSON is read unchanged, up to 200,000 values, whatever its texts contain', () => {
   const property = fc.property(fc.json(), (text) => {
     expect(parseJson(text)).toEqual(JSON.parse(text))
   })

@@ -1,4 +1,4 @@
-/** How often and how fast a hub is asked. */
+/** How often and how fast requests are sent to a hub. */
 import pino from 'pino'
 import { describe, expect } from 'vitest'
 import { Backoff } from '../../src/base/backoff.ts'
@@ -10,7 +10,7 @@ import { until } from '../support/until.ts'
 import { asked, test } from './support.ts'
 
 describe.concurrent('a hub that answers 429 while it is online', () => {
-  test('stays online and is asked again when it likes, whatever there is to wake for', async ({ attach }) => {
+  test('stays online and gets the next request when it asked for it, whatever triggers one', async ({ attach }) => {
     const clock = new FakeClock()
     const { emulated, watched } = await attach({ realtime: false }, { clock })
     emulated.behave('answer-status', { status: 429, retryAfter: 17 })
@@ -28,7 +28,7 @@ describe.concurrent('a hub that answers 429 while it is online', () => {
     expect(watched.history).toEqual(['online polling null'])
   })
 
-  test('is asked less and less often where it does not say when', async ({ attach }) => {
+  test('gets fewer and fewer requests if it gives no time', async ({ attach }) => {
     const clock = new FakeClock()
     const { emulated, watched } = await attach({ realtime: false, timeoutMs: 5555 }, { clock })
     emulated.behave('answer-status', { status: 429 })
@@ -42,7 +42,7 @@ describe.concurrent('a hub that answers 429 while it is online', () => {
   })
 })
 
-test('after the first 429 requests are spaced, so that the hub takes them all', async ({ emulate }) => {
+test('after the first 429 requests are spaced, so that the hub accepts them all', async ({ emulate }) => {
   const emulated = await emulate()
   const options = {
     url: emulated.url,
@@ -62,7 +62,7 @@ test('after the first 429 requests are spaced, so that the hub takes them all', 
   await client.close()
 })
 
-test.concurrent('without a 429 requests are not held back', async ({ emulate }) => {
+test.concurrent('without a 429 requests are not delayed', async ({ emulate }) => {
   const emulated = await emulate()
   const options = {
     url: emulated.url,
@@ -78,7 +78,7 @@ test.concurrent('without a 429 requests are not held back', async ({ emulate }) 
   await client.close()
 })
 
-describe.concurrent('a realtime channel that falls again and again', () => {
+describe.concurrent('a realtime channel that is lost again and again', () => {
   async function waitsOf(sessionMs: number): Promise<number[]> {
     const clock = new FakeClock()
     const ending = new AbortController()
@@ -115,7 +115,7 @@ describe.concurrent('a realtime channel that falls again and again', () => {
     expect(await waitsOf(30_000)).toEqual([1000, 1000, 1000, 1000])
   })
 
-  test('makes the hub be asked a few times only', async ({ attach }) => {
+  test('causes only a few requests', async ({ attach }) => {
     const { emulated, watched } = await attach({}, { random: () => 0.5 })
     emulated.forgetRequests()
     const end = performance.now() + 6000
@@ -131,7 +131,7 @@ describe.concurrent('a realtime channel that falls again and again', () => {
 })
 
 describe.concurrent('the pause between two reads', () => {
-  test('is the shorter one while realtime is not up', async ({ attach }) => {
+  test('is the shorter one while realtime is not connected', async ({ attach }) => {
     const clock = new FakeClock()
     const { emulated } = await attach({ realtime: false, pollInterval: 2000, pollIntervalFallback: 10_000 }, { clock })
     emulated.forgetRequests()
@@ -140,7 +140,7 @@ describe.concurrent('the pause between two reads', () => {
     await until('the read', () => asked(emulated, 'getApps') === 1)
   })
 
-  test('is the longer one as soon as realtime is up', async ({ attach }) => {
+  test('is the longer one as soon as realtime is connected', async ({ attach }) => {
     const { emulated } = await attach({ pollInterval: 60_000, pollIntervalFallback: 1000 })
     emulated.forgetRequests()
     await new Promise((resolve) => setTimeout(resolve, 2500))

@@ -1,4 +1,4 @@
-/** Apps keep their last state while the hub talks nonsense, and another hub's apps never appear under its name. */
+/** Apps keep their last state while the hub's answers are nonsense, and never take that of another hub. */
 import { describe, expect } from 'vitest'
 import { readEndpoint } from '../../src/hub/endpoints.ts'
 import { HttpGateway } from '../support/http-gateway.ts'
@@ -9,9 +9,9 @@ const POLLS = { realtime: false, pollInterval: 100, pollIntervalFallback: 100 }
 const polling = test.extend({ options: POLLS })
 const idsOf = ({ hub }: Watched) => [...hub.apps.all.keys()]
 
-describe.concurrent('a list that is none leaves every app as it was', () => {
+describe.concurrent('an invalid list leaves every app as it was', () => {
   polling.for<[string, unknown]>([
-    ['an error in words', { error: 'starting up' }],
+    ['an error as text', { error: 'starting up' }],
     ['an error as an object', { error: { code: 503, message: 'starting up' } }],
     ['an error beside its text', { error: 'x', error_description: 'y', stack: 'z' }],
     ['records without an id', { a: { name: 'A' }, b: { name: 'B' } }],
@@ -37,7 +37,7 @@ describe.concurrent('a list that is none leaves every app as it was', () => {
     },
   )
 
-  polling('such as records under the ids of others', async ({ emulated, watched }) => {
+  polling('such as records with the ids of others', async ({ emulated, watched }) => {
     const ids = idsOf(watched)
     emulated.behave('foreign-ids')
     await until('offline', () => !watched.hub.status.online)
@@ -46,7 +46,7 @@ describe.concurrent('a list that is none leaves every app as it was', () => {
   })
 
   polling(
-    'and a single bad entry leaves its app as it was, while the others are told',
+    'and an invalid entry leaves its app as it was, while the others are updated',
     async ({ emulated, watched }) => {
       const [bad = '', good = ''] = idsOf(watched)
       const value: Record<string, unknown> = {
@@ -74,7 +74,7 @@ describe.concurrent('a list that lost more than half of its apps', () => {
     expect([idsOf(watched), watched.news]).toEqual([ids, []])
   })
 
-  polling('is not believed while the hub is still counting', async ({ emulated, watched }) => {
+  polling('is not believed while it still changes', async ({ emulated, watched }) => {
     const ids = idsOf(watched)
     emulated.behave('half-list', { keep: 0.1, times: 1 })
     emulated.forgetRequests()
@@ -85,7 +85,7 @@ describe.concurrent('a list that lost more than half of its apps', () => {
     expect([idsOf(watched), watched.news]).toEqual([ids, []])
   })
 
-  polling.for([1, 0])('is believed when it stays so: %i of them', async (left, { emulated, watched }) => {
+  polling.for([1, 0])('is believed if it stays the same: %i of them', async (left, { emulated, watched }) => {
     for (const id of idsOf(watched).slice(left)) emulated.uninstall(id, { silent: true })
     await until('the list', () => watched.hub.apps.all.size === left)
   })
@@ -93,7 +93,7 @@ describe.concurrent('a list that lost more than half of its apps', () => {
 
 describe.concurrent('an identity', () => {
   test('that is missing once is not another one, and no proof either', async ({ emulated, hold }) => {
-    // Without polls, of which one may be under way.
+    // Without polls, because one might be in progress.
     const watched = hold(emulated.url, { ...POLLS, pollInterval: 3_600_000, pollIntervalFallback: 3_600_000 })
     await listed(watched)
     const { id, firmware } = watched.hub.status
@@ -109,7 +109,7 @@ describe.concurrent('an identity', () => {
     expect(watched.hub.status).toMatchObject({ id, firmware, online: true })
   })
 
-  test('that comes late is known by the next reads', async ({ emulate, hold }) => {
+  test('that arrives late is known after the next reads', async ({ emulate, hold }) => {
     const emulated = await emulate()
     emulated.behave('no-identity')
     const watched = hold(emulated.url, POLLS)
@@ -120,30 +120,27 @@ describe.concurrent('an identity', () => {
     expect(watched.news).toEqual([])
   })
 
-  polling(
-    'that is another one drops nothing before the list of the other hub was read well',
-    async ({ emulated, watched }) => {
-      const ids = idsOf(watched)
-      emulated.behave('wrong-shape', { operation: 'getApps', value: { error: 'starting up' } })
-      await emulated.reboot({ id: 'another' })
-      await until('offline', () => watched.history.at(-1)?.includes('nonsense'))
-      expect(idsOf(watched)).toEqual(ids)
-      emulated.behaveWell()
-      await until('the other hub', () => watched.hub.status.id === 'another' && watched.hub.status.online)
-      expect(watched.news).toEqual([])
-    },
-  )
+  polling('that differs clears nothing before the list of the other hub was read', async ({ emulated, watched }) => {
+    const ids = idsOf(watched)
+    emulated.behave('wrong-shape', { operation: 'getApps', value: { error: 'starting up' } })
+    await emulated.reboot({ id: 'another' })
+    await until('offline', () => watched.history.at(-1)?.includes('nonsense'))
+    expect(idsOf(watched)).toEqual(ids)
+    emulated.behaveWell()
+    await until('the other hub', () => watched.hub.status.id === 'another' && watched.hub.status.online)
+    expect(watched.news).toEqual([])
+  })
 })
 
-describe.concurrent('a hub that is swapped for another', () => {
+describe.concurrent('a hub that is replaced with another', () => {
   const FIRST = [{ id: 'only.on.first' }, { id: 'on.both', name: 'Of the first' }]
   const SECOND = [{ id: 'only.on.second' }, { id: 'on.both', name: 'Of the second' }]
 
   test.for([
-    ['whose lists say who it is', false],
-    ['whose lists do not say who it is', true],
+    ['whose lists have its identity', false],
+    ['whose lists lack its identity', true],
   ])(
-    '%s, is told by its state alone, and never under the id of the former',
+    '%s, is reported by its state only, and never under the id of the previous one',
     async ([, withoutHeaders], { emulate, hold, open }) => {
       const first = await emulate({ id: 'first', apps: FIRST })
       const second = await emulate({ id: 'second', apps: SECOND })
@@ -166,7 +163,7 @@ describe.concurrent('a hub that is swapped for another', () => {
     },
   )
 
-  test('is no longer heard over the session with the former', async ({ emulate, hold, open }) => {
+  test('is ignored in the session with the previous one', async ({ emulate, hold, open }) => {
     const first = await emulate({ id: 'first', apps: FIRST })
     const second = await emulate({ id: 'second', apps: SECOND })
     const gateway = open.use(await HttpGateway.to(first.port))
@@ -182,8 +179,8 @@ describe.concurrent('a hub that is swapped for another', () => {
   })
 })
 
-describe.concurrent('an app that is gone stays gone', () => {
-  test('though an update of it comes late, and the list is asked', async ({ emulated, watched }) => {
+describe.concurrent('a removed app stays removed', () => {
+  test('if an update of it arrives late, and the list is read', async ({ emulated, watched }) => {
     const id = anApp(emulated)
     const record = emulated.apps.get(id)
     emulated.uninstall(id)
@@ -195,7 +192,7 @@ describe.concurrent('an app that is gone stays gone', () => {
     expect(known(watched, id)).toBeUndefined()
   })
 
-  test('though the hub goes on telling of it: the list is not asked each time', async ({ emulated, watched }) => {
+  test('if the hub continues to send updates of it: the list is not read each time', async ({ emulated, watched }) => {
     emulated.forgetRequests()
     for (let i = 0; i < 50; i++) {
       emulated.emit('app.update', { id: 'ghost', version: `${i}` })
@@ -205,7 +202,7 @@ describe.concurrent('an app that is gone stays gone', () => {
     expect(asked(emulated, 'getApps')).toBeLessThanOrEqual(2)
   })
 
-  test('though it was asked for before, and the answer comes after', async ({ emulate, hold }) => {
+  test('if it was read before, and the answer arrives later', async ({ emulate, hold }) => {
     const emulated = await emulate()
     const watched = hold(emulated.url)
     await listed(watched)
@@ -220,7 +217,7 @@ describe.concurrent('an app that is gone stays gone', () => {
     expect(watched.news).toEqual([`${id} gone`])
   })
 
-  test('though a list overtook the news of its arrival, and the list is asked', async ({ emulated, watched }) => {
+  test('if a list overtook the event of its installation, and is read again', async ({ emulated, watched }) => {
     const id = anApp(emulated)
     const record = emulated.apps.get(id)
     emulated.uninstall(id, { silent: true })
@@ -232,7 +229,7 @@ describe.concurrent('an app that is gone stays gone', () => {
     expect(known(watched, id)).toBeUndefined()
   })
 
-  test('until it is installed again by a generic call, whose news is believed at once', async ({ attach }) => {
+  test('until a generic call installs it again, whose event is believed at once', async ({ attach }) => {
     const store = [{ id: 'the.app', version: '2.0.0' }]
     const { emulated, watched } = await attach({
       emulated: { apps: [{ id: 'the.app' }, { id: 'another.app' }, { id: 'third.app' }], store },
@@ -252,7 +249,7 @@ describe.concurrent('an app that is gone stays gone', () => {
     expect(asked(emulated, 'getApps')).toBe(0)
   })
 
-  test('until it is installed again by command: each step of that is told', async ({ attach }) => {
+  test('until a command installs it again: each step of that is reported', async ({ attach }) => {
     const { emulated, watched } = await attach({ emulated: { settleMs: 50 } })
     const id = 'com.harborlight.irrigation'
     emulated.install(id, { silent: true })
@@ -265,13 +262,13 @@ describe.concurrent('an app that is gone stays gone', () => {
     expect(watched.news).toEqual([`${id} stopped`, `${id} starting`, `${id} running`])
   })
 
-  test.for(['is found by the list', 'is told after its removal'])(
+  test.for(['is found by the list', 'is reported after its removal'])(
     'until it is installed again, which %s',
     async (how, { emulated, watched }) => {
       const id = anApp(emulated)
       emulated.uninstall(id, { silent: true })
       await watched.hub.apps.refresh()
-      if (how === 'is told after its removal') {
+      if (how === 'is reported after its removal') {
         emulated.emit('app.delete', { id })
         emulated.behave('never-answer', { operation: 'getApps' })
       }
@@ -280,14 +277,14 @@ describe.concurrent('an app that is gone stays gone', () => {
     },
   )
 
-  test('and one whose installation was not heard of is found by its first update', async ({ emulated, watched }) => {
+  test('and an app that was installed without an event is found by an update', async ({ emulated, watched }) => {
     emulated.install({ id: 'new.app', version: '1.0.0' }, { silent: true })
     emulated.change('new.app', { version: '1.0.1' })
     await until('the app', () => known(watched, 'new.app')?.version === '1.0.1')
   })
 })
 
-polling('a record under another id is no answer to the question for an app', async ({ emulated, watched }) => {
+polling('a record with another id is not an answer to the request for an app', async ({ emulated, watched }) => {
   const id = anApp(emulated)
   emulated.behave('wrong-shape', { operation: 'getApp', value: { error: 'starting up' } })
   await expect(watched.hub.call('getApp', { id })).rejects.toMatchObject({ code: 'nonsense' })

@@ -1,4 +1,4 @@
-/** Every row of the table of operations, against what the hub's documentation writes and what an emulated hub takes. */
+/** Every row of the table of operations, compared with the hub's documentation and with an emulated hub. */
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
 import { EmulatedHub } from '../../src/emulator/hub.ts'
@@ -7,12 +7,12 @@ import { OPERATIONS, type OperationName, type Parameters } from '../../src/hub/o
 
 interface Case<N extends OperationName> {
   readonly parameters: Parameters<N>
-  /** Method, path and body as the documentation of the hub has them. */
+  /** Method, path and body as in the documentation of the hub. */
   readonly request: string
   readonly body?: unknown
-  /** The permission that is enough; any key may ask where there is none. */
+  /** The sufficient permission; if there is none, any key may send the request. */
   readonly scope?: string
-  /** Older hubs only. */
+  /** Only on older hubs. */
   readonly older?: true
 }
 
@@ -102,7 +102,7 @@ const CASES: { readonly [N in OperationName]: Case<N> } = {
 
 const NAMES = Object.keys(OPERATIONS).filter((name): name is OperationName => name in CASES)
 
-/** A hub that knows one key, with this scope alone, and a client that has it. */
+/** A hub that knows one key, with only this scope, and a client that has it. */
 async function connect(flavour: 'older' | 'newer' | 'self-hosted', scope: string | undefined) {
   const store = [{ id: NEW_APP, name: 'New', version: '1.0.0' }]
   const hub = await EmulatedHub.start({
@@ -126,14 +126,14 @@ test('there is a case for every operation', () => {
 })
 
 describe.each(['older', 'newer', 'self-hosted'] as const)('on a hub of the %s kind', (flavour) => {
-  test.each(NAMES)('%s is asked as the hub documents it, and needs the documented permission only', async (name) => {
+  test.each(NAMES)('%s is sent as the hub documents it, and needs the documented permission only', async (name) => {
     const { request, body, scope, older } = CASES[name]
     const { hub, client } = await connect(flavour, scope)
     const lacking = older === true && flavour !== 'older'
     const run = <N extends OperationName>(operation: N) => client.call(operation, CASES[operation].parameters)
     if (lacking) await expect(run(name)).rejects.toMatchObject({ code: 'unsupported' })
     else await run(name)
-    // The first question is who is there.
+    // The first request is a ping.
     const [, seen] = hub.requests
     expect(`${seen?.method} ${seen?.path}`).toBe(request)
     expect(seen?.body).toEqual(body)

@@ -28,12 +28,12 @@ function applied(before: Apps, changes: Change[]): Map<string, App> {
 }
 
 describe('an app', () => {
-  test('always has every key, null where the hub said nothing', () => {
+  test('always has every key, null if the hub reported nothing', () => {
     expect(Object.keys(app('a'))).toEqual(APP_KEYS)
     expect(Object.values(app('a')).slice(1)).toEqual(APP_KEYS.slice(1).map(() => null))
   })
 
-  test('keeps what a partial update does not speak of', () => {
+  test('keeps values that a partial update does not contain', () => {
     const before = app('a', { name: 'A', state: 'running', memory_bytes: 5 })
     expect(patchApp(before, 'a', { enabled: true })).toEqual({ ...before, enabled: true })
   })
@@ -57,14 +57,14 @@ describe('an app', () => {
     }
   })
 
-  test('is the same reference when a patch says nothing new', () => {
+  test('is the same reference if a patch changes nothing', () => {
     const before = app('a', { name: 'A', state: 'running' })
     expect(patchApp(before, 'a', { name: 'A' })).toBe(before)
   })
 })
 
 describe('reduce', () => {
-  test('tells an app that appears, changes and goes', () => {
+  test('reports an app that is added, changed and removed', () => {
     const one = app('a', { state: 'running' })
     expect(reduce(apps(), { type: 'create', id: 'a', patch: { state: 'running' } })).toEqual([
       { id: 'a', before: undefined, after: one },
@@ -83,7 +83,7 @@ describe('reduce', () => {
     expect(read(apps(app('n')), {}, [{ type: 'create', id: 'n', patch: {} }])).toEqual([])
   })
 
-  test('brings what is known to any list, by changes that are never empty, and then has nothing more to say', () => {
+  test('applies any list by changes that are never empty, and then reports no further change', () => {
     const id = fc.constantFrom('a', 'b', 'c', 'd')
     const patch: fc.Arbitrary<AppPatch> = fc.record(
       {

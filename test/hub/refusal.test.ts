@@ -1,4 +1,4 @@
-/** What each refusal of a hub comes down to, for the one who asked. */
+/** The error that each refusal of a hub becomes. */
 import { describe, expect, test } from 'vitest'
 import type { Answer } from '../../src/hub/answer.ts'
 import type { HubError } from '../../src/hub/errors.ts'
@@ -45,12 +45,12 @@ describe('a hub that refuses', () => {
     [502, { error: 'missing_api_method' }, { code: 'failed', status: 502 }],
     [302, '', { code: 'nonsense', status: 302, message: 'The hub answered with status 302, which is unexpected.' }],
     [399, '', { code: 'nonsense', status: 399 }],
-  ])('with %i %j is told so', (status, body, expected) => {
+  ])('with %i %j is reported as the right error', (status, body, expected) => {
     expect(refused('restartApp', { id: APP }, answer(status, body))).toMatchObject(expected)
   })
 
   test.each(['Subscription inactive', 'invalid serial number'])(
-    'for its licence (%s) does not blame the key',
+    'because of its licence (%s) does not blame the key',
     (error) => {
       expect(refused('restartApp', { id: APP }, answer(403, { error }))).toMatchObject({
         code: 'subscription',
@@ -63,13 +63,13 @@ describe('a hub that refuses', () => {
     },
   )
 
-  test('what needs no permission is not said to lack one', () => {
+  test('an operation without a permission does not blame a missing one', () => {
     const error = refused('ping', {}, answer(403, { error: 'not you' }))
     expect(error).toMatchObject({ code: 'forbidden', message: 'The hub forbids ping, not you.' })
     expect(error.scope).toBeUndefined()
   })
 
-  test('is quoted shortly, on one line, and only where it says a text', () => {
+  test('is quoted in part, on one line, and only if it gives a text', () => {
     const message = (body: unknown) => refused('restartApp', { id: APP }, answer(500, body)).message
     expect(message({ error: 'a\r\n\u001b[31mb\u0085c' })).toBe('The hub failed: 500, a [31mb c.')
     expect(message({ error: 'x'.repeat(1000) })).toBe(`The hub failed: 500, ${'x'.repeat(200)}.`)
@@ -98,7 +98,7 @@ describe('a 404', () => {
     ['restartApp', { id: APP }],
     ['getApp', { id: 'gone' }],
     ['installFromAppStore', { appId: 'new' }],
-  ] as const)('of a gateway says nothing of the app: %s %j', (name, parameters) => {
+  ] as const)('of a gateway is no evidence about the app: %s %j', (name, parameters) => {
     expect(refused(name, parameters, html)).toMatchObject({
       code: 'failed',
       status: 404,
@@ -107,7 +107,7 @@ describe('a 404', () => {
     })
   })
 
-  test('of a gateway to what is for no app is a missing operation', () => {
+  test('of a gateway to an operation without an app means a missing operation', () => {
     expect(refused('speak', { text: 'x' }, html)).toMatchObject({ code: 'unsupported', foreign: true })
   })
 })
@@ -116,7 +116,7 @@ describe('a hub that asks for fewer requests', () => {
   const waits = (value?: string) =>
     refused('getApps', {}, answer(429, '', value === undefined ? {} : { 'retry-after': value })).retryAfterMs
 
-  test('says when, in seconds or as a date', () => {
+  test('gives the time, in seconds or as a date', () => {
     expect(refused('getApps', {}, answer(429))).toMatchObject({
       code: 'rate_limited',
       status: 429,
@@ -125,12 +125,12 @@ describe('a hub that asks for fewer requests', () => {
     expect([waits('7'), waits('120'), waits('Thu, 01 Jan 2026 00:00:09 GMT')]).toEqual([7000, 120_000, 9000])
   })
 
-  test('is asked again after a second at the earliest, and after five minutes at the latest', () => {
+  test('is tried again after a second at the earliest, and after five minutes at the latest', () => {
     expect([waits('0'), waits('301'), waits('300')]).toEqual([1000, 300_000, 300_000])
     expect([waits('Wed, 31 Dec 2025 23:59:59 GMT'), waits('Fri, 02 Jan 2026 00:00:00 GMT')]).toEqual([1000, 300_000])
   })
 
-  test('may say nothing that is a time', () => {
+  test('may give no valid time', () => {
     expect(['', 'soon', '7s', 's7', undefined].map(waits)).toEqual(Array(5).fill(undefined))
   })
 })

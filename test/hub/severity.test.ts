@@ -7,11 +7,11 @@ test.each<[said: AppPatch, severity: string | null]>([
   [{ version: '1.2.3', update_available: false, latest_version: null }, 'none'],
   [{ version: '1.2.3', update_available: true, latest_version: null }, null],
   [{ version: '1.2.3' }, null],
-])('an app of which the hub says %o has the step of its update: %s', (said, severity) => {
+])('an app for which the hub reports %o has the step of its update: %s', (said, severity) => {
   expect(patchApp(undefined, 'x', said).update_severity).toBe(severity)
 })
 
-test('the step follows each part of an offer that changes alone', () => {
+test('the step changes with each part of an offer that changes alone', () => {
   const known = patchApp(undefined, 'x', { version: '1.0.0', update_available: true, latest_version: '1.1.0' })
   expect(known.update_severity).toBe('minor')
   expect(patchApp(known, 'x', { version: '1.1.0' }).update_severity).toBe('none')

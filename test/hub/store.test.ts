@@ -12,13 +12,13 @@ const HUE = 'com.athom.hue'
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
 const DAY = 24 * HOUR
-/** How long a request may take: while one is under way, time stands still. */
+/** How long a request may take in real time; while one is in progress, the clock stands still. */
 const TIMEOUT = 15_000
 
 const installed = (more: Partial<AppSeed> = {}): AppSeed => ({ id: HUE, version: '1.0.0', update: '1.2.0', ...more })
 const offered: StoreApp = { id: HUE, live: '1.2.0', changelog: { nl: 'Meer', en: 'Shines brighter' } }
 
-/** A hub of the kind that names no versions, a store, and the client between them; the client's time is the test's. */
+/** A hub that reports no versions, a store, and the client between them, on the clock of the test. */
 async function open(seeds: readonly AppSeed[], offers: readonly StoreApp[], { isOn = true } = {}) {
   const emulated = await emulate({ flavour: 'newer', apps: seeds })
   const watched = hold(emulated.url, { realtime: false })
@@ -42,7 +42,7 @@ async function open(seeds: readonly AppSeed[], offers: readonly StoreApp[], { is
   store.reconfigured()
   let seen = 0
   let dueAt = Number.POSITIVE_INFINITY
-  /** Lets time pass, and each request be answered. */
+  /** Advances the clock, and waits for the answer to each request. */
   const pass = async (ms: number) => {
     const end = clock.elapsed() + ms
     for (;;) {
@@ -63,8 +63,8 @@ async function open(seeds: readonly AppSeed[], offers: readonly StoreApp[], { is
   }
 }
 
-describe('what a hub does not say, the store says', () => {
-  test('names the newest version, its step and its changelog', async () => {
+describe('data that a hub does not report comes from the store', () => {
+  test('with the newest version, its step and its changelog', async () => {
     const { pass, app, changelog, told, paths } = await open([installed()], [offered])
     expect(app()).toMatchObject({ update_available: true, latest_version: null, update_severity: null })
     await pass(MINUTE)
@@ -74,7 +74,7 @@ describe('what a hub does not say, the store says', () => {
     expect(paths()).toEqual([`/api/v1/app/${HUE}`])
   })
 
-  test('the version stays while the list is read again, and follows the hub when it is installed', async () => {
+  test('and the version stays while the list is read again, and follows the hub when it is installed', async () => {
     const { emulated, watched, pass, app } = await open([installed()], [offered])
     await pass(MINUTE)
     const changes: string[][] = []
@@ -87,7 +87,7 @@ describe('what a hub does not say, the store says', () => {
     expect(app()).toMatchObject({ version: '1.2.0', latest_version: null, update_severity: 'none' })
   })
 
-  test('the first answer is no event, and a newer version in a later one is', async () => {
+  test('without an event for the first answer, and with one for a newer version in a later answer', async () => {
     const { watched, pass, shop } = await open([installed()], [offered])
     const heard: [string | null | undefined, boolean][] = []
     watched.hub.apps.subscribe(({ changes, silent }) => {
@@ -102,7 +102,7 @@ describe('what a hub does not say, the store says', () => {
     ])
   })
 
-  test('a version that the hub names itself wins, also when the store has a newer one', async () => {
+  test('unless the hub reports a version, even if the store has a newer one', async () => {
     const { watched, pass, app, shop } = await open([installed({ record: { updateAvailable: '1.2.0' } })], [offered])
     await pass(MINUTE)
     shop.apps.set(HUE, { ...offered, live: '1.3.0' })
@@ -112,7 +112,7 @@ describe('what a hub does not say, the store says', () => {
     expect(app()?.latest_version).toBe('1.2.0')
   })
 
-  test('a hub that says that there is no update is believed', async () => {
+  test('unless the hub reports that there is no update', async () => {
     const { emulated, watched, pass, app } = await open([installed({ update: undefined })], [offered])
     await pass(MINUTE)
     expect(app()).toMatchObject({ update_available: false, latest_version: null, update_severity: 'none' })
@@ -132,7 +132,7 @@ describe('what a hub does not say, the store says', () => {
     expect(app()?.latest_version).toBe(version)
   })
 
-  test('a further request brings a changelog that the app’s answer does not have, only if there is an update', async () => {
+  test('another request reads a changelog that is not in the answer for the app, only if there is an update', async () => {
     const changelogs = { '1.2.0': { en: 'New lamps' }, '1.1.0': { en: 'Old lamps' } }
     const current = { id: 'com.example.current', version: '2.0.0' }
     const { pass, changelog, paths } = await open(
@@ -149,7 +149,7 @@ describe('what a hub does not say, the store says', () => {
     )
   })
 
-  test('the changelog is a line of plain text, no longer than Home Assistant takes', async () => {
+  test('the changelog is a line of plain text, no longer than Home Assistant accepts', async () => {
     const en = `<b>New</b>\n\n![x](http://a/b.png) ${'💡'.repeat(300)}`
     const { pass, changelog } = await open([installed()], [{ ...offered, changelog: { en } }])
     await pass(MINUTE)
@@ -159,15 +159,15 @@ describe('what a hub does not say, the store says', () => {
   })
 })
 
-describe('the store is asked with care', () => {
-  test('not at all while it is off', async () => {
+describe('the store gets few requests', () => {
+  test('none while it is off', async () => {
     const { pass, paths, clock } = await open([installed()], [offered], { isOn: false })
     await pass(2 * DAY)
     expect(paths()).toEqual([])
     expect(clock.waits).toEqual([])
   })
 
-  test('nothing but the app’s id leaves the house', async () => {
+  test('with nothing but the id of the app', async () => {
     const { pass, shop } = await open([installed()], [offered])
     await pass(MINUTE)
     const [request] = shop.requests
@@ -186,7 +186,7 @@ describe('the store is asked with care', () => {
     expect(paths()).toHaveLength(4)
   })
 
-  test('one app of two hubs is asked for once', async () => {
+  test('once for an app of two hubs', async () => {
     const { watched, emulated, store, pass, paths } = await open([installed()], [offered])
     const twin = hold(emulated.url, { realtime: false })
     await listed(twin)
@@ -203,13 +203,13 @@ describe('the store is asked with care', () => {
     ['of an unknown channel', { channel: 'nightly' }],
     ['with an id that leaves the path', { id: '..' }],
     ['with an id that no app of the store has', { id: 'a b?c#d' }],
-  ])('never for an app %s', async (_, seed) => {
+  ])('none for an app %s', async (_, seed) => {
     const { pass, paths } = await open([installed(seed)], [offered])
     await pass(DAY)
     expect(paths()).toEqual([])
   })
 
-  test('only by the process that acts', async () => {
+  test('only from the active process', async () => {
     const { pass, paths, switches } = await open([installed()], [offered])
     switches.mayAsk = false
     await pass(HOUR)
@@ -219,7 +219,7 @@ describe('the store is asked with care', () => {
     expect(paths()).toHaveLength(1)
   })
 
-  test('no more when it is switched off, and what it has said is forgotten', async () => {
+  test('none after it is switched off, and its data is forgotten', async () => {
     const { pass, store, switches, app, paths, told } = await open([installed()], [offered])
     await pass(MINUTE)
     switches.isOn = false
@@ -230,7 +230,7 @@ describe('the store is asked with care', () => {
     expect(paths()).toHaveLength(1)
   })
 
-  test('an app that the store does not have is asked for the next day', async () => {
+  test('for an app that it does not have, again on the next day', async () => {
     const { pass, app, paths } = await open([installed()], [])
     await pass(DAY)
     expect(app()?.latest_version).toBeNull()
@@ -246,7 +246,7 @@ const answer =
     response.writeHead(status, headers).end(typeof body === 'string' ? body : JSON.stringify(body))
 const good = { id: HUE, liveVersion: '1.2.0', liveBuild: { changelog: 'Fine' } }
 
-describe('an unhappy answer leaves the newest version unknown', () => {
+describe('a failure leaves the newest version unknown', () => {
   test.each<[what: string, fault: RequestListener]>([
     ['500', answer(500, good)],
     ['503', answer(503, good)],
@@ -279,7 +279,7 @@ describe('an unhappy answer leaves the newest version unknown', () => {
     expect(app()?.update_severity ?? 'none').toBe('none')
   })
 
-  test('a changelog of another type is left out, and the version stands', async () => {
+  test('a changelog of another type is left out, and the version is used', async () => {
     for (const changelog of [7, null, {}, [], { en: 7 }, { en: ' ' }]) {
       const { shop, pass, app, changelog: shown } = await open([installed()], [])
       shop.fault = answer(200, { ...good, liveBuild: { changelog } })
@@ -299,7 +299,7 @@ describe('an unhappy answer leaves the newest version unknown', () => {
     expect(app()?.latest_version).toBeNull()
   })
 
-  test('a store that does not answer is given up after fifteen seconds', async () => {
+  test('the request is aborted after fifteen seconds without an answer', async () => {
     const { shop, clock, app, lines } = await open([installed()], [])
     const held: ServerResponse[] = []
     shop.fault = (_, response) => void held.push(response)
@@ -310,7 +310,7 @@ describe('an unhappy answer leaves the newest version unknown', () => {
     expect(app()?.latest_version).toBeNull()
   })
 
-  test('it is asked again after an hour, the others first, and the log has one line', async () => {
+  test('it is tried again after an hour, the others first, and logged once', async () => {
     const other = { id: 'com.example.other', version: '1.0.0' }
     const { shop, pass, paths, lines } = await open([installed(), other], [offered, { id: other.id, live: '1.0.0' }])
     shop.fault = answer(503)
@@ -335,7 +335,7 @@ describe('an unhappy answer leaves the newest version unknown', () => {
     expect(paths()).toHaveLength(2)
   })
 
-  test('an answer that is nonsense delays no other app', async () => {
+  test('an invalid answer delays no other app', async () => {
     const other = { id: 'com.example.other', version: '1.0.0', update: '1.1.0' }
     const { shop, pass, app } = await open([installed(), other], [])
     shop.fault = (request, response) =>
@@ -344,7 +344,7 @@ describe('an unhappy answer leaves the newest version unknown', () => {
     expect(app(other.id)?.latest_version).toBe('1.1.0')
   })
 
-  test('what the store said holds for two days while it fails, then it is unknown', async () => {
+  test('data from the store stays valid for two days while the store fails, then it is unknown', async () => {
     const { shop, pass, app } = await open([installed()], [offered])
     await pass(MINUTE)
     shop.fault = answer(500)
@@ -355,10 +355,10 @@ describe('an unhappy answer leaves the newest version unknown', () => {
   })
 })
 
-describe('what an earlier run has published', () => {
+describe('data that an earlier run has published', () => {
   const published = JSON.stringify({ latest_version: '1.2.0', release_summary: 'Shines brighter' })
 
-  test('holds until the store has answered, also before the hub has listed its apps', async () => {
+  test('is used until the store has answered, also before the hub has listed its apps', async () => {
     const { store, app, changelog, shop, pass } = await open([installed()], [{ ...offered, live: '1.3.0' }])
     store.recall('home', HUE, published)
     store.recall('home', HUE, JSON.stringify({ latest_version: '1.2.0' }))

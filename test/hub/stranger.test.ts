@@ -1,4 +1,4 @@
-/** Somebody else takes the hub's address: the key must not go there, not even with the first request. */
+/** Another server takes the hub's address: it must not get the key, not even with the first request. */
 import { once } from 'node:events'
 import type { IncomingMessage, RequestListener } from 'node:http'
 import type { Socket } from 'node:net'
@@ -15,7 +15,7 @@ import { test as hubTest, listed } from './support.ts'
 
 const stranger: RequestListener = (_, response) => void response.setHeader('content-type', 'text/html').end('<p>Hello')
 
-/** A hub of the newer kind that polling can live on. */
+/** The minimum of a newer hub that polling needs. */
 const hub = ({ url = '', method }: IncomingMessage) =>
   url.endsWith('/ping')
     ? 'true'
@@ -33,7 +33,7 @@ interface Reply {
 const JSON_TYPE = 'application/json'
 const HOME = 'the-hub'
 
-/** What may answer a ping, and whether the key goes there: at first, and in place of a hub that had shown its identity. */
+/** Answers to a ping, and whether the key is sent then: at first, and in place of a hub that had shown its identity. */
 const REPLIES: readonly (readonly [reply: Reply, atFirst: boolean, inPlace: boolean])[] = [
   ...['true', 'null', '"pong"', ' true\n', '\ufefftrue'].map((body) => [{ body }, true, false] as const),
   [{ type: 'Application/JSON; charset=utf-8', body: 'true' }, true, false],
@@ -53,16 +53,16 @@ const REPLIES: readonly (readonly [reply: Reply, atFirst: boolean, inPlace: bool
 ]
 
 interface Fixtures {
-  /** A server that answers all that it is asked with one reply, and writes down each key that it is shown. */
+  /** A server that gives the same reply to each request, and records each key that it gets. */
   readonly impostor: (reply: Reply) => Promise<Impostor>
   readonly client: (url: string) => HubClient
 }
 
 interface Impostor {
   readonly url: string
-  /** What came with the key. */
+  /** The keys that it got. */
   readonly shown: string[]
-  /** Ends all connections and goes on with another reply. */
+  /** Closes all connections and continues with another reply. */
   readonly become: (reply: Reply) => void
 }
 
@@ -92,7 +92,7 @@ const test = hubTest.extend<Fixtures>({
     }),
 })
 
-test.concurrent('where only polling tells of the hub, it is asked for again once no connection is open', async ({
+test.concurrent('with polling only, the identity is checked again when no connection is open', async ({
   hold,
   listen,
 }) => {
@@ -113,7 +113,7 @@ test.concurrent('where only polling tells of the hub, it is asked for again once
   expect(keys.filter((key) => key !== undefined)).toEqual([])
 })
 
-test.concurrent('when the realtime channel falls, what is sent at once does not take the key along', async ({
+test.concurrent('when the realtime channel is lost, requests right after that are sent without the key', async ({
   listen,
   emulated,
   watched,
@@ -132,7 +132,7 @@ test.concurrent('when the realtime channel falls, what is sent at once does not 
   expect(keys.filter((key) => key !== undefined)).toEqual([])
 })
 
-test.concurrent('a hub that ends each connection with its answer can be used, with one question before each call', async ({
+test.concurrent('a hub that closes each connection after its answer can be used, with one ping before each call', async ({
   hold,
   listen,
 }) => {
@@ -151,7 +151,7 @@ test.concurrent('a hub that ends each connection with its answer can be used, wi
 
 const RESTART = { section: 'manager', item: 'apps', method: 'POST', path: '/app/a/restart' } as const
 
-/** Every way in which the client asks with the key. */
+/** Every way in which the client sends the key. */
 const WAYS: Readonly<Record<string, (hub: HubClient) => Promise<unknown>>> = {
   call: (hub) => hub.call('restartApp', { id: 'a' }),
   look: (hub) => hub.look('getApps', {}),
@@ -159,7 +159,7 @@ const WAYS: Readonly<Record<string, (hub: HubClient) => Promise<unknown>>> = {
   askApp: (hub) => hub.askApp('a', '/'),
 }
 
-describe.concurrent('the key is sent to what answers a ping as a hub does, and to nothing else', () => {
+describe.concurrent('the key is sent only to a host that answers a ping like a hub', () => {
   test.for(REPLIES)('by a call: %j', async ([reply, atFirst, inPlace], { impostor, client }) => {
     const outcomes: Record<string, readonly boolean[]> = {}
     for (const [way, ask] of Object.entries(WAYS)) {
@@ -174,7 +174,7 @@ describe.concurrent('the key is sent to what answers a ping as a hub does, and t
       const known = client(url)
       await known.hub.identify()
       become(reply)
-      // As at a read of the list, and with what a command makes of a refusal.
+      // Like a read of the list, and like a command after a refusal.
       await known.hub.identify().catch(() => undefined)
       outcomes[way] = [first, await isShown(known)]
     }
@@ -182,7 +182,7 @@ describe.concurrent('the key is sent to what answers a ping as a hub does, and t
   })
 
   test.for(REPLIES)(
-    'by doctor and the set-up page, and by the examination of a hub: %j',
+    'by doctor, the set-up page, and the conformance test of a hub: %j',
     async ([reply, atFirst], { impostor }) => {
       const { url, shown } = await impostor(reply)
       const { config } = configured({ HUB_URL: url, MQTT_URL: 'mqtt://127.0.0.1:1' })
@@ -195,7 +195,7 @@ describe.concurrent('the key is sent to what answers a ping as a hub does, and t
 })
 
 test.concurrent.for([{ body: '{"login":"required"}' }, { body: 'true' }, { body: '{}' }])(
-  'what takes the place of a hub and says %j gets no key; the apps stay, until the hub itself is back',
+  'a server that replaces a hub and answers %j gets no key; the apps stay until the hub itself is back',
   async (reply, { emulate, emulated, watched, listen }) => {
     const { id } = watched.hub.status
     const apps = [...watched.hub.apps.all.keys()]
@@ -223,7 +223,7 @@ test.concurrent.for([{ body: '{"login":"required"}' }, { body: 'true' }, { body:
   },
 )
 
-test.concurrent('who takes the address while the realtime channel connects is not shown the key there', async ({
+test.concurrent('a server that takes the address while the realtime channel connects does not get the key there', async ({
   hold,
   listen,
 }) => {
@@ -263,7 +263,7 @@ test.concurrent('who takes the address while the realtime channel connects is no
   expect(said.filter((text) => text.includes('key'))).toEqual([])
 })
 
-test.concurrent('what takes the address while a hub is examined gets no key', async ({ listen }) => {
+test.concurrent('a server that takes the address during a conformance test gets no key', async ({ listen }) => {
   const shown: string[] = []
   let pings = 0
   const { url } = await listen((request, response) => {

@@ -1,4 +1,4 @@
-/** An emulated hub and the hub client that is connected to it, each ended with its test. */
+/** An emulated hub and the hub client that is connected to it; both end with their test. */
 import { once } from 'node:events'
 import { createServer, type RequestListener, type Server } from 'node:http'
 import pino from 'pino'
@@ -18,9 +18,9 @@ export interface Watched extends AsyncDisposable {
   readonly hub: Hub
   /** Whether it has no realtime channel. */
   readonly polls: boolean
-  /** `online`/`offline` and what became of the realtime channel, in order. */
+  /** `online`/`offline` and the states of the realtime channel, in order. */
   readonly history: string[]
-  /** What listeners were told of apps after the first list. */
+  /** Changes of apps that listeners received after the first list. */
   readonly news: string[]
 }
 
@@ -68,11 +68,11 @@ async function ready(watched: Watched): Promise<Watched> {
 export const anApp = (hub: EmulatedHub) => [...hub.apps.values()].find(({ state }) => state === 'running')?.id ?? ''
 export const known = ({ hub }: Watched, id: string) => hub.apps.all.get(id)
 
-/** How often the hub was asked for something. */
+/** How often the hub received a request for an operation. */
 export const asked = (hub: EmulatedHub, operation: string) =>
   hub.requests.filter((request) => request.operation === operation).length
 
-/** Whether what is known of the apps is what the hub has. */
+/** Whether the known apps equal those of the hub. */
 export const agree = (emulated: EmulatedHub, { hub }: Watched) =>
   emulated.apps.size === hub.apps.all.size &&
   [...emulated.apps.values()].every(({ id, state, version }) => {
@@ -101,13 +101,13 @@ async function listen(listener: RequestListener, wanted = 0): Promise<Listening>
 }
 
 interface Fixtures {
-  /** What is ended with the test, the last first. */
+  /** Resources that are released with the test, the last first. */
   readonly open: AsyncDisposableStack
   readonly emulate: typeof startHub
   /** Starts a client of the hub at a URL. */
   readonly hold: typeof watch
   readonly listen: typeof listen
-  /** Starts a hub and a client that has read its list and, unless it only polls, hears of events. */
+  /** Starts a hub and a client that has read its list and, unless it only polls, receives events. */
   readonly attach: (
     options?: Partial<HubOptions> & { readonly emulated?: EmulatedHubOptions },
     surroundings?: Surroundings,
@@ -119,7 +119,7 @@ interface Fixtures {
   readonly watched: Watched
 }
 
-/** What such a test starts is its own, so that tests of one file can run side by side. */
+/** Each test starts its own instances, so that tests of one file can run side by side. */
 export const test = base.extend<Fixtures>({
   open: async ({ task: _ }, use) => {
     await using open = new AsyncDisposableStack()

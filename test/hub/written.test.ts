@@ -21,7 +21,7 @@ describe('the answer to a write', () => {
     expect(isErrorBody(value)).toBe(is)
   })
 
-  test('agrees where each key of which it speaks has the value wanted', () => {
+  test('matches if each key that it contains has the requested value', () => {
     const wanted = { enabled: true, channel: 'beta' }
     expect(agrees({}, wanted)).toBe(true)
     expect(agrees({ enabled: null }, wanted)).toBe(true)
@@ -30,7 +30,7 @@ describe('the answer to a write', () => {
     expect(agrees({ enabled: false, channel: 'beta' }, wanted)).toBe(false)
   })
 
-  test('is passed on where it has content of its own', () => {
+  test('is passed on if it has content of its own', () => {
     const said = (body: string) => {
       const answer: Answer = { status: 200, headers: {}, body: Buffer.from(body) }
       const refused = () => {
@@ -43,13 +43,13 @@ describe('the answer to a write', () => {
     ])
   })
 
-  test('is a value when it is the same once written as JSON', () => {
+  test('is a value if it is the same when written as JSON', () => {
     expect(sameJson({ a: [1, -0], b: null }, { b: null, a: [1, 0] })).toBe(true)
     expect([sameJson([1, 2], [2, 1]), sameJson(1, '1'), sameJson({}, null)]).toEqual([false, false, false])
   })
 })
 
-describe('what a write asks for', () => {
+describe('the request of a write', () => {
   test('is the same for a command and for a generic call of it', () => {
     const put = (path: string, body?: { [key: string]: string | boolean }) =>
       askedBy(readEndpoint({ section: 'manager', item: 'apps', method: 'PUT', path: `/app/com.a${path}`, body }))
@@ -59,7 +59,7 @@ describe('what a write asks for', () => {
     expect(put('/unheard-of')).toEqual({ operation: null })
   })
 
-  test('is an app in the body of an install', () => {
+  test('names an app in the body of an install', () => {
     const store = readEndpoint({
       section: 'manager',
       item: 'apps',

@@ -12,7 +12,7 @@ const reader = { username: 'reader', password: 'read' }
 const login = { username: 'bridge', password: 'right' }
 
 describe.skipIf(withoutMosquitto)('a broker that refuses', () => {
-  test('a wrong password is tried again once a minute, told once, and never shown', async () => {
+  test('a wrong password is tried again once a minute, logged once, and never shown', async () => {
     await using broker = await Mosquitto.start({ users })
     const clock = new FakeClock()
     await using bridge = startLink({ url: broker.url, clock, username: 'bridge', password: 'wr0ng-s3cret' })
@@ -29,7 +29,7 @@ describe.skipIf(withoutMosquitto)('a broker that refuses', () => {
     expect(JSON.stringify(bridge.log.lines)).not.toContain('wr0ng-s3cret')
   })
 
-  test('a password that was changed meanwhile is read again and used at once', async () => {
+  test('a changed password is read again and used at once', async () => {
     await using broker = await Mosquitto.start({ users })
     let reads = 0
     const credentials = () => {
@@ -48,7 +48,7 @@ describe.skipIf(withoutMosquitto)('a broker that refuses', () => {
     await settled(bridge)
   })
 
-  test('a topic that the ACL denies is named once and counted, and all others arrive', async () => {
+  test('a topic that the ACL denies is logged once and counted, and all others arrive', async () => {
     const acl = ['user bridge', 'topic readwrite b/#', 'topic deny b/app/secret', 'user reader', 'topic read #']
     await using broker = await Mosquitto.start({ users, acl })
     await using observer = await Observer.on(broker.port, reader)
@@ -64,7 +64,7 @@ describe.skipIf(withoutMosquitto)('a broker that refuses', () => {
     expect(bridge.log.loud.filter((line) => line.includes('b/app/secret'))).toHaveLength(1)
   })
 
-  test('answers where their askers may not have them keep no retained topic out of the log', async () => {
+  test('denied response topics do not keep a retained topic out of the log', async () => {
     const acl = ['user bridge', 'topic readwrite b/#', 'topic deny b/app/secret', 'user reader', 'topic read #']
     await using broker = await Mosquitto.start({ users, acl })
     await using bridge = startLink({ url: broker.url, ...login })
@@ -80,7 +80,7 @@ describe.skipIf(withoutMosquitto)('a broker that refuses', () => {
   })
 
   test.each(['5', '3.1.1'] as const)(
-    'a prefix that may not be written is told in one line, and the bridge goes on (MQTT %s)',
+    'a prefix that may not be written is logged once, and the bridge continues (MQTT %s)',
     async (protocol) => {
       const acl = ['user bridge', 'topic readwrite allowed/#', 'topic read b/#', 'user reader', 'topic readwrite #']
       await using broker = await Mosquitto.start({ users, acl })
@@ -96,7 +96,7 @@ describe.skipIf(withoutMosquitto)('a broker that refuses', () => {
     },
   )
 
-  test('two clients with one id take turns ever more slowly, and one of them says why', async ({ broker }) => {
+  test('two clients with one id reconnect ever more slowly, and one of them logs why', async ({ broker }) => {
     await using first = startLink({ url: broker.url })
     await settled(first)
     await using second = startLink({ url: broker.url })
@@ -109,8 +109,8 @@ describe.skipIf(withoutMosquitto)('a broker that refuses', () => {
   })
 })
 
-describe('a broker that says more than Mosquitto', () => {
-  test('a denied command filter is named once and reported, and the others are there', async () => {
+describe('a broker that reports more than Mosquitto', () => {
+  test('a denied command filter is logged once and reported, and the others work', async () => {
     await using broker = await RawBroker.start({ suback: (filter) => (filter.startsWith('secret') ? 135 : 1) })
     const subscriptions = ['secret/cmd', 'b/+/cmd/+']
     await using bridge = startLink({ url: broker.url, subscriptions, probeTimeoutMs: 50 })
@@ -121,7 +121,7 @@ describe('a broker that says more than Mosquitto', () => {
     expect(bridge.log.loud.filter((line) => line.includes('secret/cmd'))).toHaveLength(1)
   })
 
-  test('a command filter that is granted later is heard from then on, without another connection', async () => {
+  test('a command filter that is granted later works from then on, without another connection', async () => {
     let granting = false
     const suback = (filter: string) => (filter.startsWith('secret') && !granting ? 135 : 1)
     await using broker = await RawBroker.start({ suback })
@@ -135,7 +135,7 @@ describe('a broker that says more than Mosquitto', () => {
     expect(broker.connects).toBe(1)
   })
 
-  test('a command filter that is granted later need not wait for another one', async () => {
+  test('a command filter that is granted later does not wait for another one', async () => {
     let granting = false
     const suback = (filter: string) => {
       if (!granting) return filter === 'b/probe' ? 1 : 135
@@ -151,14 +151,14 @@ describe('a broker that says more than Mosquitto', () => {
     expect(bridge.link.status().deniedFilters).toEqual(['slow/cmd'])
   })
 
-  test('a broker that leaves a subscription unanswered is left', async () => {
+  test('a broker that leaves a subscription unanswered is disconnected', async () => {
     await using broker = await RawBroker.start({ suback: () => undefined })
     await using bridge = startLink({ url: broker.url, ackTimeoutMs: 50 })
     await until('another try', () => broker.connects === 2)
     expect(bridge.log.loud).toEqual([expect.stringContaining('SUBACK')])
   })
 
-  test('a stop while the broker is being asked what it holds says offline all the same', async () => {
+  test('a stop during the read-back still publishes offline', async () => {
     await using broker = await RawBroker.start()
     await using bridge = startLink({ url: broker.url })
     await until('the question', () => broker.published.includes('b/probe'))
@@ -167,7 +167,7 @@ describe('a broker that says more than Mosquitto', () => {
     expect(bridge.connected()).toBe(0)
   })
 
-  test('who is told that the session was taken over waits five seconds and more, and says so', async () => {
+  test('a link whose session was taken over waits at least five seconds, and logs that', async () => {
     await using broker = await RawBroker.start()
     const clock = new FakeClock()
     await using bridge = startLink({ url: broker.url, clock })
@@ -184,7 +184,7 @@ describe('a broker that says more than Mosquitto', () => {
     expect(bridge.log.loud).toEqual([expect.stringContaining('142')])
   })
 
-  test('an overloaded broker is asked again after growing waits', async () => {
+  test('an overloaded broker is tried again after growing delays', async () => {
     await using broker = await RawBroker.start({ connack: 137 })
     const clock = new FakeClock()
     await using bridge = startLink({ url: broker.url, clock })
@@ -198,7 +198,7 @@ describe('a broker that says more than Mosquitto', () => {
     expect(bridge.log.loud).toHaveLength(1)
   })
 
-  test('no other version is tried than the one that was asked for', async () => {
+  test('only the configured version is tried', async () => {
     await using broker = await RawBroker.start({ connack: 132 })
     await using bridge = startLink({ url: broker.url, clock: new FakeClock(), protocol: '5' })
     await until('the wait', () => bridge.link.status().state === 'waiting')
@@ -208,12 +208,12 @@ describe('a broker that says more than Mosquitto', () => {
 })
 
 describe.skipIf(withoutMosquitto)(
-  'a broker that refuses a topic and then ends the connection, as Mosquitto 2.0.11 can',
+  'a broker that refuses a topic and then closes the connection, as Mosquitto 2.0.11 can',
   () => {
     const acl = ['user bridge', 'topic readwrite b/#', 'topic deny b/app/2', 'user reader', 'topic readwrite #']
     const config = ['max_queued_messages 0']
 
-    test('only that topic is left alone, and sent when it may be', { timeout: 60_000 }, async () => {
+    test('only that topic is not sent, until it is permitted', { timeout: 60_000 }, async () => {
       await using broker = await Mosquitto.start({ users, acl, config })
       const clock = new JumpClock()
       await using bridge = startLink({ url: broker.url, ...login, clock })
@@ -238,8 +238,8 @@ describe.skipIf(withoutMosquitto)(
   },
 )
 
-describe('a broker that ends the connection at a certain topic', () => {
-  test('the topic is found and left alone, and everything else arrives', { timeout: 60_000 }, async () => {
+describe('a broker that closes the connection at a certain topic', () => {
+  test('the topic is found and not sent again, and everything else arrives', { timeout: 60_000 }, async () => {
     await using broker = await startAedes()
     const port = portOf(broker.url)
     await using observer = await Observer.on(port, { filter: 'b/app/+' })
@@ -247,7 +247,7 @@ describe('a broker that ends the connection at a certain topic', () => {
     await using bridge = startLink({ url: broker.url, clock })
     for (let i = 0; i < 5; i += 1) bridge.link.hold(`b/app/${i}`, 'first')
     await settled(bridge)
-    // aedes hangs up at once on what it will not take.
+    // aedes closes the connection at once if it does not accept a topic.
     bridge.link.hold('$SYS/mine', 'x')
     for (let i = 0; i < 5; i += 1) bridge.link.hold(`b/app/${i}`, 'second')
     await until('the quarantine', () => bridge.link.status().deniedTopics === 1, 40_000)
@@ -258,7 +258,7 @@ describe('a broker that ends the connection at a certain topic', () => {
     bridge.link.hold('b/app/0', 'third')
     await until('life goes on', () => observer.last('b/app/0') === 'third')
     expect(bridge.link.status().reconnects).toBe(reconnects)
-    // Later it gets another chance, after twice the time each, on a connection whose loss nobody sees.
+    // Later the topic is tried again, after twice the time each, on a separate connection whose loss is not reported.
     const { publishes } = bridge.link.status()
     for (const tries of [1, 1, 2]) {
       clock.jump(5_000)

@@ -1,4 +1,4 @@
-/** What a link does that has the addresses of several brokers. */
+/** A link with the addresses of several brokers. */
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { Addresses } from '../../src/mqtt/addresses.ts'
 import { CLOSED_BY_US } from '../../src/mqtt/connection.ts'
@@ -21,7 +21,7 @@ describe('the order of the addresses', () => {
     return { clock, addresses: new Addresses(link, { clock, log: silent, random: () => 1 }) }
   }
 
-  test('is that of the list, and then that of their back-off', async () => {
+  test('is the order of the list, and then that of their back-off', async () => {
     const { clock, addresses } = addressesOf('mqtt://a', 'mqtt://b')
     const tried = []
     for (let i = 0; i < 6; i += 1) {
@@ -41,7 +41,7 @@ describe('the order of the addresses', () => {
     ])
   })
 
-  test('starts with the preferred one again when the present one is lost', async () => {
+  test('starts with the preferred one again when the current connection is lost', async () => {
     const { clock, addresses } = addressesOf('mqtt://a', 'mqtt://b', 'mqtt://c')
     addresses.next(UNREACHABLE, undefined)
     expect(addresses.current.url).toBe('mqtt://b')
@@ -52,21 +52,21 @@ describe('the order of the addresses', () => {
     expect(addresses.preferred).toBeUndefined()
   })
 
-  test('stays where another client took over, which would be met at every node of a cluster', () => {
+  test('stays at the same address after a takeover, which would happen at every node of a cluster', () => {
     const { addresses } = addressesOf('mqtt://a', 'mqtt://b')
     const ended = { livedMs: 100, protocol: '5', explained: false } as const
     expect(addresses.next({ code: 'taken_over', detail: '' }, ended)).toBe(5000)
     expect(addresses.current.url).toBe('mqtt://a')
   })
 
-  test('names an address in the log only where there are several, and without a login', () => {
+  test('names an address in the log only if there are several, and without credentials', () => {
     expect(addressesOf('mqtt://a').addresses.name).toBeUndefined()
     expect(addressesOf('mqtt://u:secret@a', 'mqtt://b').addresses.name).toBe('mqtt://a')
   })
 })
 
-describe.skipIf(withoutMosquitto)('two brokers that have nothing to do with each other', () => {
-  test('the next one gets everything when the present one dies, each in its version of MQTT', async () => {
+describe.skipIf(withoutMosquitto)('two independent brokers', () => {
+  test('the second one gets everything when the first one fails, each in its version of MQTT', async () => {
     await using first = await Mosquitto.start()
     await using second = await startBroker('aedes')
     await using observer = await Observer.on(second.port)
@@ -85,7 +85,7 @@ describe.skipIf(withoutMosquitto)('two brokers that have nothing to do with each
     expect(bridge.log.loud).toEqual([expect.stringContaining(`connection to the MQTT broker at ${first.url} lost`)])
   })
 
-  test('what the one has forgotten or kept of before is put right by the return to it', async () => {
+  test('a return to the first one restores what it has lost and clears what is outdated', async () => {
     await using first = await Mosquitto.start({ persistent: true })
     await using second = await startBroker('aedes')
     await using bridge = startLink({ urls: [first.url, second.url], onConnected: (link) => link.sweep(() => true) })
@@ -114,7 +114,7 @@ describe.skipIf(withoutMosquitto)('two brokers that have nothing to do with each
 })
 
 describe('the preferred address', () => {
-  /** Two ways to one broker, as to two nodes of a cluster, and a link that is at the second one. */
+  /** Two ways to one broker, as to two nodes of a cluster, and a link that is connected to the second one. */
   async function atTheSecond(handlers: LinkHandlers = {}) {
     const open = new AsyncDisposableStack()
     onTestFinished(() => open.disposeAsync())
@@ -134,7 +134,7 @@ describe('the preferred address', () => {
     return { first, second, bridge, observer }
   }
 
-  test('is returned to in good order when it is there again: no offline, and nothing is lost', async () => {
+  test('is used again when it is reachable: no offline, and nothing is lost', async () => {
     const sent: string[] = []
     const onMove = () => {
       sent.push(`event ${sent.length}`)
@@ -156,7 +156,7 @@ describe('the preferred address', () => {
     expect(bridge.log.loud).toHaveLength(1)
   })
 
-  test('is returned to only when no command is under way', async () => {
+  test('is used again only when no command is in progress', async () => {
     let asked = 0
     const isBusy = () => {
       asked += 1
@@ -168,17 +168,17 @@ describe('the preferred address', () => {
     expect(asked).toBe(3)
   })
 
-  test('may hang when the link ends: that takes no time', async () => {
+  test('may hang when the link ends, which takes no time', async () => {
     const { first, bridge } = await atTheSecond()
     first.swallow('down')
     first.refuse(false)
     await until('a look', () => first.open === 1)
     await bridge.link.close({ deadlineMs: 60_000 })
-    // By itself it would give up after ten seconds.
+    // Without the end it would give up after ten seconds.
     await until('nobody to be left', () => first.open === 0, 5_000)
   })
 
-  test('is looked at less often where it is lost again soon after each return', async () => {
+  test('is probed less often if the connection is lost soon after each return', async () => {
     await using broker = await startAedes()
     const clock = new FakeClock()
     let opened = 0

@@ -8,21 +8,21 @@ import { type Entry, type PayloadSource, Retained } from '../../src/mqtt/retaine
 import type { Message, Protocol } from '../../src/mqtt/types.ts'
 import { until } from '../support/until.ts'
 
-/** A broker and a wire with a window, as simple as possible. */
+/** A broker and a connection with a window, as simple as possible. */
 class Model {
   readonly retained = new Retained({ next: 0 })
   readonly wanted = new Map<string, string | null>()
   readonly broker = new Map<string, string>()
-  /** What the broker holds of others. */
+  /** Messages of other clients on the broker. */
   readonly foreign = new Map<string, string>()
   readonly #recall: PayloadSource = (topic) => this.wanted.get(topic) ?? undefined
   #wire: { entry: Entry; payload: string | null }[] = []
-  /** Of these the broker holds something else than was wanted, but it is not remembered what. */
+  /** Topics on which the broker holds another payload than was wanted, without a record of which one. */
   readonly #denied = new Set<string>()
   #online = false
   #knowing = false
 
-  /** `again`: whether the payload can be had again. */
+  /** `again`: whether the payload can be rendered again. */
   hold(topic: string, payload: string | null, again: boolean): void {
     this.wanted.set(topic, payload)
     this.retained.hold(topic, payload, again && payload !== null ? this.#recall : undefined)
@@ -47,7 +47,7 @@ class Model {
     this.#pump()
   }
 
-  /** The connection breaks when the broker has taken `arrived` of what is on the wire. */
+  /** The connection is lost when the broker has received `arrived` messages of those in flight. */
   lose(arrived: number): void {
     for (const { entry, payload } of this.#wire.slice(0, arrived)) this.#store(entry.topic, payload)
     for (const { entry } of this.#wire) this.retained.lost(entry)
@@ -56,7 +56,7 @@ class Model {
     this.retained.forget()
   }
 
-  /** A new connection; `forgotten`: to a broker that starts empty; `readable`: whether it lets its content be read. */
+  /** A new connection; `forgotten`: to a broker that starts empty; `readable`: to one that permits a read-back. */
   connect(forgotten: boolean, readable: boolean): void {
     if (this.#online) this.lose(0)
     if (forgotten) {
@@ -70,7 +70,7 @@ class Model {
     this.#pump()
   }
 
-  /** While the bridge is away, somebody leaves messages: one under a topic of ours, one of their own. */
+  /** While the bridge is offline, another client leaves messages: one under a topic of the bridge, one of its own. */
   haunt(topic: string): void {
     this.lose(3)
     this.broker.set(topic, 'a')
@@ -105,7 +105,7 @@ class Model {
   }
 }
 
-/** What a sweep is offered. */
+/** The messages that a sweep may clear. */
 function unclaimed(retained: Retained): string[] {
   const topics: string[] = []
   retained.sweep((topic) => {
@@ -143,7 +143,7 @@ describe('the retained set', () => {
     { weight: 1, arbitrary: fc.tuple(fc.constant('ghost' as const), fc.nat(8)) },
   )
 
-  test('whatever happens, the broker ends with exactly what is wanted, and is never sent what it has', () => {
+  test('whatever happens, the broker ends with exactly what is wanted, and never receives what it has', () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
         const model = new Model()
@@ -160,11 +160,11 @@ describe('the retained set', () => {
     )
   })
 
-  test('a broker that lets nothing be read ends with what is wanted all the same', () => {
+  test('a broker that permits no read-back still ends with what is wanted', () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 40 }), fc.boolean(), (steps, forgotten) => {
         const model = new Model()
-        // What others leave after a topic was cleared cannot be known to such a bridge.
+        // Without a read-back, the bridge cannot detect messages that others leave after a topic was cleared.
         for (const step of steps) if (step[0] !== 'ghost') take(model, step)
         model.connect(forgotten, false)
         model.drain()
@@ -191,7 +191,7 @@ describe('the outbox', () => {
     return payloads
   }
 
-  test('gives up the oldest for want of room, in number and in bytes, while there is no broker', () => {
+  test('drops the oldest when it is full, by number and by bytes, while there is no broker', () => {
     const outbox = outboxOf('1', '2', '3', '4')
     expect(outbox.dropped).toBe(1)
     outbox.push('t', 'x'.repeat(97), undefined, 0)
@@ -201,7 +201,7 @@ describe('the outbox', () => {
     expect(drain(outbox)).toEqual([])
   })
 
-  test('keeps what it took in while there was a broker, and does not grow without one', () => {
+  test('keeps what it accepted while there was a broker, and does not grow without one', () => {
     const outbox = outboxOf()
     outbox.connected = true
     for (let i = 0; i < 10; i += 1) outbox.push('t', String(i), undefined, 0)
@@ -211,7 +211,7 @@ describe('the outbox', () => {
     expect(drain(outbox)).toEqual(['1', '2', '3', '4', '5', '6', '7', '8', '9', 'new'])
   })
 
-  test('gives up what is too old when a connection begins', () => {
+  test('drops what is too old when a connection begins', () => {
     const outbox = outboxOf()
     outbox.push('t', 'old', undefined, 0)
     outbox.push('u', 'old', undefined, 0)
@@ -221,7 +221,7 @@ describe('the outbox', () => {
     expect(drain(outbox)).toEqual(['new'])
   })
 
-  test('puts back what a lost connection left open, in its old place', () => {
+  test('puts back unacknowledged messages of a lost connection, in their old place', () => {
     const outbox = outboxOf('1', '2', '3')
     const first = outbox.peek()
     outbox.take()
@@ -230,7 +230,7 @@ describe('the outbox', () => {
     expect(drain(outbox)).toEqual(['1', '2', '3'])
   })
 
-  test('lets topics take turns, each in order, and displaces those of the one that sends most', () => {
+  test('lets topics take turns, each in order, and drops messages of the one that sends most', () => {
     const outbox = outboxOf()
     outbox.push('one', 'a', undefined, 0)
     for (const payload of ['1', '2', '3', '4']) outbox.push('many', payload, undefined, 0)
@@ -242,7 +242,7 @@ describe('the outbox', () => {
   })
 })
 
-describe('the intake of commands', () => {
+describe('the inbound queue', () => {
   const message = (topic: string): Message => ({
     topic,
     payload: Buffer.from('x'),
@@ -253,7 +253,7 @@ describe('the intake of commands', () => {
     connection: 1,
   })
 
-  test('hands commands on in order, no more than there is room for, and asks the broker to wait', async () => {
+  test('delivers commands in order, as long as there is room, and then makes the broker wait', async () => {
     const delivered: string[] = []
     /** Commands wait while there are 1,000. */
     const answers = { waiting: 998, bytes: 0 }
@@ -286,7 +286,7 @@ describe('the intake of commands', () => {
     expect(delivered.at(-1)).toBe('5')
   })
 
-  test('drops and counts only far beyond the point at which the broker should have waited', () => {
+  test('drops and counts messages only far above the limit at which the broker should have waited', () => {
     const ignore = () => undefined
     const answers = { waiting: 0, bytes: 4 * 1024 * 1024 }
     const intake = new InboundQueue(answers, ignore, ignore, { messages: 3, bytes: 100 })
@@ -296,7 +296,7 @@ describe('the intake of commands', () => {
   })
 })
 
-describe('the waits between connections', () => {
+describe('the delays between connections', () => {
   const closed = { code: 'closed', detail: '' } as const
   const reset = { code: 'reset', detail: '' } as const
   const lived = (livedMs: number, explained = false, protocol: Protocol = '3.1.1') => ({ livedMs, explained, protocol })
@@ -310,7 +310,7 @@ describe('the waits between connections', () => {
     expect(pacing.after(reset, lived(10_000))).toBe(1000)
   })
 
-  test('grow when every connection ends soon, and stay so while it is an orderly end', () => {
+  test('grow when every connection ends soon, and stay so while the broker closes it', () => {
     const pacing = new Pacing(() => 1)
     expect([1, 2, 3, 4].map(() => pacing.after(closed, lived(500)))).toEqual([1000, 1000, 1000, 1000])
     expect(pacing.suspicious).toBe(false)
@@ -319,7 +319,7 @@ describe('the waits between connections', () => {
     expect([1, 2, 3, 4].map(() => pacing.after(closed, lived(30_000)))).toEqual([4000, 8000, 10_000, 10_000])
     expect(pacing.after(reset, lived(30_000))).toBe(1000)
   })
-  test('count an orderly end after five seconds as steady where a broker says who took over', () => {
+  test('treat a connection that the broker closes after five seconds as steady if the broker reports takeovers', () => {
     const pacing = new Pacing(() => 1)
     const ends = Array.from({ length: 10 }, () => pacing.after(closed, lived(5000, false, '5')))
     expect(ends).toEqual(ends.map(() => 1000))
@@ -355,7 +355,7 @@ describe('topics', () => {
     expect(topicMatcher([filter])(topic)).toBe(matches)
   })
 
-  test('says what is wrong with one', () => {
+  test('explains an error in a filter', () => {
     expect(topicFault('b/app/x')).toBeUndefined()
     for (const topic of ['', 'a/#', 'a+', 'a\0', `a/\ud800`, 'ä'.repeat(32_768)])
       expect(topicFault(topic)).toBeTypeOf('string')

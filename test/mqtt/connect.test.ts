@@ -8,7 +8,7 @@ import { until } from '../support/until.ts'
 import { portOf, settled, silent, startAedes, startLink, test, withoutMosquitto } from './support.ts'
 
 describe('with the embedded broker', () => {
-  test('is online under 3.1.1 after one fallback from 5, and nobody is alarmed', async () => {
+  test('is online under 3.1.1 after one fallback from 5, without a warning', async () => {
     await using broker = await startAedes()
     await using proxy = await TcpProxy.to(portOf(broker.url))
     await using observer = await Observer.on(portOf(broker.url))
@@ -19,7 +19,7 @@ describe('with the embedded broker', () => {
     expect(bridge.log.loud).toEqual([])
   })
 
-  test('comes back with the version that worked last', async () => {
+  test('reconnects with the version that worked last', async () => {
     await using broker = await startAedes()
     await using proxy = await TcpProxy.to(portOf(broker.url))
     await using bridge = startLink({ url: `mqtt://127.0.0.1:${proxy.port}` })
@@ -41,7 +41,7 @@ describe.skipIf(withoutMosquitto)('with Mosquitto', () => {
     expect(observer.last('b/app/x')).toHaveLength(100_000)
   })
 
-  test('survives a broker that falls silent while much is under way, and comes back', async ({ proxy }) => {
+  test('survives a broker that becomes silent while many messages are in flight, and reconnects', async ({ proxy }) => {
     await using bridge = startLink({ url: `mqtt://127.0.0.1:${proxy.port}`, keepaliveMs: 1000 })
     await settled(bridge)
     proxy.pause()
@@ -61,7 +61,7 @@ describe.skipIf(withoutMosquitto)('with Mosquitto', () => {
     expect(bridge.log.loud).toEqual([])
   })
 
-  test('what is held in onConnected is there before online', async ({ broker }) => {
+  test('messages that are held in onConnected are sent before online', async ({ broker }) => {
     await using observer = await Observer.on(broker.port, { filter: 'b/#' })
     await using bridge = startLink({
       url: broker.url,
@@ -72,7 +72,7 @@ describe.skipIf(withoutMosquitto)('with Mosquitto', () => {
     expect(bridge.connected()).toBe(1)
   })
 
-  test('the broker says offline when the connection is cut', async ({ proxy, observer }) => {
+  test('the broker publishes offline when the connection is cut', async ({ proxy, observer }) => {
     await using bridge = startLink({ url: `mqtt://127.0.0.1:${proxy.port}` })
     await until('online', () => observer.last('b/state') === 'online')
     proxy.refuse(true)
@@ -87,7 +87,7 @@ describe.skipIf(withoutMosquitto)('with Mosquitto', () => {
     })
   })
 
-  test('starts before the broker, says so once, and is online when it comes', async () => {
+  test('starts before the broker, logs that once, and is online when the broker starts', async () => {
     const port = await freePort()
     await using bridge = startLink({ url: `mqtt://127.0.0.1:${port}` })
     await until('a second attempt', () => bridge.attempts() >= 2)
@@ -98,7 +98,7 @@ describe.skipIf(withoutMosquitto)('with Mosquitto', () => {
     expect(broker.url).toContain(String(port))
   })
 
-  test('offline comes first at a stop, then what waited, and no will after', async ({ broker }) => {
+  test('at a stop, offline is sent first, then waiting messages, and no will after them', async ({ broker }) => {
     await using observer = await Observer.on(broker.port, { filter: 'b/#' })
     await using bridge = startLink({ url: broker.url })
     await until('online', () => observer.last('b/state') === 'online')
@@ -107,14 +107,14 @@ describe.skipIf(withoutMosquitto)('with Mosquitto', () => {
     await bridge.link.close({ deadlineMs: 5000 })
     await until('the last event', () => observer.last('b/event') === '99')
     const after = observer.seen.slice(before).map(({ topic }) => topic)
-    // A window of events was on the wire already.
+    // A window of events was already in flight.
     expect(after.indexOf('b/state')).toBeLessThanOrEqual(20)
     expect(after.filter((topic) => topic === 'b/state')).toHaveLength(1)
     expect(observer.last('b/state')).toBe('offline')
     expect(bridge.link.status()).toMatchObject({ state: 'stopped', queued: 0, unacknowledged: 0 })
   })
 
-  test('the broker says offline where it hangs before it has taken all answers', async ({ broker, proxy }) => {
+  test('the broker publishes offline if it hangs before it has received all answers', async ({ broker, proxy }) => {
     await using observer = await Observer.on(broker.port, { filter: 'b/#' })
     await using bridge = startLink({ url: `mqtt://127.0.0.1:${proxy.port}` })
     await until('online', () => observer.last('b/state') === 'online')
@@ -125,7 +125,7 @@ describe.skipIf(withoutMosquitto)('with Mosquitto', () => {
     await until('offline', () => observer.last('b/state') === 'offline')
   })
 
-  test('a stop takes no longer than allowed when the broker hangs, and may be asked for twice', async ({ proxy }) => {
+  test('a stop keeps its deadline when the broker hangs, and may be requested twice', async ({ proxy }) => {
     await using bridge = startLink({ url: `mqtt://127.0.0.1:${proxy.port}` })
     await settled(bridge)
     proxy.pause()
@@ -137,7 +137,7 @@ describe.skipIf(withoutMosquitto)('with Mosquitto', () => {
     await until('the socket to be gone', () => proxy.open === 0)
   })
 
-  test('a stop while connecting opens nothing more', async ({ proxy }) => {
+  test('a stop while connecting opens no other connection', async ({ proxy }) => {
     proxy.pause()
     await using bridge = startLink({ url: `mqtt://127.0.0.1:${proxy.port}` })
     await until('the connection', () => proxy.accepted === 1)
@@ -147,7 +147,7 @@ describe.skipIf(withoutMosquitto)('with Mosquitto', () => {
     expect(proxy.accepted).toBe(1)
   })
 
-  test('a broker that stops acknowledging is left, and nothing is lost', async ({ proxy, observer }) => {
+  test('a broker that stops acknowledging is disconnected, and nothing is lost', async ({ proxy, observer }) => {
     await using bridge = startLink({ url: `mqtt://127.0.0.1:${proxy.port}`, ackTimeoutMs: 200, connectTimeoutMs: 500 })
     await settled(bridge)
     proxy.pause()

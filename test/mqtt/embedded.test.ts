@@ -20,7 +20,7 @@ import { portOf, RecordingLog, settled, silent, startAedes, startLink } from './
 const local = { host: '127.0.0.1', port: 0, commandFilters: ['b/+/cmd/#'] } as const
 
 describe('the embedded broker', () => {
-  test('says in one line what it is and is not', async () => {
+  test('logs its purpose and its limits in one line', async () => {
     const log = new RecordingLog()
     await using broker = await startAedes(log.logger)
     expect(log.lines.map(({ message }) => message)).toEqual([EMBEDDED_BROKER_NOTICE])
@@ -28,7 +28,7 @@ describe('the embedded broker', () => {
     expect(broker.url).toMatch(/^mqtt:\/\/127\.0\.0\.1:\d+$/)
   })
 
-  test('says once that Home Assistant needs another broker, also where it could not connect', async () => {
+  test('logs once that Home Assistant needs another broker, even if it could not connect', async () => {
     const log = new RecordingLog()
     await using broker = await startEmbeddedBroker({ ...local, birthTopic: 'homeassistant/status' }, log.logger)
     const port = portOf(broker.url)
@@ -57,7 +57,7 @@ describe('the embedded broker', () => {
     },
   )
 
-  test('says that a port is taken, and leaves nothing open', async () => {
+  test('reports a port that is in use, and leaves nothing open', async () => {
     const taken = createServer().listen(0, '127.0.0.1')
     await once(taken, 'listening')
     const address = taken.address()
@@ -70,7 +70,7 @@ describe('the embedded broker', () => {
     expect(portOf(broker.url)).toBe(port)
   })
 
-  test('lets in who knows the password, and nobody else', async () => {
+  test('accepts only clients with the password', async () => {
     await using broker = await startEmbeddedBroker({ ...local, username: 'me', password: 'pass' }, silent)
     const port = portOf(broker.url)
     await using observer = await Observer.on(port, { username: 'me', password: 'pass' })
@@ -83,7 +83,7 @@ describe('the embedded broker', () => {
     expect(bridge.link.status().reason).toBe('unauthorized')
   })
 
-  test('drops who sends too large a packet before it has arrived, and serves the others on', async () => {
+  test('disconnects a client whose packet is too large before the packet has arrived, and serves the others', async () => {
     await using broker = await startEmbeddedBroker({ ...local, maxPayload: 10_000 }, silent)
     const port = portOf(broker.url)
     await using good = await Observer.on(port)
@@ -96,7 +96,7 @@ describe('the embedded broker', () => {
   })
 
   test.each([3, 65_535])(
-    'takes a message of max_payload, and none that is larger, on a topic of %i bytes',
+    'accepts a message of max_payload, and no larger one, on a topic of %i bytes',
     async (length) => {
       await using broker = await startEmbeddedBroker({ ...local, maxPayload: 65_536 }, silent)
       const topic = 't'.repeat(length)
@@ -106,7 +106,7 @@ describe('the embedded broker', () => {
         await sender.publish(topic, 'x'.repeat(65_536), { qos })
         await until('the message', () => good.texts(topic).length === qos + 1)
         const tooLarge = sender.publish(topic, 'x'.repeat(65_537), { qos })
-        // With QoS 0 the end comes after it was sent.
+        // With QoS 0 the connection ends after the message was sent.
         if (qos > 0) await expect(tooLarge).rejects.toThrow()
         await until('its end', () => !sender.ready)
       }
@@ -114,7 +114,7 @@ describe('the embedded broker', () => {
     },
   )
 
-  test('drops a subscriber that does not read, and keeps nobody waiting for it', { timeout: 60_000 }, async () => {
+  test('disconnects a subscriber that does not read, and delays no other client', { timeout: 60_000 }, async () => {
     const log = new RecordingLog()
     await using broker = await startEmbeddedBroker({ ...local }, log.logger)
     const port = portOf(broker.url)
@@ -122,7 +122,7 @@ describe('the embedded broker', () => {
     const stuck = connect(port, '127.0.0.1')
     await once(stuck, 'connect')
     stuck.on('error', () => undefined)
-    // CONNECT as `stuck`, SUBSCRIBE to `load` at QoS 0; after the two answers nothing is read.
+    // CONNECT as `stuck`, SUBSCRIBE to `load` at QoS 0; after the two answers the client stops reading.
     stuck.write(Buffer.from('1011 00044d515454 04 02 0000 0005 737475636b'.replaceAll(' ', ''), 'hex'))
     stuck.write(Buffer.from('8209 0001 0004 6c6f6164 00'.replaceAll(' ', ''), 'hex'))
     await until('both answers', () => stuck.bytesRead >= 9)
@@ -135,7 +135,7 @@ describe('the embedded broker', () => {
     await once(stuck, 'close')
   })
 
-  test('has a limit to its connections', async () => {
+  test('limits the number of connections', async () => {
     await using broker = await startEmbeddedBroker({ ...local, maxConnections: 2 }, silent)
     const port = portOf(broker.url)
     await using first = await Observer.on(port)
@@ -150,7 +150,7 @@ describe('the embedded broker', () => {
     socket.destroy()
   })
 
-  test.each([0, 1, 2] as const)('shows who takes commands that one of QoS %i is retained', async (qos) => {
+  test.each([0, 1, 2] as const)('marks a command of QoS %i as retained for its subscribers', async (qos) => {
     await using broker = await startEmbeddedBroker({ ...local }, silent)
     const port = portOf(broker.url)
     await using taker = await Observer.on(port, { filter: 'b/#' })
@@ -163,7 +163,7 @@ describe('the embedded broker', () => {
     ] as const
     for (const [i, [topic, text, retain]] of sent.entries()) {
       await sender.publish(topic, text, { retain, qos })
-      // Of QoS 0, aedes may drop one that another overtakes.
+      // At QoS 0, aedes may drop a message that another one overtakes.
       await until('it', () => taker.seen.length > i)
     }
     expect(taker.seen.map(({ topic, text, retain }) => [topic, text, retain])).toEqual([
@@ -174,7 +174,7 @@ describe('the embedded broker', () => {
     ])
   })
 
-  test('sends a retained command to a session that it keeps once', async () => {
+  test('sends a retained command once to a session that it keeps', async () => {
     await using broker = await startEmbeddedBroker({ ...local }, silent)
     await using sender = await Observer.on(portOf(broker.url), { filter: 'none' })
     const got: string[] = []
@@ -196,13 +196,13 @@ describe('the embedded broker', () => {
     expect(got).toEqual(['retained', 'next', 'last'])
   })
 
-  test('nobody publishes to $SYS', async () => {
+  test('permits no publish to $SYS', async () => {
     await using broker = await startAedes()
     await using bad = await Observer.on(portOf(broker.url), { filter: 'none' })
     await expect(bad.publish('$SYS/x', 'forged')).rejects.toThrow()
   })
 
-  test('closes with clients on it, twice if asked', async () => {
+  test('closes with clients connected, also if closed twice', async () => {
     const broker = await startAedes()
     await using one = startLink({ url: broker.url })
     await using other = startLink({ url: broker.url, clientId: 'other' })
@@ -212,13 +212,13 @@ describe('the embedded broker', () => {
   })
 })
 
-describe('its guards', () => {
-  test('know this machine', () => {
+describe('its protections', () => {
+  test('recognise the loopback addresses', () => {
     for (const host of ['127.0.0.1', '127.1.2.3', 'localhost', '::1']) expect(isLoopback(host)).toBe(true)
     for (const host of ['', '0.0.0.0', '::', '127.example.com', '10.0.0.1']) expect(isLoopback(host)).toBe(false)
   })
 
-  test('find the first packet over the limit however the bytes are cut', () => {
+  test('find the first packet over the limit, however the bytes are split', () => {
     const packet = (size: number) => {
       const header = size < 128 ? [0x30, size] : [0x30, (size & 0x7f) | 0x80, size >> 7]
       return Buffer.concat([Buffer.from(header), Buffer.alloc(size, 0xff)])

@@ -1,4 +1,4 @@
-/** More at once than any queue is made for: a broker that is there gets all of it. */
+/** More messages at once than any queue is made for: a broker that is connected gets all of them. */
 import { describe, expect, test } from 'vitest'
 import { BROKERS, Mosquitto, mosquittoPath, startBroker } from '../support/brokers.ts'
 import { Observer } from '../support/observer.ts'
@@ -6,10 +6,10 @@ import { until } from '../support/until.ts'
 import { World } from '../support/world.ts'
 import { settled, startLink } from './support.ts'
 
-/** Mosquitto by default drops what waits for a subscriber beyond 1,000 messages. */
+/** Mosquitto by default drops messages that wait for a subscriber beyond 1,000. */
 const patient = () => Mosquitto.start({ config: ['max_queued_messages 0'] })
 
-describe.each(BROKERS)('with a broker that is there (%s)', (kind) => {
+describe.each(BROKERS)('with a connected broker (%s)', (kind) => {
   test('every one of 3,000 pings is answered', { timeout: 60_000 }, async () => {
     await using world = await World.start({ broker: kind === 'mosquitto' ? await patient() : kind })
     const { observer } = world
@@ -37,10 +37,10 @@ describe.each(BROKERS)('with a broker that is there (%s)', (kind) => {
 })
 
 describe.skipIf(mosquittoPath === undefined)('a flood of commands from one client', () => {
-  test('is answered, and keeps neither another client nor events waiting', { timeout: 110_000 }, async () => {
+  test('is answered, and delays neither another client nor events', { timeout: 110_000 }, async () => {
     await using broker = await patient()
     await using bridge = startLink({ url: broker.url })
-    // Answers as the bridge does, a moment later.
+    // Answers like the bridge, a moment later.
     bridge.messages.push = (message) => {
       const result = message.topic.replace('cmd', 'result')
       queueMicrotask(() => bridge.link.send(result, message.payload.toString(), { isAnswer: true }))

@@ -1,4 +1,4 @@
-/** What is larger than the broker, or the bridge, takes. */
+/** Messages that are too large for the broker or the bridge. */
 import { describe, expect, test } from 'vitest'
 import { EmulatedHub } from '../../src/emulator/hub.ts'
 
@@ -19,7 +19,7 @@ const LIMITED = [
   ['3.1.1', 'max_packet_size 100000'],
 ] as const
 
-describe.skipIf(withoutMosquitto)('an answer that the broker does not take', () => {
+describe.skipIf(withoutMosquitto)('an answer that is too large for the broker', () => {
   test.each(LIMITED)('becomes too_large under MQTT %s with %s', { timeout: 60_000 }, async (protocol, line) => {
     const broker = await Mosquitto.start({ config: [line] })
     await using world = await World.start({ broker, hub: { apps: [app] }, env: { MQTT_PROTOCOL: protocol } })
@@ -35,12 +35,12 @@ describe.skipIf(withoutMosquitto)('an answer that the broker does not take', () 
       expect(await ask('bridge/cmd/ping')).toMatchObject({ ok: true })
     }
     expect(observer.last('hub2mqtt/bridge/state')).toBe('online')
-    // Under 3.1.1 the broker tells its limit by hanging up, and only the first time that is news.
+    // Under 3.1.1 the broker reveals its limit by closing the connection, once.
     const connections = observer.texts('hub2mqtt/bridge/state').filter((text) => text === 'offline').length
     expect(connections).toBeLessThanOrEqual(protocol === '5' ? 0 : 1)
   })
 
-  /** Like `World.ask`, with more patience. */
+  /** Like `World.ask`, with a longer timeout. */
   function patient({ observer }: World) {
     return async (topic: string): Promise<unknown> => {
       const result = `hub2mqtt/${topic.replace('cmd', 'result')}`
@@ -51,7 +51,7 @@ describe.skipIf(withoutMosquitto)('an answer that the broker does not take', () 
   }
 })
 
-test('an answer over the limit of the embedded broker becomes too_large, and a bystander is answered', async () => {
+test('an answer over the limit of the embedded broker becomes too_large, and another client is answered', async () => {
   const port = await freePort()
   const hub = await EmulatedHub.start({ keys: { [KEY]: ALL_SCOPES }, apps: [app], flavour: 'older' })
   await using bridge = startBridge({

@@ -1,4 +1,4 @@
-/** Brokers that do without a part of MQTT 5. */
+/** Brokers that lack a part of MQTT 5. */
 import { describe, expect, test } from 'vitest'
 import { Mosquitto } from '../support/brokers.ts'
 import { FakeClock } from '../support/fake-clock.ts'
@@ -10,7 +10,7 @@ import { settled, startLink, withoutMosquitto } from './support.ts'
 const SAYS = { 'retained messages': [0x25, 0], 'QoS 1': [0x24, 0], 'subscriptions with wildcards': [0x28, 0] } as const
 
 describe('a broker that lacks what the bridge needs', () => {
-  test.each(Object.entries(SAYS))('is named with what it lacks: %s', async (lack, property) => {
+  test.each(Object.entries(SAYS))('is named in the log with the missing feature: %s', async (lack, property) => {
     await using broker = await RawBroker.start({ properties: property })
     const clock = new FakeClock()
     await using bridge = startLink({ url: broker.url, clock })
@@ -26,7 +26,7 @@ describe('a broker that lacks what the bridge needs', () => {
   test.each([
     [0x9a, 'retained messages'],
     [0x9b, 'QoS 1'],
-  ])('may say so by refusing the connection (reason %i)', async (connack, lack) => {
+  ])('may report that by refusing the connection (reason %i)', async (connack, lack) => {
     await using broker = await RawBroker.start({ connack })
     const clock = new FakeClock()
     await using bridge = startLink({ url: broker.url, clock })
@@ -35,7 +35,7 @@ describe('a broker that lacks what the bridge needs', () => {
     expect(bridge.log.loud).toEqual([expect.stringContaining(`lacks ${lack}`)])
   })
 
-  test('and that refuses wildcards only when asked is reported with the filters', async () => {
+  test('and refuses wildcards only at a subscription is reported with the filters', async () => {
     await using broker = await RawBroker.start({ suback: (filter) => (/[+#]/.test(filter) ? 0xa2 : 1) })
     await using bridge = startLink({ url: broker.url, probeTimeoutMs: 50 })
     await settled(bridge)
@@ -44,8 +44,8 @@ describe('a broker that lacks what the bridge needs', () => {
   })
 })
 
-describe('a broker that takes one message at a time', () => {
-  test('is never sent a second one before it has acknowledged the first', async () => {
+describe('a broker that accepts one message at a time', () => {
+  test('gets the second one only after it has acknowledged the first', async () => {
     await using broker = await RawBroker.start({ properties: [0x21, 0, 1], echoes: true, ackAfterMs: 5 })
     await using bridge = startLink({ url: broker.url, heldFilters: ['b/app/+', 'b/state', 'b/x/+', 'b/y/+'] })
     for (let i = 0; i < 20; i += 1) bridge.link.hold(`b/app/${i}`, 'here')
@@ -58,7 +58,7 @@ describe('a broker that takes one message at a time', () => {
 })
 
 describe.skipIf(withoutMosquitto)('Mosquitto', () => {
-  test('with the least of everything else works', async () => {
+  test('works with its smallest limits', async () => {
     const config = ['max_inflight_messages 1', 'max_topic_alias 0', 'max_qos 1', 'max_queued_messages 100']
     await using broker = await Mosquitto.start({ config })
     await using observer = await Observer.on(broker.port)

@@ -41,7 +41,7 @@ describe.skipIf(withoutMosquitto)('commands and events through Mosquitto', () =>
   })
 
   test.each(['5', '3.1.1'] as const)(
-    'a stored command is seen as retained under MQTT %s, and clearing it is no command',
+    'a stored command is marked as retained under MQTT %s, and clearing it is no command',
     async (protocol) => {
       await using broker = await Mosquitto.start()
       await using observer = await Observer.on(broker.port, { filter: 'none' })
@@ -56,14 +56,14 @@ describe.skipIf(withoutMosquitto)('commands and events through Mosquitto', () =>
       await until('a later command', () => bridge.messages.some(({ topic }) => topic === 'b/x/cmd/last'))
       expect(bridge.messages.map(({ topic }) => topic)).toEqual(['b/y/cmd/restart', 'b/x/cmd/last'])
       expect([...(await retainedOn(broker.port)).keys()]).toEqual(['b/state'])
-      // Its namesake after that is one again.
+      // The next command on the same topic is delivered as a command again.
       await observer.publish('b/y/cmd/restart', '')
       await until('the live command', () => bridge.messages.length === 3)
       expect(bridge.messages[2]).toMatchObject({ topic: 'b/y/cmd/restart', retain: false })
     },
   )
 
-  test('a failing handler ends neither the connection nor the commands after it', async ({ broker }) => {
+  test('an exception in a handler ends neither the connection nor the next commands', async ({ broker }) => {
     await using observer = await Observer.on(broker.port, { filter: 'none' })
     await using bridge = startLink({ url: broker.url })
     bridge.messages.push = () => {
@@ -92,7 +92,7 @@ describe.skipIf(withoutMosquitto)('commands and events through Mosquitto', () =>
     }
     await until('the last event', () => observer.last('b/event') === String(sent - 1))
     expect(new Set(observer.texts('b/event')).size).toBe(sent)
-    // Told again where the acknowledgement was lost, but in order.
+    // Repeated if the acknowledgement was lost, but in order.
     const firsts = [...new Set(observer.texts('b/event'))]
     expect(firsts).toEqual(firsts.toSorted((a, b) => Number(a) - Number(b)))
     const held = await retainedOn(broker.port)
@@ -100,7 +100,7 @@ describe.skipIf(withoutMosquitto)('commands and events through Mosquitto', () =>
     expect(bridge.link.status()).toMatchObject({ deniedTopics: 0, dropped: 0 })
   })
 
-  test('while the broker is away the newest thousand events wait, and one line says that older ones are dropped', async () => {
+  test('while the broker is offline the newest thousand events wait, and one line says that older ones are dropped', async () => {
     await using broker = await Mosquitto.start()
     await using observer = await Observer.on(broker.port, { filter: 'b/event' })
     await using proxy = await TcpProxy.to(broker.port)
@@ -118,7 +118,7 @@ describe.skipIf(withoutMosquitto)('commands and events through Mosquitto', () =>
 })
 
 describe('commands through the embedded broker', () => {
-  test('clearing a stored command does not come back as a command', async () => {
+  test('clearing a stored command is not received as a command', async () => {
     await using broker = await startAedes()
     await using observer = await Observer.on(portOf(broker.url), { filter: 'none' })
     await observer.publish('b/y/cmd/restart', 'now', { retain: true })

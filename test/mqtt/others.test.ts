@@ -1,4 +1,4 @@
-/** What a link does about readers that forget and writers that are not it. */
+/** What a link does when readers forget messages, and when other clients write to its topics. */
 import { describe, expect } from 'vitest'
 import { Mosquitto } from '../support/brokers.ts'
 import { Observer, retainedOn } from '../support/observer.ts'
@@ -6,7 +6,7 @@ import { until } from '../support/until.ts'
 import { settled, startLink, test, withoutMosquitto } from './support.ts'
 
 describe.skipIf(withoutMosquitto).each(['5', '3.1.1'] as const)('under MQTT %s', (protocol) => {
-  test('what is held is sent again when asked for, once, and nothing else', async ({ broker }) => {
+  test('a held message is sent again on request, once, and nothing else', async ({ broker }) => {
     await using bridge = startLink({ url: broker.url, protocol })
     for (const name of ['a', 'b', 'gone']) bridge.link.hold(`b/app/${name}`, name)
     bridge.link.hold('b/app/gone', null)
@@ -25,7 +25,7 @@ describe.skipIf(withoutMosquitto).each(['5', '3.1.1'] as const)('under MQTT %s',
     ])
   })
 
-  test('what is read back may name more to read back', async ({ broker }) => {
+  test('a message that is read back may name further topics to read back', async ({ broker }) => {
     await using other = await Observer.on(broker.port)
     await other.publish('b/app/memory', 'former/+', { retain: true })
     for (const topic of ['former/x', 'former/y', 'foreign/z']) await other.publish(topic, topic, { retain: true })
@@ -47,7 +47,7 @@ describe.skipIf(withoutMosquitto).each(['5', '3.1.1'] as const)('under MQTT %s',
 describe.skipIf(withoutMosquitto).each(['5', '3.1.1'] as const)(
   'a connection that begins again (MQTT %s)',
   (protocol) => {
-    test('says offline to nobody, whatever is under way, and loses nothing', { timeout: 30_000 }, async () => {
+    test('does not publish offline, whatever is in flight, and loses nothing', { timeout: 30_000 }, async () => {
       await using broker = await Mosquitto.start()
       await using observer = await Observer.on(broker.port)
       await using bridge = startLink({ url: broker.url, protocol })
@@ -66,7 +66,7 @@ describe.skipIf(withoutMosquitto).each(['5', '3.1.1'] as const)(
       for (let round = 1; round <= 10; round += 1) expect(observer.texts('b/event')).toContain(`event ${round}`)
     })
 
-    test('sends nothing again that was something else while there was none', async ({ broker, proxy }) => {
+    test('repeats no message that was replaced while there was no connection', async ({ broker, proxy }) => {
       await using observer = await Observer.on(broker.port, { filter: 'b/app/health' })
       const url = `mqtt://127.0.0.1:${proxy.port}`
       await using bridge = startLink({ url, protocol, onConnected: (link) => link.hold('b/app/health', 'connected') })

@@ -18,7 +18,7 @@ function packet(first: number, ...body: readonly (Buffer | readonly number[])[])
 const topic = (name: string) => Buffer.concat([Buffer.from([name.length >> 8, name.length & 0xff]), Buffer.from(name)])
 const puback = (reason: number) => packet(0x40, [0, 7, reason])
 
-/** What comes out when the bytes arrive in pieces of these sizes, in turn. */
+/** The output when the bytes arrive in pieces of these sizes, in turn. */
 function through(bytes: Buffer, cuts: readonly number[], protocol: Protocol = '5'): Buffer {
   const inlet = new PacketFilter(protocol)
   const out: Buffer[] = []
@@ -36,8 +36,8 @@ const small = fc.oneof(
   fc.constantFrom(packet(0xd0), packet(0x90, [0, 1, 0, 1]), puback(0), puback(0x87), packet(0x40, [0, 1])),
 )
 
-describe('what arrives from a broker', () => {
-  test('passes as it is, however it is cut', () => {
+describe('data from a broker', () => {
+  test('passes unchanged, however it is split', () => {
     fc.assert(
       fc.property(
         fc.array(small, { maxLength: 30 }),
@@ -50,7 +50,7 @@ describe('what arrives from a broker', () => {
     )
   })
 
-  test('has every reason of a PUBACK replaced that mqtt.js would take for an error of protocol', () => {
+  test('has each PUBACK reason replaced that mqtt.js would treat as a protocol error', () => {
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1 }), (cuts) => {
         const bytes = Buffer.concat([puback(0x95), packet(0xd0), puback(0x10), puback(0xa2), puback(0x95)])
@@ -71,7 +71,7 @@ describe('what arrives from a broker', () => {
     ['5', 0x31, [0]],
     ['3.1.1', 0x32, [0, 9]],
     ['3.1.1', 0x30, []],
-  ] as const)('has a large message cut, its topic and properties kept (MQTT %s, %i)', (protocol, first, rest) => {
+  ] as const)('has a large message cut, with its topic and properties kept (MQTT %s, %i)', (protocol, first, rest) => {
     const large = packet(first, topic('b/x'), rest, Buffer.alloc(3 * MIB, 'x'))
     fc.assert(
       fc.property(small, cuts, (beside, cuts) => {
@@ -83,7 +83,7 @@ describe('what arrives from a broker', () => {
     )
   })
 
-  test('has properties left out that are large themselves, or no properties at all', () => {
+  test('has large properties left out, or all of them', () => {
     const none = packet(0x32, topic('b/x'), [0, 9], [0], Buffer.alloc(MIB / 4, 'p'))
     // A property length of 2 MiB, and one that never ends.
     for (const length of [
@@ -95,7 +95,7 @@ describe('what arrives from a broker', () => {
     }
   })
 
-  test('passes as it is from a malformed header on', () => {
+  test('passes unchanged from a malformed header on', () => {
     const bytes = Buffer.concat([puback(0), Buffer.from([0x30, 0xff, 0xff, 0xff, 0xff, 0xff]), puback(0x95)])
     expect(through(bytes, [3]).equals(bytes)).toBe(true)
   })

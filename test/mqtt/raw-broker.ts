@@ -1,33 +1,33 @@
-/** A broker of a few bytes, for answers that no real one can be made to give. */
+/** A broker of a few bytes, for answers that no real broker can be made to give. */
 import { createServer, type Server, type Socket } from 'node:net'
 
 export interface RawBrokerOptions {
-  /** CONNACK's reason code, MQTT 5 (default 0). */
+  /** The reason code of CONNACK under MQTT 5 (default 0). */
   readonly connack?: number
-  /** CONNACK's properties, as bytes (default none). */
+  /** The properties of CONNACK, as bytes (default none). */
   readonly properties?: readonly number[]
-  /** Whether each publisher gets back what it publishes, as if it had subscribed to everything. */
+  /** Whether each publisher receives its own messages, as if it had subscribed to everything. */
   readonly echoes?: boolean
-  /** How long an acknowledgement takes (default: none). */
+  /** The delay of an acknowledgement (default: none). */
   readonly ackAfterMs?: number
-  /** SUBACK's reason code for a filter (default 1); undefined: no answer. */
+  /** The reason code of SUBACK for a filter (default 1); undefined: no answer. */
   readonly suback?: (filter: string) => number | undefined
   /** Whether QoS 1 publishes are acknowledged (default true). */
   readonly puback?: boolean
-  /** What it retains for a filter (default: nothing): it comes before the SUBACK, one topic each `retainedEveryMs`. */
+  /** Retained messages for a filter (default: none), sent before the SUBACK, one topic each `retainedEveryMs`. */
   readonly retained?: (filter: string) => readonly string[]
   readonly retainedEveryMs?: number
 }
 
-/** MQTT 5, one packet per chunk or several; it forwards nothing. */
+/** Speaks MQTT 5, with one or more packets per chunk, and forwards nothing. */
 export class RawBroker implements AsyncDisposable {
   connects = 0
-  /** Publishes that waited for their acknowledgement at the same time, at most. */
+  /** The maximum number of unacknowledged publishes at the same time. */
   mostUnacknowledged = 0
   #unacknowledged = 0
-  /** Filters subscribed to, in order. */
+  /** Filters of subscriptions, in order. */
   readonly subscribed: string[] = []
-  /** Topics published, in order. */
+  /** Topics of publishes, in order. */
   readonly published: string[] = []
   readonly #options: RawBrokerOptions
   readonly #server: Server
@@ -49,7 +49,7 @@ export class RawBroker implements AsyncDisposable {
     return `mqtt://127.0.0.1:${typeof address === 'object' && address !== null ? address.port : 0}`
   }
 
-  /** Sends DISCONNECT with a reason code to everyone. */
+  /** Sends DISCONNECT with a reason code to all clients. */
   disconnect(reason: number): void {
     for (const socket of this.#sockets) socket.end(Buffer.from([0xe0, 2, reason, 0]))
   }
@@ -66,7 +66,7 @@ export class RawBroker implements AsyncDisposable {
     let pending = Buffer.alloc(0)
     socket.on('data', (chunk) => {
       pending = Buffer.concat([pending, chunk])
-      // Lengths under 16,384 only: two bytes at most.
+      // Only for lengths under 16,384: two bytes at most.
       while (pending.length >= 3) {
         const long = (pending[1] ?? 0) >= 0x80
         const length = ((pending[1] ?? 0) & 0x7f) + (long ? (pending[2] ?? 0) << 7 : 0)

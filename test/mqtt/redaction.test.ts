@@ -1,4 +1,4 @@
-/** What the link takes out of payloads, and what it lets be observed. */
+/** What the link redacts in payloads, and what observers of the link see. */
 import { expect, test } from 'vitest'
 import { Observer } from '../support/observer.ts'
 import { until } from '../support/until.ts'
@@ -8,7 +8,7 @@ const KEY = 'key-of-the-hub'
 const redact = (payload: string) => payload.replaceAll(KEY, '***')
 const said = (name: string) => `${name}: no ${KEY}`
 
-test('a key is in no payload that leaves or is shown, nor in what takes the place of one that was refused', async () => {
+test('a key is in no payload that is sent or shown, nor in the replacement of one that was refused', async () => {
   await using broker = await startAedes()
   await using seen = await Observer.on(portOf(broker.url))
   const shown: (string | null)[] = []
@@ -22,7 +22,7 @@ test('a key is in no payload that leaves or is shown, nor in what takes the plac
   link.hold('b/app/1', said('state'))
   link.hold('b/app/2', said('large'), () => said('again'))
   link.send('b/event', said('event'))
-  // Whoever gives an answer shows it under its own topic.
+  // The sender of an answer shows it under its own topic.
   link.send('b/answer', said('answer'), { isAnswer: true })
   const ifRefused = (why: string) => ({ topic: 'b/answer', payload: said(why) })
   link.send('b/answer', 'x'.repeat(300), { isAnswer: true, ifRefused })
@@ -40,7 +40,7 @@ test('a key is in no payload that leaves or is shown, nor in what takes the plac
   expect(shown).toEqual(['b/app/1=state: no ***', 'b/app/2=large: no ***', 'b/event=event: no ***', null, 'released'])
 })
 
-test('what the broker has without the key is not sent again, whether its text or its digest is compared', async () => {
+test('a payload that the broker has without the key is not sent again, whether its text or its digest is compared', async () => {
   await using broker = await startAedes()
   const fill = ({ link }: ReturnType<typeof startLink>) => {
     link.hold('b/app/1', said('text'))
@@ -49,10 +49,10 @@ test('what the broker has without the key is not sent again, whether its text or
   await using first = startLink({ url: broker.url, redact })
   fill(first)
   await settled(first)
-  // The broker has it: from here on only digests are known of the second one.
+  // The broker has it: from now on only digests of the second one are kept.
   first.link.startOver()
   await settled(first, 2)
-  // `online` came twice, the rest once.
+  // `online` was received twice, the others once.
   expect(first.link.status().publishes).toBe(4)
   await first.link.close()
   await using second = startLink({ url: broker.url, redact })
@@ -76,7 +76,7 @@ test('a text that is rendered again is redacted before its digest is taken', asy
   const { publishes } = bridge.link.status()
   bridge.link.hold('b/app/1', said('digest'), () => said('digest'))
   expect(bridge.link.status()).toMatchObject({ queued: 0, unacknowledged: 0, publishes })
-  // What comes back from the broker is known for an own publish.
+  // A message from the broker is recognised as an own publish.
   await other.publish('b/app/1', 'digest: no ***', { retain: true })
   await other.publish('b/app/1', 'forged again', { retain: true })
   await until('the second', () => bridge.touched.length === 2)

@@ -1,4 +1,4 @@
-/** The rules of the retained set one by one; `bookkeeping.test.ts` has what holds whatever happens. */
+/** The rules of the retained set one by one; `bookkeeping.test.ts` has the invariants. */
 import { beforeEach, describe, expect, test } from 'vitest'
 import { type Block, type Entry, type Order, Retained } from '../../src/mqtt/retained.ts'
 
@@ -11,7 +11,7 @@ beforeEach(() => {
 const all = () => true
 const none = () => false
 
-/** Sends the next one, if there is one. */
+/** Sends the next message, if there is one. */
 function send(retained = set): Entry {
   const entry = retained.peek()
   if (entry === undefined) throw new Error('there is nothing to send')
@@ -19,7 +19,7 @@ function send(retained = set): Entry {
   return entry
 }
 
-/** Sends everything and has it acknowledged. */
+/** Sends and acknowledges everything. */
 function flush(retained = set): string[] {
   const sent: string[] = []
   for (let entry = retained.peek(); entry !== undefined; entry = retained.peek()) {
@@ -29,7 +29,7 @@ function flush(retained = set): string[] {
   return sent
 }
 
-/** The broker holds these, and says so. */
+/** The broker holds these messages, and the read-back finds them. */
 function holding(topics: Readonly<Record<string, string>>): void {
   for (const [topic, payload] of Object.entries(topics)) set.hold(topic, payload)
   set.settle(all)
@@ -51,8 +51,8 @@ function unclaimed(): string[] {
   return found
 }
 
-describe('what another connection of this process publishes', () => {
-  test('is not sent, before and after the broker has it, and is an own message all along', () => {
+describe('a message that another connection of this process publishes', () => {
+  test('is not sent, before and after the broker has it, and is recognised as an own message all along', () => {
     holding({ a: '1' })
     const isThere = set.expect('a', '2')
     expect([set.mayBeOwn('a', '1'), set.mayBeOwn('a', '2'), set.mayBeOwn('a', '3')]).toEqual([true, true, false])
@@ -65,7 +65,7 @@ describe('what another connection of this process publishes', () => {
     expect(set.concerns('never held')).toBe(false)
   })
 
-  test('is sent where the broker is found to lack it, or to hold something else', () => {
+  test('is sent if the read-back shows that the broker lacks it, or holds another payload', () => {
     holding({ a: '1', b: '1', c: '1' })
     for (const topic of ['a', 'b', 'c']) set.expect(topic, '2')()
     set.changedByOthers('c', 'x')
@@ -78,7 +78,7 @@ describe('what another connection of this process publishes', () => {
     expect(flush()).toEqual(['a=2', 'b=2'])
   })
 
-  test('is sent where the broker has lost it with the connection', () => {
+  test('is sent if the broker has lost it with the connection', () => {
     holding({ a: '1' })
     const isThere = set.expect('a', '2')
     set.forget()
@@ -87,7 +87,7 @@ describe('what another connection of this process publishes', () => {
     expect(flush()).toEqual(['a=2'])
   })
 
-  test('replaces at the end what was on its way here before', () => {
+  test('finally replaces an older message that was already in flight', () => {
     holding({ a: '1' })
     set.refresh('a')
     const old = send()
@@ -97,8 +97,8 @@ describe('what another connection of this process publishes', () => {
   })
 })
 
-describe('what is held', () => {
-  test('is sent when it changes, once and as it is by then', () => {
+describe('a held message', () => {
+  test('is sent when it changes, once and with its current payload', () => {
     expect([set.hold('a', '1'), set.hold('a', '1'), set.hold('a', '2')]).toEqual([true, false, false])
     expect(set.waiting).toBe(1)
     expect(set.peek()).toMatchObject({ kind: 'retained', topic: 'a', wanted: '2', seq: 0 })
@@ -109,20 +109,20 @@ describe('what is held', () => {
     expect(flush()).toEqual(['a=3'])
   })
 
-  test('is not kept when the broker has it and it can be had again, and is sent again as it is by then', () => {
+  test('is not kept if the broker has it and it can be rendered again, and is sent again with its current payload', () => {
     let now = 'a large one'
     set.hold('a', now, () => now)
     const entry = send()
     expect(entry.text).toBe('a large one')
     set.acked(entry)
     expect(JSON.stringify(entry)).not.toContain('large')
-    // The broker says that it has it, under another connection too.
+    // The read-back finds it, also on another connection.
     expect(set.mayBeOwn('a', 'a large one')).toBe(true)
     set.forget()
     set.found('a', 'a large one')
     set.settle(all)
     expect(flush()).toEqual([])
-    // One that has forgotten it gets it again.
+    // A broker that has forgotten it gets it again.
     now = 'another one'
     set.forget()
     set.settle(all)
@@ -134,7 +134,7 @@ describe('what is held', () => {
     expect(flush()).toEqual(['a=null'])
   })
 
-  test('that can be had again is cleared when there is nothing more to have', () => {
+  test('that can be rendered again is cleared when there is nothing to render', () => {
     set.hold('a', 'a large one', () => undefined)
     flush()
     set.forget()
@@ -143,7 +143,7 @@ describe('what is held', () => {
     expect(flush()).toEqual(['a=null'])
   })
 
-  test('of which the broker had too much to keep is recognised all the same', () => {
+  test('is recognised even if the broker had too many messages to keep', () => {
     const large = 'x'.repeat(40 * 1024 * 1024)
     set.found('a', large)
     set.found('b', `${large}b`)
@@ -154,7 +154,7 @@ describe('what is held', () => {
     expect(set.hold('c', `${large}b`)).toBe(true)
   })
 
-  test('is sent again after what is on its way, and not beside it', () => {
+  test('is sent again after the message in flight, and not beside it', () => {
     set.hold('a', '1')
     const entry = send()
     expect(set.hold('a', '2')).toBe(false)
@@ -163,7 +163,7 @@ describe('what is held', () => {
     expect(flush()).toEqual(['a=2'])
   })
 
-  test('is not sent when it is again what the broker holds', () => {
+  test('is not sent if it again equals what the broker holds', () => {
     holding({ a: '1' })
     expect([set.hold('a', '2'), set.hold('a', '1')]).toEqual([true, false])
     expect(set.peek()).toBeUndefined()
@@ -180,14 +180,14 @@ describe('what is held', () => {
     expect(set.hold('a', null)).toBe(false)
   })
 
-  test('and cleared before it was sent is nothing to send', () => {
+  test('that is cleared before it was sent needs no publish', () => {
     set.settle(all)
     expect([set.hold('a', '1'), set.hold('a', null)]).toEqual([true, false])
     expect(set.peek()).toBeUndefined()
     expect([set.waiting, set.awaiting, set.concerns('a')]).toEqual([0, 0, false])
   })
 
-  test('and cleared while it is on its way is cleared after it', () => {
+  test('that is cleared while it is in flight is cleared after it', () => {
     set.settle(all)
     set.hold('a', '1')
     const entry = send()
@@ -196,7 +196,7 @@ describe('what is held', () => {
     expect(flush()).toEqual(['a=null'])
   })
 
-  test('is cleared on the broker while it is not known to hold nothing', () => {
+  test('is cleared on the broker unless the broker is known to hold nothing', () => {
     expect(set.hold('before', null)).toBe(true)
     set.settle((topic) => topic === 'known')
     expect([set.hold('known', null), set.hold('unknown', null)]).toEqual([false, true])
@@ -206,7 +206,7 @@ describe('what is held', () => {
     expect(flush()).toEqual(['before=null', 'unknown=null', 'known=null'])
   })
 
-  test('is cleared once on each connection if it is not known what the broker holds there', () => {
+  test('is cleared once on each connection if the content of the broker is unknown', () => {
     set.settle(none)
     const rounds = () =>
       [1, 2, 3].map(() => {
@@ -226,7 +226,7 @@ describe('what is held', () => {
     expect(rounds()).toEqual([['a=null'], [], []])
   })
 
-  test('is sent again on request, unless nothing is wanted there', () => {
+  test('is sent again on request, unless its topic is cleared', () => {
     holding({ a: '1' })
     for (const topic of ['a', 'a', 'unknown']) set.refresh(topic)
     expect(flush()).toEqual(['a=1'])
@@ -239,7 +239,7 @@ describe('what is held', () => {
 })
 
 describe('a new connection', () => {
-  test('is sent what the broker was not found to hold, and nothing else', () => {
+  test('is sent what the read-back did not find, and nothing else', () => {
     holding({ a: '1', b: '1', c: '1', d: '1' })
     set.forget()
     set.found('a', '1')
@@ -251,7 +251,7 @@ describe('a new connection', () => {
     expect(flush()).toEqual(['b=1', 'c=1', 'd=1'])
   })
 
-  test('is sent each topic once, as it is by then', () => {
+  test('is sent each topic once, with its current payload', () => {
     holding({ a: '1' })
     set.forget()
     set.settle(none)
@@ -260,7 +260,7 @@ describe('a new connection', () => {
     expect(flush()).toEqual(['a=2'])
   })
 
-  test('is sent to clear what it was found to hold, whatever happened to that before its read-back ended', () => {
+  test('clears what was found, whatever happened to it before the read-back ended', () => {
     holding({ a: '1' })
     set.forget()
     for (const topic of ['a', 'b']) set.found(topic, '1')
@@ -271,7 +271,7 @@ describe('a new connection', () => {
     expect(flush().sort()).toEqual(['a=null', 'b=null'])
   })
 
-  test('ends what waited and turns out to be there: it is sent when it changes', () => {
+  test('does not send waiting messages that the read-back finds, until they change', () => {
     set.hold('a', '1')
     set.found('a', '1')
     set.settle(all)
@@ -279,7 +279,7 @@ describe('a new connection', () => {
     expect(set.hold('a', '2')).toBe(true)
   })
 
-  test('keeps the order of what waited or was lost, and what has to be sent anew comes behind', () => {
+  test('keeps the order of waiting and lost messages; messages that must be repeated follow', () => {
     holding({ held: '1' })
     for (const topic of ['a', 'b']) set.hold(topic, '1')
     const lost = send()
@@ -290,7 +290,7 @@ describe('a new connection', () => {
     expect(flush()).toEqual(['a=1', 'b=1', 'c=1', 'held=1'])
   })
 
-  test('sends first what gates online, each in its order, and counts that alone', () => {
+  test('sends first, in order, and counts only messages that delay online', () => {
     set = new Retained(order, (topic) => topic.startsWith('gate'))
     for (const topic of ['x1', 'gate1', 'x2', 'gate2']) set.hold(topic, '1')
     set.settle(all)
@@ -304,7 +304,7 @@ describe('a new connection', () => {
     expect(set.awaiting).toBe(0)
   })
 
-  test('waits with online for the latest value of what waits, not of what is on its way', () => {
+  test('delays online for the latest value of a waiting message, not for the one in flight', () => {
     set.hold('a', '1')
     set.settle(all)
     set.hold('a', '2')
@@ -315,8 +315,8 @@ describe('a new connection', () => {
   })
 })
 
-describe('what nobody claims', () => {
-  test('is offered to a sweep, which clears what it takes', () => {
+describe('an unowned message', () => {
+  test('is offered to a sweep, which clears the messages that it accepts', () => {
     for (const topic of ['a', 'b', 'c']) set.found(topic, `of ${topic}`)
     set.settle(all)
     expect(unclaimed()).toEqual(['a=of a', 'b=of b', 'c=of c'])
@@ -327,7 +327,7 @@ describe('what nobody claims', () => {
     expect(set.concerns('a')).toBe(false)
   })
 
-  test('is cleared by who holds nothing there, and taken over by who holds something', () => {
+  test('is cleared when its topic is cleared, and becomes owned when its topic is held', () => {
     for (const topic of ['a', 'b']) set.found(topic, 'theirs')
     set.settle(all)
     expect([set.hold('a', null), set.hold('b', 'ours')]).toEqual([true, true])
@@ -335,7 +335,7 @@ describe('what nobody claims', () => {
     expect(unclaimed()).toEqual([])
   })
 
-  test('is forgotten with the connection, and with the one who clears it', () => {
+  test('is forgotten with the connection, and when it is cleared', () => {
     set.found('a', 'theirs')
     set.changedByOthers('b', 'live')
     set.settle(all)
@@ -350,7 +350,7 @@ describe('what nobody claims', () => {
 describe('a topic that another bridge owns from now on', () => {
   const give = () => set.release((topic) => topic === 'a')
 
-  test('is sent no more, delays nothing, and counts as found', () => {
+  test('is no longer sent, delays nothing, and counts as found', () => {
     holding({ a: '1', b: '1' })
     set.forget()
     set.settle(none)
@@ -366,7 +366,7 @@ describe('a topic that another bridge owns from now on', () => {
     expect(unclaimed()).toEqual(['a=1'])
   })
 
-  test('is sent again as soon as it is held again, unless the broker has just that', () => {
+  test('is sent again when it is held again, unless the broker has the same payload', () => {
     holding({ a: '1' })
     give()
     expect(set.hold('a', '1')).toBe(false)
@@ -385,7 +385,7 @@ describe('a topic that another bridge owns from now on', () => {
     ['refused', (entry: Entry) => expect(set.refused(entry, 'denied')).toBe(false)],
     ['lost', (entry: Entry) => set.lost(entry)],
     ['put back', (entry: Entry) => set.putBack(entry)],
-  ])('may still be on its way, which is without consequence when it is %s', (_, end) => {
+  ])('may still be in flight, without any effect when it is %s', (_, end) => {
     set.settle(all)
     set.hold('a', '1')
     const entry = send()
@@ -396,7 +396,7 @@ describe('a topic that another bridge owns from now on', () => {
     expect(set.hold('a', '1')).toBe(false)
   })
 
-  test('is blocked no more, and is not found where it was cleared', () => {
+  test('is no longer blocked, and is not found if it was cleared', () => {
     set.settle(all)
     set.hold('a', '1')
     block('a', 'denied')
@@ -411,7 +411,7 @@ describe('a topic that another bridge owns from now on', () => {
 })
 
 describe('a message of the broker', () => {
-  test('may be an own one where it says what is wanted, on its way, or held', () => {
+  test('is an own one if it equals the wanted, the sent or the held payload', () => {
     holding({ a: '1' })
     set.hold('a', '2')
     send()
@@ -421,14 +421,14 @@ describe('a message of the broker', () => {
     expect(set.mayBeOwn('a', '')).toBe(true)
   })
 
-  test('is one of others on a topic that is not held, unless it clears what was not there', () => {
+  test('is one of other clients if its topic is not held, unless it clears an empty topic', () => {
     set.found('theirs', 'x')
     set.settle(all)
     expect([set.mayBeOwn('new', 'x'), set.mayBeOwn('new', '')]).toEqual([false, true])
     expect([set.mayBeOwn('theirs', 'x'), set.mayBeOwn('theirs', '')]).toEqual([false, false])
   })
 
-  test('of others is put right on request alone, and cleared in any case', () => {
+  test('of other clients is repaired on request only, and cleared in any case', () => {
     holding({ a: '1', b: '1' })
     set.changedByOthers('a', '')
     set.changedByOthers('b', 'forged')
@@ -443,7 +443,7 @@ describe('a message of the broker', () => {
   })
 })
 
-describe('a topic that the broker does not take', () => {
+describe('a topic that the broker does not accept', () => {
   beforeEach(() => {
     set.hold('a', '1')
     set.settle(none)
@@ -462,12 +462,12 @@ describe('a topic that the broker does not take', () => {
     ['too_large', true],
     ['quarantined', true],
     ['invalid', false],
-  ] as const)('and is %s: another payload ends that: %s', (why, ends) => {
+  ] as const)('that is %s: another payload lifts that: %s', (why, ends) => {
     const entry = send()
     entry.losses = 3
     set.refused(entry, why)
     expect(set.hold('a', '2')).toBe(ends)
-    // Whatever the payload, it is tried alone first.
+    // Whatever the payload, it is first tried on a separate connection.
     expect(entry.losses).toBe(3)
     expect(set.blocked).toBe(ends ? 0 : 1)
     expect(flush()).toEqual(ends ? ['a=2'] : [])
@@ -478,7 +478,7 @@ describe('a topic that the broker does not take', () => {
     ['too_large', true],
     ['quarantined', false],
     ['invalid', false],
-  ] as const)('and is %s: a new connection ends that: %s', (why, ends) => {
+  ] as const)('that is %s: a new connection lifts that: %s', (why, ends) => {
     block('a', why)
     set.forget()
     set.settle(none)
@@ -491,7 +491,7 @@ describe('a topic that the broker does not take', () => {
     ['too_large', [], ['a=1']],
     ['quarantined', ['a=1'], []],
     ['invalid', [], []],
-  ] as const)('and is %s is tried again at its time', (why, quarantined, tooLarge) => {
+  ] as const)('that is %s is tried again at its time', (why, quarantined, tooLarge) => {
     block('a', why)
     set.retry('quarantined', none)
     expect(flush()).toEqual([])
@@ -503,7 +503,7 @@ describe('a topic that the broker does not take', () => {
     expect(set.hasQuarantined).toBe(false)
   })
 
-  test('is reported once for each reason, and anew after it was taken', () => {
+  test('is reported once for each reason, and again after it was accepted', () => {
     const again = (payload: string, why: Block) => {
       set.hold('a', payload)
       return block('a', why)
@@ -515,7 +515,7 @@ describe('a topic that the broker does not take', () => {
     expect(again('6', 'too_large')).toBe(true)
   })
 
-  test('counts once, whatever is said of it', () => {
+  test('counts once, however often it is refused', () => {
     const entry = send()
     set.refused(entry, 'denied')
     set.refused(entry, 'quarantined')
@@ -529,7 +529,7 @@ describe('a topic that the broker does not take', () => {
   test.each([
     ['denied', ['a=2'], 0],
     ['invalid', [], 1],
-  ] as const)('says nothing of a payload that came meanwhile, unless it is %s', (why, sent, blocked) => {
+  ] as const)('does not affect a newer payload, unless it is %s', (why, sent, blocked) => {
     const entry = send()
     set.hold('a', '2')
     set.refused(entry, why)
@@ -537,7 +537,7 @@ describe('a topic that the broker does not take', () => {
     expect(flush()).toEqual(sent)
   })
 
-  test('is not forgotten, whether something is wanted there or nothing', () => {
+  test('is not forgotten, whether it is held or cleared', () => {
     set.settle(all)
     block('a', 'denied')
     holding({ b: '1' })
@@ -546,7 +546,7 @@ describe('a topic that the broker does not take', () => {
     expect([set.concerns('a'), set.concerns('b')]).toEqual([true, true])
   })
 
-  test('and was not sent stays blocked', () => {
+  test('that was not sent stays blocked', () => {
     const entry = set.peek()
     if (entry !== undefined) set.refused(entry, 'denied')
     expect([set.peek(), set.blocked]).toEqual([undefined, 1])

@@ -7,7 +7,7 @@ import { RawBroker } from './raw-broker.ts'
 import { portOf, settled, startAedes, startLink, test, withoutMosquitto } from './support.ts'
 
 describe.skipIf(withoutMosquitto)('what Mosquitto holds', { concurrent: true }, () => {
-  test('a bridge that starts again sends nothing that is there already', async ({ broker }) => {
+  test('a bridge that restarts sends nothing that the broker has', async ({ broker }) => {
     await using observer = await Observer.on(broker.port, { filter: 'b/app/+' })
     const fill = (link: { hold(topic: string, payload: string): void }) => {
       for (let i = 0; i < 500; i += 1) link.hold(`b/app/${i}`, JSON.stringify({ id: i, name: 'Büro ☀' }))
@@ -19,7 +19,7 @@ describe.skipIf(withoutMosquitto)('what Mosquitto holds', { concurrent: true }, 
     const before = observer.seen.length
     expect(before).toBe(500)
 
-    // Wanted before the read-back, during it, and after it.
+    // Held before the read-back, during it, and after it.
     await using second = startLink({ url: broker.url, onConnected: fill })
     fill(second.link)
     await settled(second)
@@ -31,7 +31,7 @@ describe.skipIf(withoutMosquitto)('what Mosquitto holds', { concurrent: true }, 
     expect(observer.seen.length).toBe(before)
   })
 
-  test('a bridge that starts again goes on where there is more than Mosquitto queues for it', async ({ broker }) => {
+  test('a bridge that restarts continues with more messages than Mosquitto queues', async ({ broker }) => {
     const fill = (link: { hold(topic: string, payload: string): void }) => {
       for (let i = 0; i < 6_000; i += 1) link.hold(`b/app/${i}`, String(i).padEnd(7_000))
     }
@@ -73,7 +73,7 @@ describe.skipIf(withoutMosquitto)('what Mosquitto holds', { concurrent: true }, 
     for (let i = 0; i < 100; i += 1) bridge.link.hold(`b/app/${i}`, `state ${i}`)
     const { publishes = 0 } = (await settled(bridge)) ?? {}
     await broker.stop()
-    // What is held before that would be sent into the old connection, and counted.
+    // A message that is held earlier would be sent on the old connection, and counted.
     await until('the loss', () => bridge.link.status().reason)
     bridge.link.hold('b/app/7', 'changed meanwhile')
     bridge.link.hold('b/app/8', null)
@@ -87,7 +87,7 @@ describe.skipIf(withoutMosquitto)('what Mosquitto holds', { concurrent: true }, 
     expect(bridge.link.status().publishes - publishes).toBe(3)
   })
 
-  test('nothing is sent to clear what is not there, however much the broker holds elsewhere', async () => {
+  test('nothing is sent to clear topics that are empty, however much the broker holds elsewhere', async () => {
     await using broker = await Mosquitto.start()
     await using observer = await Observer.on(broker.port, { filter: 'b/#' })
     for (let i = 0; i < 1_000; i += 1) await observer.publish(`b/app/${i}`, 'theirs', { retain: true })
@@ -100,17 +100,17 @@ describe.skipIf(withoutMosquitto)('what Mosquitto holds', { concurrent: true }, 
     for (const topic of ['b/guard/7', 'b/app/late', 'b/app/7']) bridge.link.hold(topic, null)
     await settled(bridge)
     const empty = observer.seen.filter(({ text }) => text === '').map(({ topic }) => topic)
-    // That one may have been there: it is not known of more than the broker queues.
+    // This topic may have been set: the broker dropped messages beyond its queue.
     expect(empty.sort()).toEqual(['b/app/7', 'b/app/late', 'b/guard/7'])
   })
 
   test.each([
-    // So many its queue for a client holds even if nobody reads.
+    // A client's queue on Mosquitto holds this many even if the client does not read.
     { topics: 850, atMost: 1 },
-    // Of these it drops some, and the answer to the next subscription as well.
+    // Mosquitto drops some of these, and also the answer to the next subscription.
     { topics: 3000, atMost: 2500 },
   ])(
-    '$topics topics of 12 KB come through, and what it tells of them is not sent twice',
+    '$topics topics of 12 KB arrive, and those that are read back are not sent twice',
     { timeout: 30_000 },
     async ({ topics, atMost }) => {
       await using broker = await Mosquitto.start()
@@ -129,7 +129,7 @@ describe.skipIf(withoutMosquitto)('what Mosquitto holds', { concurrent: true }, 
 })
 
 describe.concurrent('a read-back', () => {
-  test('asks once, however long the broker takes to send all that it holds', async () => {
+  test('subscribes once, however long the broker takes to send all that it holds', async () => {
     const topics = Array.from({ length: 12 }, (_, i) => `b/app/${i}`)
     const retained = (filter: string) => (filter === 'b/app/+' ? topics : [])
     await using broker = await RawBroker.start({ echoes: true, retained, retainedEveryMs: 150 })
@@ -140,7 +140,7 @@ describe.concurrent('a read-back', () => {
     expect(bridge.unclaimed()).toEqual(topics.toSorted())
   })
 
-  test('takes as long as messages come, but not longer than the limit without any', async () => {
+  test('lasts as long as messages arrive, and ends when none arrives within the limit', async () => {
     const retained = (filter: string) => (filter === 'b/app/+' ? ['b/app/1', 'b/app/2', 'b/app/3'] : [])
     await using broker = await RawBroker.start({ echoes: true, retained, retainedEveryMs: 150 })
     await using bridge = startLink({ url: broker.url, ackTimeoutMs: 300 })
@@ -155,7 +155,7 @@ describe.concurrent('a read-back', () => {
     expect(other.log.loud).toContainEqual(expect.stringContaining('SUBACK'))
   })
 
-  test('takes what comes for the answer where the broker has lost that', async () => {
+  test('ends with the messages that arrive if the broker has lost the answer', async () => {
     const retained = (filter: string) => (filter === 'b/app/+' ? ['b/app/1', 'b/app/2'] : [])
     const suback = (filter: string) => (filter === 'b/app/+' ? undefined : 1)
     await using broker = await RawBroker.start({ echoes: true, retained, suback })
@@ -165,7 +165,7 @@ describe.concurrent('a read-back', () => {
     expect(bridge.unclaimed()).toEqual(['b/app/1', 'b/app/2'])
   })
 
-  test('asks again when nothing comes, as the answer may be lost', async () => {
+  test('is repeated when nothing arrives, because the answer may be lost', async () => {
     const asked = (broker: RawBroker) => broker.subscribed.filter((filter) => filter === 'b/app/+').length
     const suback = (filter: string) => (filter === 'b/app/+' && asked(broker) === 1 ? undefined : 1)
     await using broker: RawBroker = await RawBroker.start({ echoes: true, suback })

@@ -1,4 +1,4 @@
-/** What is sent when, by a sender on a wire that only writes down what it is given. */
+/** The order in which a sender publishes, on a connection that only records what it is given. */
 import type { IClientPublishOptions } from 'mqtt'
 import { describe, expect, test } from 'vitest'
 import type { Failure } from '../../src/mqtt/failure.ts'
@@ -42,12 +42,12 @@ class Record implements Wire {
   }
 }
 
-/** A connection aside: `lose` ends it, and each publish can be answered. */
+/** A separate connection: `lose` ends it, and each publish can be answered. */
 class Trial extends Record {
   readonly ended = Promise.withResolvers<Failure>()
 }
 
-/** What is tried aside begins, goes on and ends in turns of its own. */
+/** A test on the separate connection begins, continues and ends in different turns of the event loop. */
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve))
 
 class Rig {
@@ -61,7 +61,7 @@ class Rig {
   readonly answers: Outbox
   readonly sender: Sender
   wire = new Record()
-  /** Whether the broker takes further connections. */
+  /** Whether the broker accepts a separate connection. */
   offersAside = false
   readonly trials: Trial[] = []
   #acknowledged = 0
@@ -99,7 +99,7 @@ class Rig {
     })
   }
 
-  /** A new connection to a broker that lets nothing be read back. */
+  /** A new connection to a broker that permits no read-back. */
   attach(wire: Partial<Record> = {}): this {
     this.wire = Object.assign(new Record(), wire)
     this.#acknowledged = 0
@@ -108,7 +108,7 @@ class Rig {
     return this
   }
 
-  /** Returns whether that has shown a size that ends connections. */
+  /** Returns whether the loss has shown a size at which connections end. */
   lose(failure = CLOSED): boolean {
     const explained = this.sender.detach(failure)
     this.retained.forget()
@@ -131,7 +131,7 @@ class Rig {
     this.sender.pump()
   }
 
-  /** The broker's answer to the oldest publish without one. */
+  /** The broker's answer to the oldest unacknowledged publish. */
   ack(reason = 0): void {
     const next = this.wire.published[this.#acknowledged]
     if (next === undefined) throw new Error('nothing is on its way')
@@ -139,7 +139,7 @@ class Rig {
     next.done(reason)
   }
 
-  /** Answers what is tried aside, until there is no more. Returns the sizes that were tried. */
+  /** Answers publishes on the separate connection until there are none. Returns the sizes that were tried. */
   async aside(outcome: (bytes: number, topic: string) => number | 'lost'): Promise<number[]> {
     const tried: number[] = []
     for (;;) {
@@ -156,25 +156,25 @@ class Rig {
     }
   }
 
-  /** Acknowledges all that is sent. */
+  /** Acknowledges everything that is sent. */
   ackAll(): this {
     while (this.#acknowledged < this.wire.published.length) this.ack()
     return this
   }
 
-  /** Fields of the log's lines on what is not published. */
+  /** Fields of the log lines about topics that are not published. */
   get refused(): unknown[] {
     return this.log.lines.filter(({ reason }) => reason !== undefined).map(({ topic, reason }) => `${topic} ${reason}`)
   }
 }
 
-/** With a broker that takes further connections. */
+/** With a broker that accepts a separate connection. */
 const asideRig = (options?: Partial<SenderOptions>) => Object.assign(new Rig(options), { offersAside: true })
 
 const answer = { isAnswer: true }
 
 describe('a connection', () => {
-  test('is told everything that is wanted, retained, and then that the bridge is online', () => {
+  test('is sent all held messages, and then online', () => {
     const rig = new Rig()
     rig.hold('a', '1')
     rig.hold('b', null)
@@ -193,7 +193,7 @@ describe('a connection', () => {
     expect(rig.wire.sent.slice(3)).toEqual(['a=2'])
   })
 
-  test('that is down or gone is sent nothing', () => {
+  test('that is lost or closed is sent nothing', () => {
     const rig = new Rig().attach()
     rig.wire.isDown = true
     rig.hold('a', '1')
@@ -204,7 +204,7 @@ describe('a connection', () => {
     expect(rig.wire.sent).toEqual(['state=online'])
   })
 
-  test('has no more unacknowledged than the bridge or the broker wants', () => {
+  test('has no more unacknowledged publishes than the bridge or the broker permits', () => {
     for (const [window, receiveMaximum] of [
       [2, 65_535],
       [32, 2],
@@ -218,7 +218,7 @@ describe('a connection', () => {
     }
   })
 
-  test('on which an acknowledgement is missing is dropped', async () => {
+  test('is dropped if an acknowledgement is missing', async () => {
     const rig = new Rig({ ackTimeoutMs: 1000 }).attach()
     await rig.clock.advance(600)
     rig.hold('a', '1')
@@ -231,7 +231,7 @@ describe('a connection', () => {
     expect(rig.clock.pending).toBe(0)
   })
 
-  test('gets again what the last one did not acknowledge, in its order', () => {
+  test('gets unacknowledged messages of the last one again, in order', () => {
     const rig = new Rig({ window: 4 }).attach().ackAll()
     for (const payload of ['1', '2']) rig.say('event', payload)
     rig.say('answer', '1', answer)
@@ -245,7 +245,7 @@ describe('a connection', () => {
     expect(rig.wire.sent.at(-1)).toBe('state=online')
   })
 
-  test('does not get what is too old, and the log says so', async () => {
+  test('does not get messages that are too old, and the log has that', async () => {
     for (const [options, kind] of [
       [undefined, 'events'],
       [answer, 'answers'],
@@ -282,11 +282,11 @@ describe('the order of sending', () => {
     rig.ackAll()
     expect(rig.wire.sent.slice(1)).toEqual(['answer=1', 'event=1', 'answer=2', 'event=2', 'answer=3', 'event=3'])
     expect(rig.messages).toEqual(rig.wire.sent.slice(1))
-    // Commands wait for their answers to be sent.
+    // Commands wait until their answers are sent.
     expect(rig.answered).toBe(3)
   })
 
-  test('loses an event that may not be published, and sends what is behind it', () => {
+  test('drops an event that is not permitted, and sends the next ones', () => {
     const rig = new Rig({ mayPublish: (topic) => topic !== 'secret' }).attach().ackAll()
     rig.say('secret', '1')
     rig.say('event', '1')
@@ -296,7 +296,7 @@ describe('the order of sending', () => {
     expect([rig.events.waiting, rig.sender.unacknowledged]).toEqual([0, 0])
   })
 
-  test('keeps no answer waiting for what may not be published', () => {
+  test('delays no answer for a message that is not permitted', () => {
     const rig = new Rig({ window: 1, mayPublish: (topic) => topic !== 'a' }).attach().ackAll()
     rig.hold('a', '1')
     for (const payload of ['1', '2', '3']) rig.say('answer', payload, answer)
@@ -320,7 +320,7 @@ describe('the state of the bridge', () => {
     expect(rig.wire.sent.slice(2)).toEqual(['state=offline'])
   })
 
-  test('is offline before all that waits when the bridge ends, which is when all is acknowledged', async () => {
+  test('is offline before all waiting messages when the bridge ends, after they are acknowledged', async () => {
     const rig = new Rig({ window: 1 }).attach()
     rig.hold('a', '1')
     rig.hold('b', '1')
@@ -339,7 +339,7 @@ describe('the state of the bridge', () => {
     expect(rig.wire.sent.slice(2)).toEqual(['a=1', 'b=1'])
   })
 
-  test('is offline after the answers that wait when the bridge ends, and before events', async () => {
+  test('is offline after the waiting answers when the bridge ends, and before events', async () => {
     const rig = new Rig({ window: 2 }).attach().ackAll()
     for (const payload of ['1', '2', '3']) rig.say('event', payload)
     for (const payload of ['1', '2', '3', '4']) rig.say('answer', payload, answer)
@@ -359,14 +359,14 @@ describe('the state of the bridge', () => {
     await finished
   })
 
-  test('is at its end at once where nothing may be written', async () => {
+  test('ends at once if the bridge may not write', async () => {
     const rig = new Rig().attach().ackAll()
     rig.sender.setWriting(false)
     await rig.sender.finish(rig.wire)
     expect(rig.wire.sent).toEqual(['state=online'])
   })
 
-  test('and all that is retained waits while the bridge may not write; events and answers do not', () => {
+  test('waits with all retained messages while the bridge may not write; events and answers do not', () => {
     const rig = new Rig()
     rig.sender.setWriting(false)
     rig.hold('a', '1')
@@ -382,7 +382,7 @@ describe('the state of the bridge', () => {
 })
 
 describe('a broker that refuses', () => {
-  test('a topic is sent it no more on this connection, and the log names it once', () => {
+  test('a topic does not get it again on this connection, and the log names it once', () => {
     const rig = new Rig()
     rig.hold('a', '1')
     rig.attach().ack(DENIED)
@@ -396,7 +396,7 @@ describe('a broker that refuses', () => {
     expect(rig.retained.blocked).toBe(1)
   })
 
-  test('a message is not sent it again', () => {
+  test('a message does not get it again', () => {
     const rig = new Rig().attach().ackAll()
     rig.say('event', '1')
     rig.ack(DENIED)
@@ -404,7 +404,7 @@ describe('a broker that refuses', () => {
     expect([rig.sender.unacknowledged, rig.events.waiting, rig.events.dropped]).toEqual([0, 0, 1])
   })
 
-  test('a topic that is none is not asked', () => {
+  test('an invalid topic is not asked', () => {
     const rig = new Rig()
     rig.hold('a/#', '1')
     rig.attach()
@@ -413,7 +413,7 @@ describe('a broker that refuses', () => {
   })
 })
 
-/** Only for what is too large. */
+/** Only for messages that are too large. */
 const tooLarge =
   (replacement: Replacement): SendOptions['ifRefused'] =>
   (why) =>
@@ -422,7 +422,7 @@ const tooLarge =
 describe('a message that is too large', () => {
   const options = { ...answer, ifRefused: tooLarge({ payload: 'short', options: { contentType: 'c' } }) }
 
-  test('is not sent over the limit that the broker tells or is known to have', () => {
+  test('is not sent over the limit that the broker announces or is known to have', () => {
     for (const [known, told] of [
       [undefined, 40],
       [40, Number.POSITIVE_INFINITY],
@@ -437,7 +437,7 @@ describe('a message that is too large', () => {
     }
   })
 
-  test('is counted with its topic and its properties', () => {
+  test('is measured with its topic and its properties', () => {
     const rig = new Rig().attach({ maximumPacketSize: 40 }).ackAll()
     rig.say('t', 'x'.repeat(23))
     rig.say('t', 'x'.repeat(24))
@@ -447,7 +447,7 @@ describe('a message that is too large', () => {
     expect(rig.refused).toEqual(['t too_large', 'u too_large'])
   })
 
-  test('is replaced by a short one of the same kind, before and after it was sent', () => {
+  test('is replaced with a short one of the same kind, before and after it was sent', () => {
     const rig = new Rig().attach({ maximumPacketSize: 100 }).ackAll()
     rig.say('told', 'x'.repeat(200), options)
     expect(rig.wire.sent.slice(1)).toEqual(['told=short'])
@@ -464,7 +464,7 @@ describe('a message that is too large', () => {
     expect(rig.wire.sent.at(-1)).toBe('denied=y')
   })
 
-  test('teaches its size for the rest of the connection', async () => {
+  test('shows the limit for the rest of the connection', async () => {
     const rig = new Rig().attach().ackAll()
     rig.say('a', 'x'.repeat(50))
     rig.ack(TOO_LARGE)
@@ -478,7 +478,7 @@ describe('a message that is too large', () => {
     expect(rig.wire.sent).toContain(`d=${'x'.repeat(50)}`)
   })
 
-  test('teaches its size for the next connections where the refusal ends this one: such sizes are tried aside', async () => {
+  test('shows the limit for the next connections if the refusal ends this one: such sizes are tried separately', async () => {
     const rig = asideRig().attach().ackAll()
     rig.say('a', 'x'.repeat(4000))
     rig.ack(TOO_LARGE)
@@ -492,7 +492,7 @@ describe('a message that is too large', () => {
     expect(rig.sender.unacknowledged).toBe(0)
   })
 
-  test('is tried again aside with each connection, after five minutes, and later each time', async () => {
+  test('is tried again separately on each connection, after five minutes, and later each time', async () => {
     const rig = asideRig().attach().ackAll()
     rig.hold('a', 'x'.repeat(4000))
     rig.ack(TOO_LARGE)
@@ -523,7 +523,7 @@ describe('a message that is too large', () => {
     expect(rig.lose()).toBe(false)
   })
 
-  test('that was taken before is too large for a broker that refuses it now', () => {
+  test('is too large if the broker refuses it now, even if it was accepted before', () => {
     const rig = new Rig().attach()
     rig.say('a', 'x'.repeat(5000))
     rig.ackAll()
@@ -536,7 +536,7 @@ describe('a message that is too large', () => {
 })
 
 describe('a publish at which connections end', () => {
-  /** Loses so many connections right after all that may be sent was sent. */
+  /** Loses this many connections, each right after everything was sent. */
   function loseTimes(rig: Rig, times: number): void {
     for (let i = 0; i < times; i += 1) {
       rig.attach()
@@ -547,10 +547,10 @@ describe('a publish at which connections end', () => {
   const topics = (rig: Rig) => rig.wire.sent.map((text) => text.split('=')[0])
 
   describe.each([
-    ['aside', true],
-    ['on the connection that there is, as there is no other', false],
+    ['on a separate connection', true],
+    ['on the only connection', false],
   ])('is tried %s', (_where, offersAside) => {
-    /** What is tried ends that connection; returns whether anything was. */
+    /** The tested publish ends the connection; returns whether there was one. */
     async function end(rig: Rig): Promise<boolean> {
       if (offersAside) return (await rig.aside(lost)).length > 0
       await turn()
@@ -559,14 +559,14 @@ describe('a publish at which connections end', () => {
       return true
     }
 
-    test('after two, and not any more after three', async () => {
+    test('after two losses, and no longer after three', async () => {
       const rig = new Rig()
       rig.offersAside = offersAside
       rig.hold('a', '1')
       rig.hold('b', '1')
       loseTimes(rig, 2)
       rig.attach()
-      // Whether the second is one, too, is not known yet.
+      // It is not known yet which of the two is the cause.
       expect(rig.wire.sent).toEqual([])
       if (offersAside) expect(await rig.aside((_bytes, topic) => (topic === 'a' ? 'lost' : 0))).toEqual([1, 1])
       else {
@@ -600,7 +600,7 @@ describe('a publish at which connections end', () => {
       expect(rig.refused).toEqual(['a quarantined'])
     })
 
-    test('and is blamed on its size where none so large was ever taken', async () => {
+    test('and its size is blamed if no message as large was ever accepted', async () => {
       const rig = new Rig()
       rig.offersAside = offersAside
       rig.hold('a', 'x'.repeat(4000))
@@ -623,14 +623,14 @@ describe('a publish at which connections end', () => {
     })
   })
 
-  test('without a word: all that is larger than what was taken waits, and is tried aside, the smallest first', async () => {
+  test('without a reason: all messages larger than any accepted one wait, and are tried separately, the smallest first', async () => {
     const rig = asideRig().attach()
     for (const size of [9000, 3000, 5000, 7000, 100]) rig.hold(String(size), 'x'.repeat(size))
     expect(rig.lose()).toBe(true)
     rig.hold('8000', 'x'.repeat(8000))
     rig.hold('equal', 'x'.repeat(7000))
     rig.attach()
-    // What is not large is not kept waiting.
+    // Small messages are sent at once.
     expect(topics(rig)).toEqual(['100'])
     rig.ackAll()
     expect(await rig.aside((bytes) => (bytes < 7000 ? 0 : 'lost'))).toEqual([3000, 5000, 7000, 7000])
@@ -639,7 +639,7 @@ describe('a publish at which connections end', () => {
     expect(rig.refused.toSorted()).toEqual(['7000', '8000', '9000', 'equal'].map((topic) => `${topic} too_large`))
     rig.hold('4000', 'x'.repeat(4000))
     expect(topics(rig).slice(2)).toEqual(['4000'])
-    // The limit is known for good, and looked for again with each connection.
+    // The limit is remembered, and tested again on each connection.
     rig.ackAll()
     rig.reconnect().ackAll()
     expect(await rig.aside(() => 0)).toEqual([7000, 8000, 9000])
@@ -647,12 +647,12 @@ describe('a publish at which connections end', () => {
     expect([rig.retained.blocked, rig.retained.waiting, rig.sender.state]).toEqual([0, 0, 'online'])
   })
 
-  test('by chance: it is sent right after, and nothing is kept back from then on', async () => {
+  test('by chance: it is sent right after, and nothing waits from then on', async () => {
     const rig = asideRig().attach()
     for (const size of [3000, 3000, 5000]) rig.hold(`${size} ${rig.retained.waiting}`, 'x'.repeat(size))
     rig.say('answer', 'x'.repeat(4000), answer)
     rig.reconnect()
-    // One of each size is enough.
+    // One message of each size is enough.
     expect(await rig.aside(() => 0)).toEqual([3000, 4000, 5000])
     rig.ackAll()
     expect([rig.refused, rig.sender.unacknowledged, rig.sender.state]).toEqual([[], 0, 'online'])
@@ -660,7 +660,7 @@ describe('a publish at which connections end', () => {
     expect(rig.wire.sent.at(-1)).toMatch(/^large=/)
   })
 
-  test('is not kept back by a broker that hangs, or by another client', () => {
+  test('does not wait when a broker hangs, or because of another client', () => {
     for (const code of ['timeout', 'taken_over'] as const) {
       const rig = new Rig().attach()
       rig.hold('a', 'x'.repeat(4000))
@@ -672,7 +672,7 @@ describe('a publish at which connections end', () => {
     }
   })
 
-  test('is judged neither by a connection aside that hangs nor by one that ends with the other', async () => {
+  test('is not judged by a separate connection that hangs or that ends together with the main one', async () => {
     const rig = asideRig().attach()
     rig.hold('a', 'x'.repeat(4000))
     rig.ackAll()
@@ -691,7 +691,7 @@ describe('a publish at which connections end', () => {
     expect([rig.refused, rig.retained.blocked, rig.sender.state]).toEqual([[], 0, 'online'])
   })
 
-  test('that others may have, or that is cleared meanwhile, is not tried any more', async () => {
+  test('that another bridge may own, or that is cleared, is no longer tried', async () => {
     const rig = asideRig()
     for (const topic of ['a', 'b', 'c']) rig.hold(topic, 'x'.repeat(4000))
     loseTimes(rig, 1)
@@ -704,7 +704,7 @@ describe('a publish at which connections end', () => {
     expect([rig.sender.unacknowledged, rig.sender.state]).toEqual([0, 'online'])
   })
 
-  test('keeps nothing back while it may not be published, and is sent when it may', async () => {
+  test('delays nothing while it may not be published, and is sent when it may', async () => {
     let may = true
     const rig = asideRig({ mayPublish: () => may })
     rig.hold('a', '1')
@@ -720,7 +720,7 @@ describe('a publish at which connections end', () => {
     expect(await rig.aside(() => 0)).toEqual([1])
   })
 
-  test('is still one when the bridge may write again', async () => {
+  test('is still known when the bridge may write again', async () => {
     const rig = asideRig().attach()
     rig.hold('a', 'x'.repeat(4000))
     rig.lose()
@@ -731,7 +731,7 @@ describe('a publish at which connections end', () => {
     expect(await rig.aside(() => 0)).toEqual([4000])
   })
 
-  test('is lost if it is a message, and nothing else with it', async () => {
+  test('is dropped if it is an event or answer, and nothing else with it', async () => {
     const rig = asideRig().attach().ackAll()
     rig.say('bad', '1', answer)
     rig.say('good', '1')
@@ -750,7 +750,7 @@ describe('a publish at which connections end', () => {
     expect(rig.answers.dropped).toBe(1)
   })
 
-  test('that was acknowledged once starts anew', () => {
+  test('that was acknowledged once is counted anew', () => {
     const rig = new Rig()
     rig.hold('a', '1')
     loseTimes(rig, 2)
@@ -760,7 +760,7 @@ describe('a publish at which connections end', () => {
     expect(rig.refused).toEqual([])
   })
 
-  test('is not blamed on a size that was taken before, unless two connections in a row end at it', async () => {
+  test('is not blamed on a size that was accepted before, unless two connections in a row end at it', async () => {
     const rig = asideRig()
     rig.hold('a', 'x'.repeat(4000))
     rig.attach().ackAll()
@@ -776,7 +776,7 @@ describe('a publish at which connections end', () => {
     expect(rig.refused.toSorted()).toEqual(['a too_large', 'b too_large'])
   })
 
-  test('is the one that was refused right before, and not what was sent beside it', () => {
+  test('is the one that was refused right before, and not the ones sent beside it', () => {
     const rig = asideRig()
     for (const topic of ['a', 'b', 'c']) rig.hold(topic, '1')
     for (let i = 0; i < 2; i += 1) {
@@ -784,11 +784,11 @@ describe('a publish at which connections end', () => {
       rig.wire.published.find(({ topic }) => topic === 'a')?.done(DENIED)
       rig.lose()
     }
-    // That one is tried alone from now on, the others are not.
+    // The refused one is sent alone from now on, the others are not.
     expect(rig.attach().wire.sent).toEqual(['b=1', 'c=1'])
   })
 
-  test('and that is refused aside is denied, and the connection stays', async () => {
+  test('that is refused on a separate connection is denied, and the connection stays', async () => {
     const rig = asideRig()
     rig.hold('a', '1')
     rig.hold('b', '1')
@@ -799,7 +799,7 @@ describe('a publish at which connections end', () => {
     expect([rig.refused, rig.trials.length, rig.sender.state]).toEqual([['a denied'], 2, 'online'])
   })
 
-  test('and that ends the connection aside with its refusal leaves the others to the next one aside', async () => {
+  test('that ends the separate connection with its refusal leaves the others to the next one', async () => {
     const rig = asideRig()
     for (const topic of ['a', 'b']) rig.hold(topic, '1')
     loseTimes(rig, 2)
@@ -813,7 +813,7 @@ describe('a publish at which connections end', () => {
     expect([rig.wire.sent, rig.refused, rig.trials.length]).toEqual([['state=online'], ['a denied'], 2])
   })
 
-  test('is not tried any more when the bridge ends', async () => {
+  test('is no longer tried when the bridge ends', async () => {
     const rig = asideRig()
     rig.hold('a', 'x'.repeat(4000))
     loseTimes(rig, 1)
@@ -827,7 +827,7 @@ describe('a publish at which connections end', () => {
     expect([rig.trials.length, rig.refused]).toEqual([1, []])
   })
 
-  test('leaves no timer behind when its connection ends', async () => {
+  test('leaves no timer when its connection ends', async () => {
     const rig = new Rig()
     rig.hold('a', '1')
     rig.hold('b', 'x'.repeat(4000))

@@ -1,4 +1,4 @@
-/** Brokers that end the connection at a message that is too large for them. */
+/** Brokers that close the connection when a message is too large for them. */
 import { describe, expect } from 'vitest'
 import { EmulatedHub } from '../../src/emulator/hub.ts'
 import { startBridge } from '../support/bridge.ts'
@@ -10,7 +10,7 @@ import { ALL_SCOPES, KEY } from '../support/world.ts'
 import { settled, startLink, type TestLink, test, withoutMosquitto } from './support.ts'
 
 const LIMIT = 4096
-/** Both end the connection: the first after it has said why, as far as that is still read, the second without a word. */
+/** Both close the connection: the first one with a reason, which may be lost, the second one without. */
 const LIMITED = [
   ['5', [`message_size_limit ${LIMIT}`, 'max_queued_messages 0']],
   ['3.1.1', [`max_packet_size ${LIMIT}`]],
@@ -18,7 +18,7 @@ const LIMITED = [
 const [, WORDLESS] = LIMITED
 
 describe.skipIf(withoutMosquitto)('Mosquitto that ends the connection at 4,096 bytes', { timeout: 60_000 }, () => {
-  test.each(LIMITED)('sees one offline at most, and gets all that fits (MQTT %s, %s)', async (protocol, config) => {
+  test.each(LIMITED)('sees at most one offline, and gets all that fits (MQTT %s, %s)', async (protocol, config) => {
     await using broker = await Mosquitto.start({ config })
     const ids = Array.from({ length: 40 }, (_, i) => `app.number-${i}`)
     const hub = await EmulatedHub.start({ keys: { [KEY]: ALL_SCOPES }, apps: ids.map((id) => ({ id })) })
@@ -26,7 +26,7 @@ describe.skipIf(withoutMosquitto)('Mosquitto that ends the connection at 4,096 b
     const env = { HUB_URL: hub.url, HUB_API_KEY: KEY, MQTT_URL: broker.url, MQTT_PROTOCOL: protocol }
     await using bridge = startBridge(env)
     const named = () => bridge.lines.filter((line) => line.includes('"reason":"too_large"')).length
-    // The log names ten, and says that there are more.
+    // The log names ten, and reports that there are more.
     await observer.until('what does not fit', () => named() === 10, 20_000)
     await observer.until('online', () => observer.last('hub2mqtt/bridge/state') === 'online', 20_000)
     const held = await retainedOn(broker.port)
@@ -41,7 +41,7 @@ describe.skipIf(withoutMosquitto)('Mosquitto that ends the connection at 4,096 b
     await hub.close()
   })
 
-  /** Sizes to what the broker holds of them; a topic for each size, by its place. */
+  /** Sends a topic for each size; resolves to what the broker then holds. */
   async function through(bridge: TestLink, broker: Mosquitto, refused: number): Promise<Map<string, string>> {
     await until('all of them', () => {
       const { deniedTopics, queued, unacknowledged, state } = bridge.link.status()
@@ -56,7 +56,7 @@ describe.skipIf(withoutMosquitto)('Mosquitto that ends the connection at 4,096 b
       ['one message', [9_000, 500, 1_000, 3_900], 3, 1],
       ['two of equal size', [5_000, 500, 5_000, 3_900], 2, 2],
       ['none', [500, 3_900], 2, 0],
-    ])('too large are %s: the others are there after one loss at most', async (_what, sizes, fit, refused) => {
+    ])('too large are %s: the others arrive after one loss at most', async (_what, sizes, fit, refused) => {
       await using broker = await Mosquitto.start({ config })
       await using bridge = startLink({ url: broker.url, protocol })
       for (const [i, size] of sizes.entries()) bridge.link.hold(`b/app/${i}`, 'x'.repeat(size))
@@ -65,14 +65,14 @@ describe.skipIf(withoutMosquitto)('Mosquitto that ends the connection at 4,096 b
       expect(held.get('b/state')).toBe('online')
       expect(bridge.link.status().reconnects).toBeLessThanOrEqual(refused === 0 ? 0 : 1)
       expect(bridge.log.loud.filter((line) => line.startsWith('not published'))).toHaveLength(refused)
-      // What is learned holds for later messages, and for an event there is no other chance.
+      // The known limit applies to later messages; an event has no second chance.
       bridge.link.send('b/event', 'x'.repeat(9_000), { ifRefused: (why) => ({ payload: why }) })
       bridge.link.hold('b/app/new', 'x'.repeat(3_950))
       if (refused > 0) expect((await through(bridge, broker, refused)).get('b/app/new')).toHaveLength(3_950)
       if (refused > 0) expect(bridge.link.status().reconnects).toBeLessThanOrEqual(1)
     })
 
-    test('a higher limit is found with the next connection', async () => {
+    test('a higher limit is found on the next connection', async () => {
       await using broker = await Mosquitto.start({ config, persistent: true })
       await using bridge = startLink({ url: broker.url, protocol })
       for (const size of [500, 5_000, 9_000]) bridge.link.hold(`b/app/${size}`, 'x'.repeat(size))
@@ -84,7 +84,7 @@ describe.skipIf(withoutMosquitto)('Mosquitto that ends the connection at 4,096 b
       await settled(bridge, reconnects + 2)
       const held = await through(bridge, broker, 1)
       expect(held.get('b/app/5000')).toHaveLength(5_000)
-      // That one was the broker's own.
+      // This one was caused by the restart of the broker.
       expect(bridge.link.status().reconnects).toBe(reconnects + 1)
     })
   })
@@ -103,7 +103,7 @@ describe.skipIf(withoutMosquitto)('Mosquitto that ends the connection at 4,096 b
   })
 })
 
-test.skipIf(withoutMosquitto)('a network that breaks at large messages keeps none of them back', async () => {
+test.skipIf(withoutMosquitto)('a network that breaks at large messages delays none of them', async () => {
   await using broker = await Mosquitto.start()
   await using proxy = await TcpProxy.to(broker.port)
   await using bridge = startLink({ url: `mqtt://127.0.0.1:${proxy.port}` })

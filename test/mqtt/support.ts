@@ -1,4 +1,4 @@
-/** A link as a bridge would make it, and everything it said. */
+/** A link as the bridge creates it, and a record of everything that it reports. */
 import pino, { type Logger } from 'pino'
 import { test as base } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
@@ -31,7 +31,7 @@ export class RecordingLog {
     { write: (line) => this.lines.push(JSON.parse(line)) },
   )
 
-  /** Messages of what somebody should read. */
+  /** Messages that a user should read. */
   get loud(): string[] {
     return this.lines.filter(({ level }) => level === 'warn' || level === 'error').map(({ message }) => message)
   }
@@ -42,27 +42,27 @@ export interface TestLink extends AsyncDisposable {
   readonly log: RecordingLog
   readonly messages: Message[]
   readonly statuses: LinkStatus[]
-  /** What others did on the watched filters. */
+  /** Changes by other clients on the watched filters. */
   readonly touched: { readonly topic: string; readonly payload: string }[]
   /** How often the link was connected so far. */
   readonly connected: () => number
-  /** How often its status said that it is connecting; a second try at once, with another protocol, is not told. */
+  /** How often its status was `connecting`; an immediate second try, with another protocol, is not reported. */
   readonly attempts: () => number
-  /** Retained topics that were read back and that nobody holds, as `sweep` offers them. */
+  /** Retained topics that were read back and that no row holds, as `sweep` offers them. */
   readonly unclaimed: () => string[]
 }
 
 export interface TestLinkOptions extends Partial<LinkOptions> {
-  /** Its only address; or `urls`. */
+  /** Its only address, if there are no `urls`. */
   readonly url?: string
   readonly clock?: typeof systemClock
   readonly onConnected?: (link: MqttLink) => void
   readonly onReadBack?: (topic: string, payload: string) => readonly string[]
-  /** Further ones. */
+  /** Additional handlers. */
   readonly handlers?: LinkHandlers
 }
 
-/** Topics of the tests: `b/state`, `b/app/+` held, `b/+/cmd/+` commands. Started. */
+/** Starts a link with the topics of the tests: `b/state`, `b/app/+` held, `b/+/cmd/+` commands. */
 export function startLink({
   url,
   clock = systemClock,
@@ -86,7 +86,7 @@ export function startLink({
       heldFilters: ['b/app/+', 'b/state'],
       ...options,
     },
-    // The shortest of the jittered waits, always.
+    // Always the shortest of the jittered delays.
     { clock, log: log.logger, random: () => 0 },
   )
   link.start({
@@ -122,7 +122,7 @@ export function unclaimedBy(link: MqttLink): string[] {
   return topics.sort()
 }
 
-/** The link has been connected so many times, and everything is acknowledged, `online` too. */
+/** Resolves when the link has been connected this often, and everything is acknowledged, `online` too. */
 export function settled({ link, connected }: TestLink, times = 1): Promise<LinkStatus | undefined> {
   return until(
     'the link to have nothing left to send',
@@ -130,7 +130,7 @@ export function settled({ link, connected }: TestLink, times = 1): Promise<LinkS
       const status = link.status()
       const idle = status.state === 'connected' && status.queued === 0 && status.unacknowledged === 0
       return idle && status.publishes > 0 && connected() >= times ? status : undefined
-      // It may be 40 MB, on a machine that is busy.
+      // There may be 40 MB to send, on a busy machine.
     },
     40_000,
   )
@@ -146,11 +146,11 @@ export const withoutMosquitto = mosquittoPath === undefined
 
 interface Fixtures {
   readonly broker: Mosquitto
-  /** In front of the broker. */
+  /** A proxy in front of the broker. */
   readonly proxy: TcpProxy
-  /** Looks on from before the link's start. */
+  /** Connected before the link starts. */
   readonly observer: Observer
-  /** Directly at the broker. */
+  /** Connected to the broker without the proxy. */
   readonly bridge: TestLink
 }
 
@@ -159,7 +159,7 @@ async function during<T extends AsyncDisposable>(starting: T | Promise<T>, use: 
   await use(started)
 }
 
-/** What such a test names is started for it, in this order. */
+/** These fixtures are started for a test that names them, in this order. */
 export const test = base.extend<Fixtures>({
   broker: ({ task: _ }, use) => during(Mosquitto.start(), use),
   proxy: ({ broker }, use) => during(TcpProxy.to(broker.port), use),

@@ -1,4 +1,4 @@
-/** A process that stood still: what has waited for it meanwhile is told as old as it may be. */
+/** A process that was suspended: messages that waited during that time count as old as they may be. */
 import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
 import { SuspendDetector } from '../../src/mqtt/suspend-detector.ts'
@@ -9,7 +9,7 @@ import { TcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
 import { settled, startLink } from './support.ts'
 
-/** A system clock that is ahead by what was slept: no timer ran meanwhile. */
+/** A system clock that is ahead by the suspended time: no timer ran during that. */
 function sleepyClock() {
   let ahead = 0
   let wallAhead = 0
@@ -35,11 +35,11 @@ function sleepyClock() {
   }
 }
 
-describe.each(WITH_PROTOCOLS)('on %s under MQTT %s, a link that stood still', (kind, protocol) => {
-  // Mosquitto hands out twenty commands at a time, and keeps the others until those are acknowledged.
+describe.each(WITH_PROTOCOLS)('on %s under MQTT %s, a suspended link', (kind, protocol) => {
+  // Mosquitto sends twenty commands at a time, and keeps the others until those are acknowledged.
   const start = () => (kind === 'mosquitto' ? Mosquitto.start() : startBroker(kind))
 
-  test.each(['stop', 'suspend'] as const)('tells the age of all that was sent meanwhile: %s', async (how) => {
+  test.each(['stop', 'suspend'] as const)('adds the suspended time to the age of messages: %s', async (how) => {
     await using broker = await start()
     await using proxy = await TcpProxy.to(broker.port)
     await using other = await Observer.on(broker.port)
@@ -56,7 +56,7 @@ describe.each(WITH_PROTOCOLS)('on %s under MQTT %s, a link that stood still', (k
     expect(bridge.messages.filter((message) => bridge.link.isCurrent(message))).toEqual([])
   })
 
-  test('takes what comes afterwards for new', async () => {
+  test('treats later messages as new', async () => {
     await using broker = await start()
     await using other = await Observer.on(broker.port)
     const clock = sleepyClock()
@@ -74,8 +74,8 @@ describe.each(WITH_PROTOCOLS)('on %s under MQTT %s, a link that stood still', (k
   })
 })
 
-describe.skipIf(mosquittoPath === undefined)('where own messages do not come back', () => {
-  test('a link that stood still connects anew, as then nothing is old', async () => {
+describe.skipIf(mosquittoPath === undefined)('if own messages do not come back', () => {
+  test('a suspended link reconnects, because then nothing is old', async () => {
     const acl = ['topic readwrite b/state', 'topic read b/hub/cmd/#', 'topic write b/hub/cmd/#']
     await using broker = await Mosquitto.start({ acl })
     const clock = sleepyClock()
@@ -86,8 +86,8 @@ describe.skipIf(mosquittoPath === undefined)('where own messages do not come bac
   })
 })
 
-describe('a standstill', () => {
-  test('is none while the clock goes on step by step, however long that is', async () => {
+describe('a suspension', () => {
+  test('is not detected while the clock advances step by step, however long', async () => {
     const clock = new FakeClock()
     const seen: number[] = []
     const standstill = new SuspendDetector(clock, () => seen.push(clock.elapsed()))
@@ -108,7 +108,7 @@ describe('a standstill', () => {
     standstill.stop()
   })
 
-  test('of seconds only makes what arrives as old as that', () => {
+  test('of seconds only adds to the age of messages', () => {
     const clock = sleepyClock()
     const standstill = new SuspendDetector(clock, () => {})
     standstill.start()
@@ -121,7 +121,7 @@ describe('a standstill', () => {
     standstill.stop()
   })
 
-  test.each([-3_600_000, 3_600_000])('a wall clock that is set by %d ms is none', (ms) => {
+  test.each([-3_600_000, 3_600_000])('is not detected when the wall clock is set by %d ms', (ms) => {
     const clock = sleepyClock()
     const standstill = new SuspendDetector(clock, () => expect.unreachable())
     standstill.start()

@@ -24,7 +24,7 @@ describe.skipIf(withoutMosquitto || !openssl)('over TLS', () => {
   }
 
   test.each(['mqtts', 'wss'])(
-    '%s: is online when the authority is known, and says so when it is not',
+    '%s: is online if the certificate authority is known, and otherwise reports that it is not',
     async (scheme) => {
       const { port, config } = await listener(...(scheme === 'wss' ? ['protocol websockets'] : []))
       await using _broker = await Mosquitto.start({ config })
@@ -44,7 +44,7 @@ describe.skipIf(withoutMosquitto || !openssl)('over TLS', () => {
     },
   )
 
-  test('a client certificate opens the door', async () => {
+  test('a client certificate is accepted', async () => {
     const { port, config } = await listener('require_certificate true')
     await using _broker = await Mosquitto.start({ config })
     const url = `mqtts://127.0.0.1:${port}`

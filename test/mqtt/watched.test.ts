@@ -8,7 +8,7 @@ import { settled, startLink } from './support.ts'
 const watchedFilters = ['b/app/+', 'b/state']
 
 describe.each(WITH_PROTOCOLS)('on %s under MQTT %s', (kind, protocol) => {
-  test('own states, changes, clears and messages are not told as those of others', async () => {
+  test('own states, changes, clears and messages are not reported as those of others', async () => {
     await using broker = await startBroker(kind)
     await using other = await Observer.on(broker.port)
     await using bridge = startLink({ url: broker.url, protocol, watchedFilters })
@@ -27,7 +27,7 @@ describe.each(WITH_PROTOCOLS)('on %s under MQTT %s', (kind, protocol) => {
     expect(bridge.touched).toEqual([{ topic: 'b/app/end', payload: 'x' }])
   })
 
-  test('a bridge that starts again is told of nothing that it left itself', async () => {
+  test('a bridge that restarts gets no report of its own messages', async () => {
     await using broker = await startBroker(kind)
     await using other = await Observer.on(broker.port)
     {
@@ -38,14 +38,14 @@ describe.each(WITH_PROTOCOLS)('on %s under MQTT %s', (kind, protocol) => {
     await using bridge = startLink({ url: broker.url, protocol, watchedFilters })
     for (let i = 0; i < 50; i += 1) bridge.link.hold(`b/app/${i}`, 'first')
     await settled(bridge)
-    // It was read back as it is, and so needed no publish.
+    // The read-back found it, so no publish was needed.
     expect(bridge.link.status().publishes).toBe(1)
     await other.publish('b/app/end', 'x')
     await until('the end', () => bridge.touched.some(({ topic }) => topic === 'b/app/end'))
     expect(bridge.touched).toEqual([{ topic: 'b/app/end', payload: 'x' }])
   })
 
-  test('what others clear or forge is told, can be put back, and what they add can be swept', async () => {
+  test('changes and clears by others are reported and can be repaired, and what they add can be swept', async () => {
     await using broker = await startBroker(kind)
     await using other = await Observer.on(broker.port)
     await using bridge = startLink({ url: broker.url, protocol, watchedFilters })

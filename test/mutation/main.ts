@@ -1,7 +1,7 @@
 /**
- * `npm run mutation [-- NAME…]`: breaks the safety modules in every way that StrykerJS knows, and counts how often their
- * quick tests notice. By hand, as each of thousands of mutants takes a second or more. A name is that of a module:
- * `limiter`.
+ * `npm run mutation [-- NAME…]`: mutates the safety modules in every way that StrykerJS supports, and counts how often
+ * their quick tests fail. Run manually, because each of thousands of mutants takes at least a second. A name is that of
+ * a module: `limiter`.
  */
 import { readFileSync } from 'node:fs'
 import { basename } from 'node:path'
@@ -9,13 +9,13 @@ import { parseArgs } from 'node:util'
 import * as v from 'valibot'
 import { execute, exitOnSignals } from '../support/process.ts'
 
-/** Not in package.json: they would bring 180 packages to everybody who runs the tests. */
+/** Not in package.json: they would install 180 packages for everybody who runs the tests. */
 const TOOLS = ['@stryker-mutator/core@10.1.1', '@stryker-mutator/vitest-runner@10.1.1']
 const LEAST_SCORE = 85
 
 /**
- * Each module and the tests that hold it, by name. They start neither a broker nor a process, and a file takes seconds:
- * a mutant that survives costs the time of all of them.
+ * Each module and the names of its tests. They start neither a broker nor a process, and a file takes seconds: a mutant
+ * that survives costs the time of all of them.
  */
 const MODULES: Readonly<Record<string, readonly string[]>> = {
   'src/base/limiter.ts': ['base/limiter'],
@@ -53,7 +53,7 @@ interface Score {
   readonly missed: number
 }
 
-/** Runs the tool on one module; what it prints of the mutants that are missed is passed on. */
+/** Runs the tool on one module, and prints its report on the missed mutants. */
 async function mutate(module: string, tests: readonly string[]): Promise<Score> {
   const env = { ...process.env, MUTATION_TESTS: JSON.stringify(tests.map((name) => `test/${name}.test.ts`)) }
   console.log(await execute('npx', ['stryker', 'run', 'test/mutation/stryker.json', '--mutate', module], { env }))

@@ -1,4 +1,4 @@
-/** What somebody sees who has imported the flows of config/node-red: a real Node-RED, broker, bridge and emulated hub. */
+/** The flows of config/node-red after the import: a real Node-RED, broker, bridge and emulated hub. */
 import { globSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { until } from '../support/until.ts'
@@ -32,20 +32,20 @@ describe.skipIf(installation === undefined)('the flows of config/node-red, impor
     world.hub.requests.filter(({ operation, path }) => operation === 'restartApp' && path.includes(app)).length
   const runs = (app: string) => until('the app to run', () => world.hub.apps.get(app)?.state === 'running')
 
-  it('restart an app by a button, and say so', async () => {
+  it('restart an app by a button, and report it', async () => {
     await red.press('hub2mqtt-button-press')
     await red.process.untilLine(`${HUE} was restarted`)
     expect(restarts(HUE)).toBe(1)
     await runs(HUE)
   })
 
-  it('say when the restart was refused, and why', async () => {
+  it('report the reason if the restart was refused', async () => {
     world.hub.behave('answer-status', { status: 500, operation: 'restartApp', times: 1 })
     await red.press('hub2mqtt-button-press')
     await red.process.untilLine(`${HUE} was not restarted: `)
   })
 
-  it('tell of a crash with its message, restart the app, and tell that it has recovered', async () => {
+  it('report a crash with its message, restart the app, and report its recovery', async () => {
     const before = restarts(OTHER)
     world.hub.crash(OTHER, 'Error: no water')
     await red.process.untilLine(`${OTHER} has crashed: Error: no water`)
@@ -53,7 +53,7 @@ describe.skipIf(installation === undefined)('the flows of config/node-red, impor
     expect(restarts(OTHER)).toBe(before + 1)
   })
 
-  it('restart an app that keeps crashing three times, then give up and say so', async () => {
+  it('restart an app that keeps crashing three times, then give up and report it', async () => {
     const before = restarts(HUE)
     for (let count = 1; count <= 3; count += 1) {
       world.hub.crash(HUE, `Error: crash ${count}`)
@@ -62,7 +62,7 @@ describe.skipIf(installation === undefined)('the flows of config/node-red, impor
     }
     world.hub.crash(HUE, 'Error: once more')
     await red.process.untilLine(`${HUE} keeps crashing: it is no longer restarted (Error: once more)`)
-    // The other one has restarts of its own left. What Node-RED had sent before would be there before this one.
+    // The other app has restarts left. Earlier commands from Node-RED would arrive before this one.
     const ofOther = restarts(OTHER)
     world.hub.crash(OTHER)
     await until('the restart', () => restarts(OTHER) === ofOther + 1)

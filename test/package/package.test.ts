@@ -21,8 +21,8 @@ const CHECKOUT = fileURLToPath(new URL('../../', import.meta.url))
 const APP = 'com.athom.hue'
 
 /**
- * npm and Node as a user of this machine has them: without the checkout's own, and without what `npm run` adds. A registry
- * may have a certificate of its own.
+ * npm and Node as a user of this machine has them: without those of the checkout, and without variables of `npm run`. A
+ * registry may have its own certificate.
  */
 const env = Object.fromEntries(
   Object.entries(process.env)
@@ -38,12 +38,12 @@ function withoutCheckout(path: string): string {
 const { path: folder, remove } = mkdtempDisposableSync(join(tmpdir(), 'hub2mqtt-package-'))
 const home = join(folder, 'empty')
 const installed = join(home, 'node_modules/hub2mqtt')
-// What npm says about itself is nothing that hub2mqtt says.
+// Hides npm's messages about itself, which are not part of the output of hub2mqtt.
 const settings = { cwd: home, env: { ...env, npm_config_loglevel: 'error', npm_config_update_notifier: 'false' } }
 
 beforeAll(async () => {
   mkdirSync(home)
-  // What makes a release builds it before.
+  // A release is built before it is packed.
   await execute('npm', ['run', 'build'], { cwd: CHECKOUT })
   await execute('npm', ['run', 'build:page'], { cwd: CHECKOUT })
   await execute('npm', ['pack', '--pack-destination', folder], { cwd: CHECKOUT, env })
@@ -55,10 +55,10 @@ beforeAll(async () => {
 afterAll(remove)
 
 const hub2mqtt = (...args: readonly string[]) => runProgram('npx', ['hub2mqtt', ...args], settings)
-/** One that lasts; ended as by Ctrl-C, which reaches npx and what it has started. */
+/** A long-lived command; stopped as by Ctrl-C, which reaches npx and its child processes. */
 const lasting = (...args: readonly string[]) => new Process('npx', ['hub2mqtt', ...args], { ...settings, group: true })
 
-/** The commands and the start line of the unit, with the folder of the program and the package's file in their places. */
+/** The commands and the start line of the unit, with the folder of the program and the package's file inserted. */
 function unitIn(prefix: string) {
   const unit = readFileSync(join(CHECKOUT, 'config/systemd/hub2mqtt.service'), 'utf8').replaceAll(
     '/opt/hub2mqtt',
@@ -98,7 +98,7 @@ describe('the package', () => {
     expect({ status, stderr }).toEqual({ status: 2, stderr: expect.stringContaining('no hub configured') })
   }, 180_000)
 
-  it('holds the program, its sources, the documents and the licence, and nothing that others would trip over', () => {
+  it('contains the program, its sources, the documents and the licence, and no unwanted files', () => {
     const files = globSync('**/*', { cwd: installed, exclude: ['node_modules/**'] }).map((path) =>
       path.replaceAll('\\', '/'),
     )
@@ -134,7 +134,7 @@ describe('the package', () => {
       )
   })
 
-  it('has nothing in it that leads back to where it was made', () => {
+  it('contains no reference to the place where it was built', () => {
     expect(realpathSync(installed)).toBe(installed)
     const files = globSync('**/*', { cwd: installed, exclude: ['node_modules/**'] }).map((path) =>
       join(installed, path),
@@ -144,11 +144,11 @@ describe('the package', () => {
     }
   })
 
-  it('tells its version', async () => {
+  it('prints its version', async () => {
     expect(await hub2mqtt('--version')).toMatchObject({ status: 0, stdout: `${manifest.version}\n`, stderr: '' })
   })
 
-  it('checks a configuration, and names what is wrong with one', async () => {
+  it('checks a configuration, and reports its errors', async () => {
     const good = 'hubs: { home: { url: "http://10.0.0.1", api_key: canary } }\nmqtt: { url: "mqtt://10.0.0.2" }\n'
     writeFileSync(join(home, 'hub2mqtt.yaml'), good, { mode: 0o600 })
     const { status, stdout, stderr } = await hub2mqtt('check-config', '--config', 'hub2mqtt.yaml')
@@ -159,13 +159,13 @@ describe('the package', () => {
     expect(await hub2mqtt('check-config', '--config', 'bad.yaml')).toMatchObject({ status: 2, stdout: '' })
   })
 
-  it('is an emulated hub that answers', async () => {
+  it('includes an emulated hub that answers', async () => {
     await using hub = lasting('emulate', '--port', '0', '--api-key', 'key=hub.app')
     const [url] = /http:\/\/\S+/.exec(await hub.untilLine('emulated hub listening')) ?? []
     expect((await fetch(`${url}/api/manager/system/ping`)).status).toBe(200)
   })
 
-  it('brings what apps are tested with, to its own folder and to new apps', async () => {
+  it('copies the test library for apps to its own folder and to new apps', async () => {
     const script = "import { startApp } from 'hub2mqtt/sdk/testing'; console.log(typeof startApp)"
     const { stdout } = await runProgram('node', ['--input-type=module', '--eval', script], settings)
     expect(stdout).toBe('function\n')
@@ -173,13 +173,13 @@ describe('the package', () => {
     expect(await execute('npm', ['test', '--prefix', 'com.example.app'], settings)).toMatch(/ pass 2\n/)
   })
 
-  it('shows everything without hardware, carries out a command and ends by Ctrl-C', async () => {
+  it('runs the demo without hardware, executes a command and ends with Ctrl-C', async () => {
     const [port, http] = [await freePort(), await freePort()]
     const file = JSON.stringify({ mqtt: { embedded: { port } }, http: { port: http } })
     writeFileSync(join(home, 'demo.yaml'), file)
     const demo = lasting('demo', '--config', 'demo.yaml')
     await using _stopped = demo
-    // It opens each port for a moment beforehand, to see whether that is free: so its own word counts.
+    // The demo opens each port for a moment to test whether it is free, so the test waits for its own message.
     await demo.untilLine('The demo runs')
     await until('ready', async () => (await fetch(`http://127.0.0.1:${http}/readyz`)).ok)
     await using observer = await Observer.on(port)

@@ -1,4 +1,4 @@
-/** The list of events and answers: its days, what it folds, how it goes on, and its filters in the address. */
+/** The list of events and answers: its days, its groups, its pages, and its filters in the address. */
 import type { Page } from 'playwright-core'
 import { afterAll, describe, expect, test } from 'vitest'
 import type { FeedEvent, LiveFrame } from '../../src/web/server/api/protocol.ts'
@@ -17,13 +17,13 @@ const lines = (page: Page) => page.locator('tr[tabindex]')
 const ready = (page: Page) => page.getByRole('heading', { name: 'Activity' }).waitFor()
 const isFocused = (of: ReturnType<typeof lines>) => of.evaluate((element) => element.matches(':focus'))
 
-/** A whole-hour time zone in which it is this hour at a time. */
+/** A whole-hour time zone in which it is currently this hour. */
 function zoneAt(hour: number, at: number): string {
   const offset = ((hour - new Date(at).getUTCHours() + 36) % 24) - 12
   return `Etc/GMT${offset > 0 ? '-' : '+'}${Math.abs(offset)}`
 }
 
-/** A page whose channel has had these events before all others. */
+/** A page whose live channel begins with these events. */
 async function visitWith(house: House, events: readonly FeedEvent[], view: View = {}): Promise<Page> {
   const context = await profile(view)
   await context.routeWebSocket(/api\/live/, (socket) => {
@@ -96,7 +96,7 @@ describe.runIf(canBrowse)('the days of the activity', () => {
 })
 
 describe.runIf(canBrowse)('one line of the activity', () => {
-  test('is a command with its answer and the events that it caused, which open by keyboard', async () => {
+  test('shows a command with its answer and the events that it caused, which open by keyboard', async () => {
     const { house, page } = await show({}, { hash: HASH })
     await ready(page)
     const headers = await house.daemon.owner()
@@ -118,7 +118,7 @@ describe.runIf(canBrowse)('one line of the activity', () => {
     expect(await rows.count()).toBe(2)
   })
 
-  test('is the updates of several apps in one go, with their names and number', async () => {
+  test('shows the updates of several apps in a row, with their names and number', async () => {
     const apps = ['Lamps', 'Meter', 'Pump'].map((name, i) => {
       return { id: `com.old${i}`, name, version: '1.0.0', update: '1.1.0', autoupdate: false }
     })
@@ -132,13 +132,13 @@ describe.runIf(canBrowse)('one line of the activity', () => {
     await row.getByText('Lamps, Meter, Pump').waitFor()
     await row.getByRole('button').click()
     for (const { name } of apps) await rowWith(page, name).getByText('1.0.0 → 1.1.0').waitFor()
-    // That of the other hub has its own.
+    // The event of the other hub has its own line.
     expect(await lines(page).count()).toBe(2)
     await lines(page).filter({ hasText: 'cabin' }).getByText('2.4.1 → 2.5.0').waitFor()
     await expectAccessible(page)
   })
 
-  test('is the same event of an app each time, with its number, also on the page of the app', async () => {
+  test('shows all equal events of an app, with their number, also on the page of the app', async () => {
     const { house, page } = await show({}, { hash: HASH })
     await ready(page)
     const rows = rowWith(page, 'Lumen Lights')
@@ -161,7 +161,7 @@ describe.runIf(canBrowse)('one line of the activity', () => {
 })
 
 describe.runIf(canBrowse)('the list of the activity', () => {
-  test('has 50 lines at first and 50 more on request, with the focus on the first of them, until its end', async () => {
+  test('shows 50 lines at first and 50 more on request, with the focus on the first of them, until its end', async () => {
     const house = await startHouse()
     const now = Date.now()
     const events = eventsAt(Array.from({ length: 120 }, (_, i) => now - (120 - i) * HOUR_MS))
@@ -181,7 +181,7 @@ describe.runIf(canBrowse)('the list of the activity', () => {
     expect(await overflow(page)).toBeLessThanOrEqual(0)
   })
 
-  test('keeps its filters in the address, which survive a reload, and follow back and forward', async () => {
+  test('keeps its filters in the address, also after a reload, back and forward', async () => {
     const { house, page } = await show({}, { hash: HASH })
     await ready(page)
     house.hub().crash(HUE, 'Error: a?b=c&d#e/f é')
@@ -219,7 +219,7 @@ describe.runIf(canBrowse)('the list of the activity', () => {
     expect(new URL(page.url()).hash).toBe(HASH)
   })
 
-  test('ignores nonsense in the address', async () => {
+  test('ignores invalid filters in the address', async () => {
     const { house, page } = await show()
     house.hub().crash(HUE, 'Error: the lamp is dark')
     for (const query of [

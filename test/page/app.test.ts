@@ -10,7 +10,7 @@ afterAll(quit)
 
 const start = (options?: HouseOptions) => show(options, { hash: HASH })
 
-/** The rows about devices and flows, once there are devices. */
+/** The rows about devices and flows, as soon as they have devices. */
 async function uses(page: Page): Promise<string[]> {
   const rows = page.getByRole('region', { name: 'Details' }).locator('dl > div', { hasText: /^(Devices|Flows)/ })
   await rows.first().waitFor()
@@ -25,7 +25,7 @@ const secretive = {
 }
 
 describe.runIf(canBrowse)('the page of an app', () => {
-  test('shows its fields, its usage and what happens to it', async () => {
+  test('shows its fields, its usage and its events', async () => {
     const { house, page } = await start()
     await page.getByRole('heading', { name: 'Lumen Lights' }).waitFor()
     await page.getByText('Ottilie Brandt').waitFor()
@@ -41,7 +41,7 @@ describe.runIf(canBrowse)('the page of an app', () => {
     await page.getByText(`There is no app ${HUE}.`).waitFor()
   })
 
-  test('shows how many devices and flows use it, and how many of them do not work', async () => {
+  test('shows how many devices and flows use it, and how many of them are unavailable or broken', async () => {
     const apps = [secretive, { id: 'com.none', name: 'Off', version: '1.0.0', enabled: false }]
     const scopes = ['hub.app', 'hub.device.readonly', 'hub.flow.readonly']
     const { house, page } = await start({ scopes, hubs: { home: { apps } } })
@@ -51,12 +51,12 @@ describe.runIf(canBrowse)('the page of an app', () => {
     expect(await uses(page)).toEqual(['Devices: 1, 1 unavailable', 'Flows: 1, 1 broken'])
   })
 
-  test('leaves out flows if the key does not permit to read them', async () => {
+  test('leaves out flows if the key does not permit reading them', async () => {
     const { page } = await start({ scopes: ['hub.app', 'hub.device.readonly'] })
     expect(await uses(page)).toEqual(['Devices: 3'])
   })
 
-  test('asks for settings when told to, and shows values one by one, secrets last', async () => {
+  test('reads settings on request, and shows values one by one, secrets last', async () => {
     const { house, page } = await start({ hubs: { home: { apps: [secretive] } } })
     await page.getByRole('heading', { name: 'Lumen Lights' }).waitFor()
     expect(asked(house, '/setting')).toHaveLength(0)
@@ -70,7 +70,7 @@ describe.runIf(canBrowse)('the page of an app', () => {
     await page.getByText('canary-token').waitFor()
   })
 
-  test('shows the record and the translations on demand, and asks before a report is sent', async () => {
+  test('shows the record and the translations on request, and asks before a report is sent', async () => {
     const { house, page } = await start()
     await page.getByRole('button', { name: 'The hub’s record' }).click()
     await page.getByText(/"raw": \{/).waitFor()
@@ -98,7 +98,7 @@ describe.runIf(canBrowse)('the page of an app', () => {
     expect(copied).not.toContain('192.0.2.14')
   })
 
-  test('names its topics, to copy', async () => {
+  test('lists its topics, to copy', async () => {
     const { page } = await start()
     await page.getByText(`hub2mqtt/home/app/${HUE}/event`, { exact: true }).waitFor()
     await page.getByText('Commands', { exact: true }).click()
@@ -111,7 +111,7 @@ describe.runIf(canBrowse)('the page of an app', () => {
     expect(await page.evaluate<string>('navigator.clipboard.readText()')).toBe(`hub2mqtt/home/app/${HUE}`)
   })
 
-  test('shows what the guardian does and has seen, and turns it off', async () => {
+  test('shows what the guardian does and has detected, and turns it off', async () => {
     const config = { guard: { watch: ['*'], backoff: '1s' } }
     const { house, page } = await start({ config })
     const guardian = page.getByRole('region', { name: 'Guardian' })
@@ -128,7 +128,7 @@ describe.runIf(canBrowse)('the page of an app', () => {
     await guardian.getByText('off', { exact: true }).waitFor()
   })
 
-  test('shows what an app said as it crashed: all of it, on its lines, and nothing else', async () => {
+  test('shows the complete crash message of an app, with its lines, and nothing else', async () => {
     const config = { guard: { watch: ['*'], backoff: '1h', backoff_max: '1h' } }
     const { house, page } = await start({ config })
     await page.getByRole('heading', { name: 'Lumen Lights' }).waitFor()
@@ -142,17 +142,17 @@ describe.runIf(canBrowse)('the page of an app', () => {
     const events = page.getByRole('region', { name: 'Events and commands' })
     for (const within of [notice, seen, events]) {
       await shown(within).waitFor()
-      // As it is laid out, with its lines.
+      // The text as rendered, with its lines.
       expect(await shown(within).innerText()).toBe(said)
     }
     await seen.getByText('7.0.12', { exact: true }).waitFor()
-    // The next crash changes nothing of that one.
+    // The next crash does not change it.
     house.hub().recover(HUE)
     await page.locator('.app-head').getByText('Running').waitFor()
     house.hub().crash(HUE, 'Error: the second')
     await seen.getByText('Error: the second', { exact: true }).waitFor()
     expect(await shown(seen).innerText()).toBe(said)
-    // What is kept of a crash that this daemon has not seen is its head.
+    // If this daemon has not seen a crash, only the beginning of its message is kept.
     await house.restart()
     await page.goto(house.page + HASH)
     await shown(seen).waitFor()
@@ -180,7 +180,7 @@ describe.runIf(canBrowse)('the page of an app', () => {
     await fits()
   })
 
-  test('says so where there is no such app, to everybody', async () => {
+  test('reports to everybody that an app does not exist', async () => {
     const house = await startHouse()
     const page = await visit(house.page, { hash: '#/app/home/com.none' })
     await page.getByText('There is no app com.none.').waitFor()

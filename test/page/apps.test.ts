@@ -28,7 +28,7 @@ describe.runIf(canBrowse)('the list of apps', () => {
     await rowWith(page, 'Fresh Air').waitFor()
   })
 
-  test('restarts an app and tells the answer of the hub', async () => {
+  test('restarts an app and shows the answer of the hub', async () => {
     const { house, page } = await show()
     await rowWith(page, 'Lumen Lights').getByRole('button', { name: 'Restart Lumen Lights' }).click()
     await page
@@ -38,7 +38,7 @@ describe.runIf(canBrowse)('the list of apps', () => {
     expect(asked(house, `/app/${HUE}/restart`)).toHaveLength(1)
   })
 
-  test('tells why a command failed, on the row and as a notice', async () => {
+  test('shows why a command failed, in the row and as a notice', async () => {
     const { house, page } = await show()
     house.hub().behave('answer-status', { operation: 'restartApp', status: 500 })
     await rowWith(page, 'Lumen Lights').getByRole('button', { name: 'Restart Lumen Lights' }).click()
@@ -51,7 +51,7 @@ describe.runIf(canBrowse)('the list of apps', () => {
       .waitFor()
   })
 
-  test('asks before it disables an app, and does nothing unless told to', async () => {
+  test('asks before it disables an app, and does nothing without a confirmation', async () => {
     const { house, page } = await show()
     await rowWith(page, 'Lumen Lights').getByRole('switch').click()
     await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click()
@@ -63,13 +63,13 @@ describe.runIf(canBrowse)('the list of apps', () => {
     await page.getByRole('dialog').getByRole('button', { name: 'Disable' }).click()
     await rowWith(page, 'Lumen Lights').getByRole('switch', { checked: false }).waitFor()
     expect(house.hub().apps.get(HUE)?.enabled).toBe(false)
-    // What is disabled is enabled without a question.
+    // A disabled app is enabled without a question.
     await rowWith(page, 'Bramblewood Blinds').getByRole('switch').click()
     await rowWith(page, 'Bramblewood Blinds').getByRole('switch', { checked: true }).waitFor()
     expect(house.hub().apps.get(BLINDS)?.enabled).toBe(true)
   })
 
-  test('says why what the configuration refuses cannot be done', async () => {
+  test('shows why actions that the configuration refuses are not possible', async () => {
     const { house, page } = await show()
     await rowWith(page, 'Lumen Lights').getByRole('button', { name: 'More for Lumen Lights' }).click()
     const uninstall = page.getByRole('menuitem', { name: /Uninstall/ })
@@ -79,7 +79,7 @@ describe.runIf(canBrowse)('the list of apps', () => {
     expect(house.hub().apps.has(HUE)).toBe(true)
   })
 
-  test('uninstalls where that is allowed, and updates', async () => {
+  test('uninstalls if that is allowed, and updates', async () => {
     const { house, page } = await show({ config: { commands: { allow: ['uninstall'] } } })
     await rowWith(page, 'Lumen Lights').getByRole('button', { name: 'More for Lumen Lights' }).click()
     await page.getByRole('menuitem', { name: 'Uninstall' }).click()
@@ -93,7 +93,7 @@ describe.runIf(canBrowse)('the list of apps', () => {
     await rowWith(page, 'Heat Pump').getByText('2.5.0', { exact: true }).waitFor()
   })
 
-  test('finds, filters and sorts; / goes to the search', async () => {
+  test('searches, filters and sorts; / focuses the search', async () => {
     const { page } = await show()
     await rowWith(page, 'Doorbell').waitFor()
     await page.keyboard.press('/')
@@ -111,7 +111,7 @@ describe.runIf(canBrowse)('the list of apps', () => {
     await page.locator('tr.app').first().getByText('Tidewater Energy Meter').waitFor()
   })
 
-  test('says of the column that it is sorted by whether the values go up or down', async () => {
+  test('marks the sorted column with the direction of its values', async () => {
     const { page } = await show()
     const head = (name: string) => page.getByRole('columnheader', { name })
     const orderOf = async (name: string) => [
@@ -128,7 +128,7 @@ describe.runIf(canBrowse)('the list of apps', () => {
     expect(await orderOf('App')).toEqual(['none', ''])
   })
 
-  test('keeps search, filter, order and grouping when the page is loaded again', async () => {
+  test('keeps search, filter, order and grouping after a reload', async () => {
     const { page } = await show({
       hubs: { home: { apps: DEFAULT_APPS.slice(0, 3) }, cabin: { apps: DEFAULT_APPS.slice(3) } },
     })
@@ -145,7 +145,7 @@ describe.runIf(canBrowse)('the list of apps', () => {
     expect(await page.locator('tr.app').count()).toBe(1)
   })
 
-  test('leads a keyboard to the heading of an app, and back to the line of the app; the title has the name', async () => {
+  test('moves the focus to the heading of an app, and back to the row of the app; the title has the name', async () => {
     const { page } = await show()
     await rowWith(page, 'Lumen Lights').getByRole('link').focus()
     await page.keyboard.press('Enter')

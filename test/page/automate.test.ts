@@ -20,7 +20,7 @@ async function copied(page: Page, program: string): Promise<string> {
   return await page.evaluate<string>('navigator.clipboard.readText()')
 }
 
-/** Publishes what a shell passes to `mosquitto_pub`. */
+/** Publishes the arguments that a shell passes to `mosquitto_pub`. */
 async function publish(observer: Observer, line: string): Promise<void> {
   const words = execFileSync('sh', ['-c', `mosquitto_pub() { printf '%s\\0' "$@"; }; ${line}`])
     .toString()
@@ -30,8 +30,8 @@ async function publish(observer: Observer, line: string): Promise<void> {
   await observer.publish(topic, payload)
 }
 
-describe.runIf(canBrowse)('what other programs need', () => {
-  test('is ready to copy for each action of an app, below the configured base topic, and does what it says', async () => {
+describe.runIf(canBrowse)('the text for other programs', () => {
+  test('can be copied for each action of an app, below the configured base topic, and has its effect', async () => {
     const hubs = { cabin: { apps: [{ id: ID, name: 'Odd', version: '1.0.0' }] } }
     const config = { mqtt: { base_topic: "the 'house'/{{ a }}" }, commands: { allow: ['uninstall'] } }
     const { house, page } = await show({ hubs, config }, { hash: `#/app/cabin/${encodeURIComponent(ID)}` })
@@ -45,7 +45,7 @@ describe.runIf(canBrowse)('what other programs need', () => {
     await until('no app', () => house.hub('cabin').apps.get(ID) === undefined)
   })
 
-  test('is a script for Home Assistant and a flow for Node-RED, with its reason if it is refused', async () => {
+  test('is a script for Home Assistant and a flow for Node-RED, with the reason if the action is refused', async () => {
     const config = { commands: { deny: ['restart'] } }
     const { page } = await show({ config }, { hash: '#/app/home/com.athom.hue', width: 360, height: 740 })
     await page.context().grantPermissions(['clipboard-read', 'clipboard-write'])

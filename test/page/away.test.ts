@@ -1,4 +1,4 @@
-/** What the page shows while a hub or the broker is away. Pictures go to a temporary folder. */
+/** The page while a hub or the broker is offline. Pictures are saved in a temporary folder. */
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
@@ -19,8 +19,8 @@ const colourOf = (page: Page, selector: string) =>
 const PICTURES = join(tmpdir(), 'hub2mqtt-page')
 const SINCE = /since \d\d:\d\d:\d\d: it cannot be reached/
 
-describe.runIf(canBrowse)('while the only hub is away', () => {
-  test('the list says why and since when, dims the figures, and claims no state', async () => {
+describe.runIf(canBrowse)('while the only hub is offline', () => {
+  test('the list shows the reason and the time, dims the figures, and claims no state', async () => {
     const { house, page } = await start()
     await rowWith(page, 'Lumen Lights').getByText('Running').waitFor()
     await page.getByText('Live', { exact: true }).waitFor()
@@ -44,7 +44,7 @@ describe.runIf(canBrowse)('while the only hub is away', () => {
     await expectAccessible(page)
   })
 
-  test('the page of an app does so too, and all of it ends when the hub is back', async () => {
+  test('the page of an app does so too, until the hub is online again', async () => {
     const { house, page } = await start(undefined, `#/app/home/${HUE}`)
     const title = page.locator('.app-head')
     await title.getByText('Running').waitFor()
@@ -60,10 +60,10 @@ describe.runIf(canBrowse)('while the only hub is away', () => {
   })
 })
 
-describe.runIf(canBrowse)('while some hubs are away', () => {
+describe.runIf(canBrowse)('while some hubs are offline', () => {
   const cabin = DEFAULT_APPS.slice(0, 3).map((app) => ({ ...app, name: `${app.name} of the cabin` }))
 
-  test('each heading says how its hub is, and only the apps of that hub are unknown', async () => {
+  test('each heading has the state of its hub, and only the apps of that hub are unknown', async () => {
     const { house, page } = await start({ hubs: { home: {}, cabin: { apps: cabin } } })
     const heading = (name: string) => page.locator('tr.hub').filter({ hasText: name })
     await heading('cabin').getByText('online').waitFor()
@@ -81,8 +81,8 @@ describe.runIf(canBrowse)('while some hubs are away', () => {
   })
 })
 
-describe.runIf(canBrowse)('while the broker is away', () => {
-  test('the list says why and since when, and follows the hub', async () => {
+describe.runIf(canBrowse)('while the broker is offline', () => {
+  test('the list shows the reason and the time, and follows the hub', async () => {
     const { house, page } = await start()
     await rowWith(page, 'Lumen Lights').getByText('Running').waitFor()
     await house.broker.stop()
@@ -108,7 +108,7 @@ describe.runIf(canBrowse)('while the broker is away', () => {
 const WIDTHS = [320, 390, 768, 1101, 1440, 1920]
 const THEMES: readonly Theme[] = ['light', 'dark']
 
-describe.runIf(canBrowse)('what is said of a hub and a broker that are away', () => {
+describe.runIf(canBrowse)('the notice about a hub and a broker that are offline', () => {
   test.each(THEMES)('fits at every width, in the %s theme', async (theme) => {
     const house = await startHouse({ hubs: { home: {}, cabin: { apps: DEFAULT_APPS.slice(0, 3) } } })
     const page = await visit(house.page, { theme })

@@ -23,7 +23,7 @@ describe.runIf(canBrowse)('the page of the bridge', () => {
     await page.getByText('hub home is offline: unauthorized').waitFor()
   })
 
-  test('says which commands need more, and why', async () => {
+  test('shows which commands need more permissions, and why', async () => {
     const { page } = await start('#/bridge', { scopes: ['hub.app.readonly'] })
     const hub = page.getByRole('region', { name: 'Hub home' })
     await hub.getByText(/commands are unavailable/).click()
@@ -35,7 +35,7 @@ describe.runIf(canBrowse)('the page of the bridge', () => {
     expect(await hub.getByRole('textbox').isDisabled()).toBe(true)
   })
 
-  test('shows how a hub is if its key permits that, without what is unknown, and warns only of what is wrong', async () => {
+  test('shows the health of a hub if its key permits that, without unknown values, and warns only of problems', async () => {
     const scopes = ['hub.app', 'hub.system.readonly', 'hub.updates.readonly']
     const house = await startHouse({ scopes, hubs: { home: {}, cabin: { flavour: 'self-hosted' } } })
     const videoCore = { videoCoreTemperature: 51.26, videoCoreUndervoltage: true, videoCoreThrottled: false }
@@ -78,7 +78,7 @@ describe.runIf(canBrowse)('the page of the bridge', () => {
     await expectAccessible(page)
   })
 
-  test('names the permission that would show how a hub is, and does not ask the hub without it', async () => {
+  test('names the permission for the health of a hub, and sends the hub no request without it', async () => {
     const { house, page } = await start('#/bridge', { scopes: ['hub.app'] })
     const hub = page.getByRole('region', { name: 'Hub home' })
     await hub.getByText(/Give the API key the permission homey\.system\.readonly/).waitFor()
@@ -86,7 +86,7 @@ describe.runIf(canBrowse)('the page of the bridge', () => {
     expect(asked(house, '/memory')).toHaveLength(0)
   })
 
-  test('changes the log level, reads again and speaks', async () => {
+  test('changes the log level, refreshes and speaks', async () => {
     const { house, page } = await start('#/bridge')
     await page.getByRole('combobox', { name: 'Log level' }).selectOption('debug')
     await page.getByText(/Log level: done/).waitFor()
@@ -102,7 +102,7 @@ describe.runIf(canBrowse)('the page of the bridge', () => {
     expect(house.hub().spoken).toEqual(['Dinner is ready'])
   })
 
-  test('knows the log level without discovery too, and follows it', async () => {
+  test('shows the log level without discovery too, and follows it', async () => {
     const config = { discovery: { format: 'off' }, log: { level: 'debug' } }
     const { house, page } = await start('#/bridge', { config })
     const level = page.getByRole('combobox', { name: 'Log level' })
@@ -112,7 +112,7 @@ describe.runIf(canBrowse)('the page of the bridge', () => {
     await until('the new level', async () => (await level.inputValue()) === 'trace')
   })
 
-  test('shows the configuration without its secrets, and what the doctor finds', async () => {
+  test('shows the configuration without its secrets, and the findings of the doctor', async () => {
     const { page } = await start('#/bridge')
     await page.getByRole('region', { name: 'Configuration' }).getByRole('button', { name: 'Show' }).click()
     await page.getByText(/base_topic: hub2mqtt/).waitFor()
@@ -123,13 +123,13 @@ describe.runIf(canBrowse)('the page of the bridge', () => {
 })
 
 describe.runIf(canBrowse)('the activity', () => {
-  test('tells events and commands as they come; pauses and filters', async () => {
+  test('shows events and commands as they arrive; pauses and filters', async () => {
     const { house, page } = await start('#/activity')
     const app = 'com.athom.hue'
     await page.getByRole('heading', { name: 'Activity' }).waitFor()
     house.hub().crash(app, 'Error: first')
     await page.getByText(/Error: first/).waitFor()
-    // From whomever it comes.
+    // From any client.
     const headers = await house.daemon.owner()
     await fetch(`${house.url}api/commands/home/app/${app}/restart`, { method: 'POST', headers })
     await rowWith(page, 'Restart').getByText(/^done/).waitFor()
@@ -146,7 +146,7 @@ describe.runIf(canBrowse)('the activity', () => {
   })
 
   const failure = (page: Page, label: string) => page.locator('.list .badge.bad').getByText(label, { exact: true })
-  /** The list, and the failures among the activity. */
+  /** In the list, and among the failures of the activity. */
   async function look(page: Page, name: string, label: string): Promise<void> {
     const row = rowWith(page, name)
     await row.locator('.message').getByText(label).waitFor()
@@ -156,7 +156,7 @@ describe.runIf(canBrowse)('the activity', () => {
     await page.getByRole('link', { name: 'Apps', exact: true }).click()
   }
 
-  test('has a failure where the guardian gave up, and so has the list', async () => {
+  test('has a failure if the guardian gave up, and so has the list', async () => {
     const guard = { watch: ['com.athom.hue'], backoff: '1s', backoff_max: '1s', max_restarts: 1 }
     const { house, page } = await start('', { config: { guard } })
     const row = rowWith(page, 'Lumen Lights')
@@ -172,7 +172,7 @@ describe.runIf(canBrowse)('the activity', () => {
     await page.locator('.app-head').getByText('Guardian gave up').waitFor({ state: 'detached' })
   })
 
-  test('has a failure where an update is bad, and so has the list, until there is another version', async () => {
+  test('has a failure if an update is bad, and so has the list, until there is another version', async () => {
     const guard = { watch: ['com.athom.hue'], backoff: '1s', backoff_max: '1s' }
     const { house, page } = await start('', { config: { guard } })
     const row = rowWith(page, 'Lumen Lights')
@@ -190,7 +190,7 @@ describe.runIf(canBrowse)('the activity', () => {
     await row.getByText('Bad update').waitFor({ state: 'detached' })
   })
 
-  test('has a failure where an update failed, and so has the list, until there is another version', async () => {
+  test('has a failure if an update failed, and so has the list, until there is another version', async () => {
     const config = {
       guard: { watch: ['net.lindqvist.heatpump'] },
       updates: { policy: 'window', window: { start: '* * * * *', length: '1h' }, backup: true },

@@ -1,4 +1,4 @@
-/** Actions on several apps: what is asked before them, one after another, and every way in which they end early. */
+/** Actions on several apps: the question before, their order, and every way in which they end early. */
 import type { Page, WebSocketRoute } from 'playwright-core'
 import { afterAll, describe, expect, test } from 'vitest'
 import type { LiveFrame } from '../../src/web/server/api/protocol.ts'
@@ -15,7 +15,7 @@ const bar = (page: Page) => page.getByRole('region', { name: 'Selected apps' })
 const dialog = (page: Page) => page.getByRole('dialog')
 const progress = (page: Page, action: string) => page.getByRole('region', { name: action, exact: true })
 const restarted = (house: House) => asked(house, '/restart').map(({ path }) => path.split('/').at(-2))
-/** Apps that the hub was asked to install. */
+/** Apps for which the hub received an install. */
 const installs = (house: House) => house.hub().requests.filter(({ operation }) => operation === 'installFromAppStore')
 
 async function select(page: Page, names = NAMES): Promise<void> {
@@ -33,7 +33,7 @@ async function start(page: Page, action: string): Promise<void> {
   await dialog(page).getByRole('button', { name: action }).click()
 }
 
-/** Resolves when the hub has the first request, which it does not answer soon. */
+/** Resolves when the hub has the first request, which it answers slowly. */
 async function startSlowRestart(house: House, page: Page): Promise<void> {
   await select(page)
   house.hub().behave('slow-headers', { operation: 'restartApp', ms: 20_000 })
@@ -49,7 +49,7 @@ const outdated = Array.from({ length: 3 }, (_, i) => ({
   autoupdate: false,
 }))
 
-/** The snapshot as it is if the store has said what is new in version 1.1.0 of these apps. */
+/** The snapshot with a changelog from the store for version 1.1.0 of these apps. */
 function withNews(frame: string, news: Readonly<Record<string, string>>): string {
   const read: LiveFrame = JSON.parse(frame)
   if (read.type !== 'snapshot') return frame
@@ -63,14 +63,14 @@ function withNews(frame: string, news: Readonly<Record<string, string>>): string
 }
 
 describe.runIf(canBrowse)('an action on several apps', () => {
-  test('stops at the first that fails, says why and what is left, and goes on without it when told to', async () => {
+  test('stops at the first failure, shows the reason and the remaining apps, and continues without the failed app on request', async () => {
     const { house, page } = await show()
     const bodies: string[] = []
     page.on('request', (request) => {
       if (request.method() === 'POST') bodies.push(request.postData() ?? '')
     })
     await select(page)
-    // It is gone, and nobody has been told.
+    // The app is removed, without an event.
     house.hub().behave('lose-events')
     house.hub().uninstall('net.lindqvist.heatpump')
     await start(page, 'Restart')
@@ -87,12 +87,12 @@ describe.runIf(canBrowse)('an action on several apps', () => {
     expect(restarted(house)).toEqual(IDS)
     await shown.getByRole('button', { name: 'Close' }).click()
     await shown.waitFor({ state: 'detached' })
-    // Each has a mark of its own, by which the bridge knows a request that a browser sends again.
+    // Each command has its own transaction, by which the bridge recognises a request that a browser repeats.
     expect(new Set(bodies).size).toBe(3)
     for (const body of bodies) expect(body).toMatch(/"transaction":"[0-9a-f-]{20,}"/)
   })
 
-  test('stops when told to, also from another view, and says what is left', async () => {
+  test('stops on request, also from another view, and shows the remaining apps', async () => {
     const { house, page } = await show()
     await select(page)
     house.hub().behave('slow-headers', { operation: 'restartApp', ms: 1_500 })
@@ -106,7 +106,7 @@ describe.runIf(canBrowse)('an action on several apps', () => {
     expect(restarted(house).length).toBeLessThan(3)
   })
 
-  test('sends nothing twice when the daemon ends in the middle, and goes on when it is back', async () => {
+  test('sends nothing twice when the daemon ends in the middle, and continues when it is back', async () => {
     const house = await startHouse({ config: { http: { password: 'a password for tests' } } })
     const page = await visit(house.url)
     const login = async () => {
@@ -134,7 +134,7 @@ describe.runIf(canBrowse)('an action on several apps', () => {
     expect(restarted(house)).toEqual(IDS)
   })
 
-  test('does not go on with read-only access, which a restart of the daemon leaves without a password', async () => {
+  test('does not continue with read-only access, which is left after a restart of the daemon without a password', async () => {
     const { house, page } = await show()
     await startSlowRestart(house, page)
     await house.daemon.stop('SIGKILL')
@@ -146,7 +146,7 @@ describe.runIf(canBrowse)('an action on several apps', () => {
     await progress(page, 'Restart').getByText('Left: Heat Pump, Lumen Lights').waitFor()
   })
 
-  test('waits with the next app if the connection is lost between two, and leaves none out', async () => {
+  test('waits with the next app if the connection is lost between two, and omits none', async () => {
     const house = await startHouse()
     await using context = await profile()
     let isCut = false
@@ -178,7 +178,7 @@ describe.runIf(canBrowse)('an action on several apps', () => {
   test('can be stopped while there is no connection and no answer', async () => {
     const { house, page } = await show()
     await startSlowRestart(house, page)
-    // It takes no turn any more, and breaks no connection.
+    // The suspended daemon processes nothing, and closes no connection.
     process.kill(house.daemon.pid, 'SIGSTOP')
     await page.getByText('No connection to hub2mqtt').waitFor()
     await progress(page, 'Restart').getByRole('button', { name: 'Stop' }).click()
@@ -192,7 +192,7 @@ describe.runIf(canBrowse)('an action on several apps', () => {
     expect(restarted(house)).toEqual(IDS)
   })
 
-  test('skips apps that are gone or no longer need it when their turn comes', async () => {
+  test('skips apps that are removed or no longer need it when their turn comes', async () => {
     const { house, page } = await show({ hubs: { home: { apps: outdated } } })
     house.hub().behave('slow-headers', { operation: 'installFromAppStore', ms: 1_500 })
     await page.getByRole('button', { name: 'Update all (3)' }).click()
@@ -207,7 +207,7 @@ describe.runIf(canBrowse)('an action on several apps', () => {
 })
 
 describe.runIf(canBrowse)('the question before', () => {
-  test('an update of all apps has the versions of each, and nothing is installed unless it is confirmed', async () => {
+  test('an update of all apps lists the versions of each, and nothing is installed unless it is confirmed', async () => {
     const { house, page } = await show({ hubs: { home: { apps: outdated } } })
     await page.getByRole('button', { name: 'Update all (3)' }).click()
     await dialog(page).getByRole('heading', { name: 'Update 3 apps?' }).waitFor()
@@ -226,7 +226,7 @@ describe.runIf(canBrowse)('the question before', () => {
     expect(installs(house)).toHaveLength(3)
   })
 
-  test('an update has the changelog of that version where it is known, as text, of one app as of several', async () => {
+  test('an update has the changelog of that version if it is known, as text, for one app and for several', async () => {
     const house = await startHouse({ hubs: { home: { apps: outdated } } })
     await using context = await profile()
     const news = `<b>Bold</b> \u202e and ${'very '.repeat(45)}long`
@@ -239,7 +239,7 @@ describe.runIf(canBrowse)('the question before', () => {
     await items.first().getByText(news).waitFor()
     const [first, second, third] = await items.allInnerTexts()
     expect(first).toBe(`Old 0 1.0.0 → 1.1.0 (minor)\n${news}`)
-    // What is new in another version than the one that would come is left out.
+    // The changelog of another version than the offered one is left out.
     expect([second, third]).toEqual(['Old 1 1.0.0 → 2.1.0 (major)', 'Old 2 1.0.0 → 3.1.0 (major)'])
     expect(await overflow(page)).toBeLessThanOrEqual(0)
     await expectAccessible(page)
@@ -252,7 +252,7 @@ describe.runIf(canBrowse)('the question before', () => {
     expect(installs(house)).toHaveLength(0)
   })
 
-  test('a selection has the number of apps for which the action is not possible, and why', async () => {
+  test('a selection has the number of apps for which the action is not possible, with the reason', async () => {
     const { house, page } = await show({ hubs: { home: {}, cabin: { apps: outdated } } })
     await page.getByRole('checkbox', { name: 'Select all shown' }).check()
     await page.getByText('11 selected').waitFor()
@@ -264,7 +264,7 @@ describe.runIf(canBrowse)('the question before', () => {
     expect(await dialog(page).getByRole('listitem').allInnerTexts()).toEqual(['Heat Pump (home) 2.4.1 → 2.5.0 (minor)'])
   })
 
-  test('disabling and enabling several names them, and both are done', async () => {
+  test('disabling and enabling several lists their names, and both are done', async () => {
     const { house, page } = await show()
     const enabled = () => IDS.map((id) => house.hub().apps.get(id)?.enabled)
     for (const [action, is] of [
@@ -281,7 +281,7 @@ describe.runIf(canBrowse)('the question before', () => {
 })
 
 describe.runIf(canBrowse)('the selection', () => {
-  test('takes all apps that the list shows, and no others', async () => {
+  test('selects all apps that the list shows, and no others', async () => {
     const { page } = await show()
     const all = page.getByRole('checkbox', { name: 'Select all shown' })
     await page.getByRole('searchbox').fill('er')
@@ -297,7 +297,7 @@ describe.runIf(canBrowse)('the selection', () => {
     await bar(page).waitFor({ state: 'detached' })
   })
 
-  test('offers nothing to who may only read, and says why', async () => {
+  test('offers nothing to readers, with the reason', async () => {
     const house = await startHouse()
     const page = await visit(house.url)
     await select(page)

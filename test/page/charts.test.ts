@@ -1,4 +1,4 @@
-/** The charts of an app's usage, and what is shown of its latest crash. */
+/** The charts of an app's usage, and the evidence of its latest crash. */
 import type { Page } from 'playwright-core'
 import { afterAll, describe, expect, test } from 'vitest'
 import { until } from '../support/until.ts'
@@ -19,7 +19,7 @@ interface Answer {
   readonly source: 'bridge' | 'hub'
 }
 
-/** An answer with these figures, `step` seconds from each other up to a time; `null` leaves one out. */
+/** An answer with these figures, `step` seconds apart until a time; `null` leaves one out. */
 function answer(figures: readonly (number | null)[], step = 60, end = Date.now() / 1000): Answer {
   const last = Math.floor(end / step) * step
   const points = figures.flatMap((value, i) =>
@@ -31,12 +31,12 @@ function answer(figures: readonly (number | null)[], step = 60, end = Date.now()
 
 interface Charts {
   readonly page: Page
-  /** The hours that were asked for, in order. */
+  /** The requested hours, in order. */
   readonly asked: number[]
   readonly house: House
 }
 
-/** The page of an app whose history is this. */
+/** The page of an app with this history. */
 async function charts(of: (hours: number) => Answer | number, view: View = {}, house?: House): Promise<Charts> {
   const own = house ?? (await startHouse())
   const context = await profile(view)
@@ -56,7 +56,7 @@ const slider = (page: Page, name: RegExp | string = /^CPU/) =>
 const told = (page: Page, name?: RegExp) => slider(page, name).getAttribute('aria-valuetext')
 const canvas = (page: Page) => slider(page).locator('canvas').waitFor()
 
-/** Where a chart has ink of its line, as shares of the width of its plot, and of its height. */
+/** Where the line of a chart is drawn, as shares of the width and the height of its plot. */
 async function ink(page: Page, figure: 'CPU' | 'Memory'): Promise<{ columns: number[]; rows: number[] }> {
   return await page.evaluate<{ columns: number[]; rows: number[] }>(`(() => {
     const chart = document.querySelector('[role=slider][aria-label^=${figure}]')
@@ -80,11 +80,11 @@ async function ink(page: Page, figure: 'CPU' | 'Memory'): Promise<{ columns: num
   })()`)
 }
 
-/** Whether there is a line at some share of the width of the plot. */
+/** Whether a line is drawn at some share of the width of the plot. */
 const isInked = (columns: readonly number[], from: number, to: number) => columns.some((at) => at > from && at < to)
 
 describe.runIf(canBrowse)('the charts of an app', () => {
-  test('show the figures that the bridge has, also to those who may only read, and load their library then', async () => {
+  test('show the figures of the bridge, also to readers, and load their library only then', async () => {
     const house = await startHouse({ hubs: { home: { usageMs: 100 } } })
     const context = await profile()
     const page = await visit(house.url, {}, context)
@@ -103,7 +103,7 @@ describe.runIf(canBrowse)('the charts of an app', () => {
     await context.close()
   })
 
-  test('read out each point by keyboard, with what happened then, in both charts at once', async () => {
+  test('read out each point by keyboard, with the events at that time, in both charts at once', async () => {
     const { page, house } = await charts(() => answer([1, 2.5, 4, 3]))
     await canvas(page)
     expect(await told(page)).toBe('Lowest 1%, mean 2.6%, highest 4%, latest 3%')
@@ -132,7 +132,7 @@ describe.runIf(canBrowse)('the charts of an app', () => {
     await until('no reading', async () => (await reading.innerText()) === '')
   })
 
-  test('leave gaps in which the app did not run, draw single points, and keep a steady line off the frame', async () => {
+  test('leave gaps while the app did not run, draw single points, and keep a steady line off the frame', async () => {
     const figures = Array.from({ length: 144 }, (_, i) => (i > 36 && i < 108 && i !== 72 ? null : 5))
     const { page } = await charts(() => answer(figures, 600))
     await canvas(page)
@@ -150,7 +150,7 @@ describe.runIf(canBrowse)('the charts of an app', () => {
     await until('the gap', async () => ((await told(page)) ?? '').endsWith(': no figure'))
   })
 
-  test('say when there are no figures yet, and show a single one', async () => {
+  test('show that there are no figures yet, and show a single one', async () => {
     const { page } = await charts((hours) => answer(hours === 24 ? [] : [5]))
     await page.getByText('No figures yet.').waitFor()
     expect(await slider(page).count()).toBe(0)
@@ -160,7 +160,7 @@ describe.runIf(canBrowse)('the charts of an app', () => {
     expect((await ink(page, 'Memory')).columns.length).toBeGreaterThan(2)
   })
 
-  test('of a week say since when there are figures, if that is less, and who recorded them', async () => {
+  test('of a week show when the figures begin, if that is later, and who recorded them', async () => {
     const { page, asked } = await charts((hours) => ({
       ...answer(Array(hours === 168 ? 6 : 145).fill(5), 600),
       source: hours === 168 ? 'hub' : 'bridge',
@@ -174,7 +174,7 @@ describe.runIf(canBrowse)('the charts of an app', () => {
     expect(isInked((await ink(page, 'Memory')).columns, 0.12, 0.3)).toBe(true)
   })
 
-  test('are read again each minute, and keep the focus and the point that was chosen', async () => {
+  test('are read again each minute, and keep the focus and the selected point', async () => {
     let value = 1
     const house = await startHouse()
     const { page } = await charts(() => answer([value, value, value, value]), { minuteMs: 300 }, house)
@@ -189,7 +189,7 @@ describe.runIf(canBrowse)('the charts of an app', () => {
     expect(await page.evaluate<string>('document.activeElement.ariaLabel')).toMatch(/^CPU/)
   })
 
-  test('have the times of the viewer, also as the clocks change', async () => {
+  test('have the times of the viewer, also when the clocks change', async () => {
     // At 01:00 UTC, clocks in Berlin go from 03:00 back to 02:00.
     const end = Date.parse('2026-10-25T02:00:00Z')
     const view: View = { timezone: 'Europe/Berlin', now: end + 60_000 }
@@ -205,7 +205,7 @@ describe.runIf(canBrowse)('the charts of an app', () => {
     expect(seen).toEqual(['25 Oct 2026, 03:00:00: 3%', '25 Oct 2026, 02:00:00: 2%', '25 Oct 2026, 02:00:00: 1%'])
   })
 
-  test('stay while an answer fails or the connection is lost, and say so', async () => {
+  test('stay when an answer fails or the connection is lost, with a notice', async () => {
     let status = 200
     const { page, house } = await charts(() => (status === 200 ? answer([1, 2]) : status), { minuteMs: 300 })
     await canvas(page)
@@ -219,7 +219,7 @@ describe.runIf(canBrowse)('the charts of an app', () => {
     expect(await told(page)).toBe('Lowest 1%, mean 1.5%, highest 2%, latest 2%')
   })
 
-  test('say so if their library cannot be loaded, beside the figures in words', async () => {
+  test('are replaced with a notice and the figures in words if their library cannot be loaded', async () => {
     const house = await startHouse()
     const context = await profile()
     await context.route(/uplot/i, (route) => route.abort())
@@ -275,7 +275,7 @@ async function crashed(options: HouseOptions = {}, said = SAID) {
 }
 
 describe.runIf(canBrowse)('the latest crash of an app', () => {
-  test('is shown first: what the app said, what happened before, what else fell, and the hub then', async () => {
+  test('is shown first: the message, the events before, other crashed apps, and the hub at that time', async () => {
     const { page, card, house } = await crashed()
     expect(await page.getByRole('region').first().getAttribute('aria-label')).toBe('Latest crash')
     expect(await card.locator('.said').innerText()).toBe(SAID)
@@ -289,7 +289,7 @@ describe.runIf(canBrowse)('the latest crash of an app', () => {
     await expectAccessible(page)
     await card.getByRole('listitem').getByRole('link', { name: 'Tidewater Energy Meter' }).click()
     await page.getByRole('heading', { name: 'Tidewater Energy Meter' }).waitFor()
-    // After that of the app itself, and never beside the claim that nothing has happened.
+    // Below the reason of the app itself, and never with the claim that nothing has happened.
     house.hub().recover(HUE)
     await house.restart()
     await page.goto(`${house.page}${HASH}`)
@@ -299,7 +299,7 @@ describe.runIf(canBrowse)('the latest crash of an app', () => {
     expect(await page.getByText('No events or commands').count()).toBe(0)
   })
 
-  test('gives stacks the width of a large screen, here and in the lists, and fits a small one', async () => {
+  test('has stacks at the width of a large screen, here and in the lists, and fits a small one', async () => {
     const { page, card } = await crashed({ config: { guard: { watch: ['*'], backoff: '1h', backoff_max: '1h' } } })
     const seen = page.getByRole('region', { name: 'Crashes and restarts' })
     const events = page.getByRole('region', { name: 'Events and commands' })
@@ -338,7 +338,7 @@ describe.runIf(canBrowse)('the latest crash of an app', () => {
   })
 })
 
-test.runIf(canBrowse)('the health of a hub that is offline is marked as of when it was known', async () => {
+test.runIf(canBrowse)('the health of a hub that is offline is marked with the time at which it was known', async () => {
   const { house, page } = await show({ scopes: ['hub.app', 'hub.system.readonly'] }, { hash: '#/bridge' })
   const card = page.getByRole('region', { name: 'Hub home' })
   await card.getByRole('heading', { name: 'Health', exact: true }).waitFor()

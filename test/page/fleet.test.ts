@@ -27,7 +27,7 @@ const rowOf = (page: Page, table: string, name: string) =>
   fleetOf(page).getByRole('table', { name: table, exact: true }).getByRole('row').filter({ hasText: name })
 
 describe.runIf(canBrowse)('the page of a member of a fleet', () => {
-  test('shows the member itself, as that of a single bridge does', async () => {
+  test('shows the member itself, like that of a single bridge', async () => {
     const { page: url } = await start()
     const page = await visit(url, { hash: '#/bridge' })
     const bridge = page.getByRole('region', { name: 'Bridge', exact: true })
@@ -40,7 +40,7 @@ describe.runIf(canBrowse)('the page of a member of a fleet', () => {
     expect(await page.getByText('The bridge has no connection to the MQTT broker').count()).toBe(0)
   })
 
-  test('shows the members, which one it is, and when another one comes and goes', async () => {
+  test('shows the members, marks its own, and follows when another one starts and ends', async () => {
     const house = await start()
     const page = await visit(house.page, { hash: '#/bridge' })
     await fleetOf(page).getByText('by shard number').waitFor()
@@ -80,13 +80,13 @@ describe.runIf(canBrowse)('the page of a member of a fleet', () => {
     }
   })
 
-  test('says whose a hub is whose app somebody looks for', async () => {
+  test('names the owner of the hub if a user opens an app of another member', async () => {
     const { page: url } = await start()
     const page = await visit(url, { hash: `#/app/${other}/com.athom.hue` })
     await page.getByText(`The hub ${other} belongs to the fleet member shard-2`).waitFor()
   })
 
-  test('says why it has no apps where all hubs belong to others, and leads to the members', async () => {
+  test('explains why it has no apps if all hubs belong to others, and links to the members', async () => {
     const hubs = Object.fromEntries(OTHERS.map((name) => [name, {}]))
     const house = await startHouse({ hubs, config: { fleet: { shard: '1/2' } } })
     const page = await visit(house.page)

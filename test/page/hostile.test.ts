@@ -1,4 +1,4 @@
-/** What a hub, an app or another page may try: nothing of it runs, and nothing of it is shown as anything but text. */
+/** Attacks by a hub, an app or another page: no code of theirs runs, and their content is shown as text only. */
 import { connect } from 'node:net'
 import type { Page } from 'playwright-core'
 import { afterAll, describe, expect, test } from 'vitest'
@@ -11,7 +11,7 @@ const PASSWORD = 'a password for tests'
 
 afterAll(quit)
 
-/** Nothing ran, and nothing became an element. */
+/** No code ran, and nothing became an element. */
 async function expectOnlyText(page: Page): Promise<void> {
   expect(await page.evaluate<unknown>('window.hacked')).toBeUndefined()
   expect(
@@ -47,7 +47,7 @@ describe.runIf(canBrowse)('text from outside stays text', () => {
     await expectOnlyText(page)
   })
 
-  test('in the question before an action on several apps, and in its progress, also if it is long or turns around', async () => {
+  test('in the question before an action on several apps, and in its progress, also if it is long or changes direction', async () => {
     const apps = [`${SCRIPT} \u202e Name`, 'Long '.repeat(2_000)].map((name, i) => {
       return { id: `com.app${i}`, name, version: `1${SCRIPT}`, update: `2${SCRIPT}`, autoupdate: false }
     })
@@ -94,8 +94,8 @@ describe.runIf(canBrowse)('text from outside stays text', () => {
   })
 })
 
-describe.runIf(canBrowse)('who is not to see the page', () => {
-  test('is asked for the password, is told when it is wrong, and must wait after some tries', async () => {
+describe.runIf(canBrowse)('a user without access', () => {
+  test('is asked for the password, sees when it is wrong, and must wait after several attempts', async () => {
     const { url } = await startHouse({ config: { http: { password: PASSWORD } } })
     const context = await profile()
     const page = await visit(url, {}, context)
@@ -110,7 +110,7 @@ describe.runIf(canBrowse)('who is not to see the page', () => {
     await page.getByText('Lumen Lights').first().waitFor()
     const [cookie] = await context.cookies()
     expect(cookie).toMatchObject({ httpOnly: true, sameSite: 'Strict' })
-    // Whoever has logged in stays so, until they log out.
+    // A session lasts until the log-out.
     await page.reload()
     await page.getByText('Lumen Lights').first().waitFor()
     await page.getByRole('button', { name: 'Log out' }).click()
@@ -123,7 +123,7 @@ describe.runIf(canBrowse)('who is not to see the page', () => {
     await context.close()
   })
 
-  test('may look on this machine, and hears how to do more: by the printed address, which does not stay', async () => {
+  test('may read on this machine, and sees how to get more access: by the printed address, without the token staying in it', async () => {
     const house = await startHouse()
     const context = await profile()
     const page = await visit(house.url, {}, context)
@@ -142,7 +142,7 @@ describe.runIf(canBrowse)('who is not to see the page', () => {
     expect(page.url()).toBe(house.url)
     expect(await page.evaluate<string>('document.referrer')).toBe('')
     expect(await page.getByText('read-only access').count()).toBe(0)
-    // It goes on without the token, until the log-out.
+    // The session continues without the token, until the log-out.
     await page.goto(house.url)
     await row.getByRole('button', { name: 'Restart Lumen Lights' }).waitFor()
     await page.getByRole('button', { name: 'Log out' }).click()
@@ -150,7 +150,7 @@ describe.runIf(canBrowse)('who is not to see the page', () => {
     await context.close()
   })
 
-  test('gets nothing of the API from a page of another origin', async () => {
+  test('gets nothing from the API on a page of another origin', async () => {
     const house = await startHouse()
     const other = await House.start({
       hubs: {},
@@ -177,7 +177,7 @@ describe.runIf(canBrowse)('who is not to see the page', () => {
     await context.close()
   })
 
-  test('gets nothing under a name that leads to this machine', async () => {
+  test('gets nothing with a host name that resolves to this machine', async () => {
     const { port } = await startHouse()
     for (const path of ['/', '/api/session', '/api/live']) {
       expect(await statusOf(port, path, { host: `rebound.example:${port}` })).toBe(421)
@@ -193,7 +193,7 @@ describe.runIf(canBrowse)('who is not to see the page', () => {
   })
 })
 
-/** The status of a request with headers that no browser would let a page choose. */
+/** The status of a request with headers that no browser lets a page set. */
 function statusOf(port: number, path: string, headers: Readonly<Record<string, string>>): Promise<number> {
   return new Promise((resolve, reject) => {
     const socket = connect(port, '127.0.0.1', () => {

@@ -1,6 +1,6 @@
 /**
- * The icons of an installed page, from the one of a tab: `node test/page/icons.ts` makes them anew. They fill their
- * square, because each system cuts the corners as it likes.
+ * Creates the icons of an installed page from the one of a tab: `node test/page/icons.ts`. They fill their square,
+ * because each system cuts the corners in its own way.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { profile, quit } from './support/browser.ts'

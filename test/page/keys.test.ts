@@ -11,7 +11,7 @@ afterAll(quit)
 const many = (count: number) =>
   Array.from({ length: count }, (_, i) => ({ id: `com.app${i + 1000}`, name: `App ${i + 1000}`, version: '1.0.0' }))
 const focused = (page: Page) => page.evaluate<string>('document.activeElement.textContent')
-/** How many apps can be seen completely. */
+/** How many apps are completely visible. */
 const inView = (page: Page) =>
   page.evaluate<number>(`[...document.querySelectorAll('tr.app')].filter((line) => {
     const { top, bottom } = line.getBoundingClientRect()
@@ -19,13 +19,13 @@ const inView = (page: Page) =>
   }).length`)
 
 describe.runIf(canBrowse)('by keyboard', () => {
-  test('the arrows go through the whole list, and Enter opens an app', async () => {
+  test('the arrow keys reach the whole list, and Enter opens an app', async () => {
     const { page } = await show({ hubs: { home: { apps: many(150) } } })
     await rowWith(page, 'App 1000').waitFor()
     await page.keyboard.press('ArrowDown')
     expect(await focused(page)).toBe('App 1000')
     for (let i = 1; i < 150; i += 1) {
-      // A row is drawn when the one before has scrolled into view.
+      // A row is drawn when the previous one has scrolled into view.
       await rowWith(page, `App ${1000 + i}`).waitFor({ state: 'attached' })
       await page.keyboard.press('ArrowDown')
       await until(`App ${1000 + i}`, async () => (await focused(page)) === `App ${1000 + i}`)
@@ -36,7 +36,7 @@ describe.runIf(canBrowse)('by keyboard', () => {
     await page.getByRole('heading', { name: 'App 1148' }).waitFor()
   })
 
-  test('the search leads down to the list and back up, and Enter opens its first match', async () => {
+  test('the arrow keys move from the search to the list and back, and Enter opens the first match', async () => {
     const apps = many(150).map((app, i) => ({ ...app, author: i < 120 ? 'Anna' : 'Bert' }))
     const { house, page } = await show({ hubs: { home: { apps }, cabin: { apps: [] } } })
     const search = page.getByRole('searchbox')
@@ -60,7 +60,7 @@ describe.runIf(canBrowse)('by keyboard', () => {
     await page.keyboard.type('9')
     await page.keyboard.press('Enter')
     await page.getByRole('heading', { name: 'App 1119' }).waitFor()
-    // The first match, even if the list is scrolled so far that it is not drawn.
+    // The first match opens even if the list is scrolled so far that it is not drawn.
     await page.goto(house.page)
     await search.fill('anna')
     await page.mouse.move(600, 600)
@@ -70,7 +70,7 @@ describe.runIf(canBrowse)('by keyboard', () => {
     await page.getByRole('heading', { name: 'App 1000' }).waitFor()
   })
 
-  test('a slash leads to the search of each view, a question mark lists the keys, and neither does while typing', async () => {
+  test('a slash focuses the search of each view, a question mark lists the keys, and neither does while typing', async () => {
     const { house, page } = await show()
     for (const hash of ['#/activity', '#/']) {
       await page.goto(house.page + hash)
@@ -97,7 +97,7 @@ describe.runIf(canBrowse)('by keyboard', () => {
   })
 })
 
-/** Presses Tab until the element of this name has the focus. */
+/** Presses Tab until the element with this name has the focus. */
 async function tabTo(page: Page, name: string): Promise<void> {
   for (let i = 0; i < 300; i += 1) {
     await page.keyboard.press('Tab')
@@ -110,7 +110,7 @@ async function tabTo(page: Page, name: string): Promise<void> {
   throw new Error(`Tab does not lead to ${name}`)
 }
 
-describe.runIf(canBrowse)('by keyboard alone', () => {
+describe.runIf(canBrowse)('with the keyboard only', () => {
   const apps = [
     { id: 'com.lamp', name: 'Lamp', version: '1.0.0', settings: { transition: 400 } },
     { id: 'com.old', name: 'Old', version: '1.0.0', update: '1.1.0', autoupdate: false },
@@ -153,7 +153,7 @@ describe.runIf(canBrowse)('by keyboard alone', () => {
 })
 
 describe.runIf(canBrowse)('the list of apps', () => {
-  test.for([1280, 1440])('has 20 apps in view at %i × 900 px if its lines are compact, which stays', async (width) => {
+  test.for([1280, 1440])('has 20 compact rows in view at %i × 900 px, and stays compact', async (width) => {
     const apps = many(150).map((app, i) => ({
       ...app,
       ...(i % 4 === 1 && { crashed: 'Error: connect EHOSTUNREACH 192.0.2.77:554' }),
@@ -201,7 +201,7 @@ describe.runIf(canBrowse)('the page', () => {
   const ICON = v.object({ src: v.string(), type: v.string(), sizes: v.string() })
   const MANIFEST = v.object({ start_url: v.string(), icons: v.array(ICON) })
 
-  test('can be installed: its manifest and icons load, in the sizes that they say, behind a password too', async () => {
+  test('can be installed: its manifest and icons load, in their declared sizes, behind a password too', async () => {
     const house = await startHouse({ config: { http: { password: 'a password for tests' } } })
     const page = await visit(house.url)
     await page.getByLabel('Password').waitFor()
@@ -222,7 +222,7 @@ describe.runIf(canBrowse)('the page', () => {
     }
   })
 
-  test('has the colour of the theme that is chosen', async () => {
+  test('has the colour of the chosen theme', async () => {
     const { page } = await show()
     const colour = () =>
       page.evaluate<string>(`[...document.querySelectorAll('meta[name=theme-color]')]
@@ -234,7 +234,7 @@ describe.runIf(canBrowse)('the page', () => {
     expect(await colour()).toBe('#191f26')
   })
 
-  test('leads from each view to a document that exists', async () => {
+  test('links from each view to a document that exists', async () => {
     const { house, page } = await show()
     const seen = new Set<string>()
     for (const hash of ['#/', '#/app/home/com.athom.hue', '#/activity', '#/bridge']) {

@@ -36,7 +36,7 @@ describe.runIf(canBrowse)('the language of the page', () => {
     expect(await lang(page)).toBe(code)
   })
 
-  test('can be chosen without loading the page again, and stays until another one is chosen', async () => {
+  test('can be chosen without a reload, and stays until another one is chosen', async () => {
     const page = await visit(house.page)
     await page.evaluate('globalThis.isSame = true')
     await rowWith(page, 'Lumen Lights').getByText('61.3 MB').waitFor()
@@ -70,7 +70,7 @@ describe.runIf(canBrowse)('the language of the page', () => {
     expect(ofLanguages()).toEqual(['nl'])
   })
 
-  test('stays as it is if the texts of another one cannot be loaded, and the page says so', async () => {
+  test('stays as it is if the texts of another one cannot be loaded, with a notice', async () => {
     const context = await profile()
     await using _ = { [Symbol.asyncDispose]: () => context.close() }
     await context.route('**/assets/de-*', (route) => route.abort())
@@ -90,7 +90,7 @@ describe.runIf(canBrowse)('the language of the page', () => {
     ['#/log', (page) => page.getByRole('table').waitFor()],
   ]
 
-  test.for(['nl', 'de'])('leaves everybody able to use the page, on small screens too: %s', async (locale) => {
+  test.for(['nl', 'de'])('keeps the page accessible, on small screens too: %s', async (locale) => {
     for (const width of [1280, 360, 320]) {
       const page = await visit(house.page, { locale, width })
       // A long name beside a button: a command with its event.
@@ -107,7 +107,7 @@ describe.runIf(canBrowse)('the language of the page', () => {
   })
 })
 
-/** A language of its own: English in brackets. The page loads it in the place of Dutch. */
+/** An artificial language: English in brackets. The page loads it in place of Dutch. */
 async function marked(): Promise<BrowserContext> {
   const mark = (text: string) => `⟦${text}⟧`
   const texts = english.map(([key, text]) => {
@@ -121,7 +121,7 @@ async function marked(): Promise<BrowserContext> {
   return context
 }
 
-/** What is shown or read out, but for code, times, and what is marked as English because hub2mqtt says it. */
+/** All text that is shown or read out, except code, times, and text of hub2mqtt that is marked as English. */
 const SHOWN = `(() => {
   const found = [document.title]
   const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_ELEMENT | NodeFilter.SHOW_TEXT)
@@ -138,7 +138,7 @@ const SHOWN = `(() => {
 })()`
 
 const STUCK = 'Error: the meter is stuck'
-/** What is in no language: names, and codes of the interface. */
+/** Text that is in no language: names, and codes of the interface. */
 const DATA = [
   ...DEFAULT_APPS.flatMap(({ id, name, author, crashed }) =>
     [id, name, author, crashed].filter((one) => one !== undefined),
@@ -226,7 +226,7 @@ describe.runIf(canBrowse)('no view mixes languages:', () => {
     await expectTranslated(page)
   })
 
-  test('the page of an app, with all its cards, and what happened in the activity', async () => {
+  test('the page of an app, with all its cards, and its events in the activity', async () => {
     const own = await startHouse({ hubs: { home: { usageMs: 400 } }, config: { guard: GUARD }, scopes })
     const context = await marked()
     for (const id of ['com.athom.hue', 'nl.vandermolen.doorbell']) {
@@ -254,7 +254,7 @@ describe.runIf(canBrowse)('no view mixes languages:', () => {
     await expectTranslated(page)
   })
 
-  test('the activity, the log and the bridge, of one alone and of a fleet', async () => {
+  test('the activity, the log and the bridge, of a single one and of a fleet', async () => {
     const own = await startHouse({
       hubs: { home: {}, cabin: {}, attic: {} },
       config: { fleet: { shard: '1/2' } },
@@ -274,7 +274,7 @@ describe.runIf(canBrowse)('no view mixes languages:', () => {
     }
   })
 
-  test('the login, and the page of those who may only look', async () => {
+  test('the login, and the page for readers', async () => {
     const own = await startHouse({
       config: { http: { password: 'a password for tests' } },
       scopes: ['hub.app.readonly'],

@@ -1,4 +1,4 @@
-/** The list of apps at all sizes: its end is reached, its lines are as high as it counts with, and names have room. */
+/** The list of apps at all sizes: its end is reached, its rows have the right height, and names have enough room. */
 import type { Locator, Page } from 'playwright-core'
 import { afterAll, describe, expect, test } from 'vitest'
 import type { AppSeed } from '../../src/emulator/records.ts'
@@ -20,16 +20,16 @@ const WIDTHS = [
   1280, 1440, 1920, 2560,
 ]
 
-/** Waits until a line is drawn within the screen; does not scroll to it, unless `before` each look something does. */
+/** Waits until a row is drawn within the screen; scrolls to it only if `before` does so at each check. */
 const expectInView = (page: Page, line: Locator, before = async () => {}) =>
   until(`${line} in view`, async () => {
     await before()
-    // The line can be removed between the two calls.
+    // The row can be removed between the two calls.
     const box = (await line.count()) === 0 ? null : await line.boundingBox({ timeout: 500 }).catch(() => null)
     return box !== null && box.y >= 0 && box.y + box.height <= (page.viewportSize()?.height ?? 0) + 1
   })
 const listed = (page: Page, count: number) => page.locator(`table[aria-rowcount="${Math.round(count) + 1}"]`).waitFor()
-/** Scrolls to the end, and returns of the emptiest screen on the way how much of it lines of apps filled. */
+/** Scrolls to the end, and returns the smallest share of a screen on the way that rows of apps filled. */
 const SCROLL = `(async () => {
   let emptiest = 1
   const frames = (left) => new Promise((done) => {
@@ -95,9 +95,9 @@ function verbose(count: number, hub: string): AppSeed[] {
 interface Look {
   readonly names: number
   readonly narrowest: number
-  /** What covers what, or is cut. */
+  /** Elements that overlap, or are cut. */
   readonly faults: readonly string[]
-  /** By kind of line, how far the next one is. */
+  /** For each kind of row, the distance to the next one. */
   readonly heights: Readonly<Record<string, readonly number[]>>
 }
 
@@ -187,7 +187,7 @@ describe.runIf(canBrowse)('the list of apps at all sizes', () => {
     }
   }
 
-  test('leads to the end when the screen was turned', async () => {
+  test('reaches the end after the screen was rotated', async () => {
     const house = await startHouse({ hubs: { home: { apps: mixed(200) } } })
     const page = await visit(house.url, { width: 1024, height: 768 })
     await rowWith(page, 'App 1000').waitFor()
@@ -196,7 +196,7 @@ describe.runIf(canBrowse)('the list of apps at all sizes', () => {
       { width: 1024, height: 768 },
     ]) {
       await page.setViewportSize(size)
-      // On a busy machine the browser goes to the end of the list as it was before it was turned.
+      // On a busy machine the browser scrolls to the end of the list as it was before the rotation.
       await expectInView(page, rowWith(page, 'App 1199'), () => page.keyboard.press('End'))
     }
   })
@@ -206,7 +206,7 @@ describe.runIf(canBrowse)('the list of apps at all sizes', () => {
     { count: 200, widths: [320, 375, 721, 880, 1101, 2560] },
     { count: 1000, widths: [375, 768, 1101] },
   ]
-  test.for(NAMED)('gives the names of $count apps room at $widths.length widths', async ({ count, widths }) => {
+  test.for(NAMED)('gives the names of $count apps enough room at $widths.length widths', async ({ count, widths }) => {
     const half = count / 2
     const house = await startHouse({
       hubs: { home: { apps: verbose(half, 'home') }, cabin: { apps: verbose(half, 'cabin') } },

@@ -9,7 +9,7 @@ import { rowWith, startHouse } from './support/house.ts'
 afterAll(quit)
 
 describe.runIf(canBrowse)('the live channel', () => {
-  test('says when what is shown is out of date, and comes back by itself', async () => {
+  test('shows when the data is out of date, and reconnects', async () => {
     const house = await startHouse()
     const page = await visit(house.page)
     await page.getByText('Live', { exact: true }).waitFor()
@@ -28,7 +28,7 @@ describe.runIf(canBrowse)('the live channel', () => {
     expect(await page.getByRole('alert').count()).toBe(0)
   })
 
-  test('comes back by itself if a proxy answers while the daemon is away', async () => {
+  test('reconnects if a proxy answers while the daemon is offline', async () => {
     const house = await startHouse()
     const page = await visit(house.page)
     await page.getByText('Live', { exact: true }).waitFor()
@@ -42,14 +42,14 @@ describe.runIf(canBrowse)('the live channel', () => {
     await house.start()
     await page.getByText('Live', { exact: true }).waitFor()
     await rowWith(page, 'Lumen Lights').waitFor()
-    // Also where it is the first that the page hears.
+    // This also works if it is the first answer that the page gets.
     await page.reload()
     await page.getByText('hub2mqtt answered with status 502.').waitFor()
     await page.unroute('**/api/session')
     await page.getByText('Live', { exact: true }).waitFor()
   })
 
-  test('says when the broker is away', async () => {
+  test('shows when the broker is offline', async () => {
     const house = await startHouse()
     const page = await visit(house.page, { hash: '#/bridge' })
     await page.getByRole('region', { name: 'MQTT broker' }).getByText('connected').waitFor()
@@ -60,7 +60,7 @@ describe.runIf(canBrowse)('the live channel', () => {
       .waitFor()
   })
 
-  test('says when another bridge is active', async () => {
+  test('shows when another bridge is active', async () => {
     const house = await startHouse()
     const port = await freePort()
     await using second = new BridgeProcess({

@@ -23,7 +23,7 @@ const box = (page: Page) => page.locator('.scroll.log')
 const scrollTo = (page: Page, top: number) => box(page).evaluate((node, to) => node.scrollTo(0, to), top)
 const fromEnd = (page: Page) => box(page).evaluate((node) => node.scrollHeight - node.scrollTop - node.clientHeight)
 
-/** Answers what the page reads of the log with these lines, and from then on with those that are added. */
+/** Answers requests for the log with these lines, and from then on with those that are added. */
 async function logged(page: Page, first: readonly object[], missed = 0) {
   let waiting = first.map((line) => JSON.stringify(line))
   let gap = missed
@@ -42,7 +42,7 @@ const line = (msg: string, more = {}) => ({ level: 'info', time: '2026-11-24T12:
 const many = (count: number, word: string) => Array.from({ length: count }, (_, i) => line(`${word} ${i}`))
 
 describe.runIf(canBrowse)('the log', () => {
-  test('is reached from the bridge, shows lines as they are logged, and is filtered by level, hub, app and text', async () => {
+  test('is reached from the bridge, shows new lines, and is filtered by level, hub, app and text', async () => {
     const page = await visit(house.page, { hash: '#/bridge' })
     await page.getByRole('link', { name: 'Show the log' }).click()
     await page.getByRole('heading', { name: 'Log' }).waitFor()
@@ -72,7 +72,7 @@ describe.runIf(canBrowse)('the log', () => {
     expect(await page.content()).not.toContain('key-of-the-house')
   })
 
-  test('follows its end until the reader scrolls up, counts what is new, and follows again from the end', async () => {
+  test('follows its end until the reader scrolls up, counts new lines, and follows again from the end', async () => {
     const page = await visit(house.page, { hash: '#/bridge' })
     const add = await logged(page, many(200, 'first'))
     await page.getByRole('link', { name: 'Show the log' }).click()
@@ -100,7 +100,7 @@ describe.runIf(canBrowse)('the log', () => {
     expect(await fromEnd(page)).toBeLessThan(2)
   })
 
-  test('shows hostile text as text, keeps 2,000 lines, and says where lines are missing', async () => {
+  test('shows hostile text as text, keeps 2,000 lines, and marks missing ones', async () => {
     const page = await visit(house.page, { hash: '#/bridge', width: 360, height: 740 })
     const markup = '<img src=x onerror=alert(1)>'
     const first = [
@@ -124,7 +124,7 @@ describe.runIf(canBrowse)('the log', () => {
     expect(await page.getByText('8,000 lines are missing').count()).toBe(0)
   })
 
-  test('is downloaded as JSON lines, those that match', async () => {
+  test('can be downloaded as JSON lines, with the filters applied', async () => {
     const page = await look()
     await rowWith(page, 'hub2mqtt started').waitFor()
     const download = async () => {
@@ -156,7 +156,7 @@ describe.runIf(canBrowse)('the log', () => {
     await page.getByText('Level: info', { exact: true }).waitFor()
   })
 
-  test('says why the level cannot be changed where the configuration denies that', async () => {
+  test('explains why the level cannot be changed if the configuration denies that', async () => {
     const own = await startHouse({ config: { commands: { deny: ['bridge/log-level'] } } })
     const page = await visit(own.page, { hash: '#/log' })
     await page.getByRole('button', { name: 'Set for 10 minutes' }).click()
@@ -164,7 +164,7 @@ describe.runIf(canBrowse)('the log', () => {
     await page.getByText('Level: info', { exact: true }).waitFor()
   })
 
-  test('is not shown, nor asked for, without full access', async () => {
+  test('is neither shown nor requested without full access', async () => {
     const page = await visit(house.url)
     let asked = 0
     page.on('request', (request) => {
@@ -176,7 +176,7 @@ describe.runIf(canBrowse)('the log', () => {
     await expectAccessible(page)
   })
 
-  test('keeps its lines while hub2mqtt is away and says so, and after a login shows those of the next start', async () => {
+  test('keeps its lines while hub2mqtt is offline, with a notice, and after a login shows those of the next start', async () => {
     const own = await startHouse()
     const page = await visit(own.page, { hash: '#/log' })
     await rowWith(page, 'hub2mqtt started').waitFor()

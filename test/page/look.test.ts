@@ -1,4 +1,4 @@
-/** How the views look, and whether everybody can use them. Pictures of all of them go to a temporary folder. */
+/** The look of all views, and their accessibility. Pictures of all of them are saved in a temporary folder. */
 import { mkdirSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -10,7 +10,7 @@ import { canBrowse, expectAccessible, overflow, quit, type Theme, visit } from '
 import { House } from './support/house.ts'
 
 const PICTURES = join(tmpdir(), 'hub2mqtt-page')
-/** What fits on a screen of this size, or the whole page. */
+/** Pictures of the visible part, or of the whole page. */
 const SIZES = [
   { width: 1280, height: 860 },
   { width: 768, height: 1024 },
@@ -43,7 +43,7 @@ afterAll(async () => {
 
 interface View {
   readonly hash: string
-  /** What is there when it is complete. */
+  /** Waits until the view is complete. */
   readonly ready: (page: Page) => Promise<unknown>
   readonly at?: () => House
 }
@@ -148,7 +148,7 @@ test.runIf(canBrowse)('the theme is that of the system until one is chosen, whic
   expect(await ground()).toBe(light)
 })
 
-/** The ground of the first app that has crashed and of one that has not, and the lowest contrast of a text on the former. */
+/** The backgrounds of the first crashed app and of another one, and the lowest contrast of a text on the former. */
 const TINT = `(() => {
   const context = document.createElement('canvas').getContext('2d', { willReadFrequently: true })
   const luminance = (colour) => {
@@ -184,16 +184,16 @@ describe.runIf(canBrowse).each(THEMES)('in the %s theme', (theme) => {
     expect(lowest).toBeGreaterThanOrEqual(4.5)
   })
 
-  test.each(Object.keys(VIEWS))('everybody can use the view: %s', async (name) => {
+  test.each(Object.keys(VIEWS))('the view is accessible: %s', async (name) => {
     const { hash, ready, at = () => open } = VIEWS[name] ?? { hash: '', ready: app }
     let page: Page | undefined
     for (const size of SIZES) {
-      // What opens over the page closes when the size changes.
+      // Menus and dialogs close when the size changes.
       if (page === undefined || OVERLAYS.has(name)) {
         page = await visit(at().page, { hash, theme, ...size })
         await ready(page)
       } else await page.setViewportSize(size)
-      // A chart follows the size of its place.
+      // A chart follows the size of its container.
       await until(`${size.width} px`, async () => page !== undefined && (await overflow(page)) <= 0)
       await page.screenshot({
         path: join(PICTURES, `${name}-${theme}-${size.width}.png`),

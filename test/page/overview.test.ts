@@ -1,4 +1,4 @@
-/** The overview above the list, and what the list shows and does of the guardian. */
+/** The overview above the list, and the guardian in the list. */
 import type { Page } from 'playwright-core'
 import { afterAll, describe, expect, test } from 'vitest'
 import { DEFAULT_APPS } from '../../src/emulator/population.ts'
@@ -37,7 +37,7 @@ describe.runIf(canBrowse)('the overview', () => {
     await expectAccessible(page)
   })
 
-  test('shows how the hub does as a machine, and marks its last figures while it is offline', async () => {
+  test('shows the health of the machine of the hub, and marks its last figures while it is offline', async () => {
     const { house, page } = await show({ scopes: SCOPES })
     const machine = overview(page).getByRole('listitem')
     await machine.getByText(/^Memory of apps [\d.]+ MB of [\d.]+ [GM]B$/).waitFor()
@@ -51,7 +51,7 @@ describe.runIf(canBrowse)('the overview', () => {
     await expectAccessible(page)
   })
 
-  test('shows first a hub whose power supply is too weak, of many hubs four, and those without figures not', async () => {
+  test('shows a hub with a weak power supply first, at most four of many hubs, and none without figures', async () => {
     const names = ['attic', 'barn', 'cabin', 'garage', 'home', 'loft']
     const hubs = Object.fromEntries(names.map((name) => [name, { apps: DEFAULT_APPS.slice(0, 1) }]))
     const { house, page } = await show({ hubs, scopes: SCOPES })
@@ -69,7 +69,7 @@ describe.runIf(canBrowse)('the overview', () => {
     }
   })
 
-  test('stays out of the way without apps', async () => {
+  test('is hidden without apps', async () => {
     const { page } = await show({ hubs: { home: { apps: [] } } })
     await page.getByText('There are no apps yet').waitFor()
     expect(await overview(page).getByRole('button').count()).toBe(0)
@@ -79,7 +79,7 @@ describe.runIf(canBrowse)('the overview', () => {
 })
 
 describe.runIf(canBrowse)('the guardian in the list', () => {
-  test('shows what it does as a glyph with words, or in a column of its own, which sorts', async () => {
+  test('is shown as an icon with words, or in its own column, which sorts', async () => {
     const { page } = await show({ config: GUARD }, { width: 1280 })
     const waiting = /Guardian: waiting before the next restart, next try \d\d:\d\d:\d\d/
     await rowWith(page, 'Doorbell').getByText(waiting).waitFor()
@@ -95,7 +95,7 @@ describe.runIf(canBrowse)('the guardian in the list', () => {
     await expectAccessible(page)
   })
 
-  test('is snoozed and woken from the menu of an app, and forgets only after a question', async () => {
+  test('is snoozed and resumed from the menu of an app, and resets only after a question', async () => {
     const { page } = await show({ config: GUARD }, { width: 1440 })
     const row = rowWith(page, 'Doorbell')
     const choose = async (name: string | RegExp) => {
@@ -126,7 +126,7 @@ describe.runIf(canBrowse)('the guardian in the list', () => {
     expect(posts).toEqual(['{"forget":true}'])
   })
 
-  test('that has given up on an app is a figure, and says when it tries again', async () => {
+  test('that has given up on an app has a figure, and shows when it tries again', async () => {
     const config = { guard: { watch: ['*'], backoff: '1s', backoff_max: '1s', max_restarts: 1 } }
     const { house, page } = await show({ config }, { width: 1440 })
     await until('the restart', () => asked(house, `/app/${DOORBELL}/restart`).length === 1)

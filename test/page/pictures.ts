@@ -1,13 +1,13 @@
-/** The pictures of the page in the documentation: `npm run pictures` makes them anew. They show the demo. */
+/** Creates the pictures of the page in the documentation: `npm run pictures`. They show the demo. */
 import { mkdirSync } from 'node:fs'
 import { freePort } from '../support/ports.ts'
 import { exitOnSignals, Process } from '../support/process.ts'
 import { profile, quit } from './support/browser.ts'
 
 const WIDTH = 1180
-/** Of all its apps, the one that crashes. */
+/** The app of the demo that crashes. */
 const DOORBELL = 'nl.vandermolen.doorbell'
-/** It does so each minute, and the lines of the usage fill their width by the second time. */
+/** It crashes each minute, and the lines of the usage fill their width by the second time. */
 const CRASH_MS = 150_000
 
 exitOnSignals()

@@ -22,7 +22,7 @@ const APP = { id: HUE, name: 'Lumen Lights', version: '7.0.12' }
 
 afterAll(quit)
 
-/** The page of an app that has these settings, which it has read. */
+/** The page of an app with these settings, which are already read. */
 async function start(options: HouseOptions = {}): Promise<{ house: House; page: Page }> {
   const hubs = { home: { apps: [{ ...APP, settings }] } }
   const { house, page } = await show({ hubs, ...options }, { hash: `#/app/home/${HUE}` })
@@ -42,7 +42,7 @@ const save = (page: Page) => page.getByRole('button', { name: 'Save', exact: tru
 const held = (house: House) => house.hub().settings(HUE)
 const done = (page: Page, name: string) => page.getByRole('status').getByText(`${name} is changed.`).waitFor()
 
-/** What another client does. */
+/** Changes a setting like another client. */
 async function elsewhere(house: House, command: string, payload: object): Promise<void> {
   const headers = { ...(await house.daemon.owner()), 'content-type': 'application/json' }
   const body = JSON.stringify(payload)
@@ -53,7 +53,7 @@ const setElsewhere = (house: House, name: string, value: unknown) => elsewhere(h
 const unsetElsewhere = (house: House, name: string) => elsewhere(house, 'unset-setting', { name })
 
 describe.runIf(canBrowse)('a setting of an app', () => {
-  test('is changed in place as the type that it has, and put back', async () => {
+  test('is changed in place according to its type, and restored', async () => {
     const { house, page } = await start()
     await edit(page, 'transition')
     await field(page, 'transition').fill(' 21.5 ')
@@ -91,7 +91,7 @@ describe.runIf(canBrowse)('a setting of an app', () => {
     await until('another type', () => held(house)['transition'] === '400')
   })
 
-  test('with a strange name is changed like any other, and nothing of it runs', async () => {
+  test('with a strange name is changed like any other, and none of it runs as code', async () => {
     const { house, page } = await start()
     await edit(page, ODD)
     await field(page, ODD).fill('even')
@@ -99,11 +99,11 @@ describe.runIf(canBrowse)('a setting of an app', () => {
     await until('the new value', () => held(house)[ODD] === 'even')
     expect(await page.evaluate<unknown>('window.hacked')).toBeUndefined()
     await page.setViewportSize({ width: 360, height: 740 })
-    // A chart follows the size of its place.
+    // A chart follows the size of its container.
     await until('the small screen', async () => (await overflow(page)) <= 0)
   })
 
-  test('that may be a secret, or that the bridge masks, is neither shown nor sent unless typed anew', async () => {
+  test('that may be a secret, or that the bridge masks, is neither shown nor sent unless it is typed again', async () => {
     const { house, page } = await start()
     const bodies: string[] = []
     page.on('request', (request) => bodies.push(request.postData() ?? ''))
@@ -119,7 +119,7 @@ describe.runIf(canBrowse)('a setting of an app', () => {
     }
     expect(await page.content()).not.toMatch(/canary-token|key-of-the-house/)
     expect(bodies.join('\n')).not.toMatch(/canary-token|\*\*\*/)
-    // Whoever has made it visible changes what is there.
+    // A user who has made it visible edits the current value.
     await lineOf(page, 'access_token')
       .getByRole('button', { name: /^Show the value/ })
       .click()
@@ -127,7 +127,7 @@ describe.runIf(canBrowse)('a setting of an app', () => {
     expect(await field(page, 'access_token').inputValue()).toBe('a new one')
   })
 
-  test('that is not shown is saved only once something was entered, which can be deleted again for an empty text', async () => {
+  test('that is not shown is saved only after something was entered, which can be deleted again for an empty text', async () => {
     const { house, page } = await start()
     for (const name of ['access_token', 'address']) {
       await edit(page, name)
@@ -160,7 +160,7 @@ describe.runIf(canBrowse)('a setting of an app', () => {
     }
   })
 
-  test('that something else has changed meanwhile is overwritten only on request', async () => {
+  test('that another client has changed is overwritten only on request', async () => {
     const { house, page } = await start()
     await edit(page, 'transition')
     await field(page, 'transition').fill('500')
@@ -183,7 +183,7 @@ describe.runIf(canBrowse)('a setting of an app', () => {
     expect(await page.content()).not.toContain('theirs')
   })
 
-  test('that something else has removed meanwhile is set again only on request, and keeps what was typed', async () => {
+  test('that another client has removed is set again only on request, and the typed text is kept', async () => {
     const { house, page } = await start({
       hubs: { home: { apps: [{ ...APP, settings: { ...settings, valueOf: 1 } }] } },
     })
@@ -214,7 +214,7 @@ describe.runIf(canBrowse)('a setting of an app', () => {
     }
   })
 
-  test('that something else has removed is put back only on request', async () => {
+  test('that another client has removed is restored only on request', async () => {
     const { house, page } = await start()
     await edit(page, 'transition')
     await field(page, 'transition').fill('500')
@@ -228,7 +228,7 @@ describe.runIf(canBrowse)('a setting of an app', () => {
     await until('the former value', () => held(house)['transition'] === 400)
   })
 
-  test('takes no number that is not finite or would be rounded, no text that is not JSON, and nothing longer than a command', async () => {
+  test('accepts no number that is not finite or would be rounded, no invalid JSON, and nothing longer than a command', async () => {
     const { house, page } = await start()
     const problem = page.locator('.edit').getByRole('alert')
     const refuses = async (typed: string, why: string) => {
@@ -260,7 +260,7 @@ describe.runIf(canBrowse)('a setting of an app', () => {
     await until('the longest text', () => held(house)['name'] === most, 20_000)
   })
 
-  test('that the hub refuses stays, with the words of the hub and what was typed', async () => {
+  test('that the hub refuses stays, with the message of the hub and the typed text', async () => {
     const { house, page } = await start()
     const fault = { operation: 'setAppSetting', status: 400, error: 'bad', description: 'The lamp is too hot' } as const
     house.hub().behave('answer-status', fault)
@@ -293,7 +293,7 @@ describe.runIf(canBrowse)('a setting of an app', () => {
     expect(await field(page, 'name').inputValue()).toBe('Sun')
   })
 
-  test('keeps what was typed while the daemon is away', async () => {
+  test('keeps the typed text while the daemon is offline', async () => {
     const { house, page } = await start()
     await edit(page, 'name')
     await field(page, 'name').fill('Sun')

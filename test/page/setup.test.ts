@@ -14,7 +14,7 @@ afterAll(quit)
 const PICTURES = join(tmpdir(), 'hub2mqtt-page')
 const KEY = 'key-of-the-hub'
 
-/** A hub, a broker with a login, and a daemon that nobody has configured. */
+/** A hub, a broker with credentials, and an unconfigured daemon. */
 async function start(named: boolean) {
   const open = new AsyncDisposableStack()
   onTestFinished(() => open.disposeAsync())
@@ -56,7 +56,7 @@ describe.runIf(canBrowse)('the set-up page', () => {
     await page.getByRole('row').filter({ hasText: 'Lumen Lights' }).getByText('Running').waitFor()
   })
 
-  test('takes an address without http://, and shows what a test found only as long as the fields are the same', async () => {
+  test('accepts an address without http://, and shows the result of a test only as long as the fields are unchanged', async () => {
     const { hub, url } = await start(true)
     const page = await visit(url)
     await page.getByText('Looking for hubs').waitFor({ state: 'detached' })
@@ -73,7 +73,7 @@ describe.runIf(canBrowse)('the set-up page', () => {
     await page.getByText(`url: ${hub.url}`).waitFor()
   })
 
-  test('is for who started hub2mqtt: others hear how to come in', async () => {
+  test('is for the user who started hub2mqtt: others see how to get access', async () => {
     const { open } = await start(true)
     const page = await visit(open)
     await page.getByText('open the address that hub2mqtt printed').waitFor()
@@ -81,7 +81,7 @@ describe.runIf(canBrowse)('the set-up page', () => {
     await expectAccessible(page)
   })
 
-  test('says what to do where there is no file to write', async () => {
+  test('explains what to do if there is no file to write', async () => {
     const { hub, url } = await start(false)
     const page = await visit(url)
     await page.getByText('cannot write the configuration').waitFor()
@@ -96,7 +96,7 @@ describe.runIf(canBrowse)('the set-up page', () => {
   test.each<[string, View]>([
     ['wide, light', { width: 1280, height: 860 }],
     ['narrow, dark', { width: 360, height: 740, theme: 'dark' }],
-  ])('is there for everybody: %s', async (name, view) => {
+  ])('is accessible: %s', async (name, view) => {
     const { url } = await start(true)
     const page = await visit(url, view)
     await page.getByText('and starts immediately').waitFor()

@@ -1,7 +1,7 @@
 /**
- * How smooth the page stays: 1,000 apps, 100 changes a second for 20 seconds, while somebody scrolls. Prints the longest
- * tasks of the main thread since the first render: as they took on this machine, and the processor's time in them, which
- * does not grow when the machine has other things to do.
+ * Measures how smooth the page stays with 1,000 apps and 100 changes a second for 20 seconds, while a user scrolls.
+ * Prints the longest tasks of the main thread since the first render: their duration on this machine, and their
+ * processor time, which does not grow when the machine is busy.
  */
 import { population } from '../../src/emulator/population.ts'
 import { exitOnSignals } from '../support/process.ts'
@@ -68,7 +68,7 @@ interface TraceEvent {
   readonly args?: { readonly name?: string }
 }
 
-/** Those of the page's main thread: of all renderers, the one with most to do. */
+/** The tasks of the page's main thread: among all renderers, the busiest one. */
 function tasksOf({ traceEvents }: { readonly traceEvents: readonly TraceEvent[] }): readonly TraceEvent[] {
   const mains = traceEvents.filter(({ name, args }) => name === 'thread_name' && args?.name === 'CrRendererMain')
   const all = mains.map(({ pid, tid }) =>

@@ -7,7 +7,7 @@ export default defineConfig({
     testTimeout: 60_000,
     hookTimeout: 60_000,
     pool: 'forks',
-    // Each has a browser and a daemon.
+    // Each test file has a browser and a daemon.
     maxWorkers: 2,
   },
 })

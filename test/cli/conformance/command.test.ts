@@ -1,4 +1,4 @@
-/** `hub2mqtt conformance` as it is run: what it prints, and how it exits. */
+/** `hub2mqtt conformance` as it is run: its output, and its exit codes. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -12,7 +12,7 @@ import { emulate, KEY, SECRETS } from './support.ts'
 const run = (args: readonly string[], env: Readonly<Record<string, string>> = {}) =>
   runProgram(process.execPath, [PROGRAM, 'conformance', ...args], { env: { PATH: process.env['PATH'], ...env } })
 
-test('prints the report for people and exits with 0 where the hub can be worked with', async () => {
+test('the command prints a report as text and exits with 0 if the hub is usable', async () => {
   const hub = await emulate({ flavour: 'older' })
   const { status: code, stdout, stderr } = await run(['--url', hub.url], { HUB2MQTT_HUB_API_KEY: KEY })
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
@@ -21,7 +21,7 @@ test('prints the report for people and exits with 0 where the hub can be worked 
   for (const secret of SECRETS) expect(stdout).not.toContain(secret)
 })
 
-test('prints one JSON object, and exits with 1 where it cannot', async () => {
+test('the command prints one JSON object, and exits with 1 if the hub is not usable', async () => {
   const hub = await emulate()
   const file = join(temporaryFolder(), 'key')
   for (const [key, code] of [
@@ -38,7 +38,7 @@ test('prints one JSON object, and exits with 1 where it cannot', async () => {
 
 const AT = ['--url', 'http://127.0.0.1:1']
 
-test('a mistake of the command line exits with 2', async () => {
+test('an error in the command line exits with 2', async () => {
   const { status: code, stderr } = await run(['--url', 'ftp://x'])
   expect(code).toBe(2)
   expect(stderr).toContain('--url: expected an address')
@@ -52,7 +52,7 @@ test.each([
   [[...AT, '--key-file', '/no/such/file'], '--key-file: there is no such file'],
   [[...AT, '--key', 'a', '--writes'], 'needs --app'],
   [[...AT, '--key', 'a', '--downgrade', '1.0.0'], 'needs --writes'],
-])('the mistake of %j is named as one of the command line', async (args, message) => {
+])('the error of %j is reported as one of the command line', async (args, message) => {
   const line = parseCommandLine(['conformance', ...args])
   if (!('run' in line)) throw new Error('no command')
   const io = { env: {}, stdin: process.stdin, print() {}, warn() {} }

@@ -1,4 +1,4 @@
-/** What is told of hubs of every kind, and what is never told. */
+/** The reports about hubs of every kind, and data that is never in them. */
 import { describe, expect, test } from 'vitest'
 import { EXPECTATIONS } from '../../../src/cli/conformance/expectations.ts'
 import { PROBES } from '../../../src/cli/conformance/probes.ts'
@@ -9,8 +9,8 @@ import { serve } from '../../hub/support.ts'
 import { APP, emulate, found, hasty, KEY, outcome, reportOn, SECRETS } from './support.ts'
 
 describe.concurrent.each(FLAVOURS)('a hub of the kind %s', (flavour) => {
-  test('is recognised, can be worked with, and nothing on it is changed', async ({ onTestFinished }) => {
-    // One that has an update shows how it says so.
+  test('is recognised and usable, and nothing on it is changed', async ({ onTestFinished }) => {
+    // An app with an update shows how the hub reports it.
     const update = { id: 'com.other.app', update: '9.9.9' }
     const hub = await emulate(
       {
@@ -30,7 +30,7 @@ describe.concurrent.each(FLAVOURS)('a hub of the kind %s', (flavour) => {
       expect(outcome(report, name), name).toBe('not_tried')
   })
 
-  test('shows what it does when an app may be changed, which is then as it was', async ({ onTestFinished }) => {
+  test('is examined with writes if an app may be changed, which is then restored', async ({ onTestFinished }) => {
     const hub = await emulate({ flavour }, onTestFinished)
     const before = hub.apps.get(APP)
     const report = await reportOn(hub.url, { app: APP, writes: true })
@@ -59,7 +59,7 @@ describe.concurrent.each(FLAVOURS)('a hub of the kind %s', (flavour) => {
     expect(outcome(report, 'uninstallApp')).toBe('not_tried')
   })
 
-  test('tells no names, keys, addresses and values', async ({ onTestFinished }) => {
+  test('is reported without names, keys, addresses and values', async ({ onTestFinished }) => {
     const hub = await emulate({ flavour }, onTestFinished)
     const report = await reportOn(hub.url, { app: APP, writes: true })
     for (const text of [JSON.stringify(report), reportText(report)]) {
@@ -68,7 +68,7 @@ describe.concurrent.each(FLAVOURS)('a hub of the kind %s', (flavour) => {
   })
 })
 
-describe.concurrent('what is told', () => {
+describe.concurrent('the report', () => {
   test('has these keys', async ({ onTestFinished }) => {
     const report = await reportOn((await emulate({}, onTestFinished)).url)
     expect(Object.keys(report).sort()).toEqual([
@@ -93,7 +93,7 @@ describe.concurrent('what is told', () => {
     expect(report.app).toMatch(/^app-[0-9a-f]{8}$/)
   })
 
-  test('is the same of the same hub, and an app of another one cannot be told by its hash', async ({
+  test('is equal for the same hub, and does not identify an app of another hub by its hash', async ({
     onTestFinished,
   }) => {
     const [one, again] = await Promise.all([
@@ -105,7 +105,7 @@ describe.concurrent('what is told', () => {
     expect(other.app).not.toBe(one.app)
   })
 
-  test('as text says the verdict, the kind, each operation and each expectation', async ({ onTestFinished }) => {
+  test('as text has the verdict, the kind, each operation and each expectation', async ({ onTestFinished }) => {
     const report = await reportOn((await emulate({ flavour: 'older' }, onTestFinished)).url)
     const text = reportText(report)
     expect(text).toMatch(/^hub2mqtt can work with this hub and key\.\n/)
@@ -116,10 +116,10 @@ describe.concurrent('what is told', () => {
   })
 })
 
-describe.concurrent('a hub that cannot be worked with', () => {
+describe.concurrent('a hub that is not usable', () => {
   test.for<[title: string, problem: string, hub: EmulatedHubOptions, key?: string]>([
     ['does not know the key', '401 unauthorized', {}, 'another-key'],
-    ['gives the key too little', '403 missing_scopes', { keys: { [KEY]: ['homey.speech'] } }],
+    ['gives the key too few permissions', '403 missing_scopes', { keys: { [KEY]: ['homey.speech'] } }],
   ])('%s', async ([, problem, options, key = KEY], { onTestFinished }) => {
     const hub = await emulate(options, onTestFinished)
     const report = await reportOn(hub.url, { key })
@@ -127,7 +127,7 @@ describe.concurrent('a hub that cannot be worked with', () => {
     expect(report.problems).toEqual([`the key may not list the apps: ${problem}`])
   })
 
-  test('answers a list that is none', async ({ onTestFinished }) => {
+  test('answers with an invalid list', async ({ onTestFinished }) => {
     const hub = await emulate({}, onTestFinished)
     hub.behave('wrong-shape', { operation: 'getApps' })
     const report = await reportOn(hub.url)
@@ -135,7 +135,7 @@ describe.concurrent('a hub that cannot be worked with', () => {
     expect(report.operations.find(({ name }) => name === 'getApps')?.differs).toMatch(/array|string|no record/)
   })
 
-  test('is none: the key is not shown there', { concurrent: false }, async () => {
+  test('is not a hub: the key is not sent there', { concurrent: false }, async () => {
     const keys: unknown[] = []
     const url = await serve((request, response) => {
       keys.push(request.headers.authorization)
@@ -148,7 +148,7 @@ describe.concurrent('a hub that cannot be worked with', () => {
     expect(reportText(report)).toContain('cannot work with it')
   })
 
-  test('is not there', async () => {
+  test('is unreachable', async () => {
     const report = await reportOn('http://127.0.0.1:1')
     expect(report.problems[0]).toContain('no answer (unreachable)')
   })
@@ -170,7 +170,7 @@ describe.concurrent('the realtime channel', () => {
     ['drop-realtime', { handshake: 'ok', open: 'dropped', subscribe: 'not_tried' }],
     ['refuse-subscription', { handshake: 'ok', open: 'ok', subscribe: 'refused' }],
   ] as const)(
-    'that fails by %s is told as far as it went, and the hub is of use all the same',
+    'that fails with %s is reported up to that step, and the hub is still usable',
     async ([behaviour, seen], { onTestFinished }) => {
       const hub = await emulate({ flavour: 'older' }, onTestFinished)
       hub.behave(behaviour)
@@ -180,7 +180,7 @@ describe.concurrent('the realtime channel', () => {
     },
   )
 
-  test('is told to want the token where it does, and then it is shown', async ({ onTestFinished }) => {
+  test('is reported to require the token if it does, which is then sent', async ({ onTestFinished }) => {
     const hub = await emulate({ flavour: 'older' }, onTestFinished)
     hub.behave('namespace-token')
     const report = await reportOn(hub.url)
@@ -192,7 +192,7 @@ describe.concurrent('the realtime channel', () => {
     expect(found(report, 'subscribe')).toMatchObject({ result: 'agrees' })
   })
 
-  test('is told not to bring events where it does not', async ({ onTestFinished }) => {
+  test('is reported to send no events if it does not', async ({ onTestFinished }) => {
     const hub = await emulate({ flavour: 'older' }, onTestFinished)
     hub.behave('lose-events')
     const report = await reportOn(hub.url, { app: APP, writes: true })
@@ -201,7 +201,7 @@ describe.concurrent('the realtime channel', () => {
 })
 
 describe.concurrent('the limit of requests', () => {
-  test('is not looked for unless asked, and then with six requests', async ({ onTestFinished }) => {
+  test('is only tested on request, and then with six requests', async ({ onTestFinished }) => {
     const hub = await emulate({ rateLimit: true }, onTestFinished)
     const clock = hasty(50)
     expect((await reportOn(hub.url, { clock })).limit).toBeNull()
@@ -211,7 +211,7 @@ describe.concurrent('the limit of requests', () => {
     expect(limit?.limitedAfter).toBeLessThan(6)
   })
 
-  test('is told to be none where there is none', async ({ onTestFinished }) => {
+  test('is reported as absent if there is none', async ({ onTestFinished }) => {
     const hub = await emulate({ flavour: 'older' }, onTestFinished)
     const report = await reportOn(hub.url, { limits: true })
     expect(report.limit).toEqual({ sent: 6, limitedAfter: null, retryAfter: null })
@@ -219,7 +219,7 @@ describe.concurrent('the limit of requests', () => {
   })
 })
 
-test('what a hub lacks is told with how it says so', async ({ onTestFinished }) => {
+test('a missing feature is reported with the refusal of the hub', async ({ onTestFinished }) => {
   const hub = await emulate({ flavour: 'newer' }, onTestFinished)
   hub.behave('missing-api-method', { operation: 'getAppLocales' })
   const report = await reportOn(hub.url)

@@ -1,4 +1,4 @@
-/** A deviation is found and nothing else is said; a hub that is odd and right is not accused. */
+/** A deviation is found without other findings; a hub that is unusual but correct has none. */
 import { describe, expect, type onTestFinished, test } from 'vitest'
 import { type Report, reportText } from '../../../src/cli/conformance/report.ts'
 import { FLAVOURS } from '../../../src/emulator/records.ts'
@@ -24,12 +24,12 @@ function said({ expectations, operations, left, unseen }: Report): Required<Find
   }
 }
 const NOTHING = { differs: [], operations: [], left: [], unseen: [] }
-/** No lower version: that would be waited for. */
+/** No lower version: the examination would wait for it. */
 const all = { app: APP, writes: true, limits: true, downgrade: '9.9.9' }
 
-// Side by side: an examination waits far more than it computes.
+// In parallel: an examination mostly waits.
 test.concurrent.for(Object.entries(DEVIATIONS))(
-  'that %s is found, and nothing else is said',
+  'the deviation that %s is found, without other findings',
   async ([, [one, findings]], { onTestFinished }) => {
     const { url } = await plant(one, onTestFinished)
     const report = await reportOn(url, all)
@@ -45,7 +45,7 @@ const OF_KIND = FLAVOURS.map((flavour): [string, Plant] => [
 ])
 
 test.concurrent.for([...Object.entries(ODD), ...OF_KIND])(
-  'a hub that %s is not accused',
+  'a hub that %s has no findings',
   async ([, one], { onTestFinished }) => {
     const { url } = await plant(one, onTestFinished)
     const report = await reportOn(url, all)
@@ -54,13 +54,13 @@ test.concurrent.for([...Object.entries(ODD), ...OF_KIND])(
   },
 )
 
-test.concurrent('a hub that limits requests is not accused', async ({ onTestFinished }) => {
+test.concurrent('a hub that limits requests has no findings', async ({ onTestFinished }) => {
   const { url } = await plant({ hub: { rateLimit: true } }, onTestFinished)
   expect(said(await reportOn(url, { ...all, limits: false, clock: hasty(50) }))).toEqual(NOTHING)
 })
 
 test.concurrent.for([1, 2, 3, 5, 7, 9, 11, 13, 14, 15, 17])(
-  'a hub that reboots at request %i is not accused',
+  'a hub that reboots at request %i has no findings',
   async (at, { onTestFinished }) => {
     const { hub, url } = await plant(
       {
@@ -85,7 +85,7 @@ describe.concurrent('an app that', () => {
     ['is disabled', { enabled: false, settings: {} }],
     ['has crashed', { crashed: 'Error: it fell over', settings: {} }],
     ['has settings', { settings: { other: 1 } }],
-  ] as const)('%s is tried and put back', async ([, seed], { onTestFinished }) => {
+  ] as const)('%s is examined and restored', async ([, seed], { onTestFinished }) => {
     const hub = await emulate({ flavour: 'older', apps: [{ id: APP, version: '2.1.0', ...seed }] }, onTestFinished)
     const before = hub.apps.get(APP)
     const report = await reportOn(hub.url, all)
@@ -104,7 +104,7 @@ describe.concurrent('a key', () => {
     [['homey.speech']],
     [['homey.system']],
     [[]],
-  ])('that may only %j is no fault of the hub', async ([scopes], { onTestFinished }) => {
+  ])('that may only %j is not a fault of the hub', async ([scopes], { onTestFinished }) => {
     const hub = await emulate({ flavour: 'older', keys: { [KEY]: scopes ?? [] } }, onTestFinished)
     const before = hub.apps.get(APP)
     const report = await reportOn(hub.url, all)
@@ -119,7 +119,7 @@ describe.concurrent('a key', () => {
     expect(found(report, 'voices')).toMatchObject({ result: 'unknown', found: 'no permission: 403 missing_scopes' })
   })
 
-  test('that the hub does not know says nothing about the hub', async ({ onTestFinished }) => {
+  test('that is unknown is no evidence about the hub', async ({ onTestFinished }) => {
     const hub = await emulate({ flavour: 'older' }, onTestFinished)
     const report = await reportOn(hub.url, { ...all, key: 'another-key' })
     expect(said(report)).toEqual(NOTHING)
@@ -136,7 +136,7 @@ describe.concurrent('the kind of a hub', () => {
     ['10.0.0', 'newer'],
     ['9.999', 'older'],
   ] as const)(
-    'follows from firmware %s, also where a method is absent by 500',
+    'follows from firmware %s, also if a missing method is refused with 500',
     async ([version, kind], { onTestFinished }) => {
       const record = { exitCount: undefined, crashedCount: 0 }
       const hub = await emulate({ flavour: 'older', version, apps: [{ id: APP, record }] }, onTestFinished)
@@ -147,7 +147,7 @@ describe.concurrent('the kind of a hub', () => {
     },
   )
 
-  test('is older without an identity, where a method is absent by 500', async ({ onTestFinished }) => {
+  test('is older without an identity, if a missing method is refused with 500', async ({ onTestFinished }) => {
     const hub = await emulate({ flavour: 'older', apps: [] }, onTestFinished)
     hub.behave('no-identity')
     hub.behave('missing-api-method', { operation: 'getVoices' })
@@ -156,7 +156,7 @@ describe.concurrent('the kind of a hub', () => {
 })
 
 describe.concurrent('the number of apps', () => {
-  test('may be none', async ({ onTestFinished }) => {
+  test('may be zero', async ({ onTestFinished }) => {
     const hub = await emulate({ flavour: 'older', apps: [] }, onTestFinished)
     const report = await reportOn(hub.url, { limits: true })
     expect(said(report)).toEqual(NOTHING)
@@ -172,7 +172,7 @@ describe.concurrent('the number of apps', () => {
     expect(report.hub?.apps).toBe(300)
   })
 
-  test('may have an entry among them that is none', async ({ onTestFinished }) => {
+  test('may include an invalid entry', async ({ onTestFinished }) => {
     const change = (answer: Reply) => ({ ...answer, text: answer.text.replace('{', '{"ghost":null,') })
     const onTheWay = (gateway: HttpGateway) =>
       gateway.rule(({ path, headers, upgrade }) =>
@@ -185,8 +185,8 @@ describe.concurrent('the number of apps', () => {
   })
 })
 
-describe.concurrent('what was not tried', () => {
-  test('gives its reason', async ({ onTestFinished }) => {
+describe.concurrent('an untested operation', () => {
+  test('has a reason', async ({ onTestFinished }) => {
     const hub = await emulate({ flavour: 'older', apps: [{ id: APP }] }, onTestFinished)
     const report = await reportOn(hub.url)
     const reasons = new Map(report.operations.map(({ name, untried }) => [name, untried]))
@@ -203,7 +203,7 @@ describe.concurrent('what was not tried', () => {
     for (const { id, found: why } of report.expectations) if (why.startsWith('not tried')) expect(why, id).toMatch(/: /)
   })
 
-  test('gives it also where writes were wanted', async ({ onTestFinished }) => {
+  test('also has a reason if writes were requested', async ({ onTestFinished }) => {
     const hub = await emulate({ flavour: 'older', apps: [{ id: APP, version: '1.0.0' }] }, onTestFinished)
     hub.behave('refuse-handshake')
     const report = await reportOn(hub.url, { app: APP, writes: true })
@@ -213,7 +213,7 @@ describe.concurrent('what was not tried', () => {
     expect(outcome(report, 'installFromAppStore')).toBe('not_tried')
   })
 
-  test('names the app that is not there', async ({ onTestFinished }) => {
+  test('has an app that does not exist as its reason', async ({ onTestFinished }) => {
     const hub = await emulate({ flavour: 'older' }, onTestFinished)
     const report = await reportOn(hub.url, { app: 'no.such.app' })
     expect(report.operations.find(({ name }) => name === 'getAppSettings')?.untried).toBe('the app does not exist')

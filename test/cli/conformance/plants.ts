@@ -1,4 +1,4 @@
-/** Hubs that deviate in one way, and hubs that are odd and right. */
+/** Hubs that deviate in one way, and hubs that are unusual but correct. */
 
 import type { OperationName } from '../../../src/emulator/core/table.ts'
 import type { EmulatedHub, EmulatedHubOptions } from '../../../src/emulator/hub.ts'
@@ -6,17 +6,17 @@ import type { BehaviourName, BehaviourOptions } from '../../../src/emulator/misb
 import type { Asking, HttpGateway, Reply } from '../../support/http-gateway.ts'
 
 export interface Plant {
-  /** Of the emulated hub; default: an older one. */
+  /** Options of the emulated hub; default: an older one. */
   readonly hub?: EmulatedHubOptions
   readonly misbehave?: (hub: EmulatedHub) => void
   readonly onTheWay?: (gateway: HttpGateway) => void
 }
 
-/** What a report says against a hub. */
+/** The findings of a report. */
 export interface Findings {
-  /** Expectations that differ, by their ids; those that were only inferred are left out. */
+  /** Expectations that differ, by their ids, without those that were only inferred. */
   readonly differs?: readonly string[]
-  /** Operations whose answers are otherwise than promised. */
+  /** Operations whose answers differ from the promised ones. */
   readonly operations?: readonly string[]
   readonly left?: readonly string[]
 }
@@ -31,12 +31,12 @@ const isOf =
 const JSON_TYPE = { 'content-type': 'application/json', 'x-homey-id': 'of-the-hub', 'x-homey-version': '8.1.6' }
 const json = (status: number, value: unknown): Reply => ({ status, headers: JSON_TYPE, text: JSON.stringify(value) })
 
-/** Other answers to some requests. */
+/** Replaces the answers to some requests. */
 const answers = (fits: (asking: Asking) => boolean, reply: Reply): Plant => ({
   onTheWay: (gateway) => gateway.rule((asking) => (fits(asking) ? reply : undefined)),
 })
 
-/** The hub's answers, changed on their way. */
+/** Changes the hub's answers on their way. */
 const changes = (fits: (asking: Asking) => boolean, change: (answer: Reply) => Partial<Reply>): Plant => ({
   onTheWay: (gateway) =>
     gateway.rule((asking) => (fits(asking) ? { change: (answer) => ({ ...answer, ...change(answer) }) } : undefined)),
@@ -63,13 +63,13 @@ const answersWith = (operation: OperationName, value: unknown): Plant => ({
   misbehave: behaves('wrong-shape', { operation, value }),
 })
 
-/** One deviation each, and all that a report may say of it. */
+/** One deviation each, and all findings that a report may have. */
 export const DEVIATIONS: Readonly<Record<string, readonly [Plant, Findings]>> = {
   'removing a setting answers 200 and does nothing': [
     pretends('unsetAppSetting'),
     { differs: ['setting-gone'], left: ['setting hub2mqtt-conformance'] },
   ],
-  'a setting comes back as another value': [
+  'a setting is returned as another value': [
     changes(isOf('GET', /\/setting\/hub2mqtt-conformance$/), () => ({ text: '"other"' })),
     { differs: ['setting-kept'] },
   ],
@@ -79,26 +79,26 @@ export const DEVIATIONS: Readonly<Record<string, readonly [Plant, Findings]>> = 
     pretends('enableApp'),
     { differs: ['enable'], left: ['enabled', 'state'] },
   ],
-  'restartApp is not there': [
+  'restartApp is missing': [
     { misbehave: behaves('answer-status', { operation: 'restartApp', status: 404 }) },
     { differs: ['restart'] },
   ],
-  'no event comes': [{ misbehave: behaves('lose-events') }, { differs: ['events'] }],
-  'a key that the hub does not know is answered 403': [
+  'no event is sent': [{ misbehave: behaves('lose-events') }, { differs: ['events'] }],
+  'an unknown key is answered with 403': [
     changes(
       ({ headers, upgrade }) => !upgrade && headers.authorization?.includes('no-such-key') === true,
       () => ({ status: 403 }),
     ),
     { differs: ['unknown-key'] },
   ],
-  'the list of apps is there without a key': [
+  'the list of apps is served without a key': [
     answers(
       ({ headers, upgrade, path }) => !upgrade && headers.authorization === undefined && path.endsWith('/app'),
       json(200, {}),
     ),
     { differs: ['no-key'] },
   ],
-  'a ping for another hub is answered true': [
+  'a ping for another hub is answered with true': [
     changes(isOf('GET', /ping\?id=/), () => ({ text: 'true' })),
     { differs: ['ping-other'] },
   ],
@@ -115,13 +115,13 @@ export const DEVIATIONS: Readonly<Record<string, readonly [Plant, Findings]>> = 
     changes(isOf('GET', /./), ({ headers: { 'x-homey-version': _, ...headers } }) => ({ headers })),
     { differs: ['ping-identity'] },
   ],
-  'a write calls a no a success': [answersWith('restartApp', { success: false }), { operations: ['restartApp'] }],
+  'a refused write is a success': [answersWith('restartApp', { success: false }), { operations: ['restartApp'] }],
 }
 
-/** Nothing of that is a fault. */
+/** None of these is a fault. */
 export const ODD: Readonly<Record<string, Plant>> = {
-  'does not say who it is': { misbehave: behaves('no-identity') },
-  'says nothing where nothing is to be said': { hub: { nothing: 'empty' } },
+  'shows no identity': { misbehave: behaves('no-identity') },
+  'sends empty answers': { hub: { nothing: 'empty' } },
   'answers 204': { hub: { nothing: '204' } },
   ...Object.fromEntries(
     ['true', '1', '{"ok":true}', '[{"result":null}]', 'done', '"done"'].map((text) => [
@@ -133,14 +133,14 @@ export const ODD: Readonly<Record<string, Plant>> = {
   'stays ready beside a state of stopped': changes(GET_APP, (answer) => ({
     text: answer.text.replace('"ready":false', '"ready":true'),
   })),
-  'tells of no state': { hub: withRecord({ state: undefined }) },
-  'leaves out what it does not know': {
+  'reports no state': { hub: withRecord({ state: undefined }) },
+  'leaves out unknown fields': {
     hub: withRecord({ usage: null, updateAvailable: undefined, exitCount: null, autoupdate: undefined }),
   },
   'leaves the memory out of the usage': { hub: withRecord({ usage: { cpu: 0.1 } }) },
   'has no list of update channels': { hub: withRecord({ channel: undefined }) },
   'takes a while for each change': { hub: { settleMs: 300 } },
-  'removes what is not there with 200': changes(isOf('DELETE', /\/setting\//), () => ({ status: 200, text: 'null' })),
+  'removes a missing setting with 200': changes(isOf('DELETE', /\/setting\//), () => ({ status: 200, text: 'null' })),
   'knows only one of the paths': { hub: { prefix: 'manager' } },
   'has a fresh firmware': { hub: { flavour: 'newer', version: '13.0.0-rc.1' } },
   'keeps an app from the developer': { hub: withRecord({ origin: 'devkit_run' }) },

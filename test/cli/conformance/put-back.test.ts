@@ -1,4 +1,4 @@
-/** What was changed is put back: when it is stopped, when the hub is away for a while, and when it says that it is done. */
+/** The examination undoes its changes, also when it is stopped or the hub is offline for a while. */
 import { expect, type TestContext, test } from 'vitest'
 import { HttpGateway } from '../../support/http-gateway.ts'
 import { Process } from '../../support/process.ts'
@@ -6,13 +6,13 @@ import { PROGRAM } from '../../support/program.ts'
 import { until } from '../../support/until.ts'
 import { APP, emulate, KEY, reportOn } from './support.ts'
 
-/** As many writes as there are with a hub that does all of them. */
+/** The number of writes with a hub that executes all of them. */
 const WRITES = 12
 const numbers = Array.from({ length: WRITES }, (_, at) => at + 1)
 
 type Hub = Awaited<ReturnType<typeof emulate>>
 
-/** A hub, and what happens when it is written to for the `at`-th time. */
+/** A hub, and an event at its write number `at`. */
 async function hubWith(
   { onTestFinished: atEnd }: TestContext,
   at: number,
@@ -36,7 +36,7 @@ async function hubWith(
 
 const all = { app: APP, writes: true, downgrade: '9.9.9' }
 
-test.concurrent.for(numbers)('an app is as it was when it is stopped at write %i', async (at, context) => {
+test.concurrent.for(numbers)('an app is restored when the examination is stopped at write %i', async (at, context) => {
   const ending = new AbortController()
   const { url, standing, writes } = await hubWith(context, at, () => {
     ending.abort()
@@ -50,7 +50,7 @@ test.concurrent.for(numbers)('an app is as it was when it is stopped at write %i
   expect(report.problems).toEqual(isStopped ? ['the examination was stopped early'] : [])
 })
 
-test.concurrent.for(numbers)('an app is as it was when the hub reboots at write %i', async (at, context) => {
+test.concurrent.for(numbers)('an app is restored when the hub reboots at write %i', async (at, context) => {
   const { url, standing } = await hubWith(context, at, (hub) => {
     void hub.reboot({ downMs: 500 })
     return 'cut'
@@ -62,7 +62,7 @@ test.concurrent.for(numbers)('an app is as it was when the hub reboots at write 
   expect(report.expectations.filter(({ result, mark }) => result === 'differs' && mark !== 'I')).toEqual([])
 })
 
-test.concurrent('what a hub does after it was given up is undone', async (context) => {
+test.concurrent('a write that the hub executes without an answer is undone', async (context) => {
   const { hub, url, standing } = await hubWith(context, -1)
   const before = standing()
   for (const operation of ['setAppSetting', 'disableApp'] as const) {
@@ -72,7 +72,7 @@ test.concurrent('what a hub does after it was given up is undone', async (contex
   expect(standing()).toEqual(before)
 })
 
-test.concurrent('what cannot be looked at any more is told', async (context) => {
+test.concurrent('a state that cannot be checked any more is reported', async (context) => {
   const { hub, url } = await hubWith(context, 2, (one) => {
     one.setKeys({})
     return undefined
@@ -87,7 +87,7 @@ test.concurrent('what cannot be looked at any more is told', async (context) => 
 })
 
 test.concurrent.for(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
-  '%s puts the app back, and says that it did',
+  '%s restores the app, and the restoration is reported',
   async (signal, context) => {
     const { hub, url, standing } = await hubWith(context, -1)
     const before = standing()

@@ -9,9 +9,9 @@ import { APP } from './plants.ts'
 export { APP }
 
 export const KEY = 'key-of-the-examiner'
-/** Pauses of the examination: between two requests, between two looks at the app, and for an event. */
+/** Pauses of the examination: between two requests, between two checks of the app, and for an event. */
 const [BETWEEN_MS, LOOK_MS, EVENT_MS] = [200, 1_000, 3_000]
-/** What must be in no report. */
+/** Texts that no report may contain. */
 export const SECRETS = [KEY, APP, 'secretmaker', 'Rose garden', 'gate_code', '4711-gate', 'com.other.app', '127.0.0.1']
 
 const APPS = [
@@ -35,8 +35,8 @@ export async function emulate(options: EmulatedHubOptions = {}, atEnd = onTestFi
 }
 
 /**
- * Pauses are not part of what is promised here: they are short, except that an event may be late on a busy
- * machine. Deadlines are real.
+ * Pauses are not part of the tests: they are short, except that an event may be late on a busy machine. Deadlines are
+ * real.
  * @param betweenMs - Between two requests.
  */
 export const hasty = (betweenMs = 1): Clock => ({

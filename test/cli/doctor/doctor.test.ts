@@ -8,7 +8,7 @@ import { freePort } from '../../support/ports.ts'
 import { embedded, emulate, KEY, say } from './support.ts'
 
 describe('doctor', () => {
-  test('finds nothing wrong with an installation that works', async () => {
+  test('finds no problem with an installation that works', async () => {
     const hub = await emulate()
     const { findings, problems } = await say({ HUB_URL: hub.url, MQTT_URL: (await embedded()).url })
     expect(problems).toEqual([])
@@ -27,11 +27,11 @@ describe('doctor', () => {
       'ok       hub home: hub.insights.readonly would add CPU and memory of each app from before the bridge started',
       expect.stringContaining('the realtime channel works'),
     ])
-    // It only looks: nothing was asked of the hub that changes it.
+    // It only reads: no request has changed the hub.
     expect(hub.requests.filter(({ method }) => !['GET', 'HEAD', 'EMIT'].includes(method))).toEqual([])
   })
 
-  test('says that the public store is asked, and does not ask it itself', async () => {
+  test('reports that the public store is queried, without querying it itself', async () => {
     const hub = await emulate()
     const { findings } = await say({ HUB_URL: hub.url, MQTT_URL: (await embedded()).url, UPDATES_STORE: 'true' })
     expect(findings.map(lineOf)).toContain(
@@ -39,7 +39,7 @@ describe('doctor', () => {
     )
   })
 
-  test('looks at each address of the broker, and names none in the report', async () => {
+  test('tests each address of the broker, and names none in the report', async () => {
     const hub = await emulate()
     const { url } = await embedded()
     const { findings, problems, report } = await say({
@@ -55,7 +55,7 @@ describe('doctor', () => {
     expect(report).not.toMatch(/localhost|no-such/)
   })
 
-  test('finds addresses of brokers that have nothing to do with each other', async () => {
+  test('detects addresses of independent brokers', async () => {
     const hub = await emulate()
     const [one, other] = [await embedded(), await embedded()]
     const { problems } = await say({ HUB_URL: hub.url, MQTT_URL: `${one.url},${other.url}` })
@@ -64,14 +64,14 @@ describe('doctor', () => {
     ])
   })
 
-  test.each(FLAVOURS)('finds nothing wrong with a hub of the %s kind that asks for fewer requests', async (flavour) => {
+  test.each(FLAVOURS)('finds no problem with a hub of the %s kind that asks for fewer requests', async (flavour) => {
     const hub = await emulate({ flavour, rateLimit: true })
     const { findings, problems } = await say({ HUB_URL: hub.url, MQTT_URL: (await embedded()).url })
     expect(problems).toEqual([])
     expect(findings.map(lineOf)).toContainEqual(expect.stringContaining('the realtime channel works'))
   })
 
-  test('tells what the key does not permit, of what the configuration allows', async () => {
+  test('lists the missing permissions of the key for commands that the configuration allows', async () => {
     const hub = await emulate({ keys: { [KEY]: ['hub.app.readonly'] } })
     const broker = await embedded()
     const access = { HUB_URL: hub.url, MQTT_URL: broker.url }
@@ -85,14 +85,14 @@ describe('doctor', () => {
     ])
   })
 
-  test('says of the embedded broker, which is not there, when it runs', async () => {
+  test('explains that the embedded broker exists only while the bridge runs', async () => {
     const hub = await emulate()
     const { problems, findings } = await say({ HUB_URL: hub.url, MQTT_EMBEDDED_PORT: String(await freePort()) })
     expect(problems).toEqual([])
     expect(findings.map(lineOf)).toContainEqual(expect.stringContaining('while hub2mqtt runs'))
   })
 
-  test('says that the embedded broker cannot start where another broker listens', async () => {
+  test('reports that the embedded broker cannot start where another broker listens', async () => {
     const hub = await emulate()
     const { port } = await embedded()
     const variables = { HUB_URL: hub.url, MQTT_EMBEDDED_PORT: String(port) }
@@ -104,7 +104,7 @@ describe('doctor', () => {
     expect((await say(variables)).problems).toEqual([])
   })
 
-  test('shows neither the key nor a control character, whatever a hub says', async () => {
+  test('shows neither the key nor a control character, whatever a hub sends', async () => {
     const hub = await emulate()
     const description = `\u001b[2J\u009b31m for ${KEY}`
     hub.behave('answer-status', { status: 500, description, operation: 'getApps' })
@@ -116,7 +116,7 @@ describe('doctor', () => {
     }
   })
 
-  test('writes a report that names nobody', async () => {
+  test('writes an anonymous report', async () => {
     const hub = await emulate()
     const file = { HUB_URL: hub.url, HUB_NAME: 'castle', MQTT_URL: `mqtt://127.0.0.1:${await freePort()}` }
     const { report } = await say({
@@ -133,7 +133,7 @@ describe('doctor', () => {
 })
 
 describe('doctor in a fleet', () => {
-  test('looks at the topics of its own member and of all, and finds members that go by something else', async () => {
+  test('checks the topics of its own member and of all, and detects members with a different configuration', async () => {
     const hub = await emulate()
     const broker = await embedded()
     const access = { HUB_URL: hub.url, MQTT_URL: broker.url }
@@ -184,8 +184,8 @@ describe('doctor in a fleet', () => {
   })
 })
 
-describe.skipIf(mosquittoPath === undefined)('doctor and the rules of a broker', () => {
-  test('names each kind of topic that the rules do not permit', async () => {
+describe.skipIf(mosquittoPath === undefined)('doctor and the ACL of a broker', () => {
+  test('names each kind of topic that the ACL does not permit', async () => {
     const hub = await emulate()
     const acl = ['user bridge', 'topic readwrite hub2mqtt/bridge/#', 'topic read hub2mqtt/#']
     await using broker = await Mosquitto.start({ acl, users: { bridge: 'right' } })
@@ -200,7 +200,7 @@ describe.skipIf(mosquittoPath === undefined)('doctor and the rules of a broker',
     ])
   })
 
-  test('finds commands that cannot be read, and says where that cannot be tested', async () => {
+  test('detects commands that cannot be read, and reports where that cannot be tested', async () => {
     const hub = await emulate()
     const said = async (...acl: string[]) => {
       await using broker = await Mosquitto.start({ acl: ['user bridge', ...acl], users: { bridge: 'right' } })
@@ -218,7 +218,7 @@ describe.skipIf(mosquittoPath === undefined)('doctor and the rules of a broker',
     )
   })
 
-  test('wants a member of a fleet to have its own topics', async () => {
+  test('requires the topics of its own member in a fleet', async () => {
     const hub = await emulate()
     const acl = ['user bridge', 'topic readwrite hub2mqtt/bridge/shard-1/#', 'topic read hub2mqtt/#']
     await using broker = await Mosquitto.start({ acl, users: { bridge: 'right' } })

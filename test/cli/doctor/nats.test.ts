@@ -24,7 +24,7 @@ async function started(options: NatsOptions = {}) {
   return nats
 }
 
-/** Lines of what is found at these servers. */
+/** The findings at these servers, as lines. */
 async function found(urls: readonly string[], fleet: Readonly<Record<string, string>> = {}): Promise<string[]> {
   const { config } = configured({ ...OTHERS, FLEET_NATS: urls.join(','), FLEET_MEMBER: 'a', ...fleet })
   const lines: string[] = []
@@ -54,7 +54,7 @@ async function member(urls: readonly string[], bucket: string): Promise<LeasedFl
 
 const OWN = { FLEET_BUCKET: 'own' }
 
-/** A server with a bucket of its own that a member has used and left. */
+/** A server with a separate bucket that a member has used and left. */
 async function used() {
   const { urls } = await started()
   const fleet = await member(urls, 'own')
@@ -64,7 +64,7 @@ async function used() {
   return { urls, kv, whileThere, epoch: fleet.view.epoch, mark: (await kv.get('mark'))?.string() ?? '' }
 }
 
-/** But that these servers are old: which ones they are depends on the machine. */
+/** Ignores that these servers are old, which depends on the machine. */
 const problemsIn = (lines: readonly string[]) =>
   lines.filter((line) => line.startsWith('problem') && !line.includes(CONFIRMS_TWICE))
 
@@ -91,7 +91,7 @@ test.each([
 })
 
 describe.skipIf(natsPath === undefined)('doctor at NATS', () => {
-  test('finds nothing wrong with a server that no member has used, and leaves nothing there', async () => {
+  test('finds no problem with a server that no member has used, and leaves nothing there', async () => {
     const { urls } = await started()
     expect(await found(urls)).toEqual([
       expect.stringMatching(/^ok {7}NATS: connected to nats:.*, version \d/),
@@ -101,7 +101,7 @@ describe.skipIf(natsPath === undefined)('doctor at NATS', () => {
     expect(await names(await buckets(urls[0]))).toEqual([])
   })
 
-  test('reads what members have written, and changes nothing of it', async () => {
+  test('reads the entries of members, and changes none', async () => {
     const { urls, kv, mark, epoch, whileThere } = await used()
     expect(whileThere).toContainEqual(expect.stringMatching(/it can be read: epoch \d+, one member$/))
     const before = (await kv.status()).streamInfo.state
@@ -126,7 +126,7 @@ describe.skipIf(natsPath === undefined)('doctor at NATS', () => {
       (mark: string) => `${mark}.member.b`,
       `{"nonce":"x","adopted":${Number.MAX_SAFE_INTEGER}}`,
     ],
-  ])('finds %s that no member has written', async (_, keyOf, value) => {
+  ])('detects %s that no member has written', async (_, keyOf, value) => {
     const { urls, kv, mark } = await used()
     const key = keyOf(mark)
     await kv.put(key, value)
@@ -136,7 +136,7 @@ describe.skipIf(natsPath === undefined)('doctor at NATS', () => {
     ])
   })
 
-  test('names some of the keys that no member uses, and none that is deleted or of a former mark', async () => {
+  test('names some of the keys that no member uses, and none that is deleted or has an earlier mark', async () => {
     const { urls, kv, mark } = await used()
     const noted = async () => (await found(urls, OWN)).filter((line) => line.includes('other keys'))
     const former = '01234567-89ab-cdef-0123-456789abcdef'
@@ -161,13 +161,13 @@ describe.skipIf(natsPath === undefined)('doctor at NATS', () => {
     )
   })
 
-  test('finds a bucket that forgets', async () => {
+  test('detects a bucket that drops entries', async () => {
     const { urls } = await started()
     await (await buckets(urls[0])).create('hub2mqtt', { ttl: 60_000 })
     expect(problemsIn(await found(urls))).toEqual([expect.stringContaining('deletes entries after 60 s')])
   })
 
-  test('finds copies that are too few, and servers of a cluster that are lost', async () => {
+  test('detects too few replicas, and lost servers of a cluster', async () => {
     const nats = await started({ nodes: 3 })
     const lines = await found(nats.urls)
     expect(lines).toContainEqual(expect.stringContaining('the first member can make it, on 3 servers'))
@@ -180,7 +180,7 @@ describe.skipIf(natsPath === undefined)('doctor at NATS', () => {
       expect.stringMatching(/only one server holds the leases.*nats stream edit KV_single --replicas 3/s),
     ])
     await kvm.create('hub2mqtt', { replicas: 3 })
-    // A copy that has just been made is behind for a moment.
+    // A new replica is behind for a moment.
     await until('the copies', async () => problemsIn(await found(nats.urls)).length === 0, 30_000)
     expect(await found(nats.urls.slice(0, 1))).toContainEqual(expect.stringContaining('lists one of several servers'))
     await nats.node(2).kill()
@@ -193,14 +193,14 @@ describe.skipIf(natsPath === undefined)('doctor at NATS', () => {
     )
   }, 120_000)
 
-  test('finds servers that have nothing to do with each other', async () => {
+  test('detects independent servers', async () => {
     const [one, other] = [await started(), await started()]
     expect(problemsIn(await found([...one.urls, ...other.urls]))).toEqual([
       expect.stringContaining(`${one.urls[0]} and ${other.urls[0]} do not belong to one cluster`),
     ])
   })
 
-  test('says that nobody is there, and that a login is refused', async () => {
+  test('reports that no server answers, and that credentials are refused', async () => {
     const nowhere = `nats://127.0.0.1:${await freePort()}`
     expect(await found([nowhere])).toEqual([expect.stringMatching(/no connection to .*: connection refused\n.*4222/)])
     const { urls } = await started({ config: ['authorization { user: fleet, password: right }'] })
@@ -211,7 +211,7 @@ describe.skipIf(natsPath === undefined)('doctor at NATS', () => {
     expect(problemsIn(await found(urls, { ...login, FLEET_PASSWORD: 'right' }))).toEqual([])
   })
 
-  test('shows its password to no server without TLS, where one address is tls://', async () => {
+  test('sends its password to no server without TLS if one address is tls://', async () => {
     const heard: string[] = []
     const server = createServer((socket) => {
       socket.on('error', () => {})
@@ -237,7 +237,7 @@ describe.skipIf(natsPath === undefined)('doctor at NATS', () => {
     expect(heard).toEqual([])
   })
 
-  test.skipIf(!openssl)('goes through TLS to a server that offers it', async () => {
+  test.skipIf(!openssl)('uses TLS with a server that offers it', async () => {
     const authority = new Authority(temporaryFolder())
     authority.issue('nats')
     const files = `cert_file: "${authority.file('nats.pem')}", key_file: "${authority.file('nats.key')}"`
@@ -252,7 +252,7 @@ describe.skipIf(natsPath === undefined)('doctor at NATS', () => {
     expect(problemsIn(await found(encrypted))).toEqual([])
   })
 
-  test('says that JetStream is not there for this user', async () => {
+  test('reports that JetStream is not available to this user', async () => {
     const { urls } = await started({ config: ['accounts { PLAIN { users: [{ user: fleet, password: right }] } }'] })
     const lines = await found(urls, { FLEET_USERNAME: 'fleet', FLEET_PASSWORD: 'right' })
     expect(lines).toEqual([
@@ -262,9 +262,9 @@ describe.skipIf(natsPath === undefined)('doctor at NATS', () => {
   })
 
   test.each([
-    ['a bucket of one that may only read', 'deny: ["$KV.>"]', /it cannot be written: .*\n.*\$KV\.hub2mqtt\.>/],
-    ['JetStream of one that may not use it', 'deny: ["$JS.API.>"]', /its rules forbid .*\n.*\$JS\.API\.>/],
-  ])('says which right is missing for %s', async (_, rule, words) => {
+    ['a bucket that the user may only read', 'deny: ["$KV.>"]', /it cannot be written: .*\n.*\$KV\.hub2mqtt\.>/],
+    ['JetStream that the user may not use', 'deny: ["$JS.API.>"]', /its rules forbid .*\n.*\$JS\.API\.>/],
+  ])('names the missing permission for %s', async (_, rule, words) => {
     const users = `users: [{ user: all, password: all }, { user: fleet, password: right, permissions: { publish: { ${rule} } } }]`
     const { urls } = await started({ config: [`authorization { ${users} }`] })
     const connection = await connect({ servers: [...urls], user: 'all', pass: 'all' })

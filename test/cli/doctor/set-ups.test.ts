@@ -1,6 +1,6 @@
 /**
- * Broken set-ups, each with the cause and the remedy that doctor names, and no other. Brokers, hubs and NATS servers are
- * real. After the tests, what it said stands in a table, with DOCTOR_TABLE=1.
+ * Broken set-ups, each with the cause and the remedy that doctor names, and no other. Brokers, hubs and NATS servers
+ * are real. With DOCTOR_TABLE=1, the findings are printed as a table after the tests.
  */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { createServer as createHttp } from 'node:http'
@@ -27,13 +27,13 @@ import { emulate, KEY, say } from './support.ts'
 type Variables = Readonly<Record<string, string>>
 
 interface SetUp {
-  /** Makes it; returns what differs from a configuration that works. */
+  /** Creates the set-up; returns the differences to a configuration that works. */
   readonly make: () => Promise<Variables> | Variables
   readonly cause: RegExp
   readonly remedy: RegExp
   /** Default `problem`; `mistake`: the configuration is refused. */
   readonly outcome?: 'problem' | 'note' | 'mistake'
-  /** What the machine's clock shows, away from the real time. */
+  /** The difference of the machine's clock to the real time. */
   readonly clockMs?: number
   /** Default true. */
   readonly runs?: boolean
@@ -62,7 +62,7 @@ async function secure(certificate: string, ...more: string[]) {
   return port
 }
 
-/** Where a certificate of a known authority is shown. */
+/** A listener whose certificate is from a known authority. */
 async function trusted(certificate: string) {
   const known = getCACertificates('default')
   setDefaultCACertificates([...known, authority.pem('ca.pem')])
@@ -73,20 +73,20 @@ async function trusted(certificate: string) {
 const atTls = (port: number, host = '127.0.0.1') => ({ MQTT_URL: `mqtts://${host}:${port}` })
 const withCa = (ca = 'ca') => ({ MQTT_CA_FILE: authority.file(`${ca}.pem`) })
 
-/** A broker of its own. */
+/** A separate broker. */
 const atBroker =
   (options: MosquittoOptions = {}, more: Variables = {}) =>
   async () => ({ MQTT_URL: (await mosquitto(options)).url, ...more })
 const LOGIN = { MQTT_USERNAME: 'bridge', MQTT_PASSWORD: HUB_PASSWORD }
-/** A broker with these rules for the bridge's user. */
+/** A broker with this ACL for the bridge's user. */
 const ruledBy = (...acl: string[]) => atBroker({ acl: ['user bridge', ...acl], users: { bridge: HUB_PASSWORD } }, LOGIN)
 
-/** A hub of its own. */
+/** A separate hub. */
 const atHub =
   (options: EmulatedHubOptions = {}, more: Variables = {}) =>
   async () => ({ HUB_URL: await hubUrl(options), ...more })
 
-/** What answers at the address of NATS. */
+/** A server at the address of NATS. */
 const atNats = (url: () => Promise<string>): SetUp => ({
   make: async () => ({ FLEET_NATS: (await url()).replace(/^\w+:/, 'nats:'), FLEET_MEMBER: 'a' }),
   cause: /no connection to nats:/,
@@ -111,7 +111,7 @@ const SET_UPS: Readonly<Record<string, SetUp>> = {
     cause: /broker: no connection to mqtt:.*nothing answers there/,
     remedy: /check the address and the port, and that the broker is running/,
   },
-  'a broker’s name that is not known': {
+  'an unknown name of the broker': {
     make: () => ({ MQTT_URL: 'mqtt://no-such-broker.invalid' }),
     cause: /its name cannot be resolved/,
     remedy: /spelling.*IP address/,
@@ -136,7 +136,7 @@ const SET_UPS: Readonly<Record<string, SetUp>> = {
     cause: /self-signed certificate/,
     remedy: /mqtt\.ca_file.*--use-system-ca/,
   },
-  'a certificate of an authority that is not named': {
+  'a certificate of an unconfigured authority': {
     make: async () => atTls(await secure('server')),
     cause: /unable to verify/,
     remedy: /mqtt\.ca_file.*--use-system-ca/,
@@ -161,7 +161,7 @@ const SET_UPS: Readonly<Record<string, SetUp>> = {
     cause: /expired/,
     remedy: /^(?=.*renew)(?=.*clock)/,
   },
-  'a broker that wants a client certificate': {
+  'a broker that requires a client certificate': {
     make: async () => ({
       ...atTls(await secure('server', `cafile ${authority.file('ca.pem')}`, 'require_certificate true')),
       ...withCa(),
@@ -184,12 +184,12 @@ const SET_UPS: Readonly<Record<string, SetUp>> = {
     cause: /refuses the user name or password/,
     remedy: /check mqtt\.username and mqtt\.password/,
   },
-  'rules of the broker without the right to write': {
+  'an ACL of the broker without write permission': {
     make: ruledBy('topic readwrite hub2mqtt/bridge/#', 'topic read #', 'topic write hub2mqtt/home/app/#'),
     cause: /do not let this user publish hub2mqtt\/home\/result\/doctor/,
     remedy: /config\/mosquitto\/acl/,
   },
-  'rules of the broker without the right to read': {
+  'an ACL of the broker without read permission': {
     make: ruledBy(
       'topic write #',
       ...['bridge/#', 'home/result/#', 'home/cmd/#', 'home/app/+/cmd/#'].map((one) => `topic read hub2mqtt/${one}`),
@@ -197,17 +197,17 @@ const SET_UPS: Readonly<Record<string, SetUp>> = {
     cause: /do not let this user read hub2mqtt\/home\/app\/doctor\/result\/doctor/,
     remedy: /config\/mosquitto\/acl/,
   },
-  'a broker that takes small messages only': {
+  'a broker that accepts only small messages': {
     make: atBroker({ config: ['message_size_limit 2000'] }),
     cause: /refuses a message of 16 KiB/,
     remedy: /message_size_limit/,
   },
-  'a broker that takes small messages only, under MQTT 3.1.1': {
+  'a broker that accepts only small messages, under MQTT 3.1.1': {
     make: atBroker({ config: ['message_size_limit 2000'] }, { MQTT_PROTOCOL: '3.1.1' }),
     cause: /refuses a message of 16 KiB/,
     remedy: /message_size_limit/,
   },
-  'a broker that takes small packets only': {
+  'a broker that accepts only small packets': {
     make: atBroker({ config: ['max_packet_size 2000'] }),
     cause: /refuses a message of 16 KiB/,
     remedy: /max_packet_size/,
@@ -222,7 +222,7 @@ const SET_UPS: Readonly<Record<string, SetUp>> = {
     cause: /speaks HTTP, not MQTT/,
     remedy: /check the address and the port/,
   },
-  'a port that takes connections and stays silent': {
+  'a port that accepts connections and stays silent': {
     make: async () => ({ MQTT_URL: `mqtt://127.0.0.1:${await listening(createServer())}` }),
     cause: /accepts the connection but does not answer/,
     remedy: /check the address and the port/,
@@ -267,7 +267,7 @@ const SET_UPS: Readonly<Record<string, SetUp>> = {
     cause: /HUB2MQTT_MQTT_BASE_TOPIC/,
     remedy: /expected/,
   },
-  'a file of a secret that is not there': {
+  'a missing secret file': {
     make: () => ({ MQTT_USERNAME: 'bridge', MQTT_PASSWORD_FILE: join(folder, 'no-such-file') }),
     outcome: 'mistake',
     cause: /HUB2MQTT_MQTT_PASSWORD_FILE/,
@@ -278,12 +278,12 @@ const SET_UPS: Readonly<Record<string, SetUp>> = {
     cause: /hub home: 127\.0\.0\.1:\d+ refuses the connection/,
     remedy: /80 for a Homey Pro, 4859/,
   },
-  'a hub’s name that is not known': {
+  'an unknown name of the hub': {
     make: () => ({ HUB_URL: 'http://no-such-hub.invalid' }),
     cause: /the name no-such-hub\.invalid cannot be resolved/,
     remedy: /spelling.*IP address/,
   },
-  'a hub that takes connections and stays silent': {
+  'a hub that accepts connections and stays silent': {
     make: async () => ({ HUB_URL: `http://127.0.0.1:${await listening(createServer())}`, HUB_TIMEOUT: '500ms' }),
     cause: /accepts the connection but does not answer/,
     remedy: /check the port: 80.*use https/,
@@ -326,7 +326,7 @@ const SET_UPS: Readonly<Record<string, SetUp>> = {
     cause: /has expired or is not valid yet/,
     remedy: /^(?=.*renew)(?=.*clock)/,
   },
-  'a portal that redirects what is asked of the hub': {
+  'a portal that redirects requests to the hub': {
     make: async () => {
       const portal = createHttp((_, response) => response.writeHead(302, { location: 'http://login.example/' }).end())
       return { HUB_URL: `http://127.0.0.1:${await listening(portal)}` }
@@ -371,7 +371,7 @@ const SET_UPS: Readonly<Record<string, SetUp>> = {
     cause: /no valid licence/,
     remedy: /renew/,
   },
-  'a proxy that passes no WebSockets on': {
+  'a proxy that forwards no WebSockets': {
     make: async () => {
       const hub = await emulate()
       hub.behave('refuse-handshake', { status: 403 })
@@ -418,7 +418,7 @@ describe.skipIf(mosquittoPath === undefined || !openssl)('broken set-ups', () =>
     process.stdout.write(said.map(({ title, lines }) => `${title}\n   ${lines.join('\n   ')}\n`).join(''))
   })
 
-  /** What is not `ok`, of a configuration that works but for what is given. */
+  /** The findings that are not `ok`, for a configuration that works except for the given variables. */
   async function wrong(given: Variables, clockMs = 0) {
     const variables = {
       ...(!('HUBS_DIR' in given) && { HUB_URL: given['HUB_URL'] ?? (await hubUrl()) }),
@@ -452,19 +452,19 @@ describe.skipIf(mosquittoPath === undefined || !openssl)('broken set-ups', () =>
     expect(report).not.toMatch(/127\.0\.0\.1|broker\.lan|attic/)
   })
 
-  test('nothing is wrong beside a running bridge, to which nothing happens', async () => {
+  test('beside a running bridge nothing is wrong, and the bridge is not affected', async () => {
     const { url, port } = await mosquitto()
     const { url: hub, apps } = await emulate()
     await using homeAssistant = await Observer.on(port, { filter: 'homeassistant/+/+/config' })
     const bridge = await bridgeAt(url, hub, { DISCOVERY_FORMAT: 'device' })
-    // The hub's own device comes before those of its apps, of which some may still be on their way.
+    // The hub's own device is published before those of its apps, some of which may not have arrived yet.
     await homeAssistant.until(
       'all devices',
       () => new Set(homeAssistant.seen.map(({ topic }) => topic)).size === apps.size + 2,
     )
     const before = await retainedOf(port)
     await using observer = await Observer.on(port, { protocol: '5', retainAsPublished: true })
-    // Not by their number: what is published meanwhile would count too.
+    // Their number would not do: it includes messages that are published in between.
     await observer.until('what is retained', () => before.keys().every((topic) => observer.last(topic) !== undefined))
     observer.forget()
     const { findings, problems } = await say({ HUB_URL: hub, MQTT_URL: url })
@@ -475,7 +475,7 @@ describe.skipIf(mosquittoPath === undefined || !openssl)('broken set-ups', () =>
         /^ok .*the bridge with the base topic hub2mqtt is online: version 0\.0\.0-test, since .*home at/,
       ),
     )
-    // No retained message, and no word of the bridge on another one or a lost connection.
+    // No retained message, and no log line of the bridge about another one or a lost connection.
     const written = observer.seen.filter(({ retain }) => retain).map(({ topic }) => topic)
     expect(written.filter((topic) => topic !== 'hub2mqtt/bridge/health')).toEqual([])
     expect(bridge.lines.filter((line) => /"level":"(warn|error)"/.test(line))).toEqual([])
@@ -485,7 +485,7 @@ describe.skipIf(mosquittoPath === undefined || !openssl)('broken set-ups', () =>
   test.each<readonly [string, Variables, string]>([
     ['listens below another prefix', { DISCOVERY_PREFIX: 'hass' }, 'hass/sensor/+/config'],
     ['listens with an older version', {}, 'homeassistant/+/+/config'],
-  ])('nothing is wrong where Home Assistant %s', async (_, discovery, filter) => {
+  ])('nothing is wrong if Home Assistant %s', async (_, discovery, filter) => {
     const { url, port } = await mosquitto()
     await using _homeAssistant = await Observer.on(port, { filter })
     expect((await wrong({ MQTT_URL: url, DISCOVERY_FORMAT: 'device', ...discovery })).lines).toEqual([])
@@ -494,7 +494,7 @@ describe.skipIf(mosquittoPath === undefined || !openssl)('broken set-ups', () =>
   test.each<readonly [string, Variables, string]>([
     ['a birth message is retained', { DISCOVERY_BIRTH_TOPIC: 'hass/status' }, 'hass/status'],
     ['another program has a device', {}, 'hass/sensor/0x00158d/battery/config'],
-  ])('under MQTT 3.1.1 nothing is wrong where %s', async (_, discovery, topic) => {
+  ])('under MQTT 3.1.1 nothing is wrong if %s', async (_, discovery, topic) => {
     const { url, port } = await mosquitto()
     await using other = await Observer.on(port)
     await other.publish(topic, 'online', { retain: true, qos: 1 })
@@ -508,7 +508,7 @@ describe.skipIf(mosquittoPath === undefined || !openssl)('broken set-ups', () =>
     expect((await wrong({ MQTT_URL: `${scheme}://127.0.0.1:${port}`, ...withCa() })).lines).toEqual([])
   })
 
-  test('what others retain as a bridge is shown short, and in letters only', async () => {
+  test('a retained message of a fake bridge is shown shortened, and as plain text only', async () => {
     const { url, port } = await mosquitto()
     await using other = await Observer.on(port)
     const long = '\u001b[2J'.repeat(20_000)
@@ -533,7 +533,7 @@ describe.skipIf(mosquittoPath === undefined || !openssl)('broken set-ups', () =>
     expect((await wrong({ MQTT_URL: url })).lines).toEqual([expect.stringContaining('its hubs are unknown')])
   })
 
-  test('an authority that the system knows is trusted with --use-system-ca, as the remedy says', async () => {
+  test('an authority of the system is trusted with --use-system-ca, as the remedy says', async () => {
     const port = await secure('server')
     const args = ['src/bin.js', 'doctor']
     const env = { HUB2MQTT_HUB_URL: await hubUrl(), HUB2MQTT_HUB_API_KEY: KEY, HUB2MQTT_DISCOVERY_FORMAT: 'off' }

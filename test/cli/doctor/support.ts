@@ -1,4 +1,4 @@
-/** What doctor says of a configuration, and what it looks at. */
+/** Runs doctor with a configuration, and returns its findings. */
 import { onTestFinished } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
 import { examine, lineOf, reportOf } from '../../../src/cli/doctor/doctor.ts'
@@ -30,7 +30,7 @@ export function configured(variables: Variables) {
   return loadConfig({ file: undefined, env })
 }
 
-/** What doctor says of it. */
+/** The findings of doctor. */
 export async function say(variables: Variables, clock = systemClock) {
   const { config, secrets, warnings } = configured(variables)
   const findings: Finding[] = []

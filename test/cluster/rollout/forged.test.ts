@@ -1,4 +1,4 @@
-/** Others publish on the result topics, too. */
+/** Other clients publish on the result topics, too. */
 import { readFileSync } from 'node:fs'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { BROKERS, Mosquitto, mosquittoPath } from '../../support/brokers.ts'
@@ -6,7 +6,7 @@ import { Observer } from '../../support/observer.ts'
 import { until } from '../../support/until.ts'
 import { APP, BROKER, Street } from './street.ts'
 
-/** Answers each command of a rollout at once: it was carried out. Returns the hubs for which it did. */
+/** Answers each command of a rollout at once with success. Returns the hubs for which it did. */
 async function forge({ broker }: Street): Promise<string[]> {
   const forged: string[] = []
   const forger = await Observer.on(broker.port, {
@@ -25,7 +25,7 @@ async function forge({ broker }: Street): Promise<string[]> {
 describe.each(BROKERS)('on %s, a forged answer', (broker) => {
   test('does not carry out a step for a hub that refuses', async () => {
     const street = await Street.open({ broker, houses: 3 })
-    // A refusal that comes after the forged answer, whoever of them is faster.
+    // The hub's refusal always arrives after the forged answer.
     for (const hub of street.hubs.values()) hub.behave('never-answer', { operation: 'restartApp' })
     const forged = await forge(street)
     await street.rollOut()

@@ -20,7 +20,7 @@ const topics = createTopics('b')
 const FAILURE = { code: 'hub_failed', message: 'It failed.' }
 const nameOf = ({ hub, app }: RolloutStep) => `${hub}/${app}`
 
-/** What the broker gives back of a record. */
+/** The record as read back from the broker. */
 const readBack = (rollout: Rollout) => readRollout(topics, topics.of('rollout', rollout), JSON.stringify(rollout))
 
 const few = fc.integer({ min: 1, max: 5 })
@@ -39,7 +39,7 @@ const apps = fc.uniqueArray(
   }),
   { selector: nameOf, minLength: 1 },
 )
-/** What happens to one of the current steps, or to all of it. */
+/** An event of one of the current steps, or of the whole rollout. */
 const happenings = fc.array(
   fc.record({
     what: fc.oneof(
@@ -53,7 +53,7 @@ const happenings = fc.array(
   { maxLength: 200, size: 'max' },
 )
 
-/** Lives through a rollout, and looks after each event whether all that is promised holds. */
+/** Runs a rollout, and checks all promises after each event. */
 class Life {
   rollout: Rollout
   readonly #order: readonly string[]
@@ -95,7 +95,7 @@ class Life {
     this.apply({ kind: 'begin' })
   }
 
-  /** Another process reads the record, and sends what may not have been sent. */
+  /** Another process reads the record, and sends the steps that may not have been sent. */
   ownerDies(): void {
     const found = readBack(this.rollout)
     expect(found).toEqual(this.rollout)
@@ -104,7 +104,7 @@ class Life {
     for (const step of found.current) if (step.phase === 'sent') expect(this.#confirmed.has(nameOf(step))).toBe(false)
   }
 
-  /** What happens in the end, if all goes well from now on. */
+  /** Completes the rollout without further failures. */
   finish(): void {
     for (let rounds = 0; this.rollout.state === 'running'; rounds += 1) {
       expect(rounds).toBeLessThan(1_000)
@@ -136,7 +136,7 @@ class Life {
   }
 }
 
-test('whatever happens, canaries go first and alone, no batch is too large, nothing confirmed is sent again, and enough failures end it', () => {
+test('in any order of events, canaries go first and alone, no batch is too large, nothing confirmed is sent again, and enough failures end it', () => {
   const states = new Set<string>()
   fc.assert(
     fc.property(orders, apps, happenings, (order, known, events) => {
@@ -163,7 +163,7 @@ test('whatever happens, canaries go first and alone, no batch is too large, noth
   ])
 })
 
-test('a step is not done before its answer, and what has ended stays as it is', () => {
+test('a step is not done before its answer, and a rollout that has ended does not change', () => {
   const first = reduce(plan('t', { command: 'restart', app: 'a' }, [{ hub: 'h', app: 'a', enabled: true }], NOW), {
     kind: 'begin',
   })
@@ -190,7 +190,7 @@ const code = (act: () => unknown) => {
   return 'ok'
 }
 
-test('an order names apps and hubs by patterns; what is off on purpose is not restarted', () => {
+test('an order names apps and hubs by patterns; an app that is off on purpose is not restarted', () => {
   const known = [
     { hub: 'b', app: 'com.one', enabled: true },
     { hub: 'a', app: 'com.two', enabled: null },
@@ -216,20 +216,20 @@ test('the record of a thousand hubs stays small, and more than two thousand step
   expect(code(() => plan('t', order, long, NOW))).toBe('invalid_payload')
 })
 
-test('a name that would stand where hubs have theirs is refused', () => {
+test('a name that would be in the place of a hub name is refused', () => {
   for (const name of ['state', 'info', 'event', 'summary', 'health', 'app', 'cmd', 'result', 'x'.repeat(65)]) {
     expect(`${name} ${code(() => checkName(name))}`).toBe(`${name} invalid_payload`)
   }
   for (const name of ['7', 'update/2026 #1', 'healthy']) expect(code(() => checkName(name))).toBe('ok')
 })
 
-test('an order is known again by all that it says, defaults included', () => {
+test('an order is recognised by all its values, including defaults', () => {
   const rollout = plan('t', { command: 'restart', app: 'com.example.app' }, homes(1), NOW)
   expect(isOrderOf(rollout, { command: 'restart', app: 'com.example.app', hubs: '*', canary: 1, batch: 10 })).toBe(true)
   expect(isOrderOf(rollout, { command: 'restart', app: 'com.example.app', pause: '31s' })).toBe(false)
 })
 
-test("what is no record of a rollout, or not its topic's, is left alone", () => {
+test('a message that is not a valid record of its topic is ignored', () => {
   const rollout = reduce(plan('t', { command: 'restart', app: '*', canary: 2 }, homes(3), NOW), { kind: 'begin' })
   const [one] = rollout.current
   if (one === undefined) throw new Error('nothing is under way')

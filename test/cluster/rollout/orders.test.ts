@@ -1,8 +1,8 @@
-/** What may be ordered, by whom, and what is refused. */
+/** Which orders are accepted, from whom, and which are refused. */
 import { describe, expect, test } from 'vitest'
 import { APP, BROKER, RESTART, SHORT_PAUSE_MS, Street } from './street.ts'
 
-test('one rollout at a time; the same order again is the same rollout', async () => {
+test('one rollout runs at a time; the same order again is the same rollout', async () => {
   const street = await Street.open({ houses: 2 })
   const code = async (order: object) => (await street.ask('rollout', order)).error?.code ?? 'ok'
   expect(await code({ ...RESTART, app: 'no.such.app', transaction: 'a' })).toBe('unknown_app')
@@ -24,7 +24,7 @@ test('one rollout at a time; the same order again is the same rollout', async ()
   expect(street.asked()).toEqual([2, 1])
 })
 
-test('finds an app on more hubs than a broker sends at a time, and a broker may know hubs that nobody has', async () => {
+test('a rollout finds an app on more hubs than a broker sends at a time, also on unknown hubs', async () => {
   const street = await Street.open({ houses: 1 })
   const text = street.observer.last(`hub2mqtt/h0/app/${APP}`) ?? ''
   const publishes = Array.from({ length: 1_500 }, (_, i) =>
@@ -37,7 +37,7 @@ test('finds an app on more hubs than a broker sends at a time, and a broker may 
   expect(street.asked()).toEqual([0])
 })
 
-describe('rights', () => {
+describe('permissions', () => {
   test.each([
     ['{}', 'It is off until commands.allow names bridge/rollout.'],
     ['{allow: [bridge/rollout], deny: [rollout]}', 'commands.deny names bridge/rollout.'],
@@ -50,7 +50,7 @@ describe('rights', () => {
     expect(street.asked()).toEqual([0])
   })
 
-  test('that are taken away end it before the next wave', async () => {
+  test('that are withdrawn end it before the next wave', async () => {
     const street = await Street.build({ broker: BROKER, houses: 3 })
     const bridge = await street.bridge()
     await street.rollOut({ pause: '20s' })

@@ -1,4 +1,4 @@
-/** The record on the broker: who goes on from it, and what becomes of it. */
+/** The record on the broker: which process continues from it, and how it is kept. */
 import { isDeepStrictEqual } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { BROKERS, Mosquitto, mosquittoPath } from '../../support/brokers.ts'
@@ -7,7 +7,7 @@ import { until } from '../../support/until.ts'
 import { APP, BROKER, Street } from './street.ts'
 
 test.skipIf(mosquittoPath === undefined)(
-  'is finished by the next process after the first was killed in the middle',
+  'a rollout is finished by the next process after the first was killed',
   { timeout: 120_000 },
   async () => {
     const street = await Street.build({ broker: 'mosquitto', houses: 6 })
@@ -30,7 +30,7 @@ test.skipIf(mosquittoPath === undefined)(
   },
 )
 
-test('the bridge that stands by goes on when the active one ends', async () => {
+test('a rollout is continued by the bridge on standby when the active one ends', async () => {
   const street = await Street.build({ broker: BROKER, houses: 3 })
   const first = await street.bridge()
   const second = street.begin()
@@ -45,7 +45,7 @@ test('the bridge that stands by goes on when the active one ends', async () => {
 })
 
 describe.each(BROKERS)('on %s', (broker) => {
-  test('records that others clear or write over are put right within seconds: of a rollout that runs, and of those that ended here or earlier', {
+  test('records that others clear or overwrite are restored within seconds: of a running rollout, and of those that ended here or earlier', {
     timeout: 60_000,
   }, async () => {
     const street = await Street.build({ broker, houses: 2 })
@@ -70,14 +70,14 @@ describe.each(BROKERS)('on %s', (broker) => {
     expect(street.rollout('runs')?.updated_at).toBe(updated_at)
     const end = await street.passUntil('runs', ({ done }) => done > 0)
     expect(end.failed).toEqual([])
-    // What nobody has changed is not written again.
+    // A record that was not changed is not written again.
     const texts = street.observer.texts('hub2mqtt/rollout/here').filter((text) => text.length > 30)
     expect(texts.length - new Set(texts).size).toBe(2)
   })
 })
 
 describe.skipIf(mosquittoPath === undefined)('in the middle of a pause', () => {
-  test('a broker that comes back empty has all records again, and when the bridge is killed then, the next one goes on', {
+  test('a broker that returns empty gets all records again, and if the bridge is then killed, the next one continues', {
     timeout: 120_000,
   }, async () => {
     const mosquitto = await Mosquitto.start()
@@ -99,7 +99,7 @@ describe.skipIf(mosquittoPath === undefined)('in the middle of a pause', () => {
     expect(street.asked()).toEqual([1, 2])
   })
 
-  test('what another bridge has made of the rollout meanwhile is left as it is', { timeout: 60_000 }, async () => {
+  test('a change of the rollout by another bridge is not overwritten', { timeout: 60_000 }, async () => {
     const mosquitto = await Mosquitto.start({ persistent: true })
     const street = await Street.open({ broker: mosquitto, houses: 2 })
     await street.rollOut({ pause: '1h' })
@@ -123,7 +123,7 @@ describe.skipIf(mosquittoPath === undefined)('in the middle of a pause', () => {
   })
 })
 
-test('the records of 20 rollouts stay, those of earlier ones are cleared, and none is swept by a bridge that starts', {
+test('the records of 20 rollouts stay, older ones are cleared, and none is swept by a bridge that starts', {
   timeout: 60_000,
 }, async () => {
   const street = await Street.build({ broker: BROKER, houses: 1 })
@@ -146,13 +146,13 @@ test('the records of 20 rollouts stay, those of earlier ones are cleared, and no
   )
 })
 
-/** The bridge learns a moment later than an observer that the one before has ended. */
+/** The bridge detects a moment later than an observer that the previous one has ended. */
 async function begin(street: Street, order: object): Promise<void> {
   const isTaken = async () => (await street.rollOut(order)).ok
   await until('the rollout to be taken', isTaken, 20_000)
 }
 
-/** By the rollout's name, as its topic has it. */
+/** The records by the rollout's name, as in its topic. */
 async function recordsOn({ broker: { port } }: Street): Promise<Map<string, string>> {
   const prefix = 'hub2mqtt/rollout/'
   const held = [...(await retainedOn(port))].filter(([topic]) => topic.startsWith(prefix))
@@ -160,7 +160,7 @@ async function recordsOn({ broker: { port } }: Street): Promise<Map<string, stri
 }
 
 describe.skipIf(mosquittoPath === undefined)('a broker', () => {
-  test('that goes away while a hub works loses no answer: the hub is not asked twice', async () => {
+  test('that is lost while a hub works loses no answer: the hub executes the step once', async () => {
     const mosquitto = await Mosquitto.start({ persistent: true })
     const street = await Street.open({ broker: mosquitto, houses: 2 })
     street.hub('h0').behave('slow-headers', { ms: 2_000, times: 1, operation: 'restartApp' })
@@ -171,11 +171,11 @@ describe.skipIf(mosquittoPath === undefined)('a broker', () => {
     expect(await street.ended()).toMatchObject({ state: 'done', done: 2 })
     expect(street.asked()).toEqual([1, 1])
     const answers = street.observer.texts(`hub2mqtt/h0/app/${APP}/result/restart`).map((text) => JSON.parse(text))
-    // Of the first asking or of the second, which ran nothing.
+    // The answer to the first command or to the repeated one, which executed nothing.
     expect(answers.at(-1)).toMatchObject({ ok: true, transaction: `t/h0/${APP}` })
   })
 
-  test.each(['5', '3.1.1'])('that does not take the record, with MQTT %s: nothing is begun', async (protocol) => {
+  test.each(['5', '3.1.1'])('that refuses the record, with MQTT %s: nothing is started', async (protocol) => {
     const mosquitto = await Mosquitto.start({ acl: ['topic readwrite #', 'topic deny hub2mqtt/rollout/#'] })
     const street = await Street.open({ broker: mosquitto, houses: 1, env: { MQTT_PROTOCOL: protocol } })
     const answer = await street.rollOut()

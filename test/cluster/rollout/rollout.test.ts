@@ -41,7 +41,7 @@ describe.each(BROKERS)('on %s', (broker) => {
     expect(street.asked()).toEqual([1, 0, 0])
   })
 
-  test('goes on where it was when the bridge is started again', { timeout: 60_000 }, async () => {
+  test('continues where it was when the bridge is restarted', { timeout: 60_000 }, async () => {
     const street = await Street.build({ broker, houses: 6 })
     const first = await street.bridge()
     await street.rollOut({ batch: 2 })
@@ -52,7 +52,7 @@ describe.each(BROKERS)('on %s', (broker) => {
     await street.bridge()
     const end = await street.ended()
     expect(end).toMatchObject({ state: 'done', total: 6, done: 6, started_at: left.started_at })
-    // Only a step without an answer on the record is sent a second time.
+    // Only a step without an answer in the record is sent again.
     const unsure = new Set(record?.current.filter(({ phase }) => phase === 'sent').map(({ hub }) => hub))
     for (const [i, times] of street.asked().entries()) {
       expect(times).toBeGreaterThanOrEqual(1)
@@ -61,7 +61,7 @@ describe.each(BROKERS)('on %s', (broker) => {
   })
 })
 
-test('counts failures after the canary, and ends at the one too many', async () => {
+test('a rollout counts failures after the canary, and ends at the limit', async () => {
   const street = await Street.open({ houses: 7 })
   for (const name of ['h1', 'h3', 'h4']) {
     street.hub(name).behave('answer-status', { status: 503, operation: 'restartApp' })
@@ -73,7 +73,7 @@ test('counts failures after the canary, and ends at the one too many', async () 
   expect(street.asked().slice(5)).toEqual([0, 0])
 })
 
-test('a cancelled rollout ends after the steps that are under way', async () => {
+test('a cancelled rollout ends after the steps in progress', async () => {
   const street = await Street.open({ houses: 4 })
   await street.rollOut({ pause: '1h', batch: 2 })
   await street.answered()

@@ -1,4 +1,4 @@
-/** Several houses with an emulated hub each, a broker that outlives every bridge, and a client that looks on. */
+/** Several houses with an emulated hub each, a broker that outlives every bridge, and a client that observes. */
 import { mkdtempDisposable, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -16,9 +16,9 @@ import { ALL_SCOPES, type Answer, KEY } from '../../support/world.ts'
 
 export const APP = 'the.app'
 export const RESTART = { command: 'restart', app: APP, pause: '1s' } as const
-/** For what does not depend on the broker. */
+/** The broker for tests that do not depend on it. */
 export const BROKER: BrokerKind = BROKERS[0]
-/** Longer than the apps of a last wave are watched. */
+/** Longer than the time for which the apps of a last wave are watched. */
 export const SHORT_PAUSE_MS = 6_000
 const STEP_MS = 5_000
 const topics = createTopics('hub2mqtt')
@@ -29,7 +29,7 @@ export interface StreetOptions {
   readonly apps?: readonly AppSeed[]
   /** The configuration's `commands`, in YAML. */
   readonly commands?: string
-  /** Further configuration of bridges in this process, as environment variables. */
+  /** Additional configuration of bridges in this process, as environment variables. */
   readonly env?: Readonly<Record<string, string>>
 }
 
@@ -54,7 +54,7 @@ export class Street implements AsyncDisposable {
     this.#open = open
   }
 
-  /** Nothing of it runs but hubs and broker. */
+  /** Starts only hubs and the broker. */
   static async build(options: StreetOptions): Promise<Street> {
     const { broker: kind, houses, apps = [{ id: APP }] } = options
     await using open = new AsyncDisposableStack()
@@ -76,7 +76,7 @@ export class Street implements AsyncDisposable {
     return street
   }
 
-  /** The same with a bridge in this process that is online; default: on the broker for what does not depend on it. */
+  /** Like `build`, with a bridge in this process that is online; default: the broker for independent tests. */
   static async open(options: Omit<StreetOptions, 'broker'> & Partial<StreetOptions>): Promise<Street> {
     const street = await Street.build({ broker: BROKER, ...options })
     await street.bridge()
@@ -109,12 +109,12 @@ export class Street implements AsyncDisposable {
     return bridge
   }
 
-  /** The same, resolved at once. */
+  /** Like `bridge`, without waiting. */
   begin(env: Readonly<Record<string, string>> = {}): RunningBridge {
     return this.#open.use(startBridge({ ...this.#env, ...env }, this.file(), this.clock))
   }
 
-  /** A bridge in a process of its own; resolves as soon as it is started. */
+  /** A bridge in a separate process; resolves as soon as it is started. */
   async process(): Promise<BridgeProcess> {
     const { path } = this.#open.use(await mkdtempDisposable(join(tmpdir(), 'street-')))
     const config = join(path, 'config.yaml')
@@ -128,7 +128,7 @@ export class Street implements AsyncDisposable {
     return this.observer.texts('hub2mqtt/bridge/state').filter((text) => text === 'online').length
   }
 
-  /** Waits for a bridge that says so once more than `times`, and for its hubs. */
+  /** Waits until a bridge has published online more than `times`, and for its hubs. */
   async online(times = 0): Promise<void> {
     const { observer } = this
     await observer.until('the bridge', () => this.#onlines > times, 30_000)
@@ -138,7 +138,7 @@ export class Street implements AsyncDisposable {
     }
   }
 
-  /** Sends a command of the bridge, and waits for its answer. */
+  /** Sends a command to the bridge, and waits for its answer. */
   async ask(command: string, payload: object): Promise<Answer> {
     const { observer } = this
     const result = `hub2mqtt/bridge/result/${command}`
@@ -147,17 +147,17 @@ export class Street implements AsyncDisposable {
     return JSON.parse(await observer.until(`an answer on ${result}`, () => observer.texts(result)[before], 20_000))
   }
 
-  /** Orders a rollout of restarts, by the name `t` unless the order has another. */
+  /** Orders a rollout of restarts, named `t` unless the order has another name. */
   rollOut(order: object = {}): Promise<Answer> {
     return this.ask('rollout', { ...RESTART, transaction: 't', ...order })
   }
 
-  /** Waits until the first step that is under way is answered. */
+  /** Waits until the first current step is answered. */
   answered(transaction = 't'): Promise<Rollout> {
     return this.until(transaction, ({ current }) => current[0]?.phase === 'answered')
   }
 
-  /** Lets time pass, in steps that look like no standstill of the machine. */
+  /** Advances the clock, in steps too short to be detected as a suspension. */
   async pass(ms: number): Promise<void> {
     for (let left = ms; left > 0; left -= STEP_MS) {
       this.clock.jump(Math.min(left, STEP_MS))
@@ -165,13 +165,13 @@ export class Street implements AsyncDisposable {
     }
   }
 
-  /** The record as last seen. */
+  /** The newest record. */
   rollout(transaction: string): Rollout | undefined {
     const topic = topics.of('rollout', { transaction })
     return readRollout(topics, topic, this.observer.last(topic) ?? '')
   }
 
-  /** Waits for a record of which this holds. */
+  /** Waits for a record that satisfies the condition. */
   async until(transaction: string, holds: (rollout: Rollout) => boolean, ms = 30_000): Promise<Rollout> {
     const find = () => {
       const rollout = this.rollout(transaction)
@@ -184,7 +184,7 @@ export class Street implements AsyncDisposable {
     })
   }
 
-  /** The same, while time passes. */
+  /** Like `until`, while the clock advances. */
   async passUntil(transaction: string, holds: (rollout: Rollout) => boolean): Promise<Rollout> {
     for (;;) {
       const rollout = this.rollout(transaction)
@@ -197,7 +197,7 @@ export class Street implements AsyncDisposable {
     return await this.until(transaction, ({ state }) => state !== 'running')
   }
 
-  /** How often each hub was asked for an operation. */
+  /** How often each hub received an operation. */
   asked(operation = 'restartApp'): number[] {
     return [...this.hubs.values()].map(({ requests }) => requests.filter((one) => one.operation === operation).length)
   }

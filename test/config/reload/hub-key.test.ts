@@ -5,7 +5,7 @@ import { Hub } from '../../../src/hub/hub.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { until } from '../../support/until.ts'
 
-/** A hub whose key stands in a file that somebody may change. */
+/** A hub whose key is in a file that a user may change. */
 async function hold(clock: FakeClock) {
   const emulated = await EmulatedHub.start({ keys: { new: ['hub.app'] }, settleMs: 0 })
   onTestFinished(() => emulated.close())
@@ -36,7 +36,7 @@ async function hold(clock: FakeClock) {
   return { hub, file, emulated }
 }
 
-test('a refused key is looked up again before the next attempt, and a new one is tried', async () => {
+test('a refused key is read again before the next attempt, and a new one is tried', async () => {
   const clock = new FakeClock()
   const { hub, file } = await hold(clock)
   hub.start()
@@ -49,7 +49,7 @@ test('a refused key is looked up again before the next attempt, and a new one is
   expect(file.looks).toBe(2)
 })
 
-test('a key that is refused and has no successor is not asked for more often than each minute', async () => {
+test('a refused key without a successor is read again at most each minute', async () => {
   const clock = new FakeClock()
   const { hub, emulated, file } = await hold(clock)
   hub.start()
@@ -63,7 +63,7 @@ test('a key that is refused and has no successor is not asked for more often tha
   expect(hub.status).toMatchObject({ online: false, reason: 'unauthorized' })
 })
 
-test('a key that comes while the hub is still asked about the one before is the one that counts', async () => {
+test('a key that arrives while the previous one is being checked is used', async () => {
   const clock = new FakeClock()
   const { hub, file, emulated } = await hold(clock)
   emulated.setKeys({ old: ['hub.app.readonly'], new: ['hub.app'] })

@@ -11,7 +11,7 @@ function recordedLog() {
   return { lines, log: createLog({ level: 'debug', format: 'json', secrets: [], destination }) }
 }
 
-test('whatever the sources of the configuration throw changes nothing and is told in the log', () => {
+test('any exception from the sources of the configuration changes nothing and is logged', () => {
   const { lines, log } = recordedLog()
   const { config } = load({ yaml: HUB })
   const broken = () => {
@@ -33,7 +33,7 @@ test.each([
   ['the broker', 'mqtt', 'url: mqtt://broker', 'url: mqtt://other', 'credentials', ''],
   ['NATS', 'fleet', 'nats: nats://one', 'nats: nats://other', 'natsCredentials', 'mqtt: { url: mqtt://broker }\n'],
 ] as const)(
-  'a login that %s refuses is read again, unless its address has changed',
+  'credentials that %s refuses are read again, unless the address has changed',
   (_, section, same, other, read, more) => {
     let given = { address: same as string, password: 'first' }
     const source = () => {
@@ -50,10 +50,10 @@ test.each([
   },
 )
 
-describe('a folder of hubs that has no files any more', () => {
+describe('a folder of hubs that has become empty', () => {
   const FILES = { attic: 'url: http://192.168.1.1\napi_key: key-of-the-attic\n', cellar: HUB }
 
-  /** What holds, with a folder that a test fills and empties; `null`: it cannot be read. */
+  /** The current configuration, with a folder that a test fills and empties; `null`: it cannot be read. */
   function holding(...files: (keyof typeof FILES)[]) {
     const { lines, log } = recordedLog()
     const clock = new FakeClock()
@@ -75,7 +75,7 @@ describe('a folder of hubs that has no files any more', () => {
     return { live, clock, hubs, said, reload }
   }
 
-  test('keeps all of its hubs for a minute, says so once, and then has none', async () => {
+  test('keeps all of its hubs for a minute, logs that once, and then has none', async () => {
     const { clock, hubs, said, reload } = holding('attic', 'cellar')
     reload([])
     await clock.advance(EMPTY_MS / 2)
@@ -88,7 +88,7 @@ describe('a folder of hubs that has no files any more', () => {
     expect(clock.pending).toBe(0)
   })
 
-  test('and comes back within the minute has lost nothing; the next time, the minute begins anew', async () => {
+  test('and is filled again within the minute has lost nothing; the next time, the minute starts again', async () => {
     const { clock, hubs, said, reload } = holding('attic')
     reload([])
     await clock.advance(EMPTY_MS - 1)
@@ -103,7 +103,7 @@ describe('a folder of hubs that has no files any more', () => {
     expect(said()).toBe(2)
   })
 
-  test('and cannot be read a minute later keeps its hubs until it was seen empty again', async () => {
+  test('and cannot be read a minute later keeps its hubs until it is read as empty again', async () => {
     const { live, clock, hubs, reload } = holding('attic')
     reload([])
     reload(null)
@@ -130,7 +130,7 @@ describe('a folder of hubs that has no files any more', () => {
     expect(said()).toBe(1)
   })
 
-  test('leaves it open for a minute from the start whether there are hubs', async () => {
+  test('leaves the hubs undecided for a minute after the start', async () => {
     const { live, clock, hubs, said, reload } = holding()
     expect([live.awaitsHubs, said()]).toEqual([true, 1])
     reload(['attic'])

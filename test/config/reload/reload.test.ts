@@ -14,7 +14,7 @@ import { ALL_SCOPES, KEY, World, type WorldOptions } from '../../support/world.t
 
 let world: World
 
-/** Everything is in the file; the environment says only where hub and broker are. */
+/** The file has all options; the environment has only the addresses of the hub and the broker. */
 const start = async (file: string, options: WorldOptions = {}) => {
   world = await World.start({ ...options, file })
   onTestFinished(() => world[Symbol.asyncDispose]())
@@ -24,7 +24,7 @@ const logged = (text: string) => world.bridge.lines.some((line) => line.includes
 const readAgain = (text = 'configuration read again') => until(text, () => logged(text))
 const topicsOf = async (hub: string) =>
   [...(await retainedOn(world.broker.port)).keys()].filter((topic) => topic.startsWith(`hub2mqtt/${hub}/`))
-/** Lets the bridge look at its folder until it has seen a change: when a look begins cannot be seen from here. */
+/** Makes the bridge check its folder until it has detected a change: the test cannot see when a check begins. */
 const looking = (clock: JumpClock, what: string, probe: () => boolean) => {
   const lookAndProbe = () => {
     clock.jump(LOOK_MS)
@@ -41,11 +41,11 @@ describe('a configuration that is read again changes while running', () => {
     const { length } = world.bridge.lines
     await world.ask(`home/app/${world.app}/cmd/restart`)
     const written = world.bridge.lines.slice(length).map((line) => JSON.parse(line))
-    // The audit alone does not follow the level.
+    // Only the audit does not depend on the level.
     expect(written.filter(({ part }) => part !== 'audit')).toEqual([])
   })
 
-  it('which apps are seen: those left out leave nothing behind, those let in appear, and neither is an event', async () => {
+  it('the visible apps: hidden ones are cleared, new ones appear, and neither is an event', async () => {
     await start('apps: {exclude: []}\n')
     const { app } = world
     world.bridge.reload(`apps: {exclude: ["${app}"]}\n`)
@@ -59,17 +59,17 @@ describe('a configuration that is read again changes while running', () => {
     await until('events as ever', () => world.events(app).some(({ event_type }) => event_type === 'crashed'))
   })
 
-  it('which apps have ids that hold an API key: they are gone at once', async () => {
+  it('the apps whose ids contain an API key: they are removed at once', async () => {
     await start('hubs: {home: {}}\n', { env: { HUB_POLL_INTERVAL: '1h' } })
     const { app } = world
-    // The list is read once more when the channel is up.
+    // The list is read again when the channel is connected.
     await until('realtime', () => world.observer.last('hub2mqtt/home/info')?.includes('"connected"'))
     world.bridge.reload(`hubs:\n  home: {}\n  attic: {url: "http://127.0.0.1:1", api_key: "${app}"}\n`)
     await until('the app is gone', () => world.observer.last(`hub2mqtt/home/app/${app}`) === '')
     expect(events()).toEqual([])
   })
 
-  it('which commands are allowed, and the list of them', async () => {
+  it('the commands that are allowed, and their published list', async () => {
     await start('commands: {read_only: false}\n')
     const commands = () => JSON.parse(world.observer.last('hub2mqtt/home/info') ?? '{}').commands
     expect(commands()).toContain('restart')
@@ -82,7 +82,7 @@ describe('a configuration that is read again changes while running', () => {
     expect(await world.ask(restart)).toMatchObject({ ok: true })
   })
 
-  it('which settings are published; the others are cleared', async () => {
+  it('the settings that are published; the others are cleared', async () => {
     await start('settings: {publish: {}}\n')
     const { app } = world
     await world.ask(`home/app/${app}/cmd/set-setting/one`, '1')
@@ -105,7 +105,7 @@ describe('a configuration that is read again changes while running', () => {
     expect(await world.ask('attic/cmd/get-apps')).toMatchObject({ ok: true })
     world.bridge.reload('hubs: {home: {}}')
     await expect.poll(() => topicsOf('attic')).toEqual([])
-    // Nor does anything else speak of it, such as what Home Assistant was told: that waits, as a hub may only be renamed.
+    // All other messages about it are cleared too; discovery messages later, because the hub may only be renamed.
     const speakingOfIt = async () => {
       const held = await retainedOn(world.broker.port)
       return [...held].filter(([, payload]) => payload.includes('attic/')).map(([topic]) => topic)
@@ -121,7 +121,7 @@ describe('a configuration that is read again changes while running', () => {
     await until('the hub again', () => world.observer.last('hub2mqtt/attic/state') === 'online')
   })
 
-  it('the hubs: each comes and goes with its file in their folder, without a signal', async () => {
+  it('the hubs: each is added and removed with its file in their folder, without a signal', async () => {
     await start('')
     await world.bridge.stop()
     const folder = temporaryFolder()
@@ -141,7 +141,7 @@ describe('a configuration that is read again changes while running', () => {
     await expect.poll(left).toBe(0)
   })
 
-  it('the hubs: a folder that is empty for less than a minute, at work or at a start, clears nothing', async () => {
+  it('the hubs: a folder that is empty for less than a minute, while running or at the start, clears nothing', async () => {
     await start('')
     await world.bridge.stop()
     const folder = temporaryFolder()
@@ -182,7 +182,7 @@ describe('a configuration that is read again changes while running', () => {
     await expect.poll(() => topicsOf('home')).toEqual([])
   })
 
-  it('the hubs: a folder that stays empty from the start is believed after a minute', async () => {
+  it('the hubs: a folder that stays empty from the start counts as empty after a minute', async () => {
     await start('')
     await until('the hub', () => world.observer.last('hub2mqtt/home/state') === 'online')
     await world.bridge.stop()
@@ -195,7 +195,7 @@ describe('a configuration that is read again changes while running', () => {
     await expect.poll(() => topicsOf('home')).toEqual([])
   })
 
-  it('the hubs: what a run with an empty folder leaves of former ones, the run after it clears', async () => {
+  it('the hubs: retained messages that a run with an empty folder leaves are cleared by the next run', async () => {
     await start('')
     await world.bridge.stop()
     const folder = temporaryFolder()
@@ -220,7 +220,7 @@ describe('a configuration that is read again changes while running', () => {
     expect(await topicsOf('home')).not.toEqual([])
   })
 
-  it('the hubs: one with two names is told to Home Assistant under the first, until that is removed', async () => {
+  it('the hubs: one with two names is in Home Assistant under the first, until that is removed', async () => {
     await start('')
     await world.bridge.stop()
     const config = (...names: string[]) =>
@@ -245,7 +245,7 @@ describe('a configuration that is read again changes while running', () => {
 })
 
 describe('a configuration that is read again', () => {
-  it('and is an empty file by now changes nothing, and says so', async () => {
+  it('and has become an empty file changes nothing, and is reported', async () => {
     await start('commands: {deny: [restart]}\n')
     const restart = `home/app/${world.app}/cmd/restart`
     world.bridge.reload('# nothing yet\n')
@@ -257,7 +257,7 @@ describe('a configuration that is read again', () => {
     })
   })
 
-  it('and names no hub on purpose clears all of them, and goes on', async () => {
+  it('and deliberately names no hub clears all of them, and the bridge continues', async () => {
     await start('')
     await world.bridge.stop()
     const hub = `hubs: {home: {url: "${world.hub.url}", api_key: "${KEY}"}}`
@@ -271,7 +271,7 @@ describe('a configuration that is read again', () => {
     await until('the mistake', () => bridge.lines.some((line) => line.includes('no hub configured')))
   })
 
-  it('says what waits for the next start, each time until then', async () => {
+  it('lists options that need a restart, each time until then', async () => {
     await start('log: {level: debug}\n')
     for (const _ of [1, 2]) {
       const { length } = world.bridge.lines
@@ -283,7 +283,7 @@ describe('a configuration that is read again', () => {
     expect(await world.ask('bridge/cmd/ping')).toMatchObject({ ok: true })
   })
 
-  it('says it at the level of the new configuration', async () => {
+  it('logs that at the level of the new configuration', async () => {
     await start('log: {level: error}\n')
     world.bridge.reload('log: {level: info}\nmqtt: {keepalive: 10s}\n')
     const said = world.bridge.lines.join()
@@ -291,7 +291,7 @@ describe('a configuration that is read again', () => {
     expect(said).toContain('takes effect at the next start: mqtt.keepalive')
   })
 
-  it('keeps the old one when it is broken, and says all that is wrong with it', async () => {
+  it('keeps the old one if it is invalid, and lists all its errors', async () => {
     await start('commands: {read_only: true}\n')
     world.bridge.reload(
       'commands: {read_only: perhaps}\nlog: {levle: info}\nhubs: {home: {api_key: tell-nobody!, ulr: x}}\n',
@@ -305,7 +305,7 @@ describe('a configuration that is read again', () => {
   })
 })
 
-test('a key with other rights shows at once in permissions, commands and entities', async () => {
+test('a key with other permissions changes permissions, commands and entities at once', async () => {
   const file = (key: string) => `hubs: {home: {api_key: ${key}}}\n`
   await start(file('narrow-key'), {
     hub: { keys: { 'narrow-key': ['hub.app.readonly'], 'wide-key': ALL_SCOPES } },
@@ -325,7 +325,7 @@ test('a key with other rights shows at once in permissions, commands and entitie
 })
 
 describe('a configuration that cannot be read again', () => {
-  it('changes nothing and is told of: one that holds itself', async () => {
+  it('changes nothing and is reported: one that contains itself', async () => {
     await start('log: {level: debug}\n')
     world.bridge.reload('hubs: &h {home: *h}\n')
     await readAgain('is inside its own anchor')
@@ -355,7 +355,7 @@ describe('a secret that was rotated', () => {
     expect(logged('the-new-key')).toBe(false)
   })
 
-  it('of a hub that is already refused is read before the next attempt', async () => {
+  it('of a hub that refuses the old one is read before the next attempt', async () => {
     const path = secret('key', KEY)
     await start('', { env: { HUB_API_KEY: '', HUB_API_KEY_FILE: path } })
     world.hub.setKeys({ 'the-new-key': ALL_SCOPES })
@@ -363,7 +363,7 @@ describe('a secret that was rotated', () => {
     await until('the refusal', () => reason() === 'unauthorized')
     expect(world.observer.last('hub2mqtt/home/state')).toBe('offline')
     secret('key', 'the-new-key')
-    // A reload is the person's way not to wait for the next attempt.
+    // With a reload, the user need not wait for the next attempt.
     world.bridge.reload('')
     await until('online', () => world.observer.last('hub2mqtt/home/state') === 'online')
   })

@@ -7,7 +7,7 @@ const config = (yaml: string) =>
 const hubs = (yaml: string) => load({ yaml: `hubs:\n${yaml}` }).config
 const HOME = '  home: {url: "http://10.0.0.1", api_key: the-key}\n'
 
-/** What changes at once, and what at the next start. */
+/** The changes that take effect at once, and those that need a restart. */
 function split(now: ReturnType<typeof config>, next: ReturnType<typeof config>) {
   const taken = takeOver(now, next)
   return { live: differences(now, taken), later: differences(taken, next) }
@@ -38,7 +38,7 @@ describe('of a changed configuration', () => {
     expect(later.length).toBeGreaterThan(0)
   })
 
-  it('the login at a broker takes effect at once, as the next login will use it', () => {
+  it('new credentials for a broker take effect at once, for the next connection', () => {
     const url = 'mqtt: {url: "mqtt://broker"'
     expect(split(config(`${url}}`), config(`${url}, username: a, password: b}`))).toEqual({
       live: ['mqtt.username', 'mqtt.password'],
@@ -46,13 +46,13 @@ describe('of a changed configuration', () => {
     })
   })
 
-  it('a login for another broker is not presented to the present one', () => {
+  it('credentials for another broker are not sent to the current one', () => {
     const now = config('mqtt: {url: "mqtt://one", username: a, password: b}')
     const taken = takeOver(now, config('mqtt: {url: "mqtt://two", username: c, password: d}'))
     expect(taken.mqtt).toEqual(now.mqtt)
   })
 
-  it('hubs come and go at once; a hub keeps its address until the next start, and with it its key', () => {
+  it('hubs are added and removed at once; a hub keeps its address until the next start, and therefore its key', () => {
     const attic = '  attic: {url: "http://10.0.0.2", api_key: other}\n'
     expect(split(hubs(HOME), hubs(HOME + attic))).toEqual({ live: ['hubs.attic'], later: [] })
     expect(split(hubs(HOME + attic), hubs(HOME))).toEqual({ live: ['hubs.attic'], later: [] })
@@ -64,7 +64,7 @@ describe('of a changed configuration', () => {
     expect(split(hubs(HOME), hubs(moved))).toEqual({ live: [], later: ['hubs.home.url', 'hubs.home.api_key'] })
   })
 
-  it('nothing is told when nothing changed', () => {
+  it('nothing is reported if nothing changed', () => {
     const yaml = 'settings: {publish: {a: {b: switch}}}\nlog: {level: debug}'
     expect(split(config(yaml), config(yaml))).toEqual({ live: [], later: [] })
   })

@@ -6,7 +6,7 @@ import { temporaryFolder } from '../../support/at-end.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { until } from '../../support/until.ts'
 
-/** A folder under watch, whose file was read, by default, after it was written. */
+/** A watched folder, whose file was read, by default, after it was written. */
 function watched(readAt = Number.POSITIVE_INFINITY) {
   const folder = temporaryFolder()
   const clock = new FakeClock()
@@ -22,7 +22,7 @@ function watched(readAt = Number.POSITIVE_INFINITY) {
     ending.abort()
     await watching
   })
-  /** Each look at the folder ends with the wait for the next one. */
+  /** Each check of the folder ends with the wait for the next one. */
   const look = async (looks: number) => {
     await until('the wait for the next look', () => clock.waits.length === looks)
     await clock.advance(LOOK_MS)
@@ -31,7 +31,7 @@ function watched(readAt = Number.POSITIVE_INFINITY) {
   return { state, file, look }
 }
 
-test('a file that comes, changes or goes is told once each', async () => {
+test('a file that is added, changed or removed is reported once each', async () => {
   const { state, file, look } = watched()
   await look(1)
   expect(state.changes).toBe(0)
@@ -48,7 +48,7 @@ test('a file that comes, changes or goes is told once each', async () => {
   expect(state.changes).toBe(3)
 })
 
-test('other files are nothing to it', async () => {
+test('other files are ignored', async () => {
   const { state, file, look } = watched()
   writeFileSync(file('attic.yaml~'), 'an editor at work')
   writeFileSync(file('.attic.yaml.swp'), 'an editor at work')
@@ -56,7 +56,7 @@ test('other files are nothing to it', async () => {
   expect(state.changes).toBe(0)
 })
 
-test('a file that was written after it was read, and before the first look, is told', async () => {
+test('a file that was written after it was read, and before the first check, is reported', async () => {
   const { state, look } = watched(0)
   await look(1)
   expect(state.changes).toBe(1)

@@ -1,4 +1,4 @@
-/** Apps and stores of the tests; free of the test runner, as programs use them too. */
+/** Apps and stores of the tests; independent of the test runner, because programs use them too. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { newApp, type StoredApp } from '../../../src/emulator/data/state.ts'
@@ -17,7 +17,7 @@ export const manifestOf = (fields: Readonly<Record<string, unknown>> = {}) => ({
   ...fields,
 })
 
-/** Writes an app into a folder: its manifest, `app.js`, and what else is given by its path. */
+/** Writes an app into a folder: its manifest, `app.js`, and other files by their paths. */
 export function writeApp(path: string, manifest: unknown = manifestOf(), files: Readonly<Record<string, string>> = {}) {
   const all = { 'app.json': JSON.stringify(manifest), 'app.js': 'export default () => {}\n', ...files }
   for (const [name, text] of Object.entries(all)) {

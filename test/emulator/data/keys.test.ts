@@ -12,7 +12,7 @@ import { folder, opened } from './support.ts'
 const refusal = (status: number) => expect.objectContaining({ name: 'HubError', status })
 
 describe('the keys of a data folder', () => {
-  it('admit by their scopes, with 401 for unknown ones and 403 where a scope is missing', async () => {
+  it('grant access by their scopes, with 401 for unknown keys and 403 if a scope is missing', async () => {
     const { keys } = await opened({})
     const { key } = keys.create(['hub.app.readonly'])
     expect(keys.scopesOf(key)).toBeDefined()
@@ -26,7 +26,7 @@ describe('the keys of a data folder', () => {
     }
   })
 
-  it('are seen by the running hub at its next question when they are made or revoked elsewhere', async () => {
+  it('are used by the running hub from its next request on when another process creates or revokes them', async () => {
     const { keys, state, folder: path } = await opened({ folder: join(folder(), 'data') })
     const { key: own } = keys.create(['hub.app'])
     expect(keys.scopesOf(own)).toBeDefined()
@@ -39,7 +39,7 @@ describe('the keys of a data folder', () => {
     expect(keys.scopesOf(own)).toBeDefined()
   })
 
-  it('are there after a restart, and nowhere in the folder as they are used', async () => {
+  it('survive a restart, and are nowhere in the folder in plain text', async () => {
     const path = join(folder(), 'data')
     const key = await (async () => {
       await using data = await openHubData({ folder: path })
@@ -62,7 +62,7 @@ describe('the keys of a data folder', () => {
     ])
   })
 
-  it('are refused with unknown scopes, long names, unknown ids, and where no hub is', () => {
+  it('are refused with unknown scopes, long names, unknown ids, and without a hub', () => {
     const path = join(folder(), 'data')
     expect(() => keysOf(path)).toThrow(`${path}: contains no hub`)
     using keys = keysOf(path, { make: true })
@@ -74,7 +74,7 @@ describe('the keys of a data folder', () => {
 })
 
 describe('a hub with the keys of a data folder', () => {
-  it('takes them beside those it was given, and answers 401 and 403 as hubs do', async () => {
+  it('accepts them beside those of its options, and answers 401 and 403 like real hubs', async () => {
     const { keys, folder: path } = await opened({ folder: join(folder(), 'data') })
     const hub = await hubOf({ storedKeys: (key) => keys.scopesOf(key) })
     using elsewhere = keysOf(path)
@@ -91,7 +91,7 @@ describe('a hub with the keys of a data folder', () => {
     expect(await statuses()).toEqual([401, 401, 200, 401, 200])
   })
 
-  it('ends the sessions of a key within a second of its end, and no others', async () => {
+  it('ends the sessions of a key within a second of its revocation, and no others', async () => {
     const { keys, folder: path } = await opened({ folder: join(folder(), 'data') })
     const clock = new FakeClock()
     const hub = await hubOf({ storedKeys: (key) => keys.scopesOf(key), clock })

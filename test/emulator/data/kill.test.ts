@@ -7,7 +7,7 @@ import { killOften, WRITER } from './kill.ts'
 import { folder } from './support.ts'
 
 describe('a data folder that another process uses', () => {
-  it('is refused until that process is gone, even if it was killed', async () => {
+  it('is refused until that process has ended, even if it was killed', async () => {
     const [data, store] = [join(folder(), 'data'), folder()]
     for (const version of ['1.0.0', '2.0.0']) offer(store, version)
     await using hub = new Process(process.execPath, [WRITER, data, store, '0'])
@@ -21,10 +21,10 @@ describe('a data folder that another process uses', () => {
 })
 
 describe('a hub that is killed while it writes', () => {
-  it('has everything that it confirmed, nothing by half and nothing left over, twenty times', async () => {
+  it('has everything that it confirmed, nothing in part and nothing left over, twenty times', async () => {
     const { faults, confirmed, midway, swept } = await killOften(20)
     expect(faults).toEqual([])
-    // Otherwise nothing was tried. Of a busy machine a kill leaves time for five writes.
+    // With fewer writes, nothing was tested. On a busy machine, five writes fit before a kill.
     expect(confirmed).toBeGreaterThan(20)
     expect(midway).toBeGreaterThan(0)
     expect(swept).toBeGreaterThan(0)

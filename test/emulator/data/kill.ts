@@ -1,6 +1,6 @@
 /**
- * Kills a hub under writes at random moments, and looks each time at what is left: everything that was confirmed, and
- * nothing that is half there. `node test/emulator/data/kill.ts --count 200` prints the figures.
+ * Kills a hub during writes at random moments, and checks each time that everything confirmed is stored, and nothing is
+ * stored in part. `node test/emulator/data/kill.ts --count 200` prints the figures.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -14,7 +14,7 @@ import { type HubData, openHubData } from '../../../src/emulator/data/state.ts'
 import { LIGHTS, manifestOf, writeApp } from './apps.ts'
 
 export const WRITER = fileURLToPath(new URL('writer.ts', import.meta.url))
-/** How long the hub writes before it is killed, at most. */
+/** The maximum time for which the hub writes before it is killed. */
 const MAX_LIFE_MS = 250
 /** Each fourth hub is killed within this time of its start, so that some have not opened their data yet. */
 const MAX_START_MS = 800
@@ -36,15 +36,15 @@ export interface KillFigures {
   readonly confirmed: number
   /** Kills between the beginning of a write and its confirmation. */
   readonly midway: number
-  /** Of those, how many writes were found done. */
+  /** How many of those writes were found done. */
   readonly doneUnconfirmed: number
-  /** Folders of half or former code that a start found and removed. */
+  /** Folders of incomplete or old code that a start found and removed. */
   readonly swept: number
-  /** What was lost, half there or left over; each a line. */
+  /** Data that was lost, incomplete or left over; one line each. */
   readonly faults: readonly string[]
 }
 
-/** What each thing must be: by the last confirmed write, or also by the one that was under way. */
+/** The permitted values: that of the last confirmed write, or also that of the one in progress. */
 type Wanted = Map<string, unknown>
 
 const keyOf = (write: Write) => (write[0] === 'setting' ? `setting ${write[1]}` : write[0])
@@ -93,7 +93,7 @@ async function killRounds(root: string, count: number, random: () => number): Pr
 const filesOf = (version: string) =>
   Object.fromEntries(Array.from({ length: FILES }, (_, index) => [`lib/${index}.js`, version.repeat(5000)]))
 
-/** What the hub said until it was killed, in order; a half last line is none. */
+/** The output of the hub until it was killed, in order; an incomplete last line is ignored. */
 async function writeUntilKilled(
   args: readonly string[],
   { atStart, random }: { readonly atStart: boolean; readonly random: () => number },
@@ -104,7 +104,7 @@ async function writeUntilKilled(
   let text = ''
   child.stdout.setEncoding('utf8')
   child.stdout.on('data', (chunk: string) => {
-    // Counted from its first write on: a slow machine must not use up its life with the start.
+    // The time counts from its first write: on a slow machine, the start must not use it up.
     if (text === '' && !atStart) killWithin(MAX_LIFE_MS)
     text += chunk
   })
@@ -117,7 +117,7 @@ async function writeUntilKilled(
   return whole.map((line) => v.parse(Line, JSON.parse(line)))
 }
 
-/** The folders of code that there are, as `<id>/<name>`. */
+/** The existing folders of code, as `<id>/<name>`. */
 function codeFolders(folder: string): string[] {
   const apps = join(folder, 'apps')
   if (!existsSync(apps)) return []
@@ -136,7 +136,7 @@ function foundIn({ state }: HubData): Wanted {
   return found
 }
 
-/** Something that is not there is `null`. */
+/** A missing value is `null`. */
 const same = (one: unknown, other: unknown) => (one ?? null) === (other ?? null)
 
 function faultsOf(wanted: Wanted, found: Wanted, { state, folder }: HubData): string[] {
@@ -145,7 +145,7 @@ function faultsOf(wanted: Wanted, found: Wanted, { state, folder }: HubData): st
   const faults = lost.map((key) => `${key} is ${String(found.get(key))}, not ${String(wanted.get(key))}`)
   const lights = state.app(LIGHTS)
   if (lights !== undefined) {
-    // Both are of one write, and the code is that of the version.
+    // The settings and the app come from the same write, and the code has the version of the app.
     if (lights.crashedMessage !== lights.version) faults.push('half of a row')
     const files = Object.entries(filesOf(lights.version))
     const whole = files.every(([name, text]) => readFileSync(join(lights.folder, name), 'utf8') === text)

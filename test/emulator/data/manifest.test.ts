@@ -20,7 +20,7 @@ function mistake(task: () => unknown): string | undefined {
 }
 
 describe('app.json', () => {
-  it('fills in what it leaves out', () => {
+  it('gets defaults for missing fields', () => {
     expect(parseManifest(JSON.stringify(manifestOf()), 'app.json')).toEqual({
       ...manifestOf(),
       main: 'app.js',
@@ -39,7 +39,7 @@ describe('app.json', () => {
     { main: 'dist/a.b/main.js' },
     { permissions: ['hub.app.readonly', 'homey.speech'], channel: 'alpha' },
     { settings: { night: { on: true }, names: ['a'] } },
-  ])('takes %j, as an editor does', (fields) => {
+  ])('is accepted, also by an editor: %j', (fields) => {
     expect(mistake(() => parseManifest(JSON.stringify(manifestOf(fields)), 'app.json'))).toBeUndefined()
     expect(editorTakes(manifestOf(fields))).toBe(true)
   })
@@ -71,34 +71,34 @@ describe('app.json', () => {
     [{ color: 'red' }, 'color: must be a colour such as'],
     [{ channel: 'live' }, 'channel: must be "stable"'],
     [{ sdk: 0 }, 'sdk: '],
-  ])('refuses %j, as an editor does', (fields, reason) => {
+  ])('is refused, also by an editor: %j', (fields, reason) => {
     const text = JSON.stringify(manifestOf(fields))
     expect(mistake(() => parseManifest(text, 'app.json'))).toContain(`app.json: ${reason}`)
     expect(editorTakes(JSON.parse(text))).toBe(false)
   })
 
-  test('is refused with a setting whose name would be left out', () => {
+  test('is refused with a setting whose name would be ignored', () => {
     const text = JSON.stringify(manifestOf({ settings: { constructor: 1 } }))
     expect(mistake(() => parseManifest(text, 'app.json'))).toContain('settings: has __proto__ or prototype or')
   })
 
-  test('in the form of a real app is read, where an editor says what this hub does not know', () => {
+  test('in the form of a real app is accepted, and an editor marks the fields that this hub ignores', () => {
     expect(editorTakes(manifestOf({ setings: {} }))).toBe(false)
     expect(editorTakes(manifestOf({ name: { en: 'Lights' } }))).toBe(false)
   })
 
-  test.each(['', '{', 'null', '[]', '"text"'])('refuses the text %j', (text) => {
+  test.each(['', '{', 'null', '[]', '"text"'])('is refused with the text %j', (text) => {
     expect(mistake(() => parseManifest(text, 'app.json'))).toMatch(/^app\.json: /)
   })
 })
 
 describe('the folder of an app', () => {
-  it('is taken with the module that its manifest names', () => {
+  it('is accepted with the module that its manifest names', () => {
     const path = writeApp(folder(), manifestOf({ main: 'src/main.js' }), { 'src/main.js': '' })
     expect(readManifest(path).main).toBe('src/main.js')
   })
 
-  it('is refused without a manifest, or with one that is too large or no ordinary file', () => {
+  it('is refused without a manifest, or with one that is too large or not a regular file', () => {
     const path = folder()
     const file = join(path, 'app.json')
     expect(mistake(() => readManifest(path))).toBe(`${file}: cannot be read`)

@@ -10,7 +10,7 @@ import { openHubData } from '../../../src/emulator/data/state.ts'
 import { LIGHTS, manifestOf, offer, storedApp, writeApp } from './apps.ts'
 import { folder, opened } from './support.ts'
 
-/** A hub with a store, and what it says of that. */
+/** A hub with a store, and the problems that it reports. */
 async function withStore() {
   const store = folder()
   const problems: string[] = []
@@ -25,7 +25,7 @@ function newestOf(packages: Packages): Offer {
   return found
 }
 
-/** Every path in a folder that is there. */
+/** Every path in an existing folder. */
 const tree = (path: string) => (existsSync(path) ? readdirSync(path, { recursive: true }).map(String).sort() : [])
 
 describe('the order of versions', () => {
@@ -48,7 +48,7 @@ describe('the order of versions', () => {
 })
 
 describe('the store', () => {
-  it('offers the newest version of a channel, as older and as newer hubs call it', async () => {
+  it('offers the newest version of a channel, by its name on older and on newer hubs', async () => {
     const { packages, store } = await withStore()
     offer(store, '1.9.0')
     offer(store, '1.10.0')
@@ -68,7 +68,7 @@ describe('the store', () => {
     })
   })
 
-  it('finds a version in any channel unless one is named, and none that is not there', async () => {
+  it('finds a version in any channel unless one is named, and none that does not exist', async () => {
     const { packages, store } = await withStore()
     offer(store, '1.0.0')
     offer(store, '2.0.0', { channel: 'beta' })
@@ -89,7 +89,7 @@ describe('the store', () => {
     expect([found('1.1.0', '1.0.0'), found('1.1.0', '1.1.0')]).toEqual([undefined, '1.1.0'])
   })
 
-  it('leaves out a version that cannot be used, says why once, and offers the others', async () => {
+  it('leaves out an invalid version, reports it once, and offers the others', async () => {
     const { packages, store, problems } = await withStore()
     offer(store, '1.0.0')
     writeApp(join(store, LIGHTS, '2.0.0'), manifestOf({ version: '3.0.0' }))
@@ -102,21 +102,21 @@ describe('the store', () => {
     ])
   })
 
-  it('has what was put into it a moment ago', async () => {
+  it('offers a version that was just added', async () => {
     const { packages, store } = await withStore()
     expect(packages.find({ id: LIGHTS, channel: 'stable' })).toBeUndefined()
     offer(store, '1.0.0')
     expect(packages.find({ id: LIGHTS, channel: 'stable' })?.version).toBe('1.0.0')
   })
 
-  it('is empty where there is none', async () => {
+  it('is empty if no folder is configured', async () => {
     const { packages } = await opened({})
     expect(packages.find({ id: LIGHTS, channel: 'stable' })).toBeUndefined()
   })
 })
 
 describe('the code of an app', () => {
-  it('is a copy of its own, so that neither the store nor another version can change it', async () => {
+  it('is a copy, so that neither the store nor another version can change it', async () => {
     const { packages, store, folder: data } = await withStore()
     const source = offer(store, '1.0.0')
     writeApp(source, manifestOf(), { 'lib/a.js': 'one', 'locales/en.json': '{}' })
@@ -134,7 +134,7 @@ describe('the code of an app', () => {
     expect(tree(join(data, 'apps'))).toEqual([])
   })
 
-  it('goes at the next start if no app names it, and stays if one does', async () => {
+  it('is removed at the next start if no app uses it, and kept if one does', async () => {
     const store = folder()
     const options = { folder: join(folder(), 'data'), store }
     offer(store, '1.0.0')
@@ -152,7 +152,7 @@ describe('the code of an app', () => {
     expect(readdirSync(join(data, 'apps', LIGHTS)).map((name) => join(data, 'apps', LIGHTS, name))).toEqual([kept])
   })
 
-  it('is left where it is if it came from the command line, and never removed', async () => {
+  it('stays in its folder if it came from the command line, and is never removed', async () => {
     const { packages } = await opened({})
     const path = writeApp(folder())
     expect(packages.adopt(path)).toEqual({ folder: path, manifest: expect.objectContaining({ id: LIGHTS }) })
@@ -162,7 +162,7 @@ describe('the code of an app', () => {
   })
 
   test.skipIf(process.platform === 'win32')(
-    'may run where it is with links to its own, and with none out of it',
+    'may run in its folder with links inside of it, and with none that lead out of it',
     async () => {
       const { packages } = await opened({})
       const path = writeApp(folder(), manifestOf(), { 'lib/a.js': '' })
@@ -177,7 +177,7 @@ describe('the code of an app', () => {
     },
   )
 
-  test.skipIf(process.platform === 'win32')('has files where it had links to its own files', async () => {
+  test.skipIf(process.platform === 'win32')('has files in place of links to its own files', async () => {
     const [source, target] = [writeApp(folder(), manifestOf(), { 'bin/tool.js': 'tool' }), join(folder(), 'copy')]
     symlinkSync('bin/tool.js', join(source, 'tool'))
     await copyApp(source, target)

@@ -23,7 +23,7 @@ import { available } from '../../support/skipped.ts'
 import { LIGHTS, storedApp } from './apps.ts'
 import { folder, opened } from './support.ts'
 
-/** The data of a hub that has been used and closed. */
+/** The data of a hub that was used and closed. */
 async function usedFolder(use: (data: Awaited<ReturnType<typeof opened>>) => void = () => {}): Promise<string> {
   const path = join(folder(), 'data')
   await using data = await openHubData({ folder: path })
@@ -40,7 +40,7 @@ const refusal = (path: string) =>
 const hasModes = available(process.platform !== 'win32', 'the rights of a data folder', 'that has modes of files')
 
 describe('a data folder', () => {
-  it('brings back the hub with its id, apps, settings and notifications', async () => {
+  it('restores the hub with its id, apps, settings and notifications', async () => {
     const crashed = {
       crashed: true,
       crashedMessage: 'Error: it fell\n    at x',
@@ -88,7 +88,7 @@ describe('a data folder', () => {
     }
   })
 
-  it('takes the id that it is given, and keeps it', async () => {
+  it('uses the id from its options, and keeps it', async () => {
     const path = join(folder(), 'data')
     for (const hubId of ['mine', undefined]) {
       await using data = await openHubData({ folder: path, hubId })
@@ -96,7 +96,7 @@ describe('a data folder', () => {
     }
   })
 
-  it('is new until it had its first apps, in one write with them', async () => {
+  it('is new until its first apps are stored, in one write', async () => {
     const path = await usedFolder(({ state }) => {
       expect(state.isNew).toBe(true)
       const impossible = storedApp({ id: 'com.example.bad', crashedCount: 0.5 })
@@ -109,7 +109,7 @@ describe('a data folder', () => {
     expect((await opened({ folder: path })).state.isNew).toBe(false)
   })
 
-  it('finds code below it again after a move, and other code where it is', async () => {
+  it('finds code inside of it again after a move, and other code at its old place', async () => {
     const path = await usedFolder(({ state, folder: data }) => {
       state.put(storedApp({ folder: join(data, 'apps', LIGHTS, '1.0.0-aa') }))
       state.put(storedApp({ id: 'com.example.own', folder: '/home/me/own' }))
@@ -122,7 +122,7 @@ describe('a data folder', () => {
     ])
   })
 
-  it('keeps all of several writes or none', async () => {
+  it('stores all of several writes or none', async () => {
     const { state } = await opened({})
     const broken = () =>
       state.transaction(() => {
@@ -135,7 +135,7 @@ describe('a data folder', () => {
     expect([state.settings('hub').size, state.apps().length]).toEqual([0, 1])
   })
 
-  test.runIf(hasModes)('can be read by its owner alone', async () => {
+  test.runIf(hasModes)('can be read by its owner only', async () => {
     const path = await usedFolder()
     const { folder: data, state } = await opened({ folder: path })
     state.setSetting('hub', 'a', 1)
@@ -149,7 +149,7 @@ describe('a data folder', () => {
     })
   })
 
-  it('is temporary and gone at the end where none is named', async () => {
+  it('is temporary and removed at the end if none is named', async () => {
     const data = await openHubData()
     data.state.setSetting('hub', 'a', 1)
     expect(existsSync(data.folder)).toBe(true)
@@ -167,7 +167,7 @@ describe('a data folder that cannot be used', () => {
     expect(state.settings('hub').get('a')).toBe(1)
   })
 
-  it('is free again when the hub has closed, or could not open it', async () => {
+  it('is free again after the hub has closed, or could not open it', async () => {
     const path = await usedFolder()
     const database = join(path, 'hub.db')
     const whole = readFileSync(database)
@@ -177,7 +177,7 @@ describe('a data folder that cannot be used', () => {
     expect(await refusal(path)).toBe('opened')
   })
 
-  it('is refused if it holds something else', async () => {
+  it('is refused if it contains something else', async () => {
     const path = folder()
     writeFileSync(join(path, 'letter.txt'), 'Dear')
     expect(await refusal(path)).toBe('DATA: is not empty and contains no hub')
@@ -186,10 +186,10 @@ describe('a data folder that cannot be used', () => {
 
   test.each([
     ['no database', (whole: Buffer) => Buffer.alloc(whole.length, 'x')],
-    ['a header that is damaged', (whole: Buffer) => Buffer.from(whole).fill(0xff, 0, 40)],
-    ['pages that are damaged', (whole: Buffer) => Buffer.from(whole).fill(0xab, 4096, 12_288)],
+    ['a damaged header', (whole: Buffer) => Buffer.from(whole).fill(0xff, 0, 40)],
+    ['damaged pages', (whole: Buffer) => Buffer.from(whole).fill(0xab, 4096, 12_288)],
     ['half of it', (whole: Buffer) => whole.subarray(0, 4096)],
-  ])('is refused and left as it is: %s', async (_, damage) => {
+  ])('is refused and not changed: %s', async (_, damage) => {
     const path = await usedFolder(({ state }) => {
       for (let index = 0; index < 200; index++) state.setSetting('hub', `name ${index}`, 'x'.repeat(500))
     })
@@ -211,7 +211,7 @@ describe('a data folder that cannot be used', () => {
     expect(await refusal(path)).toBe(`DATA/hub.db: ${reason}`)
   })
 
-  test.runIf(hasModes)('is refused with a link in place of its apps, and what that leads to stays', async () => {
+  test.runIf(hasModes)('is refused with a link in place of its apps, and the target of the link stays', async () => {
     const [path, elsewhere] = [await usedFolder(), folder()]
     mkdirSync(join(elsewhere, 'Documents', 'photos'), { recursive: true })
     writeFileSync(join(elsewhere, 'Documents', 'photos', 'p.jpg'), 'photo')
@@ -261,7 +261,7 @@ describe('a data folder that cannot be used', () => {
       readdirSync(path),
       files.map((file) => {
         const found = lstatSync(file)
-        // The third is an index of the second, which each reader may make anew.
+        // The third file is an index of the second, which each reader may write.
         const hasBytes = found.isFile() && !file.endsWith('-shm')
         return [file, found.mode.toString(8), hasBytes && readFileSync(file, 'latin1')]
       }),
@@ -273,7 +273,7 @@ describe('a data folder that cannot be used', () => {
 })
 
 describe('settings', () => {
-  it('of the hub are those of no app', async () => {
+  it('of the hub are separate from those of apps', async () => {
     const { state } = await opened({})
     state.setSetting('hub', 'name', 'Home')
     state.setSetting(LIGHTS, 'name', 'Lights')
@@ -282,7 +282,7 @@ describe('settings', () => {
     expect([state.settings('hub').size, state.settings(LIGHTS).size]).toEqual([0, 1])
   })
 
-  it('come back as the JSON value that they were set to, in the order of their names’ first setting', async () => {
+  it('are read back as the JSON value that was stored, in the order of their first write', async () => {
     const { state } = await opened({})
     const names = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 50 }).filter((name) => !name.includes('\0'))
     const entries = fc.uniqueArray(fc.tuple(names, fc.jsonValue()), { selector: ([name]) => name })
@@ -311,7 +311,7 @@ describe('settings', () => {
     expect(state.settings('hub').size).toBe(0)
   })
 
-  it('are a thousand at most, of which each can still be changed', async () => {
+  it('are limited to a thousand, and each of them can still be changed', async () => {
     const { state } = await opened({})
     state.transaction(() => {
       for (let index = 0; index < 1000; index++) state.setSetting('hub', `name ${index}`, index)
@@ -326,7 +326,7 @@ describe('settings', () => {
 })
 
 describe('notifications', () => {
-  it('are kept until they are forgotten, the newest thousand', async () => {
+  it('are kept until they are deleted, the newest thousand', async () => {
     const { state } = await opened({})
     const { id } = state.notify(LIGHTS, 'soon forgotten')
     expect([state.forget(id), state.forget(id)]).toEqual([true, false])

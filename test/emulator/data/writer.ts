@@ -1,6 +1,6 @@
 /**
- * A hub that writes until it is killed, for the test that kills it: it prints each write before it begins, and again when
- * it is confirmed. Arguments: the data folder, the store, and the number of the round, which every value carries.
+ * A hub that writes until the test kills it: it prints each write before it begins, and again when it is confirmed.
+ * Arguments: the data folder, the store, and the number of the round, which is part of every value.
  */
 import { writeSync } from 'node:fs'
 import { openHubData } from '../../../src/emulator/data/state.ts'
@@ -8,7 +8,7 @@ import { LIGHTS, storedApp } from './apps.ts'
 
 const [folder = '', store = '', round = ''] = process.argv.slice(2)
 
-/** At once, so that nothing said is lost with the process. */
+/** Synchronous, so that no line is lost with the process. */
 const say = (what: 'begin' | 'done', write: unknown) => writeSync(1, `${JSON.stringify([what, write])}\n`)
 
 await using data = await openHubData({ folder, store })
@@ -30,7 +30,7 @@ for (let count = 0; ; count++) {
     const app = state.app('com.example.door') ?? storedApp({ id: 'com.example.door' })
     state.put({ ...app, enabled, crashedCount: count })
   })
-  // The copy takes longer than all the rest.
+  // The copy takes longer than everything else.
   if (count % 4 !== 1) continue
   const version = count % 8 === 1 ? '1.0.0' : '2.0.0'
   await confirmed(['installed', version], async () => {

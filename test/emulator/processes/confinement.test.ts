@@ -18,13 +18,13 @@ describe('an app is confined', () => {
     ['the inspector', '(await import("node:inspector")).open(0)', 'ERR_ACCESS_DENIED'],
     ['native code', 'process.dlopen({ exports: {} }, "./x.node")', 'ERR_DLOPEN_DISABLED'],
     ['SQLite, which would read and write anywhere', 'await import("node:sqlite")', 'ERR_UNKNOWN_BUILTIN_MODULE'],
-    // While coverage is measured, Node hands on its own variable, whatever a process is given.
+    // While coverage is measured, Node sets its own variable in every child process.
     [
       'the environment of the hub',
       'if (Object.keys(process.env).every((name) => name === "NODE_V8_COVERAGE")) throw { code: "EMPTY" }',
       'EMPTY',
     ],
-  ])('to do without %s', async (_name, code, error) => {
+  ])('without access to %s', async (_name, code, error) => {
     const hub = await runningApp(`
       import { readFileSync, writeFileSync } from 'node:fs'
       export default async ({ app }) => {
@@ -39,7 +39,7 @@ describe('an app is confined', () => {
     expect(hub.told).toEqual([['refused', error]])
   })
 
-  test('to its own folder, which it may read, and where it is', async () => {
+  test('to its own folder, which it may read, as its working directory', async () => {
     const folder = written({
       'app.js': `
         import { readFileSync } from 'node:fs'
@@ -55,7 +55,7 @@ describe('an app is confined', () => {
   })
 })
 
-/** Ways to make a file, or to reach a socket by its path; `OUT` is a path beside the app's folder, `THERE` a socket. */
+/** Ways to create a file, or to reach a socket; `OUT` is a path beside the app's folder, `THERE` a socket's path. */
 const WAYS: readonly (readonly [name: string, code: string, error?: string])[] = [
   ['net.listen by a path', 'net.createServer().listen(OUT)'],
   ['net.listen by an option', 'net.createServer().listen({ path: OUT, readableAll: true })'],
@@ -95,8 +95,8 @@ const WAYS: readonly (readonly [name: string, code: string, error?: string])[] =
   ['an engine of OpenSSL', '(await import("node:crypto")).setEngine(OUT)', 'ERR_CRYPTO_CUSTOM_ENGINE_NOT_SUPPORTED'],
 ]
 
-describe.runIf(hasSpecialFiles)('an app makes no file and reaches no socket file', () => {
-  test('whichever way it tries', async () => {
+describe.runIf(hasSpecialFiles)('an app creates no file and reaches no socket file', () => {
+  test('in any way', async () => {
     const tries = WAYS.map(([name, code]) => `[${JSON.stringify(name)}, async (OUT, Pipe) => { ${code} }]`)
     const folder = written(`
       import http from 'node:http'
@@ -134,7 +134,7 @@ describe.runIf(hasSpecialFiles)('an app makes no file and reaches no socket file
     expect(readdirSync(folder).sort()).toEqual(['app.js', 'app.json'])
   })
 
-  test('but serves and asks over the network as before, and writes its output', async () => {
+  test('but serves and sends requests over the network as before, and writes its output', async () => {
     const hub = await runningApp(`
       import { once } from 'node:events'
       import http from 'node:http'
@@ -151,8 +151,8 @@ describe.runIf(hasSpecialFiles)('an app makes no file and reaches no socket file
   })
 })
 
-describe('an app that does not keep to the rules harms nobody else', () => {
-  test('when it writes without end: the latest is kept, and it waits', async () => {
+describe('an app that breaks the rules affects no other app', () => {
+  test('when it writes without end: its latest output is kept, and it waits', async () => {
     const hub = await runningApp(`
       export default ({ app }) => {
         setImmediate(function more() {
@@ -165,7 +165,7 @@ describe('an app that does not keep to the rules harms nobody else', () => {
     const output = hub.apps.output(APP)
     expect(Buffer.byteLength(output)).toBeLessThanOrEqual(64 * 1024)
     expect(output).toMatch(/^[é\n]+$/)
-    // Whoever reads less than a process can write has time for others.
+    // The hub reads less than a process can write, so it has time for other work.
     const begun = process.cpuUsage()
     await new Promise((resolve) => setTimeout(resolve, 1000))
     const { user, system } = process.cpuUsage(begun)
@@ -174,7 +174,7 @@ describe('an app that does not keep to the rules harms nobody else', () => {
     await hub.untilState('stopped')
   })
 
-  test('when it asks without end: it is answered at a pace, and waits', async () => {
+  test('when it sends requests without end: they are answered at a limited rate, and it waits', async () => {
     let asked = 0
     const hub = await runningApp(
       `
@@ -204,7 +204,7 @@ describe('an app that does not keep to the rules harms nobody else', () => {
     await hub.untilState('stopped')
   })
 
-  test('when it says what nobody understands: that is noted once, and the rest is heard', async () => {
+  test('when it sends invalid messages: that is logged once, and the others are processed', async () => {
     const hub = await runningApp(`
       import { writeSync } from 'node:fs'
       export default ({ app }) => {
@@ -216,7 +216,7 @@ describe('an app that does not keep to the rules harms nobody else', () => {
     expect(hub.apps.output(APP).match(/did not understand/g)).toHaveLength(1)
   })
 
-  test('when it asks what nobody understands: each question is refused by its id', async () => {
+  test('when it sends invalid requests: each one is refused by its id', async () => {
     const hub = await runningApp(`
       import { Socket } from 'node:net'
       export default async ({ app, hub }) => {
@@ -236,7 +236,7 @@ describe('an app that does not keep to the rules harms nobody else', () => {
     expect(hub.apps.output(APP)).toBe('')
   })
 
-  test('when it sends a message without an end: it is ended', async () => {
+  test('when it sends a message without an end: it is terminated', async () => {
     const hub = await runningApp(`
       export default ({ app }) => { setImmediate(() => app.emit('x', 'y'.repeat(50e6))) }
     `)
@@ -244,7 +244,7 @@ describe('an app that does not keep to the rules harms nobody else', () => {
     expect(hub.record.crashedMessage).toBe('Error: a message to the hub was too long')
   })
 
-  test('when it hangs: who asks it is told so, and more than a few are refused at once', async () => {
+  test('when it hangs: its callers get an error, and beyond a few they are refused at once', async () => {
     const hub = await runningApp(`
       export default ({ log }) => { setImmediate(() => { log('hangs'); for (;;) {} }) }
     `)

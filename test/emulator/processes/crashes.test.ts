@@ -10,7 +10,7 @@ export default () => { setTimeout(connect, 20, '192.0.2.77') }
 `
 
 describe('a crash of an app', () => {
-  test('is told with its stack, in the files of the app, and counted', async () => {
+  test('is reported with its stack, with paths in the files of the app, and counted', async () => {
     const hub = await runningApp(THROWS)
     await hub.untilCrashed()
     expect(hub.record).toMatchObject({ state: 'stopped', crashed: true, exitCode: 1, exitSignal: null, exitCount: 1 })
@@ -23,14 +23,14 @@ describe('a crash of an app', () => {
     expect(hub.state.apps()).toMatchObject([{ crashed: true, crashedCount: 2, exitCode: 1 }])
   })
 
-  test('looks as it does on a newer hub', async () => {
+  test('looks like one on a newer hub', async () => {
     const hub = await runningApp(THROWS, { flavour: 'newer' })
     await hub.untilCrashed()
     expect(hub.record).toMatchObject({ state: 'crashed', crashed: true, crashedCount: 1 })
     expect(hub.record).not.toHaveProperty('exitCode')
   })
 
-  test('is not followed by a start of the hub itself, and is over when the app is started again', async () => {
+  test('is not followed by a restart by the hub, and is over when the app is started again', async () => {
     const hub = await runningApp(`
       export default async ({ app, hub }) => {
         const settings = hub.manager('settings')
@@ -50,9 +50,9 @@ describe('a crash of an app', () => {
   })
 
   test.each([
-    ['a promise that nobody handles', 'Promise.reject(new TypeError("unhandled"))', /^TypeError: unhandled\n/],
-    ['what is thrown and no error', 'setTimeout(() => { throw { odd: 1 } })', /odd: 1/],
-    ['an end of its own', 'setTimeout(() => process.exit(7), 10)', /^Error: exited with code 7$/],
+    ['an unhandled rejection', 'Promise.reject(new TypeError("unhandled"))', /^TypeError: unhandled\n/],
+    ['a thrown value that is not an error', 'setTimeout(() => { throw { odd: 1 } })', /odd: 1/],
+    ['an exit', 'setTimeout(() => process.exit(7), 10)', /^Error: exited with code 7$/],
     ['a signal', 'process.kill(process.pid, "SIGKILL")', /^Error: ended by SIGKILL$/],
     ['an abort', 'process.abort()', /^Error: ended by SIGABRT$/],
     [
@@ -60,10 +60,10 @@ describe('a crash of an app', () => {
       'const all = []; setTimeout(() => { for (;;) all.push(new Array(100000).fill(1.5)) })',
       /out of memory/,
     ],
-    ['an import of what is not there', 'await import("./absent.js")', /^Error.*absent\.js/],
+    ['an import of a missing module', 'await import("./absent.js")', /^Error.*absent\.js/],
     ['an app that cannot be parsed', '(', /SyntaxError/],
     ['an app that exports nothing', undefined, /app\.js has no function as its default export/],
-  ])('is told for %s', async (_name, code, message) => {
+  ])('is reported for %s', async (_name, code, message) => {
     const text = code === undefined ? 'export const a = 1' : `export default async () => { ${code} }`
     const hub = await runningApp(text, { limits: { memory: 64 * 1024 * 1024 } })
     await hub.untilCrashed()
@@ -73,7 +73,7 @@ describe('a crash of an app', () => {
   test.each([
     ['an ES module', 'export const a = 1\nexport const = 2', /^SyntaxError: /],
     ['a CommonJS module', 'const a = 1\nconst = 2', /^\/lib\/lamps\.js:2\n/],
-  ])('names in the output the file and the line where %s cannot be parsed', async (_name, text, message) => {
+  ])('has the file and the line in the output if %s cannot be parsed', async (_name, text, message) => {
     const hub = await runningApp({ 'app.js': "import './lib/lamps.js'", 'lib/lamps.js': text })
     await hub.untilCrashed()
     expect(hub.record.crashedMessage).toMatch(message)
@@ -81,14 +81,14 @@ describe('a crash of an app', () => {
     expect(hub.apps.output(APP).match(/lamps\.js:2/g)).toHaveLength(1)
   })
 
-  test('is made on demand', async () => {
+  test('can be requested', async () => {
     const hub = await runningApp('export default () => {}')
     hub.apps.crash(APP)
     await hub.untilCrashed()
     expect(hub.record.crashedMessage).toMatch(/^Error: crashed on demand\n/)
   })
 
-  test('is one for an app that uses too much memory outside its heap', async () => {
+  test('happens to an app that uses too much memory outside its heap', async () => {
     const folder = written(
       'const kept = []; export default () => { setInterval(() => kept.push(Buffer.alloc(8e6, 1)), 50) }',
     )
@@ -98,7 +98,7 @@ describe('a crash of an app', () => {
     expect(hub.apps.output(APP)).toContain('Too many memwarns')
   })
 
-  test('is one for an app that uses too much of the processor for too long', async () => {
+  test('happens to an app that uses too much of the processor for too long', async () => {
     const hub = await runningApp('export default () => { setTimeout(() => { for (;;) {} }, 10) }', {
       limits: { cpu: 0.05, cpuSeconds: 2 },
     })

@@ -1,4 +1,4 @@
-/** `emulate --app`: what the app does is shown line by line, and it starts anew when its files change. */
+/** `emulate --app` shows the app's output line by line, and restarts the app when its files change. */
 import { mkdir, rename, rm, symlink, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
@@ -28,7 +28,7 @@ async function emulated(folder: string) {
     lines,
     told,
     write: (name: string, text: string) => writeFile(join(folder, name), text),
-    /** Resolves with the lines up to one with this text in it, which are taken away. */
+    /** Resolves with the lines up to one that contains this text, and removes them. */
     async until(text: string): Promise<string[]> {
       await until(`"${text}" in ${JSON.stringify(lines)}`, () => lines.some((line) => line.includes(text)))
       return lines.splice(0, lines.findIndex((line) => line.includes(text)) + 1)
@@ -65,7 +65,7 @@ test('each line of an app is shown, and each change of its state', async () => {
   expect((await until('crashed')).slice(-2)).toEqual(['no end', '[hub] crashed: Error: exited with code 3'])
 })
 
-test('a save restarts the app, however the editor saves, and a burst of saves does it once', async () => {
+test('a save restarts the app, however the editor saves, and many saves at once restart it once', async () => {
   const folder = written({ 'app.js': says('one'), 'lib/a.js': '' })
   const app = await emulated(folder)
   await app.until('running')
@@ -97,7 +97,7 @@ test('a save restarts the app, however the editor saves, and a burst of saves do
   expect(await app.until('running')).toContain('[hub] changed: new/folder/b.js')
 })
 
-test('what is no file of the app does not restart it', async () => {
+test('a file that does not belong to the app does not restart it', async () => {
   const folder = written({ 'app.js': says('one'), 'node_modules/a/index.js': '', '.git/HEAD': '' })
   const app = await emulated(folder)
   await app.until('running')
@@ -105,12 +105,12 @@ test('what is no file of the app does not restart it', async () => {
   await app.write('.git/HEAD', 'x')
   await app.write('app.js~', 'x')
   await symlink(folder, join(folder, '.link'))
-  // A save afterwards is the first that is noticed.
+  // Only the save below is noticed.
   await app.write('app.js', says('two'))
   expect(await app.until('running')).toEqual([...RESTART, 'two', '[hub] running'])
 })
 
-test('a mistake is shown as a crash, and the next save brings the app back', async () => {
+test('an error in the code is shown as a crash, and the next save starts the app again', async () => {
   const app = await emulated(written(says('one')))
   await app.until('running')
   await app.write('app.js', 'export default (')
@@ -124,7 +124,7 @@ test('a mistake is shown as a crash, and the next save brings the app back', asy
   expect(app.hub.apps.get(APP)).toMatchObject({ crashed: false, state: 'running' })
 })
 
-test('a manifest that cannot be used leaves the app as it is, and one that can is taken over', async () => {
+test('an invalid manifest leaves the app as it is, and a valid one is applied', async () => {
   const folder = written(says('one'))
   const app = await emulated(folder)
   await app.until('running')
@@ -150,7 +150,7 @@ test('a manifest that cannot be used leaves the app as it is, and one that can i
   expect(app.told).toEqual([`${APP} 1.1.0: ignored fields in app.json: flow`])
 })
 
-test('a folder that vanishes stops nothing, and the app starts anew when it is back', async () => {
+test('the app keeps running when its folder is removed, and restarts when the folder is back', async () => {
   const folder = written(says('one'))
   const app = await emulated(folder)
   await app.until('running')
@@ -162,7 +162,7 @@ test('a folder that vanishes stops nothing, and the app starts anew when it is b
   await app.until('crashed: Error: ENOENT')
   await rename(`${folder}-away`, folder)
   expect(await app.until('running')).toEqual(['[hub] changed: app.js, app.json', 'one', '[hub] running'])
-  // Another with the same names, sizes and times.
+  // Another folder with the same names, sizes and times.
   await rm(folder, { recursive: true })
   await app.until('no longer exists')
   await mkdir(folder)
@@ -172,7 +172,7 @@ test('a folder that vanishes stops nothing, and the app starts anew when it is b
   expect(await app.until('running')).toContain('two')
 })
 
-test('a disabled app stays down, one that is gone too, and neither is forgotten', async () => {
+test('a disabled app stays stopped when it is saved, and an uninstalled one stays removed', async () => {
   const app = await emulated(written(says('one')))
   await app.until('running')
   await ask(app.hub, `PUT /apps/app/${APP}/disable`)
@@ -200,7 +200,7 @@ test('an app that is reloaded while it is uninstalled does not come back', async
   expect(hub.state.apps()).toEqual([])
 })
 
-test('more files than anybody writes are not all looked at', async () => {
+test('the number of watched files is limited', async () => {
   const folder = written(says('one'))
   expect([...(await filesIn(folder)).keys()].sort()).toEqual(['app.js', 'app.json'])
   await mkdir(join(folder, 'many'))

@@ -6,7 +6,7 @@ const version = (version: string, code = '', settings = {}) =>
   written(`export default async ({ app }) => { ${code}; app.api.get('/', () => app.version) }`, { version, settings })
 
 describe('installing from the store', () => {
-  test('puts a new app on the hub with its first settings, and starts it', async () => {
+  test('adds a new app to the hub with its first settings, and starts it', async () => {
     const other = written('export default () => {}', { id: 'com.example.other', settings: { a: 1 } })
     const hub = await running(version('1.0.0'), { store: [other] })
     hub.events.length = 0
@@ -17,7 +17,7 @@ describe('installing from the store', () => {
     await expect(hub.apps.install({ id: 'com.example.nothing' })).rejects.toMatchObject({ status: 404 })
   })
 
-  test('replaces an app by its newer version, which is offered before, as another process', async () => {
+  test('replaces an app with its newer version, which is offered before, as another process', async () => {
     const hub = await running(version('1.0.0'), { store: [version('2.0.0')], settings: { kept: 1 } })
     expect(hub.record.updateAvailable).toEqual({ version: '2.0.0', permissions: [] })
     const former = hub.apps.pid(APP)
@@ -32,7 +32,7 @@ describe('installing from the store', () => {
   test.each([
     ['crashes at its start', 'throw new Error("broken build")', /2\.0\.0 does not start: Error: broken build/],
     ['ends', 'process.exit(0)', /exited with code 0/],
-  ])('brings the former version back where the new one %s', async (_name, code, reason) => {
+  ])('restores the previous version if the new one %s', async (_name, code, reason) => {
     const hub = await running(version('1.0.0'), { store: [version('2.0.0', code)] })
     await expect(hub.apps.install({ id: APP })).rejects.toThrow(reason)
     await hub.untilState('running')
@@ -42,7 +42,7 @@ describe('installing from the store', () => {
     expect(hub.state.apps()).toMatchObject([{ version: '1.0.0', crashed: false }])
   })
 
-  test('brings the former version back disabled where the app was disabled meanwhile', async () => {
+  test('restores the previous version disabled if the app was disabled in between', async () => {
     const slow = 'await new Promise((resolve) => setTimeout(resolve, 300)); throw new Error("late")'
     const hub = await running(version('1.0.0'), { store: [version('2.0.0', slow)] })
     const installing = hub.apps.install({ id: APP }).catch((error: unknown) => error)
@@ -55,7 +55,7 @@ describe('installing from the store', () => {
     expect(hub.state.apps()).toMatchObject([{ enabled: false }])
   })
 
-  test('is on offer soon after the store was filled', async () => {
+  test('offers an update soon after the store was filled', async () => {
     const hub = await running(version('1.0.0'))
     expect(hub.record.updateAvailable).toBeNull()
     await fill(hub.store, [version('1.1.0')])
@@ -63,7 +63,7 @@ describe('installing from the store', () => {
     expect(hub.events.at(-1)).toMatchObject(['app.update', { updateAvailable: { version: '1.1.0' } }])
   })
 
-  test('adds the settings that the new version begins with, and takes them back with it', async () => {
+  test('adds the initial settings of the new version, and removes them if the update fails', async () => {
     for (const [code, expected] of [
       ['', { old: 'mine', added: 2 }],
       ['throw new Error("broken")', { old: 'mine' }],
@@ -83,7 +83,7 @@ describe('installing from the store', () => {
     expect(hub.record).toMatchObject({ version: '2.0.0', state: 'stopped', enabled: false })
   })
 
-  test('heals a crashed app', async () => {
+  test('repairs a crashed app', async () => {
     const hub = await running(version('1.0.0', 'throw new Error("x")'), { store: [version('2.0.0')] })
     await hub.untilCrashed()
     await hub.apps.install({ id: APP })

@@ -22,7 +22,7 @@ describe('an app as a process', () => {
   })
 
   test.each(['commonjs', 'module'])(
-    'is made of modules, also below the package.json of others of type %s',
+    'consists of modules, also below the package.json of others of type %s',
     async (type) => {
       const folder = written({
         'app.js': `
@@ -54,7 +54,7 @@ describe('an app as a process', () => {
     expect(hub.apps.pid(APP)).not.toBe(former)
   })
 
-  test('ends when it is disabled, stays down however often it is restarted, and runs when it is enabled', async () => {
+  test('ends when it is disabled, stays stopped when it is restarted, and runs when it is enabled', async () => {
     const hub = await runningApp(IDLE)
     const former = hub.apps.pid(APP)
     hub.apps.disable(APP)
@@ -67,7 +67,7 @@ describe('an app as a process', () => {
     expect(hub.state.apps()).toMatchObject([{ id: APP, enabled: true }])
   })
 
-  test('ends up as the last of many quick commands says', async () => {
+  test('ends in the state of the last of many quick commands', async () => {
     const hub = await runningApp(IDLE)
     for (let i = 0; i < 50; i++) {
       hub.apps.restart(APP)
@@ -80,7 +80,7 @@ describe('an app as a process', () => {
     expect(hub.states.filter((state) => state === 'starting').length).toBeLessThan(5)
   })
 
-  test('has time to tidy up, and its output tells so', async () => {
+  test('has time to clean up, and its output shows that', async () => {
     const hub = await runningApp(`
       export default ({ app, log }) => {
         app.on('stop', async () => {
@@ -95,9 +95,9 @@ describe('an app as a process', () => {
   })
 
   test.each([
-    ['does not finish to stop', "app.on('stop', () => new Promise(() => {})); log('set')"],
+    ['does not finish stopping', "app.on('stop', () => new Promise(() => {})); log('set')"],
     ['hangs', "setImmediate(() => { log('set'); for (;;) {} })"],
-  ])('is killed after two seconds when it %s, and its output says so', async (_name, code) => {
+  ])('is killed after two seconds when it %s, and its output has a message', async (_name, code) => {
     const hub = await runningApp(`export default ({ app, log }) => { ${code} }`)
     await hub.untilOutput('set')
     const begun = performance.now()
@@ -110,7 +110,7 @@ describe('an app as a process', () => {
     expect(hub.record).toMatchObject({ crashed: false })
   })
 
-  test('is gone with its settings, or leaves them, as uninstalling says', async () => {
+  test('is removed with its settings, or leaves them, as requested', async () => {
     for (const purgeSettings of [true, false]) {
       const hub = await runningApp(IDLE, { settings: { a: 1 } })
       const pid = hub.apps.pid(APP)
@@ -128,11 +128,11 @@ describe('an app as a process', () => {
     `)
     await until('its use', () => hub.record.usage.mem > 0)
     expect(hub.record.usage.mem).toBeGreaterThan(20_000_000)
-    // Half a core, where the machine has it to give.
+    // Half a core, if the machine has it available.
     await until('its share of a core', () => hub.record.usage.cpu > 0.05 && hub.record.usage.cpu < 0.9)
   })
 
-  test('gives memory back when garbage is collected', async () => {
+  test('releases memory when garbage is collected', async () => {
     const hub = await runningApp(`
       let kept
       export default ({ app }) => {

@@ -30,9 +30,9 @@ test('a new app passes its own test and runs', async () => {
   expect(hub.told).toEqual([['greeting', { text: 'Hello, Ada!' }]])
 })
 
-test('has the types of its hub, in its code and in its test', async () => {
+test('a new app has the types of its hub, in its code and in its test', async () => {
   const folder = await newAppFolder(ID, join(parent(), 'greeter'))
-  // Editors bring the types of Node themselves.
+  // Editors provide the types of Node themselves.
   const types = ['--maxNodeModuleJsDepth', '0', '--types', 'node', '--typeRoots', resolve('node_modules/@types')]
   const check = () =>
     runProgram(process.execPath, [TSC, '--noEmit', '--project', join(folder, 'jsconfig.json'), ...types])
@@ -44,7 +44,7 @@ test('has the types of its hub, in its code and in its test', async () => {
   expect(stdout).toMatch(/app\.test\.js.*'omitted'/)
 })
 
-test('npm keeps what it has, as a copy, and asks no registry for it', async () => {
+test('npm keeps the installed packages, as copies, and sends no request to a registry', async () => {
   const folder = await newAppFolder(ID, join(parent(), 'greeter'))
   const npm = (...args: readonly string[]) =>
     execute('npm', [...args, '--registry', 'http://127.0.0.1:9'], { cwd: folder })
@@ -58,7 +58,7 @@ test('npm keeps what it has, as a copy, and asks no registry for it', async () =
   }
 })
 
-test('what it is written with is a package of the same version, with the same exports', async () => {
+test('the development package of a new app has the same version and exports', async () => {
   const sdk: unknown = JSON.parse(await readFile('src/emulator/sdk/package.json', 'utf8'))
   const { './package.json': _, ...exports } = packageJson.exports
   expect(sdk).toMatchObject({
@@ -68,7 +68,7 @@ test('what it is written with is a package of the same version, with the same ex
   })
 })
 
-test('nothing is overwritten, and the id must be one', async () => {
+test('nothing is overwritten, and the id must be valid', async () => {
   const folder = parent()
   await writeFile(join(folder, 'mine'), '')
   await expect(newAppFolder(ID, folder)).rejects.toThrow('is not empty')

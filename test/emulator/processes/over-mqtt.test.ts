@@ -9,7 +9,7 @@ const PUMP = 'net.lindqvist.heatpump'
 const DOORBELL = 'nl.vandermolen.doorbell'
 const LEAK = 'dev.quietbytes.scripts'
 
-/** A bridge on a hub with some of the sample apps as processes. */
+/** A bridge to a hub with some of the sample apps as processes. */
 async function worldOf(ids: readonly string[], settings: Readonly<Record<string, Record<string, unknown>>> = {}) {
   const data = await openHubData({ store: 'config/demo/store' })
   onTestFinished(() => data[Symbol.asyncDispose]())
@@ -44,7 +44,7 @@ async function worldOf(ids: readonly string[], settings: Readonly<Record<string,
   return { shown, untilShown, command, world, pid: (id: string) => made[0]?.pid(id) }
 }
 
-test('whoever listens on MQTT sees the whole life of a process: output, update, restart, end', async () => {
+test('a subscriber on MQTT sees the whole life of a process: output, update, restart, end', async () => {
   const { shown, untilShown, command, world, pid } = await worldOf([PUMP])
   await untilShown(PUMP, { state: 'running', version: '2.4.1', latest_version: '2.5.0' })
   const first = pid(PUMP)
@@ -67,7 +67,7 @@ test('whoever listens on MQTT sees the whole life of a process: output, update, 
   await until('its topic to be cleared', () => world.observer.last(`hub2mqtt/home/app/${PUMP}`) === '')
 })
 
-test('a crash is there with its stack, and an app over its memory limit with the reason', async () => {
+test('a crash is published with its stack, and an app over its memory limit with the reason', async () => {
   const { shown, untilShown } = await worldOf([DOORBELL, LEAK], {
     [DOORBELL]: { crash_after: 1 },
     [LEAK]: { leak: 100_000 },

@@ -4,7 +4,7 @@ import { AppProcess } from '../../../src/emulator/processes/app-process.ts'
 import { Output } from '../../../src/emulator/processes/output.ts'
 import { written } from './support.ts'
 
-test('a process says itself what it uses, where the system does not tell', async () => {
+test('a process reports its own usage if the system does not', async () => {
   const folder = written('export default () => {}')
   const launch = { id: 'com.example.app', version: '1.0.0', folder, main: 'app.js', memoryLimit: 2 ** 28 }
   const handlers = { answer: () => null, notice: () => {} }

@@ -19,7 +19,7 @@ async function hubOf(options: EmulateOptions = {}) {
   return { hub, runs, stop: () => running[Symbol.asyncDispose]() }
 }
 
-test('every sample app says what it is, in two languages', async () => {
+test('every sample app describes itself in two languages', async () => {
   for (const id of await readdir(SAMPLES)) {
     expect(readManifest(join(SAMPLES, id)).id).toBe(id)
     const languages = await readdir(join(SAMPLES, id, 'locales'))
@@ -46,7 +46,7 @@ test('a new hub runs five sample apps, the well-behaved one first, and offers an
   await runs('io.bramblewood.blinds')
 })
 
-test("an app's web API and events are those of the hub, and other apps call it", async () => {
+test("an app's web API and events are available on the hub, and other apps use them", async () => {
   const { hub, runs } = await hubOf()
   await runs(HUE)
   await runs(PUMP)
@@ -69,7 +69,7 @@ test("an app's web API and events are those of the hub, and other apps call it",
   expect(heard[1]).toMatchObject(['reading', { watts: 790 }])
 })
 
-test('what is asked of the wire happens to the process, and is told', async () => {
+test('a command over the API affects the process, and is reported', async () => {
   const { hub, runs } = await hubOf()
   await runs(METER)
   const session = await subscribed(hub)
@@ -92,7 +92,7 @@ test('what is asked of the wire happens to the process, and is told', async () =
   expect((await ask(hub, `GET /apps/app/${METER}`)).status).toBe(404)
 })
 
-test('a data folder keeps apps, their settings and what they were told, from one run to the next', async () => {
+test('a data folder keeps apps, their settings and notifications, from one run to the next', async () => {
   const data = folder()
   const first = await hubOf({ data })
   await ask(first.hub, `PUT /apps/app/${HUE}/setting/transition`, { body: { value: 250 } })
@@ -109,18 +109,18 @@ test('a data folder keeps apps, their settings and what they were told, from one
   expect((await ask(second.hub, `GET /apps/app/${HUE}/setting/transition`)).json).toBe(250)
 })
 
-test('an app of one’s own runs where it is, in place of the samples', async () => {
+test("a user's app runs in its own folder, in place of the samples", async () => {
   const { hub, runs } = await hubOf({ appFolders: [join(SAMPLES, 'nl.vandermolen.doorbell')] })
   await runs('nl.vandermolen.doorbell')
   expect([...hub.apps.values()]).toMatchObject([{ id: 'nl.vandermolen.doorbell', origin: 'devkit_run' }])
   await expect(emulateProcesses({}, { appFolders: ['config'] })).rejects.toMatchObject({ name: 'EmulatorOptionError' })
 })
 
-test('what only processes have is refused for simulated apps', async () => {
+test('an operation that needs processes is refused for simulated apps', async () => {
   await expect(emulate({ simulated: true, data: 'x' })).rejects.toThrow('--data: has no effect on simulated apps')
 })
 
-test('what an app says is shown and spoken by the command, one text after the other, never as an option', async () => {
+test('a text that an app speaks is shown and passed to the command, one after the other, never as an option', async () => {
   const there = folder()
   const script = join(there, 'say.cjs')
   await writeFile(script, "require('node:fs').appendFileSync(process.argv[2], JSON.stringify(process.argv.slice(3)))")
@@ -130,7 +130,7 @@ test('what an app says is shown and spoken by the command, one text after the ot
     speechCommand: `${process.execPath} ${script} ${join(there, 'said')}`,
     onSpeak: (text) => said.push(text),
   })
-  // The second is too long for an argument of a command.
+  // The second text is too long for an argument of a command.
   const texts = ['hello; $(id)', 'x'.repeat(140_000), '--version']
   for (const text of texts) await ask(hub, 'POST /speech-output/say', { body: { text } })
   expect(said).toEqual(texts)

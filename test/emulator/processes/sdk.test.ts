@@ -21,7 +21,7 @@ describe('the web API of an app', () => {
     await expect(hub.ask('GET /lights')).rejects.toMatchObject({ status: 404 })
   })
 
-  test('answers errors as the app says, or as 500, and the app goes on', async () => {
+  test('answers errors as the app specifies, or as 500, and the app continues', async () => {
     const hub = await runningApp(`
       export default ({ app }) => {
         app.api.get('/teapot', () => { throw Object.assign(new Error('short and stout'), { status: 418, code: 'teapot' }) })
@@ -41,7 +41,7 @@ describe('the web API of an app', () => {
     expect(hub.record).toMatchObject({ state: 'running', crashed: false })
   })
 
-  test('is 503 where the app does not run, and for those who wait when it ends', async () => {
+  test('is 503 if the app does not run, and for requests in progress when it ends', async () => {
     const hub = await runningApp(`
       export default ({ app }) => {
         app.api.get('/never', () => new Promise(() => {}))
@@ -57,7 +57,7 @@ describe('the web API of an app', () => {
 })
 
 describe('the settings of an app', () => {
-  test('are read and written from inside, and tell of changes from outside', async () => {
+  test('are read and written by the app, which gets events for changes by others', async () => {
     const hub = await runningApp(
       `
       export default async ({ app, hub }) => {
@@ -82,7 +82,7 @@ describe('the settings of an app', () => {
   })
 })
 
-describe('the hub as an app sees it', () => {
+describe('the hub in an app', () => {
   test('has the operations of its managers, other apps and a voice', async () => {
     const asked: unknown[] = []
     const hub = await runningApp(
@@ -118,7 +118,7 @@ describe('the hub as an app sees it', () => {
     ])
   })
 
-  test('tells of refusals as errors with status and code', async () => {
+  test('throws refusals as errors with status and code', async () => {
     const folder = written(`
       export default async ({ app, hub }) => {
         for (const task of [() => hub.speak('x'), () => hub.manager('apps').on('app.update', () => {})])
@@ -136,7 +136,7 @@ describe('the hub as an app sees it', () => {
     ])
   })
 
-  test('refuses every call that cannot be one, with status and code, and the app goes on', async () => {
+  test('refuses every invalid call, with status and code, and the app continues', async () => {
     const hub = await runningApp(`
       export default async ({ app, hub }) => {
         const settings = hub.manager('settings')
@@ -185,7 +185,7 @@ describe('the hub as an app sees it', () => {
     expect(hub.record.crashedMessage).toMatch(/ \(?\/app\.js:2:3\)?/)
   })
 
-  test('tells events until the app has had enough, or has ended', async () => {
+  test('sends events until the app unsubscribes, or ends', async () => {
     const folder = written(`
       export default async ({ app, hub }) => {
         const manager = hub.manager('apps')

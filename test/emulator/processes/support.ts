@@ -1,4 +1,4 @@
-/** Apps of a test: written into a temporary folder, run as real processes, told and asked as a hub would. */
+/** Apps of a test, in a temporary folder, which run as real processes and get requests as from a hub. */
 import { cp } from 'node:fs/promises'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
@@ -17,7 +17,7 @@ export const APP = 'com.example.app'
 
 type Files = Readonly<Record<string, string>>
 
-/** Writes an app: its main file, or several. Its folder is the only one in a temporary one. */
+/** Writes an app: its main file, or several. Its folder is the only one in a temporary folder. */
 export function written(code: string | Files, manifest: Partial<Manifest> = {}): string {
   const files = typeof code === 'string' ? { 'app.js': code } : code
   return writeApp(join(temporary(), 'app'), { id: APP, name: 'App', version: '1.0.0', ...manifest }, files)
@@ -34,15 +34,15 @@ export async function fill(store: string, folders: readonly string[]): Promise<v
 interface Options {
   readonly flavour?: Flavour
   readonly limits?: Partial<Limits>
-  /** Folders of what the store offers. */
+  /** Folders of the apps that the store offers. */
   readonly store?: readonly string[]
   readonly settings?: Readonly<Record<string, unknown>>
   readonly inApp?: Partial<InApp>
-  /** Whether the test starts it by itself. */
+  /** Whether the test starts the app later. */
   readonly down?: boolean
 }
 
-/** A hub's apps, of which the app in `folder` is one, running. */
+/** A hub's apps, with the app in `folder`, running. */
 export async function running(folder: string, options: Options = {}) {
   const store = temporary()
   await fill(store, options.store ?? [])
@@ -76,7 +76,7 @@ export async function running(folder: string, options: Options = {}) {
     state,
     store,
     events,
-    /** What the app has told everybody. */
+    /** The events that the app has emitted. */
     told,
     get record() {
       const record = apps.records.get(id)
@@ -103,10 +103,10 @@ export async function running(folder: string, options: Options = {}) {
   return hub
 }
 
-/** The same for an app that is written for it: its main file, or several. */
+/** Like `running`, for an app that is written for it: its main file, or several. */
 export const runningApp = (code: string | Files, options: Options = {}) => running(written(code), options)
 
-/** Whether there is such a process. */
+/** Whether the process exists. */
 export function isAlive(pid: number | undefined): boolean {
   try {
     return pid !== undefined && process.kill(pid, 0)

@@ -25,16 +25,16 @@ function processesWith(text: string): number[] {
     .map(Number)
 }
 
-/** Hundredths of a second that a process has worked. */
+/** The processor time of a process, in hundredths of a second. */
 function worked(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
   return Number(fields[11]) + Number(fields[12])
 }
 
-/** More than any start takes. */
+/** Longer than any start takes. */
 const BUSY = 50
 
-/** A Node that has to hand over. */
+/** An older Node, which starts a newer one. */
 const OLD = '/usr/bin/node'
 const oldVersion = spawnSync(OLD, ['-p', 'process.versions.node'], { encoding: 'utf8' }).stdout ?? ''
 const isOld = /^(1\d|2[0-3])\./.test(oldVersion)
@@ -67,7 +67,7 @@ describe.runIf(hasProc)('no app outlives its hub', () => {
   ] as const)('%s, after %s', async (name, signal, code, node) => {
     const id = `com.example.a${Math.random().toString(36).slice(2)}`
     const folder = written(code, { id })
-    // What is killed leaves its temporary folder behind.
+    // A hub that is killed leaves its temporary folder.
     const env = { ...process.env, TMPDIR: dirname(folder) }
     await using hub = new Process(node, [BIN, 'emulate', '--port', '0', '--app', folder], { env })
     await hub.untilLine('emulated hub listening on')

@@ -13,7 +13,7 @@ async function inTest(folder: string, options: TestOptions = {}) {
   return await startApp(start, { id: APP, ...options })
 }
 
-test('an app does in a test what it does on a hub', async () => {
+test('an app behaves in a test as on a hub', async () => {
   const folder = written(`
     export default async ({ app, hub, log }) => {
       const settings = hub.manager('settings')
@@ -36,7 +36,7 @@ test('an app does in a test what it does on a hub', async () => {
   const app = await inTest(folder, { settings })
   expect(app.emitted).toEqual(hub.told)
   expect(app.settings).toEqual(Object.fromEntries(hub.apps.settings(APP)))
-  // Its output comes another way than its events.
+  // Its output arrives on another channel than its events.
   await until('the line', () => hub.apps.output(APP).endsWith('\n'))
   expect(app.lines).toEqual(hub.apps.output(APP).trimEnd().split('\n'))
 
@@ -61,7 +61,7 @@ test('an app does in a test what it does on a hub', async () => {
   expect(JSON.parse(JSON.stringify(app.emitted))).toEqual(hub.told)
 })
 
-test('what a hub refuses, or stores as null, a test does too', async () => {
+test('values that a hub refuses, or stores as null, are handled the same way in a test', async () => {
   const folder = written(`
     export default async ({ app, hub }) => {
       const settings = hub.manager('settings')
@@ -112,7 +112,7 @@ test('what a hub refuses, or stores as null, a test does too', async () => {
   expect(() => app.setSetting('a', undefined)).toThrow(expect.objectContaining({ code: 'invalid_value' }))
 })
 
-test('the test answers for the hub and for other apps, tells events and hears what is said', async () => {
+test('the test answers for the hub and for other apps, sends events and receives spoken texts', async () => {
   const folder = written(`
     export default async ({ app, hub }) => {
       app.emit('one', await hub.manager('apps').getApp({ id: 'x', nothing: undefined }))
@@ -162,6 +162,6 @@ test('the test answers for the hub and for other apps, tells events and hears wh
   expect(app.spoken).toEqual(['hall is on'])
 })
 
-test('what an app throws at its start reaches its test', async () => {
+test('an exception at the start of an app reaches its test', async () => {
   await expect(startApp(() => Promise.reject(new RangeError('oh')))).rejects.toThrow(new RangeError('oh'))
 })

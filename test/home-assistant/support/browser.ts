@@ -1,4 +1,4 @@
-/** A Chromium without a window, told what to do over its DevTools protocol: enough for a picture of a page. */
+/** A headless Chromium, controlled over its DevTools protocol: enough for a picture of a page. */
 import { mkdtempDisposable } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,15 +9,15 @@ export interface Page {
   readonly url: string
   readonly width: number
   readonly height: number
-  /** The part of it to take. */
+  /** The part of the page in the picture. */
   readonly clip: { readonly x: number; readonly y: number; readonly width: number; readonly height: number }
-  /** What the page finds in its local storage. */
+  /** The content of the page's local storage. */
   readonly storage: Readonly<Record<string, string>>
   /** Texts that are on the page when it is complete. */
   readonly complete: readonly string[]
 }
 
-/** Text of a page, also of what components keep in trees of their own. */
+/** The text of a page, including shadow trees. */
 const ALL_TEXT = `(() => {
   const texts = []
   const walk = (node) => {
@@ -55,7 +55,7 @@ export async function picture(program: string, { url, width, height, clip, stora
     return complete.every((text) => words.includes(text))
   }
   await until(`${complete.join(', ')} on ${url}`, shows, 60_000, 200)
-  // Until whatever moves has come to rest.
+  // Waits until all animations have ended.
   await evaluate(
     'Promise.all(document.getAnimations().map(({ finished }) => finished)).then(() => document.fonts.ready)',
   )
@@ -87,7 +87,7 @@ class DevTools implements Disposable {
     return new DevTools(socket)
   }
 
-  /** `session`: of a page; without, for the browser itself. */
+  /** `session`: that of a page; if missing, that of the browser itself. */
   command(method: string, params: object, sessionId?: string): Promise<Answer> {
     this.#count += 1
     const waiting = Promise.withResolvers<Answer>()

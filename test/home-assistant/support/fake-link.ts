@@ -1,13 +1,13 @@
 import type { DiscoveryLink } from '../../../src/home-assistant/publisher.ts'
 import type { PayloadSource } from '../../../src/mqtt/retained.ts'
 
-/** A link that writes down what it is told, and a broker that holds what was there before. */
+/** A link that records its calls, and a broker that holds earlier messages. */
 export class FakeLink implements DiscoveryLink {
   readonly told: string[] = []
   readonly held = new Map<string, string>()
-  /** What gives the payloads again that need not be kept, by topic. */
+  /** The functions that render payloads again, by topic. */
   readonly recalls = new Map<string, PayloadSource>()
-  /** What waits for the broker. */
+  /** The number of messages that wait for the broker. */
   queued = 0
 
   hold(topic: string, payload: string | null, recall?: PayloadSource): void {

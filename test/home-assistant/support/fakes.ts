@@ -1,4 +1,4 @@
-/** What discovery is made from, without a hub and without a broker. */
+/** The input of discovery, without a hub and a broker. */
 
 import type { PublishedSetting } from '../../../src/config/settings.ts'
 import { createDiscoveryTopics, type Form } from '../../../src/contract/discovery.ts'

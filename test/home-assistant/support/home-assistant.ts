@@ -1,4 +1,4 @@
-/** A real Home Assistant in a process of its own, set up as a user would, and asked over its own interfaces. */
+/** A real Home Assistant in a separate process, set up as by a user, and queried over its own interfaces. */
 import { cp, mkdtempDisposable, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { freePort } from '../../support/ports.ts'
@@ -32,7 +32,7 @@ export interface RegisteredDevice {
   readonly via_device_id: string | null
 }
 
-/** What is given to users to put into their configuration. */
+/** The files that users put into their configuration. */
 const BLUEPRINTS = new URL('../../../config/home-assistant/blueprints/', import.meta.url)
 
 /** A notification in its sidebar. */
@@ -45,7 +45,7 @@ export interface Notification {
 const CLIENT_ID = 'http://127.0.0.1/'
 const PASSWORD = 'only-for-tests'
 
-/** Instead of a phone. */
+/** A script in place of a phone. */
 const ASK = {
   mode: 'parallel',
   sequence: [
@@ -61,7 +61,7 @@ const ASK = {
 }
 
 export class HomeAssistant implements AsyncDisposable {
-  /** Everything it has logged in earlier runs. */
+  /** The log of earlier runs. */
   readonly #earlier: string[] = []
   readonly #installation: Installation
   readonly #folder: string
@@ -77,7 +77,7 @@ export class HomeAssistant implements AsyncDisposable {
     this.#port = port
   }
 
-  /** Runs, with its MQTT integration connected to a broker on this machine, and our blueprints in their place. */
+  /** Running, with its MQTT integration connected to a broker on this machine, and our blueprints installed. */
   static async start(
     installation: Installation,
     brokerPort: number,
@@ -100,7 +100,7 @@ export class HomeAssistant implements AsyncDisposable {
     return this.#url('')
   }
 
-  /** What its page keeps in a browser where somebody has logged in. */
+  /** The local storage of its page in a browser with a login. */
   get login(): object {
     const expires = Date.now() + 1_800_000
     return {
@@ -114,13 +114,13 @@ export class HomeAssistant implements AsyncDisposable {
     }
   }
 
-  /** The questions that its page asks before it shows anything else. */
+  /** Completes the onboarding of its page. */
   async finishOnboarding(): Promise<void> {
     for (const step of ['core_config', 'analytics']) await this.#post(`onboarding/${step}`, {})
     await this.#post('onboarding/integration', { client_id: CLIENT_ID, redirect_uri: CLIENT_ID })
   }
 
-  /** Starts the process; resolves when it is running in its own words. */
+  /** Starts the process; resolves when it reports that it is running. */
   async run(): Promise<void> {
     const { command, root } = this.#installation
     const [program, ...first] = command
@@ -136,7 +136,7 @@ export class HomeAssistant implements AsyncDisposable {
     this.#process = undefined
   }
 
-  /** Everything it has logged. */
+  /** The complete log. */
   get lines(): readonly string[] {
     return [...this.#earlier, ...this.#lines()]
   }
@@ -145,7 +145,7 @@ export class HomeAssistant implements AsyncDisposable {
     return [...(this.#process?.lines ?? []), ...(this.#process?.errors ?? [])]
   }
 
-  /** Lines of the MQTT integration that complain. */
+  /** Warnings and errors of the MQTT integration. */
   complaints(): string[] {
     return this.lines.filter((line) => /(WARNING|ERROR|CRITICAL) .*\[homeassistant\.components\.mqtt/.test(line))
   }
@@ -176,7 +176,7 @@ export class HomeAssistant implements AsyncDisposable {
     return this.#request('POST', 'template', JSON.stringify({ template }))
   }
 
-  /** Every state that an entity takes from now on, until `close`. */
+  /** Every state of an entity from now on, until `close`. */
   async watch(entityId: string): Promise<{ readonly seen: State[]; close(): void }> {
     const seen: State[] = []
     const socket = this.#socket()
@@ -188,7 +188,7 @@ export class HomeAssistant implements AsyncDisposable {
     return { seen, close: () => socket.close() }
   }
 
-  /** Every time that a trigger of a device fires from now on, until `close`. */
+  /** Every event of a device trigger from now on, until `close`. */
   async watchTrigger(deviceId: string, type: string): Promise<{ readonly fired: unknown[]; close(): void }> {
     const fired: unknown[] = []
     const socket = this.#socket()
@@ -228,7 +228,7 @@ export class HomeAssistant implements AsyncDisposable {
     return this.#open.disposeAsync()
   }
 
-  /** No integration that would want the internet. */
+  /** No integration that needs the internet. */
   #configuration(automations: readonly object[]): string {
     return JSON.stringify({
       homeassistant: {
@@ -274,7 +274,7 @@ export class HomeAssistant implements AsyncDisposable {
     await until('Home Assistant to run', () => this.#isUp(), 60_000, 50)
   }
 
-  /** Sets up the MQTT integration, answering what its form asks for: newer ones ask more. */
+  /** Sets up the MQTT integration with the fields of its form, which are more in newer versions. */
   async #connect(brokerPort: number): Promise<void> {
     const { flow_id, data_schema } = await this.#post('config/config_entries/flow', { handler: 'mqtt' })
     const asked: unknown[] = Array.isArray(data_schema) ? data_schema.map((field) => Object(field).name) : []

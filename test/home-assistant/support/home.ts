@@ -18,7 +18,7 @@ export const KEY = 'key-for-tests'
 export const HUB = 'hub2mqtt--5f0c8a1b2d3e4f5061728394'
 export const BRIDGE = 'hub2mqtt-bridge--5f0c8a1b2d3e4f5061728394'
 
-/** Names that somebody might use, and that a template, a page or an entity id might choke on. */
+/** Names that users might choose, and that could break a template, a page or an entity id. */
 const HOSTILE: readonly AppSeed[] = [
   { id: 'x.hostile', name: '"<b>&\' {{ 1/0 }} {% raw %} 😀', version: '1.0.0', author: '{{ states }}' },
   { id: 'x.long', name: 'Long '.repeat(60), version: '1.0.0' },
@@ -30,7 +30,7 @@ const HOSTILE: readonly AppSeed[] = [
   { id: 'x.chinese', name: '空调' },
 ]
 
-/** What version 0.1.0 published of the door bell, in part: with entity ids, and with a sensor that is no more. */
+/** Part of the messages of version 0.1.0 for the door bell: with entity ids, and with a sensor removed since. */
 const LEGACY_DEVICE = 'hub2mqtt--5f0c8a1b2d3e4f5061728394--nl_vandermolen_doorbell'
 const LEGACY = {
   device: { identifiers: [LEGACY_DEVICE], name: 'Doorbell', model: 'App' },
@@ -58,7 +58,7 @@ const LEGACY = {
   },
 }
 
-/** What versions 0.1.0 (the vacuum) and 0.2.0 (the weather, the hub and the bridge) published: payloads by topic. */
+/** Messages of versions 0.1.0 (the vacuum) and 0.2.0 (the weather, the hub and the bridge): payloads by topic. */
 const EARLIER: Readonly<Record<string, string>> = JSON.parse(
   readFileSync(new URL('earlier.json', import.meta.url), 'utf8'),
 )
@@ -74,7 +74,7 @@ const SETTINGS = `
     pin: password
 `
 
-/** The blueprint as somebody uses it who only chooses the apps. */
+/** The blueprint for a user who only chooses the apps. */
 export const BLUEPRINT = 'hub2mqtt/tell_of_crashes.yaml'
 const TELL_OF_CRASHES = {
   id: 'crashes',
@@ -82,7 +82,7 @@ const TELL_OF_CRASHES = {
   use_blueprint: { path: BLUEPRINT, input: { apps: ['event.lumen_lights_event', 'event.heat_pump_event'] } },
 }
 
-/** The same of the blueprint that asks on a phone: here a script shows the question, and which answers there are. */
+/** The blueprint that asks on a phone: here a script shows the question, and the possible answers. */
 const ASK_BEFORE_AN_UPDATE = {
   id: 'updates',
   alias: 'Ask before an update',
@@ -98,7 +98,7 @@ export const CABIN = 'hub2mqtt--00000000000000000000cab1'
 
 export class Home extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
   readonly ha: HomeAssistant
-  /** What was registered before the bridge of today ran, some of it changed by the owner. */
+  /** Entities that were registered before the current bridge ran, some of them changed by the owner. */
   readonly legacy: readonly RegisteredEntity[]
   readonly #config: string
 
@@ -135,12 +135,12 @@ export class Home extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     return home.keep(open)
   }
 
-  /** With further configuration as environment variables, if any. */
+  /** Starts the bridge, with additional configuration as environment variables. */
   startBridge(env: Readonly<Record<string, string>> = {}): void {
     this.bridges.push(new BridgeProcess({ config: this.#config, env }))
   }
 
-  /** Another hub with one of the apps that the first one has, to be closed by the caller. */
+  /** Another hub with one of the apps of the first one, to be closed by the caller. */
   static cabin(): Promise<EmulatedHub> {
     const apps = DEFAULT_APPS.filter(({ id }) => id === 'com.athom.hue')
     return EmulatedHub.start({
@@ -192,10 +192,10 @@ export class Home extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
   }
 }
 
-/** Object id of an app, written by hand as whoever depends on it would. */
+/** The object id of an app, written by hand like a user who depends on it. */
 export const appId = (encoded: string) => `${HUB}--${encoded}`
 
-/** What is registered when Home Assistant has all entities, and its owner has disabled one and enabled two others. */
+/** The registry when Home Assistant has all entities, and their owner has disabled one and enabled two others. */
 async function settle(ha: HomeAssistant, payloads: readonly string[]): Promise<RegisteredEntity[]> {
   const components = payloads.flatMap((payload) => Object.values<object>(JSON.parse(payload).components))
   const wanted = components.flatMap((component) => ('unique_id' in component ? [component.unique_id] : [])).sort()
@@ -218,10 +218,10 @@ async function settle(ha: HomeAssistant, payloads: readonly string[]): Promise<R
     if (disabled_by === undefined) continue
     await ha.command({ type: 'config/entity_registry/update', entity_id, disabled_by })
   }
-  // It would do so half a minute later, in the middle of the tests: it takes up only then what has been enabled.
+  // Enabled entities are only added after a restart, which it would do half a minute later, in the middle of the tests.
   await ha.stop()
   await ha.run()
-  // It takes away only what it has found in this run, and all of it is in the registry before that.
+  // It removes only entities that it has found in this run, and all of them are in the registry before that.
   await vi.waitFor(
     async () =>
       expect([...(await ha.states()).values()].filter(({ attributes }) => attributes['restored'])).toEqual([]),

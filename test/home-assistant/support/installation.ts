@@ -1,4 +1,4 @@
-/** A Home Assistant from PyPI, installed once and kept for later runs, also of other checkouts. */
+/** A Home Assistant from PyPI, installed once and kept for later runs, also for other checkouts. */
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { mkdir, mkdtemp, rename, rm } from 'node:fs/promises'
 import { homedir, tmpdir } from 'node:os'
@@ -12,9 +12,9 @@ const CACHE = join(process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'), '
 export interface Installation {
   /** The program that runs it, with its first arguments. */
   readonly command: readonly [string, ...string[]]
-  /** What it takes for `/`. */
+  /** The folder that is `/` for it. */
   readonly root: string
-  /** A folder for temporary files that it can see. */
+  /** A folder for temporary files that it can read. */
   readonly temporary: string
 }
 
@@ -24,7 +24,7 @@ export async function installHomeAssistant({ name, runtime }: TestedVersion): Pr
   if (!existsSync(folder)) {
     process.stderr.write(`installing Home Assistant ${name} from PyPI; this takes some minutes, once\n`)
     await mkdir(CACHE, { recursive: true })
-    // Complete or not there: others may be looking, or doing the same.
+    // The folder appears only when complete: other processes may read it, or install the same version.
     const unfinished = await mkdtemp(join(CACHE, `${name}.`))
     await install(name, runtime, unfinished)
     await rename(unfinished, folder).catch(() => rm(unfinished, { recursive: true, force: true }))
@@ -32,7 +32,7 @@ export async function installHomeAssistant({ name, runtime }: TestedVersion): Pr
   return placesOf(runtime, folder)
 }
 
-/** Programs in an environment know where it was made: so Home Assistant and pip are run as modules of its Python. */
+/** Scripts in an environment contain its original path, so Home Assistant and pip are run as modules of its Python. */
 function placesOf(runtime: Python, folder: string): Installation {
   const python = '/environment/bin/python'
   return 'path' in runtime
@@ -54,7 +54,7 @@ async function install(name: string, runtime: Python, folder: string): Promise<v
   await pip(...required(folder))
 }
 
-/** What it would install itself at its first start, for the integrations that the tests use, or that those import. */
+/** Packages that it would install at its first start, for the integrations that the tests use, or that those import. */
 function required(folder: string): string[] {
   const [components = ''] = globSync(join(folder, 'environment/lib/python*/site-packages/homeassistant/components'))
   return ['frontend', 'mqtt', 'hassio'].flatMap((integration) => {

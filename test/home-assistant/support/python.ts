@@ -1,19 +1,19 @@
-/** Where a Python of a given version comes from: this machine, or a newer Debian in a folder of its own. */
+/** Provides a Python of a given version: from this machine, or from a newer Debian in a separate folder. */
 import { execFileSync } from 'node:child_process'
 import { cpSync, existsSync, globSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { execute } from '../../support/process.ts'
 
-/** A Python of this machine, or one that has to be made first. */
+/** A Python of this machine, or one that must be installed first. */
 export type Python = { readonly path: string } | { readonly debian: string }
 
-/** Where root's programs are, which others need not have on their path. */
+/** Folders of root's programs, which other users may not have in their path. */
 const SYSTEM = ['/usr/sbin', '/sbin']
 const SCRIPTS = '/usr/share/debootstrap/scripts'
 const CERTIFICATES = '/etc/ssl/certs/ca-certificates.crt'
 
-/** `debian`: the release that has it. `undefined` where there is none and none can be made. */
+/** `debian`: the release that has it. `undefined` if none exists and none can be installed. */
 export function findPython(version: string, debian: string | undefined): Python | undefined {
   const name = `python${version}`
   const pyenv = process.env['PYENV_ROOT'] ?? join(homedir(), '.pyenv')
@@ -24,9 +24,9 @@ export function findPython(version: string, debian: string | undefined): Python 
   return process.getuid?.() === 0 && onPath('debootstrap').length > 0 ? { debian } : undefined
 }
 
-/** Makes a Debian with its Python and the certificates of this machine; its programs run by `chroot`. */
+/** Installs a Debian with its Python and the certificates of this machine; its programs run with `chroot`. */
 export async function makeDebian(release: string, folder: string): Promise<void> {
-  // An older debootstrap does not know newer releases by name; all are made alike. It knows where from by itself.
+  // An older debootstrap lacks the names of newer releases, but all use the same script and its default mirror.
   const script = existsSync(join(SCRIPTS, release)) ? [] : [join(SCRIPTS, 'sid')]
   const packages = '--include=python3,python3-venv,ca-certificates'
   const mirror = script.length > 0 ? ['', ...script] : []
@@ -39,7 +39,7 @@ function onPath(name: string): string[] {
   return folders.map((folder) => join(folder, name)).filter((path) => existsSync(path))
 }
 
-/** A shim of pyenv is there for versions that are not. */
+/** pyenv also has shims for versions that are not installed. */
 function isPython(path: string, version: string): boolean {
   try {
     return execFileSync(path, ['--version'], { encoding: 'utf8' }).startsWith(`Python ${version}.`)

@@ -1,4 +1,4 @@
-/** The versions of Home Assistant that are tested against: the oldest that is promised, some between, and the newest. */
+/** The versions of Home Assistant that are tested: the oldest supported one, some between, and the newest. */
 import { findPython, type Python } from './python.ts'
 
 interface Version {
@@ -7,9 +7,9 @@ interface Version {
 }
 
 export interface TestedVersion extends Version {
-  /** What deleting one entity in its interface does to the others of the device. */
+  /** The effect of deleting one entity in its interface on the others of the device. */
   readonly deleting: 'clears the device' | 'leaves the device'
-  /** `undefined` where it cannot be had. */
+  /** `undefined` if it cannot be installed. */
   readonly runtime: Python | undefined
 }
 
@@ -18,7 +18,7 @@ const OLDER: readonly Version[] = [
   { name: '2026.6.4', python: '3.14' },
   { name: '2026.10.4', python: '3.14' },
 ]
-/** Taken where PyPI cannot be asked, or where what is newer needs a Python that cannot be had. */
+/** Used if PyPI is not reachable, or if newer versions need a Python that cannot be installed. */
 export const KNOWN: Version = { name: '2026.11.0', python: '3.14' }
 
 /** The releases of Debian by their Python. */
@@ -27,9 +27,9 @@ const PYPI = 'https://pypi.org/simple/homeassistant/'
 const DAY_MS = 86_400_000
 
 /**
- * The newest and one of the older ones, another each day; or what `HOME_ASSISTANT_VERSION` names: `all`, `beta` (the
- * newest, betas included), or one of PyPI. One whose Python cannot be had is skipped with a line, and is an error with
- * `REQUIRE_HOME_ASSISTANT=1`.
+ * The newest and one of the older ones, in daily rotation; or those that `HOME_ASSISTANT_VERSION` names: `all`, `beta`
+ * (the newest, including betas), or one of PyPI. A version whose Python cannot be installed is skipped with a line, and
+ * is an error with `REQUIRE_HOME_ASSISTANT=1`.
  */
 export async function testedVersions(env: NodeJS.ProcessEnv = process.env): Promise<TestedVersion[]> {
   const { HOME_ASSISTANT_VERSION: wanted, REQUIRE_HOME_ASSISTANT: required } = env
@@ -67,7 +67,7 @@ export function choose(
   return named
 }
 
-/** What PyPI has; nothing where it cannot be asked. */
+/** The versions on PyPI; none if it is not reachable. */
 export async function published(index = PYPI): Promise<Version[]> {
   try {
     const headers = { accept: 'application/vnd.pypi.simple.v1+json' }
@@ -88,7 +88,7 @@ function runtimeOf({ python }: Version): Python | undefined {
   return findPython(python, DEBIANS[python])
 }
 
-/** A beta comes before its release. */
+/** A beta precedes its release. */
 function compare(one: string, other: string): number {
   const numbers = (name: string) => (name.includes('b') ? name : `${name}b999`).split(/[.b]/).map(Number)
   const theirs = numbers(other)

@@ -1,4 +1,4 @@
-/** A real Node-RED in a process of its own, with flows as somebody has imported them. */
+/** A real Node-RED in a separate process, with the flows as after an import. */
 import { mkdtempDisposable, readFile, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -19,7 +19,7 @@ export interface NodeRedOptions {
   readonly installation: Installation
   /** Names of files in `config/node-red`. */
   readonly flows: readonly string[]
-  /** Of a broker on this machine. */
+  /** The port of a broker on this machine. */
   readonly brokerPort: number
   /** Other values for the environment variables of the flows. */
   readonly env?: Readonly<Record<string, string>>
@@ -42,7 +42,7 @@ export class NodeRed implements AsyncDisposable {
     const { path } = open.use(await mkdtempDisposable(join(tmpdir(), 'node-red-user-')))
     const port = await freePort()
     const nodes = (await Promise.all(flows.map(nodesOf))).flat().map((node) => adapted(node, brokerPort, env))
-    // Every file brings the same broker; the editor asks whether to use the one that is there.
+    // Every file contains the same broker; the editor asks whether to use the existing one.
     const unique = [...new Map(nodes.map((node) => [node.id, node])).values()]
     await writeFile(join(path, 'flows.json'), JSON.stringify(unique))
     await writeFile(join(path, 'settings.js'), `module.exports = ${JSON.stringify(settings(port))}\n`)
@@ -60,7 +60,7 @@ export class NodeRed implements AsyncDisposable {
     if (!ok) throw new Error(`Node-RED answers ${status}`)
   }
 
-  /** Lines in which it complains since the flows were started; before, it comments on its settings. */
+  /** Warnings and errors since the flows were started; before, it comments on its settings. */
   complaints(): string[] {
     const { lines, errors } = this.process
     const since = lines.slice(lines.findIndex((line) => line.includes('Started flows')))
@@ -76,7 +76,7 @@ async function nodesOf(file: string): Promise<FlowNode[]> {
   return JSON.parse(await readFile(new URL(file, FOLDER), 'utf8'))
 }
 
-/** What a user changes after an import: the broker's address, and the flow's own variables. */
+/** The changes by a user after an import: the broker's address, and the flow's own variables. */
 function adapted(node: FlowNode, brokerPort: number, env: Readonly<Record<string, string>>): FlowNode {
   if (node.type === 'mqtt-broker') return { ...node, broker: '127.0.0.1', port: String(brokerPort) }
   if (node.env === undefined) return node

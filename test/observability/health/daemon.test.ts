@@ -28,8 +28,8 @@ function command(args: readonly string[] = [], env: Readonly<Record<string, stri
   })
 }
 
-describe('a daemon that does its work', () => {
-  it('says so over HTTP, by its command and on MQTT, in the same words', async () => {
+describe('a daemon that works', () => {
+  it('reports that over HTTP, by its command and on MQTT, with the same content', async () => {
     const url = await start()
     expect(await (await fetch(`${url}/livez`)).text()).toBe('ok\n')
     expect(await (await fetch(`${url}/readyz`)).json()).toEqual({ ready: true, problems: [] })
@@ -52,14 +52,14 @@ describe('a daemon that does its work', () => {
     expect(world.observer.texts(HEALTH)).toHaveLength(before)
   })
 
-  it('is not found by a configuration file that is not there', async () => {
+  it('is not found with a configuration file that does not exist', async () => {
     await start()
     const { status: code, stderr } = await command(['--config', '/no/such/file.yaml'])
     expect(code).toBe(1)
     expect(stderr).toBe('hub2mqtt: /no/such/file.yaml: there is no such file\n')
   })
 
-  it('tells no secret anywhere', async () => {
+  it('reveals no secret anywhere', async () => {
     const url = await start()
     for (const path of ['/livez', '/readyz', '/healthz', '/metrics', '/nothing']) {
       expect(await (await fetch(url + path)).text()).not.toContain(KEY)
@@ -70,8 +70,8 @@ describe('a daemon that does its work', () => {
 
 const good = { online: true, reason: null, read: true, task: 'alive' }
 
-describe('a hub that is down', () => {
-  it('makes it not ready but never unhealthy, and says which hub', async () => {
+describe('a hub that is offline', () => {
+  it('makes it not ready but never unhealthy, and is named', async () => {
     const url = await start()
     world.hub.behave('answer-status', { status: 500 })
     await until('the change on MQTT', () => published().hubs?.home?.online === false)
@@ -86,7 +86,7 @@ describe('a hub that is down', () => {
   })
 })
 
-describe('a broker that is gone', () => {
+describe('a broker that is unreachable', () => {
   it('makes it not ready but never unhealthy', async () => {
     const url = await start()
     await world.broker[Symbol.asyncDispose]()
@@ -99,7 +99,7 @@ describe('a broker that is gone', () => {
 })
 
 describe.skipIf(mosquittoPath === undefined)('a broker that denies a topic', () => {
-  it('is a problem in the health on MQTT and over HTTP', async () => {
+  it('is reported as a problem in the health on MQTT and over HTTP', async () => {
     const broker = await Mosquitto.start({ acl: ['topic readwrite #', 'topic deny hub2mqtt/home/app/com.athom.hue'] })
     const url = await start({ broker })
     world.clock.jump(15_000)
@@ -110,7 +110,7 @@ describe.skipIf(mosquittoPath === undefined)('a broker that denies a topic', () 
 })
 
 describe('the command', () => {
-  it('exits with 1 when nobody answers, and when the listener is off', async () => {
+  it('exits with 1 when nothing listens, and when the listener is off', async () => {
     await start()
     await world.bridge.stop()
     expect(await command()).toMatchObject({ status: 1, stderr: expect.stringContaining('no answer from 127.0.0.1') })
@@ -120,7 +120,7 @@ describe('the command', () => {
     })
   })
 
-  it('finds the listener although the configuration is broken by now', async () => {
+  it('finds the listener although the configuration now has errors', async () => {
     await start()
     expect(await command([], { HUB2MQTT_HUB_URL: 'nonsense', HUB2MQTT_NO_SUCH_OPTION: '1' })).toMatchObject({
       status: 0,

@@ -40,7 +40,7 @@ const report = ({ mqtt, ...changes }: Changes = {}) =>
   })
 
 describe('the health report', () => {
-  it('is live and ready, and has no problem to tell, when all is well', () => {
+  it('is live and ready, and has no problems, if everything works', () => {
     expect(report()).toEqual({
       live: true,
       ready: true,
@@ -75,9 +75,9 @@ describe('the health report', () => {
       'hub home: its apps cannot be read: forbidden',
     ],
     ['a broker that refuses the login', { mqtt: refused }, 'live', 'the MQTT broker is not connected: unauthorized'],
-    ['an ACL that hides what is published', { mqtt: { probe: 'denied' } }, BOTH, UNREAD],
+    ['an ACL that hides the published topics', { mqtt: { probe: 'denied' } }, BOTH, UNREAD],
     [
-      'an ACL that keeps commands away',
+      'an ACL that blocks commands',
       { mqtt: denied },
       BOTH,
       'the MQTT broker refuses the subscription to hub2mqtt/+/cmd/#',
@@ -92,18 +92,18 @@ describe('the health report', () => {
     ['messages that were lost', { losing: true }, BOTH, LOST],
     ['a second bridge', { contested: true }, BOTH, TWO],
     [
-      'an elder bridge that keeps this one from its work',
+      'an older bridge that keeps this one on standby',
       { contested: true, role: 'standby' },
       BOTH,
       `${TWO} and started first: this one stands by`,
     ],
     ['a task that is stuck', { hubs: { home: stuck } }, 'ready', 'hub home: its task is stuck'],
-  ])('tells of %s', (_, facts, is, ...problems) => {
+  ])('reports %s', (_, facts, is, ...problems) => {
     expect(report(facts)).toMatchObject({ live: is !== 'ready', ready: is !== 'live', problems })
   })
 })
 
-test('a loss is told of for ten minutes, and the next one anew', async () => {
+test('a loss is reported for ten minutes, and the next one as long again', async () => {
   const clock = new FakeClock()
   const lost = new Recent(clock)
   expect(lost.grew(0)).toBe(false)
@@ -118,7 +118,7 @@ test('a loss is told of for ten minutes, and the next one anew', async () => {
 describe('a pulse', () => {
   const intervals = { poll_interval: 60_000, poll_interval_fallback: 10_000, timeout: 10_000 }
 
-  it('calls a task stuck only when no pause and no time limit explain its silence', async () => {
+  it('reports a task as stuck only if no pause and no timeout explain its silence', async () => {
     const clock = new FakeClock()
     const pulse = new Pulse(intervals, clock)
     await clock.advance(7 * 60_000)
@@ -129,7 +129,7 @@ describe('a pulse', () => {
     expect(pulse.stuck).toBe(false)
   })
 
-  it('remembers when the list was last read well, in wall time', async () => {
+  it('remembers when the list was last read successfully, in wall time', async () => {
     const clock = new FakeClock(1_000_000)
     const pulse = new Pulse(intervals, clock)
     expect(pulse.readAt).toBeUndefined()

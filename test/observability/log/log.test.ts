@@ -28,7 +28,7 @@ function logEverywhere(log: ReturnType<typeof recorded>['log'], secret: string) 
   log.child({ bound: secret }).info('child')
 }
 
-/** What can be read out of a line, however it was escaped on the way. */
+/** The text of a line, however it was escaped. */
 function readings(text: string): string[] {
   const all = [text]
   for (let depth = 0; depth < 3; depth++)
@@ -42,7 +42,7 @@ function readings(text: string): string[] {
 describe('secrets in the log', () => {
   describe.each(['json', 'pretty'] as const)('as %s', (format) => {
     it.each(['plain-api-key', AWKWARD, 'quote"', 'back\\slash', 'a b+c', '☃snow☃'])(
-      'appear in no position when the secret is %j',
+      'are masked at any position if the secret is %j',
       (secret) => {
         const { log, lines, text } = recorded({ format, secrets: [secret] })
         logEverywhere(log, secret)
@@ -55,7 +55,7 @@ describe('secrets in the log', () => {
       },
     )
 
-    it('appear in no line, whatever they are made of', () => {
+    it('are masked in every line, whatever they consist of', () => {
       const secrets = fc.string({ unit: 'binary', minLength: 1, maxLength: 20 }).map((text) => `S3cr~${text}`)
       fc.assert(
         fc.property(secrets, (secret) => {
@@ -70,7 +70,7 @@ describe('secrets in the log', () => {
   })
 
   it.each(['1767', '2026', 'null', 'true', 'level', 'time', '","m', '":"x', '{"le', '\\n\\n'])(
-    'leave valid JSON behind when the secret is %j',
+    'leave valid JSON if the secret is %j',
     (secret) => {
       const { log, lines } = recorded({ secrets: [secret] })
       log.info({ number: 917_671, list: [null, true], text: `x${secret}x` }, `m ${secret}`)
@@ -80,7 +80,7 @@ describe('secrets in the log', () => {
     },
   )
 
-  it('are masked from the moment they are added, in children too', () => {
+  it('are masked from the moment they are added, in child loggers too', () => {
     const { log, lines } = recorded()
     const child = log.child({ hub: 'home' })
     child.info('key rotated-key')
@@ -93,22 +93,22 @@ describe('secrets in the log', () => {
     expect(new Scrubber(['abcd', 'abcdefgh']).text('x abcdefgh abcd')).toBe('x *** ***')
   })
 
-  it('under four characters stay, for they are part of everything', () => {
+  it('of fewer than four characters stay, because they are part of many texts', () => {
     expect(new Scrubber(['a', 'inf']).text('a info line')).toBe('a info line')
   })
 
-  it('are searched as text where a line is no JSON', () => {
+  it('are searched as text if a line is not JSON', () => {
     expect(new Scrubber(['abcd']).line('no json abcd')).toBe('no json ***')
   })
 
-  it('leave lines without them untouched', () => {
+  it('do not change lines without them', () => {
     const line = '{"a":1,"a":2}\n'
     expect(new Scrubber(['abcd']).line(line)).toBe(line)
   })
 })
 
 describe('lines', () => {
-  it('are JSON with a level by name, a time that people can read, and no machine name', () => {
+  it('are JSON with a level by name, a readable time, and no host name', () => {
     const { log, lines } = recorded()
     log.warn({ hub: 'home' }, 'connection lost')
     expect(JSON.parse(lines[0] ?? '')).toEqual({
@@ -119,7 +119,7 @@ describe('lines', () => {
     })
   })
 
-  it('tell an error with its stack and cause under err and error', () => {
+  it('have the stack and cause of an error under err and error', () => {
     const { log, text } = recorded()
     log.error({ error: new Error('outer', { cause: new Error('inner') }) })
     expect(text()).toMatch(/"message":"outer: inner".*"stack":"Error: outer/)
@@ -149,7 +149,7 @@ describe('lines', () => {
     expect(lines.map((line) => JSON.parse(line).msg)).toEqual(['shown', 'shown'])
   })
 
-  it.each(['info', 'warn', 'fatal'] as const)('of the audit are written whatever the level is, from %s on', (level) => {
+  it.each(['info', 'warn', 'fatal'] as const)('of the audit are written at any level, from %s on', (level) => {
     const { log, lines } = recorded({ level })
     for (const wanted of ['error', 'info', 'fatal', 'debug', 'trace'] as const) {
       log.setLevel(wanted)
@@ -161,23 +161,23 @@ describe('lines', () => {
 
 describe('text from a hub', () => {
   const NASTY = '\u001b]0;title\u0007 \u009b31m \u007f \u0085 \r\n[00:00:00] INFO: forged \u2028 \u202e \u0000 \t'
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: these must not be there.
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: the log must not contain these.
   const CONTROL = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u2028-\u202e]/
 
-  it.each(['json', 'pretty'] as const)('cannot steer the terminal that shows the log as %s', (format) => {
+  it.each(['json', 'pretty'] as const)('cannot control the terminal that shows the log as %s', (format) => {
     const { log, lines, text } = recorded({ format, isTTY: false })
     log.info(NASTY)
     log.info({ app: NASTY, [NASTY]: [{ deep: NASTY }], stack: NASTY }, 'fields')
     log.error({ err: new Error(NASTY, { cause: new Error(NASTY) }) }, 'error')
     log.child({ hub: NASTY }).info('child')
     expect(text()).not.toMatch(CONTROL)
-    // Nothing but the lines themselves begins a line: a stack is indented.
+    // Only a new entry begins at the start of a line: a stack is indented.
     expect(text()).not.toMatch(/^\[00:00:00\]/m)
     expect(text()).toContain('\\u009b31m')
     expect(lines).toHaveLength(4)
   })
 
-  it('is the same to a program that reads the log', () => {
+  it('is unchanged for a program that parses the log', () => {
     const { log, lines } = recorded({ format: 'json' })
     log.info({ app: NASTY }, NASTY)
     expect(JSON.parse(lines[0] ?? '')).toMatchObject({ app: NASTY, msg: NASTY })
@@ -205,7 +205,7 @@ describe('a destination that fails', () => {
     }
   })
 
-  it('gets the log back when the disk has room again', () => {
+  it('gets the log again when the disk has free space', () => {
     let full = true
     const written: string[] = []
     const output = createOutput((chunk) => {
@@ -219,7 +219,7 @@ describe('a destination that fails', () => {
     expect(written).toEqual(['kept\n'])
   })
 
-  it('gets the rest of a line that it took only in part', () => {
+  it('gets the rest of a line that was written in part', () => {
     let written = ''
     const output = createOutput((chunk) => {
       written += chunk.subarray(0, 3).toString()
@@ -229,7 +229,7 @@ describe('a destination that fails', () => {
     expect(written).toBe('a whole line\n')
   })
 
-  it('that is busy gets the last lines before an exit, which waits for it but not for ever', () => {
+  it('that is busy gets the last lines before an exit, which waits for it with a time limit', () => {
     let refusals = 0
     let written = ''
     const output = createOutput((chunk) => {
@@ -247,7 +247,7 @@ describe('a destination that fails', () => {
     stuck.drain(10)
   })
 
-  it('that is busy gets its lines later, whole and in order, and no endless heap of them', async () => {
+  it('that is busy gets its lines later, complete and in order, from a limited buffer', async () => {
     let busy = true
     let written = ''
     const { promise, resolve } = Promise.withResolvers<void>()

@@ -1,13 +1,13 @@
-/** Many texts looked for at once. */
+/** A search for many texts at once. */
 import { expect, test } from 'vitest'
 import { Needles } from '../../../src/observability/scrub.ts'
 import { Random } from '../../support/random.ts'
 
 const ALPHABETS = ['ab', 'abcdef', 'aé漢\u{1F600}']
 
-test('finds what a search for one after the other finds, in texts of few letters', () => {
+test('the search finds the same as one for each text, in texts of few letters', () => {
   const random = new Random(20261122)
-  // With few letters, what nearly fits is everywhere.
+  // With few letters, near matches are frequent.
   const text = (letters: string, least: number, most: number) =>
     Array.from({ length: random.int(least, most) }, () => letters[random.int(0, letters.length - 1)]).join('')
   let found = 0
@@ -23,7 +23,7 @@ test('finds what a search for one after the other finds, in texts of few letters
   expect(found).toBeLessThan(2_700)
 })
 
-test('finds a needle at the beginning, in the middle, at the end, and as the whole', () => {
+test('the search finds a text at the beginning, in the middle, at the end, and as the whole', () => {
   const long = 'x'.repeat(50) + 'y'.repeat(50)
   const needles = new Needles(['secret', long])
   for (const one of ['secret', long]) {

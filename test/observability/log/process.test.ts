@@ -27,7 +27,7 @@ describe.each(['json', 'pretty'])('a process that logs as %s', (format) => {
     expect(child.lines.at(-1)).toContain('last ***')
   })
 
-  it('outlives the reader of its log', async () => {
+  it('survives the reader of its log', async () => {
     const body = `process.on('SIGUSR2', () => { for (let i = 0; i < 500; i++) log.info('nobody reads this'); process.exit(7) })
       setInterval(() => {}, 1000); log.info('ready')`
     await using child = run(program(format, body))
@@ -37,7 +37,7 @@ describe.each(['json', 'pretty'])('a process that logs as %s', (format) => {
     expect(await child.closed).toBe('code 7')
   })
 
-  it.runIf(hasFullDisk)('outlives a full disk', async () => {
+  it.runIf(hasFullDisk)('survives a full disk', async () => {
     await using child = run(
       program(format, `for (let i = 0; i < 500; i++) log.info('no room'); process.exit(7)`),
       openSync('/dev/full', 'w'),

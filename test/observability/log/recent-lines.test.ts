@@ -21,7 +21,7 @@ function kept(
 }
 
 describe('the latest lines of the log', () => {
-  it('are those that were written, without their ends', () => {
+  it('are those that were written, without line ends', () => {
     const { log, written, lines } = kept()
     log.info('one')
     log.debug('not written')
@@ -37,13 +37,13 @@ describe('the latest lines of the log', () => {
     expect(lines().map((line) => JSON.parse(line).msg)).toEqual(['one'])
   })
 
-  it('are none if they are not kept', () => {
+  it('are empty if they are not kept', () => {
     const { log, lines } = kept({ keep: false })
     log.info('one')
     expect(lines()).toEqual([])
   })
 
-  it('hold no secret, also where a long line was shortened in the middle of one', () => {
+  it('contain no secret, also if a long line was shortened in the middle of one', () => {
     const secret = 'correct-horse-battery'
     for (let before = 900; before < 1_100; before += 1) {
       const { log, lines } = kept({ secrets: [secret] })
@@ -52,14 +52,14 @@ describe('the latest lines of the log', () => {
     }
   })
 
-  it('hold no control character, whatever was logged', () => {
+  it('contain no control character, whatever was logged', () => {
     const { log, lines } = kept()
     log.info({ app: '\u001b[31mred\u202e', name: '<b>\n</b>' }, 'line\nbreak\u0007\u2028')
     expect(lines()[0]).toMatch(/^[\x20-\x7e]+$/)
     expect(JSON.parse(lines()[0] ?? '')).toMatchObject({ app: '\u001b[31mred\u202e', msg: 'line\nbreak\u0007\u2028' })
   })
 
-  it('are at most 2,000, and those after an earlier answer say how many were dropped between', () => {
+  it('are limited to 2,000, and those after an earlier answer have the number of dropped lines', () => {
     const recent = new RecentLines()
     recent.add('{"n":-1}\n')
     const { next } = recent.after('')
@@ -71,7 +71,7 @@ describe('the latest lines of the log', () => {
     expect(recent.after(last)).toMatchObject({ lines: ['{"n":2500}'], missed: 0 })
   })
 
-  it('are all of them for what no answer has said, such as one of an earlier process', () => {
+  it('are complete for an unknown cursor, such as one of an earlier process', () => {
     const recent = new RecentLines()
     recent.add('{"n":0}\n')
     const { next } = recent.after('')
@@ -82,7 +82,7 @@ describe('the latest lines of the log', () => {
     expect(recent.after(`${run}.999`)).toEqual({ lines: [], missed: 0, next })
   })
 
-  it('take at most a million characters, and any two answers together hold each line once', () => {
+  it('use at most a million characters, and two consecutive answers contain each line once', () => {
     const lengths = fc.array(fc.integer({ min: 0, max: 20_000 }), { maxLength: 600 })
     fc.assert(
       fc.property(lengths, fc.nat(600), (all, pause) => {
@@ -109,7 +109,7 @@ describe('the latest lines of the log', () => {
     )
   })
 
-  it('are shortened if they are long, to JSON with what matters most', () => {
+  it('are shortened if they are long, to JSON with the most important fields', () => {
     const { log, lines } = kept()
     log.child({ part: 'apps', hub: 'home' }).error({ app: 'com.x', extra: 'y'.repeat(100_000) }, 'm'.repeat(100_000))
     const [line = ''] = lines()

@@ -62,7 +62,7 @@ test('any spelling of a secret is masked in any text, in a payload and in a line
   )
 })
 
-test('a text that is cut is masked before, so that no part of a secret stays, however it is spelled', () => {
+test('a text is masked before it is cut, so that no part of a secret stays, in any spelling', () => {
   const key = 'a1b2-c3d4+e5f6/0789'
   const scrubber = new Scrubber([key])
   fc.assert(
@@ -75,7 +75,7 @@ test('a text that is cut is masked before, so that no part of a secret stays, ho
   )
 })
 
-test('a text without the secret stays as it is, whatever is encoded in it', () => {
+test('a text without the secret is unchanged, whatever is encoded in it', () => {
   const scrubber = new Scrubber(['a1b2-c3d4+e5f6/0789'])
   fc.assert(
     fc.property(fc.array(fc.constantFrom('\\', '%', 'u00', '2b', '\\/', 'a', '1', '-', '%25', '\\n')), (parts) => {
@@ -89,7 +89,7 @@ test('secrets that overlap are masked as a whole', () => {
   expect(new Scrubber(['abcdef', 'defghi']).text('x abcdefghi y')).toBe('x *** y')
 })
 
-test('no text takes time that grows faster than its length', () => {
+test('the time for a text grows at most in proportion to its length', () => {
   const scrubber = new Scrubber(['\\\\\\\\aaaa', '%25%25%25', 'a1b2-c3d4+e5f6/0789'])
   for (const one of ['\\', '%25', '%', '25', '\\u005c', '%5c', '%C3%25', '\\u00']) {
     const began = performance.now()
@@ -98,12 +98,12 @@ test('no text takes time that grows faster than its length', () => {
   }
 })
 
-test('a secret that overlaps itself or others is masked like by a search at each place', () => {
+test('secrets that overlap themselves or others are masked as by a search at each position', () => {
   const random = new Random(20261124)
   const letters = (length: number) => Array.from({ length }, () => 'ab'[random.int(0, 1)]).join('')
   for (let round = 0; round < 2_000; round += 1) {
     const period = letters(random.int(1, 5))
-    // Longer and shorter than what the search remembers.
+    // Longer and shorter than the part that the search remembers.
     const periodic = () => period.repeat(20).slice(0, random.int(20, 60)) + letters(random.int(0, 1))
     const secrets = [periodic(), periodic()]
     const text = Array.from({ length: random.int(1, 6) }, () => periodic() + letters(random.int(0, 3))).join('')
@@ -115,14 +115,14 @@ test('a secret that overlaps itself or others is masked like by a search at each
     }
     const marked = [...text].map((char, i) => (hidden.has(i) ? '*' : char)).join('')
     const scrubber = new Scrubber(secrets)
-    // Neighbours are two masks, overlapping ones are one.
+    // Adjacent secrets become two masks, overlapping ones become one.
     expect(scrubber.text(text).replaceAll(/\*+/g, '*'), `${secrets} in ${text}`).toBe(marked.replaceAll(/\*+/g, '*'))
     expect(scrubber.text(encodeURIComponent(`%${text}`)).includes('***')).toBe(hidden.size > 0)
   }
 })
 
 const MEBI = 1024 * 1024
-/** Compared at each place anew, each of them takes minutes. */
+/** With a comparison at each position, each of these would take minutes. */
 test.each([
   ['of one letter', 'a'.repeat(2_000), 'a'.repeat(MEBI), '***'],
   ['of one letter but the last', `${'a'.repeat(1_999)}b`, `${'a'.repeat(MEBI)}b`, `${'a'.repeat(MEBI - 1_999)}***`],
@@ -134,6 +134,6 @@ test.each([
     `secret-a${'%61'.repeat(MEBI / 4)}`,
     `***${'%61'.repeat(MEBI / 4)}`,
   ],
-])('a hostile mebibyte is masked for a secret %s', (_, secret, text, masked) => {
+])('a hostile mebibyte is masked quickly for a secret %s', (_, secret, text, masked) => {
   expect(new Scrubber([secret]).text(text) === masked).toBe(true)
 })

@@ -9,7 +9,7 @@ import { World } from '../../support/world.ts'
 const DASHBOARD = 'config/grafana/dashboard.json'
 const ALERTS = 'config/prometheus/alerts.yaml'
 
-/** Names of metrics in a text of queries; those that Prometheus makes itself left out. */
+/** Names of metrics in a text of queries, without those of Prometheus itself. */
 const namesIn = (text: string) => [...new Set(text.match(/\b(?:hub2mqtt|process|nodejs)_[a-z0-9_]+\b/g))]
 
 interface Panel {
@@ -17,7 +17,7 @@ interface Panel {
   readonly type: string
   readonly title: string
   readonly gridPos: Record<'x' | 'y' | 'w' | 'h', number>
-  /** Of a row that is folded up. */
+  /** The panels of a collapsed row. */
   readonly panels?: readonly Panel[]
 }
 
@@ -26,11 +26,11 @@ function allPanels(): Panel[] {
   return dashboard.panels.flatMap((panel) => [panel, ...(panel.panels ?? [])])
 }
 
-describe('what is built on the metrics', () => {
+describe('the dashboard and the alerts', () => {
   let scraped: string
   beforeAll(async () => {
     const port = await freePort()
-    // A member of a fleet tells of that, besides all that any bridge does.
+    // A member of a fleet has all metrics of a single bridge, and those of the fleet.
     const env = { HTTP_ENABLED: 'true', HTTP_PORT: String(port), FLEET_SHARD: '1/1' }
     await using world = await World.start({ env })
     const { app } = world
@@ -40,20 +40,20 @@ describe('what is built on the metrics', () => {
     scraped = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text()
   })
 
-  it.each([DASHBOARD, ALERTS])('%s asks for metrics that there are', (path) => {
+  it.each([DASHBOARD, ALERTS])('use existing metrics only: %s', (path) => {
     const names = namesIn(readFileSync(path, 'utf8'))
     expect(names.length).toBeGreaterThan(2)
     for (const name of names) expect(scraped, name).toMatch(new RegExp(`^${name}[ {]`, 'm'))
   })
 
-  it('has a row with everything that is told of a fleet', () => {
+  it('have a row with all metrics of a fleet', () => {
     const row = allPanels().find(({ type, title }) => type === 'row' && title === 'Fleet')
     const told = namesIn(scraped).filter((name) => name.startsWith('hub2mqtt_fleet_'))
     expect(told.length).toBeGreaterThanOrEqual(5)
     expect(namesIn(JSON.stringify(row)).sort()).toEqual(told.sort())
   })
 
-  it('is a dashboard whose panels have their own numbers and do not overlap', () => {
+  it('have panels with unique numbers that do not overlap', () => {
     const panels = allPanels()
     expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length)
     const cells = panels.flatMap(({ gridPos: { x, y, w, h } }) =>
@@ -65,7 +65,7 @@ describe('what is built on the metrics', () => {
 
 const hasPromtool = hasProgram('promtool', ['--version'], 'the tests of the alerts', 'apt-get install prometheus')
 
-describe.runIf(hasPromtool)('the alerts, to promtool,', () => {
+describe.runIf(hasPromtool)('the alerts, checked by promtool,', () => {
   const promtool = (...args: string[]) => spawnSync('promtool', args, { encoding: 'utf8' })
 
   it('are well formed', () => {
@@ -73,7 +73,7 @@ describe.runIf(hasPromtool)('the alerts, to promtool,', () => {
     expect(promtool('check', 'config', 'config/prometheus/prometheus.yaml').status).toBe(0)
   })
 
-  it('sound when they should, and not before', () => {
+  it('fire when they should, and not before', () => {
     const { status, stdout, stderr } = promtool('test', 'rules', 'test/observability/metrics/alerts.promtool.yaml')
     expect(status, stdout + stderr).toBe(0)
   })

@@ -23,7 +23,7 @@ function parse(text: string): Map<string, number> {
 }
 
 describe('a scrape', () => {
-  it('is OpenMetrics text, each family once, with its help and type, ended as the format wants', async () => {
+  it('is OpenMetrics text, each family once, with its help and type, with the required end', async () => {
     const { scrape } = await start()
     const response = await scrape()
     expect(response.headers.get('content-type')).toBe('application/openmetrics-text; version=1.0.0; charset=utf-8')
@@ -37,7 +37,7 @@ describe('a scrape', () => {
     }
   })
 
-  it('counts what the process needed before the first scrape among its processor time', async () => {
+  it('includes the processor time before the first scrape', async () => {
     const { user, system } = process.cpuUsage()
     const text = (await new Metrics().print()).text
     const after = process.cpuUsage()
@@ -53,7 +53,7 @@ describe('a scrape', () => {
     }
   })
 
-  it('has every family that dashboards and alerts are built on', async () => {
+  it('has every family that dashboards and alerts use', async () => {
     const { world, samples } = await start()
     await world.ask(`home/app/${world.app}/cmd/restart`)
     const found = await samples()
@@ -116,7 +116,7 @@ describe('a scrape', () => {
     expect(grew('hub2mqtt_mqtt_published_bytes_total')).toBeGreaterThan(0)
   })
 
-  it('has counted all that went before the first one, however much', async () => {
+  it('has counted all events before the first scrape, however many', async () => {
     const { world, samples } = await start()
     for (let asked = 0; asked < 1500; asked += 100) {
       await Promise.all(Array.from({ length: 100 }, () => world.ask('bridge/cmd/ping')))
@@ -131,7 +131,7 @@ describe('a scrape', () => {
     ).toBeGreaterThanOrEqual(1)
   })
 
-  it('says when the hub is down, since when its list is old, and why calls fail', async () => {
+  it('shows that the hub is down, how old its list is, and why calls fail', async () => {
     const { world, samples } = await start()
     world.hub.behave('answer-status', { status: 500 })
     await until('offline', () => world.observer.last('hub2mqtt/home/state') === 'offline')
@@ -185,7 +185,7 @@ describe('label sets stay bounded', () => {
     expect(found.get('hub2mqtt_events_total{hub="home",type="crashed"}')).toBe(2000)
   })
 
-  it('prints events of open hubs only, with zeros at first, and goes on counting when one opens again', async () => {
+  it('prints events of open hubs only, initially zero, and continues to count when a hub is opened again', async () => {
     const metrics = new Metrics()
     const open = new Set(['home'])
     metrics.showHubs(open)

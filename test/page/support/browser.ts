@@ -1,4 +1,4 @@
-/** A real Chromium, and what its pages did that no page may do. */
+/** A real Chromium, and a record of errors and forbidden requests of its pages. */
 import { existsSync } from 'node:fs'
 import axe from 'axe-core'
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
@@ -8,7 +8,7 @@ import { available } from '../../support/skipped.ts'
 
 const PROGRAM = process.env['CHROMIUM'] ?? '/usr/bin/chromium'
 
-/** Whether the tests of the page can run. With REQUIRE_CHROMIUM=1 it is an error if not. */
+/** Whether the tests of the page can run. With REQUIRE_CHROMIUM=1 it is an error if they cannot. */
 export const canBrowse = mayBrowse()
 
 function mayBrowse(): boolean {
@@ -20,26 +20,26 @@ function mayBrowse(): boolean {
 export type Theme = 'light' | 'dark'
 
 export interface View {
-  /** After the address, such as `#/bridge`. */
+  /** The part after the address, such as `#/bridge`. */
   readonly hash?: string
   readonly theme?: Theme
   readonly width?: number
   readonly height?: number
-  /** Of the browser; default `en-GB`. */
+  /** The language of the browser; default `en-GB`. */
   readonly locale?: string
-  /** Of the viewer; default: that of the machine. */
+  /** The time zone of the viewer; default: that of the machine. */
   readonly timezone?: string
-  /** The time at the viewer, in epoch milliseconds. */
+  /** The viewer's time, in epoch milliseconds. */
   readonly now?: number
-  /** How long what the page repeats each minute takes instead. */
+  /** The interval for everything that the page repeats each minute. */
   readonly minuteMs?: number
 }
 
 let browser: Promise<Browser> | undefined
 
-/** One for all tests of a file; ends with the process. */
+/** The browser for all tests of a file; ends with the process. */
 export function launch(): Promise<Browser> {
-  // As root, as which continuous integration runs, there is no sandbox.
+  // Continuous integration runs as root, for which there is no sandbox.
   browser ??= chromium.launch({ executablePath: PROGRAM, args: ['--no-sandbox'] })
   return browser
 }
@@ -49,7 +49,7 @@ export async function quit(): Promise<void> {
   browser = undefined
 }
 
-/** A page in a fresh profile. At the end of the test it must have told no error and asked no other origin. */
+/** A page in a fresh profile. By the end of the test it must have no errors and no requests to other origins. */
 export async function visit(url: string, view: View = {}, context?: BrowserContext): Promise<Page> {
   const { hash = '' } = view
   const own = context ?? (await profile(view))
@@ -83,7 +83,7 @@ export async function profile(view: View = {}): Promise<BrowserContext> {
   return context
 }
 
-/** What a daemon that is away, a wrong password or an app without a picture makes Chromium write. */
+/** Console messages for an offline daemon, a wrong password or an app without a picture. */
 const EXPECTED = /^Failed to load resource: (net::ERR_|.*status of (401|403|404|429|5\d\d))|^WebSocket connection to/
 
 function watch(page: Page, url: string): string[] {
@@ -103,9 +103,9 @@ function watch(page: Page, url: string): string[] {
   return faults
 }
 
-/** Fails with what would keep people out, by axe's rules. */
+/** Fails with the violations of axe's accessibility rules. */
 export async function expectAccessible(page: Page): Promise<void> {
-  // Evaluated from outside of the page, whose policy lets no script of others in.
+  // Evaluated from outside of the page, because its policy blocks foreign scripts.
   await page.evaluate(axe.source)
   const violations = await page.evaluate<unknown>(
     `axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) =>
@@ -114,7 +114,7 @@ export async function expectAccessible(page: Page): Promise<void> {
   expect(violations).toEqual([])
 }
 
-/** Whether anything is wider than the screen, which makes a page swing from side to side. */
+/** How much wider the content is than the screen, which would make the page scroll sideways. */
 export async function overflow(page: Page): Promise<number> {
   return await page.evaluate<number>('document.documentElement.scrollWidth - document.documentElement.clientWidth')
 }

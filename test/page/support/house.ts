@@ -1,4 +1,4 @@
-/** What a page is tried against: emulated hubs, a real broker, and the daemon as users run it. */
+/** The environment of the page: emulated hubs, a real broker, and the daemon as users run it. */
 import { mkdtempDisposable, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -16,13 +16,13 @@ import { type View, visit } from './browser.ts'
 const KEY = 'key-of-the-house'
 
 export interface HouseOptions {
-  /** Hubs by name; one called `home` unless told otherwise. */
+  /** Hubs by name; default: one called `home`. */
   readonly hubs?: Readonly<Record<string, EmulatedHubOptions>>
-  /** Of the daemon, besides hubs, broker and port. */
+  /** Configuration of the daemon, in addition to hubs, broker and port. */
   readonly config?: Readonly<Record<string, unknown>>
   /** Scopes of the daemon's key. */
   readonly scopes?: readonly string[]
-  /** Where the daemon listens; default any free port. */
+  /** The port of the daemon; default any free port. */
   readonly port?: number
 }
 
@@ -31,7 +31,7 @@ export class House implements AsyncDisposable {
   readonly broker: Mosquitto
   readonly url: string
   readonly port: number
-  /** The address that the daemon has printed for who started it; with a password, the same as `url`. */
+  /** The address that the daemon has printed for the user who started it; with a password, the same as `url`. */
   page: string
   readonly #config: string
   readonly #open: AsyncDisposableStack
@@ -96,12 +96,12 @@ export class House implements AsyncDisposable {
     return hub
   }
 
-  /** A second daemon with the same configuration, but for these variables. */
+  /** A second daemon with the same configuration, except these variables. */
   another(env: Readonly<Record<string, string>>): BridgeProcess {
     return new BridgeProcess({ config: this.#config, env })
   }
 
-  /** Ends the daemon and starts it anew, on the same port. */
+  /** Restarts the daemon, on the same port. */
   async restart(): Promise<void> {
     await this.daemon.stop()
     await this.start()
@@ -133,16 +133,16 @@ export async function startHouse(options?: HouseOptions): Promise<House> {
   return house
 }
 
-/** The same, and a page that shows it. */
+/** Starts a house, and a page that shows it. */
 export async function show(options?: HouseOptions, view?: View): Promise<{ house: House; page: Page }> {
   const house = await startHouse(options)
   return { house, page: await visit(house.page, view) }
 }
 
-/** Rows of tables that have this text. */
+/** Rows of tables that contain this text. */
 export const rowWith = (page: Page, text: string | RegExp) => page.getByRole('row').filter({ hasText: text })
 
-/** What the hub was asked under a path. */
+/** The requests that the hub received under a path. */
 export const asked = (at: House, path: string) => at.hub().requests.filter((request) => request.path.includes(path))
 
 interface Inner {

@@ -30,7 +30,7 @@ const textOf = (pattern: string) =>
     .map((path) => readFileSync(join(alone, path), 'utf8'))
     .join('\n')
 
-/** The environment of a bridge with a broker of its own. */
+/** The environment of a bridge with its own broker. */
 const surroundings = (hub: EmulatedHub, port: number) => ({
   HUB2MQTT_HUB_URL: hub.url,
   HUB2MQTT_HUB_API_KEY: KEY,
@@ -39,14 +39,14 @@ const surroundings = (hub: EmulatedHub, port: number) => ({
 })
 
 describe('the bundle', () => {
-  it('bridges a hub and is a broker with no package beside it, and tells nothing of what its libraries do', async () => {
+  it('bridges a hub and is a broker without any package, and shows no debug output of its libraries', async () => {
     await using hub = await EmulatedHub.start({ keys: { [KEY]: ['hub.app'] }, apps: population(1), settleMs: 0 })
     const port = await freePort()
     await using bridge = new BridgeProcess({
       program,
       env: {
         ...surroundings(hub, port),
-        // By itself the MQTT library would show every packet, passwords too.
+        // Without a countermeasure, the MQTT library would print every packet, including passwords.
         DEBUG: '*',
       },
     })
@@ -60,11 +60,11 @@ describe('the bundle', () => {
     expect(bridge.errors).toEqual([])
   })
 
-  it('loads none of the HTTP client that Node has inside, for which it would wait, for health and metrics either', async () => {
+  it('loads none of the HTTP client that is built into Node, which is slow to load, also for health and metrics', async () => {
     await using hub = await EmulatedHub.start({ keys: { [KEY]: ['hub.app'] }, apps: population(1), settleMs: 0 })
     await using bridge = new BridgeProcess({
       program,
-      // Names what Node itself has loaded.
+      // Prints the modules that Node itself has loaded.
       preload: ['data:text/javascript,process.once("exit",()=>console.error(process.moduleLoadList.join("\\n")))'],
       env: surroundings(hub, await freePort()),
     })
@@ -77,7 +77,7 @@ describe('the bundle', () => {
     expect(bridge.errors).not.toContain('NativeModule internal/deps/undici/undici')
   })
 
-  it('finds what lies beside it: its version, the parser of files, the sample apps and what runs them', async () => {
+  it('finds the files beside it: its version, the parser, the sample apps and their runtime', async () => {
     const run = (...args: readonly string[]) =>
       runProgram(process.execPath, [join(packaged, 'src/bin.js'), ...args], {})
     expect(await run('--version')).toMatchObject({ status: 0, stdout: `${manifest.version}\n`, stderr: '' })
@@ -89,7 +89,7 @@ describe('the bundle', () => {
     expect(await run('emulate', 'new-app', 'com.example.made', made)).toMatchObject({ status: 0, stderr: '' })
   })
 
-  it('is a hub too, whose realtime channel works', async () => {
+  it('includes a hub, whose realtime channel works', async () => {
     const port = await freePort()
     const path = join(packaged, 'src/bin.js')
     const args = [path, 'emulate', '--simulated', '--port', String(port), '--api-key', 'key=hub.app']
@@ -102,7 +102,7 @@ describe('the bundle', () => {
     expect(hub.errors).toEqual([])
   })
 
-  it('holds the daemon in one file, without which a command line and a health check do', () => {
+  it('has the daemon in one file, which a command line and a health check do not load', () => {
     const needs = (file: string) =>
       [...textOf(file).matchAll(/^(?:import|export) .*"\.\/(.+)";$/gm)].map(([, name]) => name)
     expect(needs('start.js')).toEqual(['rolldown-runtime.js'])
@@ -119,14 +119,14 @@ describe('the bundle', () => {
       expect(textOf('daemon.js')).toContain(`// ${part}\n`)
   })
 
-  it('names the file of the source above its code, so that a stack trace leads there', () => {
+  it('names the source file above its code, so that a stack trace leads there', () => {
     const code = textOf('*.js')
     for (const path of ['src/app.ts', 'src/bridge/dispatcher.ts', 'src/emulator/rest.ts']) {
       expect(code).toContain(`// ${path}\n`)
     }
   })
 
-  it('brings the licence of every package that is in it', () => {
+  it('includes the licence of every bundled package', () => {
     const names = [...textOf('*.js').matchAll(/^\/\/ .*node_modules\/((?:@[^/]+\/)?[^/\n]+)\//gm)].map(
       ([, name]) => name,
     )

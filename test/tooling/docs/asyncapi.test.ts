@@ -23,12 +23,12 @@ const pattern = (topic: string) =>
 const ROOTS: Readonly<Record<string, string>> = { base: 'hub2mqtt', prefix: 'homeassistant' }
 const rows = Object.values<Publication>(PUBLICATIONS)
 const spoken = rows.map((row) => ({ ...row, pattern: pattern(row.topic) }))
-/** What others tell the bridge. */
+/** Messages that other clients send to the bridge. */
 const isCommand = (topic: string) => /\/cmd(\/|$)/.test(topic)
 const answers = COMMANDS.map((command) => pattern(commandTopics(command).result))
 
 test.concurrent.each(BROKERS.flatMap((broker) => [[broker, 'device'] as const, [broker, 'component'] as const]))(
-  'every message that a subscriber sees on %s is documented as it is, discovery by %s',
+  'every message that a subscriber sees on %s is documented, with discovery by %s',
   async (broker, format) => {
     const apps = [{ id: 'the.app', settings: { mode: 'x' } }, { id: 'a/b c' }]
     await using world = await World.start({
@@ -74,7 +74,7 @@ test.concurrent.each(BROKERS.flatMap((broker) => [[broker, 'device'] as const, [
       expect(v.safeParse(row.schema, value).issues, `${topic} ${text}`).toBeUndefined()
     }
     const other = format === 'device' ? PUBLICATIONS.discoveryComponent : PUBLICATIONS.discoveryDevice
-    // A fleet has tests of its own.
+    // A fleet has its own tests.
     const notHere: readonly string[] = [other.topic, PUBLICATIONS.fleet.topic]
     const expected = spoken.map(({ topic }) => topic).filter((topic) => !notHere.includes(topic))
     expect([...documented].sort()).toEqual(expected.sort())
@@ -90,7 +90,7 @@ describe('the AsyncAPI document', () => {
     expect(new Set(addresses).size).toBe(addresses.length)
   })
 
-  test('tells of a command what it takes, what it needs and where it is answered', () => {
+  test('documents the payload, the requirements and the answer topic of a command', () => {
     expect(document).toMatchObject({
       channels: {
         appUninstallCommand: {

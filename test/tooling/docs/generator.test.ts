@@ -26,7 +26,7 @@ const docs = (...args: string[]) =>
   spawnSync(process.execPath, ['src/tooling/docs/main.ts', ...args], { cwd: folder, encoding: 'utf8' })
 
 describe('the documentation generator', () => {
-  it('names outdated files, writes it, and is then content', () => {
+  it('names outdated files, updates them, and then finds none', () => {
     const before = docs('--check')
     expect(before.status).toBe(1)
     const generated = ['config/hub2mqtt.schema.json', 'config/hub2mqtt.example.yaml']
@@ -39,7 +39,7 @@ describe('the documentation generator', () => {
     expect(docs()).toMatchObject({ status: 0, stdout: '' })
   })
 
-  it('names the one file that drifted', () => {
+  it('names a single outdated file', () => {
     docs()
     appendFileSync(join(folder, 'config/hub2mqtt.schema.json'), ' ')
     expect(docs('--check')).toMatchObject({
@@ -48,7 +48,7 @@ describe('the documentation generator', () => {
     })
   })
 
-  it('names every file that has not followed a new version or address, and lets it follow', () => {
+  it('names every file that has an old version or address, and updates it', () => {
     docs()
     const manifest = readFileSync(join(folder, 'package.json'), 'utf8')
     const changed = manifest
@@ -64,15 +64,15 @@ describe('the documentation generator', () => {
     }
   })
 
-  it('says which file no longer has a place for the version', () => {
+  it('names a file that no longer has a place for the version', () => {
     writeFileSync(join(folder, 'Dockerfile'), 'ARG VERSIONS=1\n')
     expect(docs('--check')).toMatchObject({ status: 1, stderr: 'Dockerfile: expected ARG VERSION={}\n' })
     writeFileSync(join(folder, 'Dockerfile'), 'ARG VERSION=1\nimage.description=""\nimage.source=""\n')
   })
 
-  it('refuses what it does not know', () => expect(docs('--chek').status).toBe(2))
+  it('refuses unknown arguments', () => expect(docs('--chek').status).toBe(2))
 
-  it('says which page lacks which marker', () => {
+  it('names the page and the missing marker', () => {
     writeFileSync(join(folder, 'docs/mqtt.md'), '# Title\n')
     expect(docs('--check')).toMatchObject({
       status: 1,

@@ -29,11 +29,11 @@ const linksOf = (path: string) =>
     .map(([, target = '']) => target)
     .filter((target) => !/^https?:/.test(target))
 
-/** Addresses of pages that now stand in `docs/internals/`. */
+/** Addresses of pages that are now in `docs/internals/`. */
 const MOVED = ['architecture', 'benchmarks', 'conformance', 'decisions', 'reliability'].map((name) => `docs/${name}.md`)
 
 describe('a page that has moved', () => {
-  it.each(MOVED)('keeps a line at %s that leads to its new address', (path) => {
+  it.each(MOVED)('still has a line at %s with a link to its new address', (path) => {
     const [, title = '', target = ''] = /^# (.+)\n\n.*\]\((internals\/.+)\)\.\n$/.exec(text(path)) ?? []
     expect(text(`docs/${target}`)).toContain(`# ${title}\n`)
   })
@@ -58,7 +58,7 @@ describe('every document', () => {
     }
   })
 
-  it('writes `npx hub2mqtt` only for an installed package: elsewhere npm would download any package of that name', () => {
+  it('writes `npx hub2mqtt` only for an installed package: elsewhere npm would download any package with that name', () => {
     const writing = documents.filter((path) => text(path).includes('npx hub2mqtt'))
     expect(writing).toEqual(['docs/install.md', 'docs/remove.md'])
   })
@@ -95,7 +95,7 @@ describe('a page for users', () => {
 describe('the README', () => {
   it('has at most 10,000 bytes', () => expect(Buffer.byteLength(text('README.md'))).toBeLessThanOrEqual(10_000))
 
-  it('leads to every page', () => {
+  it('links to every page', () => {
     const linked = linksOf('README.md').map((link) => link.split('#')[0])
     for (const path of [...globSync('docs/**/*.md'), 'CHANGELOG.md'].filter((path) => !MOVED.includes(path)))
       expect(linked).toContain(path)
@@ -115,7 +115,7 @@ describe('the README', () => {
     'docs/operations.md#demo',
     'docs/operations.md#on-one-machine',
     'docs/emulator.md',
-  ])('leads to %s with one click', (target) => expect(linksOf('README.md')).toContain(target))
+  ])('links to %s with one click', (target) => expect(linksOf('README.md')).toContain(target))
 
   it('has one line each to try it and to run all tests', () => {
     const lines = text('README.md').split('\n')
@@ -133,7 +133,7 @@ describe('docs/mqtt.md', () => {
 
 describe('docs/internals/architecture.md', () => {
   const page = text('docs/internals/architecture.md')
-  /** Paths in code marks: whole ones, so `src/…` and `test/…` in diagrams do not count. */
+  /** Paths in code marks: complete ones only, so `src/…` and `test/…` in diagrams do not count. */
   const paths = [...withoutCode(page).matchAll(/`((?:src|test)\/[\w/.-]+)`/g)].map(([, path = '']) => path)
 
   it.each([...new Set(paths)])('names %s, which exists', (path) => expect(existsSync(path)).toBe(true))
@@ -145,12 +145,12 @@ describe('docs/internals/decisions.md', () => {
   const inTables = page.split('\n').filter((line) => line.startsWith('| `'))
   const reasoned = inTables.flatMap((line) => (line.split('|')[1] ?? '').match(/(?<=`)[^`, ]+(?=`)/g) ?? [])
 
-  it('gives a reason for every dependency, and for none that is gone', () => {
+  it('gives a reason for every dependency, and for none that was removed', () => {
     const named = [dependencies, devDependencies, optionalDependencies].flatMap((group) => Object.keys(group))
     expect(reasoned.sort()).toEqual(named.sort())
   })
 
-  it('counts what production brings', () => {
+  it('states the number of production dependencies', () => {
     const lock: Readonly<Record<string, { version: string; dev?: true; optional?: true; devOptional?: true }>> =
       JSON.parse(text('package-lock.json')).packages
     const production = Object.entries(lock).filter(
@@ -173,7 +173,7 @@ describe('docs/compatibility.md', () => {
     expect(page).toMatch(new RegExp(`^\\| .*\\b${minor.replace('.', '\\.')} \\| ${CONTRACT_VERSION} \\|$`, 'm'))
   })
 
-  it('names the versions that the tests and the launcher take', () => {
+  it('names the versions that the tests and the launcher use', () => {
     const versions = [...text('test/home-assistant/support/versions.ts').matchAll(/name: '([\d.]+)'/g)].map(
       ([, name]) => name,
     )
@@ -186,7 +186,7 @@ describe('docs/compatibility.md', () => {
 })
 
 describe('CHANGELOG.md', () => {
-  it('has a section for this version, and one for what comes next', () => {
+  it('has a section for this version, and one for the next one', () => {
     const { version } = JSON.parse(text('package.json'))
     const sections = [...text('CHANGELOG.md').matchAll(/^## \[(.+?)\]/gm)].map(([, name]) => name)
     expect(sections.slice(0, 2)).toEqual(['Unreleased', version])

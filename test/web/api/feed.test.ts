@@ -51,7 +51,7 @@ function openFeed({ fleet }: { readonly fleet?: () => FleetStatus } = {}) {
     fleet,
     clock,
   })
-  /** As the bridge does. */
+  /** Like the bridge. */
   const hold = (topic: string, payload: string | null) => {
     if (payload === null) retained.delete(topic)
     else retained.set(topic, payload)
@@ -76,7 +76,7 @@ function openFeed({ fleet }: { readonly fleet?: () => FleetStatus } = {}) {
 }
 
 describe('the feed', () => {
-  it('begins with every retained topic of the bridge, and none of discovery or of others', () => {
+  it('begins with every retained topic of the bridge, without discovery and topics of other programs', () => {
     const { hold, snapshot } = openFeed()
     hold('b/bridge/state', 'online')
     hold(app('x'), state(1))
@@ -90,7 +90,7 @@ describe('the feed', () => {
     expect(snapshot().refusals).toEqual({ home: { uninstall: 'It is off.' } })
   })
 
-  it('tells what changed, the newest once, and what was cleared', async () => {
+  it('sends changes, only the newest of each topic, and cleared topics', async () => {
     const { hold, follow, clock } = openFeed()
     hold(app('x'), state(1))
     hold(app('y'), state(1))
@@ -114,7 +114,7 @@ describe('the feed', () => {
     ])
   })
 
-  it('tells at most ten times a second, and nothing where nothing is new', async () => {
+  it('sends at most ten times a second, and nothing without changes', async () => {
     const { hold, follow, clock } = openFeed()
     const { frames } = follow()
     for (let n = 0; n < 100; n += 1) {
@@ -128,7 +128,7 @@ describe('the feed', () => {
     expect(frames.length).toBeLessThanOrEqual(11)
   })
 
-  it('says every five seconds that it is alive, and only while somebody listens', async () => {
+  it('sends a sign of life every five seconds while it has followers', async () => {
     const { hold, follow, clock } = openFeed()
     const { frames, end } = follow()
     await clock.advance(15_000)
@@ -141,7 +141,7 @@ describe('the feed', () => {
     expect(clock.waits).toHaveLength(waits)
   })
 
-  it('tells other refusals and another log level within five seconds', async () => {
+  it('sends other refusals and another log level within five seconds', async () => {
     const { follow, world, snapshot, clock } = openFeed()
     expect(snapshot().log_level).toBe('info')
     const { frames } = follow()
@@ -159,7 +159,7 @@ describe('the feed', () => {
     expect(frames[1]).not.toHaveProperty('refusals')
   })
 
-  it('tells what is known of a fleet, and within five seconds when that changes', async () => {
+  it('sends the state of a fleet, and changes of it within five seconds', async () => {
     let status = FLEET
     const { follow, snapshot, clock } = openFeed({ fleet: () => status })
     expect(snapshot().fleet).toEqual(FLEET)
@@ -185,7 +185,7 @@ describe('the feed', () => {
     ])
   })
 
-  it('tells each happening once to who came before it, and to who came after it', async () => {
+  it('sends each event once to followers who came before it, and in the snapshot to those who came after it', async () => {
     const { feed, follow, snapshot, clock } = openFeed()
     const { frames } = follow()
     feed.sent('b/home/event', '{"event_type":"crashed"}')
@@ -196,7 +196,7 @@ describe('the feed', () => {
     expect(late.frames.flatMap((frame) => (frame.type === 'changes' ? frame.happenings : []))).toHaveLength(0)
   })
 
-  it('leaves out what bridges say among each other', () => {
+  it('leaves out messages between bridges', () => {
     const { feed, snapshot } = openFeed()
     feed.sent('b/bridge/presence', '{}')
     feed.sent('b/bridge/probe', 'x')
@@ -204,7 +204,7 @@ describe('the feed', () => {
     expect(snapshot().recent).toEqual([])
   })
 
-  it('remembers the latest 500 happenings, and fewer large ones', () => {
+  it('remembers the latest 500 events, and fewer large ones', () => {
     const { feed, snapshot } = openFeed()
     for (let n = 0; n < 600; n += 1) feed.record('b/home/event', String(n))
     expect(snapshot().recent).toHaveLength(500)
@@ -215,7 +215,7 @@ describe('the feed', () => {
     expect(recent.at(-1)?.payload).toHaveLength(60_000)
   })
 
-  it('makes the text of a happening for those who are told, with the time at which it happened', async () => {
+  it('renders an event for its followers, with the time at which it happened', async () => {
     const { feed, follow, snapshot, clock } = openFeed()
     let made = 0
     const happen = () => feed.record('b/home/result/x', () => `{"n":${++made}}`)
@@ -230,7 +230,7 @@ describe('the feed', () => {
     expect(frames).toMatchObject([{ happenings: [{ topic: 'b/home/result/x', payload: '{"n":2}' }] }])
   })
 
-  it('tells who looks what another member has taken over', async () => {
+  it('sends followers the topics that another member has taken over', async () => {
     const { hold, release, follow, clock } = openFeed()
     hold('b/home/info', '{}')
     hold('b/home/state', 'online')
@@ -240,7 +240,7 @@ describe('the feed', () => {
     expect(frames).toMatchObject([{ state: [['b/home/info', null]] }])
   })
 
-  it('renders nothing while nobody looks, and only once for those who follow', async () => {
+  it('renders nothing without followers, and only once for all of them', async () => {
     const { hold, follow, snapshot, clock, rendered } = openFeed()
     for (let n = 0; n < 10; n += 1) hold(app('x'), state(n))
     expect(rendered()).toBe(0)
@@ -255,7 +255,7 @@ describe('the feed', () => {
     expect(rendered()).toBe(1)
   })
 
-  it('gives a snapshot the usage of the last 15 minutes', () => {
+  it('has the usage of the last 15 minutes in a snapshot', () => {
     const { snapshot, asked } = openFeed()
     expect(snapshot().usage).toEqual({ [app('x')]: [[1, 1.25, 4_000_000_000]] })
     expect(asked).toEqual([15 * 60_000])

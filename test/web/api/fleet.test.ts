@@ -17,7 +17,7 @@ let url: string
 const ask = async (path: string) => await (await fetch(`${url}/api/${path}`)).json()
 const state = async () => v.parse(STATE, await ask('state'))
 
-/** Where the first member listens. */
+/** The address of the first member. */
 async function addressOf(world: Members): Promise<string> {
   const { lines } = world.process(0)
   return await until('the listener', () =>
@@ -47,14 +47,14 @@ afterAll(() => members?.[Symbol.asyncDispose]())
 const hubsOf = (name: string) => [...members.owners()].flatMap(([hub, owner]) => (owner === name ? [hub] : []))
 
 describe('over HTTP, a member of a fleet', () => {
-  it('tells its name, under which its own topics are', async () => {
+  it('reports its name, under which its own topics are', async () => {
     expect(v.parse(SESSION, await ask('session'))).toMatchObject({ base_topic: 'hub2mqtt', member: 'shard-1' })
     expect(Object.keys(await state())).toEqual(
       expect.arrayContaining(['state', 'info', 'health', 'log-level'].map((one) => `hub2mqtt/bridge/shard-1/${one}`)),
     )
   })
 
-  it('tells who belongs to the fleet, and who has which hub, as the hubs say themselves', async () => {
+  it('reports the members of the fleet, and the owner of each hub from the messages of the hubs', async () => {
     const { fleet } = await snapshot()
     expect(fleet).toMatchObject({ mode: 'static', member: 'shard-1', acts: true, count: 2 })
     expect(Object.keys(fleet?.members ?? {})).toEqual(NAMES)
@@ -62,7 +62,7 @@ describe('over HTTP, a member of a fleet', () => {
     expect(NAMES).toContain(fleet?.speaker)
   })
 
-  it('tells the states of the others and of their hubs, and nothing else of those', async () => {
+  it('has the states of the others and of their hubs, and nothing else about those', async () => {
     const topics = ['bridge', 'bridge/shard-2', ...hubsOf('shard-2')].map((one) => `hub2mqtt/${one}/state`)
     const areOnline = async () => {
       const now = await state()
@@ -77,7 +77,7 @@ describe('over HTTP, a member of a fleet', () => {
     ])
   })
 
-  it('says of a command for a hub of another member whose it is', async () => {
+  it('refuses a command for a hub of another member, and names its owner', async () => {
     const [own = '', others = ''] = [hubsOf('shard-1')[0], hubsOf('shard-2')[0]]
     const send = async (hub: string) => {
       const headers = await members.process(0).owner()
@@ -94,7 +94,7 @@ describe('over HTTP, a member of a fleet', () => {
     })
   })
 
-  it('tells when another one is gone', async () => {
+  it('reports that another member has gone', async () => {
     await members.process(1).stop('SIGKILL')
     const isGone = async () => (await state())['hub2mqtt/bridge/shard-2/state'] === 'offline'
     await until('its state', isGone, 10_000, LOOK_MS)

@@ -22,8 +22,8 @@ function listening() {
   return { heard, state }
 }
 
-describe('of what other members of a fleet say', () => {
-  it.each(['b/bridge/shard-2/state', 'b/bridge/state', 'b/cabin/state'])('%s is taken in', (topic) => {
+describe('of the messages of other members of a fleet', () => {
+  it.each(['b/bridge/shard-2/state', 'b/bridge/state', 'b/cabin/state'])('%s is included', (topic) => {
     const { heard, state } = listening()
     heard(topic, 'online')
     expect(state.get(topic)).toBe('online')
@@ -37,11 +37,11 @@ describe('of what other members of a fleet say', () => {
     ['the state of a hub of its own', 'b/home/state', 'offline'],
     ['that of a hub that is not configured', 'b/attic/state', 'online'],
     ['its own', 'b/bridge/shard-1/state', 'offline'],
-    ['that of a member that there is not', 'b/bridge/shard-3/state', 'online'],
+    ['that of an unknown member', 'b/bridge/shard-3/state', 'online'],
     ['an app that looks like a state', 'b/cabin/app/state', 'online'],
-    ['what is no state', 'b/cabin/state', '<b>online</b>'],
-    ['what is on another base topic', 'c/cabin/state', 'online'],
-  ])('%s is not', (_, topic, payload) => {
+    ['an invalid state', 'b/cabin/state', '<b>online</b>'],
+    ['a state on another base topic', 'c/cabin/state', 'online'],
+  ])('%s is ignored', (_, topic, payload) => {
     const { heard, state } = listening()
     heard(topic, payload)
     expect(state.size).toBe(0)

@@ -13,7 +13,7 @@ let world: World
 let url: string
 let owner: { readonly authorization: string }
 
-/** Where a bridge listens, as its log says. */
+/** The address of a bridge, from its log. */
 const addressOf = (one: World) =>
   until('the listener', () => one.bridge.lines.map((line) => JSON.parse(line).url).find((found) => found !== undefined))
 
@@ -32,7 +32,7 @@ beforeAll(async () => {
 afterAll(() => world[Symbol.asyncDispose]())
 
 describe('over HTTP', () => {
-  it('there are the retained topics as the broker has them', async () => {
+  it('the retained topics equal those on the broker', async () => {
     await world.settle()
     const state = await stateOf()
     const { observer } = world
@@ -47,7 +47,7 @@ describe('over HTTP', () => {
     expect(topics.toSorted()).toEqual(retained.toSorted())
   })
 
-  it('a command is carried out and answered as over MQTT, and nobody on MQTT gets the answer', async () => {
+  it('a command is executed and answered as over MQTT, and no client on MQTT gets the answer', async () => {
     const { app, observer } = world
     const { status, answer } = await send(`home/app/${app}/restart`)
     expect(status).toBe(200)
@@ -59,7 +59,7 @@ describe('over HTTP', () => {
     expect(audits).toMatchObject([{ part: 'audit', outcome: 'ok', by: 'http' }])
   })
 
-  it('an answer that holds an API key comes without it', async () => {
+  it('an API key is removed from an answer', async () => {
     const { app } = world
     await send(`home/app/${app}/set-setting/remembered`, JSON.stringify(`is ${KEY}`))
     expect((await send(`home/app/${app}/get-setting/remembered`)).answer).toMatchObject({ ok: true, data: 'is ***' })
@@ -77,7 +77,7 @@ describe('over HTTP', () => {
     expect(await send(path, body)).toMatchObject({ status, answer: { ok: false, error: { code } } })
   })
 
-  it('what the configuration denies is denied, and the live channel says so before', async () => {
+  it('commands that the configuration denies are refused, and listed by the live channel before', async () => {
     const { app } = world
     expect(await send(`home/app/${app}/garbage-collect`)).toMatchObject({
       status: 403,
@@ -88,7 +88,7 @@ describe('over HTTP', () => {
     expect(snapshot.refusals['home']).not.toHaveProperty('restart')
   })
 
-  it('a transaction is executed once, whichever way it comes', async () => {
+  it('a transaction is executed once, over HTTP or MQTT', async () => {
     const { app } = world
     const count = () => world.hub.requests.filter(({ operation }) => operation === 'restartApp').length
     const before = count()
@@ -101,7 +101,7 @@ describe('over HTTP', () => {
   it.each([
     ['that ends in time', 500, { ok: true }],
     ['that is cut off', 60_000, { ok: false, error: { code: 'outcome_unknown' } }],
-  ])('answers a command under way at the end %s', async (_, ms, expected) => {
+  ])('a command in progress is answered at the end %s', async (_, ms, expected) => {
     await using ending = await Worlds.start({ env: http })
     const api = await addressOf(ending)
     const headers = await ending.bridge.owner
@@ -112,7 +112,7 @@ describe('over HTTP', () => {
     expect(await (await asked).json()).toMatchObject(expected)
   })
 
-  it('goes on with a command whose asker has gone away', async () => {
+  it('a command continues when its client has disconnected', async () => {
     const { app } = world
     const count = () =>
       world.hub.requests.filter(({ operation }) => operation === 'disableApp' || operation === 'updateApp')
@@ -132,7 +132,7 @@ describe('over HTTP', () => {
     await until('the app to run', () => world.state(app)?.['state'] === 'running')
   })
 
-  it('the live channel tells of answers, without what was asked for', async () => {
+  it('the live channel sends answers, without the input of their commands', async () => {
     const { app } = world
     const result = `hub2mqtt/home/app/${app}/result/get-settings`
     const toldIn = (all: readonly Frame[]) =>
@@ -145,7 +145,7 @@ describe('over HTTP', () => {
     expect(JSON.parse(answer?.payload ?? '')).toMatchObject({ ok: true, command: 'get-settings', app, data: null })
   })
 
-  it('has the icon that the hub has, and 404 for an app without', async () => {
+  it('an app has the icon that the hub has, or 404 without one', async () => {
     const { app } = world
     const response = await fetch(`${url}/api/hubs/home/apps/${app}/icon`)
     expect(response.status).toBe(200)
@@ -162,7 +162,7 @@ describe('over HTTP', () => {
     }
   })
 
-  it('has the usage of an app, as the command get-history answers it', async () => {
+  it('the usage of an app equals that of the command get-history', async () => {
     const { app } = world
     const usage = async (hours: string) => await fetch(`${url}/api/hubs/home/apps/${app}/history/${hours}`)
     const history = v.parse(USAGE_HISTORY, await (await usage('6')).json())
@@ -173,7 +173,7 @@ describe('over HTTP', () => {
     for (const hours of ['0', '169', '1.5', 'x', '%20']) expect((await usage(hours)).status, hours).toBe(400)
   })
 
-  it("has the doctor's report, once for all who ask meanwhile", async () => {
+  it("the doctor's report is created once for all simultaneous requests", async () => {
     const reports = await Promise.all(
       [1, 2].map(async () =>
         v.parse(DOCTOR_REPORT, await (await fetch(`${url}/api/doctor`, { headers: owner })).json()),
@@ -186,7 +186,7 @@ describe('over HTTP', () => {
 })
 
 describe('with http.page: false', () => {
-  it('there are health and metrics, and a word of why there is no page', async () => {
+  it('there are health and metrics, and an explanation in place of the page', async () => {
     await using other = await Worlds.start({ env: { ...http, HTTP_PAGE: 'false' } })
     const at = await addressOf(other)
     expect((await fetch(`${at}/readyz`)).status).toBe(200)

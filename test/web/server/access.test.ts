@@ -20,7 +20,7 @@ const SENDER: Sender = {
 }
 
 describe('on this machine, without a password', () => {
-  it('everything is open to who has the start-up token', async () => {
+  it('everything is open with the start-up token', async () => {
     const { askAsOwner: ask, told } = await openDoor()
     expect(JSON.parse((await ask('/api/session')).body)).toMatchObject({ access: 'full', login: 'token', setup: false })
     expect((await ask(RESTART, restart)).status).toBe(200)
@@ -28,7 +28,7 @@ describe('on this machine, without a password', () => {
   })
 
   it.each(['x-forwarded-for', 'forwarded', 'via', 'x-real-ip', 'x-forwarded-host', 'x-forwarded-proto'])(
-    'what a reverse proxy hands on with %s is not from this machine',
+    'a request that a reverse proxy forwards with %s is not from this machine',
     async (name) => {
       const { ask, told } = await openDoor()
       expect(await ask(RESTART, { ...restart, headers: { [name]: '127.0.0.1' } })).toMatchObject({ status: 403 })
@@ -38,7 +38,7 @@ describe('on this machine, without a password', () => {
 })
 
 describe('beyond this machine', () => {
-  it('nobody gets anything without a password, and hears of the option', async () => {
+  it('every request is refused without a password, and the option is named', async () => {
     const { ask, webSocket } = await openDoor({ env: EVERYWHERE, page: { 'index.html': 'page' } })
     for (const path of ['/', '/index.html', '/api/session', '/api/state', '/api/config', '/api/openapi.json']) {
       const { status, body } = await ask(path)
@@ -70,21 +70,21 @@ describe('beyond this machine', () => {
 describe('a token', () => {
   const env = { ...EVERYWHERE, HTTP_TOKENS: TOKENS }
 
-  it('may everything, and is named', async () => {
+  it('permits everything, and its name is logged', async () => {
     const { ask, told } = await openDoor({ env })
     expect((await ask(RESTART, { ...restart, headers: full })).status).toBe(200)
     expect(told).toMatchObject([{ by: 'restarter' }])
   })
 
   it.each(['Bearer another-token-altogether', 'Bearer', 'Bearer token-that-may-everything-else'])(
-    'that is wrong is nobody, on this machine too: %s',
+    'that is wrong permits nothing, on this machine too: %s',
     async (authorization) => {
       const { ask } = await openDoor({ env: { HTTP_TOKENS: TOKENS } })
       expect(await ask('/api/state', { headers: { authorization } })).toMatchObject({ status: 401 })
     },
   )
 
-  it('that the configuration no longer has ends at once, and its live channel with it', async () => {
+  it('that is removed from the configuration ends at once, with its live channel', async () => {
     const clock = new FakeClock()
     const { ask, webSocket, reconfigure } = await openDoor({ env, clock })
     const socket = webSocket(reader)
@@ -100,7 +100,7 @@ describe('a token', () => {
 describe('a login', () => {
   const env = { ...EVERYWHERE, HTTP_PASSWORD: PASSWORD }
 
-  it.each(['plain text', 'a hash'])('opens everything with a password that is configured as %s', async (kind) => {
+  it.each(['plain text', 'a hash'])('permits everything, with a password that is configured as %s', async (kind) => {
     const HTTP_PASSWORD = kind === 'a hash' ? await hashPassword(PASSWORD) : PASSWORD
     const { ask, login, origin, told } = await openDoor({ env: { ...EVERYWHERE, HTTP_PASSWORD } })
     const cookie = await login(PASSWORD)
@@ -125,7 +125,7 @@ describe('a login', () => {
     expect(await login(PASSWORD)).toMatch(/^hub2mqtt_8100=/)
   })
 
-  it('sets it for TLS only where a trusted proxy says that there is', async () => {
+  it('sets it for TLS only if a trusted proxy reports TLS', async () => {
     const forwarded = { 'x-forwarded-proto': 'https', 'x-forwarded-for': '10.0.0.9' }
     const cookieOf = async (more: Record<string, string>) => {
       const { ask } = await openDoor({ env: { ...env, ...more } })
@@ -155,12 +155,12 @@ describe('a login', () => {
     expect(await isIn(third)).toBe(true)
     reconfigure({ ...env, HTTP_PASSWORD: 'another password' })
     expect(await isIn(third)).toBe(false)
-    // Nor does it come back with the former password.
+    // The session does not return with the previous password either.
     reconfigure(env)
     expect(await isIn(third)).toBe(false)
   })
 
-  it('is renewed in the browser whenever the page asks who it is, until it ends', async () => {
+  it('is renewed in the browser whenever the page requests the session, until it ends', async () => {
     const { ask, login, origin } = await openDoor({ env })
     const cookie = await login(PASSWORD)
     const renewed = async () => (await ask('/api/session', { headers: { cookie } })).headers['set-cookie']
@@ -178,7 +178,7 @@ describe('a login', () => {
     expect([await isIn(cookies[0]), await isIn(cookies[1]), await isIn(cookies[100])]).toEqual([401, 200, 200])
   })
 
-  it('is not used up by wrong tokens, which are limited by themselves', async () => {
+  it('is not affected by wrong tokens, which have their own limit', async () => {
     const { ask } = await openDoor({ env: { ...env, HTTP_TOKENS: TOKENS } })
     const attempt = async () => (await ask('/api/state', { headers: bearer('another-token-altogether') })).status
     for (let tries = 0; tries < 5; tries += 1) expect(await attempt()).toBe(401)
@@ -199,7 +199,7 @@ describe('a login', () => {
     expect(await attempt(PASSWORD, 9)).toHaveProperty('cookie')
   })
 
-  it('is refused after five wrong ones, with the time to wait, also with the right one; another address goes on, whatever clients write before their own', async () => {
+  it('is refused after five wrong ones, with the time to wait, also with the right one; other addresses are not, whatever clients write before their own', async () => {
     const clock = new FakeClock()
     const { ask } = await openDoor({ env: { ...env, HTTP_TRUSTED_PROXIES: '127.0.0.1' }, clock })
     const attempt = (password: string, from = '10.0.0.9') =>
@@ -250,7 +250,7 @@ describe('a login', () => {
     expect(most).toEqual({ atOnce: 1, inAll: 3 })
   })
 
-  it.each(['', '{', '[]', '{"password":7}', '{"password":"x","more":1}'])('wants a password: %s', async (body) => {
+  it.each(['', '{', '[]', '{"password":7}', '{"password":"x","more":1}'])('requires a password: %s', async (body) => {
     const { ask } = await openDoor({ env })
     expect((await ask('/api/login', { ...credentials(''), body })).status).toBe(400)
   })
@@ -258,7 +258,7 @@ describe('a login', () => {
   it.each([
     [4096, 401],
     [4097, 400],
-  ])('with a password of %i characters is answered %i', async (length, status) => {
+  ])('with a password of %i characters is answered with %i', async (length, status) => {
     const { ask } = await openDoor({ env })
     expect((await ask('/api/login', credentials('x'.repeat(length)))).status).toBe(status)
   })
@@ -273,7 +273,7 @@ describe('a page of another origin', () => {
     ['a read', '/api/state', 'GET', foreign],
     ['a command, from a page without an origin', RESTART, 'POST', { origin: 'null' }],
     ['a command, from another port', RESTART, 'POST', { origin: 'http://127.0.0.1:1' }],
-    ['a command, of which only the browser says whence', RESTART, 'POST', { 'sec-fetch-site': 'cross-site' }],
+    ['a command whose origin only the browser reports', RESTART, 'POST', { 'sec-fetch-site': 'cross-site' }],
     ['a read, from another port of this host', '/api/state', 'GET', { 'sec-fetch-site': 'same-site' }],
   ])('gets 403 for %s', async (_, path, method, headers) => {
     const { ask, told } = await openDoor()
@@ -281,14 +281,14 @@ describe('a page of another origin', () => {
     expect(told).toEqual([])
   })
 
-  it('gets no live channel', async () => {
+  it('cannot open a live channel', async () => {
     const { webSocket, origin } = await openDoor()
     expect(await fateOf(webSocket(foreign))).toBe(403)
     expect(await fateOf(webSocket({ origin: origin.replace('http:', 'https:') }))).toBe(403)
     expect(await fateOf(webSocket({ origin }))).toBe('open')
   })
 
-  it('cannot send a form, which names its kind of body and in old browsers no origin', async () => {
+  it('cannot send a form, which has its content type and in old browsers no origin', async () => {
     const { ask, told, port } = await openDoor()
     for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data']) {
       const answer = await ask(RESTART, { method: 'POST', headers: { 'content-type': type }, body: '{}' })
@@ -309,7 +309,7 @@ describe('a page of another origin', () => {
   })
 })
 
-describe('a page under a name of its own that leads here', () => {
+describe('a page with a host name that resolves to this machine', () => {
   it('gets 421 for everything, the live channel too', async () => {
     const { ask, told, webSocket } = await openDoor()
     const headers = { host: 'evil.example', origin: 'http://evil.example' }
@@ -372,7 +372,7 @@ describe('a reverse proxy that is trusted', () => {
     'x-forwarded-proto': 'https',
   }
 
-  it('is believed by which name the browser came, whatever its own Host is', async () => {
+  it('determines the host name of the browser, whatever its own Host is', async () => {
     const { ask, login, told } = await openDoor({ env })
     const cookie = await login(PASSWORD)
     const origin = 'https://home.example.org'
@@ -392,7 +392,7 @@ describe('a reverse proxy that is trusted', () => {
     ['http', 'https', 'other'],
     ['HTTPS', 'https', 'same'],
     ['HTTPS', 'http', 'other'],
-    // As Traefik has it for a WebSocket.
+    // Traefik sends this for a WebSocket.
     ['wss', 'https', 'same'],
     ['wss', 'http', 'other'],
     ['ws', 'http', 'same'],
@@ -401,7 +401,7 @@ describe('a reverse proxy that is trusted', () => {
     ['h2', 'http', 'other'],
     ['https', 'ftp', 'other'],
     ['ftp', 'ftp', 'other'],
-    // It says nothing of the scheme.
+    // The proxy does not name the scheme.
     [undefined, 'https', 'same'],
     [undefined, 'http', 'same'],
     [undefined, 'ftp', 'other'],
@@ -418,7 +418,7 @@ describe('a reverse proxy that is trusted', () => {
     expect(told).toHaveLength(isSame ? 1 : 0)
   })
 
-  it('lets a page of either scheme be that of Home Assistant, which does not know of TLS before itself', async () => {
+  it('accepts a page of either scheme for Home Assistant, which does not detect TLS before itself', async () => {
     const { ask } = await openDoor({ env: { ...EVERYWHERE, HTTP_INGRESS: 'true', HTTP_TRUSTED_PROXIES: '127.0.0.1' } })
     for (const scheme of ['http', 'https']) {
       const ingress = {
@@ -431,14 +431,14 @@ describe('a reverse proxy that is trusted', () => {
     }
   })
 
-  it('is not believed if it is not trusted', async () => {
+  it('is ignored if it is not trusted', async () => {
     const { ask, login } = await openDoor({ env: { ...env, HTTP_TRUSTED_PROXIES: '10.9.9.9' } })
     const cookie = await login(PASSWORD)
     const headers = { ...forwarded, cookie, origin: 'https://home.example.org' }
     expect(await ask(RESTART, { method: 'POST', headers })).toMatchObject({ status: 403, code: 'origin' })
   })
 
-  it('logs in whom it has logged in, by any name, only where that is configured', async () => {
+  it('can authenticate users, with any host name, only if that is configured', async () => {
     const ingress = { 'x-ingress-path': '/api/hassio_ingress/x', host: 'homeassistant.local:8123' }
     const origin = 'http://homeassistant.local:8123'
     const on = await openDoor({ env: { ...EVERYWHERE, HTTP_INGRESS: 'true', HTTP_TRUSTED_PROXIES: '127.0.0.1' } })
@@ -455,18 +455,18 @@ describe('a reverse proxy that is trusted', () => {
 
 describe('the icon of an app', () => {
   const ICON = '/api/hubs/home/apps/x/icon'
-  // As a browser asks for a picture in a page of Home Assistant.
+  // Like a browser that loads a picture in a page of Home Assistant.
   const asPicture = { headers: { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'no-cors' } }
   const env = { ...EVERYWHERE, HTTP_PASSWORD: PASSWORD }
   const shown = { ...env, HTTP_PUBLIC_URL: 'https://home.example.org/hub2mqtt' }
 
-  it('is for those who may look, and for no page of another origin', async () => {
+  it('is for readers, and for no page of another origin', async () => {
     const { ask } = await openDoor({ env })
     expect(await ask(ICON, asPicture)).toMatchObject({ status: 403, code: 'origin' })
     expect((await ask(ICON)).headers['cross-origin-resource-policy']).toBe('same-origin')
   })
 
-  it('is for all, pages of other origins too, where browsers are told of the page, and nothing else is', async () => {
+  it('is the only data for everybody, including pages of other origins, if the public address is configured', async () => {
     const { ask } = await openDoor({ env: shown })
     const answer = await ask(ICON, asPicture)
     expect(answer).toMatchObject({ status: 404, code: 'no_icon' })

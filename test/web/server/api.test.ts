@@ -12,20 +12,20 @@ describe('the API', () => {
     ['bridge/ping', 'b/bridge/cmd/ping'],
     ['home/app/com.x/restart', 'b/home/app/com.x/cmd/restart'],
     ['home/app/com.x/set-setting/night_mode', 'b/home/app/com.x/cmd/set-setting/night_mode'],
-    // A topic's level as it is, however the client has encoded it.
+    // A topic level as it is, however the client has encoded it.
     ['home/app/a%20b/restart', 'b/home/app/a%20b/cmd/restart'],
     ['home/app/%C3%BC~/restart', 'b/home/app/%C3%BC%7E/cmd/restart'],
     ['home/app/%c3%bc/restart', 'b/home/app/%C3%BC/cmd/restart'],
     ['home/app/a%2Fb/restart', 'b/home/app/a%2Fb/cmd/restart'],
     ['home/app/a%2B/restart', 'b/home/app/a%2B/cmd/restart'],
     ['home/refresh?x=y', 'b/home/cmd/refresh'],
-  ])('makes %s the command %s', async (path, topic) => {
+  ])('maps %s to the command %s', async (path, topic) => {
     const { askAsOwner: ask, told } = await openDoor()
     expect((await ask(`/api/commands/${path}`, { method: 'POST' })).status).toBe(200)
     expect(told.map((one) => one.topic)).toEqual([topic])
   })
 
-  it.each(['', 'home', 'home/app', 'home/app/x', 'home/%ff/x', '%2'])('makes no command of %s', async (path) => {
+  it.each(['', 'home', 'home/app', 'home/app/x', 'home/%ff/x', '%2'])('finds no command for %s', async (path) => {
     const { askAsOwner: ask, told } = await openDoor()
     expect((await ask(`/api/commands/${path}`, { method: 'POST' })).status).toBe(404)
     expect(told).toEqual([])
@@ -38,13 +38,13 @@ describe('the API', () => {
     ['home/app/x/set-setting/y', '"quoted"', '"quoted"'],
     ['home/install', '{"id":"x"}', '{"id":"x"}'],
     ['home/speak', '"half', '"half'],
-  ])('hands over a payload as the command takes it: %s %s', async (path, body, payload) => {
+  ])('passes on a payload in the form of the command: %s %s', async (path, body, payload) => {
     const { askAsOwner: ask, told } = await openDoor()
     await ask(`/api/commands/${path}`, send(body))
     expect(told).toMatchObject([{ payload }])
   })
 
-  it('takes bodies up to the largest payload, whether their length is told or not', async () => {
+  it('accepts bodies up to the largest payload, with or without a length', async () => {
     const { askAsOwner: ask, told, port } = await openDoor()
     const most = 64 * 1024
     expect((await ask('/api/commands/home/speak', send('x'.repeat(most)))).status).toBe(200)
@@ -59,7 +59,7 @@ describe('the API', () => {
     expect(told).toHaveLength(1)
   })
 
-  it('hangs up on a GET with a body instead of reading it', async () => {
+  it('closes the connection of a GET with a body instead of reading it', async () => {
     const { port } = await openDoor()
     const answer = await rawAnswer(
       port,
@@ -70,10 +70,10 @@ describe('the API', () => {
   })
 
   it.each(['Content-Length: 100\r\n\r\n{', 'Transfer-Encoding: chunked\r\n\r\n5\r\n{'])(
-    'warns of nothing where a client goes away in the middle of its body: %j',
+    'logs no warning if a client disconnects during its body: %j',
     async (rest) => {
       const { ask, port, warnings } = await openDoor()
-      // What answers the page and the API is loaded now.
+      // The code of the page and the API is loaded by now.
       await ask('/api/session')
       const socket = connect(port, '127.0.0.1')
       socket.write(`POST /api/login HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n${rest}`)
@@ -85,13 +85,13 @@ describe('the API', () => {
     },
   )
 
-  it('gives up on a client that does not get to the end of its body', async () => {
+  it('closes the connection of a client that does not complete its body', async () => {
     const { port } = await openDoor()
     const head = 'POST /api/login HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n'
     expect(await rawAnswer(port, `${head}Content-Length: 100\r\n\r\n{`)).toMatch(/^HTTP\/1\.1 408 /)
   }, 15_000)
 
-  it('answers 500 without details where a route fails, and warns once', async () => {
+  it('answers 500 without details if a route fails, and warns once', async () => {
     const clean = () => {
       throw new Error('secret detail')
     }
@@ -101,7 +101,7 @@ describe('the API', () => {
     expect(warnings).toHaveLength(1)
   })
 
-  it('answers 500 without details where an answer cannot be written, and warns in the log alone', async () => {
+  it('answers 500 without details if an answer cannot be written, and only the log has them', async () => {
     const printed: unknown[] = []
     vi.spyOn(console, 'error').mockImplementation((text) => void printed.push(text))
     onTestFinished(() => void vi.restoreAllMocks())
@@ -120,7 +120,7 @@ describe('the API', () => {
     expect(told).toEqual([])
   })
 
-  it('waits for a command for longer than for anything else', async () => {
+  it('waits longer for a command than for anything else', async () => {
     const { askAsOwner: ask } = await openDoor({ commandMs: 12_000 })
     expect((await ask('/api/commands/home/refresh', { method: 'POST' })).status).toBe(200)
   })
@@ -136,7 +136,7 @@ describe('the API', () => {
     },
   )
 
-  it('says which methods a path has, and which paths there are not', async () => {
+  it('reports the methods of a path, and unknown paths', async () => {
     const { ask } = await openDoor()
     const wrong = await ask('/api/state', { method: 'POST' })
     expect(wrong.status).toBe(405)
@@ -155,7 +155,7 @@ describe('the API', () => {
       expect(body).not.toContain(secret)
   })
 
-  it('hands out its own description', async () => {
+  it('serves its own description', async () => {
     const { ask } = await openDoor()
     expect(JSON.parse((await ask('/api/openapi.json')).body)).toMatchObject({ openapi: '3.1.0' })
   })

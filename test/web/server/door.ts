@@ -1,4 +1,4 @@
-/** The listener with the page and its API, before a bridge that only writes down what it is told: no hub, no broker. */
+/** The listener with the page and its API, and a bridge that only records its calls: no hub, no broker. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { type IncomingHttpHeaders, request } from 'node:http'
 import { connect } from 'node:net'
@@ -28,10 +28,10 @@ import { FakeClock } from '../../support/fake-clock.ts'
 import { ownerOf } from '../../support/start-token.ts'
 
 export const START_TOKEN = 'start-token-of-the-door-with-43-characters-'
-/** What a request with the start-up token brings. */
+/** The headers of a request with the start-up token. */
 export const owner = ownerOf(addressWith('http://localhost/', START_TOKEN))
 
-/** Tokens of the configuration, and what requests with them bring. */
+/** Tokens of the configuration, and the headers of requests with them. */
 export const TOKENS = JSON.stringify({
   restarter: { token: 'token-that-may-everything', access: 'full' },
   wallboard: { token: 'token-that-may-only-look', access: 'read' },
@@ -48,10 +48,10 @@ export const credentials = (password: string, headers: Readonly<Record<string, s
   body: JSON.stringify({ password }),
 })
 
-/** What an answer sets, as a browser sends it back. */
+/** The cookie of an answer, as a browser sends it back. */
 export const cookieOf = ({ headers }: Pick<Answered, 'headers'>) => headers['set-cookie']?.[0]?.split(';')[0] ?? ''
 
-/** What a client reads until the listener hangs up. */
+/** The text that a client reads until the connection is closed. */
 export async function rawAnswer(port: number, text: string): Promise<string> {
   const socket = connect(port, '127.0.0.1').on('error', () => undefined)
   socket.write(text)
@@ -65,13 +65,13 @@ export interface DoorOptions {
   readonly env?: Readonly<Record<string, string>>
   readonly clock?: Clock
   readonly role?: Role
-  /** How long a command takes, in real milliseconds. */
+  /** The duration of a command, in real milliseconds. */
   readonly commandMs?: number
   /** Takes secrets out of answers to commands; default: changes nothing. */
   readonly clean?: (text: string) => string
-  /** Files of the built page by their names; default: it is not built. */
+  /** Files of the built page by their names; if missing, the page is not built. */
   readonly page?: Readonly<Record<string, string>>
-  /** What every path outside of the API is answered instead. */
+  /** The answer for every path outside of the API. */
   readonly reply?: Reply
 }
 
@@ -85,13 +85,13 @@ export interface Answered {
   readonly status: number
   readonly headers: IncomingHttpHeaders
   readonly body: string
-  /** Of a refusal. */
+  /** The code of a refusal. */
   readonly code: unknown
 }
 
 export interface Asking {
   readonly method?: string
-  /** Of what stands before the listener. */
+  /** The port of a proxy before the listener. */
   readonly port?: number
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string
@@ -199,23 +199,23 @@ export async function openDoor({
     })
   return {
     port,
-    /** What the bridge retains from now on. */
+    /** The topics that the bridge retains from now on. */
     hold(topic: string, payload: string) {
       retained.set(topic, payload)
       feed.held(topic, payload)
     },
     told,
     recent,
-    /** What the log was warned of. */
+    /** The warnings in the log. */
     warnings,
     channel,
     ask,
-    /** With the start-up token. */
+    /** Sends a request with the start-up token. */
     askAsOwner: (path: string, { headers, ...asking }: Asking = {}) =>
       ask(path, { ...asking, headers: { ...owner, ...headers } }),
-    /** Of the page that the listener serves. */
+    /** The origin of the page that the listener serves. */
     origin: `http://${here}`,
-    /** Takes over other options, as a reload does. */
+    /** Applies other options, like a reload. */
     reconfigure(changed: Readonly<Record<string, string>>) {
       live.value = loaded(changed)
     },
@@ -231,7 +231,7 @@ export async function openDoor({
   }
 }
 
-/** What became of an attempt to connect: `open`, or the status of the refusal. */
+/** The result of an attempt to connect: `open`, or the status of the refusal. */
 export function fateOf(socket: WebSocket): Promise<'open' | number> {
   return new Promise((resolve, reject) => {
     socket.once('open', () => resolve('open'))

@@ -17,7 +17,7 @@ const start = async (
   return listener.url
 }
 
-/** Those of every answer. */
+/** The headers of every answer. */
 const HEADERS = [
   'cache-control: no-store',
   'x-content-type-options: nosniff',
@@ -49,7 +49,7 @@ describe('the HTTP listener', () => {
     expect((await fetch((await start()) + path)).status).toBe(404)
   })
 
-  it('lets no other origin read, whatever Origin says', async () => {
+  it('lets no other origin read, whatever the Origin header is', async () => {
     await start()
     const answer = await raw(
       'GET /one HTTP/1.1\r\nHost: 127.0.0.1\r\nOrigin: http://evil.example\r\nConnection: close\r\n\r\n',
@@ -62,9 +62,9 @@ describe('the HTTP listener', () => {
 
   it.each([
     ['that is answered at once', 'GET /one HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n'],
-    ['that takes its time', 'GET /never HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n'],
+    ['that is slow', 'GET /never HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n'],
     ['by a foreign name', 'GET /one HTTP/1.1\r\nHost: evil.example\r\n\r\n'],
-  ])('outlives an upgrade that is sent together with a request %s', async (_, before) => {
+  ])('survives an upgrade that is sent together with a request %s', async (_, before) => {
     const url = await start({ '/one': () => json(200, { one: 1 }), '/never': () => new Promise(() => {}) })
     for (const host of ['127.0.0.1', 'evil.example']) {
       await raw(`${before}GET /x HTTP/1.1\r\nHost: ${host}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n`)
@@ -83,7 +83,7 @@ describe('the HTTP listener', () => {
     '[::1',
     'a@b',
     'x y',
-  ])('tells a page that reaches it by the name %s nothing', async (host) => {
+  ])('reveals nothing to a page with the host name %s', async (host) => {
     await start()
     const answer = await ask(host)
     expect(answer).toMatch(/^HTTP\/1\.1 4(?:21|00) /)
@@ -103,19 +103,19 @@ describe('the HTTP listener', () => {
     'localhost.:1',
     'hub.lan.:1',
     'hub.lan:1',
-  ])('answers who reaches it as %s', async (host) => {
+  ])('answers requests with the host name %s', async (host) => {
     await start()
     expect(await ask(host)).toMatch(/^HTTP\/1\.1 200 /)
   })
 
-  it('answers who reaches it by the name that it listens on, and by no similar one', async () => {
+  it('answers requests with the host name that it listens on, and with no similar one', async () => {
     // Resolvers read it as 127.0.0.1, but it is not written as an address.
     await start(undefined, '127.1')
     expect(await ask('127.1')).toMatch(/^HTTP\/1\.1 200 /)
     expect(await ask('127.2')).toMatch(/^HTTP\/1\.1 421 /)
   })
 
-  it('answers a new connection at once however many others are idle', async () => {
+  it('answers a new connection at once, however many others are idle', async () => {
     const url = await start()
     const { hostname, port } = new URL(url)
     const idle = Array.from({ length: 40 }, () => connect(Number(port), hostname).on('error', () => {}))
@@ -129,7 +129,7 @@ describe('the HTTP listener', () => {
     }
   })
 
-  it('keeps 32 connections: another one ends the longest idle one, or else the longest without an answer', async () => {
+  it('keeps 32 connections: another one ends the longest idle one, or else the one that waits longest for an answer', async () => {
     let asked = 0
     const never = () => {
       asked += 1
@@ -160,7 +160,7 @@ describe('the HTTP listener', () => {
     expect(waiting.filter(({ destroyed }) => destroyed)).toHaveLength(1)
   }, 9_000)
 
-  it('refuses a WebSocket with the headers of every answer, and hangs up', async () => {
+  it('refuses a WebSocket with the headers of every answer, and closes the connection', async () => {
     await start()
     const answer = await raw('GET /x HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n')
     expect(answer).toMatch(/^HTTP\/1\.1 404 /)
@@ -168,12 +168,12 @@ describe('the HTTP listener', () => {
     for (const header of HEADERS) expect(answer.toLowerCase()).toContain(header)
   }, 9_000)
 
-  it('hangs up where nothing is sent or received for ten seconds', async () => {
+  it('closes a connection after ten seconds without data', async () => {
     await start({ '/never': () => new Promise(() => {}) })
     expect(await raw('GET /never HTTP/1.1\r\nHost: localhost\r\n\r\n')).toBe('')
   }, 20_000)
 
-  it('hangs up on a request with a body instead of reading it', async () => {
+  it('closes the connection of a request with a body instead of reading it', async () => {
     await start()
     const answer = await raw(
       `GET /one HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n${'x'.repeat(100)}`,
@@ -184,18 +184,18 @@ describe('the HTTP listener', () => {
   it.each([
     ['endless headers', `GET /one HTTP/1.1\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`, /^HTTP\/1\.1 431 /],
     ['nonsense', '\u0000\u0001\r\n\r\n', /^HTTP\/1\.1 400 /],
-  ])('refuses %s and lives on', async (_, text, expected) => {
+  ])('refuses %s and keeps running', async (_, text, expected) => {
     const url = await start()
     expect(await raw(text)).toMatch(expected)
     expect((await fetch(`${url}/one`)).status).toBe(200)
   })
 
-  it('hangs up on a client that does not get to the end of its request', async () => {
+  it('closes the connection of a client that does not complete its request', async () => {
     await start()
     expect(await raw('GET /one HTTP/1.1\r\n')).toMatch(/^HTTP\/1\.1 408 /)
   }, 15_000)
 
-  it('answers 500, and tells nothing, when a question fails', async () => {
+  it('answers 500 without details if a handler fails', async () => {
     const url = await start({
       '/one': () => {
         throw new Error('secret detail')
@@ -206,7 +206,7 @@ describe('the HTTP listener', () => {
     expect(await response.text()).not.toContain('secret')
   })
 
-  it('says so when it cannot listen', async () => {
+  it('reports an error if it cannot listen', async () => {
     const url = await start()
     const port = Number(new URL(url).port)
     await expect(listen({ host: '127.0.0.1', port, allowedHosts: [], routes: {}, log: { warn() {} } })).rejects.toThrow(

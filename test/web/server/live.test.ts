@@ -17,7 +17,7 @@ interface Frame {
   readonly state?: readonly (readonly [string, string | null])[]
 }
 
-/** Collects what is read. */
+/** Collects the received data. */
 function framesOf(socket: WebSocket): Frame[] {
   const frames: Frame[] = []
   socket.on('message', (data) => frames.push(JSON.parse(String(data))))
@@ -25,7 +25,7 @@ function framesOf(socket: WebSocket): Frame[] {
 }
 
 describe('the live channel', () => {
-  it('begins with a snapshot of 1,000 apps, and goes on with what changes', async () => {
+  it('begins with a snapshot of 1,000 apps, and continues with changes', async () => {
     const { hold, webSocket } = await openDoor({ clock: systemClock })
     for (let n = 0; n < 1000; n += 1) hold(topicOf(n), payloadOf(n))
     const frames = framesOf(webSocket())
@@ -37,7 +37,7 @@ describe('the live channel', () => {
     expect(frames.find(({ type }) => type === 'changes')?.state).toEqual([[topicOf(7), payloadOf(8)]])
   })
 
-  it('keeps little for a reader that does not read, and gives it a new snapshot when it does', async () => {
+  it('buffers little for a client that does not read, and sends a new snapshot when it does', async () => {
     const { hold, webSocket, channel } = await openDoor({ clock: systemClock })
     const socket = webSocket()
     const frames = framesOf(socket)
@@ -58,7 +58,7 @@ describe('the live channel', () => {
       await new Promise((resolve) => systemClock.after(30, () => resolve(undefined)))
       most = Math.max(most, channel.waitingBytes)
     }
-    // What was under way when it fell behind, and one batch.
+    // The messages in flight when it fell behind, and one batch.
     expect(most).toBeLessThan(8_000_000)
     expect(channel.behind).toBe(1)
     const read = frames.length
@@ -68,7 +68,7 @@ describe('the live channel', () => {
     expect(snapshot?.state?.every(([, payload]) => payload === large(n))).toBe(true)
   })
 
-  it('takes sixteen at once, and another when one has gone', async () => {
+  it('accepts sixteen clients at once, and another when one has disconnected', async () => {
     const { webSocket } = await openDoor()
     const sockets = Array.from({ length: 16 }, () => webSocket())
     expect(await Promise.all(sockets.map(fateOf))).toEqual(Array(16).fill('open'))
@@ -79,7 +79,7 @@ describe('the live channel', () => {
     await vi.waitFor(async () => expect(await fateOf(webSocket())).toBe('open'))
   })
 
-  it('stays for those who have it, and lets nobody else wait, however many connect', async () => {
+  it('stays open, and delays no other request, however many clients connect', async () => {
     const { webSocket, ask, port } = await openDoor()
     const sockets = Array.from({ length: 16 }, () => webSocket())
     await Promise.all(sockets.map(fateOf))
@@ -94,7 +94,7 @@ describe('the live channel', () => {
     await Promise.all(pongs)
   })
 
-  it('ends for who gives no sign of life for a minute, and for nobody else', async () => {
+  it('closes for a client without a sign of life for a minute, and for no other', async () => {
     const clock = new FakeClock()
     const { webSocket } = await openDoor({ clock })
     const [silent, alive] = [webSocket(), webSocket()]
@@ -105,7 +105,7 @@ describe('the live channel', () => {
       const asked = once(alive, 'ping')
       await clock.advance(16_000)
       await asked
-      // What comes back shows that the answer to the other's question has arrived.
+      // The pong shows that the pong of the other client would have arrived.
       const answered = once(alive, 'pong')
       alive.ping()
       await answered
@@ -115,7 +115,7 @@ describe('the live channel', () => {
     expect(alive.readyState).toBe(alive.OPEN)
   })
 
-  it('ends for who sends more than a word', async () => {
+  it('closes for a client that sends more than a few bytes', async () => {
     const { webSocket } = await openDoor()
     const socket = webSocket()
     await fateOf(socket)
@@ -134,7 +134,7 @@ describe('the live channel', () => {
     )
   }, 9_000)
 
-  it('is no WebSocket elsewhere', async () => {
+  it('is the only path with a WebSocket', async () => {
     const { port } = await openDoor()
     const { WebSocket: Client } = await import('ws')
     const elsewhere = new Client(`ws://127.0.0.1:${port}/api/state`)

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import { LOG_LINES } from '../../../src/web/server/api/protocol.ts'
 import { openDoor, reader, TOKENS } from './door.ts'
 
-it('the log over HTTP is read on from an answer to the next, by each client for itself, and says what it lacks', async () => {
+it('the log over HTTP continues from one answer to the next, separately for each client, with the number of missing lines', async () => {
   const { askAsOwner, recent } = await openDoor()
   const read = async (after = '') => {
     const { status, headers, body } = await askAsOwner(`/api/log${after && `?after=${encodeURIComponent(after)}`}`)
@@ -22,7 +22,7 @@ it('the log over HTTP is read on from an answer to the next, by each client for 
   expect(await read(second.next)).toMatchObject({ lines: { length: 2_000 }, missed: 8_000 })
 })
 
-it('the log over HTTP is for those with full access alone, and refused as its neighbours are', async () => {
+it('the log over HTTP requires full access, and is refused like other routes', async () => {
   const { ask, recent } = await openDoor({ env: { HTTP_TOKENS: TOKENS } })
   recent.add('{"msg":"one"}\n')
   for (const path of ['/api/log', '/api/doctor']) {

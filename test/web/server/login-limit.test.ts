@@ -9,7 +9,7 @@ import { cookieOf, credentials, openDoor } from './door.ts'
 const PASSWORD = 'correct horse battery'
 const env = { HTTP_HOST: '0.0.0.0', HTTP_PASSWORD: PASSWORD, HTTP_TRUSTED_PROXIES: '127.0.0.1' }
 
-/** Tries a password from an address, as a proxy that is named says it. */
+/** Tries a password from an address that a trusted proxy reports. */
 async function openHouse(clock = new FakeClock()) {
   const { ask } = await openDoor({ env, clock })
   const attempt = (password: string, from: string) =>
@@ -17,8 +17,8 @@ async function openHouse(clock = new FakeClock()) {
   return { clock, ask, attempt }
 }
 
-describe('forty addresses that go on trying wrong passwords', () => {
-  it('keep nobody out for longer than it takes to know them: not the owner, not a session', async () => {
+describe('forty addresses that keep trying wrong passwords', () => {
+  it('lock out no other client after they are known: neither the owner nor a session', async () => {
     const { clock, ask, attempt } = await openHouse()
     const cookie = cookieOf(await attempt(PASSWORD, '192.0.2.1'))
     const attack = async () => {
@@ -38,7 +38,7 @@ describe('forty addresses that go on trying wrong passwords', () => {
     }
   })
 
-  it('are slowed down by each other all the same', async () => {
+  it('nevertheless slow each other down', async () => {
     const clock = new FakeClock()
     const tries = new LoginLimit(clock)
     let taken = 0
@@ -69,13 +69,13 @@ it('of more than a thousand addresses that have failed, the first is forgotten',
     fail(n, 1)
     await clock.advance(2_000)
   }
-  // The last ten attempts of all are for addresses that have not failed.
+  // The last ten attempts in total are for addresses that have not failed.
   fail(1_000, 20)
   expect(tries.take('10.1.3.231')).toBeGreaterThan(0)
   expect(tries.take('10.1.0.0')).toBe(0)
 })
 
-describe('five wrong passwords lock an address out, however it is spelled', () => {
+describe('five wrong passwords lock an address out, in any spelling', () => {
   it.each([
     ['with ports', (n: number) => `1.2.3.4:${5678 + n}`, '1.2.3.4'],
     ['as IPv6', (n: number) => ['::ffff:1.2.3.4', '::FFFF:0102:0304', '[::ffff:1.2.3.4]:80'][n % 3] ?? '', '1.2.3.4'],
@@ -94,7 +94,7 @@ describe('an address', () => {
   const random = new Random(24)
   const groups = () => Array.from({ length: 8 }, () => (random.chance(0.5) ? 0 : random.below(0x1_0000)))
 
-  /** One of the many spellings of the same address. */
+  /** One of many spellings of the same address. */
   function spellingOf(address: readonly number[]): string {
     const hex = address.map((group) => {
       const plain = group.toString(16).padStart(random.int(1, 4), '0')
@@ -111,7 +111,7 @@ describe('an address', () => {
   it('has one form for all its spellings, and one network for all its hosts', () => {
     for (let rounds = 0; rounds < 5_000; rounds += 1) {
       const address = groups()
-      // Those that stand for IPv4 addresses are seen below.
+      // Spellings of IPv4 addresses are tested below.
       if (address.slice(0, 5).every((group) => group === 0)) continue
       const wanted = new SocketAddress({
         family: 'ipv6',
@@ -159,5 +159,5 @@ describe('an address', () => {
     '1::2::3',
     '1.2.3.4, 5.6.7.8',
     '::ffff:1.2.3',
-  ])('is none: %j', (text) => expect(addressOf(text)).toBeUndefined())
+  ])('is invalid: %j', (text) => expect(addressOf(text)).toBeUndefined())
 })

@@ -10,7 +10,7 @@ const page = {
 }
 
 describe('the page', () => {
-  it('is served below any path, never from a cache, and its hashed files for ever', async () => {
+  it('is served below any path, never cached, and its hashed files without expiry', async () => {
     const { ask } = await openDoor({ page })
     for (const path of ['/', '/index.html', '/?a=b']) {
       const answer = await ask(path)
@@ -30,7 +30,7 @@ describe('the page', () => {
     ['gzip', 'gzipped', 'gzip'],
     ['br;q=0, gzip;q=0.5', 'gzipped', 'gzip'],
     ['', 'plain', undefined],
-  ])('comes compressed as the browser takes it: %s', async (accepted, body, encoding) => {
+  ])('is compressed as the browser accepts it: %s', async (accepted, body, encoding) => {
     const { ask } = await openDoor({ page })
     const answer = await ask('/assets/app-abc123.js', { headers: { 'accept-encoding': accepted } })
     expect(answer.body).toBe(body)
@@ -38,7 +38,7 @@ describe('the page', () => {
     expect(answer.headers['content-type']).toBe('text/javascript; charset=utf-8')
   })
 
-  it('loads and runs only what is its own, in no frame of others', async () => {
+  it('loads and runs only its own files, and in no frame of others', async () => {
     const { ask } = await openDoor({ page })
     const { headers } = await ask('/')
     expect(headers['content-security-policy']).toBe(
@@ -47,7 +47,7 @@ describe('the page', () => {
     expect(headers['referrer-policy']).toBe('no-referrer')
   })
 
-  it('may be framed by whom the configuration names, and by Home Assistant through its ingress', async () => {
+  it('may be framed by origins that the configuration names, and by Home Assistant through its ingress', async () => {
     const env = {
       HTTP_FRAME_ANCESTORS: 'https://dashboard.lan',
       HTTP_INGRESS: 'true',
@@ -60,19 +60,19 @@ describe('the page', () => {
   })
 
   it.each(['/../package.json', '/%2e%2e/package.json', '/assets/../../x', '/assets', '/nothing', '//index.html'])(
-    'has nothing but its own files: %s',
+    'serves no file but its own: %s',
     async (path) => {
       const { ask } = await openDoor({ page })
       expect((await ask(path)).status).toBe(404)
     },
   )
 
-  it('takes no POST', async () => {
+  it('accepts no POST', async () => {
     const { ask } = await openDoor({ page })
     expect((await ask('/', { method: 'POST' })).status).toBe(405)
   })
 
-  it('that is not built says how to build it', async () => {
+  it('explains how to build it if it is not built', async () => {
     const { ask } = await openDoor()
     const answer = await ask('/')
     expect(answer).toMatchObject({ status: 200, body: expect.stringContaining('npm run build:page') })

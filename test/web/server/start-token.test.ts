@@ -27,7 +27,7 @@ const GOOD = 'a-token-that-was-kept-with-43-characters---'
 const tokenIn = async (file: string | null) => await startToken(file, { warn() {} })
 
 describe('the start-up token', () => {
-  it('is kept for its owner alone, and is the same at the next start', async () => {
+  it('is readable by its owner only, and is the same at the next start', async () => {
     const file = join(temporaryFolder(), 'hub2mqtt.yaml.token')
     const token = await tokenIn(file)
     expect(token).toMatch(FORM)
@@ -35,7 +35,7 @@ describe('the start-up token', () => {
     expect(await tokenIn(file)).toBe(token)
   })
 
-  it('is another one at each start where nothing keeps it', async () => {
+  it('is different at each start if it cannot be stored', async () => {
     const tokens = [
       await tokenIn(null),
       await tokenIn(null),
@@ -47,7 +47,7 @@ describe('the start-up token', () => {
   it.each([
     ['others can read', (file: string) => writeFileSync(file, GOOD, { mode: 0o644 })],
     ['is empty', (file: string) => writeFileSync(file, '', { mode: 0o600 })],
-  ])('takes the place of a file that %s', async (_, make) => {
+  ])('replaces a file that %s', async (_, make) => {
     const file = join(temporaryFolder(), 'token')
     make(file)
     const token = await tokenIn(file)
@@ -59,12 +59,12 @@ describe('the start-up token', () => {
 
   it.each([
     ['a link', (file: string, other: string) => symlinkSync(other, file)],
-    ['a link to what never ends', (file: string) => symlinkSync('/dev/zero', file)],
-    ['a pipe that nobody writes to', (file: string) => execFileSync('mkfifo', ['-m', '600', file])],
+    ['a link to an endless file', (file: string) => symlinkSync('/dev/zero', file)],
+    ['a pipe without a writer', (file: string) => execFileSync('mkfifo', ['-m', '600', file])],
     ['a folder', (file: string) => mkdirSync(file)],
-    ['a file with something else in it', (file: string) => writeFileSync(file, 'of somebody', { mode: 0o600 })],
+    ['a file with other content', (file: string) => writeFileSync(file, 'of somebody', { mode: 0o600 })],
     ['a large file', (file: string) => writeFileSync(file, `${' '.repeat(2_000_000)}${GOOD}`, { mode: 0o600 })],
-  ])('is not %s, which stays as it is', async (_, make) => {
+  ])('does not replace %s', async (_, make) => {
     const inside = temporaryFolder()
     const [file, other] = [join(inside, 'token'), join(inside, 'other')]
     writeFileSync(other, GOOD, { mode: 0o600 })
@@ -79,7 +79,7 @@ describe('the start-up token', () => {
   })
 })
 
-/** A daemon with a configuration file, a hub, and whatever else its `http` holds. */
+/** A daemon with a configuration file, a hub, and additional `http` options. */
 async function start(http: Readonly<Record<string, unknown>> = {}) {
   const open = new AsyncDisposableStack()
   onTestFinished(() => open.disposeAsync())
@@ -121,7 +121,7 @@ describe('a daemon without a password', () => {
     expect(await (await run()).page()).toBe(address)
   })
 
-  it('keeps its token where http.token_file says', async () => {
+  it('stores its token in http.token_file', async () => {
     const file = join(temporaryFolder(), 'kept')
     const { config, run, openCommand } = await start({ token_file: file })
     const address = await (await run()).page()
@@ -130,7 +130,7 @@ describe('a daemon without a password', () => {
     expect((await openCommand()).stdout.trim()).toBe(address)
   })
 
-  it('shows its token nowhere but in that address: no log, topic, answer or page that quotes it', async () => {
+  it('shows its token only in that address: in no log, topic, answer or page that quotes it', async () => {
     const { hub, config, run, ask } = await start()
     writeFileSync(`${config}.token`, GOOD, { mode: 0o600 })
     const [app = ''] = hub.apps.keys()
@@ -179,12 +179,12 @@ describe('a daemon without a password', () => {
   })
 })
 
-describe('hub2mqtt open says why there is no address', () => {
+describe('hub2mqtt open explains why there is no address', () => {
   it.each([
     ['a broken file', 'http: {', ' line 1, column 8: '],
     ['a broken option', 'http: { port: many }', 'http.port'],
     ['no file', undefined, 'there is no such file'],
-  ])('as a mistake in the configuration, with %s', async (_, text, words) => {
+  ])('as an error in the configuration, with %s', async (_, text, words) => {
     const config = join(temporaryFolder(), 'hub2mqtt.yaml')
     if (text !== undefined) writeFileSync(config, text)
     const ran = await runProgram(process.execPath, ['src/bin.js', 'open', '--config', config], {
@@ -194,7 +194,7 @@ describe('hub2mqtt open says why there is no address', () => {
     expect(ran.stderr).toContain(config)
   })
 
-  it('but gives it on a first run, without a file, as there is a token', async () => {
+  it('but prints it on a first run, without a file, because there is a token', async () => {
     const config = join(temporaryFolder(), 'hub2mqtt.yaml')
     writeFileSync(`${config}.token`, GOOD, { mode: 0o600 })
     const ran = await runProgram(process.execPath, ['src/bin.js', 'open', '--config', config], {
@@ -211,11 +211,11 @@ describe('hub2mqtt open says why there is no address', () => {
     expect(await openCommand()).toMatchObject({ status: 1, stdout: '', stderr: expect.stringContaining(words) })
   })
 
-  it('with a password that came after the token, whose file is still there', async () => {
+  it('with a password that was set after the token, whose file still exists', async () => {
     const { config, write, openCommand } = await start()
     writeFileSync(`${config}.token`, GOOD, { mode: 0o600 })
     expect(await openCommand()).toMatchObject({ status: 0, stdout: expect.stringContaining(GOOD) })
-    // One that cannot be read, or that is no good, is no reason to take the token.
+    // A password that cannot be read, or is invalid, still disables the token.
     for (const http of [{ password: 'correct horse battery' }, { password_file: 'not-there' }, { password: 'short' }]) {
       write(http)
       const said = { status: 1, stdout: '', stderr: expect.stringContaining('http.password is set') }

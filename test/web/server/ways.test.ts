@@ -1,4 +1,4 @@
-/** Every route by every way in: what a listener for this machine proves of those who ask, and what it lets them do. */
+/** Every route by every way in: what access a request to a listener for this machine has, with each kind of client. */
 import { readFileSync } from 'node:fs'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { ROUTES, type Route } from '../../../src/web/server/api/routes.ts'
@@ -19,7 +19,7 @@ import {
   TOKENS,
 } from './door.ts'
 
-/** What each route takes. A new route is not in it, and fails the first test until somebody has decided. */
+/** The access that each route requires. A new route is missing here, and fails the first test until it is added. */
 const NEEDS: Readonly<Record<string, Route['access']>> = {
   'GET api/session': 'open',
   'POST api/login': 'open',
@@ -45,10 +45,10 @@ type Door = Awaited<ReturnType<typeof openDoor>>
 
 interface Way {
   readonly env?: Readonly<Record<string, string>>
-  /** The port to ask, where that is not the listener's. */
+  /** The port for the request, if it is not the listener's. */
   readonly port?: (door: Door) => Promise<number>
   readonly headers?: Readonly<Record<string, string>> | ((door: Door) => Promise<Readonly<Record<string, string>>>)
-  /** The highest that is served; what needs more is answered `refusal`. `none`: not even what is open to all. */
+  /** The highest access that is served; other routes answer `refusal`. `none`: not even public routes. */
   readonly may: 'full' | 'read' | 'local' | 'open' | 'none'
   readonly refusal?: 401 | 403
 }
@@ -58,7 +58,7 @@ const WITH_TOKENS = { HTTP_TOKENS: TOKENS }
 const PROXY = { HTTP_TRUSTED_PROXIES: '127.0.0.1' }
 const basic = { authorization: `Basic ${Buffer.from('nginx:login').toString('base64')}` }
 
-/** As a browser has it that has opened the printed address. */
+/** Like a browser that has opened the printed address. */
 async function entered({ ask, origin }: Door) {
   return { cookie: cookieOf(await ask(`/?token=${START_TOKEN}`)), origin }
 }
@@ -82,8 +82,8 @@ const WAYS: Readonly<Record<string, Way>> = {
   ...(nginxPath && { 'an nginx that adds nothing': { port: plainNginx, may: 'local', refusal: 401 } }),
   'a proxy that adds X-Forwarded-For': { headers: { 'x-forwarded-for': '127.0.0.1' }, may: 'none', refusal: 403 },
   'a proxy that adds Forwarded': { headers: { forwarded: 'for=127.0.0.1' }, may: 'none', refusal: 403 },
-  'a proxy that is named and adds nothing': { env: PROXY, may: 'none', refusal: 403 },
-  'a proxy that has its users log in': {
+  'a trusted proxy that adds nothing': { env: PROXY, may: 'none', refusal: 403 },
+  'a proxy that authenticates its users': {
     env: { ...PROXY, HTTP_INGRESS: 'true' },
     headers: { 'x-ingress-path': '/x' },
     may: 'full',
@@ -135,21 +135,21 @@ const WAYS: Readonly<Record<string, Way>> = {
   },
 }
 
-/** The session ends with a logout. */
+/** The logout comes last, because it ends the session. */
 const inOrder = ROUTES.toSorted((one, other) => Number(one.path === 'api/logout') - Number(other.path === 'api/logout'))
 
-it('every route says what it takes', () => {
+it('every route has its required access', () => {
   expect(Object.fromEntries(ROUTES.map((route) => [nameOf(route), route.access]))).toEqual(NEEDS)
 })
 
 describe.each(Object.entries(WAYS))('%s', (_, { env = {}, port, headers = {}, may, refusal }) => {
-  it(`may use what is for "${may}" and ask for the health, and nothing else`, async () => {
+  it(`may use routes for "${may}" and the health, and nothing else`, async () => {
     const clock = new FakeClock()
     const door = await openDoor({ env, clock })
     const through = (await port?.(door)) ?? door.port
     const brought = typeof headers === 'function' ? await headers(door) : headers
     for (const route of inOrder) {
-      // Wrong tokens may be tried now and then.
+      // Wrong tokens may be tried at intervals.
       await clock.advance(30_000)
       const path = `/${route.path.replace('{hub}', 'home').replace('{app}', 'x').replace('{hours}', '24').replace('{topic…}', 'home/app/x/restart')}`
       const body = route.method === 'POST' ? { method: 'POST', body: '{}' } : {}
@@ -163,7 +163,7 @@ describe.each(Object.entries(WAYS))('%s', (_, { env = {}, port, headers = {}, ma
   })
 })
 
-it('the values of settings are shown to nobody by the way in alone, neither now nor when they change', async () => {
+it('the values of settings are not shown to a client that is only local, neither at first nor when they change', async () => {
   const clock = new FakeClock()
   const { ask, askAsOwner, hold, webSocket } = await openDoor({ clock })
   const topic = 'b/home/app/com.example.lamp/setting/pin'
@@ -187,7 +187,7 @@ it('the values of settings are shown to nobody by the way in alone, neither now 
 })
 
 describe('the printed address', () => {
-  it('becomes a session, and the token leaves the address bar', async () => {
+  it('becomes a session, and the token disappears from the address bar', async () => {
     const { ask, origin } = await openDoor({ page: { 'index.html': 'page' } })
     const answer = await ask(`/?token=${START_TOKEN}`)
     expect(answer.status).toBe(303)
@@ -206,7 +206,7 @@ describe('the printed address', () => {
     expect(JSON.parse((await ask('/api/session', { headers })).body)).toMatchObject({ access: 'local' })
   })
 
-  it('leads to the login where there is a password by now, and opens nothing', async () => {
+  it('leads to the login if there is a password now, and opens nothing', async () => {
     const { ask } = await openDoor({ env: PASSWORD })
     const answer = await ask(`/?token=${START_TOKEN}`)
     expect(answer).toMatchObject({ status: 303, headers: { location: './' } })
@@ -223,7 +223,7 @@ describe('the printed address', () => {
   it.each([
     ['in the address', (door: Door, token: string) => door.ask(`/?token=${token}`)],
     ['as a header', (door: Door, token: string) => door.ask('/api/state', { headers: bearer(token) })],
-  ])('with another token may be tried five times %s; the right one is good at any time', async (_, attempt) => {
+  ])('with another token may be tried five times %s; the right one is always accepted', async (_, attempt) => {
     const door = await openDoor()
     for (let tries = 0; tries < 5; tries += 1) expect((await attempt(door, `wrong-${tries}`)).status).toBe(401)
     const refused = await attempt(door, 'wrong')
@@ -233,10 +233,10 @@ describe('the printed address', () => {
   })
 })
 
-describe.skipIf(nginxPath === undefined)('nginx as the documentation sets it up', () => {
+describe.skipIf(nginxPath === undefined)('nginx as the documentation configures it', () => {
   const [, block = ''] = /```nginx\n(.*?)```/s.exec(readFileSync('docs/http.md', 'utf8')) ?? []
 
-  it('serves page, login, commands and live channel below a path, each browser by its own address', async () => {
+  it('serves page, login, commands and live channel below a path, and identifies each browser by its own address', async () => {
     const env = { ...PASSWORD, ...PROXY }
     const door = await openDoor({ env, page: { 'index.html': 'page' } })
     await using nginx = await startNginx(block.replace('8099', String(door.port)))
@@ -248,7 +248,7 @@ describe.skipIf(nginxPath === undefined)('nginx as the documentation sets it up'
     const session = { cookie: cookieOf(await login(PASSWORD.HTTP_PASSWORD)), origin }
     const restart = { method: 'POST', headers: session }
     expect((await ask('/api/commands/home/app/x/restart', restart)).status).toBe(200)
-    // A slash in a name is no part of the path.
+    // An encoded slash in a name does not separate parts of the path.
     for (const name of ['a%2Fb', 'a%2F..%2Fb', 'a%3Fb']) {
       const path = `/api/commands/home/app/${name}/restart`
       expect((await ask(path, restart)).status).toBe(200)
@@ -257,7 +257,7 @@ describe.skipIf(nginxPath === undefined)('nginx as the documentation sets it up'
       expect(through).toBe(direct)
     }
     expect(await fateOf(door.webSocket(session, `127.0.0.1:${nginx.port}/hub2mqtt`))).toBe('open')
-    // What a browser says of its own address is not passed on: it cannot take the place of another one.
+    // The address that a browser claims is not passed on: it cannot pose as another one.
     for (let tries = 0; tries < 5; tries += 1) await login('wrong')
     expect((await login(PASSWORD.HTTP_PASSWORD, { 'x-forwarded-for': '192.0.2.77' })).status).toBe(429)
   })

@@ -9,7 +9,7 @@ import { freePort } from '../../support/ports.ts'
 import { until } from '../../support/until.ts'
 import { at, begin, EMBEDDED, emulate, first, KEY } from './house.ts'
 
-/** The retained topics of a bridge come. */
+/** Resolves when the retained topics of a bridge are on the broker. */
 async function untilBridged({ daemon, mqttPort: port }: Awaited<ReturnType<typeof first>>, app: string): Promise<void> {
   await daemon.untilLine('hub2mqtt started')
   const observer = await Observer.on(port)
@@ -19,7 +19,7 @@ async function untilBridged({ daemon, mqttPort: port }: Awaited<ReturnType<typeo
 }
 
 describe('without a hub in the configuration', () => {
-  test('the page is due, and supervisors hear that nothing is wrong and nothing done yet', async () => {
+  test('the page is shown, and supervisors see that it is healthy and not ready', async () => {
     const { daemon, ask, port } = await first()
     expect(await daemon.untilLine('set it up at')).toContain(`http://127.0.0.1:${port}/`)
     expect((await ask('api/session')).answer).toMatchObject({ setup: true, access: 'full' })
@@ -49,12 +49,12 @@ describe('without a hub in the configuration', () => {
     // The key is in the file, and nowhere else.
     expect(text).not.toContain(KEY)
     expect([...daemon.lines, ...daemon.errors].join('\n')).not.toContain(KEY)
-    // The address that logs in is still good, and not said again.
+    // The address that logs in stays valid, and is not printed again.
     expect(daemon.lines.filter((line) => line.includes('?token='))).toHaveLength(1)
     expect((await ask('api/session')).answer).toMatchObject({ access: 'full' })
   })
 
-  test('what the file holds already stays, comments too', async () => {
+  test('existing content of the file is kept, including comments', async () => {
     const hub = await emulate()
     const file = '# mine\nhubs:\nlog:\n  level: debug # for a while\napps: { exclude: [com.example.secret] }\n'
     const { daemon, path, apply } = await first({ file })
@@ -77,7 +77,7 @@ describe('without a hub in the configuration', () => {
     })
   })
 
-  test('of two tabs that finish at once, the first is taken', async () => {
+  test('of two tabs that finish at once, the first is accepted', async () => {
     const [one, other] = [await emulate(), await emulate()]
     const { daemon, path, apply } = await first()
     const answers = await Promise.all([
@@ -86,7 +86,7 @@ describe('without a hub in the configuration', () => {
     ])
     const statuses = answers.map((answer) => answer?.status)
     expect(statuses.filter((status) => status === 200)).toHaveLength(1)
-    // Or nobody listens any more.
+    // The second request may also find the listener closed.
     expect([409, undefined]).toContain(statuses.find((status) => status !== 200))
     await daemon.untilLine('hub2mqtt started')
     const text = readFileSync(path, 'utf8')
@@ -95,7 +95,7 @@ describe('without a hub in the configuration', () => {
     expect(text).not.toContain(refused)
   })
 
-  test('a file that is not ours to write is left alone, and the lines for it are told', async () => {
+  test('a file that the process may not write is not changed, and the lines for it are shown', async () => {
     const hub = await emulate()
     const managed = join(temporaryFolder(), 'managed.yaml')
     const begun = await first({ file: 'log: { level: debug }\n' })
@@ -109,7 +109,7 @@ describe('without a hub in the configuration', () => {
     expect(answer).toEqual({ written: null, lines })
     expect(text).not.toContain('canary')
     expect(readFileSync(managed, 'utf8')).toBe('log: { level: debug }\n')
-    // It goes on waiting, and begins when somebody has put the lines there.
+    // The set-up continues to wait, and ends when a user has added the lines.
     expect((await begun.ask('api/session')).answer).toMatchObject({ setup: true })
     begun.daemon.signal('SIGHUP')
     await begun.daemon.untilLine('no hub configured')
@@ -119,7 +119,7 @@ describe('without a hub in the configuration', () => {
     await untilBridged(begun, app)
   })
 
-  test('without a file, the variables for the environment are told', async () => {
+  test('without a file, the environment variables are shown', async () => {
     const hub = await emulate()
     const { ask, apply } = await first({ file: null })
     const broker = { url: 'mqtt://broker:1883', username: 'me', password: 'secret-one' }
@@ -138,7 +138,7 @@ describe('without a hub in the configuration', () => {
   })
 })
 
-describe('a set-up says exactly what is wrong', () => {
+describe('a set-up reports the exact error', () => {
   test('with a hub', async () => {
     const hub = await emulate()
     const { testHub, daemon } = await first()
@@ -158,7 +158,7 @@ describe('a set-up says exactly what is wrong', () => {
     })
   })
 
-  test('a hub that repeats the key does not bring it to the page', async () => {
+  test('a hub that repeats the key does not reveal it to the page', async () => {
     const hub = await emulate()
     hub.behave('answer-status', { status: 500, description: `for ${KEY}`, operation: 'getApps' })
     const { testHub } = await first()
@@ -187,7 +187,7 @@ describe('a set-up says exactly what is wrong', () => {
     })
   })
 
-  test('with the embedded broker, whose port somebody else has; then nothing is written', async () => {
+  test('with the embedded broker, whose port is in use; then nothing is written', async () => {
     const hub = await emulate()
     const { testBroker, apply, mqttPort, path } = await first()
     expect((await testBroker(EMBEDDED)).answer).toMatchObject({ ok: true })
@@ -201,7 +201,7 @@ describe('a set-up says exactly what is wrong', () => {
     expect(existsSync(path)).toBe(false)
   })
 
-  test('with values that cannot be a configuration', async () => {
+  test('with values that are not a valid configuration', async () => {
     const { apply, ask, path } = await first()
     const password = { url: 'mqtt://127.0.0.1', username: null, password: 'pw-canary' }
     for (const [wanted, message] of [
@@ -218,7 +218,7 @@ describe('a set-up says exactly what is wrong', () => {
     expect(existsSync(path)).toBe(false)
   })
 
-  test('where a variable wins over the file; and a broker of before keeps its login', async () => {
+  test('if a variable overrides the file, and keeps the credentials of an existing broker', async () => {
     const hub = await emulate()
     const env = { MQTT_URL: 'mqtt://127.0.0.1:1', MQTT_USERNAME: 'me', MQTT_PASSWORD: 'of-the-environment' }
     const { daemon, apply, path } = await first({ env })
@@ -233,7 +233,7 @@ describe('a set-up says exactly what is wrong', () => {
     expect(readFileSync(path, 'utf8')).not.toMatch(/mqtt:|of-the-environment/)
   })
 
-  test('where the file names a hub by now, or is broken by now', async () => {
+  test('if the file now names a hub, or has errors now', async () => {
     const hub = await emulate()
     const { apply, path } = await first()
     const wanted = { hub: at(hub.url), broker: EMBEDDED }
@@ -251,7 +251,7 @@ describe('a set-up says exactly what is wrong', () => {
 describe('a set-up is for its owner', () => {
   const wanted = { hub: at('http://127.0.0.1:1'), broker: EMBEDDED }
 
-  test('and not for a page of another origin or name, nor for a token that may only look', async () => {
+  test('not for a page of another origin or name, nor for a token with read access', async () => {
     const token = 'token-that-may-look'
     const env = { HTTP_TOKENS: JSON.stringify({ wall: { token, access: 'read' } }) }
     const { ask, path } = await first({ env })
@@ -264,7 +264,7 @@ describe('a set-up is for its owner', () => {
     expect(existsSync(path)).toBe(false)
   })
 
-  test('and not for who only reaches it: it takes the token of the printed address, which is good when the bridge begins', async () => {
+  test('not for any local client: it requires the token of the printed address, which stays valid when the bridge starts', async () => {
     const hub = await emulate()
     const { daemon, path, ask, askAsStranger } = await first()
     expect((await askAsStranger('api/session')).answer).toMatchObject({ access: 'local', login: 'token', setup: true })
@@ -286,7 +286,7 @@ describe('a set-up is for its owner', () => {
     expect((await ask('api/session')).answer).toMatchObject({ access: 'full', setup: false })
   })
 
-  test('with a password only after a login, which lasts when the bridge begins', async () => {
+  test('with a password only after a login, which stays valid when the bridge starts', async () => {
     const hub = await emulate()
     const { daemon, ask } = await first({ env: { HTTP_PASSWORD: 'long-enough-password' } })
     expect((await ask('api/setup')).status).toBe(401)
@@ -302,7 +302,7 @@ describe('a set-up is for its owner', () => {
     expect((await ask('api/session', { headers: { cookie } })).answer).toMatchObject({ access: 'full', setup: false })
   })
 
-  test('one test at a time', async () => {
+  test('with one test at a time', async () => {
     const hub = await emulate()
     hub.behave('never-answer')
     const { testHub, ask } = await first()
@@ -315,17 +315,13 @@ describe('a set-up is for its owner', () => {
   })
 })
 
-describe('where a set-up would not help, it ends with what is wrong', () => {
+describe('if a set-up would not help, the process ends with the error', () => {
   test.each([
     ['HTTP is off', { env: { HTTP_ENABLED: 'false' } }, 'there is no such file'],
     ['the page is off', { file: '', env: { HTTP_PAGE: 'false' } }, 'no hub configured'],
     ['something else is wrong too', { file: 'log: { level: loud }\n' }, 'log.level'],
     ['a hub is configured in part', { file: null, env: { HUB_URL: 'http://x' } }, 'api_key'],
-    [
-      'others than this machine are asked for, and nobody could log in',
-      { env: { HTTP_HOST: '0.0.0.0' } },
-      'HTTP_PASSWORD',
-    ],
+    ['the listener is for other machines, without a password', { env: { HTTP_HOST: '0.0.0.0' } }, 'HTTP_PASSWORD'],
   ])('%s', async (_, options, words) => {
     const { daemon } = await begin(options)
     expect(await daemon.closed).toBe('code 2')
@@ -333,7 +329,7 @@ describe('where a set-up would not help, it ends with what is wrong', () => {
     expect(daemon.lines).toEqual([])
   })
 
-  test('the port is taken', async () => {
+  test('the port is in use', async () => {
     const port = await listening(createServer())
     const { daemon } = await begin({ file: '', env: { HTTP_PORT: String(port) } })
     expect(await daemon.closed).toBe('code 2')
@@ -341,7 +337,7 @@ describe('where a set-up would not help, it ends with what is wrong', () => {
     expect(daemon.errors.join('\n')).toContain('no hub configured')
   })
 
-  test('no hubs at all are meant: the bridge runs without', async () => {
+  test('an explicitly empty list of hubs is valid: the bridge runs without hubs', async () => {
     const { daemon, ask } = await begin({ file: 'hubs: {}\n' })
     await daemon.untilLine('hub2mqtt started')
     expect((await ask('api/session')).answer).toMatchObject({ setup: false })

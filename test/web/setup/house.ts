@@ -1,4 +1,4 @@
-/** A daemon that nobody has configured yet, as a process of its own, and what a browser asks of it. */
+/** An unconfigured daemon as a separate process, and the requests of a browser. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
@@ -25,9 +25,9 @@ export const at = (url: string, changes: Partial<SetupHub> = {}): SetupHub => ({
 })
 
 export interface FirstOptions {
-  /** Text of the configuration file; `null`: none is named. Default: it is named, and not there. */
+  /** Text of the configuration file; `null`: none is named. Default: it is named, and does not exist. */
   readonly file?: string | null
-  /** Besides ports, without `HUB2MQTT_`. */
+  /** Additional variables, without `HUB2MQTT_`. */
   readonly env?: Readonly<Record<string, string>>
 }
 
@@ -36,7 +36,7 @@ export interface Asking {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** Started, and perhaps not listening. */
+/** Starts a daemon, which may not listen yet. */
 export async function begin({ file, env = {} }: FirstOptions = {}) {
   const path = join(temporaryFolder(), 'hub2mqtt.yaml')
   if (typeof file === 'string') writeFileSync(path, file, { mode: 0o640 })
@@ -61,7 +61,7 @@ export async function begin({ file, env = {} }: FirstOptions = {}) {
   return { daemon, path, port, mqttPort, ask }
 }
 
-/** Waits for the set-up page, and asks with the rights of who has started it, where no password has been set. */
+/** Waits for the set-up page, and sends requests with the printed token unless a password is set. */
 export async function first(options?: FirstOptions) {
   const begun = await begin(options)
   await begun.daemon.untilLine('set it up at')

@@ -27,7 +27,7 @@ const setup = (options: Partial<SetupOptions> = {}) =>
   })
 
 describe('the set-up', () => {
-  test('offers the hubs that the network tells of, and can be finished with one of them', async () => {
+  test('offers the hubs that are found in the network, and can be finished with one of them', async () => {
     const hub = await emulate()
     const port = Number(new URL(hub.url).port)
     const packet = answerPacket([{ service: '_homey._tcp', instance: 'Villa', port, texts: ['name=Villa'] }])
@@ -45,7 +45,7 @@ describe('the set-up', () => {
     expect(readFileSync(path, 'utf8')).toBe(`hubs:\n  home:\n    url: ${url}\n    api_key: ${KEY}\n`)
   })
 
-  test('begins once the answer was sent, and not before', async () => {
+  test('begins after the answer was sent, and not before', async () => {
     const begun: string[] = []
     const door = setup({ path: join(temporaryFolder(), 'hub2mqtt.yaml'), onWritten: () => begun.push('begun') })
     door.answered()
@@ -56,7 +56,7 @@ describe('the set-up', () => {
     await expect(door.apply({ hub: at('http://127.0.0.1:1'), broker: EMBEDDED })).rejects.toThrow('another tab')
   })
 
-  test('can be tried again after what was refused', async () => {
+  test('can be tried again after a refusal', async () => {
     const door = setup({ path: join(temporaryFolder(), 'hub2mqtt.yaml') })
     await expect(door.apply({ hub: at('x'), broker: EMBEDDED })).rejects.toThrow('url: expected')
     expect(await door.apply({ hub: at('http://127.0.0.1:1'), broker: EMBEDDED })).toMatchObject({
@@ -66,7 +66,7 @@ describe('the set-up', () => {
 })
 
 describe('tests of addresses', () => {
-  test('are twenty in a minute, and then there are some again', async () => {
+  test('are limited to twenty in a minute', async () => {
     const clock = new FakeClock()
     const door = setup({ clock })
     for (let left = 20; left > 0; left -= 1) expect(await door.testBroker(EMBEDDED)).toMatchObject({ ok: true })
@@ -77,7 +77,7 @@ describe('tests of addresses', () => {
   })
 })
 
-test('what a test is given as a secret is kept out of the log from then on', async () => {
+test('the secrets of a test are masked in the log from then on', async () => {
   const secrets: string[] = []
   const door = setup({ log: { addSecret: (secret) => void secrets.push(secret), warn() {} } })
   await door.testHub(at('http://127.0.0.1:1'))
@@ -86,7 +86,7 @@ test('what a test is given as a secret is kept out of the log from then on', asy
 })
 
 describe('the file', () => {
-  test('is written as a whole or not at all, and no draft is left', async () => {
+  test('is written completely or not at all, and no draft is left', async () => {
     const inside = temporaryFolder()
     const path = join(inside, 'hub2mqtt.yaml')
     mkdirSync(path)
@@ -99,7 +99,7 @@ describe('the file', () => {
     expect(readdirSync(inside).sort()).toEqual(['hub2mqtt.yaml', 'other.yaml'])
   })
 
-  test('gets another broker in the place of that of before, login and its file included', () => {
+  test('gets another broker in place of the previous one, including credentials and their file', () => {
     const before = 'mqtt:\n  url: mqtt://old # the old one\n  username: me\n  password_file: /run/x\n  keepalive: 10s\n'
     const broker = { url: ['mqtt://new'], username: null, password: null }
     expect(withChoice(before, { hub: at('http://h'), broker })).toBe(

@@ -29,7 +29,7 @@ const find = async (...packets: readonly Buffer[]) => {
 }
 
 describe('the search for hubs', () => {
-  test('offers hubs that say that they are hubs, and others that answer as hubs, each once and by its name', async () => {
+  test('offers hubs that announce themselves, and others that answer like hubs, each once and by its name', async () => {
     const [pro, server] = [await emulate(), await emulate('5f0c8a1b2d3e4f5061728312')]
     const services: Service[] = [
       { service: '_homey._tcp', instance: 'x', port: portOf(pro.url), texts: ['id=1', 'name=Villa \u0007'] },
@@ -49,7 +49,7 @@ describe('the search for hubs', () => {
     }
   })
 
-  test('offers no web server that answers everything, and nothing where nobody answers', async () => {
+  test('offers no web server that answers everything, and nothing if there is no answer', async () => {
     const web = await serve('{"ok":true}', { 'content-type': 'application/json' })
     const services: Service[] = [
       { service: '_http._tcp', instance: 'Printer', port: web.port },
@@ -60,9 +60,9 @@ describe('the search for hubs', () => {
     expect(web.asked.map(({ key }) => key)).toEqual([undefined, undefined])
   })
 
-  test('asks no more than sixteen addresses, whatever a responder names', async () => {
+  test('sends requests to at most sixteen addresses, whatever a responder announces', async () => {
     const web = await serve('<p>', { 'content-type': 'text/html' })
-    // Nobody listens there, nor is given one of them by chance.
+    // Nothing listens on these ports, and they are not assigned by chance.
     const ports = Array.from({ length: 20 }, (_, i) => 1 + i)
     const services = ports.map((port): Service => ({ service: '_http._tcp', instance: `n${port}`, port }))
     const own: Service = { service: '_http._tcp', instance: 'seventeenth', port: web.port }
@@ -74,7 +74,7 @@ describe('the search for hubs', () => {
     expect(web.asked).toEqual([])
   })
 
-  test('lets an answer send nobody out of the home', () => {
+  test('follows no answer to an address outside of the home network', () => {
     const at = (address: string) =>
       candidatesOf(readRecords(answerPacket([{ service: '_http._tcp', instance: 'a', port: 81, address }])), '10.0.0.9')
     expect(at('192.168.1.20').map(({ url }) => url)).toEqual(['http://192.168.1.20:81'])
@@ -83,7 +83,7 @@ describe('the search for hubs', () => {
     }
   })
 
-  test('takes the port of the API where a hub names another one', () => {
+  test('uses the port of the API if a hub announces another one', () => {
     const records = readRecords(answerPacket([{ service: '_homey._tcp', instance: 'Pro', port: 9999 }]))
     expect(candidatesOf(records, '10.0.0.9').map(({ url }) => url)).toEqual(['http://10.0.0.9:9999', 'http://10.0.0.9'])
   })
@@ -95,7 +95,7 @@ describe('packets', () => {
   ])
 
   test('are read with names that point back to others', () => {
-    // The answer of a responder that compresses, by hand: the name of the record is that of the question.
+    // The answer of a responder that uses compression, written by hand: the name of the record is that of the question.
     const question = Buffer.from('055f68747470045f746370056c6f63616c00000c0001', 'hex')
     const header = Buffer.from('000084000001000100000000', 'hex')
     const answer = Buffer.from('c00c000c00010000000a0004016ec00c', 'hex')
@@ -104,7 +104,7 @@ describe('packets', () => {
     ])
   })
 
-  test('end where they are cut off or point in a circle, and a question is no answer', () => {
+  test('end where they are cut off or point in a circle, and a question is not an answer', () => {
     expect(readRecords(whole)).toHaveLength(4)
     for (let length = 0; length < whole.length; length += 1) {
       expect(readRecords(whole.subarray(0, length)).length).toBeLessThan(4)
@@ -116,7 +116,7 @@ describe('packets', () => {
     expect(readRecords(asked)).toEqual([])
   })
 
-  test('of any bytes are read to an end', () => {
+  test('of any bytes are read without an exception', () => {
     const bytes = fc.uint8Array({ maxLength: 600 })
     void fc.assert(
       fc.property(bytes, fc.nat(whole.length - 1), (noise, at) => {

@@ -30,12 +30,12 @@ function entriesOf(steps: string): readonly Entry[] {
 
 const nameOf = (one: Entry) => (one.kind === 'event' ? one.event.event_type : one.answer.command.toUpperCase())
 
-/** Of each group the type of its lead, and those of all of its entries. */
+/** For each group, the type of its lead, and those of all of its entries. */
 function fold(steps: string): string[] {
   return groupsOf(entriesOf(steps)).map(({ lead, entries: own }) => `${nameOf(lead)}: ${own.map(nameOf).join(' ')}`)
 }
 
-/** Of each line the type of its lead, how often it was, and its apps if there are several. */
+/** For each line, the type of its lead, how often it happened, and its apps if there are several. */
 function list(entries: readonly Entry[]): string[] {
   return rowsOf(entries).map(({ lead, count, apps }) =>
     [nameOf(lead), count > 1 ? `×${count}` : '', apps.size > 1 ? [...apps].join('+') : '']
@@ -46,7 +46,7 @@ function list(entries: readonly Entry[]): string[] {
 
 describe('one group in the activity is', () => {
   test.each([
-    ['a crash with what follows', '0 crashed, 0 stopped, 3 started', 'crashed: crashed stopped started'],
+    ['a crash with its consequences', '0 crashed, 0 stopped, 3 started', 'crashed: crashed stopped started'],
     ['a failed command with its event', '0 RESTART!, 0 command_failed', 'RESTART: RESTART command_failed'],
     ['a command with its effect', '0 RESTART, 1 started', 'RESTART: RESTART started'],
     [
@@ -73,19 +73,19 @@ describe('one group in the activity is', () => {
   ])('%s', (_, steps, wanted) => expect(fold(steps)).toEqual([wanted]))
 })
 
-describe('apart in the activity stay', () => {
+describe('separate groups in the activity are', () => {
   test.each([
     ['two crashes', '0 crashed, 1 crashed', ['crashed: crashed', 'crashed: crashed']],
     ['two commands', '0 RESTART, 0 RESTART', ['RESTART: RESTART', 'RESTART: RESTART']],
     ['a crash and a command of a client', '0 crashed, 1 RESTART', ['crashed: crashed', 'RESTART: RESTART']],
     ['a crash and a new version', '0 crashed, 1 updated', ['crashed: crashed', 'updated: updated']],
-    ['what two apps do', '0 crashed, 0 stopped y', ['crashed: crashed', 'stopped: stopped']],
-    ['what is ten seconds apart', '0 stopped, 10 started', ['stopped: stopped', 'started: started']],
+    ['events of two apps', '0 crashed, 0 stopped y', ['crashed: crashed', 'stopped: stopped']],
+    ['events ten seconds apart', '0 stopped, 10 started', ['stopped: stopped', 'started: started']],
     ['failures of two commands', '0 ENABLE!, 0 command_failed', ['ENABLE: ENABLE', 'command_failed: command_failed']],
     ['a crash and a command right after it', '0 crashed, 0.06 RESTART', ['crashed: crashed', 'RESTART: RESTART']],
-    ['a command and what was before it', '0 stopped, 3 RESTART~2', ['stopped: stopped', 'RESTART: RESTART']],
-    ['a read and an event that came while it ran', '0 stopped, 1 GET~2', ['stopped: stopped', 'GET: GET']],
-    ['what is apart after the clock was set back', '99 stopped, 0 started', ['stopped: stopped', 'started: started']],
+    ['a command and an earlier event', '0 stopped, 3 RESTART~2', ['stopped: stopped', 'RESTART: RESTART']],
+    ['a read and an event during it', '0 stopped, 1 GET~2', ['stopped: stopped', 'GET: GET']],
+    ['separate events after the clock was set back', '99 stopped, 0 started', ['stopped: stopped', 'started: started']],
     ['a success and a failure', '0 RESTART, 0 command_failed', ['RESTART: RESTART', 'command_failed: command_failed']],
   ])('%s', (_, steps, wanted) => expect(fold(steps)).toEqual(wanted))
 })
@@ -110,7 +110,7 @@ describe('one line of the activity is', () => {
   ])('%s', (_, steps, wanted) => expect(list(entriesOf(steps))).toEqual(wanted))
 })
 
-describe('lines of their own have', () => {
+describe('separate lines of the activity are', () => {
   test.each([
     ['different events of an app', '0 disabled, 60 enabled, 120 disabled', ['disabled', 'enabled', 'disabled']],
     ['a success and a failure', '0 RESTART, 60 RESTART!', ['RESTART', 'RESTART']],
@@ -140,11 +140,11 @@ describe('the list of the activity', () => {
     expect(rows.map(({ at }) => at)).toEqual(rows.map(({ at }) => at).toSorted((one, other) => other - one))
   })
 
-  test('of the same time has what came last first', () => {
+  test('shows the last of several entries with the same time first', () => {
     expect(list(entriesOf('0 stopped a, 0 crashed b, 0 enabled c'))).toEqual(['enabled', 'crashed', 'stopped'])
   })
 
-  test('has what was the same on two days twice', () => {
+  test('has the same event twice if it happened on two days', () => {
     const midnight = new Date(2026, 0, 2).getTime()
     const [first, second] = entriesOf('0 crashed, 60 crashed').map((entry, i) => ({
       ...entry,
@@ -156,7 +156,7 @@ describe('the list of the activity', () => {
   })
 })
 
-test('a day begins at midnight, and the days before and after it are found where clocks change too', () => {
+test('a day begins at midnight, and the days before and after it are found even if clocks change', () => {
   // In summer and winter time, wherever the tests run.
   for (let date = 1; date <= 365; date += 1) {
     const day = new Date(2026, 0, date).getTime()

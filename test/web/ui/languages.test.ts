@@ -9,7 +9,7 @@ const codes = globSync('src/web/ui/app/languages/*.json').map((path) => basename
 const textsOf = (code: string) =>
   v.parse(FILE, JSON.parse(readFileSync(`src/web/ui/app/languages/${code}.json`, 'utf8')))
 
-/** Words that are the same in several languages. A text of other words that is as in English is not translated. */
+/** Words that are the same in several languages. Any other text that equals the English one is not translated. */
 const INTERNATIONAL = new Set(
   `app apps assistant bridge cpu crash crashes d details filter firmware flows home hub hub2mqtt hubs id json live name
   node offline online patch payload ping red sdk shell topic topics type update updates version`.split(/\s+/),
@@ -28,7 +28,7 @@ describe.each(codes)('the texts in %s', (code) => {
   const texts = textsOf(code)
   const categories = new Intl.PluralRules(code).resolvedOptions().pluralCategories.toSorted()
 
-  test('are those of the page: none is missing, and none is left of a former one', () => {
+  test('are those of the page: none is missing, and none is left of a previous version', () => {
     expect(Object.keys(texts).toSorted()).toEqual(english.map(([key]) => key).toSorted())
   })
 
@@ -44,7 +44,7 @@ describe.each(codes)('the texts in %s', (code) => {
     }
   })
 
-  test('are translated, but for words that are the same in several languages', () => {
+  test('are translated, except words that are the same in several languages', () => {
     const left = english.filter(([key, text]) => {
       const isSame = JSON.stringify(texts[key]) === JSON.stringify(text)
       const words = formsOf(texts[key] ?? '').flatMap(wordsIn)
@@ -53,7 +53,7 @@ describe.each(codes)('the texts in %s', (code) => {
     expect(left).toEqual([])
   })
 
-  test('are plain text, without markup or space around', () => {
+  test('are plain text, without markup or surrounding spaces', () => {
     for (const [key, text] of Object.entries(texts)) {
       for (const form of formsOf(text)) {
         expect(form, key).not.toMatch(/[<>&]|^\s|\s$/)

@@ -11,7 +11,7 @@ afterEach(() => {
 
 const policy: CommandPolicy = { allow: [], deny: [], read_only: false, guarded: true }
 const permits = (answer: 'yes' | 'forbidden' | 'unsupported') => ({ permits: () => answer })
-/** Every reason why a command is not possible with a hub, and what each error code says. */
+/** Every reason why a command is not possible for a hub, and the explanation of each error code. */
 const refusals = new Set(
   [
     refusalsOf(permits('yes'), { ...policy, guarded: false }),
@@ -32,7 +32,7 @@ test('why a command is not possible is shown in the language of the page, and th
   for (const refusal of refusals) expect(inLanguage(refusal)).toBe(`⟦${refusal}⟧`)
 })
 
-test('a sentence that the page does not know is shown as it is', () => {
+test('an unknown sentence is shown unchanged', () => {
   language.value = { code: 'nl', texts: { 'messages.readOnly': 'commands.read_only is ingesteld.' } }
   expect(inLanguage('commands.read_only is set.')).toBe('commands.read_only is ingesteld.')
   expect(inLanguage('The hub cannot be reached: EHOSTUNREACH.')).toBe('The hub cannot be reached: EHOSTUNREACH.')

@@ -20,7 +20,7 @@ const names = [
   ...new Set(COMMANDS.filter(({ target, argument }) => target === 'app' && !argument).map(({ name }) => name)),
 ]
 
-/** What a shell passes to a program. */
+/** The arguments that a shell passes to a program. */
 function wordsOf(line: string): string[] {
   const printed = execFileSync('sh', [
     '-c',
@@ -29,15 +29,15 @@ function wordsOf(line: string): string[] {
   return printed.toString('utf8').split('\0').slice(0, -1)
 }
 
-/** What Home Assistant makes of a text: itself, or the text in the quotes of a template. */
+/** The result of rendering a text in Home Assistant: the text itself, or the string in a template. */
 function rendered(text: unknown): unknown {
   if (!/\{[{%#]/.test(String(text))) return text
   const [, inside = ''] = /^\{\{ (".*") \}\}$/s.exec(String(text)) ?? []
   return JSON.parse(inside)
 }
 
-describe('what is pasted into other programs', () => {
-  test.each(names)('sends a payload that the command takes, for any app: %s', (name) => {
+describe('the text to paste into other programs', () => {
+  test.each(names)('sends a payload that the command accepts, for any app: %s', (name) => {
     const command = COMMANDS.find((one) => one.name === name && one.target === 'app' && !one.argument)
     for (const id of IDS) {
       const payload = payloadOf(name, id)
@@ -48,7 +48,7 @@ describe('what is pasted into other programs', () => {
     if (name === 'uninstall') for (const id of IDS) expect(JSON.parse(payloadOf(name, id))).toEqual({ confirm: id })
   })
 
-  test.each(BASES)('is the same topic and payload in each of them, below %s', (base) => {
+  test.each(BASES)('has the same topic and payload for each of them, below %s', (base) => {
     const topics = createTopics(base)
     for (const id of IDS) {
       const topic = topics.appCommand('home', id, 'uninstall')

@@ -6,7 +6,7 @@ afterEach(() => {
   language.value = { code: 'en', texts: {} }
 })
 
-/** What a node of a view shows by itself. */
+/** The text that a node of a view shows. */
 function shownIn(node: Node): string {
   const isText = node['type'] === 'JSXText'
   const isLabel =
@@ -31,7 +31,7 @@ describe('the texts of the page', () => {
     }
   })
 
-  test('stand in the tables only: no view has a text of its own', () => {
+  test('are in the tables only: no view has a text of its own', () => {
     const own = files.flatMap((file) => [...nodesOf(file)].map((node) => `${file}: ${shownIn(node)}`))
     expect(own.filter((text) => /: .*[a-z]/i.test(text))).toEqual([])
   })
@@ -54,11 +54,11 @@ describe('defineStrings', () => {
     ])
   })
 
-  test('leaves values as they are, even those that look like a placeholder', () => {
+  test('inserts values unchanged, even those that look like a placeholder', () => {
     expect(text.of({ name: '{name} $& $1' })).toBe('Fruit of {name} $& $1')
   })
 
-  test('shows the language that is chosen with the plural forms of that language, and English where a text is missing', () => {
+  test('shows the chosen language with its plural forms, and English if a text is missing', () => {
     language.value = {
       code: 'pl',
       texts: {
@@ -71,7 +71,7 @@ describe('defineStrings', () => {
     expect([1, 3, 5].map((count) => text.count({ count }))).toEqual(['1 jabłko', '3 jabłka', '5 jabłek'])
   })
 
-  test('takes no call without the values of the text, or with others', () => {
+  test('accepts no call without the values of the text, or with others', () => {
     // @ts-expect-error the name is missing
     expect(text.of({})).toBe('Fruit of ')
     // @ts-expect-error there is no such value
@@ -82,7 +82,7 @@ describe('defineStrings', () => {
 })
 
 describe('textFor', () => {
-  test('shows a code without a text as it is', () => {
+  test('shows a code without a text unchanged', () => {
     expect(textFor({ off: 'Off' }, 'off')).toBe('Off')
     expect(textFor({ off: 'Off' }, 'constructor')).toBe('constructor')
   })

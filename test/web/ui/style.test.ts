@@ -11,14 +11,14 @@ const styles = read('src/web/ui/app/style/*.css')
   .replaceAll(/@import [^;]+;/g, '')
 const sources = read('src/web/ui/app/**/*.{ts,tsx}')
 
-/** Each declaration, however many lines it takes and however deep it is nested. */
+/** Each declaration, on any number of lines and at any depth. */
 const declarations = [...styles.matchAll(/(?<=[{};]\s*)([a-z-]+):\s*([^;{}]+);/g)].map(
   ([, name = '', value = '']) => [name, value.replaceAll(/\s+/g, ' ')] as const,
 )
-/** What precedes a block, such as `.card > header`. */
+/** The selector before a block, such as `.card > header`. */
 const selectors = [...styles.matchAll(/(?<=^|[{};])[^{};]+(?=\{)/g)].map(([one]) => one.trim())
 
-/** What a property may be besides `allowed`: nothing, what its parent is, what is left over. */
+/** Values that are permitted in addition to `allowed`. */
 const ANYWAY = ['0', 'auto', 'inherit']
 const others = (property: RegExp, allowed: RegExp) =>
   declarations
@@ -53,7 +53,7 @@ test('its distances are 4 to 24 px in steps of 4, or the 2 px of a gap between l
   expect(values.filter((value) => !allowed.test(value))).toEqual([])
 })
 
-test('it has one accent: a colour that is no state is the accent, or has no hue', () => {
+test('it has one accent colour: a colour that is no state is the accent, or has no hue', () => {
   const coloured = [...styles.matchAll(/(--[\w-]+): light-dark\(#(\w\w)(\w\w)(\w\w), /g)].flatMap(
     ([, name = '', ...parts]) => {
       const levels = parts.slice(0, 3).map((part) => Number.parseInt(part, 16))
@@ -64,12 +64,12 @@ test('it has one accent: a colour that is no state is the accent, or has no hue'
   expect(others(/^(color|background|stroke|fill|border(-color)?)$/, /^[^#]*$/)).toEqual([])
 })
 
-test('each class and each custom property of its style is used, and only tests look for a class without style', () => {
+test('each class and each custom property of its style is used, and only tests use a class without style', () => {
   const styled = new Set(selectors.flatMap((one) => [...one.matchAll(/\.([a-z][\w-]*)/g)].map(([, name = '']) => name)))
   const words = new Set(
     [...sources.matchAll(/['"`]([^'"`\n]*)['"`]/g)].flatMap(([, text = '']) => text.split(/[^\w-]+/)),
   )
-  // Those of the library of charts, and of columns.
+  // Classes of the library of charts, and of columns.
   const unused = [...styled].filter((name) => !words.has(name) && !/^(uplot$|u-|c-)/.test(name))
   expect(unused).toEqual([])
   const given = [...sources.matchAll(/ class="([\w -]+)"/g)].flatMap(([, names = '']) => names.split(' '))

@@ -5,7 +5,7 @@ const ROUNDED = expect.stringContaining('too many digits')
 
 describe('a number that is typed for a setting', () => {
   test.each(['0', '-21.5', '9007199254740992', '-9007199254740994', '5.0', '1.5e1', '1e21', '0.1'])(
-    'is taken as it is: %s',
+    'is accepted unchanged: %s',
     (typed) => {
       expect(readTyped('number', ` ${typed} `, 1)).toEqual({ ok: true, value: Number(typed) })
       expect(readTyped('json', `{"a":[${typed}]}`, {})).toEqual({ ok: true, value: { a: [Number(typed)] } })
@@ -23,7 +23,7 @@ describe('a number that is typed for a setting', () => {
   )
 
   test.each(['1,5', '+9007199254740993', '0x20000000000001', '"1"', '[1]', 'null', 'NaN', '1 2'])(
-    'is refused if it is no decimal number: %s',
+    'is refused if it is not a decimal number: %s',
     (typed) => {
       expect(readTyped('number', typed, 1)).toEqual({ ok: false, message: 'Enter a number, such as 21.5.' })
     },
@@ -38,7 +38,7 @@ describe('the value of a setting', () => {
     ['server', 'https://admin:hunter2@192.168.1.5/'],
     ['stored', ' {"login": {"password": "x"}}'],
     ['deep', JSON.stringify(Array.from({ length: 100 }).reduce((inner) => [inner], 'x'))],
-  ])('may be a secret by its name or by what is inside: %s', (name, value) => {
+  ])('may be a secret because of its name or its content: %s', (name, value) => {
     expect(maySecret(name, value)).toBe(true)
   })
 
@@ -47,7 +47,7 @@ describe('the value of a setting', () => {
     ['server', 'https://192.168.1.5:8443/a@b'],
     ['note', '{not JSON, password'],
     ['list', [1, null, { name: 'x' }]],
-  ])('is no secret without such a sign: %s', (name, value) => {
+  ])('is not a secret without such a sign: %s', (name, value) => {
     expect(maySecret(name, value)).toBe(false)
   })
 })
