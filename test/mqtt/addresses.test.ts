@@ -2,7 +2,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { Addresses } from '../../src/mqtt/addresses.ts'
 import { CLOSED_BY_US } from '../../src/mqtt/connection.ts'
-import { FailbackProbe } from '../../src/mqtt/failback-probe.ts'
+import { FailbackProbe } from '../../src/mqtt/connection-loop.ts'
 import type { LinkHandlers } from '../../src/mqtt/types.ts'
 import { Mosquitto, startBroker } from '../support/brokers.ts'
 import { FakeClock } from '../support/fake-clock.ts'
