@@ -7,13 +7,13 @@ import { asItIs, JSON_LEVELS, shortText } from './decode.ts'
 import { HubError } from './errors.ts'
 
 /** How many devices or flows use an app, and how many of them do not work (`null` if the hub does not report that). */
-export interface Tally {
+interface Tally {
   readonly count: number
   readonly bad: number | null
 }
 
 /** By app id. */
-export type Tallies = ReadonlyMap<string, Tally>
+type Tallies = ReadonlyMap<string, Tally>
 
 /** A log of measurements that the hub keeps. */
 export interface InsightLog {

@@ -9,7 +9,8 @@ import { type Clock, sleep } from '../base/clock.ts'
 import { isRecord } from '../base/json.ts'
 import { withoutSlashes } from '../base/text.ts'
 import type { AppEvent } from './app.ts'
-import { type Clean, decodeEvent } from './decode.ts'
+import type { HubClientOptions } from './client.ts'
+import { decodeEvent } from './decode.ts'
 import { asHubError, HubError, type HubErrorCode, retryDelay } from './errors.ts'
 import { lacksLicence } from './refusal.ts'
 import { GuardedWebSocket } from './websocket.ts'
@@ -18,8 +19,7 @@ const APPS_URI = 'homey:manager:apps'
 /** Far larger than any app record. */
 const MAX_MESSAGE_BYTES = 1024 * 1024
 
-interface RealtimeOptions {
-  readonly url: string
+interface RealtimeOptions extends Pick<HubClientOptions, 'url' | 'clean'> {
   readonly apiKey: string
   readonly hubId: string | null
   /** Time limit of each step until the session is up, in milliseconds. */
@@ -34,7 +34,6 @@ interface RealtimeOptions {
   readonly onSubscribed?: () => void
   /** Receives the hub's events. */
   readonly apps: { receive(event: AppEvent): void }
-  readonly clean?: Clean | undefined
   readonly clock: Clock
   readonly signal: AbortSignal
 }
