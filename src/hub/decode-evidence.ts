@@ -202,12 +202,6 @@ async function eachRecord(text: string, take: (record: Record<string, unknown>) 
 
 const EMPTY: ReadonlySet<string> = new Set(['{}', '[]'])
 
-interface Found {
-  /** `undefined`: no record ends here, but it is time to yield. */
-  readonly start?: number
-  readonly end: number
-}
-
 const [QUOTE, COMMA] = ['"', ','].map((char) => char.charCodeAt(0))
 
 /** The end of a JSON string. @throws HubError if it exceeds the maximum length of a record */
@@ -217,8 +211,11 @@ function endOfText(text: string, start: number): number {
   return end
 }
 
-/** The positions of the objects and arrays directly inside the outermost one. */
-function* recordsIn(text: string): Generator<Found> {
+/**
+ * The positions of the objects and arrays directly inside the outermost one. Without a `start`, no record ends here, but
+ * it is time to yield.
+ */
+function* recordsIn(text: string): Generator<{ readonly start?: number; readonly end: number }> {
   if (!['[', '{'].includes(text.trimStart().charAt(0))) throw nonsense('something that is not a list.')
   let [depth, start] = [0, 0]
   for (let at = 0; at < text.length; at += 1) {

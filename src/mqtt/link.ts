@@ -338,7 +338,7 @@ export class MqttLink implements AsyncDisposable {
       if (retain) this.#retained.published(topic)
       const message = decodeMessage(packet, this.#loop.number, receivedAt)
       if (!this.#inboundQueue.take(message)) this.#journal.dropped('commands')
-    } else if (this.#setup !== undefined) this.#setup.received(packet)
+    } else if (this.#setup !== undefined) this.#setup.readBack.received(packet)
     else if (topic === this.#options.probeTopic && !retain) this.#reread?.received(packet)
     // On transient topics, only retained messages count.
     else if (retain || !isTransient) this.#live(topic, payload.toString())

@@ -8,6 +8,7 @@ import { randomUUID } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
 import type { IPublishPacket } from 'mqtt'
 import { type Clock, sleep, within } from '../base/clock.ts'
+import { Limiter } from '../base/limiter.ts'
 import type { Connection } from './connection.ts'
 import { matches } from './names.ts'
 
@@ -48,8 +49,8 @@ export class ReadBack {
   readonly #options: ReadBackOptions
   /** Grows during the read-back: a message may name additional filters. */
   readonly #filters: string[]
-  /** The number of messages found with each filter. */
-  readonly #counts: { readonly filter: string; readonly levels: readonly string[]; found: number }[] = []
+  /** Filter → its levels, and the number of messages found with it. */
+  readonly #counts = new Map<string, { readonly levels: readonly string[]; found: number }>()
   /** Marker → callback for its return. */
   readonly #markers = new Map<string, () => void>()
   #found = 0
@@ -57,14 +58,14 @@ export class ReadBack {
   foundAt = Number.NEGATIVE_INFINITY
   /** In `clock.elapsed()` milliseconds. */
   #deadline = 0
-  #unacknowledged = 0
-  /** Publishes that wait until the broker has room. */
-  readonly #waiting: (() => void)[] = []
+  /** As many unacknowledged publishes as the broker accepts. */
+  readonly #publishes: Limiter
 
   constructor(connection: Connection, options: ReadBackOptions) {
     this.#connection = connection
     this.#options = options
     this.#filters = [...options.heldFilters]
+    this.#publishes = new Limiter({ clock: options.clock, slots: connection.receiveMaximum })
   }
 
   /** Whether a message was found that matches a filter. */
@@ -101,13 +102,13 @@ export class ReadBack {
   }
 
   #countOf(filter: string): number {
-    return this.#counts.find((one) => one.filter === filter)?.found ?? 0
+    return this.#counts.get(filter)?.found ?? 0
   }
 
   #count(topic: string): void {
     const levels = topic.split('/')
     let isCounted = false
-    for (const one of this.#counts) {
+    for (const one of this.#counts.values()) {
       // Filters rarely overlap. If they do, count a message for each filter that has no message yet.
       if ((isCounted && one.found > 0) || !matches(one.levels, levels)) continue
       one.found += 1
@@ -139,9 +140,7 @@ export class ReadBack {
   async #readAll(filters: readonly string[]): Promise<string[]> {
     const known: string[] = []
     const readOne = async (filter: string) => {
-      if (!this.#counts.some((one) => one.filter === filter)) {
-        this.#counts.push({ filter, levels: filter.split('/'), found: 0 })
-      }
+      if (!this.#counts.has(filter)) this.#counts.set(filter, { levels: filter.split('/'), found: 0 })
       // Mosquitto queues 1,000 messages of QoS 1 and drops the rest, but writes QoS 0 as fast as the client reads.
       if (!(await this.#options.subscribe(filter, 0))) return
       if ((await this.#mark()) === 'prompt') known.push(filter)
@@ -198,15 +197,10 @@ export class ReadBack {
 
   /** Publishes when the broker has room for another message. */
   #publishInTurn(marker: string, done: (reason: number) => void): void {
-    if (this.#unacknowledged >= this.#connection.receiveMaximum) {
-      this.#waiting.push(() => this.#publishInTurn(marker, done))
-      return
-    }
-    this.#unacknowledged += 1
-    this.#connection.publish(this.#options.probeTopic, marker, { qos: 1 }, (reason) => {
-      this.#unacknowledged -= 1
-      this.#waiting.shift()?.()
-      done(reason)
+    void this.#publishes.run({}, async () => {
+      const { promise: acked, resolve } = Promise.withResolvers<number>()
+      this.#connection.publish(this.#options.probeTopic, marker, { qos: 1 }, resolve)
+      done(await acked)
     })
   }
 

@@ -2,7 +2,7 @@
  * Runs at the start of each connection: subscribes to the commands, reads back what the broker holds, and checks
  * access. Parts of this can be repeated later.
  */
-import type { IClientSubscribeOptions, IPublishPacket } from 'mqtt'
+import type { IClientSubscribeOptions } from 'mqtt'
 import { Backoff } from '../base/backoff.ts'
 import { type Clock, sleep } from '../base/clock.ts'
 import type { Connection } from './connection.ts'
@@ -30,7 +30,8 @@ const WATCH: IClientSubscribeOptions = { qos: 1, nl: true, rap: true, rh: 2 }
 export class SessionSetup {
   readonly #connection: Connection
   readonly #options: SessionSetupOptions
-  readonly #readBack: ReadBack
+  /** Gets each message that is not a command. */
+  readonly readBack: ReadBack
   /** Transient filters that nothing else reads: nothing may be retained on their topics. */
   readonly #transient: readonly string[]
 
@@ -40,7 +41,7 @@ export class SessionSetup {
     this.#connection = connection
     this.#options = options
     this.#transient = transientFilters.filter((one) => one !== probeTopic && !subscriptions.includes(one))
-    this.#readBack = new ReadBack(connection, {
+    this.readBack = new ReadBack(connection, {
       ...options,
       heldFilters: [...heldFilters, ...this.#transient],
       lastingFilters: connection.protocol === '5' ? [] : watchedFilters,
@@ -51,18 +52,13 @@ export class SessionSetup {
     })
   }
 
-  /** Call it with each message that is not a command. */
-  received(packet: IPublishPacket): void {
-    this.#readBack.received(packet)
-  }
-
   /** Stays pending if the connection ends first. */
   async run() {
     const { subscriptions } = this.#options.link
     // One SUBSCRIBE for each: if one of several filters is denied, brokers differ in how they treat the rest.
     const granted = await Promise.all(subscriptions.map((filter) => this.#subscribe(filter, COMMAND, false)))
     const deniedFilters = subscriptions.filter((_, i) => !granted[i])
-    const found = await this.#readBack.run()
+    const found = await this.readBack.run()
     if (!this.#connection.isDown) {
       this.#watch()
       this.#report(deniedFilters, found.probe)
@@ -95,9 +91,9 @@ export class SessionSetup {
       ask: () => void this.#connection.subscribe(filter, options).then(resolve),
       answered: granted,
       repeats,
-      deadline: () => Math.max(began, this.#readBack.foundAt) + ms,
-      foundAt: () => this.#readBack.foundAt,
-      isEvident: () => this.#readBack.hasFound(filter),
+      deadline: () => Math.max(began, this.readBack.foundAt) + ms,
+      foundAt: () => this.readBack.foundAt,
+      isEvident: () => this.readBack.hasFound(filter),
       signal: this.#connection.ended,
     })
     // A grant may arrive together with the end of the connection.
