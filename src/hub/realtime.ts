@@ -5,7 +5,7 @@
 import type { Logger } from 'pino'
 import { Manager, type Socket } from 'socket.io-client'
 import type { Backoff } from '../base/backoff.ts'
-import { type Clock, sleep } from '../base/clock.ts'
+import { type Clock, sleep, within } from '../base/clock.ts'
 import { isRecord } from '../base/json.ts'
 import { withoutSlashes } from '../base/text.ts'
 import type { AppEvent } from './app.ts'
@@ -100,9 +100,8 @@ export async function openRealtime(options: RealtimeOptions): Promise<RealtimeSe
     await connected(api, options, ended)
     await ask(api, options, ended, 'subscribe', APPS_URI)
     options.onSubscribed?.()
-    const settling = new AbortController()
-    const settled = sleep(options.clock, options.settleMs, settling.signal)
-    await unlessEnded(settled, ended).finally(() => settling.abort())
+    const reason = await within(options.clock, options.settleMs, ended)
+    if (reason !== undefined) throw closed(reason)
     return { ended, close }
   } catch (error) {
     close()
@@ -138,21 +137,13 @@ async function ask(
 
 /** Resolves with the result of a step. Rejects if the session ends or the step times out. */
 async function inTime<T>(step: Promise<T>, { clock, timeoutMs }: RealtimeOptions, ended: Promise<string>): Promise<T> {
-  const { promise: late, reject } = Promise.withResolvers<never>()
-  const cancel = clock.after(timeoutMs, () => reject(new HubError('no_answer', 'The realtime channel did not answer.')))
-  try {
-    return await Promise.race([unlessEnded(step, ended), late])
-  } finally {
-    cancel()
-  }
+  const broken = ended.then((reason) => Promise.reject(closed(reason)))
+  const done = await within(clock, timeoutMs, Promise.race([step.then((result) => ({ result })), broken]))
+  if (done === undefined) throw new HubError('no_answer', 'The realtime channel did not answer.')
+  return done.result
 }
 
-function unlessEnded<T>(step: Promise<T>, ended: Promise<string>): Promise<T> {
-  const broken = ended.then((reason) => {
-    throw new HubError('unreachable', `The realtime channel closed: ${reason}.`)
-  })
-  return Promise.race([step, broken])
-}
+const closed = (reason: string) => new HubError('unreachable', `The realtime channel closed: ${reason}.`)
 
 const worded = (value: unknown) => (typeof value === 'string' ? value : '')
 
