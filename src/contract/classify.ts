@@ -1,7 +1,6 @@
 /** Decides whether a change is a crash, and determines its reason from the hub's message. */
 
 import type { App } from '../hub/app.ts'
-import { asItIs, shortText } from '../hub/decode.ts'
 import { MAX_GUARD_MESSAGE, type Reason } from './guard.ts'
 
 /** The most reliable text first: a stack may quote any of the others. */
@@ -22,7 +21,9 @@ export function reasonOf(message: string | null): Reason {
 /** The message on one line, short enough to be stored many times. */
 export function headOf(message: string | null): string | null {
   if (message === null) return null
-  return shortText(message.replace(/[\s\p{Cc}]+/gu, ' ').trim(), MAX_GUARD_MESSAGE, asItIs)
+  const line = message.replace(/[\s\p{Cc}]+/gu, ' ').trim()
+  // Do not end with half a surrogate pair.
+  return line.slice(0, MAX_GUARD_MESSAGE).replace(/[\ud800-\udbff]$/, '')
 }
 
 /** Whether the hub reports that the app has crashed and is not running. */

@@ -43,7 +43,7 @@ export class ConnectionLoop {
   number = 0
   readonly #options: ConnectionLoopOptions
   readonly #addresses: Addresses
-  readonly #failbackProbe: FailbackProbe
+  readonly #failbackProbe: ReturnType<typeof failbackProbe>
   readonly #stop = new AbortController()
   /** Whether the current connection is being replaced. */
   #startingOver = false
@@ -58,7 +58,7 @@ export class ConnectionLoop {
       this.startOver()
       this.#addresses.prefer()
     }
-    this.#failbackProbe = new FailbackProbe(options, onOpen)
+    this.#failbackProbe = failbackProbe(options, onOpen)
   }
 
   get stopped(): boolean {
@@ -186,61 +186,54 @@ const PROBE_TIMEOUT_MS = 10_000
 /** How long to wait for running commands, and how often to check them. */
 const BUSY_MS = { most: 60_000, step: 250 }
 
-/** Tests whether the preferred address accepts connections again, while the link uses another one. */
-export class FailbackProbe {
-  readonly #options: Pick<ConnectionLoopOptions, 'link' | 'clock' | 'random' | 'isBusy'>
-  readonly #onOpen: () => void
-  #stop = new AbortController()
-  /** How many intervals to wait. */
-  #intervals = 1
-  #openedAt = Number.NEGATIVE_INFINITY
+/**
+ * Tests whether the preferred address accepts connections again, while the link uses another one.
+ * @param onOpen called when it does: the link may return to it
+ */
+export function failbackProbe(
+  { link, clock, random, isBusy }: Pick<ConnectionLoopOptions, 'link' | 'clock' | 'random' | 'isBusy'>,
+  onOpen: () => void,
+) {
+  const { preferredAfterMs = PROBE_INTERVAL_MS } = link
+  let stop = new AbortController()
+  let intervals = 1
+  let openedAt = Number.NEGATIVE_INFINITY
 
-  /** @param onOpen called when the preferred address accepts connections: the link may return to it */
-  constructor(options: Pick<ConnectionLoopOptions, 'link' | 'clock' | 'random' | 'isBusy'>, onOpen: () => void) {
-    this.#options = options
-    this.#onOpen = onOpen
-  }
-
-  /** Starts testing the preferred address, because the link is connected to another one. */
-  start(url: string): void {
-    const { clock, link } = this.#options
-    const { preferredAfterMs = PROBE_INTERVAL_MS } = link
-    this.stop()
-    this.#stop = new AbortController()
-    const wasInVain = clock.elapsed() - this.#openedAt < preferredAfterMs
-    this.#intervals = wasInVain ? Math.min(MOST_INTERVALS, this.#intervals * 2) : 1
-    void this.#run(url, this.#intervals * preferredAfterMs, this.#stop.signal)
-  }
-
-  /** Stops testing, because the connection has ended. */
-  stop(): void {
-    this.#stop.abort()
-  }
-
-  async #run(url: string, intervalMs: number, signal: AbortSignal): Promise<void> {
-    const { clock, random } = this.#options
+  async function run(url: string, intervalMs: number, signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       // Vary the interval, so that the bridges of a house do not all return to a restarted broker at the same time.
       await sleep(clock, intervalMs * (0.75 + 0.5 * random()), signal)
-      if (signal.aborted || !(await this.#takesConnections(url, signal))) continue
-      await this.#untilQuiet(signal)
+      if (signal.aborted || !(await takesConnections(url, signal))) continue
+      await untilQuiet(signal)
       if (signal.aborted) return
-      this.#openedAt = clock.elapsed()
-      return this.#onOpen()
+      openedAt = clock.elapsed()
+      return onOpen()
     }
   }
 
-  async #takesConnections(url: string, signal: AbortSignal): Promise<boolean> {
-    const { clock, link } = this.#options
+  async function takesConnections(url: string, signal: AbortSignal): Promise<boolean> {
     const broker = { ...link, urls: [url] }
     // With the bridge's own client id, a cluster would end the current connection.
     const session = { broker, clientId: `${link.clientId}-look`, timeoutMs: PROBE_TIMEOUT_MS, signal }
     return await withSession(session, clock, async ({ lack }) => lack === undefined).catch(() => false)
   }
 
-  async #untilQuiet(signal: AbortSignal): Promise<void> {
-    const { clock, isBusy } = this.#options
+  async function untilQuiet(signal: AbortSignal): Promise<void> {
     const until = clock.elapsed() + BUSY_MS.most
     while (isBusy?.() && clock.elapsed() < until && !signal.aborted) await sleep(clock, BUSY_MS.step, signal)
+  }
+
+  return {
+    /** Starts testing the preferred address, because the link is connected to another one. */
+    start(url: string): void {
+      stop.abort()
+      stop = new AbortController()
+      const wasInVain = clock.elapsed() - openedAt < preferredAfterMs
+      intervals = wasInVain ? Math.min(MOST_INTERVALS, intervals * 2) : 1
+      void run(url, intervals * preferredAfterMs, stop.signal)
+    },
+
+    /** Stops testing, because the connection has ended. */
+    stop: () => stop.abort(),
   }
 }

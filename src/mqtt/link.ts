@@ -4,7 +4,7 @@ import { within } from '../base/clock.ts'
 import { CLOSED_BY_US, type Connection } from './connection.ts'
 import { ConnectionLoop, type ConnectionLoopOptions } from './connection-loop.ts'
 import type { Failure } from './failure.ts'
-import { decodeMessage, EchoFilter, InboundQueue } from './inbound.ts'
+import { decodeMessage, type EchoFilter, echoFilter, InboundQueue } from './inbound.ts'
 import { Journal } from './journal.ts'
 import { topicFault, topicMatcher } from './names.ts'
 import { Outbox } from './outbox.ts'
@@ -73,7 +73,8 @@ export class MqttLink implements AsyncDisposable {
     const { watchedFilters = [], transientFilters = [] } = options
     this.#isCommand = topicMatcher(options.subscriptions)
     this.#isTransient = topicMatcher(transientFilters)
-    this.#echoes = new EchoFilter(clock, this.#retained, this.#isCommand, [...watchedFilters, ...transientFilters])
+    const isWatched = topicMatcher([...watchedFilters, ...transientFilters])
+    this.#echoes = echoFilter(clock, this.#retained, this.#isCommand, isWatched)
     this.#sender = new Sender({
       ...options,
       retained: this.#retained,
