@@ -206,16 +206,11 @@ function table(head: readonly string[], rows: readonly (readonly string[])[]): s
 
 const mebibytes = (bytes: number) => `${(bytes / 1024 ** 2).toFixed(1)} MiB`
 
+const UNITS = Object.entries({ d: 86_400, h: 3600, min: 60, s: 1 })
+
 /** Formats a duration: `2 d 3 h`, `4 min`. */
 function lasting(seconds: number): string {
-  const units = [
-    ['d', 86_400],
-    ['h', 3600],
-    ['min', 60],
-    ['s', 1],
-  ] as const
-  const [largest, next] = units.slice(units.findIndex(([, size]) => seconds >= size || size === 1))
-  if (largest === undefined) return ''
+  const [largest = ['s', 1], next] = UNITS.slice(UNITS.findIndex(([, size]) => seconds >= size || size === 1))
   const whole = Math.floor(seconds / largest[1])
   const rest = next === undefined ? 0 : Math.floor((seconds - whole * largest[1]) / next[1])
   return `${whole} ${largest[0]}${rest === 0 ? '' : ` ${rest} ${next?.[0]}`}`

@@ -238,10 +238,6 @@ function releaseFor({ channel }: App, { live, test }: Offers): Release | undefin
   return live !== undefined && compareVersions(test.version, live.version) < 0 ? live : test
 }
 
-function isVersion(value: unknown): value is string {
-  return typeof value === 'string' && value.length <= MAX_VERSION && VERSION.test(value)
-}
-
 /** Returns `undefined` if the response is not about the app. */
 function offersIn(id: string, answer: Json | undefined): Offers | undefined {
   if (!isRecord(answer) || answer['id'] !== id) return undefined
@@ -251,7 +247,8 @@ function offersIn(id: string, answer: Json | undefined): Offers | undefined {
 }
 
 function releaseOf(version: unknown, changelog: unknown): Release | undefined {
-  return isVersion(version) ? { version, changelog: lineOf(changelog) } : undefined
+  const isVersion = typeof version === 'string' && version.length <= MAX_VERSION && VERSION.test(version)
+  return isVersion ? { version, changelog: lineOf(changelog) } : undefined
 }
 
 /** Adds the changelog. `log` has those of all versions: keyed by version, or a list, as its form is not documented. */
