@@ -7,7 +7,7 @@ const SAFETY = [
   'src/base/limiter.ts',
   'src/bridge/{dispatcher,replay}.ts',
   'src/contract/{commands,installs,payload,permissions,templates,topics,writes}.ts',
-  'src/hub/{client,decode,refusal,verify,written}.ts',
+  'src/hub/{client,decode,refusal,written}.ts',
   'src/mqtt/{outbox,retained,sender}.ts',
 ]
 

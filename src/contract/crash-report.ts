@@ -44,27 +44,26 @@ function sentenceOf(app: string, { at, before, others_crashed }: Crash): string 
 }
 
 function figuresOf({ firmware, uptime_seconds, app_uptime_seconds, exit_code, exit_signal, hub, guard }: Crash) {
-  const of = (free: number | null, total: number | null) =>
-    free === null ? undefined : `${mebibytes(free)}${total === null ? '' : ` of ${mebibytes(total)}`}`
-  const flag = (said: boolean | null) => (said === null ? undefined : said ? 'yes' : 'no')
-  const rows: readonly (readonly [string, string | undefined])[] = [
-    ['Firmware of the hub', firmware === null ? undefined : versionOf(firmware)],
-    ['The hub was up for', uptime_seconds === null ? undefined : lasting(uptime_seconds)],
-    ['The app was up for', app_uptime_seconds === null ? undefined : lasting(app_uptime_seconds)],
-    ['Exit code', exit_code === null ? undefined : String(exit_code)],
-    ['Exit signal', exit_signal !== null && SIGNAL.test(exit_signal) ? exit_signal : undefined],
-    ['Free memory of the hub', hub === null ? undefined : of(hub.memory_free_bytes, hub.memory_total_bytes)],
-    ['Free storage of the hub', hub === null ? undefined : of(hub.storage_free_bytes, hub.storage_total_bytes)],
-    ['Load of the hub', hub === null || hub.load_1m === null ? undefined : `${hub.load_1m} on ${hub.cpus ?? '?'} CPUs`],
-    [
-      'Temperature of the hub',
-      hub === null || hub.temperature_celsius === null ? undefined : `${hub.temperature_celsius} °C`,
-    ],
-    ['Under-voltage', hub === null ? undefined : flag(hub.undervoltage)],
-    ['Throttled', hub === null ? undefined : flag(hub.throttled)],
-    ['Guardian', guard === null ? undefined : `${guard.state}, ${guard.restarts} restarts`],
+  /** Unknown figures are left out. */
+  const row = <T>(what: string, value: T | null | undefined, shown: (value: T) => string) =>
+    value === null || value === undefined ? [] : [[what, shown(value)]]
+  const of = (total: number | null | undefined) => (free: number) =>
+    `${mebibytes(free)}${typeof total === 'number' ? ` of ${mebibytes(total)}` : ''}`
+  const yesOrNo = (flag: boolean) => (flag ? 'yes' : 'no')
+  return [
+    ...row('Firmware of the hub', firmware, versionOf),
+    ...row('The hub was up for', uptime_seconds, lasting),
+    ...row('The app was up for', app_uptime_seconds, lasting),
+    ...row('Exit code', exit_code, String),
+    ...row('Exit signal', exit_signal?.match(SIGNAL)?.[0], String),
+    ...row('Free memory of the hub', hub?.memory_free_bytes, of(hub?.memory_total_bytes)),
+    ...row('Free storage of the hub', hub?.storage_free_bytes, of(hub?.storage_total_bytes)),
+    ...row('Load of the hub', hub?.load_1m, (load) => `${load} on ${hub?.cpus ?? '?'} CPUs`),
+    ...row('Temperature of the hub', hub?.temperature_celsius, (degrees) => `${degrees} °C`),
+    ...row('Under-voltage', hub?.undervoltage, yesOrNo),
+    ...row('Throttled', hub?.throttled, yesOrNo),
+    ...row('Guardian', guard, ({ state, restarts }) => `${state}, ${restarts} restarts`),
   ]
-  return rows.flatMap(([what, value]) => (value === undefined ? [] : [[what, value]]))
 }
 
 function usageOf(samples: Crash['samples']): string | undefined {
@@ -207,16 +206,11 @@ function table(head: readonly string[], rows: readonly (readonly string[])[]): s
 
 const mebibytes = (bytes: number) => `${(bytes / 1024 ** 2).toFixed(1)} MiB`
 
+const UNITS = Object.entries({ d: 86_400, h: 3600, min: 60, s: 1 })
+
 /** Formats a duration: `2 d 3 h`, `4 min`. */
 function lasting(seconds: number): string {
-  const units = [
-    ['d', 86_400],
-    ['h', 3600],
-    ['min', 60],
-    ['s', 1],
-  ] as const
-  const [largest, next] = units.slice(units.findIndex(([, size]) => seconds >= size || size === 1))
-  if (largest === undefined) return ''
+  const [largest = ['s', 1], next] = UNITS.slice(UNITS.findIndex(([, size]) => seconds >= size || size === 1))
   const whole = Math.floor(seconds / largest[1])
   const rest = next === undefined ? 0 : Math.floor((seconds - whole * largest[1]) / next[1])
   return `${whole} ${largest[0]}${rest === 0 ? '' : ` ${rest} ${next?.[0]}`}`

@@ -3,7 +3,7 @@ import * as v from 'valibot'
 import { readJson } from '../base/read-json.ts'
 import type { HubStatus } from '../hub/status.ts'
 import { PUBLICATIONS } from './publications.ts'
-import { Template } from './templates.ts'
+import { percentEncoded, Template } from './templates.ts'
 
 /** The owner of a discovery topic or a unique id. */
 export type Owner =
@@ -13,19 +13,9 @@ export type Owner =
 
 export type Form = 'device' | 'component'
 
-/** A parsed discovery topic of a bridge. */
-export interface DiscoveryTopic {
-  readonly prefix: string
-  readonly form: Form
-  readonly objectId: string
-  readonly owner: Owner
-}
-
 const NODE = 'hub2mqtt'
 const SEPARATOR = '--'
 const FORMS = [PUBLICATIONS.discoveryDevice.topic, PUBLICATIONS.discoveryComponent.topic] as const
-const encoder = new TextEncoder()
-const decoder = new TextDecoder('utf-8', { fatal: true })
 
 /**
  * Encodes an id for Home Assistant's topics, which allow few characters: `.` becomes `_`, any other byte except letters
@@ -35,26 +25,16 @@ export function encodeId(id: string): string {
   if (id === '') return '-0'
   // Fast path for nearly all ids.
   if (/^[A-Za-z0-9.]+$/.test(id)) return id.replaceAll('.', '_')
-  let encoded = ''
-  for (const byte of encoder.encode(id)) {
-    const char = String.fromCharCode(byte)
-    if (/[A-Za-z0-9]/.test(char)) encoded += char
-    else encoded += char === '.' ? '_' : `-${byte.toString(16).toUpperCase().padStart(2, '0')}`
-  }
-  return encoded
+  return percentEncoded(id, /[!'()*~_-]/g)
+    .replaceAll('.', '_')
+    .replaceAll('%', '-')
 }
 
 /** The id that was encoded; `undefined` if no id has that encoding. */
 export function decodeId(encoded: string): string | undefined {
   if (encoded === '-0') return ''
-  if (/^[A-Za-z0-9_]+$/.test(encoded)) return encoded.replaceAll('_', '.')
-  const bytes: number[] = []
-  for (const [part] of encoded.matchAll(/-[0-9A-F]{2}|[A-Za-z0-9]|_|./gsu)) {
-    if (part.length === 3) bytes.push(Number.parseInt(part.slice(1), 16))
-    else bytes.push(...encoder.encode(part === '_' ? '.' : part))
-  }
   try {
-    const id = decoder.decode(new Uint8Array(bytes))
+    const id = decodeURIComponent(encoded.replaceAll('_', '.').replaceAll('-', '%'))
     return encodeId(id) === encoded ? id : undefined
   } catch {
     return undefined
@@ -123,13 +103,17 @@ const MESSAGE = v.object({ origin: v.object({ name: v.literal(ORIGIN) }) })
 /** Whether a discovery message was published by hub2mqtt (any instance). */
 export const isOfBridge = (payload: string): boolean => readJson(MESSAGE, payload) !== undefined
 
+/** A parsed discovery topic of a bridge. */
+export type DiscoveryTopic = NonNullable<ReturnType<typeof parseDiscoveryTopic>>
+
 /** Parses a discovery topic of a bridge under any prefix; `undefined` for any other. */
-export function parseDiscoveryTopic(topic: string): DiscoveryTopic | undefined {
+export function parseDiscoveryTopic(topic: string) {
   const device = /^(.+)\/device\/([A-Za-z0-9_-]+)\/config$/.exec(topic)
   const component = device === null ? /^(.+)\/[a-z_]+\/hub2mqtt\/([A-Za-z0-9_-]+)\/config$/.exec(topic) : null
   const [, prefix, name] = device ?? component ?? []
   if (prefix === undefined || name === undefined) return undefined
   const objectId = device === null ? name.slice(0, name.lastIndexOf(SEPARATOR)) : name
+  const form: Form = device === null ? 'component' : 'device'
   const owner = ownerOf(objectId)
-  return owner && { prefix, form: device === null ? 'component' : 'device', objectId, owner }
+  return owner && { prefix, form, objectId, owner }
 }

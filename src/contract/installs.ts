@@ -3,7 +3,7 @@ import { sleep } from '../base/clock.ts'
 import type { AppPatch } from '../hub/app.ts'
 import { isNewer } from '../hub/greeting.ts'
 import type { Hub } from '../hub/hub.ts'
-import { listedApp } from '../hub/verify.ts'
+import { listedApp } from '../hub/written.ts'
 import type { Target } from './command.ts'
 import { afterSteps, CommandError } from './errors.ts'
 import { isUndecided, tried, undecided } from './writes.ts'
@@ -94,7 +94,7 @@ async function shows(
   for (const pause of [0, ...(patiently ? PAUSES_MS : [])]) {
     await sleep(clock, pause, ended)
     if (ended.aborted) return found
-    const after = await tried(() => listedApp(hub, id))
+    const after = await lookUp(hub, id)
     if (after && proves(after)) return true
     if (after !== undefined) found = false
   }
@@ -107,11 +107,7 @@ function has(app: AppPatch, { channel, version }: StoreVersion): boolean {
 
 /** Whether the app is new, or its version or channel changed. */
 function hasChanged(before: Before, after: AppPatch): boolean {
-  if (before === null) return true
-  if (before === undefined) return false
-  return differs(before.version, after.version) || differs(before.channel, after.channel)
-}
-
-function differs(before: string | null | undefined, after: string | null | undefined): boolean {
-  return typeof before === 'string' && typeof after === 'string' && before !== after
+  const differs = (key: 'version' | 'channel') =>
+    typeof before?.[key] === 'string' && typeof after[key] === 'string' && before[key] !== after[key]
+  return before === null || differs('version') || differs('channel')
 }

@@ -156,9 +156,8 @@ function deniedCapabilities(deny: readonly string[]): ReadonlySet<Capability> {
 
 /** Why a hub cannot run a command with any input; `undefined` if it can. */
 function refusedOn(hub: Pick<Hub, 'permits'>, policy: CommandPolicy, command: HubCommand): string | undefined {
-  const permitted = permission(hub, command)
-  if (permitted === 'yes') return refusedBy(policy, command)
-  return refusedBy(policy, command) ?? (permitted === 'forbidden' ? lackOf(command) : ERROR_CODES.unsupported)
+  const lacks = { yes: undefined, forbidden: lackOf(command), unsupported: ERROR_CODES.unsupported }
+  return refusedBy(policy, command) ?? lacks[permission(hub, command)]
 }
 
 const HUB_COMMANDS = COMMANDS.filter((command) => command.target !== 'bridge')
@@ -171,12 +170,8 @@ export function availableCommands(hub: Pick<Hub, 'permits'>, policy: CommandPoli
 
 /** Why commands cannot run on a hub with any input, by the command's name in the configuration. */
 export function refusalsOf(hub: Pick<Hub, 'permits'>, policy: CommandPolicy): Record<string, string> {
-  const refusals: Record<string, string> = {}
-  for (const command of HUB_COMMANDS) {
-    const refusal = refusedOn(hub, policy, command)
-    if (refusal !== undefined) refusals[commandKey(command)] = refusal
-  }
-  return refusals
+  const refusals = HUB_COMMANDS.map((command) => [commandKey(command), refusedOn(hub, policy, command)] as const)
+  return Object.fromEntries(refusals.flatMap(([key, refusal]) => (refusal === undefined ? [] : [[key, refusal]])))
 }
 
 /** Whether an app is visible, by patterns: `*` matches any characters, `?` one. */

@@ -23,8 +23,13 @@ export function encodeLevel(text: string): string {
   if (PLAIN.test(text)) return text
   if (text === '') return '%'
   if (text === '.' || text === '..') return text.replaceAll('.', '%2E')
+  return percentEncoded(text, UNCODED)
+}
+
+/** Like `encodeURIComponent`, but also encodes these ASCII characters. */
+export function percentEncoded(text: string, others: RegExp): string {
   const toCode = (char: string) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`
-  return encodeURIComponent(text.toWellFormed()).replace(UNCODED, toCode)
+  return encodeURIComponent(text.toWellFormed()).replace(others, toCode)
 }
 
 /**

@@ -1,8 +1,7 @@
 /** Runs writes that succeed only if the hub confirms them, by its response or in a check of its state. */
 import { asHubError, HubError } from '../hub/errors.ts'
 import { OPERATIONS, type OperationName, type Parameters } from '../hub/operations.ts'
-import { lookFor } from '../hub/verify.ts'
-import { askedOf } from '../hub/written.ts'
+import { askedOf, lookFor } from '../hub/written.ts'
 import type { Target } from './command.ts'
 import { CommandError } from './errors.ts'
 

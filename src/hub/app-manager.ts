@@ -59,8 +59,8 @@ export class AppManager {
   readonly ended = this.#destroyed.signal
   /** Whether the list has been read: before that, an app missing from `all` may exist. Changed only here. */
   complete = false
-  /** Whether the realtime channel keeps the list current. */
-  #live = false
+  /** Whether the realtime channel keeps the list current, so that `getApps` and `getApp` return from memory. */
+  live = false
   /** Events that arrive during a read; they are applied to its list. */
   #eventsDuringRead: AppEvent[] | undefined
   /** When each app went missing from the list: an event about its arrival may be older than the list. */
@@ -112,11 +112,6 @@ export class AppManager {
     return () => this.#listeners.delete(listener)
   }
 
-  /** While live, `getApps` and `getApp` return from memory. Call it with `true` only after a `refresh`. */
-  setLive(live: boolean): void {
-    this.#live = live
-  }
-
   /**
    * All apps by id: from memory while live, otherwise read. With a `filter` (keys that must be equal), always reads.
    * @throws HubError `unreachable` after `destroy`
@@ -124,7 +119,7 @@ export class AppManager {
   async getApps(filter: Readonly<Record<string, unknown>> = {}): Promise<Readonly<Record<string, App>>> {
     this.#refuseIfDestroyed()
     const wanted = Object.entries(filter)
-    if (wanted.length > 0 || !this.#live) await this.refresh()
+    if (wanted.length > 0 || !this.live) await this.refresh()
     const isWanted = (app: App) => wanted.every(([key, value]) => Reflect.get(app, key) === value)
     return Object.fromEntries([...this.#apps].filter(([, app]) => isWanted(app)))
   }
@@ -133,7 +128,7 @@ export class AppManager {
   async getApp(id: string): Promise<App> {
     this.#refuseIfDestroyed()
     const known = this.#apps.get(id)
-    return this.#live && known !== undefined ? known : await this.readApp(id)
+    return this.live && known !== undefined ? known : await this.readApp(id)
   }
 
   /** Reads one app, even while live. @throws as `getApp` */
@@ -228,7 +223,7 @@ export class AppManager {
    */
   expectOther(onReplaced: () => void): void {
     this.#onReplaced = onReplaced
-    this.#live = false
+    this.live = false
     this.generation += 1
     // These events came from the previous hub.
     if (this.#eventsDuringRead !== undefined) this.#eventsDuringRead = []
@@ -259,7 +254,7 @@ export class AppManager {
     this.#hidden.clear()
     this.releases.clear()
     this.complete = false
-    this.#live = false
+    this.live = false
   }
 
   #startRead(): Promise<void> {

@@ -70,13 +70,12 @@ export function patchApp(before: App | undefined, id: string, patch: AppPatch): 
     before?.latest_version === after.latest_version &&
     before.version === after.version &&
     before.update_available === after.update_available
-  if (!offersSame) after.update_severity = stepOf(after)
+  if (!offersSame) {
+    const isNone = after.update_available === false
+    after.update_severity = isNone ? 'none' : severityOf(after.version, after.latest_version)
+  }
   if (before !== undefined && sameApp(before, after)) return before
   return after
-}
-
-function stepOf({ update_available, version, latest_version }: App): Severity | null {
-  return update_available === false ? 'none' : severityOf(version, latest_version)
 }
 
 /** Compares all keys except derived ones. Unrolled: a loop would take as long as the rest of a usage event. */

@@ -1,18 +1,19 @@
 /**
  * Decodes a hub's reports about itself, its devices, flows and logs. Values that are missing or invalid become `null`.
  */
-import { isRecord } from '../base/json.ts'
-import { asItIs, shortText } from './decode.ts'
-import { eachRecord } from './records.ts'
+import { setImmediate as turn } from 'node:timers/promises'
+import { endOfString, isRecord } from '../base/json.ts'
+import { asItIs, JSON_LEVELS, shortText } from './decode.ts'
+import { HubError } from './errors.ts'
 
 /** How many devices or flows use an app, and how many of them do not work (`null` if the hub does not report that). */
-export interface Tally {
+interface Tally {
   readonly count: number
   readonly bad: number | null
 }
 
 /** By app id. */
-export type Tallies = ReadonlyMap<string, Tally>
+type Tallies = ReadonlyMap<string, Tally>
 
 /** A log of measurements that the hub keeps. */
 export interface InsightLog {
@@ -168,3 +169,81 @@ export function decodeEntries(value: unknown): readonly InsightEntry[] {
   })
   return read.filter((entry) => entry.every(Number.isFinite)).sort(([one], [other]) => one - other)
 }
+
+/** Far more than any home has. */
+const MAX_RECORDS = 20_000
+/** Larger than any device or flow: each record blocks the event loop while it is parsed. */
+const MAX_RECORD_LENGTH = 512 * 1024
+const TOO_MUCH = 'too many records, or one that is too large.'
+/** Yields to the event loop after this many characters. */
+const AT_ONCE = 128 * 1024
+
+/**
+ * Calls `take` with each record in a JSON text: an object or array of records. Parses one record at a time, so that many
+ * do not block the event loop. Skips values that are not records.
+ * @throws HubError `nonsense` for any other text, and if a limit is exceeded
+ */
+async function eachRecord(text: string, take: (record: Record<string, unknown>) => void): Promise<void> {
+  let [records, turnedAt] = [0, 0]
+  for (const { start, end } of recordsIn(text)) {
+    if (start !== undefined) {
+      records += 1
+      if (records > MAX_RECORDS || end - start > MAX_RECORD_LENGTH) throw nonsense(TOO_MUCH)
+      const record = parsed(text.slice(start, end))
+      if (isRecord(record)) take(record)
+    }
+    if (end - turnedAt < AT_ONCE) continue
+    turnedAt = end
+    await turn()
+  }
+  // An error sent with a success status is not an empty list.
+  if (records === 0 && !EMPTY.has(text.slice(0, 100).trim())) throw nonsense('a list without records.')
+}
+
+const EMPTY: ReadonlySet<string> = new Set(['{}', '[]'])
+
+const [QUOTE, COMMA] = ['"', ','].map((char) => char.charCodeAt(0))
+
+/** The end of a JSON string. @throws HubError if it exceeds the maximum length of a record */
+function endOfText(text: string, start: number): number {
+  const end = endOfString(text, start, Math.min(text.length, start + MAX_RECORD_LENGTH))
+  if (end < text.length && text.charCodeAt(end) !== QUOTE) throw nonsense(TOO_MUCH)
+  return end
+}
+
+/**
+ * The positions of the objects and arrays directly inside the outermost one. Without a `start`, no record ends here, but
+ * it is time to yield.
+ */
+function* recordsIn(text: string): Generator<{ readonly start?: number; readonly end: number }> {
+  if (!['[', '{'].includes(text.trimStart().charAt(0))) throw nonsense('something that is not a list.')
+  let [depth, start] = [0, 0]
+  for (let at = 0; at < text.length; at += 1) {
+    const char = text.charCodeAt(at)
+    if (char === QUOTE) at = endOfText(text, at)
+    else if (isOpening(char)) {
+      depth += 1
+      if (depth === 2) start = at
+      if (depth > JSON_LEVELS) throw nonsense(`JSON of more than ${JSON_LEVELS} levels.`)
+    } else if (isClosing(char)) {
+      depth -= 1
+      if (depth === 1) yield { start, end: at + 1 }
+    } else if (char === COMMA) yield { end: at }
+  }
+  if (depth !== 0) throw nonsense('an incomplete list.')
+}
+
+/** The codes of `{` and `[`, and of `}` and `]`, differ by this bit. */
+const CURLY = 0x20
+const isOpening = (char: number) => (char & ~CURLY) === 0x5b
+const isClosing = (char: number) => (char & ~CURLY) === 0x5d
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw nonsense('something that is not JSON.')
+  }
+}
+
+const nonsense = (what: string) => new HubError('nonsense', `The hub answered with ${what}`)

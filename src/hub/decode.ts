@@ -182,8 +182,3 @@ export function decodeSettings(value: unknown): { [key: string]: Json } {
 function isJson(value: unknown): value is Json {
   return value === null || ['boolean', 'number', 'string', 'object'].includes(typeof value)
 }
-
-/** For an operation without a result: hubs send different responses. */
-export function decodeNothing(): null {
-  return null
-}

@@ -46,7 +46,7 @@ export function readEndpoint(call: EndpointCall): Endpoint {
   if (method === 'GET' && body !== undefined) throw invalid('body: GET has none.')
   const known = section === 'manager' ? operationAt(item, method, segments) : undefined
   const parameters = known?.parameters ?? {}
-  if (section === 'manager' && item === 'apps') agree(segments, parameters['name'], [query, body])
+  const isOfApps = section === 'manager' && item === 'apps'
   return {
     section,
     item,
@@ -56,7 +56,7 @@ export function readEndpoint(call: EndpointCall): Endpoint {
     body,
     operation: known?.name ?? null,
     parameters,
-    app: section === 'app' ? named(item) : appOf(item, segments, [query, body]),
+    app: section === 'app' ? named(item) : isOfApps ? appOf(segments, parameters['name'], [query, body]) : null,
   }
 }
 
@@ -109,14 +109,7 @@ function checkQuery(query: Readonly<Record<string, string>>): void {
 /** Hubs may read `/App/x/RESTART` as `/app/x/restart`. */
 const fold = (text: string) => text.normalize('NFKC').toUpperCase().toLowerCase()
 
-interface Known {
-  readonly name: OperationName
-  readonly parameters: Readonly<Record<string, string>>
-  /** As spelled in the table. */
-  readonly segments: readonly string[]
-}
-
-function operationAt(item: string, method: Method, segments: readonly string[]): Known | undefined {
+function operationAt(item: string, method: Method, segments: readonly string[]) {
   for (const name of OPERATION_NAMES) {
     const { manager, method: its, path, otherPath = path } = OPERATIONS[name]
     if (manager !== item || its !== method) continue
@@ -126,7 +119,8 @@ function operationAt(item: string, method: Method, segments: readonly string[]):
   return undefined
 }
 
-function match(template: string, segments: readonly string[]): Omit<Known, 'name'> | undefined {
+/** The parameters that a path has by a template, and its segments as spelled there. */
+function match(template: string, segments: readonly string[]) {
   const parts = template.split('/').filter((part) => part !== '')
   if (parts.length !== segments.length) return undefined
   const parameters: Record<string, string> = {}
@@ -138,28 +132,22 @@ function match(template: string, segments: readonly string[]): Omit<Known, 'name
   return { parameters, segments: parts.map((part, index) => (part.startsWith(':') ? (segments[index] ?? '') : part)) }
 }
 
-/** The app in a path of the app manager, even if the table does not contain the path. */
-function appInPath(item: string, [first = '', id]: readonly string[]): string | undefined {
-  return item === 'apps' && fold(first) === 'app' ? id : undefined
-}
-
-function appOf(item: string, segments: readonly string[], given: readonly unknown[]): string | null {
-  if (item !== 'apps') return null
-  const inPath = appInPath(item, segments)
-  const elsewhere = given.map((one) => (isRecord(one) ? one['id'] : undefined)).find((id) => id !== undefined)
-  return inPath ?? (typeof elsewhere === 'string' ? elsewhere : null)
-}
-
-/** A hub may read a parameter from the path, query or body, so its values must be the same everywhere. */
-function agree(segments: readonly string[], name: string | undefined, given: readonly unknown[]): void {
+/**
+ * The app that a call to the app manager names, even if the table does not contain its path. A hub may read a parameter
+ * from the path, query or body, so its values must be the same everywhere.
+ */
+function appOf(segments: readonly string[], name: string | undefined, given: readonly unknown[]): string | null {
+  const [first = '', idInPath] = segments
   const records = given.filter(isRecord)
   const found = (key: string, inPath: string | undefined) =>
     new Set([inPath, ...records.map((record) => record[key])].filter((value) => value !== undefined))
-  const ids = found('id', appInPath('apps', segments))
+  const ids = found('id', fold(first) === 'app' ? idInPath : undefined)
   const names = name === undefined ? new Set() : found('name', name)
-  if (ids.size > 1 || names.size > 1 || [...ids].some((id) => typeof id !== 'string')) {
+  const [id] = ids
+  if (ids.size > 1 || names.size > 1 || (id !== undefined && typeof id !== 'string')) {
     throw invalid('query and body: expected the app and the setting of the path.')
   }
+  return id ?? null
 }
 
 function invalid(message: string): HubError {

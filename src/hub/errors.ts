@@ -27,23 +27,17 @@ export type HubErrorCode =
   /** The request was sent, but no conclusive response arrived: a write may have been carried out. */
   | 'no_answer'
 
-interface HubErrorDetails {
-  /** HTTP status, if there was one. */
-  readonly status?: number
-  /** The required permission, as written in the hub's documentation: `hub.app`. */
-  readonly scope?: string
-  readonly retryAfterMs?: number | undefined
-  /** Whether the response may come from something in between, because it is a page or lacks the hub's id. */
-  readonly foreign?: boolean
-  readonly cause?: unknown
-}
+type HubErrorDetails = Partial<Pick<HubError, 'status' | 'scope' | 'retryAfterMs' | 'foreign' | 'cause'>>
 
 export class HubError extends Error {
   override readonly name = 'HubError'
   readonly code: HubErrorCode
+  /** HTTP status, if there was one. */
   readonly status: number | undefined
+  /** The required permission, as written in the hub's documentation: `hub.app`. */
   readonly scope: string | undefined
   readonly retryAfterMs: number | undefined
+  /** Whether the response may come from something in between, because it is a page or lacks the hub's id. */
   readonly foreign: boolean
 
   constructor(code: HubErrorCode, message: string, details: HubErrorDetails = {}) {

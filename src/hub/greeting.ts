@@ -1,16 +1,10 @@
 /** Reads a hub's identity, the API key's permissions, and which operations the hub lacks, before its apps are read. */
 import type { HubClient } from './client.ts'
 import { asHubError, unless } from './errors.ts'
-import type { OperationName } from './operations.ts'
 import type { Identity } from './proven-hub.ts'
 import type { HubStatus } from './status.ts'
 
-export interface Greeting extends Identity {
-  /** The API key's scopes as `hub.…`; `undefined` if the hub does not report them. */
-  readonly scopes: readonly string[] | undefined
-  /** Operations that this hub is known to lack. */
-  readonly missing: ReadonlySet<OperationName>
-}
+export type Greeting = Identity & Pick<HubStatus, 'scopes' | 'missing'>
 
 /** @param known the previous result: on the same hub and firmware, missing operations stay missing. @throws HubError */
 export async function greet(client: HubClient, known: Greeting | undefined): Promise<Greeting> {

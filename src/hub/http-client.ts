@@ -88,10 +88,11 @@ export class HttpClient {
     const { apiKey, mayAsk, timeoutMs } = this.#options
     const headers: Record<string, string> = key ? { authorization: `Bearer ${apiKey()}` } : {}
     if (body !== undefined) headers['content-type'] = 'application/json'
-    const exchange = new Exchange(maxBytes ?? MAX_RESPONSE_BYTES, method !== 'GET', [mayAsk, mayLeave])
-    const cancel = this.#clock.after(timeoutMs, () => exchange.timeOut(timeoutMs))
-    this.#connections().dispatch({ method, path: this.#prefix + path, headers, body: body ?? null }, exchange)
-    return exchange.answer.finally(cancel)
+    const limit = maxBytes ?? MAX_RESPONSE_BYTES
+    const { answer, handler, timeOut } = exchange(limit, method !== 'GET', [mayAsk, mayLeave])
+    const cancel = this.#clock.after(timeoutMs, () => timeOut(timeoutMs))
+    this.#connections().dispatch({ method, path: this.#prefix + path, headers, body: body ?? null }, handler)
+    return answer.finally(cancel)
   }
 
   /** Aborts running requests; safe to call twice. */
@@ -102,95 +103,79 @@ export class HttpClient {
 }
 
 /**
- * One request, which knows whether it was sent. undici calls `onRequestStart` just before it writes to an open
+ * Sends one request, and knows whether it was sent. undici calls `onRequestStart` just before it writes to an open
  * connection: a failure before that cannot have reached the hub, a later one may have.
+ * @param cuts whether to drop the body of a response that is too large; otherwise the request fails
+ * @param guards called just before the request is sent; if one throws, the request is not sent
  */
-class Exchange implements Dispatcher.DispatchHandler {
-  readonly #answer = Promise.withResolvers<Answer>()
-  readonly answer = this.#answer.promise
-  readonly #maxBytes: number
-  /** Whether to drop the body of a response that is too large; otherwise the request fails. */
-  readonly #cuts: boolean
-  readonly #guards: readonly Sending['mayLeave'][]
-  #controller: Dispatcher.DispatchController | undefined
-  #settled = false
-  #status = 0
-  #headers: Answer['headers'] = {}
-  #chunks: Buffer[] = []
-  #size = 0
+function exchange(maxBytes: number, cuts: boolean, guards: readonly Sending['mayLeave'][]) {
+  const { promise: answer, resolve, reject } = Promise.withResolvers<Answer>()
+  let controller: Dispatcher.DispatchController | undefined
+  let isSettled = false
+  let status = 0
+  let headers: Answer['headers'] = {}
+  const chunks: Buffer[] = []
+  let size = 0
 
-  /** @param guards called just before the request is sent; if one throws, the request is not sent */
-  constructor(maxBytes: number, cuts: boolean, guards: readonly Sending['mayLeave'][]) {
-    this.#maxBytes = maxBytes
-    this.#cuts = cuts
-    this.#guards = guards
+  function lose(unsent: string, sent: string, cause?: Error): void {
+    if (controller === undefined) fail(new HubError('unreachable', `${unsent}.`, { cause }))
+    else fail(new HubError('no_answer', `${sent}.`, { cause }))
   }
 
-  onRequestStart(controller: Dispatcher.DispatchController): void {
-    // The request timed out while waiting for a connection, and the caller knows that it was not sent.
-    if (this.#settled) {
-      controller.abort(new Error('too late to be sent'))
-      return
-    }
-    this.#controller = controller
-    try {
-      for (const guard of this.#guards) guard?.()
-    } catch (error) {
-      this.#fail(error)
-    }
-  }
-
-  onResponseStart(_: Dispatcher.DispatchController, status: number, headers: Answer['headers']): void {
-    this.#status = status
-    this.#headers = headers
-  }
-
-  onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
-    this.#size += chunk.length
-    if (this.#size <= this.#maxBytes) this.#chunks.push(chunk)
-    else if (this.#cuts) this.#cut()
-    else this.#fail(new HubError('nonsense', `The hub's answer is larger than ${this.#maxBytes} bytes.`))
-  }
-
-  onResponseEnd(): void {
-    if (this.#settled) return
-    this.#settled = true
-    const [first, ...rest] = this.#chunks
-    const body = first !== undefined && rest.length === 0 ? first : Buffer.concat(this.#chunks)
-    this.#answer.resolve({ status: this.#status, headers: this.#headers, body })
-  }
-
-  onResponseError(_: Dispatcher.DispatchController, cause: Error): void {
-    this.#lose(
-      `The hub cannot be reached${reason(cause)}`,
-      `The hub broke off without an answer${reason(cause)}`,
-      cause,
-    )
-  }
-
-  timeOut(ms: number): void {
-    this.#lose(`No connection to the hub within ${ms / 1000} s`, `No answer from the hub within ${ms / 1000} s`)
-  }
-
-  #lose(unsent: string, sent: string, cause?: Error): void {
-    if (this.#controller === undefined) this.#fail(new HubError('unreachable', `${unsent}.`, { cause }))
-    else this.#fail(new HubError('no_answer', `${sent}.`, { cause }))
-  }
-
-  #fail(error: unknown): void {
-    if (this.#settled) return
-    this.#settled = true
-    this.#answer.reject(error)
-    this.#controller?.abort(error instanceof Error ? error : new Error('given up'))
+  function fail(error: unknown): void {
+    if (isSettled) return
+    isSettled = true
+    reject(error)
+    controller?.abort(error instanceof Error ? error : new Error('given up'))
   }
 
   /** The head of the response is enough to know whether a write was done. */
-  #cut(): void {
-    if (this.#settled) return
-    this.#settled = true
-    this.#answer.resolve({ status: this.#status, headers: this.#headers, body: Buffer.alloc(0), isCut: true })
-    this.#controller?.abort(new Error('too large'))
+  function cut(): void {
+    if (isSettled) return
+    isSettled = true
+    resolve({ status, headers, body: Buffer.alloc(0), isCut: true })
+    controller?.abort(new Error('too large'))
   }
+
+  const handler: Dispatcher.DispatchHandler = {
+    onRequestStart(started) {
+      // The request timed out while waiting for a connection, and the caller knows that it was not sent.
+      if (isSettled) return void started.abort(new Error('too late to be sent'))
+      controller = started
+      try {
+        for (const guard of guards) guard?.()
+      } catch (error) {
+        fail(error)
+      }
+    },
+
+    onResponseStart(_, code, fields) {
+      status = code
+      headers = fields
+    },
+
+    onResponseData(_, chunk) {
+      size += chunk.length
+      if (size <= maxBytes) chunks.push(chunk)
+      else if (cuts) cut()
+      else fail(new HubError('nonsense', `The hub's answer is larger than ${maxBytes} bytes.`))
+    },
+
+    onResponseEnd() {
+      if (isSettled) return
+      isSettled = true
+      const [first, ...rest] = chunks
+      resolve({ status, headers, body: first !== undefined && rest.length === 0 ? first : Buffer.concat(chunks) })
+    },
+
+    onResponseError(_, cause) {
+      lose(`The hub cannot be reached${reason(cause)}`, `The hub broke off without an answer${reason(cause)}`, cause)
+    },
+  }
+
+  const timeOut = (ms: number) =>
+    lose(`No connection to the hub within ${ms / 1000} s`, `No answer from the hub within ${ms / 1000} s`)
+  return { answer, handler, timeOut }
 }
 
 /** The code of a network error, such as `ECONNREFUSED`, which is enough for a log or an answer. */

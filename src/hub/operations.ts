@@ -9,7 +9,6 @@ import {
   decodeApp,
   decodeApps,
   decodeJson,
-  decodeNothing,
   decodePatch,
   decodeRecord,
   decodeScopes,
@@ -108,6 +107,8 @@ const FLOWS = { ...LARGE, manager: 'flow', scope: 'hub.flow.readonly', decode: d
 
 /** For a write that does not change the app's record. */
 const nothing = () => ({})
+/** For an operation without a result: hubs send different responses. */
+const noResult = () => null
 
 const ROWS = {
   getApps: row({ method: 'GET', path: '/app', scope: 'hub.app.readonly', decode: decodeApps }),
@@ -157,10 +158,10 @@ const ROWS = {
     body: ({ appId: id, channel, version, waitForInstall }: StoreInstall) => ({ id, channel, version, waitForInstall }),
     shows: nothing,
   }),
-  ping: row({ manager: 'system', method: 'GET', path: '/ping', decode: decodeNothing }),
+  ping: row({ manager: 'system', method: 'GET', path: '/ping', decode: noResult }),
   getSessionMe: row({ manager: 'sessions', method: 'GET', path: '/session/me', decode: decodeScopes }),
   createBackup: row({ manager: 'backup', method: 'POST', path: '/backup', scope: 'hub.system', optional: true }),
-  getVoices: row({ ...SPEECH, method: 'GET', path: '/voice/', scope: 'hub.system', decode: decodeNothing }),
+  getVoices: row({ ...SPEECH, method: 'GET', path: '/voice/', scope: 'hub.system', decode: noResult }),
   speak: row({
     ...SPEECH,
     method: 'POST',

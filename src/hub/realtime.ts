@@ -5,11 +5,12 @@
 import type { Logger } from 'pino'
 import { Manager, type Socket } from 'socket.io-client'
 import type { Backoff } from '../base/backoff.ts'
-import { type Clock, sleep } from '../base/clock.ts'
+import { type Clock, sleep, within } from '../base/clock.ts'
 import { isRecord } from '../base/json.ts'
 import { withoutSlashes } from '../base/text.ts'
 import type { AppEvent } from './app.ts'
-import { type Clean, decodeEvent } from './decode.ts'
+import type { HubClientOptions } from './client.ts'
+import { decodeEvent } from './decode.ts'
 import { asHubError, HubError, type HubErrorCode, retryDelay } from './errors.ts'
 import { lacksLicence } from './refusal.ts'
 import { GuardedWebSocket } from './websocket.ts'
@@ -18,8 +19,7 @@ const APPS_URI = 'homey:manager:apps'
 /** Far larger than any app record. */
 const MAX_MESSAGE_BYTES = 1024 * 1024
 
-interface RealtimeOptions {
-  readonly url: string
+interface RealtimeOptions extends Pick<HubClientOptions, 'url' | 'clean'> {
   readonly apiKey: string
   readonly hubId: string | null
   /** Time limit of each step until the session is up, in milliseconds. */
@@ -34,7 +34,6 @@ interface RealtimeOptions {
   readonly onSubscribed?: () => void
   /** Receives the hub's events. */
   readonly apps: { receive(event: AppEvent): void }
-  readonly clean?: Clean | undefined
   readonly clock: Clock
   readonly signal: AbortSignal
 }
@@ -101,9 +100,8 @@ export async function openRealtime(options: RealtimeOptions): Promise<RealtimeSe
     await connected(api, options, ended)
     await ask(api, options, ended, 'subscribe', APPS_URI)
     options.onSubscribed?.()
-    const settling = new AbortController()
-    const settled = sleep(options.clock, options.settleMs, settling.signal)
-    await unlessEnded(settled, ended).finally(() => settling.abort())
+    const reason = await within(options.clock, options.settleMs, ended)
+    if (reason !== undefined) throw closed(reason)
     return { ended, close }
   } catch (error) {
     close()
@@ -139,21 +137,13 @@ async function ask(
 
 /** Resolves with the result of a step. Rejects if the session ends or the step times out. */
 async function inTime<T>(step: Promise<T>, { clock, timeoutMs }: RealtimeOptions, ended: Promise<string>): Promise<T> {
-  const { promise: late, reject } = Promise.withResolvers<never>()
-  const cancel = clock.after(timeoutMs, () => reject(new HubError('no_answer', 'The realtime channel did not answer.')))
-  try {
-    return await Promise.race([unlessEnded(step, ended), late])
-  } finally {
-    cancel()
-  }
+  const broken = ended.then((reason) => Promise.reject(closed(reason)))
+  const done = await within(clock, timeoutMs, Promise.race([step.then((result) => ({ result })), broken]))
+  if (done === undefined) throw new HubError('no_answer', 'The realtime channel did not answer.')
+  return done.result
 }
 
-function unlessEnded<T>(step: Promise<T>, ended: Promise<string>): Promise<T> {
-  const broken = ended.then((reason) => {
-    throw new HubError('unreachable', `The realtime channel closed: ${reason}.`)
-  })
-  return Promise.race([step, broken])
-}
+const closed = (reason: string) => new HubError('unreachable', `The realtime channel closed: ${reason}.`)
 
 const worded = (value: unknown) => (typeof value === 'string' ? value : '')
 

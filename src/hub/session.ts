@@ -283,14 +283,14 @@ export class Session {
   async #onRealtime(): Promise<void> {
     await this.#read()
     this.#spread()
-    this.#apps.setLive(true)
+    this.#apps.live = true
     this.#status.update({ realtime: 'connected' })
     this.#turning.abort()
   }
 
   /** The session may have ended because the hub is shutting down: reads everything at once, including its identity. */
   #onRealtimeLost(): void {
-    this.#apps.setLive(false)
+    this.#apps.live = false
     this.#stale = true
     this.#client.hub.distrust()
     this.#status.update({ realtime: 'polling' })

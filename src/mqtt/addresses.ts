@@ -1,10 +1,10 @@
 /** Chooses which address of the broker to try next, and when. Each address has its own back-off and login. */
+import type { Logger } from 'pino'
+import { Backoff } from '../base/backoff.ts'
 import type { Clock } from '../base/clock.ts'
 import type { ConnectionLoopOptions } from './connection-loop.ts'
 import type { Failure } from './failure.ts'
-import { Login } from './login.ts'
-import { type Ended, Pacing } from './pacing.ts'
-import type { LinkOptions } from './types.ts'
+import type { Credentials, LinkOptions, Protocol } from './types.ts'
 
 export interface Address {
   readonly url: string
@@ -74,4 +74,130 @@ export class Addresses {
 export function shownUrl(url: string): string {
   const { protocol, host, pathname } = new URL(url)
   return `${protocol}//${host}${pathname === '/' ? '' : pathname}`
+}
+
+/** Chooses credentials and protocol version for the next connection, by why the broker refused the last one. */
+export class Login {
+  readonly #given: Pick<LinkOptions, 'protocol' | 'credentials'>
+  readonly #log: Logger | undefined
+  /** Changed only by `retry`. */
+  credentials: Credentials
+  /** The version that worked last, or 5; changed only by `retry`. */
+  protocol: Protocol
+  #retried = false
+
+  /** @param address the broker's URL; its user name and password are used if `link` has none */
+  constructor(
+    address: string,
+    link: Pick<LinkOptions, 'username' | 'password' | 'protocol' | 'credentials'>,
+    log?: Logger,
+  ) {
+    this.#given = link
+    this.#log = log
+    this.protocol = link.protocol === '3.1.1' ? '3.1.1' : '5'
+    const url = new URL(address)
+    this.credentials = {
+      username: link.username ?? (decodeURIComponent(url.username) || undefined),
+      password: link.password ?? (decodeURIComponent(url.password) || undefined),
+    }
+  }
+
+  /** Whether to try again at once, with another version or other credentials. True at most once until `reset`. */
+  async retry(failure: Failure): Promise<boolean> {
+    if (this.#retried) return false
+    if (failure.code === 'protocol') this.#retried = this.#otherProtocol()
+    else if (failure.code === 'unauthorized') this.#retried = await this.#otherCredentials()
+    return this.#retried
+  }
+
+  /** Allows `retry` to return true again. */
+  reset(): void {
+    this.#retried = false
+  }
+
+  #otherProtocol(): boolean {
+    const { protocol = 'auto' } = this.#given
+    if (protocol !== 'auto') return false
+    const refused = this.protocol
+    this.protocol = refused === '5' ? '3.1.1' : '5'
+    this.#log?.debug({ refused }, `the broker does not support MQTT ${refused}: trying ${this.protocol}`)
+    return true
+  }
+
+  async #otherCredentials(): Promise<boolean> {
+    const used = this.credentials
+    try {
+      this.credentials = (await this.#given.credentials?.()) ?? used
+    } catch (error) {
+      this.#log?.warn({ err: error }, 'the MQTT credentials cannot be read again')
+    }
+    const { username, password } = this.credentials
+    return username !== used.username || password !== used.password
+  }
+}
+
+/** A wrong password is not corrected within seconds, and some brokers ban clients that retry often. */
+const HOPELESS_WAIT_MS = 60_000
+/** While no broker accepts a connection. */
+const ABSENT_WAIT_MS = { min: 1_000, max: 30_000 }
+/** The broker accepts connections but ends them soon: it is running, so waits stay short. */
+const UNSTEADY_WAIT_MS = { min: 2_000, max: 10_000 }
+const TAKEOVER_WAIT_MS = { min: 5_000, max: 60_000 }
+/**
+ * A connection that ends sooner was unsteady. The limit is longer for an end without a reason: an MQTT 3.1.1 broker
+ * ends a connection this way when another client takes over. An MQTT 5 broker sends the reason.
+ */
+const STEADY_MS = { wordless: 60_000, otherwise: 5_000 }
+/** How many consecutive unsteady connections are suspicious. */
+const UNSTEADY_LIMIT = 5
+/** After a connection of this length, waits after a takeover start over. */
+const TAKEOVERS_OVER_MS = 5 * 60_000
+
+/** A connection that was accepted and has ended. */
+export interface Ended {
+  readonly livedMs: number
+  readonly protocol: Protocol
+  /** Whether the cause of the end is known and will not recur soon. */
+  readonly explained: boolean
+}
+
+/** Decides how long to wait before the next connection, depending on how the last connection ended. */
+export class Pacing {
+  readonly #absent: Backoff
+  readonly #flapping: Backoff
+  readonly #random: () => number
+  #unsteady = 0
+  #takeovers = 0
+
+  constructor(random: () => number) {
+    this.#random = random
+    this.#absent = new Backoff({ ...ABSENT_WAIT_MS, random })
+    this.#flapping = new Backoff({ ...UNSTEADY_WAIT_MS, random })
+  }
+
+  /** Whether the latest connection reached the limit of unsteady connections. */
+  get suspicious(): boolean {
+    return this.#unsteady === UNSTEADY_LIMIT
+  }
+
+  /** Milliseconds to wait. `ended` is undefined if no connection was accepted. */
+  after(failure: Failure, ended: Ended | undefined): number {
+    if (ended !== undefined) {
+      const { livedMs, protocol, explained } = ended
+      const isWordless = failure.code === 'closed' && protocol !== '5'
+      const isSteady = explained || livedMs >= (isWordless ? STEADY_MS.wordless : STEADY_MS.otherwise)
+      this.#unsteady = isSteady ? 0 : this.#unsteady + 1
+      this.#absent.reset()
+      if (this.#unsteady < UNSTEADY_LIMIT) this.#flapping.reset()
+      if (livedMs >= TAKEOVERS_OVER_MS) this.#takeovers = 0
+    }
+    if (failure.code === 'unauthorized' || failure.code === 'unsuitable') return HOPELESS_WAIT_MS
+    if (failure.code === 'taken_over') {
+      // Two clients use one id: if both reconnect at once, they keep disconnecting each other.
+      const ceiling = Math.min(TAKEOVER_WAIT_MS.max, TAKEOVER_WAIT_MS.min * 2 ** this.#takeovers)
+      this.#takeovers += 1
+      return Math.round(ceiling * (0.5 + 0.5 * this.#random()))
+    }
+    return (ended !== undefined && this.#unsteady >= UNSTEADY_LIMIT ? this.#flapping : this.#absent).next()
+  }
 }

@@ -2,12 +2,10 @@
 import type { IPublishPacket } from 'mqtt'
 import type { Logger } from 'pino'
 import { type Clock, sleep } from '../base/clock.ts'
-import { Addresses } from './addresses.ts'
+import { Addresses, type Ended } from './addresses.ts'
 import { CLOSED_BY_US, Connection } from './connection.ts'
-import { FailbackProbe } from './failback-probe.ts'
 import { errorFailure, type Failure, lackFailure } from './failure.ts'
 import type { Journal } from './journal.ts'
-import type { Ended } from './pacing.ts'
 import { SessionError, withSession } from './session.ts'
 import { streamOpener } from './stream.ts'
 import type { FailureCode, LinkOptions, LinkStatus, Protocol } from './types.ts'
@@ -45,7 +43,7 @@ export class ConnectionLoop {
   number = 0
   readonly #options: ConnectionLoopOptions
   readonly #addresses: Addresses
-  readonly #failbackProbe: FailbackProbe
+  readonly #failbackProbe: ReturnType<typeof failbackProbe>
   readonly #stop = new AbortController()
   /** Whether the current connection is being replaced. */
   #startingOver = false
@@ -60,7 +58,7 @@ export class ConnectionLoop {
       this.startOver()
       this.#addresses.prefer()
     }
-    this.#failbackProbe = new FailbackProbe(options, onOpen)
+    this.#failbackProbe = failbackProbe(options, onOpen)
   }
 
   get stopped(): boolean {
@@ -178,5 +176,64 @@ export class ConnectionLoop {
       this.#failbackProbe.stop()
       this.connection = undefined
     }
+  }
+}
+
+const PROBE_INTERVAL_MS = 5 * 60_000
+/** An address that is lost soon after each return is tested less and less often, up to this many intervals. */
+const MOST_INTERVALS = 16
+const PROBE_TIMEOUT_MS = 10_000
+/** How long to wait for running commands, and how often to check them. */
+const BUSY_MS = { most: 60_000, step: 250 }
+
+/**
+ * Tests whether the preferred address accepts connections again, while the link uses another one.
+ * @param onOpen called when it does: the link may return to it
+ */
+export function failbackProbe(
+  { link, clock, random, isBusy }: Pick<ConnectionLoopOptions, 'link' | 'clock' | 'random' | 'isBusy'>,
+  onOpen: () => void,
+) {
+  const { preferredAfterMs = PROBE_INTERVAL_MS } = link
+  let stop = new AbortController()
+  let intervals = 1
+  let openedAt = Number.NEGATIVE_INFINITY
+
+  async function run(url: string, intervalMs: number, signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      // Vary the interval, so that the bridges of a house do not all return to a restarted broker at the same time.
+      await sleep(clock, intervalMs * (0.75 + 0.5 * random()), signal)
+      if (signal.aborted || !(await takesConnections(url, signal))) continue
+      await untilQuiet(signal)
+      if (signal.aborted) return
+      openedAt = clock.elapsed()
+      return onOpen()
+    }
+  }
+
+  async function takesConnections(url: string, signal: AbortSignal): Promise<boolean> {
+    const broker = { ...link, urls: [url] }
+    // With the bridge's own client id, a cluster would end the current connection.
+    const session = { broker, clientId: `${link.clientId}-look`, timeoutMs: PROBE_TIMEOUT_MS, signal }
+    return await withSession(session, clock, async ({ lack }) => lack === undefined).catch(() => false)
+  }
+
+  async function untilQuiet(signal: AbortSignal): Promise<void> {
+    const until = clock.elapsed() + BUSY_MS.most
+    while (isBusy?.() && clock.elapsed() < until && !signal.aborted) await sleep(clock, BUSY_MS.step, signal)
+  }
+
+  return {
+    /** Starts testing the preferred address, because the link is connected to another one. */
+    start(url: string): void {
+      stop.abort()
+      stop = new AbortController()
+      const wasInVain = clock.elapsed() - openedAt < preferredAfterMs
+      intervals = wasInVain ? Math.min(MOST_INTERVALS, intervals * 2) : 1
+      void run(url, intervals * preferredAfterMs, stop.signal)
+    },
+
+    /** Stops testing, because the connection has ended. */
+    stop: () => stop.abort(),
   }
 }

@@ -1,4 +1,4 @@
-/** A small broker in this process, for users who do not have one: aedes over TCP. */
+/** A small broker in this process, for users who do not have one: aedes over TCP, with limits that aedes lacks. */
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:net'
 import type { Duplex } from 'node:stream'
@@ -8,8 +8,8 @@ import { ExpectedError } from '../base/errors.ts'
 import { systemCode } from '../base/failures.ts'
 import { inUrl, isLoopback } from '../base/hosts.ts'
 import { sameSecret } from '../base/secrets.ts'
-import { limitBacklog, limitPackets } from './embedded-guards.ts'
 import { topicMatcher } from './names.ts'
+import { bodyLength, headerSize, MALFORMED } from './packet-filter.ts'
 
 /** An MQTT 5 client may fall back to 3.1.1; Home Assistant does not. */
 export const REFUSED_MQTT_5 =
@@ -170,4 +170,71 @@ async function listening(server: Server, host: string, port: number): Promise<st
   const address = server.address()
   const bound = typeof address === 'object' && address !== null ? address.port : port
   return `${inUrl(host === '' || host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host)}:${bound}`
+}
+
+/**
+ * Destroys `stream` as soon as a packet header announces more than `limit` bytes: aedes would collect all of them in
+ * memory. Checks each chunk that aedes reads, and does not read ahead.
+ */
+export function limitPackets(stream: Duplex, limit: number): void {
+  const read = stream.read.bind(stream)
+  /** The incomplete header at the end of the last chunk. */
+  let begun = Buffer.alloc(0)
+  /** Number of bytes before the next header. */
+  let left = 0
+  const exceeds = (chunk: Buffer) => {
+    const data = begun.length === 0 ? chunk : Buffer.concat([begun, chunk])
+    let at = left
+    while (at < data.length) {
+      const size = headerSize(data, at)
+      if (size === 0) break
+      const length = bodyLength(data, at, size)
+      if (size === MALFORMED || length > limit) return true
+      at += size + length
+    }
+    left = Math.max(0, at - data.length)
+    begun = Buffer.from(data.subarray(at))
+    return false
+  }
+  stream.read = (size?: number) => {
+    const chunk: unknown = read(size)
+    if (!Buffer.isBuffer(chunk) || !exceeds(chunk)) return chunk
+    stream.destroy(new Error('packet too large'))
+    return null
+  }
+}
+
+/** More than a large home retains: a client gets all retained messages at once when it subscribes. */
+const BACKLOG_OF_ONE = 32 * 1024 * 1024
+const BACKLOG_OF_ALL = 64 * 1024 * 1024
+/** Smaller backlogs are not counted. */
+const SMALL_BACKLOG = 1024 * 1024
+
+type Written = (error: Error | null | undefined) => void
+
+/**
+ * Drops a client that does not read, before it stalls the others: aedes waits for every client, and accepts no more
+ * messages from any of them while a hundred wait. Limits the backlog of each client, and of all `streams` together.
+ */
+function limitBacklog(stream: Duplex, streams: ReadonlySet<Duplex>, onDropped: (waitingBytes: number) => void): void {
+  const write = stream.write.bind(stream)
+  const drop = (one: Duplex) => {
+    if (one.destroyed) return
+    onDropped(one.writableLength)
+    one.destroy()
+  }
+  stream.write = (chunk: unknown, encoding?: BufferEncoding | Written, done?: Written) => {
+    if (typeof encoding === 'string') write(chunk, encoding, done)
+    else write(chunk, encoding ?? done)
+    if (stream.writableLength <= SMALL_BACKLOG) return true
+    if (stream.writableLength > BACKLOG_OF_ONE) drop(stream)
+    let all = 0
+    let fullest = stream
+    for (const other of streams) {
+      all += other.writableLength
+      if (other.writableLength > fullest.writableLength) fullest = other
+    }
+    if (all > BACKLOG_OF_ALL) drop(fullest)
+    return true
+  }
 }

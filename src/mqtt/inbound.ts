@@ -5,7 +5,6 @@
 import type { IPublishPacket } from 'mqtt'
 import type { Clock } from '../base/clock.ts'
 import { Fifo } from './fifo.ts'
-import { topicMatcher } from './names.ts'
 import type { Outbox, OutboxLimits } from './outbox.ts'
 import type { Retained } from './retained.ts'
 import type { Message, Protocol } from './types.ts'
@@ -130,63 +129,54 @@ const ECHO_MS = 5_000
 /**
  * Distinguishes publishes of other clients from echoes of own publishes, which MQTT 3.1.1 brokers always send, and
  * MQTT 5 brokers only if they ignore `nl`.
+ * @param isWatched whether publishes of other clients on a topic matter; commands always do
  */
-export class EchoFilter {
-  readonly #clock: Clock
-  readonly #retained: Retained
-  readonly #isCommand: (topic: string) => boolean
-  readonly #isWatched: (topic: string) => boolean
+export function echoFilter(
+  clock: Clock,
+  retained: Retained,
+  isCommand: (topic: string) => boolean,
+  isWatched: (topic: string) => boolean,
+) {
   /** Topic with a retained message → the last message sent there without the retain flag. */
-  readonly #unretained = new Map<string, string>()
+  const unretained = new Map<string, string>()
   /** Topic of a cleared command → until when to wait for the echo. */
-  readonly #cleared = new Map<string, number>()
-  #protocol: Protocol | undefined
+  const cleared = new Map<string, number>()
+  let protocol: Protocol | undefined
+  return {
+    /** Call it at the start of a connection, which discards the echoes of the previous one. */
+    connected(by: Protocol): void {
+      protocol = by
+      unretained.clear()
+      cleared.clear()
+    },
 
-  /** @param watchedFilters topics other than commands on which publishes of other clients matter */
-  constructor(
-    clock: Clock,
-    retained: Retained,
-    isCommand: (topic: string) => boolean,
-    watchedFilters: readonly string[],
-  ) {
-    this.#clock = clock
-    this.#retained = retained
-    this.#isCommand = isCommand
-    this.#isWatched = topicMatcher(watchedFilters)
-  }
+    /** Call it before sending a message that is not retained. */
+    sending(topic: string, payload: string): void {
+      if (retained.concerns(topic)) unretained.set(topic, payload)
+    },
 
-  /** Call it at the start of a connection, which discards the echoes of the previous one. */
-  connected(protocol: Protocol): void {
-    this.#protocol = protocol
-    this.#unretained.clear()
-    this.#cleared.clear()
-  }
+    /**
+     * Call it before a zero-length publish. On a command topic, the echo looks like an empty command: clearing a stored
+     * `restart` would restart the app. (Under MQTT 5 the subscription excludes own publishes.)
+     */
+    clearing(topic: string): void {
+      if (protocol === '3.1.1' && isCommand(topic)) cleared.set(topic, clock.elapsed() + ECHO_MS)
+    },
 
-  /** Call it before sending a message that is not retained. */
-  sending(topic: string, payload: string): void {
-    if (this.#retained.concerns(topic)) this.#unretained.set(topic, payload)
-  }
+    /** Whether an empty command is the echo of its clearing. Each echo comes once. */
+    isOfClearing(topic: string, receivedAt: number): boolean {
+      const until = cleared.get(topic)
+      cleared.delete(topic)
+      return until !== undefined && receivedAt <= until
+    },
 
-  /**
-   * Call it before a zero-length publish. On a command topic, the echo looks like an empty command: clearing a stored
-   * `restart` would restart the app. (Under MQTT 5 the subscription excludes own publishes.)
-   */
-  clearing(topic: string): void {
-    if (this.#protocol === '3.1.1' && this.#isCommand(topic)) this.#cleared.set(topic, this.#clock.elapsed() + ECHO_MS)
-  }
-
-  /** Whether an empty command is the echo of its clearing. Each echo comes once. */
-  isOfClearing(topic: string, receivedAt: number): boolean {
-    const until = this.#cleared.get(topic)
-    this.#cleared.delete(topic)
-    return until !== undefined && receivedAt <= until
-  }
-
-  /** Whether a message on another topic comes from another client. If so, records that the broker may hold it now. */
-  foreign(topic: string, text: string): boolean {
-    const retained = this.#retained
-    if (retained.mayBeOwn(topic, text) || this.#unretained.get(topic) === text || !this.#isWatched(topic)) return false
-    retained.changedByOthers(topic, text)
-    return true
+    /** Whether a message on another topic comes from another client. If so, records that the broker may hold it now. */
+    foreign(topic: string, text: string): boolean {
+      if (retained.mayBeOwn(topic, text) || unretained.get(topic) === text || !isWatched(topic)) return false
+      retained.changedByOthers(topic, text)
+      return true
+    },
   }
 }
+
+export type EchoFilter = ReturnType<typeof echoFilter>

@@ -4,14 +4,14 @@ import { within } from '../base/clock.ts'
 import { CLOSED_BY_US, type Connection } from './connection.ts'
 import { ConnectionLoop, type ConnectionLoopOptions } from './connection-loop.ts'
 import type { Failure } from './failure.ts'
-import { decodeMessage, EchoFilter, InboundQueue } from './inbound.ts'
+import { decodeMessage, type EchoFilter, echoFilter, InboundQueue } from './inbound.ts'
 import { Journal } from './journal.ts'
 import { topicFault, topicMatcher } from './names.ts'
 import { Outbox } from './outbox.ts'
 import type { ReadBack } from './readback.ts'
 import { type Order, type PayloadSource, Retained } from './retained.ts'
 import { Sender } from './sender.ts'
-import { reread, resubscribe, SessionSetup } from './session-setup.ts'
+import { reread, resubscribe, setUpSession } from './session-setup.ts'
 import { SuspendDetector } from './suspend-detector.ts'
 import type { FailureCode, LinkHandlers, LinkOptions, LinkStatus, Message, Redact, SendOptions } from './types.ts'
 
@@ -38,8 +38,8 @@ export class MqttLink implements AsyncDisposable {
   #handlers: LinkHandlers | undefined
   /** The current connection, from its acceptance until its loss is known. */
   #connection: Connection | undefined
-  /** Set at the start of a connection. */
-  #setup: SessionSetup | undefined
+  /** Set at the start of a connection, while its session is set up. */
+  #firstRead: ReadBack | undefined
   /** Set during a later read-back on a connection. */
   #reread: ReadBack | undefined
   #closing: Promise<void> | undefined
@@ -73,7 +73,8 @@ export class MqttLink implements AsyncDisposable {
     const { watchedFilters = [], transientFilters = [] } = options
     this.#isCommand = topicMatcher(options.subscriptions)
     this.#isTransient = topicMatcher(transientFilters)
-    this.#echoes = new EchoFilter(clock, this.#retained, this.#isCommand, [...watchedFilters, ...transientFilters])
+    const isWatched = topicMatcher([...watchedFilters, ...transientFilters])
+    this.#echoes = echoFilter(clock, this.#retained, this.#isCommand, isWatched)
     this.#sender = new Sender({
       ...options,
       retained: this.#retained,
@@ -263,7 +264,7 @@ export class MqttLink implements AsyncDisposable {
     this.#suspendDetector.start()
     /** Publishes of other clients during the read-back: topic → newest text. */
     const live = new Map<string, string>()
-    const setup = new SessionSetup(connection, {
+    const { readBack, done } = setUpSession(connection, {
       link: this.#options,
       clock: this.#parts.clock,
       journal: this.#journal,
@@ -276,10 +277,10 @@ export class MqttLink implements AsyncDisposable {
       },
       additionalFilters: (topic, text) => this.#handlers?.onReadBack?.(topic, text) ?? [],
     })
-    this.#setup = setup
-    const { deniedFilters, probe, known } = await setup.run()
+    this.#firstRead = readBack
+    const { deniedFilters, probe, known } = await done
     if (connection.isDown || this.#loop.stopped) return
-    this.#setup = undefined
+    this.#firstRead = undefined
     this.#deniedFilters = deniedFilters
     this.#probe = probe
     this.#loop.ready(connection.protocol)
@@ -302,7 +303,7 @@ export class MqttLink implements AsyncDisposable {
   async #readAgain(filters: readonly string[]): Promise<void> {
     const connection = this.#connection
     // While the connection is starting, do nothing: `#setUp` calls this later.
-    if (connection === undefined || connection.isDown || this.#setup !== undefined) return
+    if (connection === undefined || connection.isDown || this.#firstRead !== undefined) return
     const current = reread(connection, filters, this.#options, {
       clock: this.#parts.clock,
       publish: (marker, done) => this.send(this.#options.probeTopic, marker, { ifRefused: () => void done(1) }),
@@ -321,7 +322,7 @@ export class MqttLink implements AsyncDisposable {
     for (const outbox of [this.#events, this.#answers]) outbox.connected = false
     this.#connection = undefined
     this.#lost += 1
-    this.#setup = undefined
+    this.#firstRead = undefined
     const explained = this.#sender.detach(failure)
     this.#retained.forget()
     this.#suspendDetector.stop()
@@ -338,7 +339,7 @@ export class MqttLink implements AsyncDisposable {
       if (retain) this.#retained.published(topic)
       const message = decodeMessage(packet, this.#loop.number, receivedAt)
       if (!this.#inboundQueue.take(message)) this.#journal.dropped('commands')
-    } else if (this.#setup !== undefined) this.#setup.received(packet)
+    } else if (this.#firstRead !== undefined) this.#firstRead.received(packet)
     else if (topic === this.#options.probeTopic && !retain) this.#reread?.received(packet)
     // On transient topics, only retained messages count.
     else if (retain || !isTransient) this.#live(topic, payload.toString())

@@ -7,10 +7,10 @@
 import { randomUUID } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
 import type { IPublishPacket } from 'mqtt'
-import { type Clock, sleep } from '../base/clock.ts'
+import { type Clock, sleep, within } from '../base/clock.ts'
+import { Limiter } from '../base/limiter.ts'
 import type { Connection } from './connection.ts'
 import { matches } from './names.ts'
-import { retryUntilAnswered } from './retry-until-answered.ts'
 
 export interface ReadBackOptions {
   readonly heldFilters: readonly string[]
@@ -49,8 +49,8 @@ export class ReadBack {
   readonly #options: ReadBackOptions
   /** Grows during the read-back: a message may name additional filters. */
   readonly #filters: string[]
-  /** The number of messages found with each filter. */
-  readonly #counts: { readonly filter: string; readonly levels: readonly string[]; found: number }[] = []
+  /** Filter → its levels, and the number of messages found with it. */
+  readonly #counts = new Map<string, { readonly levels: readonly string[]; found: number }>()
   /** Marker → callback for its return. */
   readonly #markers = new Map<string, () => void>()
   #found = 0
@@ -58,14 +58,14 @@ export class ReadBack {
   foundAt = Number.NEGATIVE_INFINITY
   /** In `clock.elapsed()` milliseconds. */
   #deadline = 0
-  #unacknowledged = 0
-  /** Publishes that wait until the broker has room. */
-  readonly #waiting: (() => void)[] = []
+  /** As many unacknowledged publishes as the broker accepts. */
+  readonly #publishes: Limiter
 
   constructor(connection: Connection, options: ReadBackOptions) {
     this.#connection = connection
     this.#options = options
     this.#filters = [...options.heldFilters]
+    this.#publishes = new Limiter({ clock: options.clock, slots: connection.receiveMaximum })
   }
 
   /** Whether a message was found that matches a filter. */
@@ -102,13 +102,13 @@ export class ReadBack {
   }
 
   #countOf(filter: string): number {
-    return this.#counts.find((one) => one.filter === filter)?.found ?? 0
+    return this.#counts.get(filter)?.found ?? 0
   }
 
   #count(topic: string): void {
     const levels = topic.split('/')
     let isCounted = false
-    for (const one of this.#counts) {
+    for (const one of this.#counts.values()) {
       // Filters rarely overlap. If they do, count a message for each filter that has no message yet.
       if ((isCounted && one.found > 0) || !matches(one.levels, levels)) continue
       one.found += 1
@@ -140,9 +140,7 @@ export class ReadBack {
   async #readAll(filters: readonly string[]): Promise<string[]> {
     const known: string[] = []
     const readOne = async (filter: string) => {
-      if (!this.#counts.some((one) => one.filter === filter)) {
-        this.#counts.push({ filter, levels: filter.split('/'), found: 0 })
-      }
+      if (!this.#counts.has(filter)) this.#counts.set(filter, { levels: filter.split('/'), found: 0 })
       // Mosquitto queues 1,000 messages of QoS 1 and drops the rest, but writes QoS 0 as fast as the client reads.
       if (!(await this.#options.subscribe(filter, 0))) return
       if ((await this.#mark()) === 'prompt') known.push(filter)
@@ -199,15 +197,10 @@ export class ReadBack {
 
   /** Publishes when the broker has room for another message. */
   #publishInTurn(marker: string, done: (reason: number) => void): void {
-    if (this.#unacknowledged >= this.#connection.receiveMaximum) {
-      this.#waiting.push(() => this.#publishInTurn(marker, done))
-      return
-    }
-    this.#unacknowledged += 1
-    this.#connection.publish(this.#options.probeTopic, marker, { qos: 1 }, (reason) => {
-      this.#unacknowledged -= 1
-      this.#waiting.shift()?.()
-      done(reason)
+    void this.#publishes.run({}, async () => {
+      const { promise: acked, resolve } = Promise.withResolvers<number>()
+      this.#connection.publish(this.#options.probeTopic, marker, { qos: 1 }, resolve)
+      done(await acked)
     })
   }
 
@@ -223,4 +216,58 @@ export class ReadBack {
       if (this.#found === before || ended.aborted || clock.elapsed() >= this.#deadline) return
     }
   }
+}
+
+/** A broker with a full queue may also drop an answer, so the request is repeated. */
+const REPEAT_MS = 500
+
+interface RetryUntilAnswered {
+  readonly clock: Clock
+  readonly ask: () => void
+  /** Settles when an answer arrives, or when none can arrive any more. */
+  readonly answered: Promise<unknown>
+  /** Whether to repeat the request. */
+  readonly repeats: boolean
+  /** When to give up, in `clock.elapsed()` milliseconds. May move while waiting. */
+  readonly deadline: () => number
+  /**
+   * When the latest retained message arrived, on the same clock. Retained messages precede the answer: while they keep
+   * arriving, the answer is not overdue, and another SUBSCRIBE would make the broker send all of them again.
+   */
+  readonly foundAt: () => number
+  /** Whether something else proves that there was an answer; checked before each repetition. Default: never. */
+  readonly isEvident?: () => boolean
+  /** Aborted when the connection has ended. */
+  readonly signal: AbortSignal
+}
+
+/**
+ * Sends a request to a broker until it answers. Resolves to the number of requests once one is answered or `isEvident`;
+ * `undefined` after giving up.
+ */
+export async function retryUntilAnswered(options: RetryUntilAnswered): Promise<number | undefined> {
+  const { clock, answered, repeats, deadline, foundAt, isEvident, signal } = options
+  let isAnswered = false
+  void answered.then(() => {
+    isAnswered = true
+  })
+  let asked = 0
+  let askedAt = Number.NEGATIVE_INFINITY
+  const againAt = () => (repeats ? Math.max(askedAt, foundAt()) + REPEAT_MS : Number.POSITIVE_INFINITY)
+  while (!signal.aborted && clock.elapsed() < deadline()) {
+    const now = clock.elapsed()
+    if (asked === 0 || now >= againAt()) {
+      if (asked > 0 && isEvident?.()) return asked
+      asked += 1
+      askedAt = now
+      options.ask()
+    }
+    await within(clock, Math.min(deadline(), againAt()) - now, answered, signal)
+    if (isAnswered) return asked
+    // If the event loop is busy, the timer fires before the sockets are read.
+    await setImmediate()
+    await setImmediate()
+    if (isAnswered) return asked
+  }
+  return undefined
 }

@@ -2,14 +2,13 @@
  * Runs at the start of each connection: subscribes to the commands, reads back what the broker holds, and checks
  * access. Parts of this can be repeated later.
  */
-import type { IClientSubscribeOptions, IPublishPacket } from 'mqtt'
+import type { IClientSubscribeOptions } from 'mqtt'
 import { Backoff } from '../base/backoff.ts'
 import { type Clock, sleep } from '../base/clock.ts'
 import type { Connection } from './connection.ts'
 import type { ConnectionLoopOptions } from './connection-loop.ts'
 import type { Journal } from './journal.ts'
-import { ReadBack, type ReadBackOptions, type ReadBackResult } from './readback.ts'
-import { retryUntilAnswered } from './retry-until-answered.ts'
+import { ReadBack, type ReadBackOptions, type ReadBackResult, retryUntilAnswered } from './readback.ts'
 import { ACK_TIMEOUT_MS } from './sender.ts'
 import type { LinkOptions } from './types.ts'
 
@@ -28,45 +27,34 @@ const PROBE: IClientSubscribeOptions = { qos: 1, rap: true }
 // Receives only new publishes (`rh: 2`) of other clients (`nl`), with their retain flags (`rap`).
 const WATCH: IClientSubscribeOptions = { qos: 1, nl: true, rap: true, rh: 2 }
 
-export class SessionSetup {
-  readonly #connection: Connection
-  readonly #options: SessionSetupOptions
-  readonly #readBack: ReadBack
+/**
+ * Sets up the session of a new connection. `readBack` must get each message that is not a command; `done` stays pending
+ * if the connection ends first.
+ */
+export function setUpSession(connection: Connection, options: SessionSetupOptions) {
+  const { link, clock, journal } = options
+  const { heldFilters, watchedFilters = [], transientFilters = [], subscriptions, probeTopic } = link
+  const { probeTimeoutMs = 30_000, ackTimeoutMs = ACK_TIMEOUT_MS } = link
   /** Transient filters that nothing else reads: nothing may be retained on their topics. */
-  readonly #transient: readonly string[]
+  const transient = transientFilters.filter((one) => one !== probeTopic && !subscriptions.includes(one))
+  const readBack: ReadBack = new ReadBack(connection, {
+    ...options,
+    heldFilters: [...heldFilters, ...transient],
+    lastingFilters: connection.protocol === '5' ? [] : watchedFilters,
+    probeTopic,
+    timeoutMs: options.deniedBefore ? probeTimeoutMs / 5 : probeTimeoutMs,
+    subscribe: (filter, qos) =>
+      subscribe(filter, filter === probeTopic ? PROBE : { qos, rap: transient.includes(filter) }, true),
+  })
 
-  constructor(connection: Connection, options: SessionSetupOptions) {
-    const { heldFilters, watchedFilters = [], transientFilters = [], subscriptions, probeTopic } = options.link
-    const { probeTimeoutMs = 30_000 } = options.link
-    this.#connection = connection
-    this.#options = options
-    this.#transient = transientFilters.filter((one) => one !== probeTopic && !subscriptions.includes(one))
-    this.#readBack = new ReadBack(connection, {
-      ...options,
-      heldFilters: [...heldFilters, ...this.#transient],
-      lastingFilters: connection.protocol === '5' ? [] : watchedFilters,
-      probeTopic,
-      timeoutMs: options.deniedBefore ? probeTimeoutMs / 5 : probeTimeoutMs,
-      subscribe: (filter, qos) =>
-        this.#subscribe(filter, filter === probeTopic ? PROBE : { qos, rap: this.#transient.includes(filter) }, true),
-    })
-  }
-
-  /** Call it with each message that is not a command. */
-  received(packet: IPublishPacket): void {
-    this.#readBack.received(packet)
-  }
-
-  /** Stays pending if the connection ends first. */
-  async run() {
-    const { subscriptions } = this.#options.link
+  async function run() {
     // One SUBSCRIBE for each: if one of several filters is denied, brokers differ in how they treat the rest.
-    const granted = await Promise.all(subscriptions.map((filter) => this.#subscribe(filter, COMMAND, false)))
+    const granted = await Promise.all(subscriptions.map((filter) => subscribe(filter, COMMAND, false)))
     const deniedFilters = subscriptions.filter((_, i) => !granted[i])
-    const found = await this.#readBack.run()
-    if (!this.#connection.isDown) {
-      this.#watch()
-      this.#report(deniedFilters, found.probe)
+    const found = await readBack.run()
+    if (!connection.isDown) {
+      watch()
+      report(deniedFilters, found.probe)
     }
     return { ...found, deniedFilters }
   }
@@ -76,41 +64,37 @@ export class SessionSetup {
    * change the options of an existing subscription. The read-back subscribes without `nl`, because with it a broker may
    * withhold retained messages of this client. The broker handles the SUBSCRIBE before any later publish.
    */
-  #watch(): void {
-    if (this.#connection.protocol !== '5') return
-    const { watchedFilters = [] } = this.#options.link
-    for (const filter of [...watchedFilters, ...this.#transient]) void this.#connection.subscribe(filter, WATCH)
+  function watch(): void {
+    if (connection.protocol !== '5') return
+    for (const filter of [...watchedFilters, ...transient]) void connection.subscribe(filter, WATCH)
   }
 
   /**
    * Drops the connection if no SUBACK arrives in time, and stays pending. Mosquitto always drops the SUBACK if a filter
    * has more retained messages than it queues: then the received messages prove the grant.
    */
-  async #subscribe(filter: string, options: IClientSubscribeOptions, repeats: boolean): Promise<boolean> {
-    const { clock, link } = this.#options
-    const ms = link.ackTimeoutMs ?? ACK_TIMEOUT_MS
+  async function subscribe(filter: string, how: IClientSubscribeOptions, repeats: boolean): Promise<boolean> {
     const began = clock.elapsed()
     const { promise: granted, resolve } = Promise.withResolvers<boolean>()
     const asked = await retryUntilAnswered({
       clock,
-      ask: () => void this.#connection.subscribe(filter, options).then(resolve),
+      ask: () => void connection.subscribe(filter, how).then(resolve),
       answered: granted,
       repeats,
-      deadline: () => Math.max(began, this.#readBack.foundAt) + ms,
-      foundAt: () => this.#readBack.foundAt,
-      isEvident: () => this.#readBack.hasFound(filter),
-      signal: this.#connection.ended,
+      deadline: () => Math.max(began, readBack.foundAt) + ackTimeoutMs,
+      foundAt: () => readBack.foundAt,
+      isEvident: () => readBack.hasFound(filter),
+      signal: connection.ended,
     })
     // A grant may arrive together with the end of the connection.
-    if (asked === undefined && !this.#connection.isDown) {
-      this.#connection.drop({ code: 'timeout', detail: `no SUBACK within ${ms} ms` })
+    if (asked === undefined && !connection.isDown) {
+      connection.drop({ code: 'timeout', detail: `no SUBACK within ${ackTimeoutMs} ms` })
     }
     return asked === undefined ? granted : Promise.race([granted, true])
   }
 
-  #report(deniedFilters: readonly string[], probe: ReadBackResult['probe']): void {
-    const { journal, link } = this.#options
-    for (const filter of link.subscriptions) {
+  function report(deniedFilters: readonly string[], probe: ReadBackResult['probe']): void {
+    for (const filter of subscriptions) {
       if (deniedFilters.includes(filter)) journal.denied(filter)
       else journal.granted(filter)
     }
@@ -118,10 +102,12 @@ export class SessionSetup {
     else {
       journal.warnOnce(
         'probe',
-        `messages published to ${link.probeTopic} do not come back: the MQTT broker's access rules forbid this user to write or read there; allow both for everything under the base topic`,
+        `messages published to ${probeTopic} do not come back: the MQTT broker's access rules forbid this user to write or read there; allow both for everything under the base topic`,
       )
     }
   }
+
+  return { readBack, done: run() }
 }
 
 /** How long the probe may take. */

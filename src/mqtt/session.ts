@@ -2,9 +2,9 @@
 import type { IPublishPacket } from 'mqtt'
 import type { Clock } from '../base/clock.ts'
 import { ExpectedError } from '../base/errors.ts'
+import { Login } from './addresses.ts'
 import { CLOSED_BY_US, Connection } from './connection.ts'
 import { errorFailure, type Failure } from './failure.ts'
-import { Login } from './login.ts'
 import { streamOpener } from './stream.ts'
 import type { BrokerOptions, LinkOptions } from './types.ts'
 

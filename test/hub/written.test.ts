@@ -2,8 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { sameJson } from '../../src/base/json.ts'
 import type { Answer } from '../../src/hub/answer.ts'
 import { readEndpoint } from '../../src/hub/endpoints.ts'
-import { isErrorBody } from '../../src/hub/verify.ts'
-import { agrees, askedBy, askedOf, judgeWritten } from '../../src/hub/written.ts'
+import { agrees, askedBy, askedOf, isErrorBody, judgeWritten } from '../../src/hub/written.ts'
 
 describe('the answer to a write', () => {
   test.each([

@@ -2,7 +2,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { Addresses } from '../../src/mqtt/addresses.ts'
 import { CLOSED_BY_US } from '../../src/mqtt/connection.ts'
-import { FailbackProbe } from '../../src/mqtt/failback-probe.ts'
+import { failbackProbe } from '../../src/mqtt/connection-loop.ts'
 import type { LinkHandlers } from '../../src/mqtt/types.ts'
 import { Mosquitto, startBroker } from '../support/brokers.ts'
 import { FakeClock } from '../support/fake-clock.ts'
@@ -186,7 +186,7 @@ describe('the preferred address', () => {
       opened += 1
     }
     const link = { ...TOPICS, urls: [broker.url], clientId: 'c', preferredAfterMs: 1000 }
-    const lookout = new FailbackProbe({ link, clock, random: () => 0.5, isBusy: () => false }, onOpen)
+    const lookout = failbackProbe({ link, clock, random: () => 0.5, isBusy: () => false }, onOpen)
     const intervals: number[] = []
     for (let i = 0; i < 7; i += 1) {
       lookout.start(broker.url)

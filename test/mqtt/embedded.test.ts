@@ -9,10 +9,10 @@ import {
   EMBEDDED_BROKER_NOTICE,
   EmbeddedBrokerError,
   HOME_ASSISTANT_HERE,
+  limitPackets,
   REFUSED_MQTT_5,
   startEmbeddedBroker,
 } from '../../src/mqtt/embedded.ts'
-import { limitPackets } from '../../src/mqtt/embedded-guards.ts'
 import { Observer } from '../support/observer.ts'
 import { until } from '../support/until.ts'
 import { portOf, RecordingLog, settled, silent, startAedes, startLink } from './support.ts'

@@ -35,7 +35,6 @@ const MODULES: Readonly<Record<string, readonly string[]>> = {
   'src/hub/decode.ts': ['hub/decode'],
   'src/hub/endpoints.ts': ['hub/endpoints'],
   'src/hub/refusal.ts': ['hub/refusal'],
-  'src/hub/verify.ts': ['contract/writes', 'hub/written'],
   'src/hub/written.ts': ['contract/answers', 'contract/writes', 'hub/written'],
   'src/mqtt/poison-messages.ts': ['mqtt/sender'],
   'src/mqtt/retained.ts': ['mqtt/bookkeeping', 'mqtt/retained-set'],

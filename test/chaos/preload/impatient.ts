@@ -3,7 +3,7 @@
  * every few seconds, would make a thousand cuts last for hours; the memory that it uses is the same.
  */
 import { Backoff } from '../../../src/base/backoff.ts'
-import { Pacing } from '../../../src/mqtt/pacing.ts'
+import { Pacing } from '../../../src/mqtt/addresses.ts'
 
 const { after } = Pacing.prototype
 Pacing.prototype.after = function (...args) {
