@@ -221,7 +221,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     this.jumps.push({ at: Date.now(), by })
     // The bridge may drop messages that have waited for more than a minute.
     this.excuses.add('time jumped')
-    this.bridge.tell({ jumpBy: by })
+    this.bridge.send({ jumpBy: by })
   }
 
   /** Ends the broker, which loses the messages that it has not delivered yet. */
@@ -237,7 +237,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     this.hubProxy.heal()
     this.brokerProxy.heal()
     this.bridge.output('resume')
-    this.bridge.tell({ clockBy: 0 })
+    this.bridge.send({ clockBy: 0 })
     await this.configure()
   }
 

@@ -56,7 +56,7 @@ async function main(): Promise<number> {
           }),
         )
         results.push(result)
-        tell(result, results.length)
+        printEpisode(result, results.length)
         world.forget()
         if (result.violations.length > 0) {
           episode = take()
@@ -70,7 +70,7 @@ async function main(): Promise<number> {
   return results.some(({ violations }) => violations.length > 0) ? 1 : 0
 }
 
-function tell({ fault, gapMs, commands, confirmed, violations }: FleetEpisode, count: number): void {
+function printEpisode({ fault, gapMs, commands, confirmed, violations }: FleetEpisode, count: number): void {
   const how = violations.length === 0 ? 'ok  ' : 'FAIL'
   console.log(
     `${how} ${count} ${fault}: ${commands} commands, ${confirmed} confirmed, gap ${(gapMs / 1000).toFixed(1)} s`,

@@ -86,9 +86,9 @@ export const FLEET_FAULTS: Readonly<Record<string, FleetFault>> = {
   'wall clock steps': {
     run: async (scene) => {
       const member = scene.world.process(memberOf(scene))
-      member.tell({ clockBy: scene.random.pick([-1, 1]) * scene.random.int(1, 48) * HOUR_MS })
+      member.send({ clockBy: scene.random.pick([-1, 1]) * scene.random.int(1, 48) * HOUR_MS })
       await after(scene.random.int(500, 6_000))
-      member.tell({ clockBy: 0 })
+      member.send({ clockBy: 0 })
     },
   },
   'NATS node killed': {

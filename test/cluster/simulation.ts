@@ -114,10 +114,10 @@ export class Simulation {
 
   watch(watcher: Watcher): void {
     this.#watchers.push(watcher)
-    this.#tellAll(watcher)
+    this.#notifyAll(watcher)
   }
 
-  #tellAll({ member, onRow }: Watcher): void {
+  #notifyAll({ member, onRow }: Watcher): void {
     const { losses } = member
     for (const [name, row] of this.store) {
       const [of = '', ...key] = name.split('.')
@@ -137,7 +137,7 @@ export class Simulation {
         if (member.losses === this.losses) return
         member.losses = this.losses
         onLost()
-        this.#tellAll(watcher)
+        this.#notifyAll(watcher)
       })
     }
   }
@@ -246,9 +246,9 @@ export class Member {
           if (losses === simulation.losses) simulation.lose()
         })
       },
-      watch: (tell, onLost) => {
-        const onRow: typeof tell = (key, row) => tell(key, { ...row, revision: row.revision + ahead })
-        simulation.watch({ member: this, onRow, onLost })
+      watch: (onRow, onLost) => {
+        const shifted: typeof onRow = (key, row) => onRow(key, { ...row, revision: row.revision + ahead })
+        simulation.watch({ member: this, onRow: shifted, onLost })
       },
     }
   }

@@ -12,34 +12,34 @@ async function controlled(options: EmulatedHubOptions = {}) {
   const hub = await hubOf(options)
   const control = await openControl(hub, 0)
   onTestFinished(() => control[Symbol.asyncDispose]())
-  const tell = async (line: string, body?: unknown, headers: Record<string, string> = {}) => {
+  const command = async (line: string, body?: unknown, headers: Record<string, string> = {}) => {
     const [method = '', path = ''] = line.split(' ')
     const sent = body === undefined ? {} : { body: JSON.stringify(body) }
     const answer = await fetch(`${control.url}${path}`, { method, headers, ...sent })
     return { status: answer.status, json: await answer.json() }
   }
-  return { hub, control, tell }
+  return { hub, control, command }
 }
 
 describe('over the control port', () => {
   test('a behaviour is set with its options, listed while it is active, and cleared', async () => {
-    const { hub, tell } = await controlled()
+    const { hub, command } = await controlled()
     const options = { status: 503, operation: ['getApps'], times: 2 }
-    expect(await tell('PUT /behaviours/answer-status', options)).toEqual({ status: 200, json: null })
+    expect(await command('PUT /behaviours/answer-status', options)).toEqual({ status: 200, json: null })
     expect((await ask(hub, 'GET /apps/app')).status).toBe(503)
-    expect((await tell('GET /behaviours')).json).toEqual([{ name: 'answer-status', options, left: 1 }])
-    await tell('PUT /behaviours/realtime-silent')
-    await tell('DELETE /behaviours/answer-status')
+    expect((await command('GET /behaviours')).json).toEqual([{ name: 'answer-status', options, left: 1 }])
+    await command('PUT /behaviours/realtime-silent')
+    await command('DELETE /behaviours/answer-status')
     expect((await ask(hub, 'GET /apps/app')).status).toBe(200)
-    expect((await tell('GET /behaviours')).json).toEqual([{ name: 'realtime-silent', options: {}, left: null }])
-    await tell('DELETE /behaviours')
-    expect((await tell('GET /behaviours')).json).toEqual([])
+    expect((await command('GET /behaviours')).json).toEqual([{ name: 'realtime-silent', options: {}, left: null }])
+    await command('DELETE /behaviours')
+    expect((await command('GET /behaviours')).json).toEqual([])
   })
 
   test('every behaviour can be set without options', async () => {
-    const { hub, tell } = await controlled()
+    const { hub, command } = await controlled()
     const names = Object.keys(BEHAVIOURS)
-    for (const name of names) expect([name, (await tell(`PUT /behaviours/${name}`, {})).status]).toEqual([name, 200])
+    for (const name of names) expect([name, (await command(`PUT /behaviours/${name}`, {})).status]).toEqual([name, 200])
     expect(hub.behaviours.map(({ name }) => name)).toEqual(names)
   })
 
@@ -59,25 +59,25 @@ describe('over the control port', () => {
     ['GET /nothing', undefined, 404, 'Not Found'],
     ['POST /behaviours', undefined, 404, 'Not Found'],
   ])('%s with %j is refused with a reason', async (line, body, status, reason) => {
-    const { tell } = await controlled()
+    const { command } = await controlled()
     const wanted = typeof reason === 'string' ? reason : expect.stringMatching(reason)
-    expect(await tell(line, body)).toMatchObject({ status, json: { error_description: wanted } })
+    expect(await command(line, body)).toMatchObject({ status, json: { error_description: wanted } })
   })
 
   test('requests and spoken texts are listed, without keys, and cleared', async () => {
-    const { hub, tell } = await controlled({ flavour: 'older' })
+    const { hub, command } = await controlled({ flavour: 'older' })
     await ask(hub, 'POST /speech-output/say', { body: { text: 'Hello' } })
-    expect((await tell('GET /spoken')).json).toEqual(['Hello'])
-    const { json } = await tell('GET /requests')
+    expect((await command('GET /spoken')).json).toEqual(['Hello'])
+    const { json } = await command('GET /requests')
     expect(json).toMatchObject([{ via: 'rest', operation: 'say', body: { text: 'Hello' }, status: 200 }])
     expect(JSON.stringify(json)).not.toContain('secret')
-    await tell('DELETE /requests')
-    expect((await tell('GET /requests')).json).toEqual([])
+    await command('DELETE /requests')
+    expect((await command('GET /requests')).json).toEqual([])
   })
 
   test.each(['older', 'newer'] as const)('only a running app can be made to crash, %s', async (flavour) => {
-    const { hub, tell } = await controlled({ flavour })
-    const crash = async () => await tell(`POST /apps/${HUE}/crash`)
+    const { hub, command } = await controlled({ flavour })
+    const crash = async () => await command(`POST /apps/${HUE}/crash`)
     const refusal = { status: 503, json: { error: 'not_running' } }
     expect((await crash()).status).toBe(200)
     const crashed = hub.apps.get(HUE)
@@ -90,14 +90,14 @@ describe('over the control port', () => {
   })
 
   test('an app crashes, sessions end, and the hub reboots with another version', async () => {
-    const { hub, tell } = await controlled()
-    await tell(`POST /apps/${HUE}/crash`, { message: 'Error: told to' })
+    const { hub, command } = await controlled()
+    await command(`POST /apps/${HUE}/crash`, { message: 'Error: told to' })
     expect(hub.apps.get(HUE)).toMatchObject({ crashed: true, crashedMessage: 'Error: told to' })
     const session = await subscribed(hub)
-    expect((await tell('GET /connections')).json).toMatchObject({ sessions: 1, subscribers: 1 })
-    await tell('POST /realtime/drop', { how: 'goodbye' })
+    expect((await command('GET /connections')).json).toMatchObject({ sessions: 1, subscribers: 1 })
+    await command('POST /realtime/drop', { how: 'goodbye' })
     await until('the session to end', () => session.gone.length > 0)
-    expect((await tell('POST /reboot', { version: '9.9.9' })).status).toBe(200)
+    expect((await command('POST /reboot', { version: '9.9.9' })).status).toBe(200)
     expect((await ask(hub, 'GET /system/ping')).headers['x-homey-version']).toBe('9.9.9')
   })
 })
@@ -118,7 +118,7 @@ test('an app that is a process really crashes, and a reboot starts it again', as
 
 describe('the control port', () => {
   test('is closed to web pages: with another host name, and from any origin', async () => {
-    const { hub, control, tell } = await controlled()
+    const { hub, control, command } = await controlled()
     const { port } = new URL(control.url)
     const named = new Promise((resolve, reject) => {
       const headers = { host: `evil.example:${port}` }
@@ -128,7 +128,7 @@ describe('the control port', () => {
     })
     expect(await named).toBe(421)
     const headers = { origin: 'http://evil.example', 'content-type': 'text/plain' }
-    expect((await tell('PUT /behaviours/never-answer', {}, headers)).status).toBe(403)
+    expect((await command('PUT /behaviours/never-answer', {}, headers)).status).toBe(403)
     expect(hub.behaviours).toEqual([])
   })
 

@@ -582,10 +582,10 @@ class Simulation {
   #say(home: Home, truth: Truth, patch: AppPatch): void {
     const before = truth.app
     truth.app = patchApp(before, truth.id, patch)
-    if (home.online && before !== truth.app) this.#tell(home, [truth], false)
+    if (home.online && before !== truth.app) this.#report(home, [truth], false)
   }
 
-  #tell(home: Home, truths: readonly Truth[], read: boolean): void {
+  #report(home: Home, truths: readonly Truth[], read: boolean): void {
     const changes = truths.flatMap(({ id, app }) => {
       if (home.missing.has(id)) return []
       const before = home.told.get(id)
@@ -599,7 +599,7 @@ class Simulation {
   #read(home: Home): void {
     if (!home.online) return
     for (const truth of home.apps.values()) this.#use(home, truth)
-    this.#tell(home, [...home.apps.values()], true)
+    this.#report(home, [...home.apps.values()], true)
     this.#guard.booted(home.name, this.clock.now() - (this.#elapsed() - home.bootAt))
     this.#endStorm(home)
     const recent = home.restarts.filter((at) => at > this.#elapsed() - 30 * MINUTE)
@@ -618,7 +618,7 @@ class Simulation {
     truth.app = patchApp(app, truth.id, { memory_bytes: Math.round(truth.memory + noise) })
     if (vice === 'leak' && truth.memory > 120 * MIB) {
       if (this.#elapsed() - (truth.upSince ?? 0) > 7 * HOUR) truth.crashesByLeak += 1
-      this.#tell(home, [truth], false)
+      this.#report(home, [truth], false)
       this.#crash(home, truth, 'Too many memwarns')
     }
   }
@@ -669,7 +669,7 @@ class Simulation {
       guard.hubAdded(name, {
         read: (app) => {
           const truth = apps.get(app)
-          if (home.online && truth !== undefined) this.#tell(home, [truth], false)
+          if (home.online && truth !== undefined) this.#report(home, [truth], false)
           return Promise.resolve(home.online && !home.missing.has(app))
         },
         ask: () => Promise.resolve(undefined),

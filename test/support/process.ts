@@ -144,14 +144,14 @@ export class Process implements AsyncDisposable {
   }
 
   /** Sends a message over the IPC channel. */
-  tell(message: object): void {
+  send(message: object): void {
     if (this.alive && this.#child.connected) this.#child.send(message, () => undefined)
   }
 
   /** Sends a message and resolves with the next message from the process: one request at a time. */
   async ask(message: object): Promise<unknown> {
     const answer = once(this.#child, 'message')
-    this.tell(message)
+    this.send(message)
     const [found]: unknown[] = await Promise.race([
       answer,
       this.#ended.then(() => {

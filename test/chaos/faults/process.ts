@@ -142,7 +142,7 @@ export const PROCESS_FAULTS: Faults = {
   'clock jumps': local(async ({ world, random }) => {
     world.wallClockStepped = true
     for (const by of [random.pick([-1, 1]) * random.int(1, 48) * HOUR, 0]) {
-      world.bridge.tell({ clockBy: by })
+      world.bridge.send({ clockBy: by })
       await after(random.int(300, 2000))
     }
   }),
