@@ -1,6 +1,6 @@
 #!/bin/sh
 # Starts a broker of config/compose.fleet.yml with its own copies of the files, as docker-compose.yml does. With the
-# argument "bridge", the broker forwards everything to the first one, and back.
+# argument "bridge", the broker forwards everything between both brokers.
 set -eu
 umask 077
 own=/tmp/own
