@@ -40,19 +40,7 @@ export interface HubStateOptions extends Pick<BridgeOptions, 'topics' | 'live' |
   readonly log: Logger
   readonly table: RowTable
   readonly link: Pick<MqttLink, 'send'>
-  readonly guardian: Pick<
-    Guardian,
-    | 'factsOf'
-    | 'attentionOf'
-    | 'goneAppsOf'
-    | 'appsChanged'
-    | 'hubChanged'
-    | 'hubReplaced'
-    | 'control'
-    | 'ran'
-    | 'booted'
-    | 'linked'
-  >
+  readonly guardian: Omit<Guardian, 'learn' | 'begin' | 'standBy' | 'reconfigured' | 'hubAdded' | 'hubRemoved'>
   readonly homeAssistant: Pick<Discovery, 'appsChanged' | 'hubChanged'> | undefined
   readonly upkeep: Pick<Upkeep, 'request' | 'listRead' | 'former'>
   readonly updates: AppUpdates
