@@ -8,7 +8,6 @@ import type { App, Change } from '../hub/app.ts'
 import type { ApiPrefix } from '../hub/proven-hub.ts'
 import { type Component, componentOf, type Place, type Software, triggerOf } from './component.ts'
 import type { Entity } from './entity.ts'
-import { appName, hubName } from './names.ts'
 import type { Trigger } from './triggers.ts'
 
 /** Only keys that Home Assistant knows: it drops a device with any other. */
@@ -205,4 +204,27 @@ function bridgeState(topics: Topics): Availability {
 
 function bothStates(topics: Topics, hub: string): Availability[] {
   return [bridgeState(topics), { topic: topics.of('hubState', { hub }) }]
+}
+
+const MAX_NAME = 100
+
+/** `summer-house` → `Summer house hub`. */
+function hubName(configured: string): string {
+  const words = humanise(configured)
+  return /\bhub$/i.test(words) ? words : `${words} hub`
+}
+
+/** `Philips Hue (Summer house)`, if other hubs may have the same app. */
+function appName(app: string, hub: string): string {
+  const suffix = ` (${humanise(hub)})`
+  return `${tidy(app, MAX_NAME - suffix.length)}${suffix}`
+}
+
+/** `night_mode`, `nightMode` → `Night mode`. */
+export function humanise(key: string): string {
+  const words = key
+    .replace(/([a-z0-9])([A-Z])/g, (_, end: string, start: string) => `${end} ${start.toLowerCase()}`)
+    .replace(/[_-]+/g, ' ')
+    .trim()
+  return words === '' ? key : words.charAt(0).toUpperCase() + words.slice(1)
 }

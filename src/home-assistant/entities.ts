@@ -1,23 +1,27 @@
 /** Every entity that is offered to Home Assistant, one row each. Discovery and the documentation follow from it. */
 
 import { LOG_LEVELS } from '../contract/log-levels.ts'
-import { APP_ENTITIES, DIAGNOSTIC, HIDDEN, WORDS } from './app-entities.ts'
+import { APP_ENTITIES, DIAGNOSTIC, HIDDEN, PROBLEM } from './app-entities.ts'
 import { type Entity, entitiesOf } from './entity.ts'
 import { anyIn, attributesOf, fieldOf, flagOf, mebibytesOf, sentUnder, textOf, wordOf } from './templates.ts'
 
-const ONLINE = { on: 'online', off: 'offline' } as const
+const CONNECTED = {
+  key: 'connected',
+  platform: 'binary_sensor',
+  name: 'Connected',
+  category: 'diagnostic',
+  deviceClass: 'connectivity',
+  on: 'online',
+  off: 'offline',
+} as const
+const SPEAK = { icon: 'mdi:bullhorn-outline', sends: 'speak', sendsAs: sentUnder('text') } as const
 const HEALTH = { ...DIAGNOSTIC, reads: 'hubHealth' } as const
 const COUNT = { platform: 'sensor', reads: 'hubSummary', shows: { stateClass: 'measurement' } } as const
 
 const HUB_ENTITIES = entitiesOf('hub', [
   {
-    key: 'connected',
-    platform: 'binary_sensor',
-    name: 'Connected',
-    category: 'diagnostic',
-    deviceClass: 'connectivity',
+    ...CONNECTED,
     reads: 'hubState',
-    ...ONLINE,
     needs: 'bridge',
     doc: 'Whether the hub answers with a valid key.',
   },
@@ -95,14 +99,12 @@ const HUB_ENTITIES = entitiesOf('hub', [
     doc: 'The memory of all apps, from the latest read of the list.',
   },
   {
+    ...PROBLEM,
     key: 'attention',
-    platform: 'binary_sensor',
     name: 'Apps that need attention',
-    deviceClass: 'problem',
     when: 'guard',
     reads: 'hubSummary',
     template: anyIn('needs_attention'),
-    ...WORDS,
     attributes: attributesOf({ apps: 'needs_attention' }),
     doc: 'Whether the guardian has given up on an app or found something that needs attention; the attribute `apps` has the ids.',
   },
@@ -153,34 +155,28 @@ const HUB_ENTITIES = entitiesOf('hub', [
     doc: 'When the hub started.',
   },
   {
+    ...PROBLEM,
     key: 'undervoltage',
-    platform: 'binary_sensor',
     name: 'Under-voltage',
     category: 'diagnostic',
-    deviceClass: 'problem',
     from: 'getInfo',
     reads: 'hubHealth',
     template: flagOf('undervoltage'),
-    ...WORDS,
     doc: "Whether the hub's power supply is too weak.",
   },
   {
+    ...SPEAK,
     key: 'speak',
     platform: 'notify',
     name: 'Speak',
-    icon: 'mdi:bullhorn-outline',
-    sends: 'speak',
-    sendsAs: sentUnder('text'),
     doc: 'Says a message aloud (older hubs).',
   },
   {
+    ...SPEAK,
     key: 'speak_text',
     platform: 'text',
     name: 'Say',
     enabled: false,
-    icon: 'mdi:bullhorn-outline',
-    sends: 'speak',
-    sendsAs: sentUnder('text'),
     doc: 'The same, as a text field.',
   },
   {
@@ -196,13 +192,8 @@ const HUB_ENTITIES = entitiesOf('hub', [
 
 const BRIDGE_ENTITIES = entitiesOf('bridge', [
   {
-    key: 'connected',
-    platform: 'binary_sensor',
-    name: 'Connected',
-    category: 'diagnostic',
-    deviceClass: 'connectivity',
+    ...CONNECTED,
     reads: 'bridgeState',
-    ...ONLINE,
     needs: 'nothing',
     doc: 'Whether the bridge is connected to the broker.',
   },
