@@ -66,15 +66,11 @@ export interface Discovery {
   stop(): void
 }
 
-/** The bridge's view of the other bridges on its broker. */
-export interface ClusterPort {
+export interface BridgeOptions {
+  readonly topics: Topics
   readonly rollouts: RolloutControl & OwnershipState['rollouts']
   /** Set if several bridges share the hubs of one configuration; `fleetChanged` is called after each change. */
   readonly fleet?: FleetSide | undefined
-}
-
-export interface BridgeOptions extends ClusterPort {
-  readonly topics: Topics
   /** Changes as hubs are added and removed; `addHub` or `removeHub` is called after each change. */
   readonly hubs: ReadonlyMap<string, BridgedHub>
   /** The current configuration; `reconfigured` is called after each change. */

@@ -134,10 +134,9 @@ export class HubFigures {
   }
 
   #permits(name: Name): boolean {
-    const [first] = HEALTH
-    const isHealth = Object.hasOwn(HEALTH_EVERY, name)
-    const needed = isHealth && first !== undefined ? [first, name] : [name]
-    return needed.every((one) => this.#hub.permits(one) === 'yes') && !(isHealth && this.#forbidden.has('getInfo'))
+    if (this.#hub.permits(name) !== 'yes') return false
+    if (!Object.hasOwn(HEALTH_EVERY, name)) return true
+    return this.#hub.permits('getInfo') === 'yes' && !this.#forbidden.has('getInfo')
   }
 
   /** Whether each figure has been read or is not permitted. */

@@ -225,7 +225,11 @@ export class HubState {
     if (silent || read || notable.some(concernsHub)) this.changed()
     // After the events were sent.
     guardian.appsChanged(this.#name, changes, read, silent)
-    if (read) this.#refresh()
+    if (read) {
+      // The list of apps contains neither.
+      this.settings.refresh()
+      this.figures.changed()
+    }
     if (notable.length > 0) this.#muchChanged(notable, silent)
     if (silent) upkeep.request()
     if (read) upkeep.listRead(this.#name)
@@ -241,12 +245,6 @@ export class HubState {
     const then = { firmware: this.#hub.status.firmware, health, uptime, guardOf }
     for (const app of this.#evidence.appsChanged(changes, then, silent)) this.appChanged(app)
     homeAssistant?.appsChanged(this.#name, changes)
-  }
-
-  /** Reads the data that the list of apps does not contain. */
-  #refresh(): void {
-    this.settings.refresh()
-    this.figures.changed()
   }
 
   #commands(): readonly string[] {

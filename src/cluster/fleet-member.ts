@@ -33,16 +33,14 @@ export function fleetMember(membership: Membership, options: ClusterOptions) {
   const others = [...fleet.view.members.keys()].filter((name) => name !== topics.member)
   /** State topics of the other members that are known from the start; members with leases come and go. */
   const memberStates = others.map(topics.memberState)
-  let heard = (_topic: string, _payload: string): void => {}
+  let peers: ReturnType<typeof followPeers> | undefined
 
   return {
     member: fleet.member,
     memberStates,
 
     /** Handles a message that the broker holds, or that another client has published. */
-    get heard() {
-      return heard
-    },
+    heard: (topic: string, payload: string): void => peers?.(topic, payload),
 
     get epoch(): number {
       return fleet.view.epoch
@@ -75,7 +73,7 @@ export function fleetMember(membership: Membership, options: ClusterOptions) {
     start(given: BridgePort): void {
       port = given
       const { linked, feed, hubs } = port
-      if (feed !== undefined) heard = followPeers(topics, memberStates, hubs.all, live, feed)
+      if (feed !== undefined) peers = followPeers(topics, memberStates, hubs.all, live, feed)
       const link = { ...linked, clientId: `${linked.clientId}-speaker`, stateTopic: topics.availability }
       leader = fleetLeader({ link, clock, log: log.child({ part: 'speaker' }), random })
       fleet.start(apply)

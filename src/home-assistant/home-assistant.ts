@@ -92,8 +92,10 @@ export class HomeAssistant implements Discovery {
   }
 
   appsChanged(name: string, changes: readonly Change[]): void {
+    const hubId = this.#known.get(name)?.facts.id
+    if (hubId === undefined) return
     for (const change of changes) {
-      if (change.after === undefined) this.#appRemoved(name, change.id)
+      if (change.after === undefined) this.#publisher.withdraw(objectIdOf({ kind: 'app', hubId, app: change.id }))
       else if (deviceDiffers(change)) this.#appChanged(name, change.after)
     }
   }
@@ -199,11 +201,6 @@ export class HomeAssistant implements Discovery {
       const entities = [...known.entities.app, ...own]
       return appDevice(entities, known.facts, { id, name: shown, version, author, origin }, this.#surroundings)
     })
-  }
-
-  #appRemoved(name: string, app: string): void {
-    const hubId = this.#known.get(name)?.facts.id
-    if (hubId !== undefined) this.#publisher.withdraw(objectIdOf({ kind: 'app', hubId, app }))
   }
 
   /** The bridge uses the id of the first hub: it has no id of its own that would outlive a change of topics. */

@@ -91,16 +91,13 @@ export class Pacer {
       turns -= 1
       this.#atOnce = Math.max(0, this.#atOnce - 1)
       this.#due.delete(key)
-      this.#rest(key, now)
+      this.#last = now
+      // At the end, because the oldest come first.
+      this.#done.delete(key)
+      this.#done.set(key, now)
       task(key)
     }
     if (this.#due.size > 0) this.#wake(next)
-  }
-
-  #rest(key: string, now: number): void {
-    this.#last = now
-    this.#done.delete(key)
-    this.#done.set(key, now)
   }
 
   #forgetRested(now: number): void {
