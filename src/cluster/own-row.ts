@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Clock } from '../base/clock.ts'
 import type { LeasedOptions } from './leased.ts'
-import { type MemberRecord, memberKey, nonceOf, readMember } from './records.ts'
+import { type MemberRecord, memberKey, readMember } from './records.ts'
 import { ConflictError, type Row, type Rows } from './rows.ts'
 
 /** The usable part of the lease: the rest allows for clocks that run at different speeds. */
@@ -141,7 +141,8 @@ export function newOwnRow(options: Options, rows: Rows, lease: Lease, handlers: 
     // the write could go to a lost store.
     if (found === undefined && revision !== undefined && !ended) await store.startOver().catch(() => undefined)
     if (found === undefined || found === null) return undefined
-    if (nonceOf(readMember(found.value)) === nonce) {
+    const record = readMember(found.value)
+    if (record !== undefined && 'nonce' in record && record.nonce === nonce) {
       revision = found.revision
       begunAt ??= found.revision
       return found

@@ -42,9 +42,6 @@ const GONE = v.object({ gone: mark })
 const MEMBER = v.union([ALIVE, GONE])
 export type MemberRecord = v.InferOutput<typeof MEMBER>
 
-/** The nonce of a member that has not ended. */
-export const nonceOf = (record: MemberRecord | undefined) => (record && 'nonce' in record ? record.nonce : undefined)
-
 export const ROSTER_KEY = 'roster'
 const MEMBER_PREFIX = 'member.'
 export const memberKey = (name: string) => `${MEMBER_PREFIX}${name}`

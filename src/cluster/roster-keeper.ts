@@ -1,6 +1,6 @@
 /** The roster of a fleet as one member keeps it: writes off silent members, and lists those of the next epoch. */
 import type { LeasedOptions } from './leased.ts'
-import { type Listed, MAX_EPOCH, memberKey, nonceOf, ROSTER_KEY, type Roster } from './records.ts'
+import { type Listed, MAX_EPOCH, memberKey, ROSTER_KEY, type Roster } from './records.ts'
 import { ConflictError, type Rows } from './rows.ts'
 
 type Options = Pick<LeasedOptions, 'member' | 'leaseMs' | 'store' | 'clock' | 'log'>
@@ -51,8 +51,9 @@ export function rosterKeeper(options: Options, rows: Rows, onNews: () => void) {
   async function writeOff(name: string): Promise<boolean> {
     const known = rows.member(name)
     if (rows.silentMs(name) < leaseMs) return false
+    const nonce = known?.record !== undefined && 'nonce' in known.record ? known.record.nonce : 'unknown'
     try {
-      await put(memberKey(name), JSON.stringify({ gone: nonceOf(known?.record) ?? 'unknown' }), known?.revision)
+      await put(memberKey(name), JSON.stringify({ gone: nonce }), known?.revision)
       log.warn({ member: name }, 'a member of the fleet has not renewed its lease: the others take over')
       return true
     } catch {

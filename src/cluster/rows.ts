@@ -1,15 +1,6 @@
 /** The store that members share, its known records, and how long each member has been silent. */
 import type { Clock } from '../base/clock.ts'
-import {
-  type Listed,
-  type MemberRecord,
-  memberOf,
-  nonceOf,
-  ROSTER_KEY,
-  type Roster,
-  readMember,
-  readRoster,
-} from './records.ts'
+import { type Listed, type MemberRecord, memberOf, ROSTER_KEY, type Roster, readMember, readRoster } from './records.ts'
 
 export interface Row {
   readonly value: string
@@ -105,7 +96,8 @@ export class Rows {
   /** Whether a listed member has certainly stopped: a later row proves it. A key without a valid row proves nothing. */
   isOver(name: string, { nonce, revision }: Listed): boolean {
     const known = this.#members.get(name)
-    return known?.record !== undefined && known.revision > revision && nonceOf(known.record) !== nonce
+    if (known?.record === undefined || known.revision <= revision) return false
+    return !('nonce' in known.record) || known.record.nonce !== nonce
   }
 
   /** Whether a listed member has confirmed an epoch or has ended, and so no longer serves other members' hubs. */
