@@ -8,7 +8,7 @@ import type { LinkHandlers, LinkStatus, Message } from '../mqtt/types.ts'
 import { logActivity } from './activity-log.ts'
 import { AppUpdates } from './app-updates.ts'
 import type { BridgeOptions } from './bridge-options.ts'
-import { BridgeState } from './bridge-state.ts'
+import { type BridgeState, newBridgeState } from './bridge-state.ts'
 import { Dispatcher } from './dispatcher.ts'
 import { Evidence } from './evidence.ts'
 import { Prefixes } from './former.ts'
@@ -84,7 +84,7 @@ export class Bridge {
     const table = rowTable(topics, link, common.log, (when) =>
       when === 'fleet' ? fleet !== undefined : when !== 'discovery' || discovery.format !== 'off',
     )
-    this.#state = new BridgeState(options, table)
+    this.#state = newBridgeState(options, table)
     this.logLevels = new LogLevels(live.value.log.level, options, (logLevel) => this.#state.set({ logLevel }))
     this.#dispatcher = new Dispatcher({
       ...common,

@@ -5,14 +5,7 @@
 import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
 import { Limiter } from '../base/limiter.ts'
-import {
-  type AppEventPayload,
-  type CommandFailedPayload,
-  type EventPayload,
-  eventsOf,
-  type GuardEventPayload,
-  type HubEventPayload,
-} from '../contract/events.ts'
+import { type AppEventPayload, type EventPayload, eventsOf } from '../contract/events.ts'
 import type { GuardControl } from '../contract/guard.ts'
 import { availableCommands, policyOf } from '../contract/permissions.ts'
 import { concernsHub, countsOf } from '../contract/publications.ts'
@@ -27,7 +20,7 @@ import type { Guardian } from './guarding.ts'
 import { HubFigures } from './hub-figures.ts'
 import { uptimeOf } from './hub-health.ts'
 import { OwnerRows, type RowTable } from './owner-rows.ts'
-import { PublishedSettings } from './published-settings.ts'
+import { type PublishedSettings, publishedSettings } from './published-settings.ts'
 import type { CommandRun, FailedWrite } from './requests.ts'
 import type { StartupBuffer } from './startup-buffer.ts'
 import type { Upkeep } from './upkeep.ts'
@@ -77,7 +70,7 @@ export class HubState {
     this.#hub = hub
     this.#options = options
     this.#rows = new OwnerRows({ kind: 'hub', hub: name }, table)
-    this.settings = new PublishedSettings(name, hub, options)
+    this.settings = publishedSettings(name, hub, options)
     this.figures = new HubFigures(hub, {
       ...options,
       onHealth: () => this.changed(),
@@ -170,13 +163,12 @@ export class HubState {
 
   onFailedWrite({ app, command, code, transaction }: FailedWrite): void {
     const at = new Date(this.#options.clock.now()).toISOString()
-    const event: CommandFailedPayload = { event_type: 'command_failed', app, command, code, transaction, at }
     const isShown = app !== null && this.#hub.apps.all.has(app)
-    this.#send(isShown ? app : null, event)
+    this.#send(isShown ? app : null, { event_type: 'command_failed', app, command, code, transaction, at })
   }
 
   /** Sends an event of an app, of the guardian or of the hub. */
-  sendEvent(event: AppEventPayload | GuardEventPayload | HubEventPayload): void {
+  sendEvent(event: EventPayload): void {
     this.#options.early.run(() => this.#send(event.app, event))
   }
 
