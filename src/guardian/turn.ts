@@ -6,7 +6,7 @@ import type { GuardEventPayload, GuardEventType, HubEventPayload } from '../cont
 import type { GoneApp, GuardControl, HistoryEntry, Reason } from '../contract/guard.ts'
 import type { Change } from '../hub/app.ts'
 import type { Decisions } from './decisions.ts'
-import { GoneApps } from './gone.ts'
+import { newGoneApps } from './gone.ts'
 import type { SavedStates } from './saved-states.ts'
 import type { GuardConfig, Patterns, WebProbe } from './settings.ts'
 import type { WatchedApp } from './watched-app.ts'
@@ -64,7 +64,7 @@ export class WatchedHub {
   readonly name: string
   readonly port: GuardedHub
   readonly apps = new Map<string, WatchedApp>()
-  readonly gone: GoneApps
+  readonly gone: ReturnType<typeof newGoneApps>
   /** The published list of gone apps; `undefined` until the broker's list is known. */
   goneApps: readonly GoneApp[] | undefined
   /** Whether the list has been read. */
@@ -96,7 +96,7 @@ export class WatchedHub {
   constructor(name: string, port: GuardedHub) {
     this.name = name
     this.port = port
-    this.gone = new GoneApps(port.shows)
+    this.gone = newGoneApps(port.shows)
   }
 }
 

@@ -7,24 +7,7 @@ import { REASONS } from '../contract/guard.ts'
 import { APP_STATES } from '../hub/app.ts'
 import { humanise } from './device.ts'
 import { type EntityOf, entitiesOf } from './entity.ts'
-import {
-  anyOf,
-  attributesOf,
-  crashReasonOf,
-  differs,
-  equals,
-  fieldOf,
-  flagOf,
-  mebibytesOf,
-  messageOf,
-  SENT_AS_TEXT,
-  textOf,
-  WHOLE_FLAG,
-  WHOLE_TEXT,
-  wholeNumber,
-  wholeWord,
-  withMessage,
-} from './templates.ts'
+import * as jinja from './templates.ts'
 
 /** The payloads of entities that a template reads or switches. */
 const WORDS = { on: 'ON', off: 'OFF' } as const
@@ -46,7 +29,7 @@ export const APP_ENTITIES = entitiesOf('app', [
     name: null,
     icon: 'mdi:puzzle-outline',
     reads: 'app',
-    template: flagOf('enabled'),
+    template: jinja.flagOf('enabled'),
     sends: 'enabled',
     doc: 'Enables and disables the app.',
   },
@@ -56,7 +39,7 @@ export const APP_ENTITIES = entitiesOf('app', [
     name: 'Running',
     deviceClass: 'running',
     reads: 'app',
-    template: equals('state', 'running'),
+    template: jinja.equals('state', 'running'),
     ...WORDS,
     doc: 'Whether the app runs.',
   },
@@ -65,8 +48,8 @@ export const APP_ENTITIES = entitiesOf('app', [
     key: 'problem',
     name: 'Problem',
     reads: 'app',
-    template: flagOf('crashed'),
-    attributes: messageOf('crash_message', { count: 'crash_count' }),
+    template: jinja.flagOf('crashed'),
+    attributes: jinja.messageOf('crash_message', { count: 'crash_count' }),
     doc: 'On after a crash, with the attributes `message` (one line), `stack` (the other lines) and `count`.',
   },
   {
@@ -75,7 +58,7 @@ export const APP_ENTITIES = entitiesOf('app', [
     key: 'state',
     name: 'State',
     icon: 'mdi:state-machine',
-    template: fieldOf('state'),
+    template: jinja.fieldOf('state'),
     shows: { options: APP_STATES },
     doc: 'Starting, running, stopping, stopped or crashed.',
   },
@@ -93,7 +76,7 @@ export const APP_ENTITIES = entitiesOf('app', [
     name: 'Event',
     icon: 'mdi:bell-outline',
     reads: 'appEvent',
-    template: withMessage('message'),
+    template: jinja.withMessage('message'),
     types: EVENT_TYPES,
     guardTypes: GUARD_EVENT_TYPES,
     doc: 'The events of the app, with their keys as attributes; `message` is the first line of a message, `stack` has the other lines.',
@@ -122,7 +105,7 @@ export const APP_ENTITIES = entitiesOf('app', [
     enabled: false,
     icon: 'mdi:update',
     reads: 'app',
-    template: flagOf('autoupdate'),
+    template: jinja.flagOf('autoupdate'),
     sends: 'autoupdate',
     doc: 'Whether the hub updates the app by itself.',
   },
@@ -131,7 +114,7 @@ export const APP_ENTITIES = entitiesOf('app', [
     key: 'cpu',
     name: 'CPU',
     icon: 'mdi:cpu-64-bit',
-    template: fieldOf('cpu_percent'),
+    template: jinja.fieldOf('cpu_percent'),
     shows: { stateClass: 'measurement', unit: '%' },
     doc: 'CPU usage in per cent of one core.',
   },
@@ -139,7 +122,7 @@ export const APP_ENTITIES = entitiesOf('app', [
     ...APP_SENSOR,
     key: 'memory',
     name: 'Memory',
-    template: mebibytesOf('memory_bytes'),
+    template: jinja.mebibytesOf('memory_bytes'),
     shows: { stateClass: 'measurement', unit: 'MiB', decimals: 1, deviceClass: 'data_size' },
     doc: 'Memory in MiB.',
   },
@@ -149,7 +132,7 @@ export const APP_ENTITIES = entitiesOf('app', [
     key: 'crash_count',
     name: 'Crashes',
     icon: 'mdi:counter',
-    template: fieldOf('crash_count'),
+    template: jinja.fieldOf('crash_count'),
     shows: { stateClass: 'total_increasing' },
     doc: "The hub's count of crashes.",
   },
@@ -158,7 +141,7 @@ export const APP_ENTITIES = entitiesOf('app', [
     key: 'channel',
     name: 'Channel',
     icon: 'mdi:source-branch',
-    template: textOf('channel'),
+    template: jinja.textOf('channel'),
     shows: {},
     doc: 'The channel of updates.',
   },
@@ -167,7 +150,7 @@ export const APP_ENTITIES = entitiesOf('app', [
     key: 'origin',
     name: 'Origin',
     icon: 'mdi:store-outline',
-    template: textOf('origin'),
+    template: jinja.textOf('origin'),
     shows: {},
     doc: 'The source of the app.',
   },
@@ -176,8 +159,8 @@ export const APP_ENTITIES = entitiesOf('app', [
     key: 'devices_away',
     name: 'Devices unavailable',
     ...OF_DEVICES,
-    template: anyOf('devices_unavailable'),
-    attributes: attributesOf({ devices: 'devices', unavailable: 'devices_unavailable' }),
+    template: jinja.anyOf('devices_unavailable'),
+    attributes: jinja.attributesOf({ devices: 'devices', unavailable: 'devices_unavailable' }),
     doc: 'Whether any device of the app is unavailable, if the API key has `homey.device.readonly`; the attributes `devices` and `unavailable` count them.',
   },
   {
@@ -185,7 +168,7 @@ export const APP_ENTITIES = entitiesOf('app', [
     key: 'devices_unavailable',
     name: 'Unavailable devices',
     ...OF_DEVICES,
-    template: fieldOf('devices_unavailable'),
+    template: jinja.fieldOf('devices_unavailable'),
     shows: { stateClass: 'measurement' },
     doc: 'How many devices of the app are unavailable.',
   },
@@ -195,7 +178,7 @@ export const APP_ENTITIES = entitiesOf('app', [
     name: 'Broken flows',
     from: 'getFlows',
     reads: 'appLinks',
-    template: fieldOf('flows_broken'),
+    template: jinja.fieldOf('flows_broken'),
     shows: { stateClass: 'measurement' },
     doc: 'How many flows that use the app are broken, if the API key has `homey.flow.readonly`.',
   },
@@ -206,7 +189,7 @@ export const APP_ENTITIES = entitiesOf('app', [
     category: 'config',
     icon: 'mdi:shield-half-full',
     ...GUARDED,
-    template: differs('state', 'off'),
+    template: jinja.differs('state', 'off'),
     sends: 'guard',
     doc: 'Whether the guardian restarts the app; if the guardian is on.',
   },
@@ -215,7 +198,7 @@ export const APP_ENTITIES = entitiesOf('app', [
     key: 'last_crash_reason',
     name: 'Last crash reason',
     icon: 'mdi:heart-broken-outline',
-    template: crashReasonOf('last_crash'),
+    template: jinja.crashReasonOf('last_crash'),
     // Home Assistant reserves `unknown`, the contract's word for any other reason.
     shows: {
       options: ['none', ...REASONS.filter((one) => one !== 'unknown' && one !== 'devices_unavailable'), 'other'],
@@ -227,7 +210,7 @@ export const APP_ENTITIES = entitiesOf('app', [
     key: 'guard_restarts',
     name: 'Restarts by the guardian',
     icon: 'mdi:shield-refresh-outline',
-    template: fieldOf('restarts'),
+    template: jinja.fieldOf('restarts'),
     shows: { stateClass: 'total_increasing' },
     doc: 'How often the guardian has restarted the app; if the guardian is on.',
   },
@@ -236,7 +219,7 @@ export const APP_ENTITIES = entitiesOf('app', [
     key: 'memory_trend',
     name: 'Memory trend',
     icon: 'mdi:trending-up',
-    template: mebibytesOf('memory_trend_bytes_per_hour'),
+    template: jinja.mebibytesOf('memory_trend_bytes_per_hour'),
     shows: { stateClass: 'measurement', unit: 'MiB/h' },
     doc: "The growth of the app's memory; if the guardian is on.",
   },
@@ -279,19 +262,19 @@ function settingEntity(name: string, setting: PublishedSetting): EntityOf<'app'>
   } as const
   switch (setting.type) {
     case 'switch':
-      return { ...common, platform: 'switch', template: WHOLE_FLAG, on: 'true', off: 'false' }
+      return { ...common, platform: 'switch', template: jinja.WHOLE_FLAG, on: 'true', off: 'false' }
     case 'number': {
       const { min, max, step } = setting
-      const template = wholeNumber(min, max)
+      const template = jinja.wholeNumber(min, max)
       return { ...common, platform: 'number', template, min, max, ...(step !== undefined && { step }) }
     }
     case 'select': {
       const { options } = setting
-      return { ...common, platform: 'select', template: wholeWord(options), options, sendsAs: SENT_AS_TEXT }
+      return { ...common, platform: 'select', template: jinja.wholeWord(options), options, sendsAs: jinja.SENT_AS_TEXT }
     }
     case 'text':
-      return { ...common, platform: 'text', template: WHOLE_TEXT, sendsAs: SENT_AS_TEXT }
+      return { ...common, platform: 'text', template: jinja.WHOLE_TEXT, sendsAs: jinja.SENT_AS_TEXT }
     case 'password':
-      return { ...common, platform: 'text', template: WHOLE_TEXT, sendsAs: SENT_AS_TEXT, mode: 'password' }
+      return { ...common, platform: 'text', template: jinja.WHOLE_TEXT, sendsAs: jinja.SENT_AS_TEXT, mode: 'password' }
   }
 }

@@ -31,15 +31,7 @@ export interface OfferedComponent {
   readonly availability: readonly Availability[]
 }
 
-export interface Device {
-  readonly objectId: string
-  readonly info: DeviceInfo
-  readonly origin: { readonly name: string; readonly sw_version: string; readonly support_url: string }
-  /** The default availability of its components. */
-  readonly availability: readonly Availability[]
-  /** Keyed by entity or trigger. */
-  readonly components: ReadonlyMap<string, OfferedComponent>
-}
+export type Device = Readonly<ReturnType<typeof assemble>>
 
 /** The facts that all devices of a hub share. */
 export interface HubFacts {
@@ -162,7 +154,7 @@ interface Parts {
   readonly command: (name: string, setting?: string) => string
 }
 
-function assemble(entities: readonly Entity[], { topics, version }: Surroundings, parts: Parts): Device {
+function assemble(entities: readonly Entity[], { topics, version }: Surroundings, parts: Parts) {
   const { availability, parameters, triggers = [] } = parts
   const objectId = objectIdOf(parts.owner)
   const place: Place = {
@@ -184,11 +176,14 @@ function assemble(entities: readonly Entity[], { topics, version }: Surroundings
     trigger.key,
     { component: triggerOf(trigger, topics.fill(trigger.reads, parameters)), availability },
   ])
+  const info: DeviceInfo = { identifiers: [objectId], ...parts.info }
   return {
     objectId,
-    info: { identifiers: [objectId], ...parts.info },
+    info,
     origin: { name: ORIGIN, sw_version: version, support_url: SUPPORT_URL },
+    /** The default availability of its components. */
     availability,
+    /** Keyed by entity or trigger. */
     components: new Map([...offered, ...triggered]),
   }
 }
