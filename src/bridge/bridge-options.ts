@@ -55,13 +55,10 @@ export interface Discovery {
   appsChanged(hub: string, changes: readonly Change[]): void
   /** The hub's status has changed. Returns whether discovery messages may now be left over. */
   hubChanged(hub: string): boolean
-  /** A hub was added. */
   hubAdded(): void
   /** Another member of the fleet serves the hub from now on: its devices stay on the broker. */
   hubReleased(hub: string): void
-  /** The hub was removed from the configuration. */
   hubRemoved(hub: string): void
-  /** The configuration has changed what commands may do, or which settings are published. */
   reconfigured(): void
   stop(): void
 }

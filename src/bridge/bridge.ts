@@ -45,7 +45,6 @@ export class Bridge {
   readonly #dispatcher: Dispatcher
   /** By hub name. */
   readonly #states = new Map<string, HubState>()
-  /** The options that all hub states share. */
   readonly #stateOptions: HubStateOptions
   readonly #updates: AppUpdates
   readonly evidence: Evidence
@@ -62,7 +61,6 @@ export class Bridge {
   #startingOver = false
   /** The bridge's state that the broker held when the connection began. */
   #foundState: string | undefined
-  /** Discovery prefixes under which the broker may hold our messages. */
   readonly #prefixes: Prefixes
   readonly #upkeep: Upkeep
   #tookBackAt = Number.NEGATIVE_INFINITY
@@ -362,7 +360,6 @@ export class Bridge {
     return this.#presence.role
   }
 
-  /** Number of settings that could not be read or published. */
   get failedSettings(): number {
     return this.#states.values().reduce((sum, { settings }) => sum + settings.failures, 0)
   }

@@ -57,7 +57,6 @@ interface Noted extends PriorEvent {
   readonly elapsed: number
 }
 
-/** The data about one hub and its apps. */
 class HubEvidence {
   /** Keyed by app. `null`: the evidence was deleted. Missing: the broker keeps its message. */
   readonly crashes = new Map<string, Crash | null>()
@@ -100,12 +99,10 @@ class HubEvidence {
     return changed
   }
 
-  /** The hub has restarted. */
   restarted(): void {
     this.#note('hub_restarted')
   }
 
-  /** A command has run. */
   commanded({ about, command, by, setting, phase, ok }: CommandRun): void {
     if (phase === 'begun' || !ok || !command.write) return
     this.#note(setting === null ? 'command' : 'setting', { app: about, to: setting ?? command.name, by })
@@ -132,7 +129,6 @@ class HubEvidence {
     return changed
   }
 
-  /** Forgets the evidence of an app. */
   forget(app: string): void {
     this.crashes.set(app, null)
     this.#startedAt.delete(app)
@@ -278,7 +274,6 @@ export class Evidence {
     return true
   }
 
-  /** Forgets a hub that is no longer configured. */
   forget(hub: string): void {
     this.#hubs.delete(hub)
   }

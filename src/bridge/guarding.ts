@@ -32,7 +32,6 @@ export interface Guardian {
   standBy(): void
   reconfigured(): void
   hubAdded(name: string, port: GuardedHub): void
-  /** The hub has gone online or offline. */
   hubChanged(name: string, online: boolean): void
   hubRemoved(name: string): void
   /** The broker's data is about another hub, which had this name before. */
@@ -48,7 +47,6 @@ export interface Guardian {
   appsChanged(name: string, changes: readonly Change[], read: boolean, silent: boolean): void
   /** A command to an app begins or ends. */
   ran(run: CommandRun): void
-  /** Handles a command for the guardian. */
   control(hub: string, app: string, control: GuardControl): void
 }
 
@@ -75,7 +73,6 @@ export function guardedHub(
   return {
     send,
     memory,
-    /** The known apps. */
     apps: (): Iterable<App> => hub.apps.all.values(),
     /** Whether the configuration shows an app. */
     shows: (app: string) => hub.apps.shows(app),

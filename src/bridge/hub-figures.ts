@@ -39,7 +39,6 @@ const MAX_FAILURES = 3
 
 interface FigureHandlers {
   readonly clock: Clock
-  /** Limits the large reads of all hubs. */
   readonly largeReads: Limiter
   /** The published health has changed. */
   readonly onHealth: () => void

@@ -105,7 +105,6 @@ export class HubState {
     this.#listeners.add(listener)
   }
 
-  /** Calls `listener` with each event that is sent. */
   onEvent(listener: (event: EventPayload) => void): void {
     this.#eventListeners.add(listener)
   }
@@ -131,7 +130,6 @@ export class HubState {
     this.#evidence.stop()
   }
 
-  /** The configuration has changed what commands may do, or which settings are published. */
   reconfigured(): void {
     this.settings.reconfigured()
     this.changed()
@@ -154,7 +152,6 @@ export class HubState {
     if (phase === 'ended' && command.write) this.settings.refreshApp(id)
   }
 
-  /** Handles a command for the guardian. */
   control(app: string, control: GuardControl): void {
     if (control.forget) this.#evidence.forget(app)
     this.#options.guardian.control(this.#name, app, control)
@@ -194,7 +191,6 @@ export class HubState {
     })
   }
 
-  /** Renders the topics and payloads that the broker should hold about the hub, its apps and settings. */
   *rendered(): ReturnType<OwnerRows<'hub'>['rendered']> {
     yield* this.#rows.rendered()
     for (const rows of this.#apps.values()) yield* rows.rendered()

@@ -88,7 +88,6 @@ export function publishedSettings(
     for (const name of published.get(app)?.keys() ?? []) rows.get(keyOf(app, name))?.clear()
   }
 
-  /** Renders the topics and payloads that the broker should hold. */
   function* rendered(): ReturnType<OwnerRows<'setting'>['rendered']> {
     for (const one of rows.values()) yield* one.rendered()
   }

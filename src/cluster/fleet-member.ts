@@ -67,7 +67,6 @@ export function fleetMember(membership: Membership, options: ClusterOptions) {
         : 'This member of the fleet has no lease at the moment.'
     },
 
-    /** Whether the member may send requests to hubs and write their topics now. */
     mayAct: (): boolean => fleet.mayAct(),
 
     start(given: BridgePort): void {
@@ -79,7 +78,6 @@ export function fleetMember(membership: Membership, options: ClusterOptions) {
       fleet.start(apply)
     },
 
-    /** Call it when the configured hubs have changed. */
     hubsChanged(): void {
       fleet.resourcesChanged()
       changed()

@@ -16,7 +16,6 @@ export interface FleetView {
 }
 
 export interface Fleet {
-  /** This member's name. */
   readonly member: string
   readonly view: FleetView
   /**

@@ -23,7 +23,6 @@ import { WatchedApp } from './watched-app.ts'
 interface GuardOptions extends Pick<Context, 'isConnected'> {
   readonly clock: Clock
   readonly log: Logger
-  /** The current configuration. */
   readonly live: { readonly value: GuardConfig }
   readonly decisions?: Decisions
 }
@@ -43,7 +42,6 @@ export class Guard implements Guardian {
   #on: boolean
   /** Whether it was ever on; until then no app is tracked, which saves memory with many hubs. */
   #wasOn: boolean
-  /** Whether this bridge is the active one. */
   #active = false
 
   constructor(options: GuardOptions) {

@@ -22,7 +22,6 @@ import { TRIGGERS } from './triggers.ts'
 interface HomeAssistantOptions {
   readonly topics: Topics
   readonly hubs: ReadonlyMap<string, { readonly hub: Hub; readonly url: string }>
-  /** The current configuration. */
   readonly live: {
     readonly value: Pick<Config, 'commands' | 'guard' | 'updates' | 'discovery' | 'settings' | 'hubs' | 'http'>
   }

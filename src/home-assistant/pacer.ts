@@ -30,7 +30,6 @@ export function newPacer(options: PacerOptions) {
 
   return {
     request,
-    /** Withdraws a request. */
     cancel: (key: string) => void due.delete(key),
     /** From now on, no task runs at once. */
     slowDown(): void {
