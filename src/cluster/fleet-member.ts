@@ -99,7 +99,7 @@ export function fleetMember(membership: Membership, options: ClusterOptions) {
   }
 
   function join(): { readonly fleet: Fleet; readonly store?: NatsStore } {
-    if (membership.mode === 'static') return { fleet: staticFleet(membership.index, membership.count, resources) }
+    if (membership.mode === 'static') return { fleet: staticFleet(membership.member, membership.count, resources) }
     const { nats: servers, lease, bucket } = camelKeys(live.value.fleet)
     const login = (renew: boolean) => (renew ? live.natsCredentials() : camelKeys(live.value.fleet))
     const part = log.child({ part: 'fleet' })
