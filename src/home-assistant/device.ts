@@ -69,7 +69,6 @@ export function bridgeDevice(entities: readonly Entity[], surroundings: Surround
       sw_version: version,
       configuration_url: below(publicUrl, '#/bridge'),
     },
-    availability: [bridgeState(topics)],
     parameters: {},
     command: (name) => topics.bridgeCommand(name),
   })
@@ -82,12 +81,12 @@ export function hubDevice(entities: readonly Entity[], hub: HubFacts, surroundin
     owner: { kind: 'hub', hubId: hub.id },
     info: {
       name: hubName(name),
-      ...makeOf(hub),
+      // A guess from the form of the API: a key that may only read apps cannot read the model.
+      ...(hub.api === 'manager' ? { manufacturer: 'Athom', model: 'Homey' } : { model: 'Hub' }),
       sw_version: tidy(hub.firmware),
       configuration_url: new URL(hub.url).origin,
       ...(bridgeId !== null && { via_device: objectIdOf({ kind: 'bridge', hubId: bridgeId }) }),
     },
-    availability: bothStates(topics, name),
     parameters: { hub: name },
     command: (command) => topics.hubCommand(name, command),
   })
@@ -121,7 +120,6 @@ export function appDevice(
       releaseUrl: app.origin === 'appstore' ? `${STORE}${idLevel}` : undefined,
     },
     triggers,
-    availability: bothStates(topics, hub.name),
     parameters: { hub: hub.name, app: id },
     command: (command, setting) => topics.appCommand(hub.name, id, command, setting),
   })
@@ -148,14 +146,16 @@ interface Parts {
   readonly info: Omit<DeviceInfo, 'identifiers'>
   readonly software?: Software
   readonly triggers?: readonly Trigger[]
-  readonly availability: readonly Availability[]
   /** Parameters of the topics that the entities read. */
   readonly parameters: Readonly<Record<string, string>>
   readonly command: (name: string, setting?: string) => string
 }
 
 function assemble(entities: readonly Entity[], { topics, version }: Surroundings, parts: Parts) {
-  const { availability, parameters, triggers = [] } = parts
+  const { parameters, triggers = [] } = parts
+  const { hub } = parameters
+  const bridge: Availability = { topic: topics.hubsAvailability }
+  const availability = hub === undefined ? [bridge] : [bridge, { topic: topics.of('hubState', { hub }) }]
   const objectId = objectIdOf(parts.owner)
   const place: Place = {
     objectId,
@@ -167,7 +167,7 @@ function assemble(entities: readonly Entity[], { topics, version }: Surroundings
     },
     commandTopic: (entity) => ('sends' in entity ? parts.command(entity.sends, entity.setting) : undefined),
   }
-  const needs = { nothing: [], bridge: [bridgeState(topics)] } as const
+  const needs = { nothing: [], bridge: [bridge] } as const
   const offered = entities.map((entity): [string, OfferedComponent] => [
     entity.key,
     { component: componentOf(entity, place), availability: entity.needs ? needs[entity.needs] : availability },
@@ -186,19 +186,6 @@ function assemble(entities: readonly Entity[], { topics, version }: Surroundings
     /** Keyed by entity or trigger. */
     components: new Map([...offered, ...triggered]),
   }
-}
-
-/** Guesses the make from the form of the API: a key that may only read apps cannot read the model. */
-function makeOf({ api }: HubFacts): Pick<DeviceInfo, 'manufacturer' | 'model'> {
-  return api === 'manager' ? { manufacturer: 'Athom', model: 'Homey' } : { model: 'Hub' }
-}
-
-function bridgeState(topics: Topics): Availability {
-  return { topic: topics.hubsAvailability }
-}
-
-function bothStates(topics: Topics, hub: string): Availability[] {
-  return [bridgeState(topics), { topic: topics.of('hubState', { hub }) }]
 }
 
 const MAX_NAME = 100

@@ -16,6 +16,7 @@ const CONNECTED = {
 } as const
 const SPEAK = { icon: 'mdi:bullhorn-outline', sends: 'speak', sendsAs: sentUnder('text') } as const
 const HEALTH = { ...DIAGNOSTIC, reads: 'hubHealth' } as const
+const SUMMARY = { ...HIDDEN, reads: 'hubSummary' } as const
 const COUNT = { platform: 'sensor', reads: 'hubSummary', shows: { stateClass: 'measurement' } } as const
 
 const HUB_ENTITIES = entitiesOf('hub', [
@@ -80,20 +81,18 @@ const HUB_ENTITIES = entitiesOf('hub', [
     doc: 'Updates all apps, one after the other.',
   },
   {
-    ...HIDDEN,
+    ...SUMMARY,
     key: 'cpu',
     name: 'CPU of the apps',
     icon: 'mdi:cpu-64-bit',
-    reads: 'hubSummary',
     template: fieldOf('cpu_percent'),
     shows: { stateClass: 'measurement', unit: '%' },
     doc: 'The CPU usage of all apps in per cent of one core, from the latest read of the list.',
   },
   {
-    ...HIDDEN,
+    ...SUMMARY,
     key: 'memory',
     name: 'Memory of the apps',
-    reads: 'hubSummary',
     template: mebibytesOf('memory_bytes'),
     shows: { stateClass: 'measurement', unit: 'MiB', decimals: 1, deviceClass: 'data_size' },
     doc: 'The memory of all apps, from the latest read of the list.',
