@@ -20,7 +20,7 @@ import type { Guardian } from './guarding.ts'
 import { HubFigures } from './hub-figures.ts'
 import { uptimeOf } from './hub-health.ts'
 import { OwnerRows, type RowTable } from './owner-rows.ts'
-import { type PublishedSettings, publishedSettings } from './published-settings.ts'
+import { PublishedSettings } from './published-settings.ts'
 import type { CommandRun, FailedWrite } from './requests.ts'
 import type { StartupBuffer } from './startup-buffer.ts'
 import type { Upkeep } from './upkeep.ts'
@@ -70,7 +70,7 @@ export class HubState {
     this.#hub = hub
     this.#options = options
     this.#rows = new OwnerRows({ kind: 'hub', hub: name }, table)
-    this.settings = publishedSettings(name, hub, options)
+    this.settings = new PublishedSettings(name, hub, options)
     this.figures = new HubFigures(hub, {
       ...options,
       onHealth: () => this.changed(),
