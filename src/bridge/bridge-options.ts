@@ -55,26 +55,19 @@ export interface Discovery {
   appsChanged(hub: string, changes: readonly Change[]): void
   /** The hub's status has changed. Returns whether discovery messages may now be left over. */
   hubChanged(hub: string): boolean
-  /** A hub was added. */
   hubAdded(): void
   /** Another member of the fleet serves the hub from now on: its devices stay on the broker. */
   hubReleased(hub: string): void
-  /** The hub was removed from the configuration. */
   hubRemoved(hub: string): void
-  /** The configuration has changed what commands may do, or which settings are published. */
   reconfigured(): void
   stop(): void
 }
 
-/** The bridge's view of the other bridges on its broker. */
-export interface ClusterPort {
+export interface BridgeOptions {
+  readonly topics: Topics
   readonly rollouts: RolloutControl & OwnershipState['rollouts']
   /** Set if several bridges share the hubs of one configuration; `fleetChanged` is called after each change. */
   readonly fleet?: FleetSide | undefined
-}
-
-export interface BridgeOptions extends ClusterPort {
-  readonly topics: Topics
   /** Changes as hubs are added and removed; `addHub` or `removeHub` is called after each change. */
   readonly hubs: ReadonlyMap<string, BridgedHub>
   /** The current configuration; `reconfigured` is called after each change. */

@@ -5,47 +5,34 @@ import type { Hub } from '../hub/hub.ts'
 import type { BridgeOptions } from './bridge-options.ts'
 import { OwnerRows, type RowTable } from './owner-rows.ts'
 
-export class BridgeState {
-  readonly #hubs: BridgeOptions['hubs']
-  readonly #rows: OwnerRows<'bridge'>
-  /** Publishes once if many hubs are added at the same time. */
-  readonly #publishingHubs: Throttle
-  #facts: Facts['bridge']
+export function newBridgeState({ hubs, live, version, startedAt, clock }: BridgeOptions, table: RowTable) {
+  const unknown = { protocol: null, hubs: {}, health: undefined, prefixes: undefined, fleet: undefined }
+  let facts: Facts['bridge'] = { version, startedAt, logLevel: live.value.log.level, ...unknown }
+  const rows = new OwnerRows({ kind: 'bridge' }, table)
+  // Publishes once if many hubs are added at the same time.
+  const publishingHubs = new Throttle(clock, hubsChanged)
 
-  constructor({ hubs, live, version, startedAt, clock }: BridgeOptions, table: RowTable) {
-    const unknown = { protocol: null, hubs: {}, health: undefined, prefixes: undefined, fleet: undefined }
-    this.#facts = { version, startedAt, logLevel: live.value.log.level, ...unknown }
-    this.#hubs = hubs
-    this.#rows = new OwnerRows({ kind: 'bridge' }, table)
-    this.#publishingHubs = new Throttle(clock, () => this.hubsChanged())
-  }
-
-  set(changed: Partial<Facts['bridge']>): void {
-    this.#facts = { ...this.#facts, ...changed }
-    this.#rows.set(this.#facts)
+  function set(changed: Partial<Facts['bridge']>): void {
+    facts = { ...facts, ...changed }
+    rows.set(facts)
   }
 
   /** Publishes the list of hubs. */
-  hubsChanged(): void {
-    const entries = [...this.#hubs].map(
+  function hubsChanged(): void {
+    const entries = [...hubs].map(
       ([name, { url, hub }]) => [name, { url_host: new URL(url).host, api: hub.status.api }] as const,
     )
-    this.set({ hubs: Object.fromEntries(entries) })
+    set({ hubs: Object.fromEntries(entries) })
   }
 
   /** Follows a new hub, whose API becomes known later. */
-  follow(name: string, hub: Hub): void {
+  function follow(name: string, hub: Hub): void {
     hub.subscribe(({ api }) => {
-      if (this.#facts.hubs[name]?.api !== api) this.#publishingHubs.request()
+      if (facts.hubs[name]?.api !== api) publishingHubs.request()
     })
-    this.#publishingHubs.request()
+    publishingHubs.request()
   }
 
-  rendered(): ReturnType<OwnerRows<'bridge'>['rendered']> {
-    return this.#rows.rendered()
-  }
-
-  stop(): void {
-    this.#publishingHubs.stop()
-  }
+  return { set, hubsChanged, follow, rendered: () => rows.rendered(), stop: () => publishingHubs.stop() }
 }
+export type BridgeState = ReturnType<typeof newBridgeState>

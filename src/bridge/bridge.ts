@@ -8,7 +8,7 @@ import type { LinkHandlers, LinkStatus, Message } from '../mqtt/types.ts'
 import { logActivity } from './activity-log.ts'
 import { AppUpdates } from './app-updates.ts'
 import type { BridgeOptions } from './bridge-options.ts'
-import { BridgeState } from './bridge-state.ts'
+import { type BridgeState, newBridgeState } from './bridge-state.ts'
 import { Dispatcher } from './dispatcher.ts'
 import { Evidence } from './evidence.ts'
 import { Prefixes } from './former.ts'
@@ -45,7 +45,6 @@ export class Bridge {
   readonly #dispatcher: Dispatcher
   /** By hub name. */
   readonly #states = new Map<string, HubState>()
-  /** The options that all hub states share. */
   readonly #stateOptions: HubStateOptions
   readonly #updates: AppUpdates
   readonly evidence: Evidence
@@ -62,7 +61,6 @@ export class Bridge {
   #startingOver = false
   /** The bridge's state that the broker held when the connection began. */
   #foundState: string | undefined
-  /** Discovery prefixes under which the broker may hold our messages. */
   readonly #prefixes: Prefixes
   readonly #upkeep: Upkeep
   #tookBackAt = Number.NEGATIVE_INFINITY
@@ -84,7 +82,7 @@ export class Bridge {
     const table = rowTable(topics, link, common.log, (when) =>
       when === 'fleet' ? fleet !== undefined : when !== 'discovery' || discovery.format !== 'off',
     )
-    this.#state = new BridgeState(options, table)
+    this.#state = newBridgeState(options, table)
     this.logLevels = new LogLevels(live.value.log.level, options, (logLevel) => this.#state.set({ logLevel }))
     this.#dispatcher = new Dispatcher({
       ...common,
@@ -362,7 +360,6 @@ export class Bridge {
     return this.#presence.role
   }
 
-  /** Number of settings that could not be read or published. */
   get failedSettings(): number {
     return this.#states.values().reduce((sum, { settings }) => sum + settings.failures, 0)
   }

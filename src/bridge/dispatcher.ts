@@ -119,7 +119,6 @@ export class Dispatcher {
     })
   }
 
-  /** Runs the steps in order. */
   async #handle(request: Request): Promise<void> {
     let outcome: Outcome
     this.#underWay += 1

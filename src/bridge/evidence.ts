@@ -57,14 +57,12 @@ interface Noted extends PriorEvent {
   readonly elapsed: number
 }
 
-/** The data about one hub and its apps. */
 class HubEvidence {
   /** Keyed by app. `null`: the evidence was deleted. Missing: the broker keeps its message. */
   readonly crashes = new Map<string, Crash | null>()
   readonly #name: string
-  readonly #samples: Samples
+  readonly #all: Evidence
   readonly #clock: Clock
-  readonly #log: Logger
   /** When apps started, in `clock.elapsed()` milliseconds. */
   readonly #startedAt = new Map<string, number>()
   /** Newest first. */
@@ -76,12 +74,11 @@ class HubEvidence {
   /** The apps in the last logged line about crashes that occurred together. */
   #logged: ReadonlySet<string | null> = new Set()
 
-  constructor(name: string, samples: Samples, clock: Clock, log: Logger) {
+  constructor(name: string, all: Evidence) {
     this.#name = name
-    this.#samples = samples
-    this.#clock = clock
-    this.#since = clock.now()
-    this.#log = log
+    this.#all = all
+    this.#clock = all.clock
+    this.#since = all.clock.now()
   }
 
   /** The hub reports its firmware. Returns the apps whose evidence changes because they crashed before it was known. */
@@ -100,12 +97,10 @@ class HubEvidence {
     return changed
   }
 
-  /** The hub has restarted. */
   restarted(): void {
     this.#note('hub_restarted')
   }
 
-  /** A command has run. */
   commanded({ about, command, by, setting, phase, ok }: CommandRun): void {
     if (phase === 'begun' || !ok || !command.write) return
     this.#note(setting === null ? 'command' : 'setting', { app: about, to: setting ?? command.name, by })
@@ -132,7 +127,6 @@ class HubEvidence {
     return changed
   }
 
-  /** Forgets the evidence of an app. */
   forget(app: string): void {
     this.crashes.set(app, null)
     this.#startedAt.delete(app)
@@ -144,7 +138,7 @@ class HubEvidence {
     this.#cancelLog = undefined
     this.#priorEvents = []
     this.#startedAt.clear()
-    this.#samples.forget(this.#name)
+    this.#all.samples.forget(this.#name)
   }
 
   #note(what: PriorEvent['what'], more: Partial<PriorEvent> = {}): void {
@@ -195,7 +189,7 @@ class HubEvidence {
     const startedAt = this.#startedAt.get(id)
     const seconds = (since: number, until: number) => Math.max(0, Math.round((until - since) / 1000))
     const before = this.#priorEvents.filter((one) => elapsed - one.elapsed <= DAY_MS && !isCrashOf(one, id))
-    const samples = thinned(this.#samples.read(this.#name, id, SAMPLES_MS).samples)
+    const samples = thinned(this.#all.samples.read(this.#name, id, SAMPLES_MS).samples)
     return fitted({
       at: new Date(now).toISOString(),
       reason: reasonOf(message),
@@ -236,7 +230,7 @@ class HubEvidence {
       // Log nothing if only apps that were already logged have crashed again.
       const isNew = [...crashes.keys()].some((app) => !this.#logged.has(app))
       this.#logged = new Set(crashes.keys())
-      if (text !== undefined && isNew) this.#log.warn({ hub: this.#name, apps: [...crashes.keys()] }, text)
+      if (text !== undefined && isNew) this.#all.log.warn({ hub: this.#name, apps: [...crashes.keys()] }, text)
     })
   }
 }
@@ -246,19 +240,19 @@ const isCrashOf = ({ what, app }: PriorEvent, id: string) => what === 'crashed' 
 export class Evidence {
   /** CPU and memory samples of the apps of all hubs. */
   readonly samples: Samples
-  readonly #clock: Clock
-  readonly #log: Logger
+  readonly clock: Clock
+  readonly log: Logger
   readonly #hubs = new Map<string, HubEvidence>()
   #learned = 0
 
   constructor(clock: Clock, log: Logger) {
     this.samples = new Samples(clock)
-    this.#clock = clock
-    this.#log = log
+    this.clock = clock
+    this.log = log
   }
 
   of(name: string): HubEvidence {
-    const known = this.#hubs.get(name) ?? new HubEvidence(name, this.samples, this.#clock, this.#log)
+    const known = this.#hubs.get(name) ?? new HubEvidence(name, this)
     this.#hubs.set(name, known)
     return known
   }
@@ -278,7 +272,6 @@ export class Evidence {
     return true
   }
 
-  /** Forgets a hub that is no longer configured. */
   forget(hub: string): void {
     this.#hubs.delete(hub)
   }

@@ -32,7 +32,6 @@ export interface Guardian {
   standBy(): void
   reconfigured(): void
   hubAdded(name: string, port: GuardedHub): void
-  /** The hub has gone online or offline. */
   hubChanged(name: string, online: boolean): void
   hubRemoved(name: string): void
   /** The broker's data is about another hub, which had this name before. */
@@ -48,7 +47,6 @@ export interface Guardian {
   appsChanged(name: string, changes: readonly Change[], read: boolean, silent: boolean): void
   /** A command to an app begins or ends. */
   ran(run: CommandRun): void
-  /** Handles a command for the guardian. */
   control(hub: string, app: string, control: GuardControl): void
 }
 
@@ -56,46 +54,35 @@ export interface Guardian {
 export type GuardOrder = Omit<OwnCommand, 'hub'> & { readonly isCurrent: () => boolean }
 
 /** A hub as the guardian uses it: what it reads, sends and publishes there. */
-export interface GuardedHub {
-  /** The known apps. */
-  readonly apps: () => Iterable<App>
-  /** Whether the configuration shows an app. */
-  readonly shows: (app: string) => boolean
-  /** Whether the hub can install a given version, as far as known. */
-  readonly takesVersion: () => boolean
-  /**
-   * Reads an app again, and applies changes before it resolves. Returns whether it could be read; it cannot be if the
-   * hub no longer has the app.
-   */
-  readonly read: (app: string) => Promise<boolean>
-  /**
-   * Sends a GET request to an app's own web API. Returns the HTTP status, `null` if the app does not respond, or
-   * `undefined` if the failure is not the app's.
-   */
-  readonly ask: (app: string, path: string) => Promise<number | null | undefined>
-  /** The memory of an app since a time in `clock.elapsed()` milliseconds, oldest first: the maximum of each minute. */
-  readonly memory: (app: string, since: number) => readonly (readonly [at: number, bytes: number])[]
-  /** Makes a backup. Returns the reason if there is none. */
-  readonly backup: () => Promise<string | undefined>
+export type GuardedHub = ReturnType<typeof guardedHub>
+
+/** What the guardian needs beyond the hub and its state. */
+interface Surroundings {
+  readonly policy: () => CommandPolicy
   /** Runs a command as if it had arrived over MQTT. */
   readonly send: (order: GuardOrder) => Promise<Outcome>
-  readonly onEvent: (event: GuardEventPayload | HubEventPayload) => void
-  /** The published facts about an app have changed. */
-  readonly onFacts: (app: string) => void
-  /** The list of apps that need attention, or of remembered apps, has changed. */
-  readonly onAttention: () => void
+  /** The memory of an app since a time in `clock.elapsed()` milliseconds, oldest first: the maximum of each minute. */
+  readonly memory: (app: string, since: number) => readonly (readonly [at: number, bytes: number])[]
 }
 
 export function guardedHub(
   hub: Hub,
   state: Pick<HubState, 'sendEvent' | 'appChanged' | 'changed'>,
-  { policy, send, memory }: Pick<GuardedHub, 'send' | 'memory'> & { readonly policy: () => CommandPolicy },
-): GuardedHub {
+  { policy, send, memory }: Surroundings,
+) {
   return {
-    apps: () => hub.apps.all.values(),
-    shows: (app) => hub.apps.shows(app),
+    send,
+    memory,
+    apps: (): Iterable<App> => hub.apps.all.values(),
+    /** Whether the configuration shows an app. */
+    shows: (app: string) => hub.apps.shows(app),
+    /** Whether the hub can install a given version, as far as known. */
     takesVersion: () => isNewer(hub.status),
-    async read(app) {
+    /**
+     * Reads an app again, and applies changes before it resolves. Returns whether it could be read; it cannot be if the
+     * hub no longer has the app.
+     */
+    async read(app: string): Promise<boolean> {
       try {
         await hub.apps.readApp(app)
         return true
@@ -104,7 +91,11 @@ export function guardedHub(
         return false
       }
     },
-    async ask(app, path) {
+    /**
+     * Sends a GET request to an app's own web API. Returns the HTTP status, `null` if the app does not respond, or
+     * `undefined` if the failure is not the app's.
+     */
+    async ask(app: string, path: string): Promise<number | null | undefined> {
       try {
         return await hub.askApp(app, path)
       } catch (error) {
@@ -112,7 +103,8 @@ export function guardedHub(
         return asHubError(error).code === 'no_answer' ? null : undefined
       }
     },
-    async backup() {
+    /** Makes a backup. Returns the reason if there is none. */
+    async backup(): Promise<string | undefined> {
       // A backup is useless if the update will be refused.
       const refused = refusalsOf(hub, policy())['install']
       if (refused !== undefined) return refused
@@ -124,10 +116,10 @@ export function guardedHub(
         return error instanceof HubError ? error.message : 'a bug in the bridge.'
       }
     },
-    send,
-    memory,
-    onEvent: (event) => state.sendEvent(event),
-    onFacts: (app) => state.appChanged(app),
+    onEvent: (event: GuardEventPayload | HubEventPayload) => state.sendEvent(event),
+    /** The published facts about an app have changed. */
+    onFacts: (app: string) => state.appChanged(app),
+    /** The list of apps that need attention, or of remembered apps, has changed. */
     onAttention: () => state.changed(),
   }
 }

@@ -3,8 +3,6 @@
  * only what the API key permits, and only while the hub is idle.
  */
 import { isDeepStrictEqual } from 'node:util'
-import type { Clock } from '../base/clock.ts'
-import type { Limiter } from '../base/limiter.ts'
 import type { HubHealth } from '../contract/crash.ts'
 import { countsOf, type PublicationName } from '../contract/publications.ts'
 import type { AppLinks } from '../contract/schemas.ts'
@@ -12,6 +10,7 @@ import { asHubError } from '../hub/errors.ts'
 import type { Hub } from '../hub/hub.ts'
 import type { HubStatus } from '../hub/status.ts'
 import { type Boot, bootOf, type Figures, hasMoved, healthOf } from './hub-health.ts'
+import type { HubStateOptions } from './hub-state.ts'
 
 const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
@@ -37,10 +36,7 @@ const REPEAT_MS = 15 * MINUTE_MS
 /** A figure becomes unknown after this many failures in a row; a hub may fail once. */
 const MAX_FAILURES = 3
 
-interface FigureHandlers {
-  readonly clock: Clock
-  /** Limits the large reads of all hubs. */
-  readonly largeReads: Limiter
+interface FigureHandlers extends Pick<HubStateOptions, 'clock' | 'largeReads'> {
   /** The published health has changed. */
   readonly onHealth: () => void
   /** `read`: apps whose devices were read, or whose links have changed. `changed`: only the latter. */
@@ -134,10 +130,9 @@ export class HubFigures {
   }
 
   #permits(name: Name): boolean {
-    const [first] = HEALTH
-    const isHealth = Object.hasOwn(HEALTH_EVERY, name)
-    const needed = isHealth && first !== undefined ? [first, name] : [name]
-    return needed.every((one) => this.#hub.permits(one) === 'yes') && !(isHealth && this.#forbidden.has('getInfo'))
+    if (this.#hub.permits(name) !== 'yes') return false
+    if (!Object.hasOwn(HEALTH_EVERY, name)) return true
+    return this.#hub.permits('getInfo') === 'yes' && !this.#forbidden.has('getInfo')
   }
 
   /** Whether each figure has been read or is not permitted. */

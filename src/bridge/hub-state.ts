@@ -5,14 +5,7 @@
 import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
 import { Limiter } from '../base/limiter.ts'
-import {
-  type AppEventPayload,
-  type CommandFailedPayload,
-  type EventPayload,
-  eventsOf,
-  type GuardEventPayload,
-  type HubEventPayload,
-} from '../contract/events.ts'
+import { type AppEventPayload, type EventPayload, eventsOf } from '../contract/events.ts'
 import type { GuardControl } from '../contract/guard.ts'
 import { availableCommands, policyOf } from '../contract/permissions.ts'
 import { concernsHub, countsOf } from '../contract/publications.ts'
@@ -40,19 +33,7 @@ export interface HubStateOptions extends Pick<BridgeOptions, 'topics' | 'live' |
   readonly log: Logger
   readonly table: RowTable
   readonly link: Pick<MqttLink, 'send'>
-  readonly guardian: Pick<
-    Guardian,
-    | 'factsOf'
-    | 'attentionOf'
-    | 'goneAppsOf'
-    | 'appsChanged'
-    | 'hubChanged'
-    | 'hubReplaced'
-    | 'control'
-    | 'ran'
-    | 'booted'
-    | 'linked'
-  >
+  readonly guardian: Omit<Guardian, 'learn' | 'begin' | 'standBy' | 'reconfigured' | 'hubAdded' | 'hubRemoved'>
   readonly homeAssistant: Pick<Discovery, 'appsChanged' | 'hubChanged'> | undefined
   readonly upkeep: Pick<Upkeep, 'request' | 'listRead' | 'former'>
   readonly updates: AppUpdates
@@ -124,7 +105,6 @@ export class HubState {
     this.#listeners.add(listener)
   }
 
-  /** Calls `listener` with each event that is sent. */
   onEvent(listener: (event: EventPayload) => void): void {
     this.#eventListeners.add(listener)
   }
@@ -150,7 +130,6 @@ export class HubState {
     this.#evidence.stop()
   }
 
-  /** The configuration has changed what commands may do, or which settings are published. */
   reconfigured(): void {
     this.settings.reconfigured()
     this.changed()
@@ -173,7 +152,6 @@ export class HubState {
     if (phase === 'ended' && command.write) this.settings.refreshApp(id)
   }
 
-  /** Handles a command for the guardian. */
   control(app: string, control: GuardControl): void {
     if (control.forget) this.#evidence.forget(app)
     this.#options.guardian.control(this.#name, app, control)
@@ -182,13 +160,12 @@ export class HubState {
 
   onFailedWrite({ app, command, code, transaction }: FailedWrite): void {
     const at = new Date(this.#options.clock.now()).toISOString()
-    const event: CommandFailedPayload = { event_type: 'command_failed', app, command, code, transaction, at }
     const isShown = app !== null && this.#hub.apps.all.has(app)
-    this.#send(isShown ? app : null, event)
+    this.#send(isShown ? app : null, { event_type: 'command_failed', app, command, code, transaction, at })
   }
 
   /** Sends an event of an app, of the guardian or of the hub. */
-  sendEvent(event: AppEventPayload | GuardEventPayload | HubEventPayload): void {
+  sendEvent(event: EventPayload): void {
     this.#options.early.run(() => this.#send(event.app, event))
   }
 
@@ -214,7 +191,6 @@ export class HubState {
     })
   }
 
-  /** Renders the topics and payloads that the broker should hold about the hub, its apps and settings. */
   *rendered(): ReturnType<OwnerRows<'hub'>['rendered']> {
     yield* this.#rows.rendered()
     for (const rows of this.#apps.values()) yield* rows.rendered()
@@ -237,7 +213,11 @@ export class HubState {
     if (silent || read || notable.some(concernsHub)) this.changed()
     // After the events were sent.
     guardian.appsChanged(this.#name, changes, read, silent)
-    if (read) this.#refresh()
+    if (read) {
+      // The list of apps contains neither.
+      this.settings.refresh()
+      this.figures.changed()
+    }
     if (notable.length > 0) this.#muchChanged(notable, silent)
     if (silent) upkeep.request()
     if (read) upkeep.listRead(this.#name)
@@ -253,12 +233,6 @@ export class HubState {
     const then = { firmware: this.#hub.status.firmware, health, uptime, guardOf }
     for (const app of this.#evidence.appsChanged(changes, then, silent)) this.appChanged(app)
     homeAssistant?.appsChanged(this.#name, changes)
-  }
-
-  /** Reads the data that the list of apps does not contain. */
-  #refresh(): void {
-    this.settings.refresh()
-    this.figures.changed()
   }
 
   #commands(): readonly string[] {

@@ -61,18 +61,14 @@ export class PublishedSettings {
 
   /** The configuration has changed: clears what is no longer published, and reads the rest. */
   reconfigured(): void {
-    const before = this.#published
-    this.#published = this.#options.live.value.settings.publish
     this.#failures.clear()
-    this.#clearUnpublished(before)
+    this.#publish(this.#options.live.value.settings.publish)
     this.refresh()
   }
 
   /** Clears all published settings, and stops publishing. */
   clear(): void {
-    const before = this.#published
-    this.release()
-    this.#clearUnpublished(before)
+    this.#publish(new Map())
   }
 
   /** Stops publishing, and leaves the topics as they are. */
@@ -85,7 +81,6 @@ export class PublishedSettings {
     for (const name of this.#published.get(app)?.keys() ?? []) this.#rows.get(keyOf(app, name))?.clear()
   }
 
-  /** Renders the topics and payloads that the broker should hold. */
   *rendered(): ReturnType<OwnerRows<'setting'>['rendered']> {
     for (const rows of this.#rows.values()) yield* rows.rendered()
   }
@@ -188,7 +183,10 @@ export class PublishedSettings {
     log.warn({ hub, app, setting: name, reason }, message)
   }
 
-  #clearUnpublished(before: Published): void {
+  /** Publishes these settings from now on, and clears the others. */
+  #publish(wanted: Published): void {
+    const before = this.#published
+    this.#published = wanted
     for (const [app, names] of before) {
       for (const name of names.keys()) if (!this.publishes({ app, name })) this.#rowsOf(app, name).clear()
     }

@@ -103,7 +103,6 @@ export interface DispatcherOptions extends Pick<BridgeOptions, 'topics' | 'live'
   readonly control: BridgeControl
   readonly fleet?: Pick<FleetSide, 'isLeader' | 'whyNotServed'> | undefined
   readonly evidence: Pick<Evidence, 'report' | 'history'>
-  /** Limits the large reads of all hubs. */
   readonly largeReads: Limiter
   readonly log: Logger
   /** Writes regardless of the log level. */
@@ -114,7 +113,6 @@ export interface DispatcherOptions extends Pick<BridgeOptions, 'topics' | 'live'
 export interface CommandHandlers {
   /** A write or generic call begins or ends on a hub. */
   readonly onRun?: (run: CommandRun) => void
-  /** Passes a command to the guardian. */
   readonly guard?: (hub: string, app: string, control: GuardControl) => void
   /** Restores what other clients have changed on the broker. */
   readonly repair?: () => void

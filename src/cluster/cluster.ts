@@ -1,24 +1,15 @@
 /** Connects this bridge with others on its broker: its share of the hubs of a fleet, and rollouts over all hubs. */
-import type { Logger } from 'pino'
-import type { Clock } from '../base/clock.ts'
 import type { Bridge } from '../bridge/bridge.ts'
 import type { Hubs } from '../config/open-hubs.ts'
 import type { HubConfig, Live } from '../config/options.ts'
 import { policyOf, rolloutRefusal } from '../contract/permissions.ts'
-import type { Topics } from '../contract/topics.ts'
 import type { MqttLink } from '../mqtt/link.ts'
-import type { BrokerOptions, Credentials, LinkOptions } from '../mqtt/types.ts'
+import type { Credentials, LinkOptions } from '../mqtt/types.ts'
 import type { Membership } from './fleet.ts'
-import { Rollouts } from './rollout/rollouts.ts'
+import { Rollouts, type RolloutsOptions } from './rollout/rollouts.ts'
 
-export interface ClusterOptions {
+export interface ClusterOptions extends Pick<RolloutsOptions, 'topics' | 'broker' | 'clock' | 'log' | 'random'> {
   readonly live: Live & { readonly natsCredentials: () => Credentials }
-  readonly topics: Topics
-  /** Called at each connection of a rollout. */
-  readonly broker: () => BrokerOptions
-  readonly clock: Clock
-  readonly log: Logger
-  readonly random: () => number
 }
 
 /** The parts of the bridge and its neighbours that the cluster uses. */

@@ -33,16 +33,14 @@ export function fleetMember(membership: Membership, options: ClusterOptions) {
   const others = [...fleet.view.members.keys()].filter((name) => name !== topics.member)
   /** State topics of the other members that are known from the start; members with leases come and go. */
   const memberStates = others.map(topics.memberState)
-  let heard = (_topic: string, _payload: string): void => {}
+  let peers: ReturnType<typeof followPeers> | undefined
 
   return {
     member: fleet.member,
     memberStates,
 
     /** Handles a message that the broker holds, or that another client has published. */
-    get heard() {
-      return heard
-    },
+    heard: (topic: string, payload: string): void => peers?.(topic, payload),
 
     get epoch(): number {
       return fleet.view.epoch
@@ -69,19 +67,17 @@ export function fleetMember(membership: Membership, options: ClusterOptions) {
         : 'This member of the fleet has no lease at the moment.'
     },
 
-    /** Whether the member may send requests to hubs and write their topics now. */
     mayAct: (): boolean => fleet.mayAct(),
 
     start(given: BridgePort): void {
       port = given
       const { linked, feed, hubs } = port
-      if (feed !== undefined) heard = followPeers(topics, memberStates, hubs.all, live, feed)
+      if (feed !== undefined) peers = followPeers(topics, memberStates, hubs.all, live, feed)
       const link = { ...linked, clientId: `${linked.clientId}-speaker`, stateTopic: topics.availability }
       leader = fleetLeader({ link, clock, log: log.child({ part: 'speaker' }), random })
       fleet.start(apply)
     },
 
-    /** Call it when the configured hubs have changed. */
     hubsChanged(): void {
       fleet.resourcesChanged()
       changed()
@@ -103,7 +99,7 @@ export function fleetMember(membership: Membership, options: ClusterOptions) {
   }
 
   function join(): { readonly fleet: Fleet; readonly store?: NatsStore } {
-    if (membership.mode === 'static') return { fleet: staticFleet(membership.index, membership.count, resources) }
+    if (membership.mode === 'static') return { fleet: staticFleet(membership.member, membership.count, resources) }
     const { nats: servers, lease, bucket } = camelKeys(live.value.fleet)
     const login = (renew: boolean) => (renew ? live.natsCredentials() : camelKeys(live.value.fleet))
     const part = log.child({ part: 'fleet' })

@@ -16,7 +16,6 @@ export interface FleetView {
 }
 
 export interface Fleet {
-  /** This member's name. */
   readonly member: string
   readonly view: FleetView
   /**
@@ -33,11 +32,10 @@ export interface Fleet {
 }
 
 /** `index` starts at 0, the name at 1. */
-export const shardName = (index: number) => `shard-${index + 1}`
+const shardName = (index: number) => `shard-${index + 1}`
 
 /** Members with configured numbers: each serves its share, and no other member takes it over. */
-export function staticFleet(index: number, count: number, resources: () => readonly string[]): Fleet {
-  const member = shardName(index)
+export function staticFleet(member: string, count: number, resources: () => readonly string[]): Fleet {
   const names = Array.from({ length: count }, (_, i) => shardName(i))
   let apply: (serves: ReadonlySet<string>) => Promise<void> = async () => {}
   const resourcesChanged = () => void apply(shareOf(member, resources(), names))
@@ -56,7 +54,7 @@ export function staticFleet(index: number, count: number, resources: () => reado
 
 /** How the configuration makes this bridge a member of a fleet. */
 export type Membership =
-  | { readonly mode: 'static'; readonly member: string; readonly index: number; readonly count: number }
+  | { readonly mode: 'static'; readonly member: string; readonly count: number }
   | { readonly mode: 'leases'; readonly member: string }
 
 /** `undefined`: no fleet. */
@@ -65,10 +63,10 @@ export function membershipOf({ fleet }: Pick<Config, 'fleet'>): Membership | und
   if (nats.length > 0) return { mode: 'leases', member: member ?? memberNameOf(hostname()) }
   if (shard !== null) {
     const [number = 1, of = 1] = shard.split('/').map(Number)
-    return { mode: 'static', member: shardName(number - 1), index: number - 1, count: of }
+    return { mode: 'static', member: shardName(number - 1), count: of }
   }
   if (index === null || count === null) return undefined
-  return { mode: 'static', member: shardName(index), index, count }
+  return { mode: 'static', member: shardName(index), count }
 }
 
 /** Six bytes fit in an exact integer. */

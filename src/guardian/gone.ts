@@ -18,43 +18,31 @@ interface Gone {
   readonly since: number
 }
 
-export class GoneApps {
-  readonly #shows: (app: string) => boolean
+/** @param shows whether the configuration shows an app; hidden apps are not remembered */
+export function newGoneApps(shows: (app: string) => boolean) {
   /** The apps in the order in which they disappeared. */
-  readonly #apps = new Map<string, Gone>()
+  const apps = new Map<string, Gone>()
+  return { has: (app: string) => apps.has(app), clear: () => apps.clear(), add, take, payload }
 
-  /** @param shows whether the configuration shows an app; hidden apps are not remembered */
-  constructor(shows: (app: string) => boolean) {
-    this.#shows = shows
-  }
-
-  has(app: string): boolean {
-    return this.#apps.has(app)
-  }
-
-  add(now: number, app: string, known: WatchedApp | SavedState, hours = 0): void {
+  function add(now: number, app: string, known: WatchedApp | SavedState, hours = 0): void {
     if (isNothing(leftOf(known))) return
-    this.#apps.delete(app)
-    this.#apps.set(app, { known, since: now - hours * HOUR_MS })
-    this.#forget(now)
+    apps.delete(app)
+    apps.set(app, { known, since: now - hours * HOUR_MS })
+    forget(now)
   }
 
   /** The state of an app that is back; `undefined` if there is none. */
-  take(now: number, app: string): WatchedApp | SavedState | undefined {
-    this.#forget(now)
-    const known = this.#apps.get(app)?.known
-    this.#apps.delete(app)
+  function take(now: number, app: string): WatchedApp | SavedState | undefined {
+    forget(now)
+    const known = apps.get(app)?.known
+    apps.delete(app)
     return known
   }
 
-  clear(): void {
-    this.#apps.clear()
-  }
-
   /** The payload for the broker: all apps, with as much history as fits; if none fits, the newest apps without it. */
-  payload(now: number): readonly GoneApp[] {
-    this.#forget(now)
-    const all = [...this.#apps].reverse().map(([app, { known, since }]): GoneApp => {
+  function payload(now: number): readonly GoneApp[] {
+    forget(now)
+    const all = [...apps].reverse().map(([app, { known, since }]): GoneApp => {
       const { guard, history, memory } = leftOf(known)
       return { app, gone_hours: Math.floor((now - since) / HOUR_MS), guard, history, memory }
     })
@@ -70,10 +58,10 @@ export class GoneApps {
     })
   }
 
-  #forget(now: number): void {
-    const surplus = this.#apps.size - MAX_APPS
-    for (const [i, [app, { since }]] of [...this.#apps].entries()) {
-      if (i < surplus || now - since >= KEPT_MS || !this.#shows(app)) this.#apps.delete(app)
+  function forget(now: number): void {
+    const surplus = apps.size - MAX_APPS
+    for (const [i, [app, { since }]] of [...apps].entries()) {
+      if (i < surplus || now - since >= KEPT_MS || !shows(app)) apps.delete(app)
     }
   }
 }

@@ -4,6 +4,7 @@
  */
 import type { Logger } from 'pino'
 import { type Clock, wallOffset } from '../base/clock.ts'
+import { nextAfter } from '../base/cron.ts'
 import type { GuardedHub, Guardian, Links } from '../bridge/guarding.ts'
 import type { GuardEventPayload, HubEventPayload } from '../contract/events.ts'
 import type { GoneApp, GuardControl } from '../contract/guard.ts'
@@ -13,7 +14,6 @@ import type { App, Change } from '../hub/app.ts'
 import { decide, isCurrent } from './decide.ts'
 import { DECISIONS, type Decisions } from './decisions.ts'
 import { isSavedName, SavedStates } from './saved-states.ts'
-import { type Schedule, Schedules } from './schedules.ts'
 import { type GuardConfig, type Patterns, patternsOf } from './settings.ts'
 import { afterCrash } from './storm.ts'
 import { BY, type Context, type Effect, type GuardRun, type Input, WatchedHub } from './turn.ts'
@@ -23,25 +23,25 @@ import { WatchedApp } from './watched-app.ts'
 interface GuardOptions extends Pick<Context, 'isConnected'> {
   readonly clock: Clock
   readonly log: Logger
-  /** The current configuration. */
   readonly live: { readonly value: GuardConfig }
   readonly decisions?: Decisions
 }
 
-const MAX_TIMER_MS = 24 * 3_600_000
+const MINUTE_MS = 60_000
+const MAX_TIMER_MS = 24 * 60 * MINUTE_MS
 
 export class Guard implements Guardian {
   readonly #options: GuardOptions
   readonly #hubs = new Map<string, WatchedHub>()
   readonly #saved = new SavedStates()
-  readonly #schedules: Schedules
+  /** Functions that cancel the schedules. */
+  readonly #schedules: (() => void)[] = []
   readonly #offset: () => number
   #patterns: Patterns
   /** Whether the configuration turns the guardian on. */
   #on: boolean
   /** Whether it was ever on; until then no app is tracked, which saves memory with many hubs. */
   #wasOn: boolean
-  /** Whether this bridge is the active one. */
   #active = false
 
   constructor(options: GuardOptions) {
@@ -51,7 +51,6 @@ export class Guard implements Guardian {
     this.#patterns = patternsOf(live.value)
     this.#on = isGuarded(live.value)
     this.#wasOn = this.#on
-    this.#schedules = new Schedules(clock)
   }
 
   factsOf(hub: string, app: string): GuardFacts | null | undefined {
@@ -80,7 +79,7 @@ export class Guard implements Guardian {
 
   standBy(): void {
     this.#active = false
-    this.#schedules.set([])
+    for (const cancel of this.#schedules.splice(0)) cancel()
     for (const hub of this.#hubs.values()) this.#arm(hub)
   }
 
@@ -266,15 +265,34 @@ export class Guard implements Guardian {
     }
   }
 
+  /** Replaces all schedules by those of the configuration. */
   #schedule(): void {
     const { guard, updates } = this.#options.live.value
-    const restarts = [...guard.schedule].map(([pattern, cron]): Schedule => {
-      return { cron, timeZone: guard.time_zone, checkMs: 60_000, task: () => this.#onSchedule(pattern) }
-    })
-    const { policy, window, time_zone: timeZone } = updates
-    const opens = policy === 'window' && window.start !== null
-    const task = () => this.#decideAll({ kind: 'wake' })
-    this.#schedules.set(opens ? [...restarts, { cron: window.start, timeZone, checkMs: 3_600_000, task }] : restarts)
+    for (const cancel of this.#schedules.splice(0)) cancel()
+    for (const [pattern, cron] of guard.schedule) {
+      this.#repeat(cron, guard.time_zone, MINUTE_MS, () => this.#onSchedule(pattern))
+    }
+    const { policy, window, time_zone } = updates
+    if (policy !== 'window' || window.start === null) return
+    this.#repeat(window.start, time_zone, 60 * MINUTE_MS, () => this.#decideAll({ kind: 'wake' }))
+  }
+
+  /** Calls a task at configured times. Checks the system clock at least every `checkMs`: it may be set. */
+  #repeat(cron: string, timeZone: string | null, checkMs: number, task: () => void): void {
+    const { clock } = this.#options
+    let cancel = () => {}
+    const awaitNext = (from: number) => {
+      const at = nextAfter(cron, timeZone ?? undefined, from)
+      if (at === undefined) return
+      cancel = clock.after(Math.min(at - clock.now(), checkMs), () => {
+        // Read the clock only once: a task that is not due by then is scheduled again, not skipped.
+        const now = clock.now()
+        awaitNext(now >= at ? at : now)
+        if (now >= at) task()
+      })
+    }
+    awaitNext(clock.now())
+    this.#schedules.push(() => cancel())
   }
 
   #onSchedule(pattern: string): void {

@@ -6,7 +6,7 @@ import type { GuardEventPayload, GuardEventType, HubEventPayload } from '../cont
 import type { GoneApp, GuardControl, HistoryEntry, Reason } from '../contract/guard.ts'
 import type { Change } from '../hub/app.ts'
 import type { Decisions } from './decisions.ts'
-import { GoneApps } from './gone.ts'
+import { newGoneApps } from './gone.ts'
 import type { SavedStates } from './saved-states.ts'
 import type { GuardConfig, Patterns, WebProbe } from './settings.ts'
 import type { WatchedApp } from './watched-app.ts'
@@ -25,11 +25,9 @@ export interface Context {
   readonly config: GuardConfig
   readonly patterns: Patterns
   readonly decisions: Decisions
-  /** Whether this bridge is the active one. */
   readonly isActive: boolean
   /** Whether this bridge is the active one and the guardian is on. */
   readonly isActing: boolean
-  /** Whether the broker is connected. */
   readonly isConnected: () => boolean
   /** What earlier runs have saved, for all hubs. */
   readonly saved: SavedStates
@@ -64,16 +62,14 @@ export class WatchedHub {
   readonly name: string
   readonly port: GuardedHub
   readonly apps = new Map<string, WatchedApp>()
-  readonly gone: GoneApps
+  readonly gone: ReturnType<typeof newGoneApps>
   /** The published list of gone apps; `undefined` until the broker's list is known. */
   goneApps: readonly GoneApp[] | undefined
-  /** Whether the list has been read. */
   isRead = false
   online = false
   /** Whether the hub has ever been offline, if only at the start of the bridge. */
   wasAway = false
   backAt: number | null = null
-  /** When the hub itself started. */
   boot: Boot | undefined
   storm: Storm = CALM
   /** Times of the guardian's restarts within the window, and until when the log need not repeat that apps wait. */
@@ -96,11 +92,10 @@ export class WatchedHub {
   constructor(name: string, port: GuardedHub) {
     this.name = name
     this.port = port
-    this.gone = new GoneApps(port.shows)
+    this.gone = newGoneApps(port.shows)
   }
 }
 
-/** An update in progress. */
 export interface Update {
   readonly watched: WatchedApp
   readonly from: string | null
@@ -130,18 +125,14 @@ export type Order = { readonly watched: WatchedApp; readonly payload: object } &
 /** A command by any requester that begins or ends on a hub. */
 export type GuardRun = Omit<CommandRun, 'app'>
 
-/** The inputs by kind. */
+/** The inputs by kind. Those without a comment are explained where the bridge calls them, at `Guardian`. */
 interface Inputs {
-  /** Apps have changed. `read`: the whole list has just been read. `silent`: nothing happened to the apps. */
   readonly apps: { readonly changes: readonly Change[]; readonly read: boolean; readonly silent: boolean }
-  /** This bridge has become active. `anew`: the broker's data is newer than this process's. */
   readonly begin: { readonly anew: boolean }
   /** The configuration has changed. `wasOn`, `isOn`: whether the guardian was on before, and is now. */
   readonly configured: { readonly wasOn: boolean; readonly isOn: boolean }
   readonly online: { readonly online: boolean }
-  /** The hub has reported its start time, in epoch milliseconds. */
   readonly booted: { readonly at: number }
-  /** Number of an app's devices, and how many are unavailable; `null` if not known. */
   readonly links: { readonly watched: WatchedApp; readonly links: Links | null }
   /** An app has crashed while the guardian is off. */
   readonly crashed: { readonly app: string }
@@ -149,7 +140,6 @@ interface Inputs {
   readonly control: { readonly watched: WatchedApp; readonly control: GuardControl }
   /** Restarts are due at a configured time. */
   readonly schedule: { readonly fits: (app: string) => boolean }
-  /** Time has passed. */
   readonly wake: object
   /** The results of effects. */
   readonly read: { readonly watched: WatchedApp; readonly isRead: boolean }
@@ -185,7 +175,6 @@ export interface Turn extends Context, Decision {
   hasMoved: boolean
 }
 
-/** Additional keys of an event. */
 export type Details = Partial<Pick<GuardEventPayload, 'message' | 'from' | 'to'>>
 
 export function emit(turn: Turn, app: string, event_type: GuardEventType, reason: Reason, details: Details = {}): void {

@@ -86,7 +86,6 @@ export function isRestarting({ answered, watch, listsUp }: WatchedApp): boolean 
   return !answered || (watch.sentAt !== null && listsUp < 2)
 }
 
-/** Whether a restart is due. */
 export function isDue({ now }: Context, { watch: { phase, dueAt, sentAt } }: WatchedApp): boolean {
   return (phase === 'waiting' || phase === 'given_up') && sentAt === null && dueAt !== null && dueAt <= now
 }
@@ -194,7 +193,6 @@ export function unlessStopped({ hasStopped, app }: WatchedApp, rested: watch.Res
 
 export const isStopped = ({ state }: App) => state === 'stopped' || state === 'stopping'
 
-/** Adds an entry to the app's history. */
 export function note(
   { wall, config }: Context,
   watched: WatchedApp,

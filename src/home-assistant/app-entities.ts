@@ -1,39 +1,36 @@
-/** The entities of an app. */
+/** The entities of an app and of its published settings. */
+import { tidy } from '../base/text.ts'
+import type { PublishedSetting } from '../config/settings.ts'
+import { encodeId } from '../contract/discovery.ts'
 import { EVENT_TYPES, GUARD_EVENT_TYPES } from '../contract/events.ts'
 import { REASONS } from '../contract/guard.ts'
 import { APP_STATES } from '../hub/app.ts'
-import { entitiesOf } from './entity.ts'
-import {
-  anyOf,
-  attributesOf,
-  crashReasonOf,
-  differs,
-  equals,
-  fieldOf,
-  flagOf,
-  mebibytesOf,
-  messageOf,
-  textOf,
-  withMessage,
-} from './templates.ts'
+import { humanise } from './device.ts'
+import { type EntityOf, entitiesOf } from './entity.ts'
+import * as jinja from './templates.ts'
 
 /** The payloads of entities that a template reads or switches. */
-export const WORDS = { on: 'ON', off: 'OFF' } as const
+const WORDS = { on: 'ON', off: 'OFF' } as const
 export const DIAGNOSTIC = { platform: 'sensor', category: 'diagnostic' } as const
 /** A diagnostic sensor that is disabled by default. */
 export const HIDDEN = { ...DIAGNOSTIC, enabled: false } as const
+export const PROBLEM = { platform: 'binary_sensor', deviceClass: 'problem', ...WORDS } as const
+const SWITCH = { platform: 'switch', ...WORDS } as const
+const HIDDEN_BUTTON = { platform: 'button', category: 'config', enabled: false } as const
+const APP_SENSOR = { ...HIDDEN, reads: 'app' } as const
+const OF_DEVICES = { from: 'getDevices', reads: 'appLinks' } as const
 const GUARDED = { when: 'guard', reads: 'guard' } as const
+const GUARD_SENSOR = { ...HIDDEN, ...GUARDED } as const
 
 export const APP_ENTITIES = entitiesOf('app', [
   {
+    ...SWITCH,
     key: 'enabled',
-    platform: 'switch',
     name: null,
     icon: 'mdi:puzzle-outline',
     reads: 'app',
-    template: flagOf('enabled'),
+    template: jinja.flagOf('enabled'),
     sends: 'enabled',
-    ...WORDS,
     doc: 'Enables and disables the app.',
   },
   {
@@ -42,29 +39,26 @@ export const APP_ENTITIES = entitiesOf('app', [
     name: 'Running',
     deviceClass: 'running',
     reads: 'app',
-    template: equals('state', 'running'),
+    template: jinja.equals('state', 'running'),
     ...WORDS,
     doc: 'Whether the app runs.',
   },
   {
+    ...PROBLEM,
     key: 'problem',
-    platform: 'binary_sensor',
     name: 'Problem',
-    deviceClass: 'problem',
     reads: 'app',
-    template: flagOf('crashed'),
-    ...WORDS,
-    attributes: messageOf('crash_message', { count: 'crash_count' }),
+    template: jinja.flagOf('crashed'),
+    attributes: jinja.messageOf('crash_message', { count: 'crash_count' }),
     doc: 'On after a crash, with the attributes `message` (one line), `stack` (the other lines) and `count`.',
   },
   {
     // Most people only need Running and Problem.
-    ...HIDDEN,
+    ...APP_SENSOR,
     key: 'state',
     name: 'State',
     icon: 'mdi:state-machine',
-    reads: 'app',
-    template: fieldOf('state'),
+    template: jinja.fieldOf('state'),
     shows: { options: APP_STATES },
     doc: 'Starting, running, stopping, stopped or crashed.',
   },
@@ -82,7 +76,7 @@ export const APP_ENTITIES = entitiesOf('app', [
     name: 'Event',
     icon: 'mdi:bell-outline',
     reads: 'appEvent',
-    template: withMessage('message'),
+    template: jinja.withMessage('message'),
     types: EVENT_TYPES,
     guardTypes: GUARD_EVENT_TYPES,
     doc: 'The events of the app, with their keys as attributes; `message` is the first line of a message, `stack` has the other lines.',
@@ -96,97 +90,85 @@ export const APP_ENTITIES = entitiesOf('app', [
     doc: 'Restarts the app.',
   },
   {
+    ...HIDDEN_BUTTON,
     key: 'garbage_collect',
-    platform: 'button',
     name: 'Free memory',
-    category: 'config',
-    enabled: false,
     icon: 'mdi:broom',
     sends: 'garbage-collect',
     doc: 'Makes the app free memory (older hubs).',
   },
   {
+    ...SWITCH,
     key: 'autoupdate',
-    platform: 'switch',
     name: 'Automatic updates',
     category: 'config',
     enabled: false,
     icon: 'mdi:update',
     reads: 'app',
-    template: flagOf('autoupdate'),
+    template: jinja.flagOf('autoupdate'),
     sends: 'autoupdate',
-    ...WORDS,
     doc: 'Whether the hub updates the app by itself.',
   },
   {
-    ...HIDDEN,
+    ...APP_SENSOR,
     key: 'cpu',
     name: 'CPU',
     icon: 'mdi:cpu-64-bit',
-    reads: 'app',
-    template: fieldOf('cpu_percent'),
+    template: jinja.fieldOf('cpu_percent'),
     shows: { stateClass: 'measurement', unit: '%' },
     doc: 'CPU usage in per cent of one core.',
   },
   {
-    ...HIDDEN,
+    ...APP_SENSOR,
     key: 'memory',
     name: 'Memory',
-    reads: 'app',
-    template: mebibytesOf('memory_bytes'),
+    template: jinja.mebibytesOf('memory_bytes'),
     shows: { stateClass: 'measurement', unit: 'MiB', decimals: 1, deviceClass: 'data_size' },
     doc: 'Memory in MiB.',
   },
   {
     // The entity Problem has this number as an attribute.
-    ...HIDDEN,
+    ...APP_SENSOR,
     key: 'crash_count',
     name: 'Crashes',
     icon: 'mdi:counter',
-    reads: 'app',
-    template: fieldOf('crash_count'),
+    template: jinja.fieldOf('crash_count'),
     shows: { stateClass: 'total_increasing' },
     doc: "The hub's count of crashes.",
   },
   {
-    ...HIDDEN,
+    ...APP_SENSOR,
     key: 'channel',
     name: 'Channel',
     icon: 'mdi:source-branch',
-    reads: 'app',
-    template: textOf('channel'),
+    template: jinja.textOf('channel'),
     shows: {},
     doc: 'The channel of updates.',
   },
   {
-    ...HIDDEN,
+    ...APP_SENSOR,
     key: 'origin',
     name: 'Origin',
     icon: 'mdi:store-outline',
-    reads: 'app',
-    template: textOf('origin'),
+    template: jinja.textOf('origin'),
     shows: {},
     doc: 'The source of the app.',
   },
   {
+    ...PROBLEM,
     key: 'devices_away',
-    platform: 'binary_sensor',
     name: 'Devices unavailable',
-    deviceClass: 'problem',
-    from: 'getDevices',
-    reads: 'appLinks',
-    template: anyOf('devices_unavailable'),
-    ...WORDS,
-    attributes: attributesOf({ devices: 'devices', unavailable: 'devices_unavailable' }),
+    ...OF_DEVICES,
+    template: jinja.anyOf('devices_unavailable'),
+    attributes: jinja.attributesOf({ devices: 'devices', unavailable: 'devices_unavailable' }),
     doc: 'Whether any device of the app is unavailable, if the API key has `homey.device.readonly`; the attributes `devices` and `unavailable` count them.',
   },
   {
     ...HIDDEN,
     key: 'devices_unavailable',
     name: 'Unavailable devices',
-    from: 'getDevices',
-    reads: 'appLinks',
-    template: fieldOf('devices_unavailable'),
+    ...OF_DEVICES,
+    template: jinja.fieldOf('devices_unavailable'),
     shows: { stateClass: 'measurement' },
     doc: 'How many devices of the app are unavailable.',
   },
@@ -196,29 +178,27 @@ export const APP_ENTITIES = entitiesOf('app', [
     name: 'Broken flows',
     from: 'getFlows',
     reads: 'appLinks',
-    template: fieldOf('flows_broken'),
+    template: jinja.fieldOf('flows_broken'),
     shows: { stateClass: 'measurement' },
     doc: 'How many flows that use the app are broken, if the API key has `homey.flow.readonly`.',
   },
   {
+    ...SWITCH,
     key: 'guard',
-    platform: 'switch',
     name: 'Guard',
     category: 'config',
     icon: 'mdi:shield-half-full',
     ...GUARDED,
-    template: differs('state', 'off'),
+    template: jinja.differs('state', 'off'),
     sends: 'guard',
-    ...WORDS,
     doc: 'Whether the guardian restarts the app; if the guardian is on.',
   },
   {
-    ...HIDDEN,
+    ...GUARD_SENSOR,
     key: 'last_crash_reason',
     name: 'Last crash reason',
     icon: 'mdi:heart-broken-outline',
-    ...GUARDED,
-    template: crashReasonOf('last_crash'),
+    template: jinja.crashReasonOf('last_crash'),
     // Home Assistant reserves `unknown`, the contract's word for any other reason.
     shows: {
       options: ['none', ...REASONS.filter((one) => one !== 'unknown' && one !== 'devices_unavailable'), 'other'],
@@ -226,45 +206,75 @@ export const APP_ENTITIES = entitiesOf('app', [
     doc: 'Why the app crashed last, `none` before the first crash; if the guardian is on.',
   },
   {
-    ...HIDDEN,
+    ...GUARD_SENSOR,
     key: 'guard_restarts',
     name: 'Restarts by the guardian',
     icon: 'mdi:shield-refresh-outline',
-    ...GUARDED,
-    template: fieldOf('restarts'),
+    template: jinja.fieldOf('restarts'),
     shows: { stateClass: 'total_increasing' },
     doc: 'How often the guardian has restarted the app; if the guardian is on.',
   },
   {
-    ...HIDDEN,
+    ...GUARD_SENSOR,
     key: 'memory_trend',
     name: 'Memory trend',
     icon: 'mdi:trending-up',
-    ...GUARDED,
-    template: mebibytesOf('memory_trend_bytes_per_hour'),
+    template: jinja.mebibytesOf('memory_trend_bytes_per_hour'),
     shows: { stateClass: 'measurement', unit: 'MiB/h' },
     doc: "The growth of the app's memory; if the guardian is on.",
   },
   {
+    ...HIDDEN_BUTTON,
     key: 'guard_snooze',
-    platform: 'button',
     name: 'Snooze guard',
-    category: 'config',
-    enabled: false,
     when: 'guard',
     sends: 'guard',
     press: '{"snooze":"1h"}',
     doc: 'The guardian only watches the app for an hour; if the guardian is on.',
   },
   {
+    ...HIDDEN_BUTTON,
     key: 'guard_resume',
-    platform: 'button',
     name: 'Run again',
-    category: 'config',
-    enabled: false,
     when: 'guard',
     sends: 'guard',
     press: 'ON',
     doc: 'The guardian restarts the app again, with a new count, after it gave up or was snoozed; if the guardian is on.',
   },
 ])
+
+/** One entity for each published setting, of the declared kind. */
+export function settingEntities(settings: ReadonlyMap<string, PublishedSetting> | undefined): EntityOf<'app'>[] {
+  return [...(settings ?? [])].map(([name, setting]) => settingEntity(name, setting))
+}
+
+function settingEntity(name: string, setting: PublishedSetting): EntityOf<'app'> {
+  const common = {
+    device: 'app',
+    key: `setting_${encodeId(name)}`,
+    name: tidy(setting.name) ?? tidy(humanise(name)) ?? 'Setting',
+    category: 'config',
+    icon: 'mdi:tune',
+    reads: 'setting',
+    sends: 'set-setting',
+    setting: name,
+    doc: 'A setting that `settings.publish` names.',
+  } as const
+  switch (setting.type) {
+    case 'switch':
+      return { ...common, platform: 'switch', template: jinja.WHOLE_FLAG, on: 'true', off: 'false' }
+    case 'number': {
+      const { min, max, step } = setting
+      const template = jinja.wholeNumber(min, max)
+      return { ...common, platform: 'number', template, min, max, ...(step !== undefined && { step }) }
+    }
+    case 'select': {
+      const { options } = setting
+      return { ...common, platform: 'select', template: jinja.wholeWord(options), options, sendsAs: jinja.SENT_AS_TEXT }
+    }
+    case 'text':
+      return { ...common, platform: 'text', template: jinja.WHOLE_TEXT, sendsAs: jinja.SENT_AS_TEXT }
+    case 'password':
+      return { ...common, platform: 'text', template: jinja.WHOLE_TEXT, sendsAs: jinja.SENT_AS_TEXT, mode: 'password' }
+  }
+}

@@ -8,7 +8,6 @@ import type { App, Change } from '../hub/app.ts'
 import type { ApiPrefix } from '../hub/proven-hub.ts'
 import { type Component, componentOf, type Place, type Software, triggerOf } from './component.ts'
 import type { Entity } from './entity.ts'
-import { appName, hubName } from './names.ts'
 import type { Trigger } from './triggers.ts'
 
 /** Only keys that Home Assistant knows: it drops a device with any other. */
@@ -32,15 +31,7 @@ export interface OfferedComponent {
   readonly availability: readonly Availability[]
 }
 
-export interface Device {
-  readonly objectId: string
-  readonly info: DeviceInfo
-  readonly origin: { readonly name: string; readonly sw_version: string; readonly support_url: string }
-  /** The default availability of its components. */
-  readonly availability: readonly Availability[]
-  /** Keyed by entity or trigger. */
-  readonly components: ReadonlyMap<string, OfferedComponent>
-}
+export type Device = Readonly<ReturnType<typeof assemble>>
 
 /** The facts that all devices of a hub share. */
 export interface HubFacts {
@@ -78,7 +69,6 @@ export function bridgeDevice(entities: readonly Entity[], surroundings: Surround
       sw_version: version,
       configuration_url: below(publicUrl, '#/bridge'),
     },
-    availability: [bridgeState(topics)],
     parameters: {},
     command: (name) => topics.bridgeCommand(name),
   })
@@ -91,12 +81,12 @@ export function hubDevice(entities: readonly Entity[], hub: HubFacts, surroundin
     owner: { kind: 'hub', hubId: hub.id },
     info: {
       name: hubName(name),
-      ...makeOf(hub),
+      // A guess from the form of the API: a key that may only read apps cannot read the model.
+      ...(hub.api === 'manager' ? { manufacturer: 'Athom', model: 'Homey' } : { model: 'Hub' }),
       sw_version: tidy(hub.firmware),
       configuration_url: new URL(hub.url).origin,
       ...(bridgeId !== null && { via_device: objectIdOf({ kind: 'bridge', hubId: bridgeId }) }),
     },
-    availability: bothStates(topics, name),
     parameters: { hub: name },
     command: (command) => topics.hubCommand(name, command),
   })
@@ -130,7 +120,6 @@ export function appDevice(
       releaseUrl: app.origin === 'appstore' ? `${STORE}${idLevel}` : undefined,
     },
     triggers,
-    availability: bothStates(topics, hub.name),
     parameters: { hub: hub.name, app: id },
     command: (command, setting) => topics.appCommand(hub.name, id, command, setting),
   })
@@ -157,14 +146,16 @@ interface Parts {
   readonly info: Omit<DeviceInfo, 'identifiers'>
   readonly software?: Software
   readonly triggers?: readonly Trigger[]
-  readonly availability: readonly Availability[]
   /** Parameters of the topics that the entities read. */
   readonly parameters: Readonly<Record<string, string>>
   readonly command: (name: string, setting?: string) => string
 }
 
-function assemble(entities: readonly Entity[], { topics, version }: Surroundings, parts: Parts): Device {
-  const { availability, parameters, triggers = [] } = parts
+function assemble(entities: readonly Entity[], { topics, version }: Surroundings, parts: Parts) {
+  const { parameters, triggers = [] } = parts
+  const { hub } = parameters
+  const bridge: Availability = { topic: topics.hubsAvailability }
+  const availability = hub === undefined ? [bridge] : [bridge, { topic: topics.of('hubState', { hub }) }]
   const objectId = objectIdOf(parts.owner)
   const place: Place = {
     objectId,
@@ -176,7 +167,7 @@ function assemble(entities: readonly Entity[], { topics, version }: Surroundings
     },
     commandTopic: (entity) => ('sends' in entity ? parts.command(entity.sends, entity.setting) : undefined),
   }
-  const needs = { nothing: [], bridge: [bridgeState(topics)] } as const
+  const needs = { nothing: [], bridge: [bridge] } as const
   const offered = entities.map((entity): [string, OfferedComponent] => [
     entity.key,
     { component: componentOf(entity, place), availability: entity.needs ? needs[entity.needs] : availability },
@@ -185,24 +176,37 @@ function assemble(entities: readonly Entity[], { topics, version }: Surroundings
     trigger.key,
     { component: triggerOf(trigger, topics.fill(trigger.reads, parameters)), availability },
   ])
+  const info: DeviceInfo = { identifiers: [objectId], ...parts.info }
   return {
     objectId,
-    info: { identifiers: [objectId], ...parts.info },
+    info,
     origin: { name: ORIGIN, sw_version: version, support_url: SUPPORT_URL },
+    /** The default availability of its components. */
     availability,
+    /** Keyed by entity or trigger. */
     components: new Map([...offered, ...triggered]),
   }
 }
 
-/** Guesses the make from the form of the API: a key that may only read apps cannot read the model. */
-function makeOf({ api }: HubFacts): Pick<DeviceInfo, 'manufacturer' | 'model'> {
-  return api === 'manager' ? { manufacturer: 'Athom', model: 'Homey' } : { model: 'Hub' }
+const MAX_NAME = 100
+
+/** `summer-house` → `Summer house hub`. */
+function hubName(configured: string): string {
+  const words = humanise(configured)
+  return /\bhub$/i.test(words) ? words : `${words} hub`
 }
 
-function bridgeState(topics: Topics): Availability {
-  return { topic: topics.hubsAvailability }
+/** `Philips Hue (Summer house)`, if other hubs may have the same app. */
+function appName(app: string, hub: string): string {
+  const suffix = ` (${humanise(hub)})`
+  return `${tidy(app, MAX_NAME - suffix.length)}${suffix}`
 }
 
-function bothStates(topics: Topics, hub: string): Availability[] {
-  return [bridgeState(topics), { topic: topics.of('hubState', { hub }) }]
+/** `night_mode`, `nightMode` → `Night mode`. */
+export function humanise(key: string): string {
+  const words = key
+    .replace(/([a-z0-9])([A-Z])/g, (_, end: string, start: string) => `${end} ${start.toLowerCase()}`)
+    .replace(/[_-]+/g, ' ')
+    .trim()
+  return words === '' ? key : words.charAt(0).toUpperCase() + words.slice(1)
 }

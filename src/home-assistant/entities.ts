@@ -1,23 +1,28 @@
 /** Every entity that is offered to Home Assistant, one row each. Discovery and the documentation follow from it. */
 
 import { LOG_LEVELS } from '../contract/log-levels.ts'
-import { APP_ENTITIES, DIAGNOSTIC, HIDDEN, WORDS } from './app-entities.ts'
+import { APP_ENTITIES, DIAGNOSTIC, HIDDEN, PROBLEM } from './app-entities.ts'
 import { type Entity, entitiesOf } from './entity.ts'
 import { anyIn, attributesOf, fieldOf, flagOf, mebibytesOf, sentUnder, textOf, wordOf } from './templates.ts'
 
-const ONLINE = { on: 'online', off: 'offline' } as const
+const CONNECTED = {
+  key: 'connected',
+  platform: 'binary_sensor',
+  name: 'Connected',
+  category: 'diagnostic',
+  deviceClass: 'connectivity',
+  on: 'online',
+  off: 'offline',
+} as const
+const SPEAK = { icon: 'mdi:bullhorn-outline', sends: 'speak', sendsAs: sentUnder('text') } as const
 const HEALTH = { ...DIAGNOSTIC, reads: 'hubHealth' } as const
+const SUMMARY = { ...HIDDEN, reads: 'hubSummary' } as const
 const COUNT = { platform: 'sensor', reads: 'hubSummary', shows: { stateClass: 'measurement' } } as const
 
 const HUB_ENTITIES = entitiesOf('hub', [
   {
-    key: 'connected',
-    platform: 'binary_sensor',
-    name: 'Connected',
-    category: 'diagnostic',
-    deviceClass: 'connectivity',
+    ...CONNECTED,
     reads: 'hubState',
-    ...ONLINE,
     needs: 'bridge',
     doc: 'Whether the hub answers with a valid key.',
   },
@@ -76,33 +81,29 @@ const HUB_ENTITIES = entitiesOf('hub', [
     doc: 'Updates all apps, one after the other.',
   },
   {
-    ...HIDDEN,
+    ...SUMMARY,
     key: 'cpu',
     name: 'CPU of the apps',
     icon: 'mdi:cpu-64-bit',
-    reads: 'hubSummary',
     template: fieldOf('cpu_percent'),
     shows: { stateClass: 'measurement', unit: '%' },
     doc: 'The CPU usage of all apps in per cent of one core, from the latest read of the list.',
   },
   {
-    ...HIDDEN,
+    ...SUMMARY,
     key: 'memory',
     name: 'Memory of the apps',
-    reads: 'hubSummary',
     template: mebibytesOf('memory_bytes'),
     shows: { stateClass: 'measurement', unit: 'MiB', decimals: 1, deviceClass: 'data_size' },
     doc: 'The memory of all apps, from the latest read of the list.',
   },
   {
+    ...PROBLEM,
     key: 'attention',
-    platform: 'binary_sensor',
     name: 'Apps that need attention',
-    deviceClass: 'problem',
     when: 'guard',
     reads: 'hubSummary',
     template: anyIn('needs_attention'),
-    ...WORDS,
     attributes: attributesOf({ apps: 'needs_attention' }),
     doc: 'Whether the guardian has given up on an app or found something that needs attention; the attribute `apps` has the ids.',
   },
@@ -153,34 +154,28 @@ const HUB_ENTITIES = entitiesOf('hub', [
     doc: 'When the hub started.',
   },
   {
+    ...PROBLEM,
     key: 'undervoltage',
-    platform: 'binary_sensor',
     name: 'Under-voltage',
     category: 'diagnostic',
-    deviceClass: 'problem',
     from: 'getInfo',
     reads: 'hubHealth',
     template: flagOf('undervoltage'),
-    ...WORDS,
     doc: "Whether the hub's power supply is too weak.",
   },
   {
+    ...SPEAK,
     key: 'speak',
     platform: 'notify',
     name: 'Speak',
-    icon: 'mdi:bullhorn-outline',
-    sends: 'speak',
-    sendsAs: sentUnder('text'),
     doc: 'Says a message aloud (older hubs).',
   },
   {
+    ...SPEAK,
     key: 'speak_text',
     platform: 'text',
     name: 'Say',
     enabled: false,
-    icon: 'mdi:bullhorn-outline',
-    sends: 'speak',
-    sendsAs: sentUnder('text'),
     doc: 'The same, as a text field.',
   },
   {
@@ -196,13 +191,8 @@ const HUB_ENTITIES = entitiesOf('hub', [
 
 const BRIDGE_ENTITIES = entitiesOf('bridge', [
   {
-    key: 'connected',
-    platform: 'binary_sensor',
-    name: 'Connected',
-    category: 'diagnostic',
-    deviceClass: 'connectivity',
+    ...CONNECTED,
     reads: 'bridgeState',
-    ...ONLINE,
     needs: 'nothing',
     doc: 'Whether the bridge is connected to the broker.',
   },

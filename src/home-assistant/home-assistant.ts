@@ -12,18 +12,16 @@ import type { Topics } from '../contract/topics.ts'
 import type { App, Change } from '../hub/app.ts'
 import type { Hub } from '../hub/hub.ts'
 import type { Message } from '../mqtt/types.ts'
+import { settingEntities } from './app-entities.ts'
 import { appDevice, bridgeDevice, deviceDiffers, type HubFacts, hubDevice, type Surroundings } from './device.ts'
 import { ENTITIES } from './entities.ts'
-import type { DeviceKind, Entity } from './entity.ts'
-import { guardedForm, isOffered } from './offers.ts'
+import { type DeviceKind, type Entity, guardedForm, isOffered } from './entity.ts'
 import { type DiscoveryLink, Publisher } from './publisher.ts'
-import { settingEntities } from './setting-entities.ts'
 import { TRIGGERS } from './triggers.ts'
 
 interface HomeAssistantOptions {
   readonly topics: Topics
   readonly hubs: ReadonlyMap<string, { readonly hub: Hub; readonly url: string }>
-  /** The current configuration. */
   readonly live: {
     readonly value: Pick<Config, 'commands' | 'guard' | 'updates' | 'discovery' | 'settings' | 'hubs' | 'http'>
   }
@@ -93,8 +91,10 @@ export class HomeAssistant implements Discovery {
   }
 
   appsChanged(name: string, changes: readonly Change[]): void {
+    const hubId = this.#known.get(name)?.facts.id
+    if (hubId === undefined) return
     for (const change of changes) {
-      if (change.after === undefined) this.#appRemoved(name, change.id)
+      if (change.after === undefined) this.#publisher.withdraw(objectIdOf({ kind: 'app', hubId, app: change.id }))
       else if (deviceDiffers(change)) this.#appChanged(name, change.after)
     }
   }
@@ -200,11 +200,6 @@ export class HomeAssistant implements Discovery {
       const entities = [...known.entities.app, ...own]
       return appDevice(entities, known.facts, { id, name: shown, version, author, origin }, this.#surroundings)
     })
-  }
-
-  #appRemoved(name: string, app: string): void {
-    const hubId = this.#known.get(name)?.facts.id
-    if (hubId !== undefined) this.#publisher.withdraw(objectIdOf({ kind: 'app', hubId, app }))
   }
 
   /** The bridge uses the id of the first hub: it has no id of its own that would outlive a change of topics. */

@@ -16,72 +16,62 @@ interface PacerOptions {
   readonly task: (key: string) => void
 }
 
-export class Pacer {
-  readonly #options: PacerOptions
+export function newPacer(options: PacerOptions) {
+  const { clock, perTurn, intervalMs, busyMs, restMs, task } = options
   /** Key → earliest time of its task, in the order of the requests. */
-  readonly #due = new Map<string, number>()
+  const due = new Map<string, number>()
   /** Key → when its task last ran, oldest first; removed after the rest. */
-  readonly #done = new Map<string, number>()
-  #atOnce: number
-  #last = Number.NEGATIVE_INFINITY
-  #wakeAt = Number.POSITIVE_INFINITY
-  #cancel: (() => void) | undefined
-  #stopped = false
+  const done = new Map<string, number>()
+  let { atOnce } = options
+  let last = Number.NEGATIVE_INFINITY
+  let wakeAt = Number.POSITIVE_INFINITY
+  let cancelWake: (() => void) | undefined
+  let stopped = false
 
-  constructor(options: PacerOptions) {
-    this.#options = options
-    this.#atOnce = options.atOnce
+  return {
+    request,
+    cancel: (key: string) => void due.delete(key),
+    /** From now on, no task runs at once. */
+    slowDown(): void {
+      atOnce = 0
+    },
+    stop(): void {
+      stopped = true
+      cancelWake?.()
+      due.clear()
+    },
   }
 
   /** Runs the task of `key` in its turn, after `delayMs` at the earliest; of two requests, the earlier time counts. */
-  request(key: string, delayMs = 0): void {
-    const { clock, restMs } = this.#options
-    const rested = (this.#done.get(key) ?? Number.NEGATIVE_INFINITY) + restMs
-    const due = Math.max(clock.elapsed() + delayMs, rested)
-    this.#due.set(key, Math.min(due, this.#due.get(key) ?? Number.POSITIVE_INFINITY))
-    this.#wake(due)
+  function request(key: string, delayMs = 0): void {
+    const rested = (done.get(key) ?? Number.NEGATIVE_INFINITY) + restMs
+    const at = Math.max(clock.elapsed() + delayMs, rested)
+    due.set(key, Math.min(at, due.get(key) ?? Number.POSITIVE_INFINITY))
+    wake(at)
   }
 
-  /** Withdraws a request. */
-  cancel(key: string): void {
-    this.#due.delete(key)
+  function wake(wanted: number): void {
+    const at = atOnce > 0 ? wanted : Math.max(wanted, last + intervalMs)
+    if (stopped || at >= wakeAt) return
+    cancelWake?.()
+    wakeAt = at
+    cancelWake = clock.after(Math.max(0, at - clock.elapsed()), tick)
   }
 
-  /** From now on, no task runs at once. */
-  slowDown(): void {
-    this.#atOnce = 0
-  }
-
-  stop(): void {
-    this.#stopped = true
-    this.#cancel?.()
-    this.#due.clear()
-  }
-
-  #wake(due: number): void {
-    const { clock, intervalMs } = this.#options
-    const at = this.#atOnce > 0 ? due : Math.max(due, this.#last + intervalMs)
-    if (this.#stopped || at >= this.#wakeAt) return
-    this.#cancel?.()
-    this.#wakeAt = at
-    this.#cancel = clock.after(Math.max(0, at - clock.elapsed()), () => this.#tick())
-  }
-
-  #tick(): void {
-    const { clock, perTurn, task } = this.#options
-    this.#wakeAt = Number.POSITIVE_INFINITY
+  function tick(): void {
+    wakeAt = Number.POSITIVE_INFINITY
     const now = clock.elapsed()
-    this.#forgetRested(now)
-    const busyMs = this.#options.busyMs?.() ?? 0
-    if (busyMs > 0) {
-      this.#wake(now + busyMs)
+    forgetRested(now)
+    const waitMs = busyMs?.() ?? 0
+    if (waitMs > 0) {
+      wake(now + waitMs)
       return
     }
     let next = Number.POSITIVE_INFINITY
-    let turns = Math.max(perTurn, this.#atOnce)
-    for (const [key, due] of this.#due) {
-      if (due > now) {
-        next = Math.min(next, due)
+    let turns = Math.max(perTurn, atOnce)
+    for (const [key, at] of due) {
+      if (at > now) {
+        next = Math.min(next, at)
         continue
       }
       if (turns === 0) {
@@ -89,24 +79,21 @@ export class Pacer {
         break
       }
       turns -= 1
-      this.#atOnce = Math.max(0, this.#atOnce - 1)
-      this.#due.delete(key)
-      this.#rest(key, now)
+      atOnce = Math.max(0, atOnce - 1)
+      due.delete(key)
+      last = now
+      // At the end, because the oldest come first.
+      done.delete(key)
+      done.set(key, now)
       task(key)
     }
-    if (this.#due.size > 0) this.#wake(next)
+    if (due.size > 0) wake(next)
   }
 
-  #rest(key: string, now: number): void {
-    this.#last = now
-    this.#done.delete(key)
-    this.#done.set(key, now)
-  }
-
-  #forgetRested(now: number): void {
-    for (const [key, at] of this.#done) {
-      if (at + this.#options.restMs > now) return
-      this.#done.delete(key)
+  function forgetRested(now: number): void {
+    for (const [key, at] of done) {
+      if (at + restMs > now) return
+      done.delete(key)
     }
   }
 }

@@ -14,7 +14,7 @@ import {
   withFormerDefaults,
   withStubs,
 } from './messages.ts'
-import { Pacer } from './pacer.ts'
+import { newPacer } from './pacer.ts'
 
 /** The part of the MQTT link that discovery needs. */
 export type DiscoveryLink = Pick<MqttLink, 'hold' | 'send' | 'refresh' | 'sweep' | 'release'> & {
@@ -56,7 +56,7 @@ interface Published {
 
 export class Publisher {
   readonly #options: PublisherOptions
-  readonly #pacer: Pacer
+  readonly #pacer: ReturnType<typeof newPacer>
   /** Created on demand: the messages of many apps would take much memory. */
   readonly #wanted = new Map<string, () => Device>()
   /** Object id → what the link holds. */
@@ -85,7 +85,7 @@ export class Publisher {
       rate === 0
         ? { atOnce: 0, perTurn: AT_ONCE, intervalMs: 0, busyMs: () => this.#waitMs }
         : { atOnce: AT_ONCE, perTurn: 1, intervalMs: 1_000 / rate }
-    this.#pacer = new Pacer({ clock, ...pace, restMs: REST_MS, task })
+    this.#pacer = newPacer({ clock, ...pace, restMs: REST_MS, task })
   }
 
   /** Publishes a device in its turn. */

@@ -40,6 +40,8 @@ function healthOf(hub: Hub, pulse: Pulse): HubHealth {
   }
 }
 
+const OTHERS = 'another hub2mqtt uses the same base topic'
+
 export function healthReport(facts: HealthFacts): HealthReport {
   const { version, startedAt, mqtt, losing, contested, role, mayBeIdle, mayAct, hubs, failedSettings } = facts
   const all = Object.values(hubs)
@@ -50,7 +52,7 @@ export function healthReport(facts: HealthFacts): HealthReport {
     ready: connected && mayAct && serves,
     problems: [
       ...brokerProblems(mqtt, losing),
-      ...othersProblems(contested, role),
+      ...(contested ? [role === 'standby' ? `${OTHERS} and started first: this one stands by` : OTHERS] : []),
       ...(mayAct ? [] : ['this member of the fleet has no lease, so it serves no hub: see whether it reaches NATS']),
       ...(all.length === 0 && !mayBeIdle ? ['no hub is configured'] : []),
       ...Object.entries(hubs).flatMap(([name, hub]) => hubProblems(name, hub)),
@@ -72,12 +74,6 @@ function brokerProblems({ state, reason, probe, deniedFilters, deniedTopics }: L
   if (losing) problems.push('events or answers were lost in the last ten minutes because they could not be sent')
   if (probe === 'denied') problems.push('published messages cannot be read back: the ACL of the MQTT broker is wrong')
   return problems
-}
-
-function othersProblems(contested: boolean, role: Role): string[] {
-  if (!contested) return []
-  const problem = 'another hub2mqtt uses the same base topic'
-  return [role === 'standby' ? `${problem} and started first: this one stands by` : problem]
 }
 
 function hubProblems(name: string, { online, reason, read, task }: HubHealth): string[] {

@@ -115,7 +115,6 @@ export class Metrics {
     this.#reloads.inc({ outcome })
   }
 
-  /** All metrics as OpenMetrics text. */
   async print(): Promise<{ readonly contentType: string; readonly text: string }> {
     const registry = this.#registry
     // Start the default metrics at the first scrape: they take resources, and most bridges are never scraped.

@@ -3,6 +3,7 @@
  * A failed write is never fatal.
  */
 import { writeSync } from 'node:fs'
+import { isRecord, parseJson } from '../base/json.ts'
 
 export interface Destination {
   write(text: string): void
@@ -77,28 +78,22 @@ const RUN = Math.round(performance.timeOrigin).toString(36)
 
 /** The latest lines: limited in number and size, and numbered so that readers can continue. */
 export class RecentLines {
-  /** Indexed by line number modulo `MAX_LINES`. */
-  readonly #kept: string[] = []
-  /** The numbers of the oldest line and of the next one. */
+  /** Oldest first. */
+  readonly #lines: string[] = []
+  /** The number of the oldest line. */
   #first = 0
-  #next = 0
+  /** Characters of all lines together. */
   #length = 0
 
   /** @param line of JSON, with or without the end of line, without secrets */
   add(line: string): void {
     const text = line.length > MAX_LINE_LENGTH ? shortened(line) : line
-    if (this.#next - this.#first === MAX_LINES) this.#drop()
-    this.#kept[this.#next % MAX_LINES] = text
-    this.#next += 1
+    this.#lines.push(text)
     this.#length += text.length
-    while (this.#length > MAX_LENGTH) this.#drop()
-  }
-
-  #drop(): void {
-    const slot = this.#first % MAX_LINES
-    this.#length -= this.#kept[slot]?.length ?? 0
-    this.#kept[slot] = ''
-    this.#first += 1
+    while (this.#lines.length > MAX_LINES || this.#length > MAX_LENGTH) {
+      this.#length -= this.#lines.shift()?.length ?? 0
+      this.#first += 1
+    }
   }
 
   /** The lines after a cursor (the `next` of an earlier result), or all. `missed`: the number of dropped lines. */
@@ -106,12 +101,8 @@ export class RecentLines {
     const [run, text] = cursor.split('.', 2)
     const number = run === RUN ? Number(text) : Number.NaN
     const wanted = Number.isSafeInteger(number) && number >= 0 ? number : this.#first
-    const from = Math.min(Math.max(wanted, this.#first), this.#next)
-    const lines = Array.from(
-      { length: this.#next - from },
-      (_, i) => this.#kept[(from + i) % MAX_LINES]?.trimEnd() ?? '',
-    )
-    return { lines, missed: Math.max(0, this.#first - wanted), next: `${RUN}.${this.#next}` }
+    const lines = this.#lines.slice(Math.max(0, wanted - this.#first)).map((line) => line.trimEnd())
+    return { lines, missed: Math.max(0, this.#first - wanted), next: `${RUN}.${this.#first + this.#lines.length}` }
   }
 }
 
@@ -119,7 +110,9 @@ const cut = (text: unknown) => (typeof text === 'string' ? text.slice(0, MAX_TEX
 
 /** The most important fields of a long line, and its beginning. */
 function shortened(line: string): string {
-  const fields = fieldsOf(line)
+  // Masking a secret may have broken the JSON.
+  const parsed = parseJson(line)
+  const fields = isRecord(parsed) ? parsed : {}
   const [level, time, part, hub, app] = ['level', 'time', 'part', 'hub', 'app'].map((key) =>
     cut(fields[key])?.slice(0, 100),
   )
@@ -134,13 +127,4 @@ function shortened(line: string): string {
     shortened_from: line.length,
     beginning,
   })
-}
-
-function fieldsOf(line: string): Readonly<Record<string, unknown>> {
-  try {
-    return { ...JSON.parse(line) }
-  } catch {
-    // Masking a secret may have broken the JSON.
-    return {}
-  }
 }
