@@ -4,7 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { isAbsolute, join, relative } from 'node:path'
 import * as v from 'valibot'
-import { type HubStore, MAX_NOTIFICATIONS, type StoredNotification } from '../core/hub-store.ts'
+import { type HubStore, MAX_NOTIFICATIONS, StoredNotification } from '../core/hub-store.ts'
 import { HubError } from '../hub-error.ts'
 import { refusedSetting } from '../sdk/limits.js'
 import { type Database, openDatabase, transaction } from './data-folder.ts'
@@ -52,12 +52,6 @@ export const newApp = (given: NewApp): StoredApp => ({
 })
 
 const SettingRow = v.object({ name: v.string(), value: v.string() })
-const NotificationRow = v.object({
-  id: v.number(),
-  owner: v.string(),
-  text: v.string(),
-  at: v.number(),
-})
 const ValueRow = v.object({ value: v.string() })
 const CountRow = v.object({ count: v.number() })
 
@@ -141,14 +135,14 @@ export class SqliteState implements HubStore {
   }
 
   notifications(): readonly StoredNotification[] {
-    return this.#all(NotificationRow, 'SELECT * FROM notification ORDER BY id')
+    return this.#all(StoredNotification, 'SELECT * FROM notification ORDER BY id')
   }
 
   notify(owner: string, text: string): StoredNotification {
     if (text.length > MAX_NOTIFICATION) throw new HubError(413, 'too_large', 'The notification is too long')
     return this.transaction(() => {
       const put = 'INSERT INTO notification (owner, text, at) VALUES (?, ?, ?) RETURNING *'
-      const [made] = this.#all(NotificationRow, put, owner, text, Date.now())
+      const [made] = this.#all(StoredNotification, put, owner, text, Date.now())
       if (made === undefined) throw new Error('the database returned no row')
       this.#run('DELETE FROM notification WHERE id <= ?', made.id - MAX_NOTIFICATIONS)
       return made

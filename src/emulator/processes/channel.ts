@@ -67,9 +67,6 @@ type AppMessage = v.InferOutput<typeof FromApp>
 export type RequestFromApp = Extract<AppMessage, { readonly type: 'subscribe' | 'call' | 'setting' }>
 export type AppNotice = Extract<AppMessage, { readonly type: 'emit' | 'unsubscribe' }>
 
-/** An app's report of its own resource usage. */
-export const OwnUsage = v.object({ cpuMs: v.number(), mem: v.number() })
-
 /** Messages of the hub. `answer` answers a request of the app; the hub's own requests also have an `id`. */
 export type HubMessage =
   | { readonly type: 'answer'; readonly id: number; readonly value: unknown }

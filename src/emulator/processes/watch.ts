@@ -4,7 +4,6 @@ import * as v from 'valibot'
 import type { Clock } from '../../base/clock.ts'
 import type { Usage } from '../records.ts'
 import type { AppProcess } from './app-process.ts'
-import { OwnUsage } from './channel.ts'
 
 export interface Limits {
   /** Bytes of resident memory. The heap's limit is not enough, because buffers are outside the heap. */
@@ -23,10 +22,8 @@ const LOOK_MS = 1000
 /** Linux reports process times in hundredths of a second, independent of the kernel's tick rate. */
 const TICK_MS = 10
 
-interface Reading {
-  readonly cpuMs: number
-  readonly mem: number
-}
+const Reading = v.object({ cpuMs: v.number(), mem: v.number() })
+type Reading = v.InferOutput<typeof Reading>
 
 interface Watched {
   readonly process: AppProcess
@@ -53,7 +50,7 @@ export function watchUsage(clock: Clock, limits: Limits) {
   function look(watched: Watched, when: 'now' | 'each second' = 'each second'): void {
     if (process.platform === 'linux') return void note(watched, readProc(watched.process.pid), when)
     watched.process.ownUsage().then(
-      (answer) => note(watched, v.is(OwnUsage, answer) ? answer : undefined, when),
+      (answer) => note(watched, v.is(Reading, answer) ? answer : undefined, when),
       () => {},
     )
   }
