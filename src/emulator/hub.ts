@@ -10,7 +10,7 @@ import { rateLimit } from './faults.ts'
 import { listeningPort } from './listening-port.ts'
 import type { BehaviourName, BehaviourOptions } from './misbehaviour.ts'
 import { type EmulatedHubOptions, type Settled, settle, urlOf } from './options.ts'
-import { Realtime } from './realtime.ts'
+import { type Realtime, realtimeChannel } from './realtime.ts'
 import type { AppRecord, AppSeed, Flavour, Patch } from './records.ts'
 import { type HubCore, type OpenRecord, type RequestRecord, restListener } from './rest.ts'
 import { normaliseScope } from './scopes.ts'
@@ -105,7 +105,7 @@ export class EmulatedHub implements AsyncDisposable {
     this.#simulated = apps instanceof Apps ? apps : undefined
     const server = createServer({ keepAliveTimeout: options.keepAliveMs }, restListener(this.#core))
     this.#listening = listeningPort(server, options.host)
-    this.#realtime = new Realtime(server, this.#core, { pingInterval: pingIntervalMs, pingTimeout: pingTimeoutMs })
+    this.#realtime = realtimeChannel(server, this.#core, { pingInterval: pingIntervalMs, pingTimeout: pingTimeoutMs })
   }
 
   get id(): string {
@@ -146,7 +146,7 @@ export class EmulatedHub implements AsyncDisposable {
 
   /** The numbers of TCP connections, realtime sessions, and sessions subscribed to the apps. */
   get connections(): { sockets: number; sessions: number; subscribers: number } {
-    return { sockets: this.#listening.connections(), ...this.#realtime.counts }
+    return { sockets: this.#listening.connections(), ...this.#realtime.counts() }
   }
 
   /** Sets a behaviour; `false` clears all its variants. */
