@@ -1,10 +1,10 @@
 /** An installed app: its stored state, its record and, while it runs, its process. */
-import type { Clock } from '../../base/clock.ts'
+import { type Clock, within } from '../../base/clock.ts'
 import type { AppsHost } from '../core/hub-apps.ts'
 import type { Packages, Unpacked } from '../data/packages.ts'
 import { CURED, type SqliteState, type StoredApp } from '../data/state.ts'
 import { HubError } from '../hub-error.ts'
-import { type AppRecord, type AppState, GENERATIONS, NO_USAGE, type Patch, recordOf, type Usage } from '../records.ts'
+import { type AppRecord, GENERATIONS, NO_USAGE, type Patch, recordOf, type Usage } from '../records.ts'
 import { type AppHandlers, AppProcess, type End } from './app-process.ts'
 import type { HubMessage } from './channel.ts'
 import { Output } from './output.ts'
@@ -32,251 +32,216 @@ const SEND_USAGE_MS = 10_000
 /** How long a new version may take to start before the previous one is restored. */
 const TRIAL_MS = 10_000
 
-export class InstalledApp {
-  readonly output: Output
-  readonly #world: World
-  #code: Unpacked
-  #stored: StoredApp
-  #record: AppRecord
-  readonly #supervisor = supervise(
-    () => this.#launch(),
-    (state) => this.#enter(state),
-    (end) => this.#onEnd(end),
-  )
-  #offer: string | undefined
-  #usageSentAt = Number.NEGATIVE_INFINITY
+export type InstalledApp = ReturnType<typeof installedApp>
+
+export function installedApp(given: Unpacked, row: StoredApp, world: World) {
+  const { clock, host, limits, onLine, packages, records, watch } = world
+  const { id } = row
+  const generation = GENERATIONS[host.flavour]
+  const output = new Output(onLine && ((line) => onLine(id, line)))
+  const supervisor = supervise(launch, enter, onEnd)
+  let code = given
+  let stored = row
+  let offer = newerVersion()
+  let record = recordAtRest()
+  let usageSentAt = Number.NEGATIVE_INFINITY
   /** Whether the app is uninstalled; then its changes are no longer stored or sent. */
-  #isGone = false
+  let isGone = false
   /** Whether a new version is starting; then its crash is not sent yet. */
-  #onTrial = false
-
-  constructor(code: Unpacked, stored: StoredApp, world: World) {
-    const { onLine } = world
-    this.output = new Output(onLine && ((line) => onLine(stored.id, line)))
-    this.#world = world
-    this.#code = code
-    this.#stored = stored
-    this.#record = this.#recordAtRest()
-  }
-
-  get stored(): StoredApp {
-    return this.#stored
-  }
-
-  get record(): AppRecord {
-    return this.#record
-  }
+  let onTrial = false
+  keep({})
 
   /** The running process. @throws HubError 503 */
-  get process(): AppProcess {
-    const process = this.#supervisor.process()
+  function running(): AppProcess {
+    const process = supervisor.process()
     if (process === undefined) throw new HubError(503, 'not_running', 'The app does not run')
     return process
   }
 
-  get pid(): number | undefined {
-    return this.#supervisor.process()?.pid
-  }
-
   /** Resolves when the process has started; waits for the previous one to end. */
-  start(): Promise<void> {
-    if (this.#world.isDown()) return Promise.resolve()
-    return this.#supervisor.start()
+  function start(): Promise<void> {
+    return world.isDown() ? Promise.resolve() : supervisor.start()
   }
 
   /** Resolves when all processes have ended. */
-  stop(): Promise<void> {
-    return this.#supervisor.stop()
-  }
-
-  /** Stops the app permanently and sends no more of its changes. */
-  leave(): Promise<void> {
-    this.#isGone = true
-    return this.stop()
-  }
-
-  /** Changes the stored state and the record together. */
-  change(stored: Partial<StoredApp>, patch: Patch): void {
-    this.#store(stored)
-    this.#show(patch)
-  }
-
-  /** Sends an event if the newer version in the store has changed. */
-  lookForOffer(): void {
-    const offer = this.#newerVersion()
-    if (offer === this.#offer || this.#onTrial) return
-    this.#offer = offer
-    this.#show({ updateAvailable: GENERATIONS[this.#world.host.flavour].offer(offer) })
-  }
-
-  /** Notifies the app of a setting that another client changed. */
-  notifySetting(name: string, value?: unknown): void {
-    this.#supervisor.process()?.send({ type: 'setting', name, value })
-  }
-
-  /** Collects garbage and sends the new usage. */
-  async collectGarbage(): Promise<void> {
-    const { process } = this
-    await process.collectGarbage()
-    this.#world.watch.lookAt(process)
-    this.#show({})
-  }
-
-  /**
-   * Replaces this version with another, and restores it if the other does not start.
-   * @throws HubError 500 with the reason
-   */
-  async replace(code: Unpacked, stored: Partial<StoredApp>): Promise<void> {
-    const former = { code: this.#code, stored: this.#stored, wasUp: this.#supervisor.isUp() }
-    const taken = { ...this.#stored, ...stored, folder: code.folder, version: code.manifest.version }
-    if (!taken.enabled) return this.#take(code, taken)
-    this.#onTrial = true
-    await this.stop()
-    this.#use(code, taken)
-    const problem = await this.#try().finally(() => {
-      this.#onTrial = false
-    })
-    if (problem === undefined) return this.#take(this.#code, { ...this.#stored, ...CURED })
-    await this.stop()
-    const { enabled, autoupdate } = this.#stored
-    this.#use(former.code, { ...former.stored, enabled, autoupdate })
-    this.#store({})
-    this.#show({})
-    if (former.wasUp && enabled) await this.start()
-    throw new HubError(500, 'install_failed', `Version ${taken.version} does not start: ${problem}`)
-  }
-
-  /** Restarts the app after its files have changed in place, even if it may crash. */
-  async reload(code: Unpacked): Promise<void> {
-    await this.stop()
-    if (this.#isGone) return
-    this.#take(code, { ...this.#stored, ...CURED, version: code.manifest.version })
-    if (this.#stored.enabled) await this.start()
-  }
+  const stop = () => supervisor.stop()
 
   /** Starts the new version; resolves with the problem if it does not start. */
-  async #try(): Promise<string | undefined> {
-    await this.start()
-    const process = this.#supervisor.process()
-    if (process === undefined) return this.#stored.enabled ? 'Error: the process did not start' : undefined
-    const { clock } = this.#world
-    const { promise: late, resolve } = Promise.withResolvers<'late'>()
-    const cancel = clock.after(TRIAL_MS, () => resolve('late'))
-    const outcome = await Promise.race([process.ready, late])
-    cancel()
-    if (outcome === true) return undefined
-    if (outcome === 'late') return `it took more than ${TRIAL_MS / 1000} s`
+  async function startOnTrial(): Promise<string | undefined> {
+    await start()
+    const process = supervisor.process()
+    if (process === undefined) return stored.enabled ? 'Error: the process did not start' : undefined
+    const isReady = await within(clock, TRIAL_MS, process.ready)
+    if (isReady) return undefined
+    if (isReady === undefined) return `it took more than ${TRIAL_MS / 1000} s`
     const { requested, message } = await process.ended
     // A version that was stopped before it started did not fail.
     return requested ? undefined : message
   }
 
-  #take(code: Unpacked, stored: StoredApp): void {
-    const { usage, state } = this.#record
-    this.#use(code, stored)
-    this.#store({})
-    const { recovered, stands } = GENERATIONS[this.#world.host.flavour]
-    this.#show({ ...recovered, ...stands(state === 'crashed' ? 'stopped' : state), usage })
+  function take(other: Unpacked, row: StoredApp): void {
+    const { usage, state } = record
+    use(other, row)
+    store({})
+    show({ ...generation.recovered, ...generation.stands(state === 'crashed' ? 'stopped' : state), usage })
   }
 
-  #use(code: Unpacked, stored: StoredApp): void {
-    this.#code = code
-    this.#stored = stored
-    this.#record = this.#recordAtRest()
+  function use(other: Unpacked, row: StoredApp): void {
+    code = other
+    stored = row
+    offer = newerVersion()
+    record = recordAtRest()
   }
 
-  #recordAtRest(): AppRecord {
-    this.#offer = this.#newerVersion()
-    const { id, version, enabled, autoupdate, channel, origin, crashed, crashedCount } = this.#stored
-    const { name, author, settings, permissions, color } = this.#code.manifest
-    const { flavour } = this.#world.host
-    const { stands, crash, counter } = GENERATIONS[flavour]
-    const seed = { id, name, version, author, enabled, autoupdate, channel, origin, update: this.#offer }
+  function recordAtRest(): AppRecord {
+    const { version, enabled, autoupdate, channel, origin, crashed, crashedCount } = stored
+    const { name, author, settings, permissions, color } = code.manifest
+    const seed = { id, name, version, author, enabled, autoupdate, channel, origin, update: offer }
     return {
-      ...recordOf({ ...seed, settings, permissions, color, hasDrivers: false }, flavour),
-      ...stands('stopped'),
+      ...recordOf({ ...seed, settings, permissions, color, hasDrivers: false }, host.flavour),
+      ...generation.stands('stopped'),
       usage: NO_USAGE,
-      [counter]: crashedCount,
-      ...(crashed && crash(this.#stored)),
+      [generation.counter]: crashedCount,
+      ...(crashed && generation.crash(stored)),
     }
   }
 
   /** The newer version in the store, if there is one. */
-  #newerVersion(): string | undefined {
-    const { id, channel, version } = this.#stored
-    const offer = this.#world.packages.find({ id, channel, present: version })
-    return offer?.version === version ? undefined : offer?.version
+  function newerVersion(): string | undefined {
+    const { channel, version } = stored
+    const found = packages.find({ id, channel, present: version })
+    return found?.version === version ? undefined : found?.version
   }
 
-  async #launch(): Promise<AppProcess> {
-    const { clock, watch, limits } = this.#world
-    const { id, version } = this.#stored
-    const { folder, manifest } = this.#code
-    const handlers = handlersFor(id, this.#world, (message) => this.#supervisor.process()?.send(message))
-    const launch = { id, version, folder, main: manifest.main, memoryLimit: limits.memory }
-    const process = await AppProcess.start(launch, clock, this.output, handlers)
+  async function launch(): Promise<AppProcess> {
+    const { folder, manifest } = code
+    const handlers = handlersFor(id, world, (message) => supervisor.process()?.send(message))
+    const launched = { id, version: stored.version, folder, main: manifest.main, memoryLimit: limits.memory }
+    const process = await AppProcess.start(launched, clock, output, handlers)
     void process.ended.then(() => handlers.end())
     // Send the usage of a new process as soon as it is known.
-    this.#usageSentAt = Number.NEGATIVE_INFINITY
-    watch.add(process, (usage) => this.#see(usage))
+    usageSentAt = Number.NEGATIVE_INFINITY
+    watch.add(process, see)
     return process
   }
 
-  #enter(state: 'starting' | 'running' | 'stopping'): void {
+  function enter(state: 'starting' | 'running' | 'stopping'): void {
     const starts = state === 'starting'
-    if (state === 'running') this.output.show('running')
-    if (starts && !this.#onTrial) this.#storeIfPossible(CURED)
-    this.#stand(state, starts ? GENERATIONS[this.#world.host.flavour].recovered : {})
+    if (state === 'running') output.show('running')
+    if (starts && !onTrial) storeIfPossible(CURED)
+    show({ ...(starts && generation.recovered), ...generation.stands(state) })
   }
 
-  #onEnd({ requested, code, signal, message }: End): void {
-    this.output.show(requested ? 'stopped' : `crashed: ${message.split('\n', 1)[0]}`)
-    if (requested) return void this.#stand('stopped', { usage: NO_USAGE })
-    if (this.#onTrial) return
-    const crashedCount = this.#stored.crashedCount + 1
-    this.#storeIfPossible({
-      crashed: true,
-      crashedMessage: message,
-      crashedCount,
-      exitCode: code,
-      exitSignal: signal,
-    })
-    this.#show({ ...GENERATIONS[this.#world.host.flavour].crash(this.#stored), usage: NO_USAGE })
+  function onEnd({ requested, code: exitCode, signal: exitSignal, message: crashedMessage }: End): void {
+    output.show(requested ? 'stopped' : `crashed: ${crashedMessage.split('\n', 1)[0]}`)
+    if (requested) return void show({ usage: NO_USAGE, ...generation.stands('stopped') })
+    if (onTrial) return
+    const crashedCount = stored.crashedCount + 1
+    storeIfPossible({ crashed: true, crashedMessage, crashedCount, exitCode, exitSignal })
+    show({ ...generation.crash(stored), usage: NO_USAGE })
   }
 
-  #see(usage: Usage): void {
-    const now = this.#world.clock.elapsed()
-    if (now - this.#usageSentAt < SEND_USAGE_MS) return void this.#keep({ usage })
-    this.#usageSentAt = now
-    this.#show({ usage })
+  function see(usage: Usage): void {
+    const now = clock.elapsed()
+    if (now - usageSentAt < SEND_USAGE_MS) return void keep({ usage })
+    usageSentAt = now
+    show({ usage })
   }
 
-  #stand(state: AppState, patch: Patch = {}): void {
-    this.#show({ ...patch, ...GENERATIONS[this.#world.host.flavour].stands(state) })
-  }
-
-  #store(changed: Partial<StoredApp>): void {
-    this.#stored = { ...this.#stored, ...changed }
-    if (!this.#isGone) this.#world.state.put(this.#stored)
+  function store(changed: Partial<StoredApp>): void {
+    stored = { ...stored, ...changed }
+    if (!isGone) world.state.put(stored)
   }
 
   /** Stores a change that no client waits for: writes a failure only to the app's output. */
-  #storeIfPossible(changed: Partial<StoredApp>): void {
+  function storeIfPossible(changed: Partial<StoredApp>): void {
     try {
-      this.#store(changed)
+      store(changed)
     } catch (error) {
-      this.output.note(`not stored: ${error instanceof Error ? error.message : String(error)}`)
+      output.note(`not stored: ${error instanceof Error ? error.message : String(error)}`)
     }
   }
 
-  #keep(patch: Patch): void {
-    this.#record = { ...this.#record, ...patch }
-    if (!this.#isGone) this.#world.records.set(this.#stored.id, this.#record)
+  function keep(patch: Patch): void {
+    record = { ...record, ...patch }
+    if (!isGone) records.set(id, record)
   }
 
-  #show(patch: Patch): void {
-    this.#keep(patch)
-    if (!this.#isGone) this.#world.host.sendEvent('app.update', this.#record)
+  function show(patch: Patch): void {
+    keep(patch)
+    if (!isGone) host.sendEvent('app.update', record)
+  }
+
+  return {
+    output,
+    running,
+    start,
+    stop,
+    stored: () => stored,
+    pid: () => supervisor.process()?.pid,
+
+    /** Stops the app permanently and sends no more of its changes. */
+    leave(): Promise<void> {
+      isGone = true
+      return stop()
+    },
+
+    /** Changes the stored state and the record together. */
+    change(changed: Partial<StoredApp>, patch: Patch): void {
+      store(changed)
+      show(patch)
+    },
+
+    /** Sends an event if the newer version in the store has changed. */
+    lookForOffer(): void {
+      const found = newerVersion()
+      if (found === offer || onTrial) return
+      offer = found
+      show({ updateAvailable: generation.offer(found) })
+    },
+
+    /** Notifies the app of a setting that another client changed. */
+    notifySetting: (name: string, value?: unknown) => supervisor.process()?.send({ type: 'setting', name, value }),
+
+    /** Collects garbage and sends the new usage. */
+    async collectGarbage(): Promise<void> {
+      const process = running()
+      await process.collectGarbage()
+      watch.lookAt(process)
+      show({})
+    },
+
+    /**
+     * Replaces this version with another, and restores it if the other does not start.
+     * @throws HubError 500 with the reason
+     */
+    async replace(other: Unpacked, changed: Partial<StoredApp>): Promise<void> {
+      const former = { code, stored, wasUp: supervisor.isUp() }
+      const taken = { ...stored, ...changed, folder: other.folder, version: other.manifest.version }
+      if (!taken.enabled) return take(other, taken)
+      onTrial = true
+      await stop()
+      use(other, taken)
+      const problem = await startOnTrial().finally(() => {
+        onTrial = false
+      })
+      if (problem === undefined) return take(code, { ...stored, ...CURED })
+      await stop()
+      const { enabled, autoupdate } = stored
+      use(former.code, { ...former.stored, enabled, autoupdate })
+      store({})
+      show({})
+      if (former.wasUp && enabled) await start()
+      throw new HubError(500, 'install_failed', `Version ${taken.version} does not start: ${problem}`)
+    },
+
+    /** Restarts the app after its files have changed in place, even if it may crash. */
+    async reload(other: Unpacked): Promise<void> {
+      await stop()
+      if (isGone) return
+      take(other, { ...stored, ...CURED, version: other.manifest.version })
+      if (stored.enabled) await start()
+    },
   }
 }
 
