@@ -4,7 +4,7 @@ import type { AppsHost } from '../core/hub-apps.ts'
 import type { Packages, Unpacked } from '../data/packages.ts'
 import { CURED, type SqliteState, type StoredApp } from '../data/state.ts'
 import { HubError } from '../hub-error.ts'
-import { type AppRecord, GENERATIONS, NO_USAGE, type Patch, recordOf, type Usage } from '../records.ts'
+import { type AppRecord, type Flavour, GENERATIONS, NO_USAGE, type Patch, recordOf, type Usage } from '../records.ts'
 import { type AppHandlers, AppProcess, type End } from './app-process.ts'
 import type { HubMessage } from './channel.ts'
 import { Output } from './output.ts'
@@ -32,46 +32,134 @@ const SEND_USAGE_MS = 10_000
 /** How long a new version may take to start before the previous one is restored. */
 const TRIAL_MS = 10_000
 
-export type InstalledApp = ReturnType<typeof installedApp>
-
-export function installedApp(given: Unpacked, row: StoredApp, world: World) {
-  const { clock, host, limits, onLine, packages, records, watch } = world
-  const { id } = row
-  const generation = GENERATIONS[host.flavour]
-  const output = new Output(onLine && ((line) => onLine(id, line)))
-  const supervisor = supervise(launch, enter, onEnd)
-  let code = given
-  let stored = row
-  let offer = newerVersion()
-  let record = recordAtRest()
-  let usageSentAt = Number.NEGATIVE_INFINITY
+export class InstalledApp {
+  readonly output: Output
+  readonly #world: World
+  readonly #generation: (typeof GENERATIONS)[Flavour]
+  #code: Unpacked
+  #stored: StoredApp
+  #record: AppRecord
+  readonly #supervisor = supervise(
+    () => this.#launch(),
+    (state) => this.#enter(state),
+    (end) => this.#onEnd(end),
+  )
+  #offer: string | undefined
+  #usageSentAt = Number.NEGATIVE_INFINITY
   /** Whether the app is uninstalled; then its changes are no longer stored or sent. */
-  let isGone = false
+  #isGone = false
   /** Whether a new version is starting; then its crash is not sent yet. */
-  let onTrial = false
-  keep({})
+  #onTrial = false
+
+  constructor(code: Unpacked, stored: StoredApp, world: World) {
+    const { onLine } = world
+    this.output = new Output(onLine && ((line) => onLine(stored.id, line)))
+    this.#world = world
+    this.#generation = GENERATIONS[world.host.flavour]
+    this.#code = code
+    this.#stored = stored
+    this.#offer = newerVersion(stored, world.packages)
+    this.#record = recordAtRest(code, stored, this.#offer, world.host.flavour)
+    this.#keep({})
+  }
+
+  get stored(): StoredApp {
+    return this.#stored
+  }
 
   /** The running process. @throws HubError 503 */
-  function running(): AppProcess {
-    const process = supervisor.process()
+  get process(): AppProcess {
+    const process = this.#supervisor.process()
     if (process === undefined) throw new HubError(503, 'not_running', 'The app does not run')
     return process
   }
 
+  get pid(): number | undefined {
+    return this.#supervisor.process()?.pid
+  }
+
   /** Resolves when the process has started; waits for the previous one to end. */
-  function start(): Promise<void> {
-    return world.isDown() ? Promise.resolve() : supervisor.start()
+  start(): Promise<void> {
+    if (this.#world.isDown()) return Promise.resolve()
+    return this.#supervisor.start()
   }
 
   /** Resolves when all processes have ended. */
-  const stop = () => supervisor.stop()
+  stop(): Promise<void> {
+    return this.#supervisor.stop()
+  }
+
+  /** Stops the app permanently and sends no more of its changes. */
+  leave(): Promise<void> {
+    this.#isGone = true
+    return this.stop()
+  }
+
+  /** Changes the stored state and the record together. */
+  change(stored: Partial<StoredApp>, patch: Patch): void {
+    this.#store(stored)
+    this.#show(patch)
+  }
+
+  /** Sends an event if the newer version in the store has changed. */
+  lookForOffer(): void {
+    const offer = newerVersion(this.#stored, this.#world.packages)
+    if (offer === this.#offer || this.#onTrial) return
+    this.#offer = offer
+    this.#show({ updateAvailable: this.#generation.offer(offer) })
+  }
+
+  /** Notifies the app of a setting that another client changed. */
+  notifySetting(name: string, value?: unknown): void {
+    this.#supervisor.process()?.send({ type: 'setting', name, value })
+  }
+
+  /** Collects garbage and sends the new usage. */
+  async collectGarbage(): Promise<void> {
+    const { process } = this
+    await process.collectGarbage()
+    this.#world.watch.lookAt(process)
+    this.#show({})
+  }
+
+  /**
+   * Replaces this version with another, and restores it if the other does not start.
+   * @throws HubError 500 with the reason
+   */
+  async replace(code: Unpacked, stored: Partial<StoredApp>): Promise<void> {
+    const former = { code: this.#code, stored: this.#stored, wasUp: this.#supervisor.isUp() }
+    const taken = { ...this.#stored, ...stored, folder: code.folder, version: code.manifest.version }
+    if (!taken.enabled) return this.#take(code, taken)
+    this.#onTrial = true
+    await this.stop()
+    this.#use(code, taken)
+    const problem = await this.#try().finally(() => {
+      this.#onTrial = false
+    })
+    if (problem === undefined) return this.#take(this.#code, { ...this.#stored, ...CURED })
+    await this.stop()
+    const { enabled, autoupdate } = this.#stored
+    this.#use(former.code, { ...former.stored, enabled, autoupdate })
+    this.#store({})
+    this.#show({})
+    if (former.wasUp && enabled) await this.start()
+    throw new HubError(500, 'install_failed', `Version ${taken.version} does not start: ${problem}`)
+  }
+
+  /** Restarts the app after its files have changed in place, even if it may crash. */
+  async reload(code: Unpacked): Promise<void> {
+    await this.stop()
+    if (this.#isGone) return
+    this.#take(code, { ...this.#stored, ...CURED, version: code.manifest.version })
+    if (this.#stored.enabled) await this.start()
+  }
 
   /** Starts the new version; resolves with the problem if it does not start. */
-  async function startOnTrial(): Promise<string | undefined> {
-    await start()
-    const process = supervisor.process()
-    if (process === undefined) return stored.enabled ? 'Error: the process did not start' : undefined
-    const isReady = await within(clock, TRIAL_MS, process.ready)
+  async #try(): Promise<string | undefined> {
+    await this.start()
+    const process = this.#supervisor.process()
+    if (process === undefined) return this.#stored.enabled ? 'Error: the process did not start' : undefined
+    const isReady = await within(this.#world.clock, TRIAL_MS, process.ready)
     if (isReady) return undefined
     if (isReady === undefined) return `it took more than ${TRIAL_MS / 1000} s`
     const { requested, message } = await process.ended
@@ -79,169 +167,100 @@ export function installedApp(given: Unpacked, row: StoredApp, world: World) {
     return requested ? undefined : message
   }
 
-  function take(other: Unpacked, row: StoredApp): void {
-    const { usage, state } = record
-    use(other, row)
-    store({})
-    show({ ...generation.recovered, ...generation.stands(state === 'crashed' ? 'stopped' : state), usage })
+  #take(code: Unpacked, stored: StoredApp): void {
+    const { usage, state } = this.#record
+    this.#use(code, stored)
+    this.#store({})
+    const { recovered, stands } = this.#generation
+    this.#show({ ...recovered, ...stands(state === 'crashed' ? 'stopped' : state), usage })
   }
 
-  function use(other: Unpacked, row: StoredApp): void {
-    code = other
-    stored = row
-    offer = newerVersion()
-    record = recordAtRest()
+  #use(code: Unpacked, stored: StoredApp): void {
+    this.#code = code
+    this.#stored = stored
+    this.#offer = newerVersion(stored, this.#world.packages)
+    this.#record = recordAtRest(code, stored, this.#offer, this.#world.host.flavour)
   }
 
-  function recordAtRest(): AppRecord {
-    const { version, enabled, autoupdate, channel, origin, crashed, crashedCount } = stored
-    const { name, author, settings, permissions, color } = code.manifest
-    const seed = { id, name, version, author, enabled, autoupdate, channel, origin, update: offer }
-    return {
-      ...recordOf({ ...seed, settings, permissions, color, hasDrivers: false }, host.flavour),
-      ...generation.stands('stopped'),
-      usage: NO_USAGE,
-      [generation.counter]: crashedCount,
-      ...(crashed && generation.crash(stored)),
-    }
-  }
-
-  /** The newer version in the store, if there is one. */
-  function newerVersion(): string | undefined {
-    const { channel, version } = stored
-    const found = packages.find({ id, channel, present: version })
-    return found?.version === version ? undefined : found?.version
-  }
-
-  async function launch(): Promise<AppProcess> {
-    const { folder, manifest } = code
-    const handlers = handlersFor(id, world, (message) => supervisor.process()?.send(message))
-    const launched = { id, version: stored.version, folder, main: manifest.main, memoryLimit: limits.memory }
-    const process = await AppProcess.start(launched, clock, output, handlers)
+  async #launch(): Promise<AppProcess> {
+    const { clock, watch, limits } = this.#world
+    const { id, version } = this.#stored
+    const { folder, manifest } = this.#code
+    const handlers = handlersFor(id, this.#world, (message) => this.#supervisor.process()?.send(message))
+    const launch = { id, version, folder, main: manifest.main, memoryLimit: limits.memory }
+    const process = await AppProcess.start(launch, clock, this.output, handlers)
     void process.ended.then(() => handlers.end())
     // Send the usage of a new process as soon as it is known.
-    usageSentAt = Number.NEGATIVE_INFINITY
-    watch.add(process, see)
+    this.#usageSentAt = Number.NEGATIVE_INFINITY
+    watch.add(process, (usage) => this.#see(usage))
     return process
   }
 
-  function enter(state: 'starting' | 'running' | 'stopping'): void {
+  #enter(state: 'starting' | 'running' | 'stopping'): void {
     const starts = state === 'starting'
-    if (state === 'running') output.show('running')
-    if (starts && !onTrial) storeIfPossible(CURED)
-    show({ ...(starts && generation.recovered), ...generation.stands(state) })
+    if (state === 'running') this.output.show('running')
+    if (starts && !this.#onTrial) this.#storeIfPossible(CURED)
+    this.#show({ ...(starts && this.#generation.recovered), ...this.#generation.stands(state) })
   }
 
-  function onEnd({ requested, code: exitCode, signal: exitSignal, message: crashedMessage }: End): void {
-    output.show(requested ? 'stopped' : `crashed: ${crashedMessage.split('\n', 1)[0]}`)
-    if (requested) return void show({ usage: NO_USAGE, ...generation.stands('stopped') })
-    if (onTrial) return
-    const crashedCount = stored.crashedCount + 1
-    storeIfPossible({ crashed: true, crashedMessage, crashedCount, exitCode, exitSignal })
-    show({ ...generation.crash(stored), usage: NO_USAGE })
+  #onEnd({ requested, code: exitCode, signal: exitSignal, message: crashedMessage }: End): void {
+    this.output.show(requested ? 'stopped' : `crashed: ${crashedMessage.split('\n', 1)[0]}`)
+    if (requested) return void this.#show({ usage: NO_USAGE, ...this.#generation.stands('stopped') })
+    if (this.#onTrial) return
+    const crashedCount = this.#stored.crashedCount + 1
+    this.#storeIfPossible({ crashed: true, crashedMessage, crashedCount, exitCode, exitSignal })
+    this.#show({ ...this.#generation.crash(this.#stored), usage: NO_USAGE })
   }
 
-  function see(usage: Usage): void {
-    const now = clock.elapsed()
-    if (now - usageSentAt < SEND_USAGE_MS) return void keep({ usage })
-    usageSentAt = now
-    show({ usage })
+  #see(usage: Usage): void {
+    const now = this.#world.clock.elapsed()
+    if (now - this.#usageSentAt < SEND_USAGE_MS) return void this.#keep({ usage })
+    this.#usageSentAt = now
+    this.#show({ usage })
   }
 
-  function store(changed: Partial<StoredApp>): void {
-    stored = { ...stored, ...changed }
-    if (!isGone) world.state.put(stored)
+  #store(changed: Partial<StoredApp>): void {
+    this.#stored = { ...this.#stored, ...changed }
+    if (!this.#isGone) this.#world.state.put(this.#stored)
   }
 
   /** Stores a change that no client waits for: writes a failure only to the app's output. */
-  function storeIfPossible(changed: Partial<StoredApp>): void {
+  #storeIfPossible(changed: Partial<StoredApp>): void {
     try {
-      store(changed)
+      this.#store(changed)
     } catch (error) {
-      output.note(`not stored: ${error instanceof Error ? error.message : String(error)}`)
+      this.output.note(`not stored: ${error instanceof Error ? error.message : String(error)}`)
     }
   }
 
-  function keep(patch: Patch): void {
-    record = { ...record, ...patch }
-    if (!isGone) records.set(id, record)
+  #keep(patch: Patch): void {
+    this.#record = { ...this.#record, ...patch }
+    if (!this.#isGone) this.#world.records.set(this.#stored.id, this.#record)
   }
 
-  function show(patch: Patch): void {
-    keep(patch)
-    if (!isGone) host.sendEvent('app.update', record)
+  #show(patch: Patch): void {
+    this.#keep(patch)
+    if (!this.#isGone) this.#world.host.sendEvent('app.update', this.#record)
   }
+}
 
+/** The newer version in the store, if there is one. */
+function newerVersion({ id, channel, version }: StoredApp, packages: Packages): string | undefined {
+  const found = packages.find({ id, channel, present: version })
+  return found?.version === version ? undefined : found?.version
+}
+
+function recordAtRest({ manifest }: Unpacked, stored: StoredApp, update: string | undefined, flavour: Flavour) {
+  const { id, version, enabled, autoupdate, channel, origin, crashed, crashedCount } = stored
+  const { name, author, settings, permissions, color } = manifest
+  const { stands, crash, counter } = GENERATIONS[flavour]
+  const seed = { id, name, version, author, enabled, autoupdate, channel, origin, update }
   return {
-    output,
-    running,
-    start,
-    stop,
-    stored: () => stored,
-    pid: () => supervisor.process()?.pid,
-
-    /** Stops the app permanently and sends no more of its changes. */
-    leave(): Promise<void> {
-      isGone = true
-      return stop()
-    },
-
-    /** Changes the stored state and the record together. */
-    change(changed: Partial<StoredApp>, patch: Patch): void {
-      store(changed)
-      show(patch)
-    },
-
-    /** Sends an event if the newer version in the store has changed. */
-    lookForOffer(): void {
-      const found = newerVersion()
-      if (found === offer || onTrial) return
-      offer = found
-      show({ updateAvailable: generation.offer(found) })
-    },
-
-    /** Notifies the app of a setting that another client changed. */
-    notifySetting: (name: string, value?: unknown) => supervisor.process()?.send({ type: 'setting', name, value }),
-
-    /** Collects garbage and sends the new usage. */
-    async collectGarbage(): Promise<void> {
-      const process = running()
-      await process.collectGarbage()
-      watch.lookAt(process)
-      show({})
-    },
-
-    /**
-     * Replaces this version with another, and restores it if the other does not start.
-     * @throws HubError 500 with the reason
-     */
-    async replace(other: Unpacked, changed: Partial<StoredApp>): Promise<void> {
-      const former = { code, stored, wasUp: supervisor.isUp() }
-      const taken = { ...stored, ...changed, folder: other.folder, version: other.manifest.version }
-      if (!taken.enabled) return take(other, taken)
-      onTrial = true
-      await stop()
-      use(other, taken)
-      const problem = await startOnTrial().finally(() => {
-        onTrial = false
-      })
-      if (problem === undefined) return take(code, { ...stored, ...CURED })
-      await stop()
-      const { enabled, autoupdate } = stored
-      use(former.code, { ...former.stored, enabled, autoupdate })
-      store({})
-      show({})
-      if (former.wasUp && enabled) await start()
-      throw new HubError(500, 'install_failed', `Version ${taken.version} does not start: ${problem}`)
-    },
-
-    /** Restarts the app after its files have changed in place, even if it may crash. */
-    async reload(other: Unpacked): Promise<void> {
-      await stop()
-      if (isGone) return
-      take(other, { ...stored, ...CURED, version: other.manifest.version })
-      if (stored.enabled) await start()
-    },
+    ...recordOf({ ...seed, settings, permissions, color, hasDrivers: false }, flavour),
+    ...stands('stopped'),
+    usage: NO_USAGE,
+    [counter]: crashedCount,
+    ...(crashed && crash(stored)),
   }
 }
 

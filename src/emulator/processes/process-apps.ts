@@ -7,7 +7,7 @@ import type { Packages, Unpacked } from '../data/packages.ts'
 import { addSettings, newApp, type SqliteState, type StoredApp } from '../data/state.ts'
 import { HubError } from '../hub-error.ts'
 import { type AppRecord, GENERATIONS, type Patch } from '../records.ts'
-import { type InstalledApp, installedApp, type World } from './installed-app.ts'
+import { InstalledApp, type World } from './installed-app.ts'
 import { LIMITS, type Limits, watchUsage } from './watch.ts'
 
 const OFFERS_MS = 5000
@@ -62,7 +62,7 @@ export class ProcessApps implements HubApps {
 
   async install({ id, channel, version }: InstallRequest): Promise<void> {
     const present = this.#apps.get(id)
-    const { channel: former, version: installed } = present?.stored() ?? {}
+    const { channel: former, version: installed } = present?.stored ?? {}
     const offer = this.#world.packages.find({ id, channel: channel ?? former, version, present: installed })
     if (offer === undefined) throw new HubError(404, 'not_found', 'The store has no such app')
     if (this.#installing.has(id)) throw new HubError(409, 'already_installing', 'The app is being installed')
@@ -87,7 +87,7 @@ export class ProcessApps implements HubApps {
     this.#world.host.sendEvent('app.delete', { id })
     const gone = app
       .leave()
-      .then(() => this.#world.packages.discard(app.stored().folder))
+      .then(() => this.#world.packages.discard(app.stored.folder))
       .finally(() => this.#leaving.delete(id))
     this.#leaving.set(id, gone)
     gone.catch(() => {})
@@ -95,14 +95,14 @@ export class ProcessApps implements HubApps {
 
   enable(id: string): void {
     const app = this.#must(id)
-    if (app.stored().enabled) return
+    if (app.stored.enabled) return
     app.change({ enabled: true }, { enabled: true })
     void app.start()
   }
 
   disable(id: string): void {
     const app = this.#must(id)
-    if (!app.stored().enabled) return
+    if (!app.stored.enabled) return
     app.change({ enabled: false }, { enabled: false })
     void app.stop()
   }
@@ -110,13 +110,13 @@ export class ProcessApps implements HubApps {
   /** Restarts an app; a disabled app stays stopped. */
   restart(id: string): void {
     const app = this.#must(id)
-    if (app.stored().enabled) void app.start()
+    if (app.stored.enabled) void app.start()
   }
 
   /** Handles changed or removed files of an app that runs in place. */
   async reload(id: string, folder: string, paths: readonly string[]): Promise<void> {
     const app = this.#apps.get(id)
-    if (app?.stored().folder !== folder || this.#installing.has(id)) return
+    if (app?.stored.folder !== folder || this.#installing.has(id)) return
     if (paths.length === 0) return app.output.show('its folder no longer exists')
     app.output.show(`changed: ${listed(paths, 3)}`)
     this.#installing.add(id)
@@ -141,27 +141,27 @@ export class ProcessApps implements HubApps {
   }
 
   locales(id: string): Readonly<Record<string, unknown>> {
-    return localesIn(this.#must(id).stored().folder)
+    return localesIn(this.#must(id).stored.folder)
   }
 
   request(id: string, request: AppRequest): Promise<unknown> {
-    return Promise.try(() => this.#must(id).running().request(request))
+    return Promise.try(() => this.#must(id).process.request(request))
   }
 
   crash(id: string): void {
-    this.#must(id).running().send({ type: 'crash' })
+    this.#must(id).process.send({ type: 'crash' })
   }
 
   /** The id of an app's process while it runs. */
   pid(id: string): number | undefined {
-    return this.#must(id).pid()
+    return this.#must(id).pid
   }
 
   /** Starts the enabled apps. */
   async start(): Promise<void> {
     this.#isDown = false
     this.#lookForOffers()
-    await Promise.all([...this.#apps.values()].filter((app) => app.stored().enabled).map((app) => app.start()))
+    await Promise.all([...this.#apps.values()].filter((app) => app.stored.enabled).map((app) => app.start()))
   }
 
   /** Stops all processes; resolves when all have ended. */
@@ -188,7 +188,7 @@ export class ProcessApps implements HubApps {
   }
 
   #add(code: Unpacked, stored: StoredApp): InstalledApp {
-    const app = installedApp(code, stored, this.#world)
+    const app = new InstalledApp(code, stored, this.#world)
     this.#apps.set(stored.id, app)
     return app
   }
@@ -217,7 +217,7 @@ export class ProcessApps implements HubApps {
   }
 
   async #update(app: InstalledApp, code: Unpacked, channel: string | undefined): Promise<void> {
-    const former = app.stored().folder
+    const former = app.stored.folder
     const { state } = this.#world
     const { id, settings } = code.manifest
     const added = state.transaction(() => addSettings(state, id, settings))
