@@ -4,7 +4,7 @@ import { createServer } from 'node:http'
 import { sleep } from '../base/clock.ts'
 import { Apps, type How, liveOn } from './apps.ts'
 import { Behaviours, eventGate } from './behaviours.ts'
-import type { AppEvent, HubApps } from './core/hub-apps.ts'
+import type { AppsHost, HubApps } from './core/hub-apps.ts'
 import { APPS_URI, type InApp, inAppInterface } from './core/in-app.ts'
 import { rateLimit } from './faults.ts'
 import { listeningPort } from './listening-port.ts'
@@ -94,7 +94,7 @@ export class EmulatedHub implements AsyncDisposable {
     this.#core = this.#seenInside()
     const { timers, behaviours } = this.#core
     this.#gate = eventGate(behaviours, (...event) => this.#realtime.send(...event))
-    const sendEvent = (event: AppEvent, payload: unknown) => this.#sendEvent(APPS_URI, event, payload)
+    const sendEvent: AppsHost['sendEvent'] = (event, payload) => this.#sendEvent(APPS_URI, event, payload)
     this.inApp = inAppInterface(this.#core, this.#events)
     const { backend, apps: seeds } = options
     const apps =
