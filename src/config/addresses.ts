@@ -63,8 +63,7 @@ export const brokerUrl = url({
   credentials: 'give them as mqtt.username and mqtt.password (or mqtt.password_file)',
 })
 
-/** Address of a NATS server. */
-export const natsUrl = url({
+const natsUrl = url({
   schemes: ['nats', 'tls'],
   withPath: [],
   example: 'nats://nats-0:4222',

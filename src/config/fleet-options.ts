@@ -2,7 +2,7 @@
 import * as v from 'valibot'
 import { MEMBER_NAME } from '../base/member-name.ts'
 import { natsUrls, password } from './addresses.ts'
-import { duration, integer, label, text } from './schemas.ts'
+import { duration, integer, label, secret, text } from './schemas.ts'
 import { defineOptions } from './table.ts'
 
 const shard = v.pipe(
@@ -65,9 +65,7 @@ export const fleetOptions = defineOptions({
   },
   'fleet.password': {
     doc: 'Password for NATS.',
-    schema: password,
-    sensitive: true,
-    example: 'put-the-password-here',
+    ...secret(password, 'put-the-password-here'),
     live: { ifSame: 'fleet.nats' },
   },
   'fleet.bucket': {

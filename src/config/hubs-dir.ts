@@ -70,29 +70,16 @@ export async function watchFolder(
 }
 
 /** A fingerprint of the folder, and the time of the last change in epoch milliseconds. */
-interface Look {
-  readonly stamps: string
-  readonly changedAt: number
-}
-
-async function look(folder: string): Promise<Look> {
+async function look(folder: string) {
   try {
     // Adding or removing a file changes the folder's time too.
     const { mtimeMs } = await stat(folder)
-    const files = await Promise.all(hubFilesIn(await readdir(folder)).map((name) => lookAt(join(folder, name))))
-    const changedAt = files.reduce((latest, file) => Math.max(latest, file.changedAt), mtimeMs)
-    return { stamps: files.map(({ stamps }) => stamps).join('\n'), changedAt }
+    const paths = hubFilesIn(await readdir(folder)).map((name) => join(folder, name))
+    const files = await Promise.all(paths.map((path) => stat(path).catch(() => undefined)))
+    const stamps = files.map((file, at) => `${paths[at]} ${file?.mtimeMs} ${file?.size} ${file?.ino}`)
+    return { stamps: stamps.join('\n'), changedAt: Math.max(mtimeMs, ...files.map((file) => file?.mtimeMs ?? 0)) }
   } catch {
     // The reload reports why the folder cannot be read.
     return { stamps: 'unreadable', changedAt: 0 }
-  }
-}
-
-async function lookAt(file: string): Promise<Look> {
-  try {
-    const { mtimeMs, size, ino } = await stat(file)
-    return { stamps: `${file} ${mtimeMs} ${size} ${ino}`, changedAt: mtimeMs }
-  } catch {
-    return { stamps: `${file} unreadable`, changedAt: 0 }
   }
 }

@@ -29,21 +29,7 @@ export interface LoadOptions {
   readonly requireContent?: boolean
 }
 
-export interface Loaded {
-  readonly config: Config
-  /** The configuration file; `null` without one. */
-  readonly path: string | null
-  /** Whether the file exists and is empty. */
-  readonly fileIsEmpty: boolean
-  /** The number of files in the folder of `hubs_dir`; `null` if none is configured or it cannot be read. */
-  readonly hubFiles: number | null
-  /** When reading began, in epoch milliseconds of the system. */
-  readonly readAt: number
-  /** Every secret that was read, for masking in the log. */
-  readonly secrets: readonly string[]
-  /** Warnings, one line each. */
-  readonly warnings: readonly string[]
-}
+export type Loaded = Readonly<ReturnType<typeof loadConfig>>
 
 /** All known environment variables. */
 export const variables: readonly string[] = [
@@ -90,7 +76,7 @@ function readFolderOf({ readFolder = (path) => readdirSync(path) }: LoadOptions,
 }
 
 /** The environment overrides the file, which overrides the defaults. @throws {ConfigError} with all mistakes at once */
-export function loadConfig(request: LoadOptions): Loaded {
+export function loadConfig(request: LoadOptions) {
   const readAt = systemClock.now()
   const opened = open(request)
   const { file, readable, env, reading } = opened
@@ -105,17 +91,23 @@ export function loadConfig(request: LoadOptions): Loaded {
   checkVariables(env, variables, mistakes)
   checkKeys(file, { table: options, also: ['hubs'], mistakes })
   const hubs = readHubs({ file, env, reading, folder, required })
-  const config = { ...readTop(options, opened), hubs }
+  const config: Config = { ...readTop(options, opened), hubs }
   const broken = checkRules(config, (path) => mistakes.concerns(path))
   for (const line of broken.mistakes) mistakes.addLine(line)
   if (mistakes.lines.length > 0) throw new ConfigError(mistakes.lines)
   return {
     config,
+    /** The configuration file; `null` without one. */
     path: file.path ?? null,
+    /** Every secret that was read, for masking in the log. */
     secrets: [...reading.secrets],
+    /** One line each. */
     warnings: [...broken.warnings, ...reading.warnings],
+    /** Whether the file exists and is empty. */
     fileIsEmpty: file.isEmpty,
+    /** The number of files in the folder of `hubs_dir`; `null` if none is configured or it cannot be read. */
     hubFiles: folder?.length ?? null,
+    /** When reading began, in epoch milliseconds of the system. */
     readAt,
   }
 }

@@ -18,14 +18,16 @@ import {
 } from './addresses.ts'
 import { fleetOptions } from './fleet-options.ts'
 import { appPattern, guardOptions } from './guard-options.ts'
-import { boolean, choice, duration, integer, label, list, map, size } from './schemas.ts'
+import { choice, duration, flag, integer, label, list, listOf, map, secret, size } from './schemas.ts'
 import { callRule, publishedSetting, settingName } from './settings.ts'
-import { defineOptions, liveOptions, type Values } from './table.ts'
+import { defineOptions, liveOptions, type Option, type Values } from './table.ts'
 
 /** The name of a command, or its target and its name. */
 const command = choice(['*', ...COMMAND_SELECTORS], '[command](#commands)')
 
 const settingsByName = map(publishedSetting, 'settings by name, such as {night_mode: switch}', settingName)
+
+const file = (opens: NonNullable<Option['opens']>, example: string) => ({ schema: path, opens, example })
 
 /** The options of one hub: `hubs.<name>.<key>` in the file, `HUB2MQTT_HUB_<KEY>` for a single one. */
 export const hubOptions = defineOptions({
@@ -65,8 +67,7 @@ export const hubOptions = defineOptions({
   },
   realtime: {
     doc: 'Whether to use the realtime connection; without it, changes are found by polling only.',
-    schema: boolean,
-    default: true,
+    ...flag(true),
   },
   max_requests: {
     doc: 'How many calls may run at once.',
@@ -79,8 +80,7 @@ export const hubOptions = defineOptions({
 export const httpOptions = defineOptions({
   'http.enabled': {
     doc: 'Whether to serve HTTP: the page, its API, health and metrics.',
-    schema: boolean,
-    default: true,
+    ...flag(true),
   },
   'http.host': {
     doc: 'Address to listen on. Beyond this machine, the page and its API need `http.password` or a token; health and metrics, with the names of hubs and apps, need no login.',
@@ -94,15 +94,11 @@ export const httpOptions = defineOptions({
   },
   'http.token_file': {
     doc: 'File of the start-up token, which opens the page while there is no `http.password`; default: the path of the configuration file with `.token` appended. If it cannot be written, each start has a new token.',
-    schema: path,
-    opens: 'made',
-    example: '/var/lib/hub2mqtt/token',
+    ...file('made', '/var/lib/hub2mqtt/token'),
   },
   'http.allowed_hosts': {
     doc: 'Accepted host names in addition to `http.host`, `localhost` and all IP addresses, so that no web page can reach the listener under its own host name.',
-    schema: list(host),
-    default: [],
-    example: ['hub2mqtt.lan'],
+    ...listOf(host, ['hub2mqtt.lan']),
   },
 })
 
@@ -115,9 +111,7 @@ const pageOptions = liveOptions({
   },
   'http.password': {
     doc: 'Password of the page: text, or the output of `hub2mqtt hash-password`. Without one, only this machine may use the page, if `http.host` is loopback; changes need the start-up token.',
-    schema: pagePassword,
-    sensitive: true,
-    example: 'put-the-password-here',
+    ...secret(pagePassword, 'put-the-password-here'),
   },
   'http.tokens': {
     doc: 'Tokens for scripts, each under a name: `full` may do everything, `read` may only read.',
@@ -128,20 +122,15 @@ const pageOptions = liveOptions({
   },
   'http.frame_ancestors': {
     doc: 'Origins of web pages that may show the page in a frame; `self` for its own origin.',
-    schema: list(ancestor),
-    default: [],
-    example: ['https://dashboard.lan'],
+    ...listOf(ancestor, ['https://dashboard.lan']),
   },
   'http.trusted_proxies': {
     doc: 'Addresses of reverse proxies whose `X-Forwarded-For`, `-Host` and `-Proto` are trusted.',
-    schema: list(address),
-    default: [],
-    example: ['192.168.1.10'],
+    ...listOf(address, ['192.168.1.10']),
   },
   'http.ingress': {
     doc: 'Whether requests of a trusted proxy with `X-Ingress-Path` count as logged in, as with Home Assistant.',
-    schema: boolean,
-    default: false,
+    ...flag(false),
   },
 })
 
@@ -164,9 +153,7 @@ const bridgeOptions = defineOptions({
   },
   'mqtt.password': {
     doc: 'Password for the broker. If set, the embedded broker requires it.',
-    schema: password,
-    sensitive: true,
-    example: 'put-the-password-here',
+    ...secret(password, 'put-the-password-here'),
     live: { ifSame: 'mqtt.url' },
   },
   'mqtt.client_id': {
@@ -181,26 +168,19 @@ const bridgeOptions = defineOptions({
   },
   'mqtt.ca_file': {
     doc: "Certificate authority (PEM) for the broker's certificate, instead of those that Node.js knows or, with `NODE_OPTIONS=--use-system-ca`, the system.",
-    schema: path,
-    opens: 'certificate',
-    example: '/etc/hub2mqtt/ca.pem',
+    ...file('certificate', '/etc/hub2mqtt/ca.pem'),
   },
   'mqtt.cert_file': {
     doc: 'Client certificate (PEM); needs `mqtt.key_file`.',
-    schema: path,
-    opens: 'certificate',
-    example: '/etc/hub2mqtt/client.pem',
+    ...file('certificate', '/etc/hub2mqtt/client.pem'),
   },
   'mqtt.key_file': {
     doc: 'Private key (PEM) of the client certificate.',
-    schema: path,
-    opens: 'secret',
-    example: '/etc/hub2mqtt/client-key.pem',
+    ...file('secret', '/etc/hub2mqtt/client-key.pem'),
   },
   'mqtt.reject_unauthorized': {
     doc: "Whether the broker's certificate must be valid.",
-    schema: boolean,
-    default: true,
+    ...flag(true),
   },
   'mqtt.keepalive': {
     doc: 'MQTT keep-alive: the longest silence before the broker is pinged.',
@@ -228,20 +208,15 @@ const bridgeOptions = defineOptions({
 const filterOptions = liveOptions({
   'commands.allow': {
     doc: 'Commands to allow that are off by default; `*` for all.',
-    schema: list(command),
-    default: [],
-    example: ['uninstall', 'hub/install'],
+    ...listOf(command, ['uninstall', 'hub/install']),
   },
   'commands.deny': {
     doc: 'Commands to refuse, also from the guardian: with `restart`, the guardian restarts nothing; with `guard`, clients cannot control the guardian. Wins over `commands.allow`.',
-    schema: list(command),
-    default: [],
-    example: ['set-setting', 'unset-setting'],
+    ...listOf(command, ['set-setting', 'unset-setting']),
   },
   'commands.read_only': {
     doc: 'Whether to refuse every command that changes something on a hub.',
-    schema: boolean,
-    default: false,
+    ...flag(false),
   },
   'commands.call': {
     doc: 'What `hub/call` may reach: ids of managers and apps (`*` stands for any characters, `?` for one), and methods; `section: manager` or `section: app` limits a rule to one of the two. In the environment a JSON list. A call also needs the permission of the command with the same operation.',
@@ -251,9 +226,7 @@ const filterOptions = liveOptions({
   },
   'commands.response_topics': {
     doc: "Accepted MQTT 5 Response Topics, by their first levels. Default: all, except the bridge's topics and Home Assistant's discovery.",
-    schema: list(topicPrefix),
-    default: [],
-    example: ['answers', 'clients/hub2mqtt'],
+    ...listOf(topicPrefix, ['answers', 'clients/hub2mqtt']),
   },
   'apps.include': {
     doc: 'Apps to publish, by id; `*` stands for any characters, `?` for one.',
@@ -263,9 +236,7 @@ const filterOptions = liveOptions({
   },
   'apps.exclude': {
     doc: 'Apps to leave out, by id; wins over `apps.include`.',
-    schema: list(appPattern),
-    default: [],
-    example: ['com.example.secret'],
+    ...listOf(appPattern, ['com.example.secret']),
   },
   'settings.publish': {
     doc: 'Settings to publish: app id, name of the setting, type. No others are published, because settings can contain passwords.',
@@ -293,8 +264,7 @@ const otherOptions = defineOptions({
   },
   'discovery.triggers': {
     doc: 'Whether devices have triggers for automations. After Home Assistant has reloaded MQTT, it cannot delete devices with triggers until it restarts.',
-    schema: boolean,
-    default: true,
+    ...flag(true),
   },
   'discovery.birth_topic': {
     doc: "Topic of the birth message of Home Assistant's MQTT integration.",
@@ -304,15 +274,12 @@ const otherOptions = defineOptions({
   ...httpOptions,
   'http.page': {
     doc: 'Whether to serve the page and its API; health and metrics are always served.',
-    schema: boolean,
-    default: true,
+    ...flag(true),
   },
   ...pageOptions,
   hubs_dir: {
     doc: 'Folder with a file for each hub, `<name>.yaml`, `.yml` or `.json`, with its options at the top level. It is checked every ten seconds; hubs are added and removed with their files.',
-    schema: path,
-    opens: 'folder',
-    example: '/etc/hub2mqtt/hubs',
+    ...file('folder', '/etc/hub2mqtt/hubs'),
   },
   'log.level': {
     doc: 'The lowest level to log.',

@@ -134,6 +134,18 @@ export function list<S extends v.GenericSchema>(item: S) {
   )
 }
 
+/** The part of an option's row that rows of one kind have in common. */
+export const flag = (fallback: boolean) => ({ schema: boolean, default: fallback })
+
+export const listOf = <S extends v.GenericSchema>(item: S, example: v.InferInput<S>[]) => ({
+  schema: list(item),
+  default: [],
+  example,
+})
+
+export const secret = <S extends v.GenericSchema>(schema: S, example: string) =>
+  ({ schema, sensitive: true, example }) as const
+
 /** A text, or a list of at least `least` texts; the value is a list. The environment separates them by commas. */
 export function oneOrMore(item: v.GenericSchema<string, string>, expected: string, least = 1) {
   const { name, ...rest } = about(item)

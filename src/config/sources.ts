@@ -20,11 +20,8 @@ export type Environment = ReadonlyMap<string, string>
 
 /** The environment variables of hub2mqtt; an empty one counts as not set. */
 export function ownEnvironment(env: Readonly<Record<string, string | undefined>>): Environment {
-  const own = new Map<string, string>()
-  for (const [name, value] of Object.entries(env)) {
-    if (name.startsWith(VARIABLE_PREFIX) && value !== undefined && value !== '') own.set(name, value)
-  }
-  return own
+  const own = Object.entries(env).filter(([name]) => name.startsWith(VARIABLE_PREFIX))
+  return new Map(own.flatMap(([name, value]) => (value ? [[name, value]] : [])))
 }
 
 /** The options of a table that have a variable. Those of a hub are below `at`; `prefix` begins their variables. */

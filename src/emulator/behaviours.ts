@@ -31,7 +31,8 @@ export class Behaviours {
   /** Sets a behaviour. Others of the same name stay if they concern other operations or events. */
   set<N extends BehaviourName>(name: N, options: BehaviourOptions[N]): void {
     const { times, operation, event }: Limits = options
-    const subjects = listed(operation ?? event) ?? DEFAULT_SUBJECTS[name]
+    const given = operation ?? event
+    const subjects = given === undefined ? DEFAULT_SUBJECTS[name] : [given].flat()
     const same = (active: Active) => active.name === name && String(active.subjects) === String(subjects)
     this.#active = this.#active.filter((active) => !same(active))
     this.#active.push({ name, options, left: times ?? Number.POSITIVE_INFINITY, subjects, made: made(name, options) })
@@ -75,10 +76,6 @@ export class Behaviours {
     if (found.left <= 0) this.#active = this.#active.filter((active) => active !== found)
     return found.made
   }
-}
-
-function listed(subject: string | readonly string[] | undefined): readonly string[] | undefined {
-  return typeof subject === 'string' ? [subject] : subject
 }
 
 function concerns({ subjects }: Active, subject: string | undefined): boolean {

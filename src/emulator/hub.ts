@@ -4,13 +4,13 @@ import { createServer } from 'node:http'
 import { sleep } from '../base/clock.ts'
 import { Apps, type How, liveOn } from './apps.ts'
 import { Behaviours, eventGate } from './behaviours.ts'
-import type { AppEvent, HubApps } from './core/hub-apps.ts'
+import type { AppsHost, HubApps } from './core/hub-apps.ts'
 import { APPS_URI, type InApp, inAppInterface } from './core/in-app.ts'
 import { rateLimit } from './faults.ts'
 import { listeningPort } from './listening-port.ts'
 import type { BehaviourName, BehaviourOptions } from './misbehaviour.ts'
 import { type EmulatedHubOptions, type Settled, settle, urlOf } from './options.ts'
-import { Realtime } from './realtime.ts'
+import { type Realtime, realtimeChannel } from './realtime.ts'
 import type { AppRecord, AppSeed, Flavour, Patch } from './records.ts'
 import { type HubCore, type OpenRecord, type RequestRecord, restListener } from './rest.ts'
 import { normaliseScope } from './scopes.ts'
@@ -94,7 +94,7 @@ export class EmulatedHub implements AsyncDisposable {
     this.#core = this.#seenInside()
     const { timers, behaviours } = this.#core
     this.#gate = eventGate(behaviours, (...event) => this.#realtime.send(...event))
-    const sendEvent = (event: AppEvent, payload: unknown) => this.#sendEvent(APPS_URI, event, payload)
+    const sendEvent: AppsHost['sendEvent'] = (event, payload) => this.#sendEvent(APPS_URI, event, payload)
     this.inApp = inAppInterface(this.#core, this.#events)
     const { backend, apps: seeds } = options
     const apps =
@@ -105,7 +105,7 @@ export class EmulatedHub implements AsyncDisposable {
     this.#simulated = apps instanceof Apps ? apps : undefined
     const server = createServer({ keepAliveTimeout: options.keepAliveMs }, restListener(this.#core))
     this.#listening = listeningPort(server, options.host)
-    this.#realtime = new Realtime(server, this.#core, { pingInterval: pingIntervalMs, pingTimeout: pingTimeoutMs })
+    this.#realtime = realtimeChannel(server, this.#core, { pingInterval: pingIntervalMs, pingTimeout: pingTimeoutMs })
   }
 
   get id(): string {
@@ -146,7 +146,7 @@ export class EmulatedHub implements AsyncDisposable {
 
   /** The numbers of TCP connections, realtime sessions, and sessions subscribed to the apps. */
   get connections(): { sockets: number; sessions: number; subscribers: number } {
-    return { sockets: this.#listening.connections(), ...this.#realtime.counts }
+    return { sockets: this.#listening.connections(), ...this.#realtime.counts() }
   }
 
   /** Sets a behaviour; `false` clears all its variants. */

@@ -22,9 +22,9 @@ export interface RequestRecord {
   readonly method: string
   /** The request target as received; on the realtime channel the message, such as `subscribe homey:manager:apps`. */
   readonly path: string
-  readonly operation?: string
-  readonly key?: string
-  readonly body: unknown
+  readonly operation?: string | undefined
+  readonly key?: string | undefined
+  readonly body?: unknown
   /** Missing until the answer is sent; stays missing if a fault suppressed the answer. */
   readonly status?: number
   /** Whether the request was executed, even if the answer was lost; missing if it is not an operation. */
@@ -68,8 +68,8 @@ async function serve(hub: HubCore, request: IncomingMessage, response: ServerRes
     via: 'rest',
     method,
     path: target,
-    ...(match instanceof HubError ? {} : { operation: match.name }),
-    ...(key === undefined ? {} : { key }),
+    operation: match instanceof HubError ? undefined : match.name,
+    key,
     body: body instanceof HubError ? upload : body,
   })
   const exchange = open(hub, request, response, entry)

@@ -55,9 +55,7 @@ export interface HubApps {
 export interface AppsHost {
   readonly flavour: Flavour
   /** Sends an event of the apps manager, after the app's record has changed. */
-  sendEvent(event: AppEvent, payload: unknown): void
+  sendEvent(event: 'app.create' | 'app.update' | 'app.delete', payload: unknown): void
   /** The interface for running apps; usable only after the hub has started. */
   readonly inApp: InApp
 }
-
-export type AppEvent = 'app.create' | 'app.update' | 'app.delete'

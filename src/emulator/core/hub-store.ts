@@ -1,13 +1,15 @@
 /** The hub's own data: settings and notifications. */
+import * as v from 'valibot'
 
-export interface StoredNotification {
-  readonly id: number
+export const StoredNotification = v.object({
+  id: v.number(),
   /** The app that sent the notification, or `hub`. */
-  readonly owner: string
-  readonly text: string
+  owner: v.string(),
+  text: v.string(),
   /** Epoch milliseconds. */
-  readonly at: number
-}
+  at: v.number(),
+})
+export type StoredNotification = Readonly<v.InferOutput<typeof StoredNotification>>
 
 /** The owner of data that belongs to no app. */
 export const HUB = 'hub'

@@ -8,59 +8,42 @@ const KEY_BYTES = 32
 /** Users revoke a key by its id, which reveals nothing about the key. */
 const ID_BYTES = 4
 
-const KeyRow = v.object({ id: v.string(), name: v.string(), scopes: v.string(), at: v.number() })
-const HashRow = v.object({ hash: v.instance(Uint8Array), scopes: v.string() })
-const VersionRow = v.object({ data_version: v.number() })
+const Scopes = v.pipe(
+  v.string(),
+  v.transform((text) => text.split(' ')),
+)
+const KeyRow = v.object({ id: v.string(), name: v.string(), scopes: Scopes, at: v.number() })
 
 /** The keys of an open data folder. Each lookup sees the changes of other processes. */
 export function storedKeys({ sql }: Database) {
-  /** Hash of a key → its scopes. */
-  let known: ReadonlyMap<string, readonly string[]> = new Map()
-  /** Version of the database when it was last read; `undefined` if it must be read again. */
-  let lastVersion: number | undefined
+  const find = sql.prepare('SELECT scopes FROM apiKey WHERE hash = ?')
 
   /** `undefined` for a key that the hub does not know. */
   function scopesOf(key: string): readonly string[] | undefined {
-    return current().get(hashOf(key).toString('hex'))
+    const row = find.get(hashOf(key))
+    return row && v.parse(Scopes, row['scopes'])
   }
 
   /** Creates a key and returns it. The key cannot be shown again, because only its hash is stored. */
-  function create(scopes: readonly string[], { name = '', now = Date.now() } = {}) {
+  function create(scopes: readonly string[], name = '') {
     const key = randomBytes(KEY_BYTES).toString('base64url')
     const id = randomBytes(ID_BYTES).toString('hex')
-    const kept = [...new Set(scopes.map(normaliseScope))]
+    const kept = [...new Set(scopes.map(normaliseScope))].join(' ')
     const insert = 'INSERT INTO apiKey (id, hash, name, scopes, at) VALUES (?, ?, ?, ?, ?)'
-    sql.prepare(insert).run(id, hashOf(key), name, kept.join(' '), now)
-    lastVersion = undefined
-    return { id, name, scopes: kept, at: now, key }
+    sql.prepare(insert).run(id, hashOf(key), name, kept, Date.now())
+    return { id, key }
   }
 
   /** Oldest first. */
   function list() {
     const rows = sql.prepare('SELECT id, name, scopes, at FROM apiKey ORDER BY rowid').all()
-    return rows.map((row) => v.parse(KeyRow, row)).map((row) => ({ ...row, scopes: row.scopes.split(' ') }))
+    return rows.map((row) => v.parse(KeyRow, row))
   }
 
   /** Returns whether the key existed. */
   function revoke(id: string): boolean {
     const { changes } = sql.prepare('DELETE FROM apiKey WHERE id = ?').run(id)
-    lastVersion = undefined
     return Number(changes) > 0
-  }
-
-  /** SQLite changes the version with each write of another connection; reading it takes a few microseconds. */
-  function current(): ReadonlyMap<string, readonly string[]> {
-    const row = sql.prepare('PRAGMA data_version').get()
-    const { data_version: version } = v.parse(VersionRow, row)
-    if (version === lastVersion) return known
-    const rows = sql.prepare('SELECT hash, scopes FROM apiKey').all()
-    known = new Map(
-      rows
-        .map((found) => v.parse(HashRow, found))
-        .map(({ hash, scopes }) => [Buffer.from(hash).toString('hex'), scopes.split(' ')]),
-    )
-    lastVersion = version
-    return known
   }
 
   return { scopesOf, create, list, revoke }
@@ -83,7 +66,7 @@ export function keysOf(folder: string, { make = false } = {}) {
     create(scopes: readonly string[], name: string) {
       checkScopes('--scope', scopes)
       if (name.length > MAX_NAME) throw new EmulatorOptionError(`--name: at most ${MAX_NAME} characters`)
-      return keys.create(scopes, { name })
+      return keys.create(scopes, name)
     },
     /** One line per key. */
     list: () =>

@@ -26,11 +26,7 @@ export interface Sources {
 }
 
 /** A version of an app in the store, with its folder there. */
-export interface Offer extends Unpacked {
-  readonly id: string
-  readonly version: string
-  readonly channel: Channel
-}
+export type Offer = Manifest & Unpacked
 
 export interface Wanted {
   readonly id: string
@@ -73,7 +69,8 @@ export function packagesOf(data: string, { store, samples = new Map(), warn = ()
   function sample(id: string): Offer {
     const folder = samples.get(id)
     if (folder === undefined) throw new ManifestError(`${id}: is not a sample app`)
-    return offerOf(folder, readManifest(folder))
+    const manifest = readManifest(folder)
+    return { ...manifest, manifest, folder }
   }
 
   function sampleFor({ id, version, present }: Wanted): Offer | undefined {
@@ -102,7 +99,7 @@ export function packagesOf(data: string, { store, samples = new Map(), warn = ()
   function offerIn(id: string, version: string, folder: string): Offer | undefined {
     try {
       const manifest = readManifest(folder, warnOnce)
-      if (manifest.id === id && manifest.version === version) return offerOf(folder, manifest)
+      if (manifest.id === id && manifest.version === version) return { ...manifest, manifest, folder }
       throw new ManifestError(`${folder}: contains ${manifest.id} ${manifest.version}, unlike its name`)
     } catch (error) {
       if (!(error instanceof ManifestError)) throw error
@@ -155,11 +152,6 @@ export function packagesOf(data: string, { store, samples = new Map(), warn = ()
   }
 
   return { find, sample, unpack, adopt, discard, sweep }
-}
-
-const offerOf = (folder: string, manifest: Manifest): Offer => {
-  const { id, version, channel } = manifest
-  return { id, version, channel, manifest, folder }
 }
 
 /** Reports each problem only once, because the store is read often. */

@@ -4,7 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { isAbsolute, join, relative } from 'node:path'
 import * as v from 'valibot'
-import { type HubStore, MAX_NOTIFICATIONS, type StoredNotification } from '../core/hub-store.ts'
+import { type HubStore, MAX_NOTIFICATIONS, StoredNotification } from '../core/hub-store.ts'
 import { HubError } from '../hub-error.ts'
 import { refusedSetting } from '../sdk/limits.js'
 import { type Database, openDatabase, transaction } from './data-folder.ts'
@@ -52,12 +52,6 @@ export const newApp = (given: NewApp): StoredApp => ({
 })
 
 const SettingRow = v.object({ name: v.string(), value: v.string() })
-const NotificationRow = v.object({
-  id: v.number(),
-  owner: v.string(),
-  text: v.string(),
-  at: v.number(),
-})
 const ValueRow = v.object({ value: v.string() })
 const CountRow = v.object({ count: v.number() })
 
@@ -65,134 +59,109 @@ const COLUMNS = Object.keys(AppRow.entries)
 const PUT_APP = `INSERT INTO app (${COLUMNS.join(', ')}) VALUES (${COLUMNS.map((name) => `$${name}`).join(', ')})
   ON CONFLICT (id) DO UPDATE SET ${COLUMNS.map((name) => `${name} = $${name}`).join(', ')}`
 
-/** Each write is durable when it returns. @throws HubError 400 for a value that is not JSON, 413 for a limit */
-export class SqliteState implements HubStore {
-  readonly hubId: string
-  readonly #database: Database
+export type SqliteState = ReturnType<typeof sqliteState>
 
-  /** @param hubId - Default: the hub's previous id, or a new one. */
-  constructor(database: Database, hubId: string | undefined) {
-    this.#database = database
-    this.hubId = hubId ?? this.#note('id') ?? randomBytes(12).toString('hex')
-    if (this.hubId !== this.#note('id')) this.#setNote('id', this.hubId)
-  }
+/**
+ * Each write is durable when it returns. `givenId`: the id of the hub; default: its previous id, or a new one.
+ * @throws HubError 400 for a value that is not JSON, 413 for a limit
+ */
+function sqliteState({ folder, sql }: Database, givenId: string | undefined) {
+  const all = <S extends v.GenericSchema>(schema: S, query: string, ...values: (string | number)[]) =>
+    sql
+      .prepare(query)
+      .all(...values)
+      .map((row) => v.parse(schema, row))
+  const run = (statement: string, ...values: (string | number)[]) => sql.prepare(statement).run(...values)
+  const noted = (name: string) => all(ValueRow, 'SELECT value FROM hub WHERE name = ?', name)[0]?.value
+  const note = (name: string, value: string) =>
+    run('INSERT OR REPLACE INTO hub (name, value) VALUES (?, ?)', name, value)
+  const located = (app: StoredApp): StoredApp =>
+    isAbsolute(app.folder) ? app : { ...app, folder: join(folder, app.folder) }
 
-  /** `true` until `populate` has stored the first apps. */
-  get isNew(): boolean {
-    return this.#note('populated') === undefined
-  }
+  const hubId = givenId ?? noted('id') ?? randomBytes(12).toString('hex')
+  if (hubId !== noted('id')) note('id', hubId)
 
-  /** Stores the apps of the first start and marks the state as populated, in one write. */
-  populate(apps: readonly StoredApp[]): void {
-    this.transaction(() => {
-      for (const app of apps) this.put(app)
-      this.#setNote('populated', 'yes')
-    })
-  }
-
-  /** All apps, in the order in which they were added. */
-  apps(): StoredApp[] {
-    return this.#all(AppRow, 'SELECT * FROM app ORDER BY rowid').map((row) => this.#located(row))
-  }
-
-  app(id: string): StoredApp | undefined {
-    const [row] = this.#all(AppRow, 'SELECT * FROM app WHERE id = ?', id)
-    return row && this.#located(row)
-  }
+  /** Runs several writes atomically. */
+  const together = <T>(task: () => T): T => transaction(sql, task)
 
   /** Adds an app, or replaces it without changing the order. */
-  put(app: StoredApp): void {
-    this.#database.sql.prepare(PUT_APP).run({
+  function put(app: StoredApp): void {
+    sql.prepare(PUT_APP).run({
       ...app,
-      folder: this.#portable(app.folder),
+      // A relative path in the data folder, so that the folder can be moved.
+      folder: isBelow(folder, app.folder) ? relative(folder, app.folder) : app.folder,
       enabled: Number(app.enabled),
       autoupdate: Number(app.autoupdate),
       crashed: Number(app.crashed),
     })
   }
 
-  remove(id: string, { purgeSettings }: { readonly purgeSettings: boolean }): void {
-    this.transaction(() => {
-      this.#run('DELETE FROM app WHERE id = ?', id)
-      if (purgeSettings) this.#run('DELETE FROM setting WHERE owner = ?', id)
-    })
-  }
+  return {
+    hubId,
+    put,
+    transaction: together,
 
-  settings(owner: string): Map<string, unknown> {
-    const rows = this.#all(SettingRow, 'SELECT name, value FROM setting WHERE owner = ? ORDER BY rowid', owner)
-    return new Map(rows.map(({ name, value }): [string, unknown] => [name, JSON.parse(value)]))
-  }
+    /** `true` until `populate` has stored the first apps. */
+    get isNew(): boolean {
+      return noted('populated') === undefined
+    },
 
-  setSetting(owner: string, name: string, value: unknown): void {
-    const json = JSON.stringify(value)
-    this.transaction(() => {
-      const others = 'SELECT count(*) AS count FROM setting WHERE owner = ? AND name <> ?'
-      const [{ count } = { count: 0 }] = this.#all(CountRow, others, owner, name)
-      const refused = refusedSetting(name, json, count)
-      if (refused !== undefined) throw new HubError(refused.status, refused.code, refused.message)
-      const put = `INSERT INTO setting (owner, name, value) VALUES (?, ?, ?)
-        ON CONFLICT (owner, name) DO UPDATE SET value = excluded.value`
-      this.#run(put, owner, name, json)
-    })
-  }
+    /** Stores the apps of the first start and marks the state as populated, in one write. */
+    populate(apps: readonly StoredApp[]): void {
+      together(() => {
+        for (const app of apps) put(app)
+        note('populated', 'yes')
+      })
+    },
 
-  unsetSetting(owner: string, name: string): void {
-    this.#run('DELETE FROM setting WHERE owner = ? AND name = ?', owner, name)
-  }
+    /** All apps, in the order in which they were added. */
+    apps: () => all(AppRow, 'SELECT * FROM app ORDER BY rowid').map(located),
 
-  notifications(): readonly StoredNotification[] {
-    return this.#all(NotificationRow, 'SELECT * FROM notification ORDER BY id')
-  }
+    app: (id: string) => all(AppRow, 'SELECT * FROM app WHERE id = ?', id).map(located)[0],
 
-  notify(owner: string, text: string): StoredNotification {
-    if (text.length > MAX_NOTIFICATION) throw new HubError(413, 'too_large', 'The notification is too long')
-    return this.transaction(() => {
-      const put = 'INSERT INTO notification (owner, text, at) VALUES (?, ?, ?) RETURNING *'
-      const [made] = this.#all(NotificationRow, put, owner, text, Date.now())
-      if (made === undefined) throw new Error('the database returned no row')
-      this.#run('DELETE FROM notification WHERE id <= ?', made.id - MAX_NOTIFICATIONS)
-      return made
-    })
-  }
+    remove(id: string, { purgeSettings }: { readonly purgeSettings: boolean }): void {
+      together(() => {
+        run('DELETE FROM app WHERE id = ?', id)
+        if (purgeSettings) run('DELETE FROM setting WHERE owner = ?', id)
+      })
+    },
 
-  forget(id: number): boolean {
-    return this.#run('DELETE FROM notification WHERE id = ?', id).changes > 0
-  }
+    settings(owner: string): Map<string, unknown> {
+      const rows = all(SettingRow, 'SELECT name, value FROM setting WHERE owner = ? ORDER BY rowid', owner)
+      return new Map(rows.map(({ name, value }): [string, unknown] => [name, JSON.parse(value)]))
+    },
 
-  /** Runs several writes atomically. */
-  transaction<T>(task: () => T): T {
-    return transaction(this.#database.sql, task)
-  }
+    setSetting(owner: string, name: string, value: unknown): void {
+      const json = JSON.stringify(value)
+      together(() => {
+        const others = 'SELECT count(*) AS count FROM setting WHERE owner = ? AND name <> ?'
+        const [{ count } = { count: 0 }] = all(CountRow, others, owner, name)
+        const refused = refusedSetting(name, json, count)
+        if (refused !== undefined) throw new HubError(refused.status, refused.code, refused.message)
+        const put = `INSERT INTO setting (owner, name, value) VALUES (?, ?, ?)
+          ON CONFLICT (owner, name) DO UPDATE SET value = excluded.value`
+        run(put, owner, name, json)
+      })
+    },
 
-  close(): void {
-    this.#database.close()
-  }
+    unsetSetting: (owner: string, name: string) =>
+      void run('DELETE FROM setting WHERE owner = ? AND name = ?', owner, name),
 
-  /** Makes paths in the data folder relative, so that the folder can be moved. */
-  #portable(folder: string): string {
-    return isBelow(this.#database.folder, folder) ? relative(this.#database.folder, folder) : folder
-  }
+    notifications: () => all(StoredNotification, 'SELECT * FROM notification ORDER BY id'),
 
-  #located(app: StoredApp): StoredApp {
-    return isAbsolute(app.folder) ? app : { ...app, folder: join(this.#database.folder, app.folder) }
-  }
+    notify(owner: string, text: string): StoredNotification {
+      if (text.length > MAX_NOTIFICATION) throw new HubError(413, 'too_large', 'The notification is too long')
+      return together(() => {
+        const put = 'INSERT INTO notification (owner, text, at) VALUES (?, ?, ?) RETURNING *'
+        const [made] = all(StoredNotification, put, owner, text, Date.now())
+        if (made === undefined) throw new Error('the database returned no row')
+        run('DELETE FROM notification WHERE id <= ?', made.id - MAX_NOTIFICATIONS)
+        return made
+      })
+    },
 
-  #note(name: string): string | undefined {
-    return this.#all(ValueRow, 'SELECT value FROM hub WHERE name = ?', name)[0]?.value
-  }
-
-  #setNote(name: string, value: string): void {
-    this.#run('INSERT OR REPLACE INTO hub (name, value) VALUES (?, ?)', name, value)
-  }
-
-  #all<S extends v.GenericSchema>(schema: S, query: string, ...values: (string | number)[]): v.InferOutput<S>[] {
-    const rows = this.#database.sql.prepare(query).all(...values)
-    return rows.map((row) => v.parse(schema, row))
-  }
-
-  #run(statement: string, ...values: (string | number)[]) {
-    return this.#database.sql.prepare(statement).run(...values)
-  }
+    forget: (id: number) => run('DELETE FROM notification WHERE id = ?', id).changes > 0,
+  } satisfies HubStore & Record<string, unknown>
 }
 
 /**
@@ -223,7 +192,7 @@ export async function openHubData(
   const folder = options.folder ?? (await temporaryFolder(opened))
   const database = openDatabase(folder, { alone: true })
   opened.defer(() => database.close())
-  const state = new SqliteState(database, options.hubId)
+  const state = sqliteState(database, options.hubId)
   const packages = packagesOf(database.folder, options)
   await packages.sweep(new Set(state.apps().map((app) => app.folder)))
   const resources = opened.move()

@@ -8,7 +8,7 @@ import type { Clock } from '../../base/clock.ts'
 import { ROOT } from '../../base/root.ts'
 import type { AppRequest } from '../core/hub-apps.ts'
 import { type Allowance, allow } from './allowance.ts'
-import { type AppNotice, Channel, type HubMessage, type RequestFromApp } from './channel.ts'
+import { type AppNotice, type Channel, type HubMessage, openChannel, type RequestFromApp } from './channel.ts'
 import type { Output } from './output.ts'
 
 /** The folder that every app may read in addition to its own. */
@@ -87,7 +87,7 @@ export class AppProcess {
     })
     const pipe = child.stdio[3]
     if (!(pipe instanceof Duplex)) return
-    this.#channel = new Channel(pipe, {
+    this.#channel = openChannel(pipe, {
       clock,
       answer: (request) => handlers.answer(request),
       note: (text) => output.note(text),

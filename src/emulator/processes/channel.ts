@@ -9,9 +9,10 @@ import type { Clock } from '../../base/clock.ts'
 import { readJson } from '../../base/read-json.ts'
 import { checked } from '../core/endpoint.ts'
 import type { AppRequest } from '../core/hub-apps.ts'
+import { onceEach } from '../data/packages.ts'
 import { asHubError, HubError } from '../hub-error.ts'
 import { MAX_LINE_BYTES, MAX_NAME, type Refusal } from '../sdk/limits.js'
-import { type Allowance, allow } from './allowance.ts'
+import { allow } from './allowance.ts'
 
 const id = v.pipe(v.number(), v.safeInteger())
 const name = v.pipe(v.string(), v.maxLength(MAX_NAME))
@@ -67,9 +68,6 @@ type AppMessage = v.InferOutput<typeof FromApp>
 export type RequestFromApp = Extract<AppMessage, { readonly type: 'subscribe' | 'call' | 'setting' }>
 export type AppNotice = Extract<AppMessage, { readonly type: 'emit' | 'unsubscribe' }>
 
-/** An app's report of its own resource usage. */
-export const OwnUsage = v.object({ cpuMs: v.number(), mem: v.number() })
-
 /** Messages of the hub. `answer` answers a request of the app; the hub's own requests also have an `id`. */
 export type HubMessage =
   | { readonly type: 'answer'; readonly id: number; readonly value: unknown }
@@ -111,152 +109,112 @@ interface Pending {
   readonly cancel: () => void
 }
 
-export class Channel {
-  readonly #socket: Duplex
-  readonly #options: ChannelOptions
-  readonly #messages: Allowance
-  readonly #bytes: Allowance
-  readonly #pending = new Map<number, Pending>()
-  readonly #split = splitter(MAX_LINE_BYTES)
+export type Channel = ReturnType<typeof openChannel>
+
+export function openChannel(socket: Duplex, { clock, answer, notice, note, onAbuse }: ChannelOptions) {
+  const messages = allow(MESSAGES_PER_SECOND, clock, work)
+  const bytes = allow(BYTES_PER_SECOND, clock, work)
+  const pending = new Map<number, Pending>()
+  const split = splitter(MAX_LINE_BYTES)
   /** Received lines that are not handled yet. */
-  #lines: string[] = []
-  #last = 0
-  #handled = 0
-  #ended = false
-  #draining = false
-  readonly #noted = new Set<string>()
+  let lines: string[] = []
+  let last = 0
+  let handled = 0
+  let isEnded = false
+  let isDraining = false
+  const noteOnce = onceEach(note)
+  const isUnread = () => socket.writableLength > MAX_UNREAD
+  const write = (message: object) => void socket.write(`${JSON.stringify(message)}\n`)
 
-  constructor(socket: Duplex, options: ChannelOptions) {
-    this.#socket = socket
-    this.#options = options
-    const work = () => this.#work()
-    this.#messages = allow(MESSAGES_PER_SECOND, options.clock, work)
-    this.#bytes = allow(BYTES_PER_SECOND, options.clock, work)
-    socket.on('error', () => {})
-    socket.on('drain', work)
-    socket.on('data', (chunk: Buffer) => this.#take(chunk))
-    socket.once('close', () => this.end())
-  }
-
-  /** Sends a message to the app; drops it if the app does not read. */
-  send(message: HubMessage): void {
-    if (this.#ended) return
-    if (this.#socket.writableLength > MAX_UNREAD) return void this.#noteOnce('the app does not read its messages')
-    this.#socket.write(`${JSON.stringify(message)}\n`)
-  }
-
-  /**
-   * Sends a request to the app. @throws HubError 503 if the app ends, hangs or is busy, or the refusal of the app
-   */
-  request(request: RequestToApp): Promise<unknown> {
-    if (this.#ended) return Promise.reject(notRunning())
-    if (this.#pending.size >= MAX_PENDING || this.#socket.writableLength > MAX_UNREAD) {
-      return Promise.reject(new HubError(503, 'busy', 'The app has too many pending requests'))
-    }
-    this.#last += 1
-    const id = this.#last
-    const { promise, resolve, reject } = Promise.withResolvers<unknown>()
-    const cancel = this.#options.clock.after(ANSWER_MS, () => {
-      this.#pending.delete(id)
-      reject(new HubError(503, 'timeout', 'The app does not answer'))
-    })
-    this.#pending.set(id, { resolve, reject, cancel })
-    this.#socket.write(`${JSON.stringify({ ...request, id })}\n`)
-    return promise
-  }
+  socket.on('error', () => {})
+  socket.on('drain', work)
+  socket.on('data', take)
+  socket.once('close', end)
 
   /** Stops reading, and rejects all pending requests. */
-  end(): void {
-    if (this.#ended) return
-    this.#ended = true
-    this.#stopLimits()
-    for (const { reject, cancel } of this.#pending.values()) {
+  function end(): void {
+    if (isEnded) return
+    isEnded = true
+    stopLimits()
+    for (const { reject, cancel } of pending.values()) {
       cancel()
       reject(notRunning())
     }
-    this.#pending.clear()
-    this.#lines = []
+    pending.clear()
+    lines = []
   }
 
-  /** Called when the process has ended: reads the last messages without limits, and answers no more requests. */
-  drain(): void {
-    this.#draining = true
-    this.#stopLimits()
-    this.#work()
+  function stopLimits(): void {
+    messages.stop()
+    bytes.stop()
   }
 
-  #stopLimits(): void {
-    this.#messages.stop()
-    this.#bytes.stop()
-  }
-
-  #take(chunk: Buffer): void {
-    if (this.#ended) return
-    if (!this.#draining) this.#bytes.use(chunk.length)
-    const lines = this.#split(chunk)
-    if (lines === undefined) {
-      this.end()
-      return void this.#options.onAbuse('Error: a message to the hub was too long')
+  function take(chunk: Buffer): void {
+    if (isEnded) return
+    if (!isDraining) bytes.use(chunk.length)
+    const received = split(chunk)
+    if (received === undefined) {
+      end()
+      return void onAbuse('Error: a message to the hub was too long')
     }
-    this.#lines.push(...lines)
-    this.#work()
+    lines.push(...received)
+    work()
   }
 
   /** Handles received lines in order, as long as the limits allow it. */
-  #work(): void {
-    while (!this.#ended && !this.#mustWait()) {
-      const line = this.#lines.shift()
+  function work(): void {
+    while (!isEnded && !mustWait()) {
+      const line = lines.shift()
       if (line === undefined) break
-      if (!this.#draining) this.#messages.use(1)
-      this.#receive(line)
+      if (!isDraining) messages.use(1)
+      receive(line)
     }
-    if (this.#mustWait()) this.#socket.pause()
-    else this.#socket.resume()
+    if (mustWait()) socket.pause()
+    else socket.resume()
   }
 
-  #mustWait(): boolean {
-    if (this.#draining || this.#ended) return false
-    const { writableLength } = this.#socket
-    if (this.#handled >= MAX_HANDLED || writableLength > MAX_UNREAD) return true
-    return this.#messages.isExhausted() || this.#bytes.isExhausted()
+  function mustWait(): boolean {
+    if (isDraining || isEnded) return false
+    return handled >= MAX_HANDLED || isUnread() || messages.isExhausted() || bytes.isExhausted()
   }
 
-  #receive(line: string): void {
+  function receive(line: string): void {
     const message = readJson(FromApp, line)
-    if (message === undefined) return void this.#refuse(line)
+    if (message === undefined) return void refuse(line)
     switch (message.type) {
       case 'answer':
-        return void this.#settle(message)
+        return void settle(message)
       case 'call':
       case 'setting':
       case 'subscribe':
-        return void this.#serve(message.id, () => this.#options.answer(message))
+        return void serve(message.id, () => answer(message))
       default:
-        return void this.#options.notice(message)
+        return void notice(message)
     }
   }
 
-  #refuse(line: string): void {
+  function refuse(line: string): void {
     const request = readJson(InvalidRequest, line)
-    if (request === undefined) return void this.#noteOnce('the hub did not understand a message')
-    this.#serve(request.id, () => checked(FromApp, request))
+    if (request === undefined) noteOnce('the hub did not understand a message')
+    else serve(request.id, () => checked(FromApp, request))
   }
 
-  #settle({ id, value, error }: Extract<AppMessage, { readonly type: 'answer' }>): void {
-    const request = this.#pending.get(id)
-    this.#pending.delete(id)
+  function settle({ id, value, error }: Extract<AppMessage, { readonly type: 'answer' }>): void {
+    const request = pending.get(id)
+    pending.delete(id)
     request?.cancel()
     if (error === undefined) request?.resolve(value)
     else request?.reject(new HubError(error.status, error.code, error.message))
   }
 
-  #serve(id: number, task: () => unknown): void {
-    if (this.#draining) return
-    this.#handled += 1
-    const done = (answer: HubMessage) => {
-      this.#handled -= 1
-      this.#answer(answer)
-      this.#work()
+  function serve(id: number, task: () => unknown): void {
+    if (isDraining) return
+    handled += 1
+    // Never drops an answer. An app that reads slowly can send few new requests until it has read its answers.
+    const done = (message: HubMessage) => {
+      handled -= 1
+      if (!isEnded) write(message)
+      work()
     }
     Promise.try(task).then(
       (value) => done({ type: 'answer', id, value: value ?? null }),
@@ -267,15 +225,40 @@ export class Channel {
     )
   }
 
-  /** Never drops an answer. An app that reads slowly can send few new requests until it has read its answers. */
-  #answer(message: HubMessage): void {
-    if (!this.#ended) this.#socket.write(`${JSON.stringify(message)}\n`)
-  }
+  return {
+    end,
 
-  #noteOnce(text: string): void {
-    if (this.#noted.has(text)) return
-    this.#noted.add(text)
-    this.#options.note(text)
+    /** Sends a message to the app; drops it if the app does not read. */
+    send(message: HubMessage): void {
+      if (isEnded) return
+      if (isUnread()) noteOnce('the app does not read its messages')
+      else write(message)
+    },
+
+    /** Sends a request to the app. @throws HubError 503 if the app ends, hangs or is busy, or the refusal of the app */
+    async request(request: RequestToApp): Promise<unknown> {
+      if (isEnded) throw notRunning()
+      if (pending.size >= MAX_PENDING || isUnread()) {
+        throw new HubError(503, 'busy', 'The app has too many pending requests')
+      }
+      last += 1
+      const id = last
+      const { promise, resolve, reject } = Promise.withResolvers<unknown>()
+      const cancel = clock.after(ANSWER_MS, () => {
+        pending.delete(id)
+        reject(new HubError(503, 'timeout', 'The app does not answer'))
+      })
+      pending.set(id, { resolve, reject, cancel })
+      write({ ...request, id })
+      return await promise
+    },
+
+    /** Called when the process has ended: reads the last messages without limits, and answers no more requests. */
+    drain(): void {
+      isDraining = true
+      stopLimits()
+      work()
+    },
   }
 }
 

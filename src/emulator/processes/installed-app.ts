@@ -1,10 +1,10 @@
 /** An installed app: its stored state, its record and, while it runs, its process. */
-import type { Clock } from '../../base/clock.ts'
+import { type Clock, within } from '../../base/clock.ts'
 import type { AppsHost } from '../core/hub-apps.ts'
 import type { Packages, Unpacked } from '../data/packages.ts'
 import { CURED, type SqliteState, type StoredApp } from '../data/state.ts'
 import { HubError } from '../hub-error.ts'
-import { type AppRecord, type AppState, GENERATIONS, NO_USAGE, type Patch, recordOf, type Usage } from '../records.ts'
+import { type AppRecord, type Flavour, GENERATIONS, NO_USAGE, type Patch, recordOf, type Usage } from '../records.ts'
 import { type AppHandlers, AppProcess, type End } from './app-process.ts'
 import type { HubMessage } from './channel.ts'
 import { Output } from './output.ts'
@@ -35,6 +35,7 @@ const TRIAL_MS = 10_000
 export class InstalledApp {
   readonly output: Output
   readonly #world: World
+  readonly #generation: (typeof GENERATIONS)[Flavour]
   #code: Unpacked
   #stored: StoredApp
   #record: AppRecord
@@ -54,17 +55,16 @@ export class InstalledApp {
     const { onLine } = world
     this.output = new Output(onLine && ((line) => onLine(stored.id, line)))
     this.#world = world
+    this.#generation = GENERATIONS[world.host.flavour]
     this.#code = code
     this.#stored = stored
-    this.#record = this.#recordAtRest()
+    this.#offer = newerVersion(stored, world.packages)
+    this.#record = recordAtRest(code, stored, this.#offer, world.host.flavour)
+    this.#keep({})
   }
 
   get stored(): StoredApp {
     return this.#stored
-  }
-
-  get record(): AppRecord {
-    return this.#record
   }
 
   /** The running process. @throws HubError 503 */
@@ -103,10 +103,10 @@ export class InstalledApp {
 
   /** Sends an event if the newer version in the store has changed. */
   lookForOffer(): void {
-    const offer = this.#newerVersion()
+    const offer = newerVersion(this.#stored, this.#world.packages)
     if (offer === this.#offer || this.#onTrial) return
     this.#offer = offer
-    this.#show({ updateAvailable: GENERATIONS[this.#world.host.flavour].offer(offer) })
+    this.#show({ updateAvailable: this.#generation.offer(offer) })
   }
 
   /** Notifies the app of a setting that another client changed. */
@@ -159,13 +159,9 @@ export class InstalledApp {
     await this.start()
     const process = this.#supervisor.process()
     if (process === undefined) return this.#stored.enabled ? 'Error: the process did not start' : undefined
-    const { clock } = this.#world
-    const { promise: late, resolve } = Promise.withResolvers<'late'>()
-    const cancel = clock.after(TRIAL_MS, () => resolve('late'))
-    const outcome = await Promise.race([process.ready, late])
-    cancel()
-    if (outcome === true) return undefined
-    if (outcome === 'late') return `it took more than ${TRIAL_MS / 1000} s`
+    const isReady = await within(this.#world.clock, TRIAL_MS, process.ready)
+    if (isReady) return undefined
+    if (isReady === undefined) return `it took more than ${TRIAL_MS / 1000} s`
     const { requested, message } = await process.ended
     // A version that was stopped before it started did not fail.
     return requested ? undefined : message
@@ -175,37 +171,15 @@ export class InstalledApp {
     const { usage, state } = this.#record
     this.#use(code, stored)
     this.#store({})
-    const { recovered, stands } = GENERATIONS[this.#world.host.flavour]
+    const { recovered, stands } = this.#generation
     this.#show({ ...recovered, ...stands(state === 'crashed' ? 'stopped' : state), usage })
   }
 
   #use(code: Unpacked, stored: StoredApp): void {
     this.#code = code
     this.#stored = stored
-    this.#record = this.#recordAtRest()
-  }
-
-  #recordAtRest(): AppRecord {
-    this.#offer = this.#newerVersion()
-    const { id, version, enabled, autoupdate, channel, origin, crashed, crashedCount } = this.#stored
-    const { name, author, settings, permissions, color } = this.#code.manifest
-    const { flavour } = this.#world.host
-    const { stands, crash, counter } = GENERATIONS[flavour]
-    const seed = { id, name, version, author, enabled, autoupdate, channel, origin, update: this.#offer }
-    return {
-      ...recordOf({ ...seed, settings, permissions, color, hasDrivers: false }, flavour),
-      ...stands('stopped'),
-      usage: NO_USAGE,
-      [counter]: crashedCount,
-      ...(crashed && crash(this.#stored)),
-    }
-  }
-
-  /** The newer version in the store, if there is one. */
-  #newerVersion(): string | undefined {
-    const { id, channel, version } = this.#stored
-    const offer = this.#world.packages.find({ id, channel, present: version })
-    return offer?.version === version ? undefined : offer?.version
+    this.#offer = newerVersion(stored, this.#world.packages)
+    this.#record = recordAtRest(code, stored, this.#offer, this.#world.host.flavour)
   }
 
   async #launch(): Promise<AppProcess> {
@@ -226,22 +200,16 @@ export class InstalledApp {
     const starts = state === 'starting'
     if (state === 'running') this.output.show('running')
     if (starts && !this.#onTrial) this.#storeIfPossible(CURED)
-    this.#stand(state, starts ? GENERATIONS[this.#world.host.flavour].recovered : {})
+    this.#show({ ...(starts && this.#generation.recovered), ...this.#generation.stands(state) })
   }
 
-  #onEnd({ requested, code, signal, message }: End): void {
-    this.output.show(requested ? 'stopped' : `crashed: ${message.split('\n', 1)[0]}`)
-    if (requested) return void this.#stand('stopped', { usage: NO_USAGE })
+  #onEnd({ requested, code: exitCode, signal: exitSignal, message: crashedMessage }: End): void {
+    this.output.show(requested ? 'stopped' : `crashed: ${crashedMessage.split('\n', 1)[0]}`)
+    if (requested) return void this.#show({ usage: NO_USAGE, ...this.#generation.stands('stopped') })
     if (this.#onTrial) return
     const crashedCount = this.#stored.crashedCount + 1
-    this.#storeIfPossible({
-      crashed: true,
-      crashedMessage: message,
-      crashedCount,
-      exitCode: code,
-      exitSignal: signal,
-    })
-    this.#show({ ...GENERATIONS[this.#world.host.flavour].crash(this.#stored), usage: NO_USAGE })
+    this.#storeIfPossible({ crashed: true, crashedMessage, crashedCount, exitCode, exitSignal })
+    this.#show({ ...this.#generation.crash(this.#stored), usage: NO_USAGE })
   }
 
   #see(usage: Usage): void {
@@ -249,10 +217,6 @@ export class InstalledApp {
     if (now - this.#usageSentAt < SEND_USAGE_MS) return void this.#keep({ usage })
     this.#usageSentAt = now
     this.#show({ usage })
-  }
-
-  #stand(state: AppState, patch: Patch = {}): void {
-    this.#show({ ...patch, ...GENERATIONS[this.#world.host.flavour].stands(state) })
   }
 
   #store(changed: Partial<StoredApp>): void {
@@ -277,6 +241,26 @@ export class InstalledApp {
   #show(patch: Patch): void {
     this.#keep(patch)
     if (!this.#isGone) this.#world.host.sendEvent('app.update', this.#record)
+  }
+}
+
+/** The newer version in the store, if there is one. */
+function newerVersion({ id, channel, version }: StoredApp, packages: Packages): string | undefined {
+  const found = packages.find({ id, channel, present: version })
+  return found?.version === version ? undefined : found?.version
+}
+
+function recordAtRest({ manifest }: Unpacked, stored: StoredApp, update: string | undefined, flavour: Flavour) {
+  const { id, version, enabled, autoupdate, channel, origin, crashed, crashedCount } = stored
+  const { name, author, settings, permissions, color } = manifest
+  const { stands, crash, counter } = GENERATIONS[flavour]
+  const seed = { id, name, version, author, enabled, autoupdate, channel, origin, update }
+  return {
+    ...recordOf({ ...seed, settings, permissions, color, hasDrivers: false }, flavour),
+    ...stands('stopped'),
+    usage: NO_USAGE,
+    [counter]: crashedCount,
+    ...(crashed && crash(stored)),
   }
 }
 

@@ -190,7 +190,6 @@ export class ProcessApps implements HubApps {
   #add(code: Unpacked, stored: StoredApp): InstalledApp {
     const app = new InstalledApp(code, stored, this.#world)
     this.#apps.set(stored.id, app)
-    this.records.set(stored.id, app.record)
     return app
   }
 
@@ -213,7 +212,7 @@ export class ProcessApps implements HubApps {
       addSettings(state, id, settings)
     })
     const app = this.#add({ folder, manifest }, stored)
-    host.sendEvent('app.create', app.record)
+    host.sendEvent('app.create', this.records.get(id))
     await app.start()
   }
 

@@ -4,7 +4,6 @@ import * as v from 'valibot'
 import type { Clock } from '../../base/clock.ts'
 import type { Usage } from '../records.ts'
 import type { AppProcess } from './app-process.ts'
-import { OwnUsage } from './channel.ts'
 
 export interface Limits {
   /** Bytes of resident memory. The heap's limit is not enough, because buffers are outside the heap. */
@@ -23,80 +22,69 @@ const LOOK_MS = 1000
 /** Linux reports process times in hundredths of a second, independent of the kernel's tick rate. */
 const TICK_MS = 10
 
-interface Reading {
-  readonly cpuMs: number
-  readonly mem: number
-}
-
-interface Watched {
-  readonly process: AppProcess
-  readonly see: (usage: Usage) => void
-  cpu: number
-  last: { readonly cpuMs: number; readonly at: number }
-  memoryWarnings: number
-  cpuWarnings: number
-}
+const Reading = v.object({ cpuMs: v.number(), mem: v.number() })
+type Reading = v.InferOutput<typeof Reading>
 
 export type Watch = ReturnType<typeof watchUsage>
 
 export function watchUsage(clock: Clock, limits: Limits) {
-  const all = new Set<Watched>()
+  const all = new Map<AppProcess, (when: 'now' | 'each second') => void>()
   let cancel: (() => void) | undefined
 
   function later(): () => void {
     return clock.after(LOOK_MS, () => {
       cancel = all.size > 0 ? later() : undefined
-      for (const watched of all) look(watched)
+      for (const look of all.values()) look('each second')
     })
-  }
-
-  function look(watched: Watched, when: 'now' | 'each second' = 'each second'): void {
-    if (process.platform === 'linux') return void note(watched, readProc(watched.process.pid), when)
-    watched.process.ownUsage().then(
-      (answer) => note(watched, v.is(OwnUsage, answer) ? answer : undefined, when),
-      () => {},
-    )
-  }
-
-  function note(watched: Watched, reading: Reading | undefined, when: 'now' | 'each second'): void {
-    if (reading === undefined || !all.has(watched)) return
-    if (when === 'now') return void watched.see({ cpu: watched.cpu, mem: reading.mem })
-    const at = clock.elapsed()
-    const { last } = watched
-    watched.last = { cpuMs: reading.cpuMs, at }
-    if (at <= last.at) return
-    const cpu = Math.max(0, (reading.cpuMs - last.cpuMs) / (at - last.at))
-    watched.cpu = Number(cpu.toFixed(4))
-    watched.see({ cpu: watched.cpu, mem: reading.mem })
-    limit(watched, { cpu, mem: reading.mem })
-  }
-
-  function limit(watched: Watched, { cpu, mem }: Usage): void {
-    watched.memoryWarnings = mem > limits.memory ? watched.memoryWarnings + 1 : 0
-    watched.cpuWarnings = cpu >= limits.cpu ? watched.cpuWarnings + 1 : 0
-    if (watched.memoryWarnings >= MEMORY_WARNINGS) watched.process.unload('Too many memwarns')
-    else if (watched.cpuWarnings >= limits.cpuSeconds) watched.process.unload('CPU Warning Limit Reached')
   }
 
   return {
     /** Watches the process until it ends. */
-    add(process: AppProcess, see: (usage: Usage) => void): void {
-      const last = { cpuMs: 0, at: clock.elapsed() }
-      const watched: Watched = { process, see, cpu: 0, last, memoryWarnings: 0, cpuWarnings: 0 }
-      all.add(watched)
-      void process.ended.then(() => all.delete(watched))
+    add(app: AppProcess, see: (usage: Usage) => void): void {
+      let last = { cpuMs: 0, at: clock.elapsed() }
+      let cpu = 0
+      const warnings = { memory: 0, cpu: 0 }
+
+      const note = ({ cpuMs, mem }: Reading) => {
+        const at = clock.elapsed()
+        const before = last
+        last = { cpuMs, at }
+        if (at <= before.at) return
+        const share = Math.max(0, (cpuMs - before.cpuMs) / (at - before.at))
+        cpu = Number(share.toFixed(4))
+        see({ cpu, mem })
+        warnings.memory = mem > limits.memory ? warnings.memory + 1 : 0
+        warnings.cpu = share >= limits.cpu ? warnings.cpu + 1 : 0
+        if (warnings.memory >= MEMORY_WARNINGS) app.unload('Too many memwarns')
+        else if (warnings.cpu >= limits.cpuSeconds) app.unload('CPU Warning Limit Reached')
+      }
+      all.set(app, (when) =>
+        measure(app, (reading) => {
+          if (!all.has(app)) return
+          if (when === 'now') see({ cpu, mem: reading.mem })
+          else note(reading)
+        }),
+      )
+      void app.ended.then(() => all.delete(app))
       cancel ??= later()
     },
     /** Measures the process now. */
-    lookAt(process: AppProcess): void {
-      for (const watched of all) if (watched.process === process) look(watched, 'now')
-    },
+    lookAt: (app: AppProcess) => all.get(app)?.('now'),
     stop(): void {
       cancel?.()
       cancel = undefined
       all.clear()
     },
   }
+}
+
+/** Calls `hear` with the usage of a process, unless it has just ended. */
+function measure(app: AppProcess, hear: (reading: Reading) => void): void {
+  const hearValid = (answer: unknown) => {
+    if (v.is(Reading, answer)) hear(answer)
+  }
+  if (process.platform === 'linux') hearValid(readProc(app.pid))
+  else app.ownUsage().then(hearValid, () => {})
 }
 
 /** Returns `undefined` for a process that has just ended. */
