@@ -4,6 +4,7 @@ import { createServer } from 'node:net'
 import { loadConfig } from '../config/load.ts'
 import type { Config } from '../config/options.ts'
 import { emulate } from '../emulator/command.ts'
+import { DEFAULT_STORE } from '../emulator/population.ts'
 import { EmulatedStore } from '../emulator/public-store.ts'
 import type { Body, ConfigFlag } from './command.ts'
 import { newKey } from './emulate.ts'
@@ -30,8 +31,9 @@ export const demo: Body<ConfigFlag & { readonly broker: string | undefined }> = 
     page = address
   }
   // The public store does not know the demo's apps.
+  const newest = new Map(DEFAULT_STORE.map(({ id, version }) => [id, version]))
   await using store = await EmulatedStore.start(
-    [...hub.apps.values()].map(({ id, version }) => ({ id, live: version })),
+    [...hub.apps.values()].map(({ id, version }) => ({ id, live: newest.get(id) ?? version })),
   )
   const code = await daemon({ file, env }, onReady, onPage, store.url)
   if (broker === undefined) return code

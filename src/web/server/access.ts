@@ -25,7 +25,7 @@ export type Needed = (typeof RANKS)[number]
 export type Login = { readonly cookie: string } | { readonly waitMs: number } | undefined
 
 export const ANOTHER_TOKEN =
-  'The token is wrong: open the address that hub2mqtt printed when it started, or that hub2mqtt open prints.'
+  'The token is missing or wrong: open the address that hub2mqtt printed when it started, or that hub2mqtt open prints.'
 
 export const NO_PASSWORD =
   'The page and its API are available only on this machine until the configuration sets http.password or a token in http.tokens.'
