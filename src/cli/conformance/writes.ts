@@ -5,7 +5,7 @@ import { isRecord } from '../../base/json.ts'
 import { compareVersions } from '../../base/versions.ts'
 import { failed, notTried, unknown, type Verdict, verdict } from './evidence.ts'
 import { type Client, isOk, type Observation, outcomeOf, recordOf, summary } from './observation.ts'
-import { type AppRecord, type Extra, operate, type ProbeName, type Reading, WRITES } from './probes.ts'
+import { type AppRecord, type Extra, operate, type ProbeName, type Reading } from './probes.ts'
 import { type Item, type Left, putBack, runs, SETTING } from './put-back.ts'
 import type { HubEvent, Session } from './realtime.ts'
 
@@ -54,7 +54,7 @@ export interface WritesOptions {
 
 export async function write(options: WritesOptions): Promise<WritesSeen> {
   const { reading, signal, onPutBack } = options
-  for (const name of WRITES) reading.untried.set(name, 'stopped before')
+  reading.noWrites = 'stopped before'
   const writer = newWriter(options)
   const record = recordOf(reading.answers.get('getApp')) ?? {}
   let left: Left

@@ -20,10 +20,7 @@ const MAX_BODY_BYTES = MAX_PAYLOAD_BYTES + 1024
 /** How long the slowest route may take without a byte on the connection. */
 const SLOW_MS = 15 * 60_000
 
-interface Env {
-  readonly Bindings: HttpBindings & { readonly sender: Sender }
-}
-
+type Env = { readonly Bindings: HttpBindings & { readonly sender: Sender } }
 type Handler = MiddlewareHandler<Env>
 
 export function siteListener(context: AppContext): RequestHandler['answer'] {
