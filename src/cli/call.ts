@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto'
 import type { IPublishPacket } from 'mqtt'
 import * as v from 'valibot'
 import { type Clock, systemClock } from '../base/clock.ts'
-import { ExpectedError, UsageError } from '../base/errors.ts'
+import { UsageError } from '../base/errors.ts'
 import { isRecord } from '../base/json.ts'
 import { readJson } from '../base/read-json.ts'
 import { brokerAccess, brokerUrls } from '../config/broker.ts'
@@ -37,21 +37,15 @@ export const callCommand: Body<Flags> = async ({ env, print }, { config: file, t
   return answer.ok ? exitCodes.ok.code : exitCodes.failed.code
 }
 
-/** No answer arrived; the message has the reason. */
-export class CallError extends ExpectedError {
-  override readonly name = 'CallError'
-}
-
 const NO_BRIDGE = 'no bridge receives commands on this broker: is hub2mqtt running, with the same base topic?'
 
 /**
  * Sends a command and waits for its answer.
  * @throws UsageError if the topic is not that of a command
- * @throws CallError if no answer arrives
+ * @throws SessionError if no answer arrives
  */
 export async function call(options: {
   readonly broker: BrokerOptions
-  /** The configured base topic. */
   readonly base: string
   /** A command's topic, with or without the base topic. */
   readonly topic: string
@@ -67,8 +61,8 @@ export async function call(options: {
   try {
     return await request({ broker, mark, topic, exchange, timeoutMs }, clock)
   } catch (error) {
-    if (!(error instanceof SessionError)) throw error
-    throw new CallError(error.code === 'no_subscribers' ? NO_BRIDGE : error.message, { cause: error })
+    const hasNoBridge = error instanceof SessionError && error.code === 'no_subscribers'
+    throw hasNoBridge ? new SessionError(error.code, NO_BRIDGE) : error
   }
 }
 
@@ -110,7 +104,6 @@ function withTransaction({ target, command, argument }: CommandTopic, payload: s
 
 type Answer = NonNullable<ReturnType<typeof readAnswer>>
 
-/** Returns the received text and its parsed value. */
 function readAnswer(text: string) {
   const value = readJson(v.unknown(), text)
   if (!isRecord(value) || !('ok' in value) || !('transaction' in value)) return undefined

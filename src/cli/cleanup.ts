@@ -17,7 +17,7 @@ import { CERTAIN, ReadBack } from '../mqtt/readback.ts'
 import { SessionError, withSession } from '../mqtt/session.ts'
 import type { BrokerOptions } from '../mqtt/types.ts'
 import { shownText } from '../observability/controls.ts'
-import { CallError, call } from './call.ts'
+import { call } from './call.ts'
 import { type Body, exitCodes, type Io, type Values } from './command.ts'
 import type { cleanupFlags } from './commands.ts'
 import { progress } from './progress.ts'
@@ -67,9 +67,7 @@ export interface CleanupOptions {
   readonly prefix: string
   /** Hubs whose topics belong to the bridge, in addition to those in its retained information. */
   readonly hubs: readonly string[]
-  /** Whether to clear the messages that are found. */
   readonly clear: boolean
-  /** Called with the number of cleared topics and their total. */
   readonly onProgress?: (cleared: number, of: number) => void
   readonly timeoutMs: number
   readonly clock: Clock
@@ -218,8 +216,7 @@ async function isAnswered({ broker, topics: { base }, clock }: CleanupOptions): 
     await call({ broker, base, topic: 'bridge/cmd/ping', payload: '', timeoutMs: PING_MS, clock })
     return true
   } catch (error) {
-    const code = error instanceof CallError && error.cause instanceof SessionError ? error.cause.code : undefined
-    if (code === 'no_subscribers' || code === 'timeout') return false
+    if (error instanceof SessionError && ['no_subscribers', 'timeout'].includes(error.code)) return false
     throw error
   }
 }

@@ -39,14 +39,11 @@ export const demo: Body<ConfigFlag & { readonly broker: string | undefined }> = 
   return await clean(config, io, { yes: true })
 }
 
-/** The demo's base topic on an existing broker. */
-const DEMO_BASE = 'hub2mqtt-demo'
-
 type Variables = Readonly<Record<string, string>>
 
 /** The configuration of a demo on an existing broker. */
 function onBroker(url: string): Variables {
-  return { HUB2MQTT_MQTT_URL: url, HUB2MQTT_MQTT_BASE_TOPIC: DEMO_BASE, HUB2MQTT_DISCOVERY_FORMAT: 'off' }
+  return { HUB2MQTT_MQTT_URL: url, HUB2MQTT_MQTT_BASE_TOPIC: 'hub2mqtt-demo', HUB2MQTT_DISCOVERY_FORMAT: 'off' }
 }
 
 /** Chooses other ports if the configured ones are in use. */

@@ -78,7 +78,6 @@ export interface ConformanceOptions
   readonly timeoutMs: number
   readonly version: string
   readonly clock: Clock
-  /** Called at the start of each step. */
   readonly onStep?: (step: string) => void
   /** Called before the app is changed. The returned signal stops the examination, which still restores the app. */
   readonly stops?: () => AbortSignal

@@ -53,7 +53,6 @@ const UNKNOWN_KEY = 'hub2mqtt-conformance-no-such-key'
 export type Target = Pick<ConformanceOptions, 'url' | 'key' | 'timeoutMs' | 'clock'>
 
 export function newClient({ url, key, timeoutMs, clock }: Target) {
-  /** The key of the current request. */
   let shown = UNKNOWN_KEY
   let isFirst = true
   /** The id of the hub that has identified itself, and the path of its ping. */
@@ -100,7 +99,6 @@ export function newClient({ url, key, timeoutMs, clock }: Target) {
     return await askNow(method, path, asking)
   }
 
-  /** Sends a request without a pause. */
   async function askNow(method: Method, path: string, { show = 'key', body }: Asking = {}): Promise<Observation> {
     const against = show === 'key' ? await prove() : undefined
     if (against !== undefined) return against
@@ -136,7 +134,6 @@ function seenOf(answer: Answer, ms: number): Observation {
 
 export type Outcome = 'ok' | 'absent' | 'refused' | 'limited' | 'rejected' | 'failed' | 'no_answer'
 
-/** The meaning of an answer. */
 export function outcomeOf({ status, value }: Observation): Outcome {
   if (status === null) return 'no_answer'
   if (status >= 200 && status < 300) return 'ok'

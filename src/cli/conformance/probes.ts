@@ -82,13 +82,11 @@ export type Extra = 'pingOther' | 'noKey' | 'unknownKey' | 'unknownApp' | 'absen
 /** An app's record, as the hub sends it. */
 export type AppRecord = Record<string, unknown>
 
-/** The results of the reading part. */
 export interface Reading {
   readonly pings: Readonly<Record<ApiPrefix, Observation>>
   readonly prefix: ApiPrefix
   readonly answers: Map<ProbeName | Extra, Observation>
   readonly records: readonly AppRecord[]
-  /** The app used in requests. */
   readonly app: string | null
   /** Why a probe was not sent. */
   readonly untried: Map<ProbeName | Extra, string>
@@ -96,7 +94,6 @@ export interface Reading {
   noWrites: string
 }
 
-/** Why there is no answer. */
 export const whyNot = ({ untried, noWrites }: Reading, name: ProbeName | Extra): string => untried.get(name) ?? noWrites
 
 /** Why the app cannot be changed. */

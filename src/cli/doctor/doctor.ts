@@ -1,6 +1,7 @@
 /** `hub2mqtt doctor`: examines everything that an installation needs, and suggests a fix for each problem. */
 import type { Clock } from '../../base/clock.ts'
 import { membershipOf } from '../../cluster/fleet.ts'
+import type { Loaded } from '../../config/load.ts'
 import type { Config } from '../../config/options.ts'
 import { shownText } from '../../observability/controls.ts'
 import { Scrubber } from '../../observability/scrub.ts'
@@ -8,14 +9,7 @@ import { examineBroker } from './broker.ts'
 import { about, counted, type Finding, type Outcome } from './finding.ts'
 import { examineHub } from './hub.ts'
 
-interface Examination {
-  readonly config: Config
-  /** Secrets to mask in findings, which may quote hubs. */
-  readonly secrets: readonly string[]
-  /** Warnings about a configuration without mistakes. */
-  readonly warnings: readonly string[]
-  readonly clock: Clock
-}
+type Examination = Pick<Loaded, 'config' | 'secrets' | 'warnings'> & { readonly clock: Clock }
 
 /** Yields each finding as soon as it is known. Changes nothing on hubs or brokers. */
 export async function* examine(examination: Examination): AsyncGenerator<Finding> {

@@ -12,7 +12,6 @@ const MAX_CLIENTS = 16
 /** Maximum backlog of a slow client in addition to the snapshot, in bytes. */
 const MAX_WAITING_BYTES = 512 * 1024
 const CHECK_MS = 1_000
-/** Interval of pings. */
 const PING_MS = 15_000
 /** How long a client may be silent or behind. */
 const GONE_MS = 60_000

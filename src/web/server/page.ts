@@ -2,6 +2,7 @@
 import { readdirSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join, relative, sep } from 'node:path'
+import { parseAccept } from 'hono/utils/accept'
 import { builtPage } from '../ui/build.ts'
 import { type Reply, text } from './reply.ts'
 
@@ -39,7 +40,8 @@ export class Page {
     const name = path === '' ? 'index.html' : path
     const file = this.#files.get(name)
     if (file === undefined) return path === '' ? text(200, NOT_BUILT) : undefined
-    const isUsable = ([known, end]: [string, string]) => accepts(accepted, known) && this.#files.has(name + end)
+    const allowed = parseAccept(accepted).flatMap(({ type, q }) => (q > 0 ? [type] : []))
+    const isUsable = ([known, end]: [string, string]) => allowed.includes(known) && this.#files.has(name + end)
     const [encoding, ending = ''] = Object.entries(ENCODINGS).find(isUsable) ?? []
     const body = await readFile(this.#files.get(name + ending) ?? file)
     return {
@@ -61,13 +63,6 @@ function filesOf(root: string | undefined): Map<string, string> {
   const files = readdirSync(root, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
   const paths = files.map(({ parentPath, name }) => join(parentPath, name))
   return new Map(paths.map((path) => [relative(root, path).split(sep).join('/'), path]))
-}
-
-function accepts(header: string, encoding: string): boolean {
-  return header.split(',').some((one) => {
-    const [name = '', weight = ''] = one.split(';')
-    return name.trim() === encoding && !/q=0(?:\.0*)?\s*$/.test(weight)
-  })
 }
 
 /** Forbids inline scripts and content from other origins. */
