@@ -53,33 +53,26 @@ export async function call(options: {
   /** Total time limit, including the connection. */
   readonly timeoutMs: number
   readonly clock: Clock
-}): Promise<Answer> {
+}) {
   const { broker, base, payload, timeoutMs, clock } = options
   const mark = `call-${randomBytes(8).toString('hex')}`
   const { topic, command } = locate(base, options.topic)
-  const exchange = exchanges(command, payload, mark)
+  const marked = withTransaction(command, payload, mark)
+  const transaction = peekTransaction(Buffer.from(marked))
+  const readOwn = (text: string) => {
+    const answer = readAnswer(text)
+    return answer?.transaction === transaction ? answer : undefined
+  }
+  const exchange = {
+    // Each call has its own topic below the result topic, which the broker's read rules already cover.
+    '5': { payload, answerTopic: `${command.result}/${mark}`, readAnswer },
+    '3.1.1': { payload: marked, answerTopic: command.result, readAnswer: readOwn },
+  }
   try {
     return await request({ broker, mark, topic, exchange, timeoutMs }, clock)
   } catch (error) {
     const hasNoBridge = error instanceof SessionError && error.code === 'no_subscribers'
     throw hasNoBridge ? new SessionError(error.code, NO_BRIDGE) : error
-  }
-}
-
-function exchanges(command: CommandTopic, payload: string, mark: string): Record<Protocol, Exchange<Answer>> {
-  const marked = withTransaction(command, payload, mark)
-  const transaction = peekTransaction(Buffer.from(marked))
-  return {
-    // Each call has its own topic below the result topic, which the broker's read rules already cover.
-    '5': { payload, answerTopic: `${command.result}/${mark}`, readAnswer },
-    '3.1.1': {
-      payload: marked,
-      answerTopic: command.result,
-      readAnswer(text) {
-        const answer = readAnswer(text)
-        return answer?.transaction === transaction ? answer : undefined
-      },
-    },
   }
 }
 
@@ -101,8 +94,6 @@ function withTransaction({ target, command, argument }: CommandTopic, payload: s
   const value = payload === '' ? {} : readJson(v.unknown(), payload)
   return isRecord(value) && !('transaction' in value) ? JSON.stringify({ ...value, transaction: mark }) : payload
 }
-
-type Answer = NonNullable<ReturnType<typeof readAnswer>>
 
 function readAnswer(text: string) {
   const value = readJson(v.unknown(), text)

@@ -1,5 +1,5 @@
 /** The report of an examination, as JSON and as text, without secrets and names. */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { columns } from '../../base/text.ts'
 import { decodeApps } from '../../hub/decode.ts'
 import type { ConformanceOptions } from './conformance.ts'
@@ -130,10 +130,7 @@ function isList(value: unknown): boolean {
 
 /** Includes the hub's id, so that the app's id cannot be guessed without it. */
 function hashed(app: string, hubId: string | null): string {
-  return `app-${createHash('sha256')
-    .update(`${hubId ?? ''}\n${app}`)
-    .digest('hex')
-    .slice(0, 8)}`
+  return `app-${hash('sha256', `${hubId ?? ''}\n${app}`).slice(0, 8)}`
 }
 
 /** Masks an unusual namespace: the hub chooses it, so it may be a name. */

@@ -17,7 +17,7 @@ export async function* examine(examination: Examination): AsyncGenerator<Finding
   // Findings quote texts of hubs and brokers.
   const clean = (text: string) => shownText(scrubber.text(text))
   for await (const { text, remedy, ...finding } of look(examination))
-    yield { ...finding, text: clean(text), ...(remedy !== undefined && { remedy: clean(remedy) }) }
+    yield { ...finding, text: clean(text), remedy: clean(remedy) }
 }
 
 async function* look({ config, warnings, clock }: Examination): AsyncGenerator<Finding> {
@@ -49,7 +49,7 @@ const MARKS: Readonly<Record<Outcome, string>> = { ok: 'ok     ', note: 'note   
 /** One line, or two with a remedy. */
 export function lineOf({ subject, outcome, text, remedy }: Finding): string {
   const line = `${MARKS[outcome]}  ${subject}: ${text}`
-  return remedy === undefined ? line : `${line}\n         → ${remedy}`
+  return remedy === '' ? line : `${line}\n         → ${remedy}`
 }
 
 /** The text for a bug report: versions and findings, without names and addresses of the configuration. */
@@ -61,7 +61,7 @@ export function reportOf(findings: readonly Finding[], config: Config, version: 
 }
 
 /** Removes the configuration's names and addresses, and `others`, from a text. */
-function anonymous({ hubs, mqtt, discovery, fleet }: Config, others: readonly string[] = []) {
+function anonymous({ hubs, mqtt, discovery, fleet }: Config, others: readonly string[]) {
   const words = new Map(others.map((name) => [name, '<name>']))
   const hide = (urls: readonly string[], what: string) => {
     const names = new Set(urls.map((url) => new URL(url).hostname))

@@ -215,7 +215,7 @@ function verdict(findings: readonly Finding[], secrets: readonly string[]): Setu
   const problems = findings.filter(({ outcome }) => outcome === 'problem')
   const shown = problems.length === 0 ? findings : problems
   const lines = shown.map(({ text, remedy }) => {
-    return shownText(scrubber.text(remedy === undefined ? text : `${text} → ${remedy}`))
+    return shownText(scrubber.text(remedy === '' ? text : `${text} → ${remedy}`))
   })
   return { ok: problems.length === 0, message: lines.join('\n') }
 }
