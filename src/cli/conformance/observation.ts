@@ -31,15 +31,8 @@ export interface Observation {
   readonly greets: boolean
 }
 
-const NONE = {
-  status: null,
-  id: null,
-  firmware: null,
-  retryAfter: null,
-  content: 'nothing',
-  value: undefined,
-  greets: false,
-} as const satisfies Partial<Observation>
+/** What is observed without an answer. */
+const NONE = { ...seenOf({ status: 0, headers: {}, body: Buffer.alloc(0) }, 0), status: null }
 
 export interface Asking {
   /** Which key to send; default: the real key. */
@@ -85,7 +78,7 @@ export function newClient({ url, key, timeoutMs, clock }: Target) {
     const seen = await askNow('GET', hub.ping, { show: 'no key' })
     isSure = seen.greets && seen.id === hub.id
     if (isSure) return undefined
-    return seen.status === 429 || seen.status === null ? seen : { ...seen, ...NONE, failure: 'nonsense' }
+    return seen.status === 429 || seen.status === null ? seen : { ...NONE, failure: 'nonsense', ms: seen.ms }
   }
 
   /** Sends a request after a pause. If the hub returns 429, repeats the request once after the time in Retry-After. */

@@ -49,21 +49,16 @@ export class Setup {
   }
 
   async look(): Promise<Look> {
-    const { config, path } = this.#options
+    const { config, path, search, clock } = this.#options
     const isWritable = path !== null && (await isOurs(path))
+    const now = clock.elapsed()
+    // One search serves all requests within ten seconds.
+    if (this.#search === undefined || now - this.#search.at > KEEP_FOUND_MS) this.#search = { at: now, found: search() }
     return {
       path: isWritable ? path : null,
       broker: config.mqtt.url?.join(', ') ?? 'embedded',
-      found: [...(await this.#found())],
+      found: await this.#search.found,
     }
-  }
-
-  /** One search serves all requests within ten seconds. */
-  #found(): Promise<Look['found']> {
-    const { search, clock } = this.#options
-    const now = clock.elapsed()
-    if (this.#search === undefined || now - this.#search.at > KEEP_FOUND_MS) this.#search = { at: now, found: search() }
-    return this.#search.found
   }
 
   /** @throws Refusal */
