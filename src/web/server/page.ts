@@ -2,7 +2,6 @@
 import { readdirSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join, relative, sep } from 'node:path'
-import { parseAccept } from 'hono/utils/accept'
 import { builtPage } from '../ui/build.ts'
 import { type Reply, text } from './reply.ts'
 
@@ -33,15 +32,14 @@ export class Page {
     this.#built = built
   }
 
-  /** The answer for a path without its leading slash; `undefined` if there is none. */
-  async answer(path: string, accepted: string, frameAncestors: readonly string[]): Promise<Reply | undefined> {
+  /** The answer for a path without its leading slash, in an accepted encoding; `undefined` if there is none. */
+  async answer(path: string, accepted: readonly string[], ancestors: readonly string[]): Promise<Reply | undefined> {
     // A checkout builds the page at the first request, and again when its sources have changed.
     if (path === '' || this.#files.size === 0) this.#files = filesOf(await this.#built())
     const name = path === '' ? 'index.html' : path
     const file = this.#files.get(name)
     if (file === undefined) return path === '' ? text(200, NOT_BUILT) : undefined
-    const allowed = parseAccept(accepted).flatMap(({ type, q }) => (q > 0 ? [type] : []))
-    const isUsable = ([known, end]: [string, string]) => allowed.includes(known) && this.#files.has(name + end)
+    const isUsable = ([known, end]: [string, string]) => accepted.includes(known) && this.#files.has(name + end)
     const [encoding, ending = ''] = Object.entries(ENCODINGS).find(isUsable) ?? []
     const body = await readFile(this.#files.get(name + ending) ?? file)
     return {
@@ -52,7 +50,7 @@ export class Page {
         'cache-control': name.startsWith('assets/') ? IMMUTABLE : 'no-store',
         vary: 'accept-encoding',
         ...(encoding && { 'content-encoding': encoding }),
-        'content-security-policy': policy(frameAncestors),
+        'content-security-policy': policy(ancestors),
       },
     }
   }
