@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto'
 import type { IPublishPacket } from 'mqtt'
 import * as v from 'valibot'
 import { type Clock, systemClock } from '../base/clock.ts'
-import { ExpectedError, UsageError } from '../base/errors.ts'
+import { UsageError } from '../base/errors.ts'
 import { isRecord } from '../base/json.ts'
 import { readJson } from '../base/read-json.ts'
 import { brokerAccess, brokerUrls } from '../config/broker.ts'
@@ -37,21 +37,15 @@ export const callCommand: Body<Flags> = async ({ env, print }, { config: file, t
   return answer.ok ? exitCodes.ok.code : exitCodes.failed.code
 }
 
-/** No answer arrived; the message has the reason. */
-export class CallError extends ExpectedError {
-  override readonly name = 'CallError'
-}
-
 const NO_BRIDGE = 'no bridge receives commands on this broker: is hub2mqtt running, with the same base topic?'
 
 /**
  * Sends a command and waits for its answer.
  * @throws UsageError if the topic is not that of a command
- * @throws CallError if no answer arrives
+ * @throws SessionError if no answer arrives
  */
 export async function call(options: {
   readonly broker: BrokerOptions
-  /** The configured base topic. */
   readonly base: string
   /** A command's topic, with or without the base topic. */
   readonly topic: string
@@ -59,33 +53,26 @@ export async function call(options: {
   /** Total time limit, including the connection. */
   readonly timeoutMs: number
   readonly clock: Clock
-}): Promise<Answer> {
+}) {
   const { broker, base, payload, timeoutMs, clock } = options
   const mark = `call-${randomBytes(8).toString('hex')}`
   const { topic, command } = locate(base, options.topic)
-  const exchange = exchanges(command, payload, mark)
+  const marked = withTransaction(command, payload, mark)
+  const transaction = peekTransaction(Buffer.from(marked))
+  const readOwn = (text: string) => {
+    const answer = readAnswer(text)
+    return answer?.transaction === transaction ? answer : undefined
+  }
+  const exchange = {
+    // Each call has its own topic below the result topic, which the broker's read rules already cover.
+    '5': { payload, answerTopic: `${command.result}/${mark}`, readAnswer },
+    '3.1.1': { payload: marked, answerTopic: command.result, readAnswer: readOwn },
+  }
   try {
     return await request({ broker, mark, topic, exchange, timeoutMs }, clock)
   } catch (error) {
-    if (!(error instanceof SessionError)) throw error
-    throw new CallError(error.code === 'no_subscribers' ? NO_BRIDGE : error.message, { cause: error })
-  }
-}
-
-function exchanges(command: CommandTopic, payload: string, mark: string): Record<Protocol, Exchange<Answer>> {
-  const marked = withTransaction(command, payload, mark)
-  const transaction = peekTransaction(Buffer.from(marked))
-  return {
-    // Each call has its own topic below the result topic, which the broker's read rules already cover.
-    '5': { payload, answerTopic: `${command.result}/${mark}`, readAnswer },
-    '3.1.1': {
-      payload: marked,
-      answerTopic: command.result,
-      readAnswer(text) {
-        const answer = readAnswer(text)
-        return answer?.transaction === transaction ? answer : undefined
-      },
-    },
+    const hasNoBridge = error instanceof SessionError && error.code === 'no_subscribers'
+    throw hasNoBridge ? new SessionError(error.code, NO_BRIDGE) : error
   }
 }
 
@@ -108,9 +95,6 @@ function withTransaction({ target, command, argument }: CommandTopic, payload: s
   return isRecord(value) && !('transaction' in value) ? JSON.stringify({ ...value, transaction: mark }) : payload
 }
 
-type Answer = NonNullable<ReturnType<typeof readAnswer>>
-
-/** Returns the received text and its parsed value. */
 function readAnswer(text: string) {
   const value = readJson(v.unknown(), text)
   if (!isRecord(value) || !('ok' in value) || !('transaction' in value)) return undefined

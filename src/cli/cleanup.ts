@@ -1,5 +1,6 @@
 /** `hub2mqtt cleanup`: removes the retained messages that a bridge has left on a broker. */
 import { randomBytes } from 'node:crypto'
+import type { IPublishPacket } from 'mqtt'
 import { type Clock, systemClock } from '../base/clock.ts'
 import { ExpectedError } from '../base/errors.ts'
 import { FormerHubs, Prefixes } from '../bridge/former.ts'
@@ -16,7 +17,7 @@ import { CERTAIN, ReadBack } from '../mqtt/readback.ts'
 import { SessionError, withSession } from '../mqtt/session.ts'
 import type { BrokerOptions } from '../mqtt/types.ts'
 import { shownText } from '../observability/controls.ts'
-import { CallError, call } from './call.ts'
+import { call } from './call.ts'
 import { type Body, exitCodes, type Io, type Values } from './command.ts'
 import type { cleanupFlags } from './commands.ts'
 import { progress } from './progress.ts'
@@ -66,9 +67,7 @@ export interface CleanupOptions {
   readonly prefix: string
   /** Hubs whose topics belong to the bridge, in addition to those in its retained information. */
   readonly hubs: readonly string[]
-  /** Whether to clear the messages that are found. */
   readonly clear: boolean
-  /** Called with the number of cleared topics and their total. */
   readonly onProgress?: (cleared: number, of: number) => void
   readonly timeoutMs: number
   readonly clock: Clock
@@ -84,25 +83,34 @@ const PING_MS = 3_000
  * @throws ExpectedError if the broker's rules or a running bridge prevent the cleanup
  */
 export async function cleanup(options: CleanupOptions) {
-  const { broker, topics, clear, timeoutMs, clock } = options
+  const { broker, topics, prefix, clear, timeoutMs, clock } = options
   // Never use the configured client id: the broker would close the bridge's connection.
   const clientId = `hub2mqtt-cleanup-${randomBytes(8).toString('hex')}`
   let reading: ReadBack | undefined
-  const session = { broker, clientId, timeoutMs, onPublish: (packet: Packet) => reading?.received(packet) }
-  return await withSession(session, clock, async (connection) => {
-    const { filters, additionalFilters } = searchOf(options)
+  const onPublish = (packet: IPublishPacket) => reading?.received(packet)
+  return await withSession({ broker, clientId, timeoutMs, onPublish }, clock, async (connection) => {
+    const { retainedFilters, transientFilters, memberFilters } = topics
+    const filters = [...retainedFilters, ...transientFilters, ...memberFilters, ...discoveryFilters(prefix)]
+    const memory = topics.of('bridgeDiscovery', {})
+    const prefixes = new Prefixes(prefix, memory)
+    const additionalFilters = (topic: string, text: string) =>
+      prefixes.learn(topics.parseMember(topic)?.name === 'bridgeDiscovery' ? memory : topic, text)
     // Cleared messages still name the hubs and prefixes of the remaining ones.
     const seen = new Map<string, string>()
-    const read = async (some: readonly string[]) => {
+    const probeTopic = topics.of('bridgeProbe', {})
+    const read = async (heldFilters: readonly string[]) => {
       const held = new Map<string, string>()
-      const keep = (topic: string, text: string) => {
-        held.set(topic, text)
-        seen.set(topic, text)
-        filters.push(...additionalFilters(topic, text).filter((filter) => !filters.includes(filter)))
-      }
-      reading = readBack(connection, options, some, additionalFilters, keep)
+      reading = new ReadBack(connection, {
+        ...{ heldFilters, additionalFilters, probeTopic, clock, timeoutMs },
+        subscribe: (filter, qos) => connection.subscribe(filter, { qos }),
+        onFound(topic, text) {
+          held.set(topic, text)
+          seen.set(topic, text)
+          filters.push(...additionalFilters(topic, text).filter((filter) => !filters.includes(filter)))
+        },
+      })
       if ((await reading.run()).probe === 'ok') return held
-      throw new ExpectedError(`the broker does not let this user publish and read ${topics.of('bridgeProbe', {})}`)
+      throw new ExpectedError(`the broker does not let this user publish and read ${probeTopic}`)
     }
     const readAll = async () => {
       const held = await read(filters)
@@ -208,46 +216,9 @@ async function isAnswered({ broker, topics: { base }, clock }: CleanupOptions): 
     await call({ broker, base, topic: 'bridge/cmd/ping', payload: '', timeoutMs: PING_MS, clock })
     return true
   } catch (error) {
-    const code = error instanceof CallError && error.cause instanceof SessionError ? error.cause.code : undefined
-    if (code === 'no_subscribers' || code === 'timeout') return false
+    if (error instanceof SessionError && ['no_subscribers', 'timeout'].includes(error.code)) return false
     throw error
   }
-}
-
-type Packet = Parameters<ReadBack['received']>[0]
-
-/** The filters to read, and a function that finds more filters in a message. */
-function searchOf({ topics, prefix }: CleanupOptions) {
-  const memory = topics.of('bridgeDiscovery', {})
-  const prefixes = new Prefixes(prefix, memory)
-  return {
-    filters: [
-      ...topics.retainedFilters,
-      ...topics.transientFilters,
-      ...topics.memberFilters,
-      ...discoveryFilters(prefix),
-    ],
-    additionalFilters: (topic: string, text: string) =>
-      prefixes.learn(topics.parseMember(topic)?.name === 'bridgeDiscovery' ? memory : topic, text),
-  }
-}
-
-function readBack(
-  connection: Connection,
-  { topics, timeoutMs, clock }: CleanupOptions,
-  filters: readonly string[],
-  additionalFilters: (topic: string, text: string) => readonly string[],
-  onFound: (topic: string, text: string) => void,
-): ReadBack {
-  return new ReadBack(connection, {
-    heldFilters: filters,
-    probeTopic: topics.of('bridgeProbe', {}),
-    clock,
-    timeoutMs,
-    subscribe: (filter, qos) => connection.subscribe(filter, { qos }),
-    additionalFilters,
-    onFound,
-  })
 }
 
 /** Clears topics, as many at a time as the broker accepts. Resolves to those that the broker refused to clear. */

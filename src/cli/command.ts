@@ -3,7 +3,6 @@ import * as v from 'valibot'
 import { UsageError } from '../base/errors.ts'
 import { fromText } from '../config/schemas.ts'
 
-/** The exit codes of the process. */
 export const exitCodes = {
   ok: { code: 0, doc: 'done, or stopped as requested' },
   failed: { code: 1, doc: 'failed at run time, or doctor or conformance found a problem' },
@@ -28,38 +27,30 @@ export interface ConfigFlag {
   readonly config: string | undefined
 }
 
-export interface Command {
-  readonly summary: string
-  readonly flags: Readonly<Record<string, Flag>>
-  /** The arguments without a flag, the optional ones last. */
-  readonly positionals: Readonly<Record<string, Flag>>
-  /** Whether the command runs until it is stopped. */
-  readonly lasts: boolean
-  /** Parses the texts of flags and positionals; returns the values, and the body bound to them. */
-  readonly read: (given: ReadonlyMap<string, readonly string[]>) => {
-    readonly flags: object
-    readonly run: (io: Io) => Promise<number>
-  }
-}
+export type Command = ReturnType<typeof command>
 
 /** @param row.body - Imports the body, so that a command loads only the modules it uses. */
 export function command<F, P = Record<never, never>>(row: {
   readonly summary: string
   readonly flags: Flags<F>
+  /** The arguments without a flag, the optional ones last. */
   readonly positionals?: Flags<P>
+  /** Whether the command runs until it is stopped. */
   readonly lasts?: true
   readonly body: () => Promise<Body<F & P>>
-}): Command {
-  const { summary, body, flags, lasts = false } = row
+}) {
+  const { summary, body, lasts = false } = row
+  const flags: Readonly<Record<string, Flag>> = row.flags
   const positionals: Readonly<Record<string, Flag>> = row.positionals ?? {}
   return {
     ...{ summary, flags, positionals, lasts },
-    read(given) {
-      const all = Object.entries<Flag>({ ...flags, ...positionals })
+    /** Parses the texts of flags and positionals; returns the values, and the body bound to them. */
+    read(given: ReadonlyMap<string, readonly string[]>) {
+      const all = Object.entries({ ...flags, ...positionals })
       const values = all.map(([name, flag]) => [name, flag.read(given.get(name) ?? [], name)])
       // Has each key of `F` and `P`, with a value of the flag's type.
       const read = Object.fromEntries(values) as F & P
-      return { flags: Object.fromEntries(values), run: async (io) => (await body())(io, read) }
+      return { flags: Object.fromEntries(values), run: async (io: Io) => (await body())(io, read) }
     },
   }
 }
@@ -70,7 +61,6 @@ export interface Flag<T = unknown> {
   /** The value's name in help; if missing, the flag takes no value. */
   readonly value?: string
   readonly multiple?: true
-  /** Whether the argument may be omitted. */
   readonly optional?: true
   /** The default as shown in help. */
   readonly default?: string
@@ -80,7 +70,6 @@ export interface Flag<T = unknown> {
 
 /** The flags for these values, by name. */
 type Flags<T> = { readonly [K in keyof T]: Flag<T[K]> }
-/** The values of these flags. */
 export type Values<F> = { readonly [K in keyof F]: F[K] extends Flag<infer T> ? T : never }
 
 /** Parses a value written as in an environment variable. */
@@ -103,7 +92,6 @@ export function parsed<S extends v.GenericSchema>(
   return { value, doc, ...shown, read }
 }
 
-/** Any text. */
 export const text = (value: string, doc: string) => parsed(value, v.string(), doc)
 
 /** Any number of values that `schema` accepts. */
@@ -134,10 +122,8 @@ export function withDefault<T>(text: string, flag: Flag<T>): Flag<NonNullable<T>
   return { ...flag, default: text, read: (all, name) => read(all.length === 0 ? [text] : all, name) }
 }
 
-/** A required argument; its value is a text. */
 export const argument = (doc: string): Flag<string> => ({ doc, read: ([text = '']) => text })
 
-/** An optional argument. */
 export const optionalArgument = (doc: string): Flag<string | undefined> => ({
   doc,
   optional: true,

@@ -41,31 +41,22 @@ export const demo: Body<ConfigFlag & { readonly broker: string | undefined }> = 
   return await clean(config, io, { yes: true })
 }
 
-/** The demo's base topic on an existing broker. */
-const DEMO_BASE = 'hub2mqtt-demo'
-
 type Variables = Readonly<Record<string, string>>
 
 /** The configuration of a demo on an existing broker. */
 function onBroker(url: string): Variables {
-  return { HUB2MQTT_MQTT_URL: url, HUB2MQTT_MQTT_BASE_TOPIC: DEMO_BASE, HUB2MQTT_DISCOVERY_FORMAT: 'off' }
+  return { HUB2MQTT_MQTT_URL: url, HUB2MQTT_MQTT_BASE_TOPIC: 'hub2mqtt-demo', HUB2MQTT_DISCOVERY_FORMAT: 'off' }
 }
 
 /** Chooses other ports if the configured ones are in use. */
 async function freePorts({ mqtt, http }: Config): Promise<Variables> {
-  const { embedded } = mqtt
-  const wanted = [
-    ...(mqtt.url === null ? ([['HUB2MQTT_MQTT_EMBEDDED_PORT', embedded.host, embedded.port]] as const) : []),
-    ...(http.enabled ? ([['HUB2MQTT_HTTP_PORT', http.host, http.port]] as const) : []),
-  ]
-  const variables: Record<string, string> = {}
-  const taken = new Set<number>()
-  for (const [name, host, port] of wanted) {
-    const free = await firstFreePort(host, port, taken)
-    taken.add(free)
-    if (free !== port) variables[name] = String(free)
+  const { url, embedded } = mqtt
+  const broker = url === null ? await firstFreePort(embedded) : undefined
+  const page = http.enabled ? await firstFreePort(http, broker) : undefined
+  return {
+    ...(broker !== undefined && broker !== embedded.port && { HUB2MQTT_MQTT_EMBEDDED_PORT: String(broker) }),
+    ...(page !== undefined && page !== http.port && { HUB2MQTT_HTTP_PORT: String(page) }),
   }
-  return variables
 }
 
 /** Commands to try, with the broker's real address. `page`: the address that logs in while no password is set. */
@@ -90,10 +81,10 @@ function invitation({ mqtt, http }: Config, app: string, page?: string): string 
 
 const TRIES = 100
 
-/** The first free port from `wanted` on that is not in `taken`; 0 stays 0. If the next hundred are in use: `wanted`. */
-async function firstFreePort(host: string, wanted: number, taken: ReadonlySet<number>): Promise<number> {
+/** The first free port from the wanted one on, except `taken`. If the next hundred are in use: the wanted one. */
+async function firstFreePort({ host, port: wanted }: { host: string; port: number }, taken?: number): Promise<number> {
   for (let port = wanted; port < Math.min(wanted + TRIES, 65_536); port += 1) {
-    const free = taken.has(port) ? undefined : await freePort(host, port)
+    const free = port === taken ? undefined : await freePort(host, port)
     if (free !== undefined) return free
   }
   return wanted

@@ -31,7 +31,6 @@ const EXIT_CODES = section(
 )
 const COMMON: readonly (readonly [string, string])[] = [['--help', 'this text']]
 
-/** Help for one command. */
 export function commandHelp(name: CommandName): string {
   const row = commands[name]
   const own = Object.entries(row.flags).map(([flag, one]) => [flagUsage(flag, one), flagText(one)] as const)
@@ -44,7 +43,6 @@ export function commandHelp(name: CommandName): string {
   ].join('\n\n')
 }
 
-/** Help for the program. */
 export function programHelp(defaultCommand: CommandName): string {
   const rows = Object.entries(commands).map(
     ([name, { summary }]) => [name, name === defaultCommand ? `${summary} (default)` : summary] as const,

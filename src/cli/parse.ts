@@ -2,7 +2,7 @@
 import { parseArgs } from 'node:util'
 import { UsageError } from '../base/errors.ts'
 import { didYouMean } from '../base/nearest.ts'
-import type { Command } from './command.ts'
+import type { Command, Flag } from './command.ts'
 import { type CommandName, commands } from './commands.ts'
 import { commandHelp, programHelp } from './help.ts'
 
@@ -47,17 +47,13 @@ function longerNames(name: string): string[] {
   return [...new Set(longer.map((other) => other.split(' ').slice(0, count).join(' ')))]
 }
 
-function tokensOf(name: CommandName, args: readonly string[]) {
+function argumentsOf(name: CommandName, args: readonly string[]) {
   const { flags, positionals } = commands[name]
-  const options = Object.fromEntries(
-    Object.entries(flags).map(([flag, { value }]) => {
-      const type: 'string' | 'boolean' = value === undefined ? 'boolean' : 'string'
-      return [flag, { type }]
-    }),
-  )
+  const typeOf = ({ value }: Flag) => (value === undefined ? 'boolean' : 'string')
+  const options = Object.entries(flags).map(([flag, row]) => [flag, { type: typeOf(row), multiple: true }] as const)
   const allowPositionals = Object.keys(positionals).length > 0
   try {
-    return parseArgs({ args: [...args], options, strict: true, allowPositionals, tokens: true }).tokens
+    return parseArgs({ args: [...args], options: Object.fromEntries(options), allowPositionals })
   } catch (error) {
     throw new UsageError(explain(error, name), { cause: error })
   }
@@ -67,15 +63,11 @@ function tokensOf(name: CommandName, args: readonly string[]) {
 function textsIn(name: CommandName, args: readonly string[]): ReadonlyMap<string, readonly string[]> {
   const { flags, positionals } = commands[name]
   const places = Object.entries(positionals)
-  const texts = new Map<string, string[]>()
-  const words: string[] = []
-  for (const token of tokensOf(name, args)) {
-    if (token.kind === 'option') texts.set(token.name, [...(texts.get(token.name) ?? []), token.value ?? ''])
-    if (token.kind === 'positional') words.push(token.value)
-  }
+  const { values, positionals: words } = argumentsOf(name, args)
+  const texts = new Map(Object.entries(values).map(([flag, all]) => [flag, [all ?? []].flat().map(String)]))
   for (const [flag, all] of texts) {
     if (all.length > 1 && !flags[flag]?.multiple) throw new UsageError(`--${flag} is given twice; expected once`)
-    if (flags[flag]?.value !== undefined && all.includes('')) throw new UsageError(`--${flag} needs a value after it`)
+    if (all.includes('')) throw new UsageError(`--${flag} needs a value after it`)
   }
   const [missing, { optional } = {}] = places[words.length] ?? []
   if (missing !== undefined && !optional) throw new UsageError(`${missing} is missing; see hub2mqtt ${name} --help`)
@@ -113,8 +105,7 @@ export function parseCommandLine(argv: readonly string[]): CommandLine {
 function commandIn(argv: readonly string[]): { readonly name: string; readonly next: readonly string[] } {
   for (let count = argv.length; count > 0; count--) {
     const name = argv.slice(0, count).join(' ')
-    const longer = names.filter((other) => other.startsWith(`${name} `))
-    const next = isCommand(name) ? [] : longer.map((other) => other.slice(name.length + 1))
+    const next = isCommand(name) ? [] : longerNames(name).map((other) => other.slice(name.length + 1))
     if (isCommand(name) || next.length > 0) return { name, next }
   }
   const [first = ''] = argv

@@ -2,7 +2,7 @@
 
 const STEP_MS = 200
 /** Shorter waits are not shown. */
-const PATIENCE_MS = 2_000
+const PATIENCE_SECONDS = 2
 const CLEAR_LINE = '\r\u001b[K'
 
 type Terminal = Pick<NodeJS.WriteStream, 'isTTY' | 'write'>
@@ -28,16 +28,12 @@ export function waiting(what: string, terminal: Terminal = process.stderr): () =
   let isShown = false
   const show = () => {
     const seconds = Math.round((performance.now() - startedAt) / 1000)
+    if (seconds < PATIENCE_SECONDS) return
     terminal.write(`${CLEAR_LINE}${what}: ${seconds} s`)
     isShown = true
   }
-  let repeated: NodeJS.Timeout | undefined
-  const first = setTimeout(() => {
-    show()
-    repeated = setInterval(show, 1000)
-  }, PATIENCE_MS)
+  const repeated = setInterval(show, 1000)
   return () => {
-    clearTimeout(first)
     clearInterval(repeated)
     if (isShown) terminal.write(CLEAR_LINE)
   }

@@ -73,10 +73,8 @@ function askHealth({ host, port }: HealthAddress, path: '/healthz' | '/readyz') 
   return promise
 }
 
-type Listening = HealthAddress & Parameters<typeof tokenFileOf>[0]
-
 /** The address of the page of a running daemon with this configuration. @throws ExpectedError if there is none */
-function pageAddress(http: Listening, request: LoadOptions): string {
+function pageAddress(http: ReturnType<typeof loadValidHttpConfig>, request: LoadOptions): string {
   const { host, port } = http
   const refuse = (why: string): never => {
     throw new ExpectedError(why)

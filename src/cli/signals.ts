@@ -1,13 +1,6 @@
 /** The program's signals: SIGINT and SIGTERM end it, SIGHUP makes a daemon reload its configuration. */
 import { isatty } from 'node:tty'
 
-export interface Signals {
-  /** Aborts when the program must end. */
-  readonly signal: AbortSignal
-  /** Sets the function to call when the configuration must be reloaded. */
-  readonly onReload: (reload: () => void) => void
-}
-
 const STDIN = 0
 const ENDING = ['SIGINT', 'SIGTERM'] as const
 
@@ -23,7 +16,9 @@ export const stopSignal = (): AbortSignal => abortedBy(...ENDING).signal
 /** Aborts at the same signals, and when the terminal is closed. */
 export const endSignal = (): AbortSignal => abortedBy(...ENDING, 'SIGHUP').signal
 
-export function daemonSignals(): Signals {
+export type Signals = ReturnType<typeof daemonSignals>
+
+export function daemonSignals() {
   const stop = abortedBy(...ENDING)
   const hadTerminal = isatty(STDIN)
   let reload = () => {}
@@ -33,8 +28,10 @@ export function daemonSignals(): Signals {
     else reload()
   })
   return {
+    /** Aborts when the program must end. */
     signal: stop.signal,
-    onReload(call) {
+    /** Sets the function to call when the configuration must be reloaded. */
+    onReload(call: () => void) {
       reload = call
     },
   }

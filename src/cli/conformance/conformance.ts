@@ -6,6 +6,7 @@ import { readPlainText } from '../../base/read-plain.ts'
 import { VERSION } from '../../base/version.ts'
 import { apiKey } from '../../config/addresses.ts'
 import { readFailure } from '../../config/file.ts'
+import { API_PREFIXES } from '../../hub/proven-hub.ts'
 import { shownJson, shownText } from '../../observability/controls.ts'
 import { Scrubber } from '../../observability/scrub.ts'
 import { type Body, exitCodes, type Values } from '../command.ts'
@@ -13,7 +14,7 @@ import type { conformanceFlags } from '../commands.ts'
 import { waiting } from '../progress.ts'
 import { endSignal } from '../signals.ts'
 import { type Client, newClient, recordOf } from './observation.ts'
-import { greetings, operate, PROBES, pathTo, prefixOf, type Reading, read, WRITES, whyNoApp } from './probes.ts'
+import { greetings, operate, PROBES, pathTo, type Reading, read, whyNoApp } from './probes.ts'
 import { openSession, type Session, type Step, speaks } from './realtime.ts'
 import { type Report, reportOf, reportText, unreachableReport } from './report.ts'
 import { write } from './writes.ts'
@@ -77,7 +78,6 @@ export interface ConformanceOptions
   readonly timeoutMs: number
   readonly version: string
   readonly clock: Clock
-  /** Called at the start of each step. */
   readonly onStep?: (step: string) => void
   /** Called before the app is changed. The returned signal stops the examination, which still restores the app. */
   readonly stops?: () => AbortSignal
@@ -89,7 +89,7 @@ export async function examine(options: ConformanceOptions): Promise<Report> {
   await using client = newClient({ url, key, timeoutMs, clock })
   onStep('looking for a hub')
   const pings = await greetings(client)
-  const prefix = prefixOf(pings)
+  const prefix = API_PREFIXES.find((one) => pings[one].greets)
   // Send the key only to hubs.
   if (prefix === undefined) return unreachableReport(options, pings)
   client.trust(pathTo(prefix, PROBES.ping), pings[prefix].id)
@@ -107,8 +107,7 @@ export async function examine(options: ConformanceOptions): Promise<Report> {
     if (options.limits) onStep('sending requests quickly')
     const limit = options.limits ? await hurry(options, client, reading) : null
     const writes = options.writes && recordOf(reading.answers.get('getApp')) ? await change() : null
-    if (options.writes && writes === null)
-      for (const name of WRITES) reading.untried.set(name, `the app ${whyNoApp(reading)}`)
+    if (options.writes && writes === null) reading.noWrites = `the app ${whyNoApp(reading)}`
     const noLimit = options.limits ? 'the hub did not answer all requests' : 'without --limits'
     return reportOf(options, { ...evidence, reading, limit, noLimit, writes, port: Number(new URL(url).port) })
   } finally {

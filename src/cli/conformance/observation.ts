@@ -31,15 +31,8 @@ export interface Observation {
   readonly greets: boolean
 }
 
-const NONE = {
-  status: null,
-  id: null,
-  firmware: null,
-  retryAfter: null,
-  content: 'nothing',
-  value: undefined,
-  greets: false,
-} as const satisfies Partial<Observation>
+/** What is observed without an answer. */
+const NONE = { ...seenOf({ status: 0, headers: {}, body: Buffer.alloc(0) }, 0), status: null }
 
 export interface Asking {
   /** Which key to send; default: the real key. */
@@ -53,7 +46,6 @@ const UNKNOWN_KEY = 'hub2mqtt-conformance-no-such-key'
 export type Target = Pick<ConformanceOptions, 'url' | 'key' | 'timeoutMs' | 'clock'>
 
 export function newClient({ url, key, timeoutMs, clock }: Target) {
-  /** The key of the current request. */
   let shown = UNKNOWN_KEY
   let isFirst = true
   /** The id of the hub that has identified itself, and the path of its ping. */
@@ -86,7 +78,7 @@ export function newClient({ url, key, timeoutMs, clock }: Target) {
     const seen = await askNow('GET', hub.ping, { show: 'no key' })
     isSure = seen.greets && seen.id === hub.id
     if (isSure) return undefined
-    return seen.status === 429 || seen.status === null ? seen : { ...seen, ...NONE, failure: 'nonsense' }
+    return seen.status === 429 || seen.status === null ? seen : { ...NONE, failure: 'nonsense', ms: seen.ms }
   }
 
   /** Sends a request after a pause. If the hub returns 429, repeats the request once after the time in Retry-After. */
@@ -100,7 +92,6 @@ export function newClient({ url, key, timeoutMs, clock }: Target) {
     return await askNow(method, path, asking)
   }
 
-  /** Sends a request without a pause. */
   async function askNow(method: Method, path: string, { show = 'key', body }: Asking = {}): Promise<Observation> {
     const against = show === 'key' ? await prove() : undefined
     if (against !== undefined) return against
@@ -136,7 +127,6 @@ function seenOf(answer: Answer, ms: number): Observation {
 
 export type Outcome = 'ok' | 'absent' | 'refused' | 'limited' | 'rejected' | 'failed' | 'no_answer'
 
-/** The meaning of an answer. */
 export function outcomeOf({ status, value }: Observation): Outcome {
   if (status === null) return 'no_answer'
   if (status >= 200 && status < 300) return 'ok'

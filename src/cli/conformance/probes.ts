@@ -2,7 +2,7 @@
 import { isRecord, type Json } from '../../base/json.ts'
 import { decodeScopes } from '../../hub/decode.ts'
 import { OPERATIONS, type OperationName } from '../../hub/operations.ts'
-import { API_PREFIXES, type ApiPrefix } from '../../hub/proven-hub.ts'
+import type { ApiPrefix } from '../../hub/proven-hub.ts'
 import { saysNo } from '../../hub/written.ts'
 import { type Asking, type Client, isOk, kindOf, type Observation, outcomeOf, recordOf } from './observation.ts'
 
@@ -79,48 +79,28 @@ export type ProbeName = keyof typeof PROBES
 /** Other requests with answers that the report needs. */
 export type Extra = 'pingOther' | 'noKey' | 'unknownKey' | 'unknownApp' | 'absentMethod' | 'unsetAgain' | 'readBack'
 
-export type Answers = Map<ProbeName | Extra, Observation>
-
 /** An app's record, as the hub sends it. */
 export type AppRecord = Record<string, unknown>
 
-/** The results of the reading part. */
 export interface Reading {
   readonly pings: Readonly<Record<ApiPrefix, Observation>>
   readonly prefix: ApiPrefix
-  readonly answers: Answers
+  readonly answers: Map<ProbeName | Extra, Observation>
   readonly records: readonly AppRecord[]
-  /** The app used in requests. */
   readonly app: string | null
   /** Why a probe was not sent. */
   readonly untried: Map<ProbeName | Extra, string>
+  /** The same for probes that change the app, unless `untried` has a reason. */
+  noWrites: string
 }
 
-/** Why there is no answer. */
-export const whyNot = ({ untried }: Reading, name: ProbeName | Extra): string => untried.get(name) ?? 'not reached'
+export const whyNot = ({ untried, noWrites }: Reading, name: ProbeName | Extra): string => untried.get(name) ?? noWrites
 
 /** Why the app cannot be changed. */
 export function whyNoApp({ answers }: Pick<Reading, 'answers'>): string {
   const seen = answers.get('getApp')
   return seen === undefined || outcomeOf(seen) === 'absent' ? 'does not exist' : 'could not be read'
 }
-
-/** The operations that change the app, in the order of the trials. */
-export const WRITES = [
-  'setAppSetting',
-  'readBack',
-  'unsetAppSetting',
-  'unsetAgain',
-  'updateApp',
-  'garbageCollectApp',
-  'restartApp',
-  'disableApp',
-  'enableApp',
-  'getAppStd',
-  'speak',
-  'speakReference',
-  'installFromAppStore',
-] as const satisfies readonly (ProbeName | Extra)[]
 
 /** What a hub reports about itself, and about devices, flows and logs. */
 const EVIDENCE = [
@@ -136,12 +116,7 @@ const EVIDENCE = [
 ] as const satisfies readonly ProbeName[]
 
 /** The path of a probe, with its parameters filled in. */
-export function pathTo(
-  prefix: ApiPrefix,
-  { manager, path }: Pick<Probe, 'manager' | 'path'>,
-  id = '',
-  name = '',
-): string {
+export function pathTo(prefix: ApiPrefix, { manager, path }: Probe, id = '', name = ''): string {
   const [first, second] = [encodeURIComponent(id), encodeURIComponent(name)]
   const filled = path.replace(':id', first).replace(':owner', first).replace(':name', second).replace(':log', second)
   return `/api/${prefix}/${manager}${filled}`
@@ -157,14 +132,9 @@ export function operate(
   return client.ask(PROBES[name].method, pathTo(prefix, PROBES[name], app, setting), asking)
 }
 
-export async function greetings(client: Client): Promise<Record<ApiPrefix, Observation>> {
+export async function greetings(client: Client): Promise<Reading['pings']> {
   const ask = (prefix: ApiPrefix) => operate(client, prefix, 'ping', { show: 'no key' })
   return { manager: await ask('manager'), managers: await ask('managers') }
-}
-
-/** The path prefix at which the hub answers; the usual one comes first. */
-export function prefixOf(pings: Readonly<Record<ApiPrefix, Observation>>): ApiPrefix | undefined {
-  return API_PREFIXES.find((prefix) => pings[prefix].greets)
 }
 
 const NO_APP = 'hub2mqtt.conformance.no-such-app'
@@ -172,11 +142,11 @@ const NO_APP = 'hub2mqtt.conformance.no-such-app'
 /** @param wanted the app to use; default: a running one */
 export async function read(
   client: Client,
-  pings: Readonly<Record<ApiPrefix, Observation>>,
+  pings: Reading['pings'],
   prefix: ApiPrefix,
   wanted: string | undefined,
 ): Promise<Reading> {
-  const answers: Answers = new Map()
+  const answers: Reading['answers'] = new Map()
   const ask = async (name: ProbeName, app?: string, setting?: string) => {
     answers.set(name, await operate(client, prefix, name, { ...(app && { app }), ...(setting && { setting }) }))
   }
@@ -193,7 +163,6 @@ export async function read(
   const records = Object.values(recordOf(listed) ?? {}).filter(isRecord)
   const app = wanted ?? idOf(records.find(({ state }) => state === 'running') ?? records[0])
   const untried: Reading['untried'] = new Map([
-    ...WRITES.map((name) => [name, 'without --writes'] as const),
     ['uninstallApp', 'never done'],
     ['createBackup', 'never done'],
   ])
@@ -212,7 +181,7 @@ export async function read(
   await (log === undefined ? untried.set('getLogEntries', 'no log is known') : ask('getLogEntries', ...log))
   await askExtra('unknownApp', pathTo(prefix, PROBES.getApp, NO_APP), 'key')
   await askExtra('absentMethod', `/api/${prefix}/apps/hub2mqtt-conformance`, 'key')
-  return { pings, prefix, answers, records, app, untried }
+  return { pings, prefix, answers, records, app, untried, noWrites: 'without --writes' }
 }
 
 /** Owner and id of the first log. */

@@ -1,10 +1,9 @@
 /** The report of an examination, as JSON and as text, without secrets and names. */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { columns } from '../../base/text.ts'
 import { decodeApps } from '../../hub/decode.ts'
 import type { ConformanceOptions } from './conformance.ts'
-import { type Evidence, firmwareOf, kindOfHub, scopesOf } from './evidence.ts'
-import { EXPECTATIONS, judged } from './expectations.ts'
+import { type Evidence, EXPECTATIONS, firmwareOf, judged, kindOfHub, scopesOf } from './expectations.ts'
 import { errorOf, kindOf, outcomeOf, summary } from './observation.ts'
 import { PROBES, type ProbeName, pathTo, type Reading, whyNoApp, whyNot } from './probes.ts'
 import type { SessionSeen } from './realtime.ts'
@@ -18,7 +17,6 @@ export type Report = Omit<HubReport, 'hub' | 'realtime'> & {
   readonly hub: HubReport['hub'] | null
   readonly realtime: HubReport['realtime'] | null
 }
-type OperationReport = ReturnType<typeof operationOf>
 
 const PROBE_NAMES = Object.keys(PROBES).filter((name): name is ProbeName => Object.hasOwn(PROBES, name))
 
@@ -132,10 +130,7 @@ function isList(value: unknown): boolean {
 
 /** Includes the hub's id, so that the app's id cannot be guessed without it. */
 function hashed(app: string, hubId: string | null): string {
-  return `app-${createHash('sha256')
-    .update(`${hubId ?? ''}\n${app}`)
-    .digest('hex')
-    .slice(0, 8)}`
+  return `app-${hash('sha256', `${hubId ?? ''}\n${app}`).slice(0, 8)}`
 }
 
 /** Masks an unusual namespace: the hub chooses it, so it may be a name. */
@@ -200,7 +195,7 @@ function limitText(limit: Report['limit']): string | undefined {
   return `429 after ${limitedAfter} of ${sent} quick requests${retryAfter === null ? '' : ', with Retry-After'}`
 }
 
-function operationColumns({ name, method, path, outcome, ms, ...operation }: OperationReport): string[] {
+function operationColumns({ name, method, path, outcome, ms, ...operation }: ReturnType<typeof operationOf>): string[] {
   const { status, error, differs, untried } = operation
   const joined = (parts: readonly unknown[], by: string) => parts.filter((part) => part !== null).join(by)
   const time = outcome === 'ok' && ms !== null ? `${ms} ms` : null

@@ -3,9 +3,9 @@ import { isDeepStrictEqual } from 'node:util'
 import { type Clock, sleep } from '../../base/clock.ts'
 import { isRecord } from '../../base/json.ts'
 import { compareVersions } from '../../base/versions.ts'
-import { failed, notTried, unknown, type Verdict, verdict } from './evidence.ts'
+import { failed, notTried, unknown, type Verdict, verdict } from './expectations.ts'
 import { type Client, isOk, type Observation, outcomeOf, recordOf, summary } from './observation.ts'
-import { type AppRecord, type Extra, operate, type ProbeName, type Reading, WRITES } from './probes.ts'
+import { type AppRecord, type Extra, operate, type ProbeName, type Reading } from './probes.ts'
 import { type Item, type Left, putBack, runs, SETTING } from './put-back.ts'
 import type { HubEvent, Session } from './realtime.ts'
 
@@ -15,7 +15,6 @@ const EVENT_MS = 3_000
 const SHOW_MS = 5_000
 const START_MS = 60_000
 const LOOK_MS = 1_000
-/** How long an install can take. */
 const INSTALL_MS = 60_000
 /** A channel that no app has. */
 const NO_CHANNEL = SETTING
@@ -34,7 +33,6 @@ export type Trial =
 
 export interface WritesSeen extends Left {
   readonly trials: ReadonlyMap<Trial, Verdict>
-  /** Whether it was stopped early. */
   readonly stopped: boolean
 }
 
@@ -48,13 +46,12 @@ export interface WritesOptions {
   readonly clock: Clock
   /** Stops the trials; the app is still restored. */
   readonly signal: AbortSignal
-  /** Called before the app is restored. */
   readonly onPutBack: () => void
 }
 
 export async function write(options: WritesOptions): Promise<WritesSeen> {
   const { reading, signal, onPutBack } = options
-  for (const name of WRITES) reading.untried.set(name, 'stopped before')
+  reading.noWrites = 'stopped before'
   const writer = newWriter(options)
   const record = recordOf(reading.answers.get('getApp')) ?? {}
   let left: Left
@@ -74,7 +71,6 @@ type Variant = 'readBack' | 'unsetAgain'
 
 function newWriter({ client, reading, app, downgrade: wanted = '1.0.0', session, clock, signal }: WritesOptions) {
   const trials = new Map<Trial, Verdict>()
-  /** Items that may have been changed. */
   const touched = new Set<Item>()
   const lost = new Set<Item>()
   /** Change → whether an event announced it. */

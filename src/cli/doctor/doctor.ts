@@ -1,6 +1,7 @@
 /** `hub2mqtt doctor`: examines everything that an installation needs, and suggests a fix for each problem. */
 import type { Clock } from '../../base/clock.ts'
 import { membershipOf } from '../../cluster/fleet.ts'
+import type { Loaded } from '../../config/load.ts'
 import type { Config } from '../../config/options.ts'
 import { shownText } from '../../observability/controls.ts'
 import { Scrubber } from '../../observability/scrub.ts'
@@ -8,14 +9,7 @@ import { examineBroker } from './broker.ts'
 import { about, counted, type Finding, type Outcome } from './finding.ts'
 import { examineHub } from './hub.ts'
 
-interface Examination {
-  readonly config: Config
-  /** Secrets to mask in findings, which may quote hubs. */
-  readonly secrets: readonly string[]
-  /** Warnings about a configuration without mistakes. */
-  readonly warnings: readonly string[]
-  readonly clock: Clock
-}
+type Examination = Pick<Loaded, 'config' | 'secrets' | 'warnings'> & { readonly clock: Clock }
 
 /** Yields each finding as soon as it is known. Changes nothing on hubs or brokers. */
 export async function* examine(examination: Examination): AsyncGenerator<Finding> {
@@ -23,7 +17,7 @@ export async function* examine(examination: Examination): AsyncGenerator<Finding
   // Findings quote texts of hubs and brokers.
   const clean = (text: string) => shownText(scrubber.text(text))
   for await (const { text, remedy, ...finding } of look(examination))
-    yield { ...finding, text: clean(text), ...(remedy !== undefined && { remedy: clean(remedy) }) }
+    yield { ...finding, text: clean(text), remedy: clean(remedy) }
 }
 
 async function* look({ config, warnings, clock }: Examination): AsyncGenerator<Finding> {
@@ -55,7 +49,7 @@ const MARKS: Readonly<Record<Outcome, string>> = { ok: 'ok     ', note: 'note   
 /** One line, or two with a remedy. */
 export function lineOf({ subject, outcome, text, remedy }: Finding): string {
   const line = `${MARKS[outcome]}  ${subject}: ${text}`
-  return remedy === undefined ? line : `${line}\n         → ${remedy}`
+  return remedy === '' ? line : `${line}\n         → ${remedy}`
 }
 
 /** The text for a bug report: versions and findings, without names and addresses of the configuration. */
@@ -67,7 +61,7 @@ export function reportOf(findings: readonly Finding[], config: Config, version: 
 }
 
 /** Removes the configuration's names and addresses, and `others`, from a text. */
-function anonymous({ hubs, mqtt, discovery, fleet }: Config, others: readonly string[] = []) {
+function anonymous({ hubs, mqtt, discovery, fleet }: Config, others: readonly string[]) {
   const words = new Map(others.map((name) => [name, '<name>']))
   const hide = (urls: readonly string[], what: string) => {
     const names = new Set(urls.map((url) => new URL(url).hostname))

@@ -9,23 +9,17 @@ export interface Finding {
   readonly outcome: Outcome
   /** One sentence without a full stop. */
   readonly text: string
-  /** What the user can do about it. */
-  readonly remedy?: string
+  /** What the user can do about it; empty if nothing. */
+  readonly remedy: string
   /** Names and addresses in the text that are not from the configuration; a bug report omits these as well. */
-  readonly names?: readonly string[]
+  readonly names: readonly string[]
 }
 
 /** Creates the findings on one subject. */
 export function about(subject: string) {
   const say =
     (outcome: Outcome) =>
-    (text: string, remedy = '', names: readonly string[] = []): Finding => ({
-      subject,
-      outcome,
-      text,
-      ...(remedy !== '' && { remedy }),
-      ...(names.length > 0 && { names }),
-    })
+    (text: string, remedy = '', names: readonly string[] = []): Finding => ({ subject, outcome, text, remedy, names })
   return { ok: say('ok'), note: say('note'), problem: say('problem') }
 }
 

@@ -70,11 +70,6 @@ export class AccessControl {
     return isLoopback(host) ? 'token' : 'none'
   }
 
-  /** Whether programs on other machines can get access, by a login or a token. */
-  get isOpen(): boolean {
-    return this.loginBy === 'password' || this.#config().tokens.size > 0
-  }
-
   /** The secret that opens sessions. */
   get #key(): string | null {
     return this.loginBy === 'token' ? this.#startToken() : this.#config().password
@@ -93,7 +88,9 @@ export class AccessControl {
     const isWrong = access === null && bearerOf(request) !== undefined
     const waitMs = isWrong ? this.#tokenTries.take(sender.address) : 0
     if (waitMs > 0) return tooMany(waitMs)
-    const isClosed = access === null && !this.isOpen
+    // Whether programs on other machines can get access, by a login or a token.
+    const isOpen = this.loginBy === 'password' || this.#config().tokens.size > 0
+    const isClosed = access === null && !isOpen
     if (isClosed && !(isWrong && this.loginBy === 'token')) return refuse(403, 'no_password', NO_PASSWORD)
     if (!isClosed && RANKS.indexOf(access ?? 'open') >= RANKS.indexOf(needed)) return undefined
     if (access === 'read') return refuse(403, 'read_only', 'This token has read-only access.')

@@ -8,6 +8,7 @@ import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import { type Context, Hono, type MiddlewareHandler } from 'hono'
 import { bodyLimit } from 'hono/body-limit'
 import { methodNotAllowed } from 'hono/method-not-allowed'
+import { parseAccept } from 'hono/utils/accept'
 import { MAX_PAYLOAD_BYTES } from '../../contract/payload.ts'
 import { ANOTHER_TOKEN, isJson, NO_PASSWORD, tooMany } from './access.ts'
 import { type AppContext, ROUTES, type Route } from './api/routes.ts'
@@ -20,10 +21,7 @@ const MAX_BODY_BYTES = MAX_PAYLOAD_BYTES + 1024
 /** How long the slowest route may take without a byte on the connection. */
 const SLOW_MS = 15 * 60_000
 
-interface Env {
-  readonly Bindings: HttpBindings & { readonly sender: Sender }
-}
-
+type Env = { readonly Bindings: HttpBindings & { readonly sender: Sender } }
 type Handler = MiddlewareHandler<Env>
 
 export function siteListener(context: AppContext): RequestHandler['answer'] {
@@ -129,7 +127,9 @@ async function pageReply(context: AppContext, request: IncomingMessage, sender: 
   const { frame_ancestors } = live.value.http
   // Home Assistant shows the page in a frame of its own origin.
   const ancestors = sender.ingress ? ['self', ...frame_ancestors] : frame_ancestors
-  const found = await page.answer(path, String(request.headers['accept-encoding'] ?? ''), ancestors)
+  const encodings = parseAccept(String(request.headers['accept-encoding'] ?? '')).filter(({ q }) => q > 0)
+  const accepted = encodings.map(({ type }) => type)
+  const found = await page.answer(path, accepted, ancestors)
   return found ?? text(404, 'not found; available: /livez, /readyz, /healthz, /metrics')
 }
 

@@ -124,7 +124,6 @@ async function openPage(options: ListenerOptions, httpLog: AppContext['log']) {
   }
 }
 
-/** The page and its API for the listener. */
 export function siteOf(context: AppContext, channel: LiveChannel): RequestHandler {
   const { access } = context
   let loading: ReturnType<typeof load> | undefined

@@ -12,24 +12,18 @@ const MAX_CLIENTS = 16
 /** Maximum backlog of a slow client in addition to the snapshot, in bytes. */
 const MAX_WAITING_BYTES = 512 * 1024
 const CHECK_MS = 1_000
-/** Interval of pings. */
 const PING_MS = 15_000
 /** How long a client may be silent or behind. */
 const GONE_MS = 60_000
 
 interface Client {
   readonly socket: WebSocket
-  /** Whether the client still has access; checked repeatedly. */
-  readonly mayStay: () => boolean
   /** Whether it gets the values of settings. */
   readonly settings: boolean
   /** Maximum backlog, in bytes. */
   most: number
   /** Whether frames are skipped until the next snapshot. */
   behind: boolean
-  /** In `clock.elapsed()` milliseconds. */
-  heardAt: number
-  pingedAt: number
 }
 
 export class LiveChannel {
@@ -38,7 +32,6 @@ export class LiveChannel {
   // Frames are small and frequent, and the snapshot is sent once: compression would always take 300 KiB per client.
   readonly #server = new WebSocketServer({ noServer: true, perMessageDeflate: false, maxPayload: 1024 })
   readonly #clients = new Set<Client>()
-  #cancelCheck: (() => void) | undefined
 
   constructor(feed: Feed, clock: Clock) {
     this.#feed = feed
@@ -64,38 +57,45 @@ export class LiveChannel {
     if (this.#clients.size >= MAX_CLIENTS) return refuse(503, 'busy', 'Too many clients are connected.')
     const { access } = allowed.callerOf(request, sender)
     const mayStay = () => allowed.callerOf(request, sender).access === access
-    const settings = access !== 'local'
-    this.#server.handleUpgrade(request, socket, head, (opened) => this.#add({ socket: opened, mayStay, settings }))
+    this.#server.handleUpgrade(request, socket, head, (opened) => this.#add(opened, access !== 'local', mayStay))
     return undefined
   }
 
   close(): void {
-    this.#cancelCheck?.()
     for (const { socket } of this.#clients) socket.terminate()
   }
 
-  #add(view: Pick<Client, 'socket' | 'mayStay' | 'settings'>): void {
+  #add(socket: WebSocket, settings: boolean, mayStay: () => boolean): void {
     const clock = this.#clock
-    const now = clock.elapsed()
-    const { socket } = view
-    const client: Client = { ...view, most: 0, behind: true, heardAt: now, pingedAt: now }
+    const client: Client = { socket, settings, most: 0, behind: true }
+    let heardAt = clock.elapsed()
+    let pingedAt = heardAt
+    const check = () => {
+      const now = clock.elapsed()
+      if (!mayStay()) return socket.close(LOGIN_DUE, 'login')
+      if (now - heardAt > GONE_MS) return socket.terminate()
+      if (now - pingedAt > PING_MS) {
+        pingedAt = now
+        socket.ping()
+      }
+      if (client.behind && socket.bufferedAmount === 0) this.#catchUp(client)
+      cancelCheck = clock.after(CHECK_MS, check)
+    }
+    let cancelCheck = clock.after(CHECK_MS, check)
     this.#clients.add(client)
     // The client gets no frames before its snapshot.
-    const end = this.#feed.subscribe((frame) => this.#send(client, frame), view)
+    const end = this.#feed.subscribe((frame) => this.#send(client, frame), client)
     socket.on('pong', () => {
-      client.heardAt = clock.elapsed()
+      heardAt = clock.elapsed()
     })
     // Without this listener, a frame over the limit would cause an uncaught exception.
     socket.on('error', () => socket.terminate())
     socket.once('close', () => {
+      cancelCheck()
       end()
       this.#clients.delete(client)
-      if (this.#clients.size > 0) return
-      this.#cancelCheck?.()
-      this.#cancelCheck = undefined
     })
     this.#catchUp(client)
-    this.#checkLater()
   }
 
   /** Skips frames of a client that is behind; only a new snapshot then restores its state. */
@@ -104,32 +104,6 @@ export class LiveChannel {
     if (client.behind) return
     if (socket.bufferedAmount > client.most) client.behind = true
     else socket.send(frame)
-  }
-
-  #checkLater(): void {
-    this.#cancelCheck ??= this.#clock.after(CHECK_MS, () => {
-      this.#cancelCheck = undefined
-      for (const client of this.#clients) this.#check(client)
-      if (this.#clients.size > 0) this.#checkLater()
-    })
-  }
-
-  #check(client: Client): void {
-    const { socket, mayStay } = client
-    const now = this.#clock.elapsed()
-    if (!mayStay()) {
-      socket.close(LOGIN_DUE, 'login')
-      return
-    }
-    if (now - client.heardAt > GONE_MS) {
-      socket.terminate()
-      return
-    }
-    if (now - client.pingedAt > PING_MS) {
-      client.pingedAt = now
-      socket.ping()
-    }
-    if (client.behind && socket.bufferedAmount === 0) this.#catchUp(client)
   }
 
   #catchUp(client: Client): void {

@@ -32,14 +32,14 @@ export class Page {
     this.#built = built
   }
 
-  /** The answer for a path without its leading slash; `undefined` if there is none. */
-  async answer(path: string, accepted: string, frameAncestors: readonly string[]): Promise<Reply | undefined> {
+  /** The answer for a path without its leading slash, in an accepted encoding; `undefined` if there is none. */
+  async answer(path: string, accepted: readonly string[], ancestors: readonly string[]): Promise<Reply | undefined> {
     // A checkout builds the page at the first request, and again when its sources have changed.
     if (path === '' || this.#files.size === 0) this.#files = filesOf(await this.#built())
     const name = path === '' ? 'index.html' : path
     const file = this.#files.get(name)
     if (file === undefined) return path === '' ? text(200, NOT_BUILT) : undefined
-    const isUsable = ([known, end]: [string, string]) => accepts(accepted, known) && this.#files.has(name + end)
+    const isUsable = ([known, end]: [string, string]) => accepted.includes(known) && this.#files.has(name + end)
     const [encoding, ending = ''] = Object.entries(ENCODINGS).find(isUsable) ?? []
     const body = await readFile(this.#files.get(name + ending) ?? file)
     return {
@@ -50,7 +50,7 @@ export class Page {
         'cache-control': name.startsWith('assets/') ? IMMUTABLE : 'no-store',
         vary: 'accept-encoding',
         ...(encoding && { 'content-encoding': encoding }),
-        'content-security-policy': policy(frameAncestors),
+        'content-security-policy': policy(ancestors),
       },
     }
   }
@@ -61,13 +61,6 @@ function filesOf(root: string | undefined): Map<string, string> {
   const files = readdirSync(root, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
   const paths = files.map(({ parentPath, name }) => join(parentPath, name))
   return new Map(paths.map((path) => [relative(root, path).split(sep).join('/'), path]))
-}
-
-function accepts(header: string, encoding: string): boolean {
-  return header.split(',').some((one) => {
-    const [name = '', weight = ''] = one.split(';')
-    return name.trim() === encoding && !/q=0(?:\.0*)?\s*$/.test(weight)
-  })
 }
 
 /** Forbids inline scripts and content from other origins. */

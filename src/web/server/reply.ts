@@ -38,7 +38,6 @@ export class Refusal extends Error {
   }
 }
 
-/** The header with the time to wait. */
 export const retryAfter = (waitMs: number) => ({ 'retry-after': String(Math.ceil(waitMs / 1000)) })
 
 export function headersOf({ status, type = 'application/json', body, headers }: Reply): Record<string, string> {

@@ -38,9 +38,6 @@ interface Kept {
   readonly payload: string | (() => string)
 }
 
-/** Receives frames as JSON text. */
-type Subscriber = (frame: string) => void
-
 interface View {
   /** Whether the view includes the values of settings. */
   readonly settings: boolean
@@ -56,7 +53,7 @@ export class Feed {
   readonly #states = new Map<string, { readonly payload: string; readonly since: string }>()
   #recent: Kept[] = []
   #recentLength = 0
-  readonly #subscribers = new Map<Subscriber, View>()
+  readonly #subscribers = new Map<(frame: string) => void, View>()
   /** Topics changed since the last batch, while there are subscribers. */
   #changed = new Set<string>()
   #pending: Kept[] = []
@@ -135,7 +132,7 @@ export class Feed {
   }
 
   /** Sends a subscriber all changes from now on; returns a function that ends the subscription. */
-  subscribe(subscriber: Subscriber, view = ALL): () => void {
+  subscribe(subscriber: (frame: string) => void, view = ALL): () => void {
     this.#sendBatch()
     this.#subscribers.set(subscriber, view)
     if (this.#subscribers.size === 1) {

@@ -46,7 +46,6 @@ export interface ApiRequest {
   /** The value of a `{parameter…}` at the end of the path, percent-encoded as it was sent. */
   readonly rest: string
   readonly body: Buffer
-  /** Whether the content type is JSON. */
   readonly isJson: boolean
 }
 

@@ -39,7 +39,7 @@ export function readRecords(packet: Buffer): DnsRecord[] {
       const start = end + 10
       const next = start + packet.readUInt16BE(end + 8)
       if (next > packet.length) break
-      const record = recordOf(packet, { type: packet.readUInt16BE(end), name: name.toLowerCase(), start, next })
+      const record = recordOf(packet, packet.readUInt16BE(end), name.toLowerCase(), start, next)
       if (record !== undefined) records.push(record)
       at = next
     }
@@ -50,14 +50,7 @@ export function readRecords(packet: Buffer): DnsRecord[] {
   return records
 }
 
-interface Data {
-  readonly type: number
-  readonly name: string
-  readonly start: number
-  readonly next: number
-}
-
-function recordOf(packet: Buffer, { type, name, start, next }: Data): DnsRecord | undefined {
+function recordOf(packet: Buffer, type: number, name: string, start: number, next: number): DnsRecord | undefined {
   switch (type) {
     case PTR:
       return { type: 'PTR', name, target: readName(packet, start).name }

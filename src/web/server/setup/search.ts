@@ -87,19 +87,18 @@ async function openSockets(
 
 /** The addresses in an answer, or its sender's. */
 export function candidatesOf(records: readonly DnsRecord[], sender: string): Candidate[] {
+  const of = <T extends DnsRecord['type']>(type: T, name: string | undefined) =>
+    records.filter((one): one is DnsRecord & { type: T } => one.type === type && one.name === name)
   return records.flatMap((record) => {
     if (record.type !== 'PTR' || (record.name !== HUB_SERVICE && record.name !== WEB_SERVICE)) return []
     const instance = record.target.toLowerCase()
-    const service = records.find((one) => one.type === 'SRV' && one.name === instance)
-    const texts = records.find((one) => one.type === 'TXT' && one.name === instance)
-    const named = service?.type === 'SRV' ? service : undefined
-    const host = named?.target.toLowerCase()
-    const own = records.find((one) => one.type === 'A' && one.name === host && isOfTheHome(one.address, sender))
-    const address = own?.type === 'A' ? own.address : sender
+    const [service] = of('SRV', instance)
+    const own = of('A', service?.target.toLowerCase()).find(({ address }) => isOfTheHome(address, sender))
+    const address = own?.address ?? sender
     const isHub = record.name === HUB_SERVICE
     // A hub may announce the port of another service; its API is at port 80.
-    const ports = new Set([...(named === undefined ? [] : [named.port]), ...(isHub ? [80] : [])])
-    const name = nameOf(texts?.type === 'TXT' ? texts.texts : [], record)
+    const ports = new Set([...(service === undefined ? [] : [service.port]), ...(isHub ? [80] : [])])
+    const name = nameOf(of('TXT', instance)[0]?.texts ?? [], record)
     return [...ports].map((port) => ({ url: `http://${address}${port === 80 ? '' : `:${port}`}`, name, isHub }))
   })
 }

@@ -49,21 +49,16 @@ export class Setup {
   }
 
   async look(): Promise<Look> {
-    const { config, path } = this.#options
+    const { config, path, search, clock } = this.#options
     const isWritable = path !== null && (await isOurs(path))
+    const now = clock.elapsed()
+    // One search serves all requests within ten seconds.
+    if (this.#search === undefined || now - this.#search.at > KEEP_FOUND_MS) this.#search = { at: now, found: search() }
     return {
       path: isWritable ? path : null,
       broker: config.mqtt.url?.join(', ') ?? 'embedded',
-      found: [...(await this.#found())],
+      found: await this.#search.found,
     }
-  }
-
-  /** One search serves all requests within ten seconds. */
-  #found(): Promise<Look['found']> {
-    const { search, clock } = this.#options
-    const now = clock.elapsed()
-    if (this.#search === undefined || now - this.#search.at > KEEP_FOUND_MS) this.#search = { at: now, found: search() }
-    return this.#search.found
   }
 
   /** @throws Refusal */
@@ -215,7 +210,7 @@ function verdict(findings: readonly Finding[], secrets: readonly string[]): Setu
   const problems = findings.filter(({ outcome }) => outcome === 'problem')
   const shown = problems.length === 0 ? findings : problems
   const lines = shown.map(({ text, remedy }) => {
-    return shownText(scrubber.text(remedy === undefined ? text : `${text} → ${remedy}`))
+    return shownText(scrubber.text(remedy === '' ? text : `${text} → ${remedy}`))
   })
   return { ok: problems.length === 0, message: lines.join('\n') }
 }
