@@ -32,7 +32,7 @@ export class FormerHubs {
     return this
   }
 
-  /** Learns the id of a hub from a payload of its `info`. */
+  /** Learns the id of a hub from a payload of its `info` topic. */
   learnId(hub: string, payload: string): void {
     const id = readJson(HUB_INFO, payload)?.id
     if (id !== undefined && (this.#ids.has(hub) || this.#ids.size < MAX_HUBS)) this.#ids.set(hub, id)

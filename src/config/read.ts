@@ -48,14 +48,14 @@ function problemsOf(
   })
 }
 
-/** Returns the parsed value, or adds its mistakes. `at` is the option's path, or its `_file` key. */
+/** Returns the parsed value, or `undefined` after adding its mistakes. `at` is the option's path, or its `_file` key. */
 function check({ path, option, source, reading }: Place, schema: v.GenericSchema, raw: unknown, at = path): unknown {
   const { mistakes } = reading
   const result = v.safeParse(schema, raw, { abortPipeEarly: true })
   if (result.success) return result.output
   const quotable = about(schema).quotable && !option.sensitive
   for (const { keys, message, value } of problemsOf(result.issues, raw).slice(0, MAX_PROBLEMS)) {
-    // A secret may be used as a key by mistake: below a sensitive option only short names of entries are repeated.
+    // Someone may use a secret as a key by mistake: messages about a sensitive option name a key only if it is short.
     const name = keys.slice(0, 1).map((key) => (String(key).length < MIN_TOKEN_LENGTH ? key : ''))
     const where = source.where([...at.split('.'), ...keys])
     const subject = `${at}${mistakes.describeKeys(option.sensitive ? name : keys)} (${where})`

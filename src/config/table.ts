@@ -35,7 +35,7 @@ export function defineOptions<T extends Table>(rows: T & { readonly [P in keyof 
 
 type LiveTable<T> = { readonly [P in keyof T]: T[P] & { readonly live: true } }
 
-/** Declares a table whose options all take effect while running. */
+/** Declares a table whose options can all be changed without a restart. */
 export function liveOptions<T extends Table>(
   rows: T & { readonly [P in keyof T]: Option<T[P]['schema']> },
 ): LiveTable<T> {

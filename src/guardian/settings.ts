@@ -46,7 +46,7 @@ function firstFit<T>(values: ReadonlyMap<string, T>): (id: string) => T | undefi
   return rows.length === 0 ? () => undefined : remembered((id) => rows.find(([fits]) => fits(id))?.[1])
 }
 
-/** Maximum size of the cache: more apps than are queried at a time. */
+/** Maximum size of the cache; larger than the number of apps queried at a time. */
 const MAX_REMEMBERED = 10_000
 
 /** Caches the result by app: it is needed for each read of the list, and matching patterns is slower than a map. */

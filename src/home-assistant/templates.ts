@@ -73,7 +73,7 @@ export function messageOf<const F extends string>(message: F, keys: Readonly<Rec
   }
 }
 
-/** The payload itself, with the first line of its message and the other lines as `stack`. */
+/** The payload, with its message reduced to the first line, and the other lines in `stack`. */
 export const withMessage = <F extends string>(message: F) =>
   reading(
     message,
