@@ -26,6 +26,7 @@ function explain(error: unknown, name: CommandName): string {
   const hint = `see hub2mqtt ${name} --help`
   if (code === 'ERR_PARSE_ARGS_UNKNOWN_OPTION') {
     const option = /'(-[^']*)'/.exec(message)?.[1] ?? ''
+    if (Number(option) < 0) return `unknown option${shown(option)}; put -- before a negative number`
     const known = Object.keys(commands[name].flags).map((flag) => `--${flag}`)
     return `unknown option${shown(option)}${didYouMean(option, known) || `; ${hint}`}`
   }

@@ -88,6 +88,7 @@ describe('a command line', () => {
     ['run --quiet', /^unknown option "--quiet"; see hub2mqtt run --help$/],
     ['demo --port 1', /^unknown option "--port"; see hub2mqtt demo --help$/],
     ['-c x', /^unknown option "-c"/],
+    ['call home/app/a/cmd/set-setting/x -50', /^unknown option "-5"; put -- before a negative number$/],
     ['run extra', /^unexpected argument "extra"/],
     ['--config a run', /^unexpected argument "run"; the command comes first/],
     ['run --config', /argument missing; see hub2mqtt run --help$/],
