@@ -58,7 +58,7 @@ interface Noted extends PriorEvent {
 }
 
 class HubEvidence {
-  /** Keyed by app. `null`: the evidence was deleted. Missing: the broker keeps its message. */
+  /** Keyed by app. `null`: the evidence was deleted. No entry: the broker keeps its message. */
   readonly crashes = new Map<string, Crash | null>()
   readonly #name: string
   readonly #all: Evidence

@@ -63,7 +63,7 @@ export interface CommandRun {
   readonly hub: string
   /** `null` for a command to the whole hub. */
   readonly app: string | null
-  /** The app that the command concerns, even if it is addressed to the hub. */
+  /** The app that the command concerns, even if the command is addressed to the hub. */
   readonly about: string | null
   readonly command: HubCommand
   readonly by: string | null

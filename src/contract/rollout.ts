@@ -1,4 +1,4 @@
-/** A rollout of one command to an app on many hubs, in waves: the order, and the record on the broker. */
+/** A rollout sends one command for an app to many hubs, in waves: the request that starts it, and its record on the broker. */
 import * as v from 'valibot'
 import { duration, object } from './payload.ts'
 import type { ROLLOUT } from './schemas.ts'

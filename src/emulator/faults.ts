@@ -107,7 +107,7 @@ export function altered(change: (answer: Record<string, unknown>) => unknown): F
   })
 }
 
-/** Replaces every value of an object, or any other answer, with deeply nested arrays. */
+/** Replaces every value of an object, or the whole answer if it is no object, with deeply nested arrays. */
 export function deepJson(levels: number): Fault {
   const deep = '['.repeat(levels) + ']'.repeat(levels)
   return reworded((text) => {

@@ -42,7 +42,7 @@ export interface LinkOptions extends BrokerOptions {
   readonly credentials?: (() => Credentials | Promise<Credentials>) | undefined
   /** Must stay the same over restarts, so that the broker ends a half-open connection of the previous process. */
   readonly clientId: string
-  /** Retained: `online` after everything that delays it is acknowledged, `offline` at a stop and as the will. */
+  /** Retained: `online` once all messages that must precede it are acknowledged, `offline` at a stop and as the will. */
   readonly stateTopic: string
   /** An own topic for the self-test at each connect; nothing is retained there. */
   readonly probeTopic: string

@@ -8,7 +8,7 @@ import { Scrubber } from './scrub.ts'
 /** Shorter keys may be words too. */
 const SHORTEST_KEY = 8
 
-/** Maximum number of encodings to undo: no reader decodes more, and a name could be encoded thousands of times. */
+/** Maximum number of nested encodings to undo: no reader decodes more, and a hostile name could have thousands. */
 const MAX_LEVELS = 8
 
 /** Bytes that are not UTF-8 cannot hide a key: each becomes a replacement character. */

@@ -13,7 +13,7 @@ export interface Given {
   /** Text of the configuration file; if missing, there is no file. */
   readonly yaml?: string
   readonly env?: Record<string, string | undefined>
-  /** Other files by the end of their path; an empty end matches every other file. */
+  /** Other files, keyed by the end of their path; an empty key matches every other file. */
   readonly files?: Record<string, string>
   readonly requireHub?: boolean
   /** Reads folders from disk. */

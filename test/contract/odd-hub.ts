@@ -1,4 +1,4 @@
-/** A small hub of this test: it executes a request, or does not, and answers each write as the test requires. */
+/** A minimal hub for this test: it executes requests or ignores them, and answers each write as the test requires. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { serve } from '../hub/support.ts'

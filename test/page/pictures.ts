@@ -7,7 +7,7 @@ import { profile, quit } from './support/browser.ts'
 const WIDTH = 1180
 /** The app of the demo that crashes. */
 const DOORBELL = 'nl.vandermolen.doorbell'
-/** It crashes each minute, and the lines of the usage fill their width by the second time. */
+/** How long to wait for the second crash of the app: by then, the charts of its usage are full. */
 const CRASH_MS = 150_000
 
 exitOnSignals()

@@ -14,7 +14,7 @@ export function supervise(
   let process: AppProcess | undefined
   /** The number of the start that created `process`. */
   let running = 0
-  /** The number of the requested start; 0: no start. */
+  /** Sequence number of the requested start; 0 if none is requested. */
   let wanted = 0
   let started = 0
   /** The number of the last start that ended by itself. */

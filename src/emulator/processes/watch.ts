@@ -6,7 +6,7 @@ import type { Usage } from '../records.ts'
 import type { AppProcess } from './app-process.ts'
 
 export interface Limits {
-  /** Bytes of resident memory. The heap's limit is not enough, because buffers are outside the heap. */
+  /** Limit of resident memory in bytes. The heap's limit is not enough, because buffers are outside the heap. */
   readonly memory: number
   /** A fraction of one core. */
   readonly cpu: number

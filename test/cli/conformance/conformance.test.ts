@@ -10,7 +10,7 @@ import { APP, emulate, found, hasty, KEY, outcome, reportOn, SECRETS } from './s
 
 describe.concurrent.each(FLAVOURS)('a hub of the kind %s', (flavour) => {
   test('is recognised and usable, and nothing on it is changed', async ({ onTestFinished }) => {
-    // An app with an update shows how the hub reports it.
+    // An app with an update shows how the hub reports updates.
     const update = { id: 'com.other.app', update: '9.9.9' }
     const hub = await emulate(
       {

@@ -63,7 +63,7 @@ const answersWith = (operation: OperationName, value: unknown): Plant => ({
   misbehave: behaves('wrong-shape', { operation, value }),
 })
 
-/** One deviation each, and all findings that a report may have. */
+/** Each entry plants one deviation, and lists every finding that the report may then contain. */
 export const DEVIATIONS: Readonly<Record<string, readonly [Plant, Findings]>> = {
   'removing a setting answers 200 and does nothing': [
     pretends('unsetAppSetting'),

@@ -1,4 +1,4 @@
-/** A Home Assistant from PyPI, installed once and kept for later runs, also for other checkouts. */
+/** An installation of Home Assistant from PyPI, which later runs and other checkouts reuse. */
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { mkdir, mkdtemp, rename, rm } from 'node:fs/promises'
 import { homedir, tmpdir } from 'node:os'
