@@ -5,8 +5,7 @@ import { type AppEntry, readTopic } from './live/entries.ts'
 import type { GlyphName } from './parts/icons.tsx'
 import { type Confirmation, confirm, type Listed, type MenuItem, type Question } from './parts/overlays.tsx'
 import type { PageContext } from './session.ts'
-import { defineStrings } from './strings.ts'
-import { terms } from './terms.ts'
+import { defineStrings, terms } from './terms.ts'
 
 const text = defineStrings('actions', {
   update: {
@@ -199,7 +198,7 @@ export function actionsOf(entry: AppEntry, page: PageContext): (MenuItem & Pick<
     ...action,
     label: actionName(action, entry),
     refused: busy ?? refusal(page, entry.target, action.command),
-    choose: () => void runAction(entry, action.key),
+    act: () => void runAction(entry, action.key),
   }))
 }
 

@@ -5,8 +5,7 @@ import { actOn, refusal } from './commands.ts'
 import type { AppEntry } from './live/entries.ts'
 import { confirm } from './parts/overlays.tsx'
 import { type PageContext, stage } from './session.ts'
-import { defineStrings } from './strings.ts'
-import { terms } from './terms.ts'
+import { defineStrings, terms } from './terms.ts'
 
 const text = defineStrings('bulk', {
   how: 'The apps are processed one after the other. The first failure stops the action.',

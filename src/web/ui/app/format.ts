@@ -1,6 +1,6 @@
 /** Formats numbers and times in the language of the page. */
 import { computed } from '@preact/signals'
-import { locale } from './strings.ts'
+import { locale } from './terms.ts'
 
 /** A format that is created once for each language of the page. */
 function inLocale(make: (language: string) => { format(value: number): string }) {

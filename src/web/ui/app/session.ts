@@ -4,8 +4,7 @@ import type { Session } from '../../server/api/protocol.ts'
 import { api, apiUrl, type Result } from './api.ts'
 import { type Channel, openChannel } from './live/channel.ts'
 import { Store } from './live/store.ts'
-import { defineStrings } from './strings.ts'
-import { terms } from './terms.ts'
+import { defineStrings, terms } from './terms.ts'
 
 const text = defineStrings('session', {
   noLogin: 'You have no access to this page. Set http.password and log in.',

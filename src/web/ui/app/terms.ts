@@ -1,5 +1,80 @@
-/** Texts that many parts share: common words, and names for the codes of the MQTT interface. */
-import { defineStrings } from './strings.ts'
+/**
+ * The texts of the page. Each part defines its English texts as plain data beside its code; a translation is a table
+ * with the same keys. `{name}` is a placeholder, and `{count}` selects the plural form. Here are also the texts that
+ * many parts share, and the names for the codes and messages of the MQTT interface.
+ */
+import { computed, signal } from '@preact/signals'
+import { ERROR_CODES } from '../../../contract/errors.ts'
+
+type Value = string | number
+/** The forms of a text by the categories of `Intl.PluralRules`; `other` is the default. */
+type Plural = { readonly [Category in Intl.LDMLPluralRule]?: string } & { readonly other: string }
+export type Text = string | Plural
+interface Strings {
+  readonly [key: string]: Text | Strings
+}
+
+type NamesIn<T extends string> = T extends `${string}{${infer Name}}${infer Rest}` ? Name | NamesIn<Rest> : never
+type Fill<Name extends string> = (values: { readonly [N in Name]: N extends 'count' ? number : Value }) => string
+/** The texts of a language by their full names, such as `apps.filters.all`. */
+export type Texts = Readonly<Record<string, Text>>
+/** A text, a function if it has placeholders, or a group of texts. */
+type Filled<T> = T extends string
+  ? [NamesIn<T>] extends [never]
+    ? string
+    : Fill<NamesIn<T>>
+  : T extends { readonly other: infer Other extends string }
+    ? Fill<NamesIn<Other> | 'count'>
+    : { readonly [Key in keyof T]: Filled<T[Key]> }
+
+/** The current language. Missing texts are shown in English. */
+export const language = signal<{ readonly code: string; readonly texts: Texts }>({ code: 'en', texts: {} })
+const plurals = computed(() => new Intl.PluralRules(language.value.code))
+
+/** The locale for numbers and times: the browser's variant of the language, such as `en-GB`, or the language itself. */
+export const locale = computed(() => {
+  const { code } = language.value
+  const isOf = (tag: string) => tag === code || (tag.startsWith(`${code}-`) && /^[a-z\d-]+$/i.test(tag))
+  return navigator.languages.find(isOf) ?? code
+})
+
+/** @param part the part of the page, which is the first level of the keys */
+export function defineStrings<const T extends Strings>(part: string, english: T): Filled<T>
+export function defineStrings(part: string, english: Strings): unknown {
+  return group(part, english)
+}
+
+function group(part: string, english: Strings): object {
+  const texts = {}
+  for (const [key, text] of Object.entries(english)) {
+    const path = `${part}.${key}`
+    Object.defineProperty(texts, key, {
+      enumerable: true,
+      ...(isText(text) ? reader(path, text) : { value: group(path, text) }),
+    })
+  }
+  return texts
+}
+
+function reader(path: string, english: Text): PropertyDescriptor {
+  const now = () => language.value.texts[path] ?? english
+  const isPlain = typeof english === 'string' && !english.includes('{')
+  return isPlain ? { get: now } : { value: (values: Readonly<Record<string, Value>>) => fill(now(), values) }
+}
+
+function fill(text: Text, values: Readonly<Record<string, Value>>): string {
+  const form = typeof text === 'string' ? text : (text[plurals.value.select(Number(values['count']))] ?? text.other)
+  return form.replace(/\{(\w+)\}/g, (_, name: string) => shown(values[name] ?? ''))
+}
+
+const shown = (value: Value) => (typeof value === 'number' ? value.toLocaleString(locale.value) : value)
+
+const isText = (text: Text | Strings): text is Text => typeof text === 'string' || typeof text['other'] === 'string'
+
+/** The text for a code of the interface; a code without a text is shown unchanged. */
+export function textFor(texts: Readonly<Record<string, string>>, code: string): string {
+  return (Object.hasOwn(texts, code) ? texts[code] : undefined) ?? code
+}
 
 export const PRODUCT = 'hub2mqtt'
 /** Shown instead of a missing value. */
@@ -127,3 +202,33 @@ export const terms = defineStrings('terms', {
   readOnly: 'You have read-only access.',
   howToWrite: 'To make changes, open the address that hub2mqtt printed when it started, or that hub2mqtt open prints.',
 })
+
+const messages = defineStrings('messages', {
+  denied: 'commands.deny names {key}.',
+  readOnly: 'commands.read_only is set.',
+  off: 'It is off until commands.allow names {key}.',
+  guardianOff: 'The guardian is off until guard.watch names an app.',
+  deniedSame: 'commands.deny names a command that does the same.',
+  lacks: 'The API key lacks {scope}.',
+  errors: ERROR_CODES,
+})
+
+/** The text before and after the value in each message, if the message has a value. */
+const SENTENCES: readonly (readonly [before: string, after: string, write: (value: string) => string])[] = [
+  ['commands.deny names ', '.', (key) => messages.denied({ key })],
+  ['commands.read_only is set.', '', () => messages.readOnly],
+  ['It is off until commands.allow names ', '.', (key) => messages.off({ key })],
+  ['The guardian is off until guard.watch names an app.', '', () => messages.guardianOff],
+  ['commands.deny names a command that does the same.', '', () => messages.deniedSame],
+  ['The API key lacks ', '.', (scope) => messages.lacks({ scope })],
+]
+
+/** Translates a frequent message of hub2mqtt. All other messages are shown in English. */
+export function inLanguage(message: string): string {
+  for (const [before, after, write] of SENTENCES) {
+    const value = message.slice(before.length, message.length - after.length)
+    if (message === before + value + after && !value.includes(' ')) return write(value)
+  }
+  const [code] = Object.entries(ERROR_CODES).find(([, said]) => said === message) ?? []
+  return code === undefined ? message : textFor(messages.errors, code)
+}

@@ -5,13 +5,6 @@ import { LIVE_FRAME, LIVE_INTERVAL_MS, type LiveFrame, LOGIN_DUE } from '../../.
 import { parseJson, read } from './payload.ts'
 import type { Store } from './store.ts'
 
-type Liveness =
-  /** Not connected yet. */
-  | 'connecting'
-  | 'live'
-  /** The page is no longer updated. */
-  | 'stale'
-
 const STALE_AFTER_MS = 2 * LIVE_INTERVAL_MS
 const BACKOFF = { min: 1_000, max: 30_000, random: Math.random }
 /** Hidden pages have no animation frames. */
@@ -21,7 +14,8 @@ export type Channel = Readonly<ReturnType<typeof openChannel>>
 
 /** @param mayRetry called before each retry; `false` ends the channel, because a login is required */
 export function openChannel(url: string, store: Store, mayRetry: () => Promise<boolean>) {
-  const liveness = signal<Liveness>('connecting')
+  /** `stale`: the page is no longer updated. */
+  const liveness = signal<'connecting' | 'live' | 'stale'>('connecting')
   /** Time of the next attempt in epoch milliseconds; `undefined` while connected or connecting. */
   const retryAt = signal<number | undefined>(undefined)
   const backoff = new Backoff(BACKOFF)

@@ -4,7 +4,7 @@ import { useEffect, useRef } from 'preact/hooks'
 import type Plot from 'uplot'
 import { formatBytes, formatMoment, formatPercent, formatTick } from '../format.ts'
 import { theme } from '../preferences.ts'
-import { defineStrings, locale } from '../strings.ts'
+import { defineStrings, locale } from '../terms.ts'
 import { set } from './controls.tsx'
 import { PATHS } from './icons.tsx'
 
@@ -115,14 +115,14 @@ export function described({ points, marks }: Charted, figure: Figure, index: num
   const { times } = points
   const [at = 0, value = null] = [times[index], points[figure][index]]
   const said = value === null ? text.noFigure : FORMAT[figure](value)
-  const here = marks.filter((mark) => nearest(times, mark.at) === index).map(({ kind }) => text.marks[kind])
+  // A mark belongs to the last point that is not after it, or else to the first point.
+  const indexOf = ({ at }: Mark) =>
+    Math.max(
+      0,
+      times.findLastIndex((time) => time <= at),
+    )
+  const here = marks.filter((mark) => indexOf(mark) === index).map(({ kind }) => text.marks[kind])
   return [text.at({ time: formatMoment(at * 1000), value: said }), ...new Set(here)].join(', ')
-}
-
-/** The index of the last time that is not after `at`; 0 if all times are. */
-function nearest(times: readonly number[], at: number): number {
-  const last = times.findLastIndex((time) => time <= at)
-  return Math.max(0, last)
 }
 
 /** Moves the pointer's line to a time. */

@@ -1,7 +1,7 @@
 /** Buttons, fields and badges. */
 import { useSignal } from '@preact/signals'
 import type { ButtonHTMLAttributes, ComponentChildren, SelectHTMLAttributes } from 'preact'
-import { defineStrings } from '../strings.ts'
+import { defineStrings } from '../terms.ts'
 import { Glyph, type GlyphName } from './icons.tsx'
 import { toast } from './overlays.tsx'
 
@@ -51,26 +51,22 @@ export function Switch({ on, label, ...rest }: ButtonProps & { readonly on: bool
   )
 }
 
+/** Takes only these properties, so that a caller can spread a larger object. */
 export function Action(props: ButtonProps & { glyph?: GlyphName; tone?: 'primary' | 'danger' | undefined }) {
-  const { label, glyph, tone, ...rest } = props
+  const { label, glyph, tone, refused, busy = false, act } = props
   return (
-    <Button {...rest} class={tone}>
-      {rest.busy ? <span class="spinner" aria-hidden="true" /> : glyph && <Glyph name={glyph} size={16} />}
+    <Button refused={refused} busy={busy} act={act} class={tone}>
+      {busy ? <span class="spinner" aria-hidden="true" /> : glyph && <Glyph name={glyph} size={16} />}
       {label}
-      {rest.refused !== undefined && <span class="hidden"> ({rest.refused})</span>}
+      {refused !== undefined && <span class="hidden"> ({refused})</span>}
     </Button>
   )
 }
 
-interface IconButtonProps extends ButtonProps {
-  readonly glyph: GlyphName
-  readonly size?: number
-  readonly title?: string
-  readonly pressed?: boolean
-  readonly popup?: 'menu'
-}
-
-export function IconButton({ label, glyph, size = 18, title = label, pressed, popup, ...rest }: IconButtonProps) {
+export function IconButton(
+  props: ButtonProps & { glyph: GlyphName; size?: number; title?: string; pressed?: boolean; popup?: 'menu' },
+) {
+  const { label, glyph, size = 18, title = label, pressed, popup, ...rest } = props
   const name = rest.refused === undefined ? label : `${label} (${rest.refused})`
   return (
     <Button {...rest} class="icon" title={title} aria-label={name} aria-pressed={pressed} aria-haspopup={popup}>
@@ -84,16 +80,9 @@ export interface Changeable<T> {
   value: T
 }
 
-interface SearchProps {
-  readonly label: string
-  readonly value: Changeable<string>
-  /** The key that focuses the field. */
-  readonly shortcut?: string
-  /** Opens the first match. */
-  readonly open?: () => void
-}
-
-export function Search({ label, value, shortcut, open }: SearchProps) {
+/** `shortcut`: the key that focuses the field; `open`: opens the first match. */
+export function Search(props: { label: string; value: Changeable<string>; shortcut?: string; open?: () => void }) {
+  const { label, value, shortcut, open } = props
   return (
     <label class="search">
       <Glyph name="search" size={16} />

@@ -2,7 +2,7 @@
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { formatAgo, formatMoment, formatSecond, formatTime } from '../format.ts'
-import { defineStrings } from '../strings.ts'
+import { defineStrings } from '../terms.ts'
 import { Action, Copy, useRequest } from './controls.tsx'
 import { Glyph } from './icons.tsx'
 
@@ -109,15 +109,14 @@ export interface Request {
   readonly ask: () => Promise<Answer | undefined>
 }
 
-interface ReportProps {
-  readonly title: string
-  readonly hint: string
-  readonly requests: readonly Request[]
-  /** The content before the answers. */
-  readonly children?: ComponentChildren
-}
-
-export function Report({ title, hint, requests, children }: ReportProps) {
+/** `children`: the content before the answers. */
+export function Report(props: {
+  title: string
+  hint: string
+  requests: readonly Request[]
+  children?: ComponentChildren
+}) {
+  const { title, hint, requests, children } = props
   const { busy, result, ask } = useRequest<{ readonly label: string; readonly answer: Answer | undefined }>()
   const chosen = useSignal('')
   const { label: shown, answer } = result.value ?? { label: '', answer: undefined }

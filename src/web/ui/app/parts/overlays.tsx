@@ -1,8 +1,7 @@
 /** Overlays: confirmations of dangerous actions, menus, and short notices in a corner. */
 import { signal } from '@preact/signals'
 import { useLayoutEffect, useRef } from 'preact/hooks'
-import { defineStrings } from '../strings.ts'
-import { terms } from '../terms.ts'
+import { defineStrings, terms } from '../terms.ts'
 import { Glyph, type GlyphName } from './icons.tsx'
 
 export interface Listed {
@@ -109,7 +108,7 @@ export interface MenuItem {
   readonly checked?: boolean
   /** Why the item cannot be chosen. */
   readonly refused?: string | undefined
-  readonly choose: () => void
+  readonly act: () => void
 }
 
 interface Menu {
@@ -131,9 +130,7 @@ export function MenuHost() {
 }
 
 const roleOf = (checked: boolean | undefined) =>
-  checked === undefined
-    ? ({ role: 'menuitem' } as const)
-    : ({ role: 'menuitemradio', 'aria-checked': checked } as const)
+  ({ role: checked === undefined ? 'menuitem' : 'menuitemradio', 'aria-checked': checked }) as const
 
 const MARGIN = 8
 /** If the opener moves by more pixels than this, the list was scrolled. */
@@ -182,7 +179,7 @@ function MenuList({ label, items, opener }: Menu) {
         }
       }}
     >
-      {items.map(({ label: text, glyph, danger, checked, refused, choose }) => (
+      {items.map(({ label: text, glyph, danger, checked, refused, act }) => (
         <button
           key={text}
           type="button"
@@ -193,7 +190,7 @@ function MenuList({ label, items, opener }: Menu) {
             if (refused !== undefined) return
             close()
             opener.focus()
-            choose()
+            act()
           }}
         >
           <Glyph name={glyph} />

@@ -9,8 +9,7 @@ import { formatCount, formatTime } from '../format.ts'
 import { type AppEntry, readTopic } from '../live/entries.ts'
 import type { Store } from '../live/store.ts'
 import { usePage } from '../session.ts'
-import { defineStrings } from '../strings.ts'
-import { terms } from '../terms.ts'
+import { defineStrings, terms } from '../terms.ts'
 import { Badge, Switch, type Tone } from './controls.tsx'
 import { Glyph, type GlyphName } from './icons.tsx'
 
@@ -108,9 +107,11 @@ export function whyAway(since: number | undefined, reason: string | undefined): 
   return reason === undefined ? text.since({ time }) : text.sinceWhy({ time, why: reason })
 }
 
-/** A switch that turns a feature of an app on or off with a command. */
-export function CommandSwitch(props: AppProps & { command: AppCommand; label: string; on: boolean }) {
-  const { entry, command, label, on } = props
+/** A switch that turns a feature of an app on or off with a command; `act` by default sends its new state. */
+export function CommandSwitch(
+  props: AppProps & { command: AppCommand; label: string; on: boolean; act?: () => Promise<unknown> },
+) {
+  const { entry, command, label, on, act = () => actOn(entry, command, on ? 'OFF' : 'ON') } = props
   const page = usePage()
   return (
     <Switch
@@ -118,7 +119,7 @@ export function CommandSwitch(props: AppProps & { command: AppCommand; label: st
       label={label}
       busy={entry.running.value !== undefined}
       refused={refusal(page, entry.target, command)}
-      act={() => void actOn(entry, command, on ? 'OFF' : 'ON')}
+      act={() => void act()}
     />
   )
 }

@@ -7,8 +7,7 @@ import { Action, Copy, set, useRequest } from '../parts/controls.tsx'
 import { Glyph } from '../parts/icons.tsx'
 import { Alert, Card, Json } from '../parts/layout.tsx'
 import { open } from '../session.ts'
-import { defineStrings } from '../strings.ts'
-import { terms } from '../terms.ts'
+import { defineStrings, terms } from '../terms.ts'
 
 const text = defineStrings('setup', {
   title: 'Set up hub2mqtt',

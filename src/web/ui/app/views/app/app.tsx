@@ -19,8 +19,7 @@ import {
 } from '../../parts/state.tsx'
 import { hrefOf } from '../../route.ts'
 import { usePage } from '../../session.ts'
-import { defineStrings, textFor } from '../../strings.ts'
-import { terms } from '../../terms.ts'
+import { defineStrings, terms, textFor } from '../../terms.ts'
 import { APP_COMMANDS, Automate } from './automate.tsx'
 import { CrashCard } from './crash.tsx'
 import { Crashes, Guardian, History } from './history.tsx'
@@ -135,15 +134,13 @@ function Head({ entry }: AppProps) {
       <div class="buttons">
         {actionsOf(entry, page)
           .filter(({ command }) => command !== 'guard')
-          .map(({ key, label, glyph, danger, refused, choose }) => (
+          .map((action) => (
             <Action
-              key={key}
-              label={label}
-              glyph={glyph}
-              tone={danger ? 'danger' : undefined}
-              busy={running === key}
-              refused={running === key ? undefined : refused}
-              act={choose}
+              {...action}
+              key={action.key}
+              tone={action.danger ? 'danger' : undefined}
+              busy={running === action.key}
+              refused={running === action.key ? undefined : action.refused}
             />
           ))}
       </div>

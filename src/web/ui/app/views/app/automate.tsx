@@ -6,7 +6,7 @@ import { Copy, Select, set } from '../../parts/controls.tsx'
 import { Card, Facts, Json } from '../../parts/layout.tsx'
 import type { AppProps } from '../../parts/state.tsx'
 import { usePage } from '../../session.ts'
-import { defineStrings } from '../../strings.ts'
+import { defineStrings } from '../../terms.ts'
 import { commandRecipe, eventRecipe, payloadOf } from './recipes.ts'
 
 const text = defineStrings('automate', {

@@ -11,8 +11,7 @@ import { type Answer, Facts, Json, Report, Table, Time } from '../../parts/layou
 import type { AppProps } from '../../parts/state.tsx'
 import { hrefOf } from '../../route.ts'
 import { usePage } from '../../session.ts'
-import { defineStrings, textFor } from '../../strings.ts'
-import { terms } from '../../terms.ts'
+import { defineStrings, terms, textFor } from '../../terms.ts'
 import { HealthFacts } from '../bridge/hub.tsx'
 import { Figures, SHORTEST_SECONDS } from './usage.tsx'
 

@@ -11,8 +11,7 @@ import { Action, Badge } from '../../parts/controls.tsx'
 import { Card, Facts, Table, Time } from '../../parts/layout.tsx'
 import { type AppProps, CommandSwitch, GuardBadge } from '../../parts/state.tsx'
 import { usePage } from '../../session.ts'
-import { defineStrings, textFor } from '../../strings.ts'
-import { terms } from '../../terms.ts'
+import { defineStrings, terms, textFor } from '../../terms.ts'
 import { GroupRows } from '../activity.tsx'
 
 const text = defineStrings('guardian', {
@@ -64,8 +63,8 @@ export function Guardian({ entry }: AppProps) {
         <div class="buttons">
           {actionsOf(entry, page)
             .filter(({ command, key }) => command === 'guard' && key !== 'unwatch')
-            .map(({ key, label, glyph, refused, choose }) => (
-              <Action key={key} label={label} glyph={glyph} refused={refused} act={choose} />
+            .map((action) => (
+              <Action {...action} key={action.key} />
             ))}
         </div>
       )}

@@ -13,8 +13,7 @@ import { Glyph } from '../../parts/icons.tsx'
 import { Card } from '../../parts/layout.tsx'
 import type { AppProps } from '../../parts/state.tsx'
 import { usePage } from '../../session.ts'
-import { defineStrings } from '../../strings.ts'
-import { NONE, terms } from '../../terms.ts'
+import { defineStrings, NONE, terms } from '../../terms.ts'
 
 const text = defineStrings('usage', {
   title: 'Usage',
@@ -184,16 +183,12 @@ function marksOf(entry: AppEntry, recent: readonly Entry[]): Mark[] {
   return marks
 }
 
-interface FiguresProps {
-  readonly charted: Charted
-  /** The covered time, in words. */
-  readonly over: string
-  /** The current values; default: the latest ones in the charts. */
-  readonly now?: Readonly<Record<Figure, number | null>>
-}
-
-/** The charts of CPU and memory, with a shared pointer and marks. */
-export function Figures({ charted, over, now }: FiguresProps) {
+/**
+ * The charts of CPU and memory, with a shared pointer and marks. `over`: the covered time, in words; `now`: the current
+ * values, by default the latest ones in the charts.
+ */
+export function Figures(props: { charted: Charted; over: string; now?: Readonly<Record<Figure, number | null>> }) {
+  const { charted, over, now } = props
   const hovered = useSignal<number | undefined>(undefined)
   const { points, marks } = charted
   const at = hovered.value === undefined ? -1 : points.times.indexOf(hovered.value)

@@ -5,8 +5,7 @@ import type { Store } from '../../live/store.ts'
 import { Badge } from '../../parts/controls.tsx'
 import { Card, Facts, Table, Time } from '../../parts/layout.tsx'
 import { usePage } from '../../session.ts'
-import { defineStrings } from '../../strings.ts'
-import { NONE, terms } from '../../terms.ts'
+import { defineStrings, NONE, terms } from '../../terms.ts'
 
 const text = defineStrings('fleet', {
   title: 'Fleet',

@@ -8,12 +8,10 @@ import type { Ended } from '../../api.ts'
 import { act, commandName, refusal } from '../../commands.ts'
 import { formatBytes, formatCelsius, formatCount, formatTime } from '../../format.ts'
 import type { HubEntry } from '../../live/entries.ts'
-import { inLanguage } from '../../messages.ts'
 import { Action, Badge, set, submits, useRequest } from '../../parts/controls.tsx'
 import { Card, Facts, Time } from '../../parts/layout.tsx'
 import { usePage } from '../../session.ts'
-import { defineStrings } from '../../strings.ts'
-import { terms } from '../../terms.ts'
+import { defineStrings, inLanguage, terms } from '../../terms.ts'
 
 const text = defineStrings('hub', {
   title: 'Hub {name}',

@@ -11,8 +11,7 @@ import { Glyph } from '../../parts/icons.tsx'
 import { Alert, HiddenHead, Time } from '../../parts/layout.tsx'
 import { hrefOf } from '../../route.ts'
 import { usePage } from '../../session.ts'
-import { defineStrings } from '../../strings.ts'
-import { terms } from '../../terms.ts'
+import { defineStrings, terms } from '../../terms.ts'
 
 const text = defineStrings('log', {
   hint: 'The latest 2,000 lines of hub2mqtt’s own log, without secrets. Hubs do not provide the output of apps from the store.',
