@@ -1,7 +1,7 @@
 /** The actions on apps, in menus, on an app's page and for several apps: one row each, with its confirmation. */
 import { type AppCommand, actOn, commandName, refusal } from './commands.ts'
 import { formatClock } from './format.ts'
-import { type AppEntry, readTopic } from './live/entries.ts'
+import { type AppEntry, readTopic } from './live/store.ts'
 import type { GlyphName } from './parts/icons.tsx'
 import { type Confirmation, confirm, type Listed, type MenuItem, type Question } from './parts/overlays.tsx'
 import type { PageContext } from './session.ts'

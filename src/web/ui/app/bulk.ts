@@ -2,7 +2,7 @@
 import { effect, signal } from '@preact/signals'
 import { type Action, actionName } from './actions.ts'
 import { actOn, refusal } from './commands.ts'
-import type { AppEntry } from './live/entries.ts'
+import type { AppEntry } from './live/store.ts'
 import { confirm } from './parts/overlays.tsx'
 import { type PageContext, stage } from './session.ts'
 import { defineStrings, terms } from './terms.ts'
