@@ -2,9 +2,8 @@
 import { type Signal, signal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 import type Plot from 'uplot'
-import { formatBytes, formatMoment, formatPercent, formatTick } from '../format.ts'
 import { theme } from '../preferences.ts'
-import { defineStrings, locale } from '../terms.ts'
+import { defineStrings, formatBytes, formatMoment, formatPercent, formatTick, locale } from '../terms.ts'
 import { set } from './controls.tsx'
 import { PATHS } from './icons.tsx'
 

@@ -3,14 +3,12 @@ import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import { commandName } from '../commands.ts'
-import { formatDay, formatDuration } from '../format.ts'
 import { dayAfter, dayBefore, dayOf, type Entry, isFailure, type Row, rowsOf } from '../live/activity.ts'
 import type { Store } from '../live/store.ts'
-import { Action, Badge, Chips, Search, set } from '../parts/controls.tsx'
-import { HiddenHead, Time } from '../parts/layout.tsx'
+import { Action, Badge, Chips, HiddenHead, Search, set, Time } from '../parts/controls.tsx'
 import { chosenInAddress, hrefOf, textInAddress } from '../route.ts'
 import { usePage } from '../session.ts'
-import { defineStrings, inLanguage, terms } from '../terms.ts'
+import { defineStrings, formatDay, formatDuration, inLanguage, terms } from '../terms.ts'
 
 const text = defineStrings('activity', {
   search: 'Search activity',

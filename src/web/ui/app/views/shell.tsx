@@ -1,8 +1,8 @@
 /** The frame around all views, and the login. */
 import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
+import { bulk, isInProgress } from '../actions.ts'
 import { api, type Result } from '../api.ts'
-import { bulk, isInProgress } from '../bulk.ts'
 import { choiceLabel, openChoices } from '../languages.ts'
 import type { HubEntry, Store } from '../live/store.ts'
 import { IconButton, set, submits, useRequest } from '../parts/controls.tsx'

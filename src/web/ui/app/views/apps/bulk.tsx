@@ -1,8 +1,7 @@
 /** The selection of apps with its actions, and the progress of an action on several apps. */
 import { signal, untracked } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
-import { actionName, MANY } from '../../actions.ts'
-import { bulk, bulkRefusal, isInProgress, resumeBulk, startBulk, stopBulk } from '../../bulk.ts'
+import { actionName, bulk, bulkRefusal, isInProgress, MANY, resumeBulk, startBulk, stopBulk } from '../../actions.ts'
 import { pageRefusal } from '../../commands.ts'
 import { Action, IconButton, set } from '../../parts/controls.tsx'
 import { openMenu } from '../../parts/overlays.tsx'

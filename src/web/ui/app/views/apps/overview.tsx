@@ -1,15 +1,13 @@
 /** The part above the list: counts that filter it, the health of each hub, search, order and the update of all apps. */
 import { type Signal, untracked } from '@preact/signals'
-import { UPDATE } from '../../actions.ts'
-import { bulkRefusal, startBulk } from '../../bulk.ts'
-import { formatBytes, formatCount } from '../../format.ts'
+import { bulkRefusal, startBulk, UPDATE } from '../../actions.ts'
 import type { HubEntry } from '../../live/store.ts'
 import { Action, Badge, Search, Select, set } from '../../parts/controls.tsx'
 import { SEARCH_KEY } from '../../parts/keys.tsx'
 import { COLUMN_KEYS, compact, FILTERS, type Filter, filter, grouped, search, sort } from '../../preferences.ts'
 import { hrefOf } from '../../route.ts'
 import { usePage } from '../../session.ts'
-import { defineStrings, terms } from '../../terms.ts'
+import { defineStrings, formatBytes, formatCount, terms } from '../../terms.ts'
 import { figuresOf } from '../bridge/hub.tsx'
 import type { AppList, ListProps } from './order.ts'
 

@@ -7,16 +7,14 @@ import { shownLine } from '../../../../../observability/controls.ts'
 import type { LogLines } from '../../../../server/api/protocol.ts'
 import { api } from '../../api.ts'
 import { act, refusal } from '../../commands.ts'
-import { collator } from '../../format.ts'
 import { read } from '../../live/payload.ts'
 import { poll } from '../../live/poll.ts'
 import type { Store } from '../../live/store.ts'
-import { Action, Badge, Search, Select, set, type Tone } from '../../parts/controls.tsx'
+import { Action, Alert, Badge, HiddenHead, Search, Select, set, Time, type Tone } from '../../parts/controls.tsx'
 import { Glyph } from '../../parts/icons.tsx'
-import { Alert, HiddenHead, Time } from '../../parts/layout.tsx'
 import { hrefOf } from '../../route.ts'
 import { usePage } from '../../session.ts'
-import { defineStrings, terms } from '../../terms.ts'
+import { collator, defineStrings, terms } from '../../terms.ts'
 
 const text = defineStrings('log', {
   hint: 'The latest 2,000 lines of hub2mqtt’s own log, without secrets. Hubs do not provide the output of apps from the store.',
