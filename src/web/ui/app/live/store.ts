@@ -43,7 +43,6 @@ export function newApp(hub: string, topic: string, first: App) {
     name: computed(() => app.value.name?.trim() || first.id),
     /** Usage of the last 15 minutes, oldest first. Samples are added in place, always before `app` changes. */
     samples,
-    /** Published settings. */
     settings: signal<ReadonlyMap<string, Json>>(new Map()),
     /** The contents of the app's other retained topics, by topic. */
     topics: signal<ReadonlyMap<string, OtherTopic>>(new Map()),

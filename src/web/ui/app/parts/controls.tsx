@@ -76,9 +76,7 @@ export function IconButton(
 }
 
 /** A signal, or an object that is used like one. */
-export interface Changeable<T> {
-  value: T
-}
+export type Changeable<T> = { value: T }
 
 /** `shortcut`: the key that focuses the field; `open`: opens the first match. */
 export function Search(props: { label: string; value: Changeable<string>; shortcut?: string; open?: () => void }) {
@@ -201,19 +199,6 @@ export function useRequest<T>() {
   return { busy, result, ask }
 }
 
-/** A table head only for screen readers, for tables with self-explanatory columns. */
-export function HiddenHead({ columns }: { readonly columns: Readonly<Record<string, string>> }) {
-  return (
-    <thead class="hidden">
-      <tr>
-        {Object.values(columns).map((column) => (
-          <th key={column}>{column}</th>
-        ))}
-      </tr>
-    </thead>
-  )
-}
-
 export function Card(props: { title: string; children: ComponentChildren; aside?: ComponentChildren; wide?: boolean }) {
   const { title, children, aside, wide = false } = props
   return (
@@ -243,26 +228,34 @@ export function Facts({ rows }: { rows: readonly (readonly [name: string, value:
   )
 }
 
-/** A table that scrolls within its card. Without `columns`, it has no head. */
-export function Table(props: { label: string; children: ComponentChildren; columns?: readonly string[] }) {
-  const { label, children, columns } = props
+type TableProps = { label: string; children: ComponentChildren; columns?: readonly string[]; head?: 'hidden' }
+
+/** Without `columns`, it has no head. A hidden head, for self-explanatory columns, is only for screen readers. */
+export function Table({ label, children, columns, head }: TableProps) {
+  return (
+    <table class="list" aria-label={label}>
+      {columns !== undefined && (
+        <thead class={head}>
+          <tr>
+            {columns.map((column) => (
+              <th key={column} scope="col">
+                {column}
+              </th>
+            ))}
+          </tr>
+        </thead>
+      )}
+      <tbody>{children}</tbody>
+    </table>
+  )
+}
+
+/** A table that scrolls within its card. */
+export function ScrollTable(props: TableProps) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and must be reachable by keyboard.
     <div class="scroll" tabIndex={0}>
-      <table class="list" aria-label={label}>
-        {columns !== undefined && (
-          <thead>
-            <tr>
-              {columns.map((column) => (
-                <th key={column} scope="col">
-                  {column}
-                </th>
-              ))}
-            </tr>
-          </thead>
-        )}
-        <tbody>{children}</tbody>
-      </table>
+      <Table {...props} />
     </div>
   )
 }

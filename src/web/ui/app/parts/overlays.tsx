@@ -24,13 +24,9 @@ export interface Question {
   readonly option?: string
 }
 
-interface OpenQuestion extends Question {
-  readonly answer: (answer: Confirmation | undefined) => void
-}
+export type Confirmation = { readonly option: boolean }
 
-export interface Confirmation {
-  readonly option: boolean
-}
+type OpenQuestion = Question & { readonly answer: (answer: Confirmation | undefined) => void }
 
 const current = signal<OpenQuestion | undefined>(undefined)
 

@@ -39,10 +39,7 @@ const text = defineStrings('state', {
   },
 })
 
-/** The properties of a component that shows an app. */
-export interface AppProps {
-  readonly entry: AppEntry
-}
+export type AppProps = { readonly entry: AppEntry }
 
 const TONES = { running: 'ok', starting: 'info', stopping: 'info', stopped: 'quiet' } as const
 
@@ -63,7 +60,6 @@ export function StateBadge({ entry, store }: { readonly entry: AppEntry; readonl
   )
 }
 
-/** The last state that the hub reported. */
 export function lastState(app: App): string | undefined {
   const state = isCrashed(app) ? 'crashed' : app.state
   return state === null ? undefined : text.lastSeen({ state: terms.states[state] })

@@ -5,7 +5,7 @@ import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import { commandName } from '../commands.ts'
 import { dayAfter, dayBefore, dayOf, type Entry, isFailure, type Row, rowsOf } from '../live/activity.ts'
 import type { Store } from '../live/store.ts'
-import { Action, Badge, Chips, HiddenHead, Search, set, Time } from '../parts/controls.tsx'
+import { Action, Badge, Chips, Search, set, Table, Time } from '../parts/controls.tsx'
 import { chosenInAddress, hrefOf, textInAddress } from '../route.ts'
 import { usePage } from '../session.ts'
 import { defineStrings, formatDay, formatDuration, inLanguage, terms } from '../terms.ts'
@@ -103,14 +103,11 @@ function Days({ rows, store }: { readonly rows: readonly Row[]; readonly store: 
         <section key={day} class="day">
           <h2>{dayName(day, today)}</h2>
           <div class="card">
-            <table class="list" aria-label={dayName(day, today)}>
-              <HiddenHead columns={text.columns} />
-              <tbody>
-                {shown.map((row) => (
-                  <GroupRows key={row.entries[0]?.number} row={row} store={store} />
-                ))}
-              </tbody>
-            </table>
+            <Table label={dayName(day, today)} columns={Object.values(text.columns)} head="hidden">
+              {shown.map((row) => (
+                <GroupRows key={row.entries[0]?.number} row={row} store={store} />
+              ))}
+            </Table>
           </div>
         </section>
       ))}

@@ -34,10 +34,7 @@ export const isDescending = ({ by, isReversed }: typeof sort.value) =>
 
 export type AppList = Readonly<ReturnType<typeof listApps>>
 
-/** The properties of a component that uses the list. */
-export interface ListProps {
-  readonly list: AppList
-}
+export type ListProps = { readonly list: AppList }
 
 /** Minimum time between two sorts, so that rows do not jump away from the pointer. */
 const ORDER_MS = 1_000

@@ -6,7 +6,7 @@ import type { FleetStatus } from '../../../../server/api/protocol.ts'
 import { api } from '../../api.ts'
 import { act, commandName, refusal } from '../../commands.ts'
 import type { Store } from '../../live/store.ts'
-import { Alert, Badge, Card, Facts, Report, Select, Table, Time } from '../../parts/controls.tsx'
+import { Alert, Badge, Card, Facts, Report, ScrollTable, Select, Time } from '../../parts/controls.tsx'
 import { hrefOf } from '../../route.ts'
 import { usePage } from '../../session.ts'
 import { collator, defineStrings, formatCount, NONE, terms, textFor } from '../../terms.ts'
@@ -244,7 +244,10 @@ function Members({ fleet }: { readonly fleet: FleetStatus }) {
   return (
     <>
       <h3>{fleetText.members}</h3>
-      <Table label={fleetText.members} columns={[fleetText.member, terms.columns.state, fleetText.hubs, terms.since]}>
+      <ScrollTable
+        label={fleetText.members}
+        columns={[fleetText.member, terms.columns.state, fleetText.hubs, terms.since]}
+      >
         {sorted(fleet.members).map(([name, { since, hubs }]) => (
           <tr key={name}>
             <th scope="row">
@@ -257,7 +260,7 @@ function Members({ fleet }: { readonly fleet: FleetStatus }) {
             <td>{since === null ? NONE : <Time at={since} ago />}</td>
           </tr>
         ))}
-      </Table>
+      </ScrollTable>
     </>
   )
 }
@@ -274,7 +277,7 @@ function OtherHubs({ fleet }: { readonly fleet: FleetStatus }) {
   return (
     <>
       <h3>{fleetText.others}</h3>
-      <Table label={fleetText.others} columns={[terms.hub, terms.columns.state, fleetText.member]}>
+      <ScrollTable label={fleetText.others} columns={[terms.hub, terms.columns.state, fleetText.member]}>
         {rows.map(([hub, owner]) => (
           <tr key={hub}>
             <th scope="row">{hub}</th>
@@ -284,7 +287,7 @@ function OtherHubs({ fleet }: { readonly fleet: FleetStatus }) {
             <td>{owner}</td>
           </tr>
         ))}
-      </Table>
+      </ScrollTable>
       <p class="quiet">{fleetText.hint}</p>
     </>
   )

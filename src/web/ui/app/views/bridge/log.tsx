@@ -10,7 +10,7 @@ import { act, refusal } from '../../commands.ts'
 import { read } from '../../live/payload.ts'
 import { poll } from '../../live/poll.ts'
 import type { Store } from '../../live/store.ts'
-import { Action, Alert, Badge, HiddenHead, Search, Select, set, Time, type Tone } from '../../parts/controls.tsx'
+import { Action, Alert, Badge, Search, Select, set, Table, Time, type Tone } from '../../parts/controls.tsx'
 import { Glyph } from '../../parts/icons.tsx'
 import { hrefOf } from '../../route.ts'
 import { usePage } from '../../session.ts'
@@ -139,14 +139,11 @@ function Log() {
       <div class="card" hidden={shown.length === 0}>
         {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and must be reachable by keyboard. */}
         <div class="scroll log" ref={box} tabIndex={0} onScroll={onScroll}>
-          <table class="list" aria-label={terms.views.log}>
-            <HiddenHead columns={text.columns} />
-            <tbody>
-              {shown.map((line) => (
-                <Line key={line.number} line={line} store={store} />
-              ))}
-            </tbody>
-          </table>
+          <Table label={terms.views.log} columns={Object.values(text.columns)} head="hidden">
+            {shown.map((line) => (
+              <Line key={line.number} line={line} store={store} />
+            ))}
+          </Table>
         </div>
       </div>
     </>
