@@ -12,9 +12,7 @@ const text = defineStrings('api', {
   status: 'hub2mqtt answered with status {status}.',
 })
 
-export function apiUrl(path: string): URL {
-  return new URL(`api/${path}`, document.baseURI)
-}
+export const apiUrl = (path: string) => new URL(`api/${path}`, document.baseURI)
 
 export type Result<T> =
   | { readonly ok: true; readonly value: T }

@@ -75,9 +75,8 @@ export class ActivityReader {
 const FAILURES = new Set<EventType>(['crashed', 'command_failed', 'gave_up', 'update_failed', 'bad_update'])
 
 /** Whether the entry is a failure, which lists mark. */
-export function isFailure(entry: Entry): boolean {
-  return entry.kind === 'answer' ? !entry.answer.ok : FAILURES.has(entry.event.event_type)
-}
+export const isFailure = (entry: Entry): boolean =>
+  entry.kind === 'answer' ? !entry.answer.ok : FAILURES.has(entry.event.event_type)
 
 /** Apps, as `hub/id`, whose update failed and whose version has not changed since. */
 export function failedUpdates(entries: readonly Entry[]): ReadonlySet<string> {
@@ -109,7 +108,7 @@ const isOfGuardian = (entry: Entry | undefined) => isEvent(entry) && GUARDIAN.ha
 const GUARDIAN: ReadonlySet<string> = new Set(GUARD_EVENT_TYPES)
 
 /** Related entries, such as a crash and the guardian's reaction. */
-export interface Group {
+interface Group {
   /** The most informative entry. */
   readonly lead: Entry
   /** All entries, oldest first. */
@@ -180,15 +179,8 @@ function caused({ at, answer }: AnswerEntry, before: readonly [Entry, ...Entry[]
   return isWrite && isDuring && causes.includes(answer.command) && before.every(isEvent)
 }
 
-/** A line of the list: a group, several equal groups, or updates of several apps in a row. */
-export interface Row extends Group {
-  /** The time of the latest group. */
-  readonly at: number
-  /** The number of groups. */
-  readonly count: number
-  /** The ids of the apps. */
-  readonly apps: ReadonlySet<string>
-}
+/** A line of the list: a group, `count` equal groups, or updates of several apps in a row. */
+export type Row = Readonly<ReturnType<typeof rowOf>>
 
 /** Maximum time between two equal groups, and between two updates, which can take minutes. */
 const REPEATED_MS = 3_600_000
@@ -222,7 +214,7 @@ export function rowsOf(entries: readonly Entry[]): Row[] {
     .toSorted((one, other) => other.at - one.at)
 }
 
-function rowOf(all: readonly [Group, ...Group[]]): Row {
+function rowOf(all: readonly [Group, ...Group[]]) {
   const { lead } = all.at(-1) ?? all[0]
   const entries = all.flatMap((one) => one.entries)
   return { lead, entries, at: lead.at, count: all.length, apps: new Set(entries.flatMap(({ app }) => app ?? [])) }

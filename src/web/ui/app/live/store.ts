@@ -283,6 +283,4 @@ function changed<T>(map: ReadonlyMap<string, T>, key: string, value: T | undefin
   return after
 }
 
-function msOf(time: string | undefined): number | undefined {
-  return time === undefined ? undefined : Date.parse(time)
-}
+const msOf = (time: string | undefined) => (time === undefined ? undefined : Date.parse(time))

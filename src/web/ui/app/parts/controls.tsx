@@ -290,7 +290,7 @@ export type Answer =
   | { readonly ok: true; readonly value: unknown; readonly note?: string }
   | { readonly ok: false; readonly message: string }
 
-export interface Request {
+interface Request {
   readonly label: string
   readonly refused: string | undefined
   /** `undefined`: cancelled. */
@@ -354,6 +354,4 @@ export function Report(props: {
   )
 }
 
-function textOf(value: unknown): string {
-  return typeof value === 'string' ? value : JSON.stringify(value, null, 2)
-}
+const textOf = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value, null, 2))

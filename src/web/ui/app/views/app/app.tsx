@@ -150,9 +150,7 @@ function Head({ entry }: AppProps) {
   )
 }
 
-function yesNo(value: boolean | null): string | undefined {
-  return value === null ? undefined : value ? terms.yes : terms.no
-}
+const yesNo = (value: boolean | null) => (value === null ? undefined : value ? terms.yes : terms.no)
 
 /** A count, and how many of these are bad, if there are any. */
 function partly(total: number | null, bad: number | null, both: typeof text.broken): string | undefined {
