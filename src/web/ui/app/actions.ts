@@ -227,11 +227,7 @@ const bulkText = defineStrings('bulk', {
   lost: 'The connection was lost before the answer arrived. The command may have been executed.',
 })
 
-interface Target {
-  readonly hub: string
-  readonly id: string
-  readonly name: string
-}
+type Target = { readonly hub: string; readonly id: string; readonly name: string }
 
 type Result = { readonly as: 'done' | 'skipped' } | { readonly as: 'failed'; readonly why: string }
 

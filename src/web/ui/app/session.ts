@@ -15,7 +15,7 @@ const text = defineStrings('session', {
 export interface PageContext {
   readonly session: Session
   readonly store: Store
-  readonly channel: Channel
+  readonly channel: Readonly<ReturnType<typeof openChannel>>
 }
 
 /** The top-level state of the page. */
@@ -86,10 +86,8 @@ const BACKOFF = { min: 1_000, max: 30_000, random: Math.random }
 /** Hidden pages have no animation frames. */
 const HIDDEN_MS = 500
 
-export type Channel = Readonly<ReturnType<typeof openChannel>>
-
 /** @param mayRetry called before each retry; `false` ends the channel, because a login is required */
-export function openChannel(url: string, store: Store, mayRetry: () => Promise<boolean>) {
+function openChannel(url: string, store: Store, mayRetry: () => Promise<boolean>) {
   /** `stale`: the page is no longer updated. */
   const liveness = signal<'connecting' | 'live' | 'stale'>('connecting')
   /** Time of the next attempt in epoch milliseconds; `undefined` while connected or connecting. */

@@ -10,9 +10,7 @@ type Value = string | number
 /** The forms of a text by the categories of `Intl.PluralRules`; `other` is the default. */
 type Plural = { readonly [Category in Intl.LDMLPluralRule]?: string } & { readonly other: string }
 export type Text = string | Plural
-interface Strings {
-  readonly [key: string]: Text | Strings
-}
+type Strings = { readonly [key: string]: Text | Strings }
 
 type NamesIn<T extends string> = T extends `${string}{${infer Name}}${infer Rest}` ? Name | NamesIn<Rest> : never
 type Fill<Name extends string> = (values: { readonly [N in Name]: N extends 'count' ? number : Value }) => string

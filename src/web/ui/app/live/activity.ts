@@ -107,13 +107,8 @@ const isEvent = (entry: Entry | undefined): entry is EventEntry => entry?.kind =
 const isOfGuardian = (entry: Entry | undefined) => isEvent(entry) && GUARDIAN.has(entry.event.event_type)
 const GUARDIAN: ReadonlySet<string> = new Set(GUARD_EVENT_TYPES)
 
-/** Related entries, such as a crash and the guardian's reaction. */
-interface Group {
-  /** The most informative entry. */
-  readonly lead: Entry
-  /** All entries, oldest first. */
-  readonly entries: readonly Entry[]
-}
+/** Related entries, oldest first, such as a crash and the guardian's reaction. `lead`: the most informative entry. */
+type Group = { readonly lead: Entry; readonly entries: readonly Entry[] }
 
 /** Maximum time between two entries of a group. */
 const TOGETHER_MS = 10_000

@@ -11,17 +11,10 @@ import { ActivityReader, type Entry, failedUpdates } from './activity.ts'
 import { readPayload } from './payload.ts'
 
 /** The result of a command. */
-export interface Outcome {
-  readonly ok: boolean
-  readonly text: string
-}
+export type Outcome = { readonly ok: boolean; readonly text: string }
 
 /** The content of another topic of an app. */
-export interface OtherTopic {
-  /** The name of the topic's row. */
-  readonly name: PublicationName
-  readonly payload: string
-}
+type OtherTopic = { readonly name: PublicationName; readonly payload: string }
 
 export type AppEntry = Readonly<ReturnType<typeof newApp>>
 export type HubEntry = Readonly<ReturnType<typeof newHub>>

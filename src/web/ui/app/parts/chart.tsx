@@ -10,10 +10,7 @@ import { PATHS } from './icons.tsx'
 export type Figure = 'cpu' | 'memory'
 
 /** A marked event, with its time in epoch seconds. */
-export interface Mark {
-  readonly at: number
-  readonly kind: 'crash' | 'restart' | 'update'
-}
+export type Mark = { readonly at: number; readonly kind: 'crash' | 'restart' | 'update' }
 
 /** The data of one or more charts. */
 export interface Charted {
@@ -149,11 +146,7 @@ function draw(library: typeof Plot, holder: HTMLDivElement, { figure, charted, h
       scales: { x: { range: () => [from, to] }, y: { range: RANGES[figure] } },
       axes: [
         axis({ values: (_, ticks, __, ___, step) => ticks.map((at) => formatTick(at, step)), size: 32, space: 72 }),
-        axis({
-          size: AXIS_WIDTH,
-          space: 44,
-          values: (_, ticks) => ticks.map(FORMAT[figure]),
-        }),
+        axis({ values: (_, ticks) => ticks.map(FORMAT[figure]), size: AXIS_WIDTH, space: 44 }),
       ],
       series: [{}, line(COLOURS[figure])],
       hooks: {

@@ -107,11 +107,7 @@ export interface MenuItem {
   readonly act: () => void
 }
 
-interface Menu {
-  readonly label: string
-  readonly items: readonly MenuItem[]
-  readonly opener: HTMLElement
-}
+type Menu = { readonly label: string; readonly items: readonly MenuItem[]; readonly opener: HTMLElement }
 
 /** The open menu. There is only one for all rows, which keeps rows small. */
 const opened = signal<Menu | undefined>(undefined)

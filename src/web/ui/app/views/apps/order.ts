@@ -69,10 +69,7 @@ export function listApps(store: Store) {
   return { items, totals, end }
 }
 
-interface Members {
-  readonly hub: HubEntry
-  readonly apps: readonly AppEntry[]
-}
+type Members = { readonly hub: HubEntry; readonly apps: readonly AppEntry[] }
 
 function arrange(hubs: readonly Members[], isGrouped: boolean, store: Store): Item[] {
   const items = (entries: readonly AppEntry[]) => shownOf(entries, store).map((entry): Item => ({ kind: 'app', entry }))
