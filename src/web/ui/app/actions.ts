@@ -2,7 +2,6 @@
  * The actions on apps, in menus, on an app's page and for several apps: one row each, with its confirmation. On several
  * apps, an action runs on one after another, until the first failure or a request to stop.
  */
-
 import { effect, signal } from '@preact/signals'
 import { type AppCommand, actOn, commandName, refusal } from './commands.ts'
 import { type AppEntry, readTopic } from './live/store.ts'

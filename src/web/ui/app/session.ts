@@ -19,7 +19,7 @@ export interface PageContext {
 }
 
 /** The top-level state of the page. */
-export type Stage =
+type Stage =
   | { readonly at: 'opening' | 'login' | 'setup' }
   /** The daemon does not answer, or refuses the request. */
   | { readonly at: 'failed'; readonly message: string }

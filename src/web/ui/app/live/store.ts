@@ -21,7 +21,7 @@ export type HubEntry = Readonly<ReturnType<typeof newHub>>
 
 export const KEPT_USAGE_MS = 15 * 60_000
 
-export function newApp(hub: string, topic: string, first: App) {
+function newApp(hub: string, topic: string, first: App) {
   const app = signal(first)
   const samples: Sample[] = []
   return {
@@ -45,7 +45,7 @@ export function newApp(hub: string, topic: string, first: App) {
   }
 }
 
-export function newHub(name: string) {
+function newHub(name: string) {
   return {
     name,
     state: signal<Payload<'hubState'> | undefined>(undefined),
@@ -59,7 +59,7 @@ export function newHub(name: string) {
 }
 
 /** Adds a sample of the usage, and drops samples that are no longer shown. */
-export function addSample(samples: Sample[], sample: Sample): void {
+function addSample(samples: Sample[], sample: Sample): void {
   samples.push(sample)
   const oldest = sample[0] - KEPT_USAGE_MS
   const outdated = samples.findIndex(([at]) => at >= oldest)

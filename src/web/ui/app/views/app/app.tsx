@@ -1,5 +1,4 @@
 /** Everything about one app. */
-
 import { useSignal } from '@preact/signals'
 import { isCrashed } from '../../../../../contract/classify.ts'
 import { COMMANDS } from '../../../../../contract/commands.ts'
@@ -263,7 +262,7 @@ const automate = defineStrings('automate', {
 })
 
 /** The app commands without an argument in their topic. */
-export const APP_COMMANDS: readonly string[] = [
+const APP_COMMANDS: readonly string[] = [
   ...new Set(COMMANDS.filter(({ target, argument }) => target === 'app' && !argument).map(({ name }) => name)),
 ]
 const PROGRAMS = ['homeAssistant', 'nodeRed', 'shell'] as const
@@ -271,7 +270,7 @@ const EVENTS = 'events'
 /** Maximum length of the app's name in a label. */
 const MAX_NAME_LENGTH = 60
 
-export function Automate({ entry }: AppProps) {
+function Automate({ entry }: AppProps) {
   const page = usePage()
   const chosen = useSignal('restart')
   const { id, target } = entry

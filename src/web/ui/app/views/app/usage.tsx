@@ -113,7 +113,7 @@ function useHistory({ hub, id }: AppEntry, hours: Answered['hours']) {
 }
 
 /** Every period from the first known one to the last, so that unknown ones are gaps. */
-export function pointsOf({ resolution_seconds: step, cpu_percent, memory_bytes }: UsageHistory): Charted['points'] {
+function pointsOf({ resolution_seconds: step, cpu_percent, memory_bytes }: UsageHistory): Charted['points'] {
   const [cpu, memory] = [new Map(cpu_percent), new Map(memory_bytes)]
   const known = [...cpu.keys(), ...memory.keys()]
   const first = Math.min(...known)

@@ -209,7 +209,7 @@ type State = keyof typeof TONES
 const TONES = { online: 'ok', offline: 'bad', leased: 'ok' } as const
 
 /** Empty if this bridge is not in a fleet. */
-export function FleetCard() {
+function FleetCard() {
   const { store } = usePage()
   const fleet = store.fleet.value
   if (fleet === undefined) return null
