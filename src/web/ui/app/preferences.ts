@@ -29,7 +29,7 @@ const keptTheme = stored('localStorage', 'theme')
 export const theme = signal(THEMES.find((one) => one === keptTheme) ?? 'auto')
 
 effect(() => {
-  document.documentElement.style.colorScheme = theme.value === 'auto' ? 'light dark' : theme.value
+  document.documentElement.dataset['theme'] = theme.value
   for (const [i, one] of (['light', 'dark'] as const).entries()) {
     const media = theme.value === 'auto' ? `(prefers-color-scheme: ${one})` : theme.value === one ? 'all' : 'not all'
     document.querySelectorAll('meta[name=theme-color]')[i]?.setAttribute('media', media)
