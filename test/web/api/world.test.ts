@@ -4,7 +4,8 @@ import { WebSocket } from 'ws'
 import { USAGE_HISTORY } from '../../../src/contract/crash.ts'
 import { DOCTOR_REPORT, type FeedEvent, STATE } from '../../../src/web/server/api/protocol.ts'
 import { until } from '../../support/until.ts'
-import { KEY, type World, World as Worlds } from '../../support/world.ts'
+import type { World } from '../../support/world.ts'
+import { KEY, World as Worlds } from '../../support/world.ts'
 
 const http = { HTTP_ENABLED: 'true', HTTP_PORT: '0' }
 
