@@ -2,7 +2,7 @@
 import { globSync, readFileSync } from 'node:fs'
 import { parseSync } from 'vite'
 import { ERROR_CODES } from '../../src/contract/errors.ts'
-import type { Text } from '../../src/web/ui/app/strings.ts'
+import type { Text } from '../../src/web/ui/app/terms.ts'
 
 export type Node = Readonly<Record<string, unknown>>
 const isNode = (value: unknown): value is Node => typeof value === 'object' && value !== null
@@ -48,10 +48,7 @@ function textsOf(node: unknown, path: string): [key: string, text: Text][] {
 export const files = globSync('src/web/ui/app/**/*.{ts,tsx}')
 const calls = files.flatMap((file) =>
   [...nodesOf(file)].filter(
-    (node) =>
-      node['type'] === 'CallExpression' &&
-      fieldOf(node['callee'], 'name') === 'defineStrings' &&
-      file.endsWith('/strings.ts') === false,
+    (node) => node['type'] === 'CallExpression' && fieldOf(node['callee'], 'name') === 'defineStrings',
   ),
 )
 /** The first levels of the keys. */

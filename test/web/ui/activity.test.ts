@@ -1,6 +1,13 @@
 import { describe, expect, test } from 'vitest'
-import { ActivityReader, type Entry } from '../../../src/web/ui/app/live/activity.ts'
-import { dayAfter, dayBefore, dayOf, groupsOf, rowsOf } from '../../../src/web/ui/app/live/groups.ts'
+import {
+  ActivityReader,
+  dayAfter,
+  dayBefore,
+  dayOf,
+  type Entry,
+  groupsOf,
+  rowsOf,
+} from '../../../src/web/ui/app/live/activity.ts'
 
 const START = Date.parse('2026-01-01T00:00:00.000Z')
 

@@ -1,8 +1,7 @@
 import { afterEach, expect, test } from 'vitest'
 import { ERROR_CODES } from '../../../src/contract/errors.ts'
 import { type CommandPolicy, refusalsOf } from '../../../src/contract/permissions.ts'
-import { inLanguage } from '../../../src/web/ui/app/messages.ts'
-import { language } from '../../../src/web/ui/app/strings.ts'
+import { inLanguage, language } from '../../../src/web/ui/app/terms.ts'
 import { english } from '../../support/page-texts.ts'
 
 afterEach(() => {

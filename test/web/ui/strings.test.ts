@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest'
-import { defineStrings, language, textFor } from '../../../src/web/ui/app/strings.ts'
+import { defineStrings, language, textFor } from '../../../src/web/ui/app/terms.ts'
 import { english, fieldOf, files, type Node, namesIn, nodesOf, parts } from '../../support/page-texts.ts'
 
 afterEach(() => {

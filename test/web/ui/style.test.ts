@@ -31,7 +31,7 @@ const valuesOf = (property: RegExp) =>
   )
 
 test('the page has five sizes and two weights of type', () => {
-  expect(declarations.length).toBeGreaterThan(500)
+  expect(declarations.length).toBeGreaterThan(400)
   expect(valuesOf(/^--text-/)).toEqual(['12px', '13px', '14px', '16px', '20px'])
   expect(valuesOf(/^--(normal|bold)$/)).toEqual(['400', '600'])
   expect(others(/^font-size$/, /^var\(--text-(xs|s|m|l|xl)\)$/)).toEqual([])

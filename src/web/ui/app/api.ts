@@ -4,7 +4,7 @@ import { USAGE_HISTORY } from '../../../contract/crash.ts'
 import { encodeLevel } from '../../../contract/templates.ts'
 import * as protocol from '../../server/api/protocol.ts'
 import { ANSWER, type Answer, parseJson, read } from './live/payload.ts'
-import { defineStrings } from './strings.ts'
+import { defineStrings } from './terms.ts'
 
 const text = defineStrings('api', {
   unreachable: 'hub2mqtt does not answer.',
@@ -12,9 +12,7 @@ const text = defineStrings('api', {
   status: 'hub2mqtt answered with status {status}.',
 })
 
-export function apiUrl(path: string): URL {
-  return new URL(`api/${path}`, document.baseURI)
-}
+export const apiUrl = (path: string) => new URL(`api/${path}`, document.baseURI)
 
 export type Result<T> =
   | { readonly ok: true; readonly value: T }

@@ -2,14 +2,11 @@
 import { type CommandName, findCommand } from '../../../contract/commands.ts'
 import { commandKey } from '../../../contract/permissions.ts'
 import { type Ended, type For, sendCommand } from './api.ts'
-import { formatDuration } from './format.ts'
-import type { AppEntry, Outcome } from './live/entries.ts'
-import { inLanguage } from './messages.ts'
-import type { Answer } from './parts/layout.tsx'
+import type { AppEntry, Outcome } from './live/store.ts'
+import type { Answer } from './parts/controls.tsx'
 import { toast } from './parts/overlays.tsx'
 import type { PageContext } from './session.ts'
-import { defineStrings, textFor } from './strings.ts'
-import { terms } from './terms.ts'
+import { defineStrings, formatDuration, inLanguage, terms, textFor } from './terms.ts'
 
 export type AppCommand = CommandName<'app'>
 

@@ -2,7 +2,7 @@
 import { signal } from '@preact/signals'
 import { openMenu, toast } from './parts/overlays.tsx'
 import { store, stored } from './preferences.ts'
-import { defineStrings, language, type Texts } from './strings.ts'
+import { defineStrings, language, type Texts } from './terms.ts'
 
 const text = defineStrings('languages', {
   choice: 'Language: {name}',
@@ -72,7 +72,7 @@ export function openChoices(opener: HTMLElement): void {
     label: choiceName(one),
     glyph: 'check' as const,
     checked: one === choice.value,
-    choose: () => void choose(one),
+    act: () => void choose(one),
   }))
   openMenu(opener, text.title, items)
 }

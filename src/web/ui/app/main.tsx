@@ -1,7 +1,6 @@
 /** The page: mounts it in the viewer's language, and requests the session from the daemon. */
 import { render } from 'preact'
 import { showLanguage } from './languages.ts'
-import './preferences.ts'
 import { open } from './session.ts'
 import { Shell } from './views/shell.tsx'
 

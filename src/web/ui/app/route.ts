@@ -3,11 +3,8 @@ import { signal } from '@preact/signals'
 import type { Changeable } from './parts/controls.tsx'
 
 export type Route =
-  | { readonly at: 'apps' }
+  | { readonly at: 'apps' | 'activity' | 'bridge' | 'log' }
   | { readonly at: 'app'; readonly hub: string; readonly app: string }
-  | { readonly at: 'activity' }
-  | { readonly at: 'bridge' }
-  | { readonly at: 'log' }
 
 export const route = signal<Route>(read())
 /** The choices of a view in the address, after its `?`. */

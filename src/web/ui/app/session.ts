@@ -1,11 +1,11 @@
-/** The page's session: the access of the user, and the connection. */
+/** The page's session: the access of the user, and the live channel, which applies frames once per animation frame. */
 import { signal } from '@preact/signals'
-import type { Session } from '../../server/api/protocol.ts'
+import { Backoff } from '../../../base/backoff.ts'
+import { LIVE_FRAME, LIVE_INTERVAL_MS, type LiveFrame, LOGIN_DUE, type Session } from '../../server/api/protocol.ts'
 import { api, apiUrl, type Result } from './api.ts'
-import { type Channel, openChannel } from './live/channel.ts'
+import { parseJson, read } from './live/payload.ts'
 import { Store } from './live/store.ts'
-import { defineStrings } from './strings.ts'
-import { terms } from './terms.ts'
+import { defineStrings, terms } from './terms.ts'
 
 const text = defineStrings('session', {
   noLogin: 'You have no access to this page. Set http.password and log in.',
@@ -15,11 +15,11 @@ const text = defineStrings('session', {
 export interface PageContext {
   readonly session: Session
   readonly store: Store
-  readonly channel: Channel
+  readonly channel: Readonly<ReturnType<typeof openChannel>>
 }
 
 /** The top-level state of the page. */
-export type Stage =
+type Stage =
   | { readonly at: 'opening' | 'login' | 'setup' }
   /** The daemon does not answer, or refuses the request. */
   | { readonly at: 'failed'; readonly message: string }
@@ -79,4 +79,101 @@ export async function logout(): Promise<void> {
   if (stage.value.at === 'open') stage.value.channel.end()
   await api.logout()
   await open()
+}
+
+const STALE_AFTER_MS = 2 * LIVE_INTERVAL_MS
+const BACKOFF = { min: 1_000, max: 30_000, random: Math.random }
+/** Hidden pages have no animation frames. */
+const HIDDEN_MS = 500
+
+/** @param mayRetry called before each retry; `false` ends the channel, because a login is required */
+function openChannel(url: string, store: Store, mayRetry: () => Promise<boolean>) {
+  /** `stale`: the page is no longer updated. */
+  const liveness = signal<'connecting' | 'live' | 'stale'>('connecting')
+  /** Time of the next attempt in epoch milliseconds; `undefined` while connected or connecting. */
+  const retryAt = signal<number | undefined>(undefined)
+  const backoff = new Backoff(BACKOFF)
+  let socket: WebSocket | undefined
+  let frames: LiveFrame[] = []
+  let isDrawing = false
+  let hasEnded = false
+  let silence: ReturnType<typeof setTimeout> | undefined
+  let retry: ReturnType<typeof setTimeout> | undefined
+
+  const end = () => {
+    hasEnded = true
+    clearTimeout(retry)
+    clearTimeout(silence)
+    socket?.close()
+  }
+  /** Makes the next attempt now, if one is planned. */
+  const retryNow = async () => {
+    if (retryAt.value === undefined || hasEnded) return
+    clearTimeout(retry)
+    retryAt.value = undefined
+    if (!(await mayRetry())) end()
+    else if (!hasEnded) connect()
+  }
+  const connect = () => {
+    const opened = new WebSocket(url)
+    socket = opened
+    opened.onmessage = ({ data }) => {
+      if (typeof data === 'string') take(data)
+    }
+    opened.onclose = ({ code }) => {
+      lose(opened)
+      if (code === LOGIN_DUE) void retryNow()
+    }
+    listen()
+  }
+  /** Closes a connection that is silent for too long. */
+  const listen = () => {
+    clearTimeout(silence)
+    silence = setTimeout(() => {
+      socket?.close()
+      // Do not wait for the close event: the other side may never answer.
+      if (socket !== undefined) lose(socket)
+    }, STALE_AFTER_MS)
+  }
+  const take = (text: string) => {
+    const frame = read(LIVE_FRAME, parseJson(text))
+    if (frame === undefined) return
+    listen()
+    frames.push(frame)
+    if (isDrawing) return
+    isDrawing = true
+    if (document.hidden) setTimeout(draw, HIDDEN_MS)
+    else requestAnimationFrame(draw)
+  }
+  const draw = () => {
+    isDrawing = false
+    const drawn = frames
+    frames = []
+    const last = drawn.findLastIndex(({ type }) => type === 'snapshot')
+    const snapshot = drawn[last]
+    if (snapshot?.type === 'snapshot') {
+      store.snapshot(snapshot)
+      backoff.reset()
+    }
+    store.changes(drawn.slice(last + 1).filter((frame) => frame.type === 'changes'))
+    if (store.complete.value && socket?.readyState === WebSocket.OPEN) liveness.value = 'live'
+  }
+  const lose = (lost: WebSocket) => {
+    if (socket !== lost || hasEnded) return
+    socket = undefined
+    frames = []
+    clearTimeout(silence)
+    liveness.value = store.complete.value ? 'stale' : 'connecting'
+    const wait = backoff.next()
+    retryAt.value = Date.now() + wait
+    retry = setTimeout(() => void retryNow(), wait)
+  }
+
+  const wake = () => {
+    if (!document.hidden) void retryNow()
+  }
+  addEventListener('online', wake)
+  document.addEventListener('visibilitychange', wake)
+  connect()
+  return { liveness, retryAt, retryNow, end }
 }

@@ -1,5 +1,78 @@
-/** Texts that many parts share: common words, and names for the codes of the MQTT interface. */
-import { defineStrings } from './strings.ts'
+/**
+ * The language of the page: its texts, numbers and times. Each part defines its English texts as plain data beside its
+ * code; a translation is a table with the same keys. `{name}` is a placeholder, and `{count}` selects the plural form.
+ * Here are also the texts that many parts share, and the names for the codes and messages of the MQTT interface.
+ */
+import { computed, signal } from '@preact/signals'
+import { ERROR_CODES } from '../../../contract/errors.ts'
+
+type Value = string | number
+/** The forms of a text by the categories of `Intl.PluralRules`; `other` is the default. */
+type Plural = { readonly [Category in Intl.LDMLPluralRule]?: string } & { readonly other: string }
+export type Text = string | Plural
+type Strings = { readonly [key: string]: Text | Strings }
+
+type NamesIn<T extends string> = T extends `${string}{${infer Name}}${infer Rest}` ? Name | NamesIn<Rest> : never
+type Fill<Name extends string> = (values: { readonly [N in Name]: N extends 'count' ? number : Value }) => string
+/** The texts of a language by their full names, such as `apps.filters.all`. */
+export type Texts = Readonly<Record<string, Text>>
+/** A text, a function if it has placeholders, or a group of texts. */
+type Filled<T> = T extends string
+  ? [NamesIn<T>] extends [never]
+    ? string
+    : Fill<NamesIn<T>>
+  : T extends { readonly other: infer Other extends string }
+    ? Fill<NamesIn<Other> | 'count'>
+    : { readonly [Key in keyof T]: Filled<T[Key]> }
+
+/** The current language. Missing texts are shown in English. */
+export const language = signal<{ readonly code: string; readonly texts: Texts }>({ code: 'en', texts: {} })
+const plurals = computed(() => new Intl.PluralRules(language.value.code))
+
+/** The locale for numbers and times: the browser's variant of the language, such as `en-GB`, or the language itself. */
+export const locale = computed(() => {
+  const { code } = language.value
+  const isOf = (tag: string) => tag === code || (tag.startsWith(`${code}-`) && /^[a-z\d-]+$/i.test(tag))
+  return navigator.languages.find(isOf) ?? code
+})
+
+/** @param part the part of the page, which is the first level of the keys */
+export function defineStrings<const T extends Strings>(part: string, english: T): Filled<T>
+export function defineStrings(part: string, english: Strings): unknown {
+  return group(part, english)
+}
+
+function group(part: string, english: Strings): object {
+  const texts = {}
+  for (const [key, text] of Object.entries(english)) {
+    const path = `${part}.${key}`
+    Object.defineProperty(texts, key, {
+      enumerable: true,
+      ...(isText(text) ? reader(path, text) : { value: group(path, text) }),
+    })
+  }
+  return texts
+}
+
+function reader(path: string, english: Text): PropertyDescriptor {
+  const now = () => language.value.texts[path] ?? english
+  const isPlain = typeof english === 'string' && !english.includes('{')
+  return isPlain ? { get: now } : { value: (values: Readonly<Record<string, Value>>) => fill(now(), values) }
+}
+
+function fill(text: Text, values: Readonly<Record<string, Value>>): string {
+  const form = typeof text === 'string' ? text : (text[plurals.value.select(Number(values['count']))] ?? text.other)
+  return form.replace(/\{(\w+)\}/g, (_, name: string) => shown(values[name] ?? ''))
+}
+
+const shown = (value: Value) => (typeof value === 'number' ? value.toLocaleString(locale.value) : value)
+
+const isText = (text: Text | Strings): text is Text => typeof text === 'string' || typeof text['other'] === 'string'
+
+/** The text for a code of the interface; a code without a text is shown unchanged. */
+export function textFor(texts: Readonly<Record<string, string>>, code: string): string {
+  return (Object.hasOwn(texts, code) ? texts[code] : undefined) ?? code
+}
 
 export const PRODUCT = 'hub2mqtt'
 /** Shown instead of a missing value. */
@@ -127,3 +200,102 @@ export const terms = defineStrings('terms', {
   readOnly: 'You have read-only access.',
   howToWrite: 'To make changes, open the address that hub2mqtt printed when it started, or that hub2mqtt open prints.',
 })
+
+const messages = defineStrings('messages', {
+  denied: 'commands.deny names {key}.',
+  readOnly: 'commands.read_only is set.',
+  off: 'It is off until commands.allow names {key}.',
+  guardianOff: 'The guardian is off until guard.watch names an app.',
+  deniedSame: 'commands.deny names a command that does the same.',
+  lacks: 'The API key lacks {scope}.',
+  errors: ERROR_CODES,
+})
+
+/** The text before and after the value in each message, if the message has a value. */
+const SENTENCES: readonly (readonly [before: string, after: string, write: (value: string) => string])[] = [
+  ['commands.deny names ', '.', (key) => messages.denied({ key })],
+  ['commands.read_only is set.', '', () => messages.readOnly],
+  ['It is off until commands.allow names ', '.', (key) => messages.off({ key })],
+  ['The guardian is off until guard.watch names an app.', '', () => messages.guardianOff],
+  ['commands.deny names a command that does the same.', '', () => messages.deniedSame],
+  ['The API key lacks ', '.', (scope) => messages.lacks({ scope })],
+]
+
+/** Translates a frequent message of hub2mqtt. All other messages are shown in English. */
+export function inLanguage(message: string): string {
+  for (const [before, after, write] of SENTENCES) {
+    const value = message.slice(before.length, message.length - after.length)
+    if (message === before + value + after && !value.includes(' ')) return write(value)
+  }
+  const [code] = Object.entries(ERROR_CODES).find(([, said]) => said === message) ?? []
+  return code === undefined ? message : textFor(messages.errors, code)
+}
+
+/** A format that is created once for each language of the page. */
+function inLocale(make: (language: string) => { format(value: number): string }) {
+  const made = computed(() => make(locale.value))
+  return (value: number): string => made.value.format(value)
+}
+
+const unit = (name: string, maximumFractionDigits = 1, unitDisplay: 'short' | 'long' = 'short') => {
+  const options = { style: 'unit', unit: name, maximumFractionDigits, unitDisplay } as const
+  return inLocale((language) => new Intl.NumberFormat(language, options))
+}
+const time = (options: Intl.DateTimeFormatOptions) => inLocale((language) => new Intl.DateTimeFormat(language, options))
+
+/** Compares names, which are independent of the page's language. */
+export const collator = new Intl.Collator(undefined, { numeric: true, sensitivity: 'base' })
+
+export const formatCount = inLocale((language) => new Intl.NumberFormat(language, { maximumFractionDigits: 1 }))
+export const formatPercent = unit('percent')
+export const formatCelsius = unit('celsius')
+
+const SIZES = [unit('kilobyte'), unit('megabyte'), unit('gigabyte')]
+
+export function formatBytes(bytes: number): string {
+  const step = bytes < 1e6 ? 0 : bytes < 1e9 ? 1 : 2
+  return SIZES[step]?.(bytes / 1000 ** (step + 1)) ?? ''
+}
+
+const [milliseconds, seconds] = [unit('millisecond', 0), unit('second')]
+export const formatDuration = (ms: number): string => (ms < 1000 ? milliseconds(ms) : seconds(ms / 1000))
+
+/** Hours, minutes and seconds. */
+export const formatSecond = time({ timeStyle: 'medium' })
+/** Hours and minutes. */
+export const formatClock = time({ timeStyle: 'short' })
+export const formatDay = time({ dateStyle: 'full' })
+export const formatMoment = time({ dateStyle: 'medium', timeStyle: 'medium' })
+const formatDate = time({ day: 'numeric', month: 'short' })
+
+/** The label of a mark on a time axis, in epoch seconds: a date at midnight and for steps of a day or more. */
+export function formatTick(at: number, step: number): string {
+  const date = new Date(at * 1000)
+  const isDay = step >= 86_400 || (date.getHours() === 0 && date.getMinutes() === 0)
+  return (isDay ? formatDate : formatClock)(at * 1000)
+}
+
+/** The date and time; for today, only the time. */
+export function formatTime(at: number): string {
+  return (new Date(at).toDateString() === new Date().toDateString() ? formatSecond : formatMoment)(at)
+}
+
+const UNITS = [
+  ['day', 86_400_000],
+  ['hour', 3_600_000],
+  ['minute', 60_000],
+] as const
+
+/** How long something lasted, in its largest unit. */
+export function formatSpan(length: number): string {
+  const [name, ms] = UNITS.find(([, one]) => length * 1000 >= one) ?? ['second', 1000]
+  return unit(name, 0, 'long')(Math.floor((length * 1000) / ms))
+}
+
+const relative = computed(() => new Intl.RelativeTimeFormat(locale.value, { numeric: 'auto', style: 'long' }))
+
+export function formatAgo(at: number, now = Date.now()): string {
+  const ago = now - at
+  const [name, ms] = UNITS.find(([, one]) => ago >= one) ?? ['minute', Number.POSITIVE_INFINITY]
+  return relative.value.format(-Math.floor(ago / ms), name)
+}

@@ -1,6 +1,7 @@
-/** The latest events and answers, as the lists show them. */
+/** The latest events and answers: reads them, and groups related ones, as the lists show them. */
 import type * as v from 'valibot'
-import type { EventType } from '../../../../contract/events.ts'
+import { findCommand } from '../../../../contract/commands.ts'
+import { type EventType, GUARD_EVENT_TYPES } from '../../../../contract/events.ts'
 import { PUBLICATIONS } from '../../../../contract/publications.ts'
 import { EVENT_OF_HUB } from '../../../../contract/schemas.ts'
 import { Template } from '../../../../contract/templates.ts'
@@ -74,9 +75,8 @@ export class ActivityReader {
 const FAILURES = new Set<EventType>(['crashed', 'command_failed', 'gave_up', 'update_failed', 'bad_update'])
 
 /** Whether the entry is a failure, which lists mark. */
-export function isFailure(entry: Entry): boolean {
-  return entry.kind === 'answer' ? !entry.answer.ok : FAILURES.has(entry.event.event_type)
-}
+export const isFailure = (entry: Entry): boolean =>
+  entry.kind === 'answer' ? !entry.answer.ok : FAILURES.has(entry.event.event_type)
 
 /** Apps, as `hub/id`, whose update failed and whose version has not changed since. */
 export function failedUpdates(entries: readonly Entry[]): ReadonlySet<string> {
@@ -99,3 +99,139 @@ export function crashTexts(entries: readonly Entry[], hub: string, app: string):
     })
     .toReversed()
 }
+
+type EventEntry = Extract<Entry, { kind: 'event' }>
+type AnswerEntry = Extract<Entry, { kind: 'answer' }>
+
+const isEvent = (entry: Entry | undefined): entry is EventEntry => entry?.kind === 'event'
+const isOfGuardian = (entry: Entry | undefined) => isEvent(entry) && GUARDIAN.has(entry.event.event_type)
+const GUARDIAN: ReadonlySet<string> = new Set(GUARD_EVENT_TYPES)
+
+/** Related entries, oldest first, such as a crash and the guardian's reaction. `lead`: the most informative entry. */
+type Group = { readonly lead: Entry; readonly entries: readonly Entry[] }
+
+/** Maximum time between two entries of a group. */
+const TOGETHER_MS = 10_000
+/** An answer's time is that of its publication, a moment after the command ended. */
+const PUBLISHED_MS = 100
+
+const isNear = (one: Entry | undefined, other: Entry, ms: number) =>
+  one !== undefined && Math.abs(other.at - one.at) < ms
+
+/** Events that start a group unless a command has caused them → the commands that can cause them. */
+const BEGINNINGS: { readonly [Type in EventType]?: readonly string[] } = {
+  crashed: [],
+  installed: ['install'],
+  updated: ['install', 'update'],
+  removed: ['uninstall'],
+}
+
+/**
+ * Groups entries of one app that follow within seconds. A crash, a new version and a client's command start a new
+ * group. A command's group includes the events that arrived while the command ran.
+ */
+export function groupsOf(entries: readonly Entry[]): Group[] {
+  const found: [Entry, ...Entry[]][] = []
+  const open = new Map<string, [Entry, ...Entry[]]>()
+  for (const [i, entry] of entries.entries()) {
+    const isSame = ({ hub, app }: Entry) => hub === entry.hub && app === entry.app
+    const key = JSON.stringify([entry.hub, entry.app])
+    const before = open.get(key)
+    const isNext = before !== undefined && isNear(before.at(-1), entry, TOGETHER_MS)
+    // The guardian reports its action after the answer to its command.
+    const isGuards = () => isOfGuardian(entries.slice(i + 1).find(isSame))
+    if (isNext && (isEvent(entry) ? follows(entry, before) : isGuards() || caused(entry, before))) before.push(entry)
+    else {
+      const begun: [Entry] = [entry]
+      found.push(begun)
+      open.set(key, begun)
+    }
+  }
+  return found.map((all) => ({ lead: leadOf(all), entries: all }))
+}
+
+function leadOf(all: readonly [Entry, ...Entry[]]): Entry {
+  const isBeginning = (entry: Entry) => isEvent(entry) && BEGINNINGS[entry.event.event_type] !== undefined
+  const isAnswer = (entry: Entry) => !isEvent(entry)
+  return all.find(isFailure) ?? all.find(isOfGuardian) ?? all.find(isBeginning) ?? all.find(isAnswer) ?? all[0]
+}
+
+function follows(entry: EventEntry, before: readonly Entry[]): boolean {
+  const { event } = entry
+  const isAfter = (ok: boolean, commands: readonly string[]) =>
+    before.some((one) => !isEvent(one) && one.answer.ok === ok && commands.includes(one.answer.command))
+  if (event.event_type === 'command_failed') return isAfter(false, [event.command])
+  const causes = BEGINNINGS[event.event_type]
+  return causes === undefined || isAfter(true, causes)
+}
+
+/** Whether a command ran when all of these entries arrived, and can have caused the first one. */
+function caused({ at, answer }: AnswerEntry, before: readonly [Entry, ...Entry[]]): boolean {
+  const [first] = before
+  const isWrite = findCommand('app', answer.command, false)?.write === true
+  const causes = isEvent(first) ? (BEGINNINGS[first.event.event_type] ?? [answer.command]) : []
+  const isDuring = first.at >= at - answer.duration_ms - PUBLISHED_MS
+  return isWrite && isDuring && causes.includes(answer.command) && before.every(isEvent)
+}
+
+/** A line of the list: a group, `count` equal groups, or updates of several apps in a row. */
+export type Row = Readonly<ReturnType<typeof rowOf>>
+
+/** Maximum time between two equal groups, and between two updates, which can take minutes. */
+const REPEATED_MS = 3_600_000
+const ONE_GO_MS = 600_000
+
+/** The lines of the list, newest first. Equal groups are counted by day. */
+export function rowsOf(entries: readonly Entry[]): Row[] {
+  const found: { readonly is: string; readonly all: [Group, ...Group[]] }[] = []
+  const open = new Map<string, (typeof found)[number]>()
+  for (const one of groupsOf(entries)) {
+    const { hub, app, at } = one.lead
+    const isOfUpdates = isUpdate(one.lead)
+    const own = JSON.stringify([hub, app])
+    const place = isOfUpdates ? JSON.stringify([hub]) : own
+    const is = isOfUpdates ? '' : contentOf(one.lead)
+    const before = open.get(place)
+    const last = before?.all.at(-1)?.lead
+    const isNext = isNear(last, one.lead, isOfUpdates ? ONE_GO_MS : REPEATED_MS) && dayOf(last?.at ?? 0) === dayOf(at)
+    if (before?.is === is && isNext) before.all.push(one)
+    else {
+      const begun = { is, all: [one] satisfies [Group] }
+      found.push(begun)
+      open.set(place, begun)
+    }
+    // Entries after an app's update start a new line.
+    if (isOfUpdates) open.delete(own)
+  }
+  return found
+    .map(({ all }) => rowOf(all))
+    .toReversed()
+    .toSorted((one, other) => other.at - one.at)
+}
+
+function rowOf(all: readonly [Group, ...Group[]]) {
+  const { lead } = all.at(-1) ?? all[0]
+  const entries = all.flatMap((one) => one.entries)
+  return { lead, entries, at: lead.at, count: all.length, apps: new Set(entries.flatMap(({ app }) => app ?? [])) }
+}
+
+const UPDATES: ReadonlySet<string> = new Set(['updated', 'updated_by_guard', 'install', 'update-all'])
+
+function isUpdate(entry: Entry): boolean {
+  return UPDATES.has(isEvent(entry) ? entry.event.event_type : entry.answer.command) && !isFailure(entry)
+}
+
+/** The content of an entry without its time and other parts that always differ. */
+function contentOf(entry: Entry): string {
+  if (!isEvent(entry)) return JSON.stringify([entry.answer.command, entry.answer.ok, entry.answer.error?.message])
+  const { event } = entry
+  const changed = event.event_type === 'changed' ? event.changed : []
+  return JSON.stringify({ ...event, changed, at: '', count: 0, transaction: '' })
+}
+
+/** The start of the day of a time, in the viewer's time zone. */
+export const dayOf = (at: number): number => new Date(at).setHours(0, 0, 0, 0)
+
+/** The starts of the next and the previous day. */
+export const dayAfter = (day: number): number => new Date(day).setHours(24, 0, 0, 0)
+export const dayBefore = (day: number): number => dayOf(day - 1)

@@ -2,19 +2,15 @@
 import { type Signal, signal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 import type Plot from 'uplot'
-import { formatBytes, formatMoment, formatPercent, formatTick } from '../format.ts'
 import { theme } from '../preferences.ts'
-import { defineStrings, locale } from '../strings.ts'
+import { defineStrings, formatBytes, formatMoment, formatPercent, formatTick, locale } from '../terms.ts'
 import { set } from './controls.tsx'
 import { PATHS } from './icons.tsx'
 
 export type Figure = 'cpu' | 'memory'
 
 /** A marked event, with its time in epoch seconds. */
-export interface Mark {
-  readonly at: number
-  readonly kind: 'crash' | 'restart' | 'update'
-}
+export type Mark = { readonly at: number; readonly kind: 'crash' | 'restart' | 'update' }
 
 /** The data of one or more charts. */
 export interface Charted {
@@ -115,14 +111,14 @@ export function described({ points, marks }: Charted, figure: Figure, index: num
   const { times } = points
   const [at = 0, value = null] = [times[index], points[figure][index]]
   const said = value === null ? text.noFigure : FORMAT[figure](value)
-  const here = marks.filter((mark) => nearest(times, mark.at) === index).map(({ kind }) => text.marks[kind])
+  // A mark belongs to the last point that is not after it, or else to the first point.
+  const indexOf = ({ at }: Mark) =>
+    Math.max(
+      0,
+      times.findLastIndex((time) => time <= at),
+    )
+  const here = marks.filter((mark) => indexOf(mark) === index).map(({ kind }) => text.marks[kind])
   return [text.at({ time: formatMoment(at * 1000), value: said }), ...new Set(here)].join(', ')
-}
-
-/** The index of the last time that is not after `at`; 0 if all times are. */
-function nearest(times: readonly number[], at: number): number {
-  const last = times.findLastIndex((time) => time <= at)
-  return Math.max(0, last)
 }
 
 /** Moves the pointer's line to a time. */
@@ -150,11 +146,7 @@ function draw(library: typeof Plot, holder: HTMLDivElement, { figure, charted, h
       scales: { x: { range: () => [from, to] }, y: { range: RANGES[figure] } },
       axes: [
         axis({ values: (_, ticks, __, ___, step) => ticks.map((at) => formatTick(at, step)), size: 32, space: 72 }),
-        axis({
-          size: AXIS_WIDTH,
-          space: 44,
-          values: (_, ticks) => ticks.map(FORMAT[figure]),
-        }),
+        axis({ values: (_, ticks) => ticks.map(FORMAT[figure]), size: AXIS_WIDTH, space: 44 }),
       ],
       series: [{}, line(COLOURS[figure])],
       hooks: {

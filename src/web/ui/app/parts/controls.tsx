@@ -1,7 +1,7 @@
-/** Buttons, fields and badges. */
+/** What the views are built of: buttons, fields, badges, and cards with their content. */
 import { useSignal } from '@preact/signals'
 import type { ButtonHTMLAttributes, ComponentChildren, SelectHTMLAttributes } from 'preact'
-import { defineStrings } from '../strings.ts'
+import { defineStrings, formatAgo, formatMoment, formatSecond, formatTime } from '../terms.ts'
 import { Glyph, type GlyphName } from './icons.tsx'
 import { toast } from './overlays.tsx'
 
@@ -51,26 +51,22 @@ export function Switch({ on, label, ...rest }: ButtonProps & { readonly on: bool
   )
 }
 
+/** Takes only these properties, so that a caller can spread a larger object. */
 export function Action(props: ButtonProps & { glyph?: GlyphName; tone?: 'primary' | 'danger' | undefined }) {
-  const { label, glyph, tone, ...rest } = props
+  const { label, glyph, tone, refused, busy = false, act } = props
   return (
-    <Button {...rest} class={tone}>
-      {rest.busy ? <span class="spinner" aria-hidden="true" /> : glyph && <Glyph name={glyph} size={16} />}
+    <Button refused={refused} busy={busy} act={act} class={tone}>
+      {busy ? <span class="spinner" aria-hidden="true" /> : glyph && <Glyph name={glyph} size={16} />}
       {label}
-      {rest.refused !== undefined && <span class="hidden"> ({rest.refused})</span>}
+      {refused !== undefined && <span class="hidden"> ({refused})</span>}
     </Button>
   )
 }
 
-interface IconButtonProps extends ButtonProps {
-  readonly glyph: GlyphName
-  readonly size?: number
-  readonly title?: string
-  readonly pressed?: boolean
-  readonly popup?: 'menu'
-}
-
-export function IconButton({ label, glyph, size = 18, title = label, pressed, popup, ...rest }: IconButtonProps) {
+export function IconButton(
+  props: ButtonProps & { glyph: GlyphName; size?: number; title?: string; pressed?: boolean; popup?: 'menu' },
+) {
+  const { label, glyph, size = 18, title = label, pressed, popup, ...rest } = props
   const name = rest.refused === undefined ? label : `${label} (${rest.refused})`
   return (
     <Button {...rest} class="icon" title={title} aria-label={name} aria-pressed={pressed} aria-haspopup={popup}>
@@ -80,20 +76,11 @@ export function IconButton({ label, glyph, size = 18, title = label, pressed, po
 }
 
 /** A signal, or an object that is used like one. */
-export interface Changeable<T> {
-  value: T
-}
+export type Changeable<T> = { value: T }
 
-interface SearchProps {
-  readonly label: string
-  readonly value: Changeable<string>
-  /** The key that focuses the field. */
-  readonly shortcut?: string
-  /** Opens the first match. */
-  readonly open?: () => void
-}
-
-export function Search({ label, value, shortcut, open }: SearchProps) {
+/** `shortcut`: the key that focuses the field; `open`: opens the first match. */
+export function Search(props: { label: string; value: Changeable<string>; shortcut?: string; open?: () => void }) {
+  const { label, value, shortcut, open } = props
   return (
     <label class="search">
       <Glyph name="search" size={16} />
@@ -211,3 +198,160 @@ export function useRequest<T>() {
   }
   return { busy, result, ask }
 }
+
+export function Card(props: { title: string; children: ComponentChildren; aside?: ComponentChildren; wide?: boolean }) {
+  const { title, children, aside, wide = false } = props
+  return (
+    <section class={wide ? 'card wide' : 'card'} aria-label={title}>
+      <header>
+        <h2>{title}</h2>
+        {aside}
+      </header>
+      {children}
+    </section>
+  )
+}
+
+/** A list of names and values; rows without a value are omitted. */
+export function Facts({ rows }: { rows: readonly (readonly [name: string, value: ComponentChildren])[] }) {
+  return (
+    <dl class="lines">
+      {rows
+        .filter(([, value]) => value !== undefined && value !== null && value !== '')
+        .map(([name, value]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+    </dl>
+  )
+}
+
+type TableProps = { label: string; children: ComponentChildren; columns?: readonly string[]; head?: 'hidden' }
+
+/** Without `columns`, it has no head. A hidden head, for self-explanatory columns, is only for screen readers. */
+export function Table({ label, children, columns, head }: TableProps) {
+  return (
+    <table class="list" aria-label={label}>
+      {columns !== undefined && (
+        <thead class={head}>
+          <tr>
+            {columns.map((column) => (
+              <th key={column} scope="col">
+                {column}
+              </th>
+            ))}
+          </tr>
+        </thead>
+      )}
+      <tbody>{children}</tbody>
+    </table>
+  )
+}
+
+/** A table that scrolls within its card. */
+export function ScrollTable(props: TableProps) {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and must be reachable by keyboard.
+    <div class="scroll" tabIndex={0}>
+      <Table {...props} />
+    </div>
+  )
+}
+
+/** A time. `ago`: as a relative time; `clock`: never with a date. */
+export function Time({ at, ago = false, clock = false }: { at: number | string; ago?: boolean; clock?: boolean }) {
+  const ms = typeof at === 'string' ? Date.parse(at) : at
+  return (
+    <time dateTime={new Date(ms).toISOString()} title={formatMoment(ms)}>
+      {ago ? formatAgo(ms) : clock ? formatSecond(ms) : formatTime(ms)}
+    </time>
+  )
+}
+
+export function Alert({ children }: { readonly children: ComponentChildren }) {
+  return (
+    <div class="notice bad">
+      <Glyph name="alert" />
+      <div class="said">{children}</div>
+    </div>
+  )
+}
+
+export function Json({ value }: { readonly value: unknown }) {
+  // biome-ignore lint/a11y/noNoninteractiveTabindex: it may scroll, and must be reachable by keyboard.
+  return <pre tabIndex={0}>{textOf(value)}</pre>
+}
+
+const report = defineStrings('report', { copy: 'Copy: {title}', nothing: 'The hub returned nothing.' })
+
+export type Answer =
+  | { readonly ok: true; readonly value: unknown; readonly note?: string }
+  | { readonly ok: false; readonly message: string }
+
+interface Request {
+  readonly label: string
+  readonly refused: string | undefined
+  /** `undefined`: cancelled. */
+  readonly ask: () => Promise<Answer | undefined>
+}
+
+/** `children`: the content before the answers. */
+export function Report(props: {
+  title: string
+  hint: string
+  requests: readonly Request[]
+  children?: ComponentChildren
+}) {
+  const { title, hint, requests, children } = props
+  const { busy, result, ask } = useRequest<{ readonly label: string; readonly answer: Answer | undefined }>()
+  const chosen = useSignal('')
+  const { label: shown, answer } = result.value ?? { label: '', answer: undefined }
+  return (
+    <Card
+      title={title}
+      wide
+      aside={
+        <div class="buttons">
+          {answer?.ok && (
+            <Copy text={textOf(answer.value)} label={report.copy({ title: requests.length > 1 ? shown : title })} />
+          )}
+          {requests.map(({ label, refused, ask: question }) => (
+            <Action
+              key={label}
+              label={label}
+              busy={busy.value && chosen.value === label}
+              refused={refused}
+              act={() => {
+                chosen.value = label
+                void ask(async () => ({ label, answer: await question() }))
+              }}
+            />
+          ))}
+        </div>
+      }
+    >
+      {children}
+      <div aria-live="polite">
+        {answer === undefined ? (
+          <p class="empty small">{hint}</p>
+        ) : (
+          <>
+            {requests.length > 1 && <h3>{shown}</h3>}
+            {answer.ok ? (
+              <>
+                {answer.note !== undefined && <p class="quiet">{answer.note}</p>}
+                <Json value={answer.value ?? report.nothing} />
+              </>
+            ) : (
+              <p class="bad-text">{answer.message}</p>
+            )}
+          </>
+        )}
+      </div>
+    </Card>
+  )
+}
+
+const textOf = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value, null, 2))

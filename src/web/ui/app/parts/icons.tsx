@@ -1,7 +1,7 @@
 /** The page's own glyphs, and the icons of apps. */
 import { type Signal, signal } from '@preact/signals'
 import { iconUrl } from '../api.ts'
-import type { AppEntry } from '../live/entries.ts'
+import type { AppEntry } from '../live/store.ts'
 
 export const PATHS = {
   apps: 'M4 4h6v6H4zM14 4h6v6h-6zM4 14h6v6H4zM14 14h6v6h-6z',

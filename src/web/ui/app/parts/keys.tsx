@@ -4,8 +4,7 @@
  */
 import { signal } from '@preact/signals'
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
-import { defineStrings } from '../strings.ts'
-import { terms } from '../terms.ts'
+import { defineStrings, terms } from '../terms.ts'
 import { set } from './controls.tsx'
 
 const text = defineStrings('keys', {
@@ -22,14 +21,8 @@ export const SEARCH_KEY = '/'
 const SEARCH = 'input[type=search]'
 const TYPING = 'input:not([type=checkbox]), textarea, select'
 
-interface Key {
-  readonly name: string
-  readonly does: keyof typeof text
-  /** Returns `false` if it did nothing. If missing, the browser handles the key. */
-  readonly act?: () => boolean
-}
-
-const KEYS: Readonly<Record<string, Key>> = {
+/** `act` returns `false` if it did nothing. If it is missing, the browser handles the key. */
+const KEYS: Readonly<Record<string, { name: string; does: keyof typeof text; act?: () => boolean }>> = {
   [SEARCH_KEY]: { name: SEARCH_KEY, does: 'search', act: () => focus(document.querySelector(SEARCH)) },
   ArrowDown: { name: '↓', does: 'down', act: () => step(1) },
   ArrowUp: { name: '↑', does: 'up', act: () => step(-1) },

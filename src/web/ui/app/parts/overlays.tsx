@@ -1,8 +1,7 @@
 /** Overlays: confirmations of dangerous actions, menus, and short notices in a corner. */
 import { signal } from '@preact/signals'
 import { useLayoutEffect, useRef } from 'preact/hooks'
-import { defineStrings } from '../strings.ts'
-import { terms } from '../terms.ts'
+import { defineStrings, terms } from '../terms.ts'
 import { Glyph, type GlyphName } from './icons.tsx'
 
 export interface Listed {
@@ -25,13 +24,9 @@ export interface Question {
   readonly option?: string
 }
 
-interface OpenQuestion extends Question {
-  readonly answer: (answer: Confirmation | undefined) => void
-}
+export type Confirmation = { readonly option: boolean }
 
-export interface Confirmation {
-  readonly option: boolean
-}
+type OpenQuestion = Question & { readonly answer: (answer: Confirmation | undefined) => void }
 
 const current = signal<OpenQuestion | undefined>(undefined)
 
@@ -109,14 +104,10 @@ export interface MenuItem {
   readonly checked?: boolean
   /** Why the item cannot be chosen. */
   readonly refused?: string | undefined
-  readonly choose: () => void
+  readonly act: () => void
 }
 
-interface Menu {
-  readonly label: string
-  readonly items: readonly MenuItem[]
-  readonly opener: HTMLElement
-}
+type Menu = { readonly label: string; readonly items: readonly MenuItem[]; readonly opener: HTMLElement }
 
 /** The open menu. There is only one for all rows, which keeps rows small. */
 const opened = signal<Menu | undefined>(undefined)
@@ -131,9 +122,7 @@ export function MenuHost() {
 }
 
 const roleOf = (checked: boolean | undefined) =>
-  checked === undefined
-    ? ({ role: 'menuitem' } as const)
-    : ({ role: 'menuitemradio', 'aria-checked': checked } as const)
+  ({ role: checked === undefined ? 'menuitem' : 'menuitemradio', 'aria-checked': checked }) as const
 
 const MARGIN = 8
 /** If the opener moves by more pixels than this, the list was scrolled. */
@@ -182,7 +171,7 @@ function MenuList({ label, items, opener }: Menu) {
         }
       }}
     >
-      {items.map(({ label: text, glyph, danger, checked, refused, choose }) => (
+      {items.map(({ label: text, glyph, danger, checked, refused, act }) => (
         <button
           key={text}
           type="button"
@@ -193,7 +182,7 @@ function MenuList({ label, items, opener }: Menu) {
             if (refused !== undefined) return
             close()
             opener.focus()
-            choose()
+            act()
           }}
         >
           <Glyph name={glyph} />

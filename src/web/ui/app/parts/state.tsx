@@ -5,12 +5,9 @@ import type { GuardPayload, Reason } from '../../../../contract/guard.ts'
 import { lasting } from '../../../../guardian/history.ts'
 import type { App } from '../../../../hub/app.ts'
 import { type AppCommand, actOn, refusal } from '../commands.ts'
-import { formatCount, formatTime } from '../format.ts'
-import { type AppEntry, readTopic } from '../live/entries.ts'
-import type { Store } from '../live/store.ts'
+import { type AppEntry, readTopic, type Store } from '../live/store.ts'
 import { usePage } from '../session.ts'
-import { defineStrings } from '../strings.ts'
-import { terms } from '../terms.ts'
+import { defineStrings, formatCount, formatTime, terms } from '../terms.ts'
 import { Badge, Switch, type Tone } from './controls.tsx'
 import { Glyph, type GlyphName } from './icons.tsx'
 
@@ -42,10 +39,7 @@ const text = defineStrings('state', {
   },
 })
 
-/** The properties of a component that shows an app. */
-export interface AppProps {
-  readonly entry: AppEntry
-}
+export type AppProps = { readonly entry: AppEntry }
 
 const TONES = { running: 'ok', starting: 'info', stopping: 'info', stopped: 'quiet' } as const
 
@@ -66,7 +60,6 @@ export function StateBadge({ entry, store }: { readonly entry: AppEntry; readonl
   )
 }
 
-/** The last state that the hub reported. */
 export function lastState(app: App): string | undefined {
   const state = isCrashed(app) ? 'crashed' : app.state
   return state === null ? undefined : text.lastSeen({ state: terms.states[state] })
@@ -108,9 +101,11 @@ export function whyAway(since: number | undefined, reason: string | undefined): 
   return reason === undefined ? text.since({ time }) : text.sinceWhy({ time, why: reason })
 }
 
-/** A switch that turns a feature of an app on or off with a command. */
-export function CommandSwitch(props: AppProps & { command: AppCommand; label: string; on: boolean }) {
-  const { entry, command, label, on } = props
+/** A switch that turns a feature of an app on or off with a command; `act` by default sends its new state. */
+export function CommandSwitch(
+  props: AppProps & { command: AppCommand; label: string; on: boolean; act?: () => Promise<unknown> },
+) {
+  const { entry, command, label, on, act = () => actOn(entry, command, on ? 'OFF' : 'ON') } = props
   const page = usePage()
   return (
     <Switch
@@ -118,7 +113,7 @@ export function CommandSwitch(props: AppProps & { command: AppCommand; label: st
       label={label}
       busy={entry.running.value !== undefined}
       refused={refusal(page, entry.target, command)}
-      act={() => void actOn(entry, command, on ? 'OFF' : 'ON')}
+      act={() => void act()}
     />
   )
 }

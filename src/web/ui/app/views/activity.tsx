@@ -3,17 +3,12 @@ import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import { commandName } from '../commands.ts'
-import { formatDay, formatDuration } from '../format.ts'
-import { type Entry, isFailure } from '../live/activity.ts'
-import { dayAfter, dayBefore, dayOf, type Row, rowsOf } from '../live/groups.ts'
+import { dayAfter, dayBefore, dayOf, type Entry, isFailure, type Row, rowsOf } from '../live/activity.ts'
 import type { Store } from '../live/store.ts'
-import { inLanguage } from '../messages.ts'
-import { Action, Badge, Chips, Search, set } from '../parts/controls.tsx'
-import { HiddenHead, Time } from '../parts/layout.tsx'
+import { Action, Badge, Chips, Search, set, Table, Time } from '../parts/controls.tsx'
 import { chosenInAddress, hrefOf, textInAddress } from '../route.ts'
 import { usePage } from '../session.ts'
-import { defineStrings } from '../strings.ts'
-import { terms } from '../terms.ts'
+import { defineStrings, formatDay, formatDuration, inLanguage, terms } from '../terms.ts'
 
 const text = defineStrings('activity', {
   search: 'Search activity',
@@ -108,14 +103,11 @@ function Days({ rows, store }: { readonly rows: readonly Row[]; readonly store: 
         <section key={day} class="day">
           <h2>{dayName(day, today)}</h2>
           <div class="card">
-            <table class="list" aria-label={dayName(day, today)}>
-              <HiddenHead columns={text.columns} />
-              <tbody>
-                {shown.map((row) => (
-                  <GroupRows key={row.entries[0]?.number} row={row} store={store} />
-                ))}
-              </tbody>
-            </table>
+            <Table label={dayName(day, today)} columns={Object.values(text.columns)} head="hidden">
+              {shown.map((row) => (
+                <GroupRows key={row.entries[0]?.number} row={row} store={store} />
+              ))}
+            </Table>
           </div>
         </section>
       ))}
@@ -175,7 +167,7 @@ export function GroupRows({ row, store }: { readonly row: Row; readonly store?: 
   )
   return (
     <>
-      <Line {...said} isFirst more={more} />
+      <Line {...said} more={more} />
       {isOpen.value && rest.toReversed().map((entry) => <Line key={entry.number} {...contentOf(entry, store)} />)}
     </>
   )
@@ -232,16 +224,10 @@ function contentOf(entry: Entry, store?: Store, count = 1, failures: ReadonlySet
   }
 }
 
-interface LineProps extends Content {
-  /** The button that shows the other lines of the group. */
-  readonly more?: ComponentChildren
-  /** Whether the line gets the focus, as the first of those shown on request. */
-  readonly isFirst?: boolean
-}
-
-function Line({ at, what, where, details, more, isFirst = false }: LineProps) {
+/** `more`: of the first line of a group, which gets the focus if it is the first of those shown on request. */
+function Line({ at, what, where, details, more }: Content & { readonly more?: ComponentChildren }) {
   return (
-    <tr tabIndex={isFirst ? -1 : undefined}>
+    <tr tabIndex={more === undefined ? undefined : -1}>
       <td class="c-time">
         <Time at={at} clock={where !== false} />
       </td>

@@ -3,12 +3,10 @@ import { type Signal, useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import type { Setup, SetupBroker, SetupDone, SetupHub, SetupTest } from '../../../server/api/protocol.ts'
 import { api, type Result } from '../api.ts'
-import { Action, Copy, set, useRequest } from '../parts/controls.tsx'
+import { Action, Alert, Card, Copy, Json, set, useRequest } from '../parts/controls.tsx'
 import { Glyph } from '../parts/icons.tsx'
-import { Alert, Card, Json } from '../parts/layout.tsx'
 import { open } from '../session.ts'
-import { defineStrings } from '../strings.ts'
-import { terms } from '../terms.ts'
+import { defineStrings, terms } from '../terms.ts'
 
 const text = defineStrings('setup', {
   title: 'Set up hub2mqtt',

@@ -1,12 +1,12 @@
 /** Everything about one app. */
+import { useSignal } from '@preact/signals'
 import { isCrashed } from '../../../../../contract/classify.ts'
+import { COMMANDS } from '../../../../../contract/commands.ts'
 import { actionsOf } from '../../actions.ts'
 import { type AppCommand, commandName, dataOf, refusal } from '../../commands.ts'
-import { formatCount } from '../../format.ts'
-import { readTopic } from '../../live/entries.ts'
-import { Action, Badge, Copy } from '../../parts/controls.tsx'
+import { readTopic } from '../../live/store.ts'
+import { Action, Alert, Badge, Card, Copy, Facts, Json, Report, Select, set } from '../../parts/controls.tsx'
 import { AppIcon, Glyph } from '../../parts/icons.tsx'
-import { Alert, Card, Facts, Report } from '../../parts/layout.tsx'
 import { confirm } from '../../parts/overlays.tsx'
 import {
   type AppProps,
@@ -19,11 +19,9 @@ import {
 } from '../../parts/state.tsx'
 import { hrefOf } from '../../route.ts'
 import { usePage } from '../../session.ts'
-import { defineStrings, textFor } from '../../strings.ts'
-import { terms } from '../../terms.ts'
-import { APP_COMMANDS, Automate } from './automate.tsx'
-import { CrashCard } from './crash.tsx'
-import { Crashes, Guardian, History } from './history.tsx'
+import { defineStrings, formatCount, terms, textFor } from '../../terms.ts'
+import { CrashCard, Crashes, Guardian, History } from './history.tsx'
+import { commandRecipe, eventRecipe, payloadOf } from './recipes.ts'
 import { Settings } from './settings.tsx'
 import { Usage } from './usage.tsx'
 
@@ -135,15 +133,13 @@ function Head({ entry }: AppProps) {
       <div class="buttons">
         {actionsOf(entry, page)
           .filter(({ command }) => command !== 'guard')
-          .map(({ key, label, glyph, danger, refused, choose }) => (
+          .map((action) => (
             <Action
-              key={key}
-              label={label}
-              glyph={glyph}
-              tone={danger ? 'danger' : undefined}
-              busy={running === key}
-              refused={running === key ? undefined : refused}
-              act={choose}
+              {...action}
+              key={action.key}
+              tone={action.danger ? 'danger' : undefined}
+              busy={running === action.key}
+              refused={running === action.key ? undefined : action.refused}
             />
           ))}
       </div>
@@ -153,9 +149,7 @@ function Head({ entry }: AppProps) {
   )
 }
 
-function yesNo(value: boolean | null): string | undefined {
-  return value === null ? undefined : value ? terms.yes : terms.no
-}
+const yesNo = (value: boolean | null) => (value === null ? undefined : value ? terms.yes : terms.no)
 
 /** A count, and how many of these are bad, if there are any. */
 function partly(total: number | null, bad: number | null, both: typeof text.broken): string | undefined {
@@ -244,5 +238,87 @@ function List({ topics }: { readonly topics: readonly string[] }) {
         </li>
       ))}
     </ul>
+  )
+}
+
+const automate = defineStrings('automate', {
+  title: 'Automate',
+  what: 'Action',
+  events: 'Receive events',
+  label: '{app}: {action}',
+  topic: 'Topic',
+  payload: 'Payload',
+  empty: 'none',
+  refused: 'The bridge currently refuses this action: {why}',
+  copy: 'Copy for {program}',
+  programs: { homeAssistant: 'Home Assistant', nodeRed: 'Node-RED', shell: 'Shell' },
+  hints: {
+    homeAssistant:
+      'Paste it in the YAML mode of a new script. In an automation, use the part after sequence as its actions.',
+    automation: 'Paste it in the YAML mode of a new automation.',
+    nodeRed: 'Menu, Import; then choose your broker in the MQTT node.',
+    shell: 'Add the address and the login of your broker: -h, -u and -P.',
+  },
+})
+
+/** The app commands without an argument in their topic. */
+const APP_COMMANDS: readonly string[] = [
+  ...new Set(COMMANDS.filter(({ target, argument }) => target === 'app' && !argument).map(({ name }) => name)),
+]
+const PROGRAMS = ['homeAssistant', 'nodeRed', 'shell'] as const
+const EVENTS = 'events'
+/** Maximum length of the app's name in a label. */
+const MAX_NAME_LENGTH = 60
+
+function Automate({ entry }: AppProps) {
+  const page = usePage()
+  const chosen = useSignal('restart')
+  const { id, target } = entry
+  const { topics } = page.store
+  const command = chosen.value === EVENTS ? undefined : chosen.value
+  const nameOf = (one: string) => (one === EVENTS ? automate.events : commandName(one))
+  const label = automate.label({ app: entry.name.value.slice(0, MAX_NAME_LENGTH), action: nameOf(chosen.value) })
+  const topic = command === undefined ? topics.of('appEvent', target) : topics.appCommand(target.hub, id, command)
+  const payload = command && payloadOf(command, id)
+  const refused = command && refusal(page, target, command)
+  const hints = payload === undefined ? { ...automate.hints, homeAssistant: automate.hints.automation } : automate.hints
+  const recipe = payload === undefined ? eventRecipe(label, topic) : commandRecipe(label, topic, payload)
+  return (
+    <Card
+      title={automate.title}
+      wide
+      aside={
+        <label class="check">
+          {automate.what}
+          <Select
+            options={[...APP_COMMANDS, EVENTS]}
+            chosen={chosen.value}
+            choose={(one) => set(chosen, one)}
+            nameOf={nameOf}
+          />
+        </label>
+      }
+    >
+      {refused !== undefined && <p class="quiet">{automate.refused({ why: refused })}</p>}
+      <Facts
+        rows={[
+          [automate.topic, <code>{topic}</code>],
+          [
+            automate.payload,
+            payload === undefined ? undefined : payload === '' ? automate.empty : <code>{payload}</code>,
+          ],
+        ]}
+      />
+      {PROGRAMS.map((program) => (
+        <div key={program}>
+          <h3 class="buttons">
+            {automate.programs[program]}
+            <Copy text={recipe[program]} label={automate.copy({ program: automate.programs[program] })} />
+          </h3>
+          <p class="quiet">{hints[program]}</p>
+          <Json value={recipe[program]} />
+        </div>
+      ))}
+    </Card>
   )
 }

@@ -1,19 +1,191 @@
-/** How the guardian treats an app, the activity since the daemon started, and the history that the guardian keeps. */
+/** What happened to an app: its latest crash, how the guardian treats it, its activity, and the guardian's history. */
 import { useComputed } from '@preact/signals'
+import { useMemo } from 'preact/hooks'
+import * as v from 'valibot'
 import { headOf, isCrashed } from '../../../../../contract/classify.ts'
+import type { Crash, PriorEvent } from '../../../../../contract/crash.ts'
 import { MAX_GUARD_MESSAGE } from '../../../../../contract/guard.ts'
 import { actionsOf } from '../../actions.ts'
-import { formatBytes } from '../../format.ts'
-import { crashTexts } from '../../live/activity.ts'
-import { readTopic } from '../../live/entries.ts'
-import { rowsOf } from '../../live/groups.ts'
-import { Action, Badge } from '../../parts/controls.tsx'
-import { Card, Facts, Table, Time } from '../../parts/layout.tsx'
+import { commandName, dataOf, refusal } from '../../commands.ts'
+import { crashTexts, rowsOf } from '../../live/activity.ts'
+import { readTopic } from '../../live/store.ts'
+import type { Charted } from '../../parts/chart.tsx'
+import {
+  Action,
+  type Answer,
+  Badge,
+  Card,
+  copyText,
+  Facts,
+  Json,
+  Report,
+  ScrollTable,
+  Time,
+} from '../../parts/controls.tsx'
 import { type AppProps, CommandSwitch, GuardBadge } from '../../parts/state.tsx'
+import { hrefOf } from '../../route.ts'
 import { usePage } from '../../session.ts'
-import { defineStrings, textFor } from '../../strings.ts'
-import { terms } from '../../terms.ts'
+import { defineStrings, formatBytes, formatSpan, terms, textFor } from '../../terms.ts'
 import { GroupRows } from '../activity.tsx'
+import { HealthFacts } from '../bridge/hub.tsx'
+import { Figures, SHORTEST_SECONDS } from './usage.tsx'
+
+const crashText = defineStrings('crash', {
+  title: 'Latest crash',
+  hint: '“Copy for the developer” copies the crash and what happened before it as a text without personal data.',
+  copy: 'Copy for the developer',
+  at: 'Time',
+  firmware: 'Hub firmware',
+  hubUp: 'Hub had been up for',
+  appUp: 'App had been up for',
+  exit: 'Exit code',
+  signal: 'Exit signal',
+  usage: 'Usage before it',
+  over: 'before the crash',
+  before: 'What happened before it',
+  others: 'Crashed at about the same time',
+  hub: 'The hub at that time',
+  happened: {
+    command: 'Command',
+    setting: 'Setting changed',
+    firmware_updated: 'New firmware',
+    hub_restarted: 'Hub restarted',
+  },
+  by: 'by {by}',
+})
+
+export function CrashCard({ entry }: AppProps) {
+  const page = usePage()
+  const crash = readTopic(entry, 'crash')
+  if (crash === undefined) return null
+  const ask = async (): Promise<Answer> => {
+    const answer = await dataOf(entry.target, 'get-crash')
+    if (!answer.ok) return answer
+    const { markdown } = v.parse(v.object({ markdown: v.nullable(v.string()) }), answer.value)
+    if (markdown !== null) await copyText(markdown)
+    return { ok: true, value: markdown }
+  }
+  const request = { label: crashText.copy, refused: refusal(page, entry.target, 'get-crash'), ask }
+  return (
+    <Report title={crashText.title} hint={crashText.hint} requests={[request]}>
+      <Said crash={crash} />
+      <div class="crash">
+        <div>
+          <Circumstances crash={crash} />
+          <Others hub={entry.hub} ids={crash.others_crashed} />
+        </div>
+        {crash.hub !== null && (
+          <div>
+            <h3>{crashText.hub}</h3>
+            <HealthFacts health={crash.hub} />
+          </div>
+        )}
+        <UsageBefore crash={crash} />
+        <Before crash={crash} hub={entry.hub} own={entry.id} />
+      </div>
+    </Report>
+  )
+}
+
+/** A longer first line is shown small, because it would fill the screen. */
+const MAX_LARGE = 200
+
+/** The message of the crash: the first line large, then the unchanged stack. */
+function Said({ crash: { message, stack_head } }: { readonly crash: Crash }) {
+  const [first = '', ...stack] = (message ?? stack_head ?? terms.noMessage).split('\n')
+  return (
+    <div class="said">
+      <div class={first.length > MAX_LARGE ? '' : 'headline'}>{first}</div>
+      {stack.length > 0 && <Json value={stack.join('\n')} />}
+    </div>
+  )
+}
+
+function Circumstances({ crash }: { readonly crash: Crash }) {
+  const { at, reason, version, firmware, exit_code, exit_signal, uptime_seconds, app_uptime_seconds } = crash
+  return (
+    <Facts
+      rows={[
+        [crashText.at, <Time at={at} />],
+        [terms.reason, terms.causes[reason]],
+        [terms.columns.version, version],
+        [crashText.appUp, app_uptime_seconds === null ? undefined : formatSpan(app_uptime_seconds)],
+        [crashText.exit, exit_code === null ? undefined : String(exit_code)],
+        [crashText.signal, exit_signal],
+        [crashText.firmware, firmware],
+        [crashText.hubUp, uptime_seconds === null ? undefined : formatSpan(uptime_seconds)],
+      ]}
+    />
+  )
+}
+
+function AppLink({ hub, id }: { readonly hub: string; readonly id: string }) {
+  const known = usePage().store.app(hub, id)
+  return known === undefined ? <code>{id}</code> : <a href={hrefOf({ at: 'app', hub, app: id })}>{known.name.value}</a>
+}
+
+function Others({ hub, ids }: { readonly hub: string; readonly ids: readonly string[] }) {
+  if (ids.length === 0) return null
+  return (
+    <>
+      <h3>{crashText.others}</h3>
+      <ul class="lines">
+        {ids.map((id) => (
+          <li key={id}>
+            <AppLink hub={hub} id={id} />
+          </li>
+        ))}
+      </ul>
+    </>
+  )
+}
+
+function Before({ crash, hub, own }: { readonly crash: Crash; readonly hub: string; readonly own: string }) {
+  if (crash.before.length === 0) return null
+  return (
+    <div class="all">
+      <h3>{crashText.before}</h3>
+      <ScrollTable label={crashText.before}>
+        {crash.before.map((one, i) => (
+          <tr key={`${one.at} ${crash.before.length - i}`}>
+            <td class="c-time">
+              <Time at={one.at} />
+            </td>
+            <td>{textFor({ ...terms.events, ...crashText.happened }, one.what)}</td>
+            <td>
+              {one.app !== null && one.app !== own && <AppLink hub={hub} id={one.app} />} {detailOf(one)}
+            </td>
+          </tr>
+        ))}
+      </ScrollTable>
+    </div>
+  )
+}
+
+function detailOf({ what, from, to, by }: PriorEvent): string {
+  const named = what === 'command' && to !== null ? commandName(to) : to
+  return [from !== null && to !== null ? `${from} → ${to}` : named, by !== null && crashText.by({ by })]
+    .filter((part) => part)
+    .join(' ')
+}
+
+function UsageBefore({ crash }: { readonly crash: Crash }) {
+  const charted = useMemo(() => chartedOf(crash), [crash])
+  if (charted.points.times.length === 0) return null
+  return (
+    <div class="all">
+      <h3>{crashText.usage}</h3>
+      <Figures charted={charted} over={crashText.over} />
+    </div>
+  )
+}
+
+function chartedOf({ at, samples }: Crash): Charted {
+  const to = Math.floor(Date.parse(at) / 1000)
+  const times = samples.map(([before]) => to - before)
+  const points = { times, cpu: samples.map(([, cpu]) => cpu), memory: samples.map(([, , memory]) => memory) }
+  return { points, marks: [{ at: to, kind: 'crash' }], from: Math.min(times[0] ?? to, to - SHORTEST_SECONDS), to }
+}
 
 const text = defineStrings('guardian', {
   watches: 'Watches this app',
@@ -64,8 +236,8 @@ export function Guardian({ entry }: AppProps) {
         <div class="buttons">
           {actionsOf(entry, page)
             .filter(({ command, key }) => command === 'guard' && key !== 'unwatch')
-            .map(({ key, label, glyph, refused, choose }) => (
-              <Action key={key} label={label} glyph={glyph} refused={refused} act={choose} />
+            .map((action) => (
+              <Action {...action} key={action.key} />
             ))}
         </div>
       )}
@@ -87,11 +259,11 @@ export function History({ entry }: AppProps) {
       {own.length === 0 ? (
         <p class="empty small">{text.none}</p>
       ) : (
-        <Table label={text.events}>
+        <ScrollTable label={text.events}>
           {own.map((row) => (
             <GroupRows key={row.entries[0]?.number} row={row} />
           ))}
-        </Table>
+        </ScrollTable>
       )}
     </Card>
   )
@@ -106,7 +278,7 @@ export function Crashes({ entry }: AppProps) {
   const known = [entry.app.value.crash_message, ...texts]
   return (
     <Card title={text.crashes} wide>
-      <Table label={text.crashes}>
+      <ScrollTable label={text.crashes}>
         {history.map(({ at, what, reason, version, by, message }, i) => (
           <tr key={`${at} ${history.length - i}`}>
             <td class="c-time">
@@ -122,7 +294,7 @@ export function Crashes({ entry }: AppProps) {
             </td>
           </tr>
         ))}
-      </Table>
+      </ScrollTable>
     </Card>
   )
 }

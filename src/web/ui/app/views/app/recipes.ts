@@ -1,6 +1,6 @@
 /** Snippets for other programs that send a command to an app or receive its events. Names and ids are untrusted. */
 import type { CommandName } from '../../../../../contract/commands.ts'
-import { defineStrings } from '../../strings.ts'
+import { defineStrings } from '../../terms.ts'
 
 const text = defineStrings('recipes', { setting: 'a setting' })
 

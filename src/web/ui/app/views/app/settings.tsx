@@ -4,15 +4,11 @@ import { useEffect, useRef } from 'preact/hooks'
 import { isRecord } from '../../../../../base/json.ts'
 import { type Ended, sendCommand } from '../../api.ts'
 import { commandName, refusal } from '../../commands.ts'
-import { collator } from '../../format.ts'
-import { inLanguage } from '../../messages.ts'
-import { Action, Copy, IconButton, Select, set, submits, useRequest } from '../../parts/controls.tsx'
-import { Card } from '../../parts/layout.tsx'
+import { Action, Card, Copy, IconButton, Select, set, submits, useRequest } from '../../parts/controls.tsx'
 import { confirm, toast } from '../../parts/overlays.tsx'
 import type { AppProps } from '../../parts/state.tsx'
 import { usePage } from '../../session.ts'
-import { defineStrings } from '../../strings.ts'
-import { terms } from '../../terms.ts'
+import { collator, defineStrings, inLanguage, terms } from '../../terms.ts'
 import { isCut, isSame, KINDS, type Kind, kindOf, maySecret, payloadFor, readTyped, textOf } from './value.ts'
 
 const text = defineStrings('settings', {
@@ -182,19 +178,14 @@ interface SettingProps {
   readonly read: () => void
 }
 
-/** A value, which may itself be `undefined`. */
-interface Held {
-  readonly value: unknown
-}
-
 /** Whether the page must not show or send the value: it is masked, or may be a secret that the user has not opened. */
 const isHidden = ({ name, value, shown }: Pick<SettingProps, 'name' | 'value' | 'shown'>) =>
   isCut(value) || (maySecret(name, value) && !shown)
 
-/** The state of a change: `edited` is the value when the field was opened, `former` the value to restore. */
+/** The state of a change: `edited` has the value when the field was opened, `former` the value to restore. */
 function useChange(props: SettingProps) {
-  const edited = useSignal<Held | undefined>(undefined)
-  const former = useSignal<Held | undefined>(undefined)
+  const edited = useSignal<{ value: unknown } | undefined>(undefined)
+  const former = useSignal<{ value: unknown } | undefined>(undefined)
   const busy = useSignal(false)
   const ended = useSignal<Changed | undefined>(undefined)
   const save = async (next: unknown, before: unknown) => {

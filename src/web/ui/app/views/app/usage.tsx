@@ -3,18 +3,15 @@ import { useComputed, useSignal } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
 import type { UsageHistory } from '../../../../../contract/crash.ts'
 import { api } from '../../api.ts'
-import { formatTime } from '../../format.ts'
 import type { Entry } from '../../live/activity.ts'
-import { type AppEntry, readTopic } from '../../live/entries.ts'
 import { poll } from '../../live/poll.ts'
+import { type AppEntry, readTopic } from '../../live/store.ts'
 import { Chart, type Charted, described, type Figure, FORMAT, GLYPHS, type Mark } from '../../parts/chart.tsx'
-import { Chips } from '../../parts/controls.tsx'
+import { Card, Chips } from '../../parts/controls.tsx'
 import { Glyph } from '../../parts/icons.tsx'
-import { Card } from '../../parts/layout.tsx'
 import type { AppProps } from '../../parts/state.tsx'
 import { usePage } from '../../session.ts'
-import { defineStrings } from '../../strings.ts'
-import { NONE, terms } from '../../terms.ts'
+import { defineStrings, formatTime, NONE, terms } from '../../terms.ts'
 
 const text = defineStrings('usage', {
   title: 'Usage',
@@ -116,7 +113,7 @@ function useHistory({ hub, id }: AppEntry, hours: Answered['hours']) {
 }
 
 /** Every period from the first known one to the last, so that unknown ones are gaps. */
-export function pointsOf({ resolution_seconds: step, cpu_percent, memory_bytes }: UsageHistory): Charted['points'] {
+function pointsOf({ resolution_seconds: step, cpu_percent, memory_bytes }: UsageHistory): Charted['points'] {
   const [cpu, memory] = [new Map(cpu_percent), new Map(memory_bytes)]
   const known = [...cpu.keys(), ...memory.keys()]
   const first = Math.min(...known)
@@ -184,16 +181,12 @@ function marksOf(entry: AppEntry, recent: readonly Entry[]): Mark[] {
   return marks
 }
 
-interface FiguresProps {
-  readonly charted: Charted
-  /** The covered time, in words. */
-  readonly over: string
-  /** The current values; default: the latest ones in the charts. */
-  readonly now?: Readonly<Record<Figure, number | null>>
-}
-
-/** The charts of CPU and memory, with a shared pointer and marks. */
-export function Figures({ charted, over, now }: FiguresProps) {
+/**
+ * The charts of CPU and memory, with a shared pointer and marks. `over`: the covered time, in words; `now`: the current
+ * values, by default the latest ones in the charts.
+ */
+export function Figures(props: { charted: Charted; over: string; now?: Readonly<Record<Figure, number | null>> }) {
+  const { charted, over, now } = props
   const hovered = useSignal<number | undefined>(undefined)
   const { points, marks } = charted
   const at = hovered.value === undefined ? -1 : points.times.indexOf(hovered.value)

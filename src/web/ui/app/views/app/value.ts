@@ -1,7 +1,7 @@
 /** Values of settings: their types, how they are shown, and how typed text is read. */
 import { MAX_JSON_DEPTH, MAX_PAYLOAD_BYTES, parseExact } from '../../../../../contract/payload.ts'
 import { parseJson } from '../../live/payload.ts'
-import { defineStrings } from '../../strings.ts'
+import { defineStrings } from '../../terms.ts'
 
 const text = defineStrings('value', {
   number: 'Enter a number, such as 21.5.',

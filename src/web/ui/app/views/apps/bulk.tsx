@@ -1,13 +1,12 @@
 /** The selection of apps with its actions, and the progress of an action on several apps. */
 import { signal, untracked } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
-import { actionName, MANY } from '../../actions.ts'
-import { bulk, bulkRefusal, isInProgress, resumeBulk, startBulk, stopBulk } from '../../bulk.ts'
+import { actionName, bulk, bulkRefusal, isInProgress, MANY, resumeBulk, startBulk, stopBulk } from '../../actions.ts'
 import { pageRefusal } from '../../commands.ts'
 import { Action, IconButton, set } from '../../parts/controls.tsx'
 import { openMenu } from '../../parts/overlays.tsx'
 import { usePage } from '../../session.ts'
-import { defineStrings } from '../../strings.ts'
+import { defineStrings } from '../../terms.ts'
 import type { AppList, ListProps } from './order.ts'
 
 const text = defineStrings('selection', {
@@ -73,43 +72,26 @@ export function BulkBar({ list }: ListProps) {
   const shown = shownIn(list)
   const entries = [...new Set([...shown, ...all])].filter(({ topic }) => chosen.has(topic))
   const topics = new Set(shown.map(({ topic }) => topic))
-  const actions = untracked(() => MANY.map((action) => ({ action, refused: bulkRefusal(page, action, entries) })))
   const start = async (action: (typeof MANY)[number]) => {
     if (await startBulk(page, action, entries)) selected.value = NOTHING
   }
+  const actions = MANY.map((action) => ({
+    key: action.key,
+    label: actionName(action),
+    glyph: action.glyph,
+    refused: untracked(() => bulkRefusal(page, action, entries)),
+    act: () => void start(action),
+  }))
+  const { buttons = [], others = [] } = Object.groupBy(actions, ({ key }) =>
+    BUTTONS.includes(key) ? 'buttons' : 'others',
+  )
   return (
     <section class="bulk" aria-label={text.title}>
       <strong>{text.selected({ count: entries.length })}</strong>
-      {actions
-        .filter(({ action }) => BUTTONS.includes(action.key))
-        .map(({ action, refused }) => (
-          <Action
-            key={action.key}
-            label={actionName(action)}
-            glyph={action.glyph}
-            refused={refused}
-            act={() => void start(action)}
-          />
-        ))}
-      <IconButton
-        label={text.more}
-        glyph="more"
-        popup="menu"
-        act={(opener) =>
-          openMenu(
-            opener,
-            text.more,
-            actions
-              .filter(({ action }) => !BUTTONS.includes(action.key))
-              .map(({ action, refused }) => ({
-                label: actionName(action),
-                glyph: action.glyph,
-                refused,
-                choose: () => void start(action),
-              })),
-          )
-        }
-      />
+      {buttons.map((action) => (
+        <Action {...action} key={action.key} />
+      ))}
+      <IconButton label={text.more} glyph="more" popup="menu" act={(opener) => openMenu(opener, text.more, others)} />
       {!topics.isSubsetOf(chosen) && (
         <Action label={text.all({ count: shown.length })} act={() => set(selected, chosen.union(topics))} />
       )}
@@ -131,14 +113,12 @@ export function BulkProgress() {
   const { action, all, results, state } = now
   const name = all[results.length]?.name ?? ''
   const last = all[results.length - 1]?.name ?? ''
-  const said =
-    state === 'running'
-      ? text.running({ action: actionName(action), name })
-      : state === 'stopping'
-        ? text.states.stopping({ name })
-        : state === 'failed'
-          ? text.states.failed({ name: last })
-          : text.states[state]
+  const said = {
+    ...text.states,
+    running: text.running({ action: actionName(action), name }),
+    stopping: text.states.stopping({ name }),
+    failed: text.states.failed({ name: last }),
+  }[state]
   return (
     <section ref={panel} class="bulk progress" tabIndex={-1} aria-label={actionName(action)} aria-live="polite">
       <progress max={all.length} value={results.length} aria-label={actionName(action)} />

@@ -5,13 +5,14 @@ import { isCrashed } from '../../../../../contract/classify.ts'
 import type { App } from '../../../../../hub/app.ts'
 import type { Sample } from '../../../../server/api/protocol.ts'
 import { runAction } from '../../actions.ts'
-import { commandName, refusal } from '../../commands.ts'
-import { type AppEntry, KEPT_USAGE_MS } from '../../live/entries.ts'
+import { commandName } from '../../commands.ts'
+import { type AppEntry, KEPT_USAGE_MS } from '../../live/store.ts'
 import { type Figure, FORMAT } from '../../parts/chart.tsx'
-import { Switch, set } from '../../parts/controls.tsx'
+import { set } from '../../parts/controls.tsx'
 import { AppIcon } from '../../parts/icons.tsx'
 import {
   type AppProps,
+  CommandSwitch,
   GuardCell,
   GuardMark,
   guardOrder,
@@ -24,8 +25,7 @@ import {
 import { COLUMN_KEYS, type ColumnKey, grouped } from '../../preferences.ts'
 import { hrefOf } from '../../route.ts'
 import { usePage } from '../../session.ts'
-import { defineStrings } from '../../strings.ts'
-import { NONE, terms } from '../../terms.ts'
+import { defineStrings, NONE, terms } from '../../terms.ts'
 
 const text = defineStrings('columns', {
   enabledOf: '{name} enabled',
@@ -41,8 +41,6 @@ interface Column {
   readonly cell: ComponentType<AppProps>
   /** In pixels, on a wide and on a narrow screen; without it, the column takes the remaining width. */
   readonly width?: readonly [wide: number, narrow: number]
-  /** Hidden if the window is narrower than this, in pixels. */
-  readonly hideBelow?: number
 }
 
 const FIELDS = { cpu: 'cpu_percent', memory: 'memory_bytes' } as const
@@ -57,20 +55,18 @@ export const COLUMNS: Readonly<Record<ColumnKey, Column>> = {
     cell: State,
     width: [210, 156],
   },
-  guardian: { value: (_, entry) => guardOrder(entry), cell: GuardCell, width: [132, 132], hideBelow: 1360 },
+  guardian: { value: (_, entry) => guardOrder(entry), cell: GuardCell, width: [132, 132] },
   enabled: { value: ({ enabled }) => Number(enabled), isDescending: true, cell: Enabled, width: [84, 80] },
   cpu: usage('cpu', [152, 72]),
   memory: usage('memory', [152, 84]),
 }
 
-const windowWidth = signal(innerWidth)
-addEventListener('resize', () => set(windowWidth, innerWidth))
+const wide = matchMedia('(min-width: 1360px)')
+/** Whether the window has room for the column of the guardian. Otherwise, the column of the state has its mark. */
+const hasGuardian = signal(wide.matches)
+wide.addEventListener('change', () => set(hasGuardian, wide.matches))
 
-/** The columns that fit into the window. Joined, so that dependents update only when the columns change. */
-const shownKeys = computed(() =>
-  COLUMN_KEYS.filter((key) => (COLUMNS[key].hideBelow ?? 0) <= windowWidth.value).join(' '),
-)
-export const shownColumns = computed(() => COLUMN_KEYS.filter((key) => shownKeys.value.split(' ').includes(key)))
+export const shownColumns = computed(() => COLUMN_KEYS.filter((key) => key !== 'guardian' || hasGuardian.value))
 
 function Name({ entry }: AppProps) {
   const name = entry.name.value
@@ -121,15 +117,14 @@ function State({ entry }: AppProps) {
   const app = entry.app.value
   const isAway = useComputed(() => store.isAway(entry.hub)).value
   const trouble = useComputed(() => troubleOf(entry, store)).value
-  const hasGuardian = useComputed(() => shownColumns.value.includes('guardian')).value
-  const next = useComputed(() => (hasGuardian || !isCrashed(entry.app.value) ? undefined : nextOf(entry))).value
+  const next = useComputed(() => (hasGuardian.value || !isCrashed(entry.app.value) ? undefined : nextOf(entry))).value
   const message = isCrashed(app) && app.crash_message
   const problems = trouble ? [terms.events[trouble], message, next] : [next, message]
   const said = isAway ? lastState(app) : problems.filter((problem) => problem).join(': ')
   return (
     <>
       <span class="line">
-        {!hasGuardian && <GuardMark entry={entry} />}
+        {!hasGuardian.value && <GuardMark entry={entry} />}
         <StateBadge entry={entry} store={store} />
       </span>
       {said && (
@@ -142,18 +137,10 @@ function State({ entry }: AppProps) {
 }
 
 function Enabled({ entry }: AppProps) {
-  const page = usePage()
   const on = useComputed(() => entry.app.value.enabled === true).value
   const command = on ? 'disable' : 'enable'
-  return (
-    <Switch
-      on={on}
-      label={text.enabledOf({ name: entry.name.value })}
-      busy={entry.running.value !== undefined}
-      refused={refusal(page, entry.target, command)}
-      act={() => void runAction(entry, command)}
-    />
-  )
+  const label = text.enabledOf({ name: entry.name.value })
+  return <CommandSwitch on={on} {...{ entry, command, label }} act={() => runAction(entry, command)} />
 }
 
 function usage(figure: Figure, width: Column['width'] & object): Column {

@@ -1,16 +1,15 @@
-/** The state of the bridge, its broker and its hubs. */
+/** The state of the bridge, its broker, its hubs, and its fleet from the point of view of this member. */
 import { isCrashed } from '../../../../../contract/classify.ts'
 import { LOG_LEVELS } from '../../../../../contract/log-levels.ts'
 import type { FailureCode } from '../../../../../mqtt/types.ts'
+import type { FleetStatus } from '../../../../server/api/protocol.ts'
 import { api } from '../../api.ts'
 import { act, commandName, refusal } from '../../commands.ts'
-import { Badge, Select } from '../../parts/controls.tsx'
-import { Alert, Card, Facts, Report, Time } from '../../parts/layout.tsx'
+import type { Store } from '../../live/store.ts'
+import { Alert, Badge, Card, Facts, Report, ScrollTable, Select, Time } from '../../parts/controls.tsx'
 import { hrefOf } from '../../route.ts'
 import { usePage } from '../../session.ts'
-import { defineStrings, textFor } from '../../strings.ts'
-import { terms } from '../../terms.ts'
-import { FleetCard } from './fleet.tsx'
+import { collator, defineStrings, formatCount, NONE, terms, textFor } from '../../terms.ts'
 import { HubCard } from './hub.tsx'
 
 const text = defineStrings('bridge', {
@@ -185,4 +184,132 @@ function Reports() {
       <Report title={text.doctor} hint={text.doctorHint} requests={[{ label: text.check, refused, ask: doctor }]} />
     </>
   )
+}
+
+const fleetText = defineStrings('fleet', {
+  title: 'Fleet',
+  serves: 'serves its hubs',
+  noLease: 'has no lease, serves nothing',
+  mode: 'Hubs are assigned',
+  modes: { static: 'by shard number', leases: 'by leases' },
+  epoch: 'Version of the member list',
+  self: 'This member',
+  leader: 'Fleet leader',
+  leased: 'has its lease',
+  members: 'Members',
+  member: 'Member',
+  hubs: 'Hubs',
+  thisOne: 'this one',
+  others: 'Hubs of other members',
+  hint: 'To control such a hub, use the page of its member, or MQTT.',
+})
+
+type State = keyof typeof TONES
+
+const TONES = { online: 'ok', offline: 'bad', leased: 'ok' } as const
+
+/** Empty if this bridge is not in a fleet. */
+function FleetCard() {
+  const { store } = usePage()
+  const fleet = store.fleet.value
+  if (fleet === undefined) return null
+  const { mode, epoch, member, acts, speaker } = fleet
+  const leader = speaker !== null && (
+    <>
+      {speaker} <StateBadge state={reported(store, store.topics.availability)} />
+    </>
+  )
+  return (
+    <Card
+      title={fleetText.title}
+      wide
+      aside={<Badge tone={acts ? 'ok' : 'bad'}>{acts ? fleetText.serves : fleetText.noLease}</Badge>}
+    >
+      <Facts
+        rows={[
+          [fleetText.mode, fleetText.modes[mode]],
+          [fleetText.epoch, String(epoch)],
+          [fleetText.self, member],
+          [fleetText.leader, leader || undefined],
+        ]}
+      />
+      <Members fleet={fleet} />
+      <OtherHubs fleet={fleet} />
+    </Card>
+  )
+}
+
+function Members({ fleet }: { readonly fleet: FleetStatus }) {
+  const { store } = usePage()
+  return (
+    <>
+      <h3>{fleetText.members}</h3>
+      <ScrollTable
+        label={fleetText.members}
+        columns={[fleetText.member, terms.columns.state, fleetText.hubs, terms.since]}
+      >
+        {sorted(fleet.members).map(([name, { since, hubs }]) => (
+          <tr key={name}>
+            <th scope="row">
+              {name} {name === fleet.member && <small>{fleetText.thisOne}</small>}
+            </th>
+            <td>
+              <StateBadge state={stateOf(store, fleet, name)} />
+            </td>
+            <td>{formatCount(hubs)}</td>
+            <td>{since === null ? NONE : <Time at={since} ago />}</td>
+          </tr>
+        ))}
+      </ScrollTable>
+    </>
+  )
+}
+
+function OtherHubs({ fleet }: { readonly fleet: FleetStatus }) {
+  const { store } = usePage()
+  const rows = sorted(fleet.owners).filter(([, owner]) => owner !== fleet.member)
+  if (rows.length === 0) return null
+  // The last report of a member that is offline is no longer valid.
+  const stateFrom = (hub: string, owner: string) => {
+    const isThere = store.bridgeState.value === 'online' && stateOf(store, fleet, owner) !== 'offline'
+    return isThere ? store.hub(hub)?.state.value : undefined
+  }
+  return (
+    <>
+      <h3>{fleetText.others}</h3>
+      <ScrollTable label={fleetText.others} columns={[terms.hub, terms.columns.state, fleetText.member]}>
+        {rows.map(([hub, owner]) => (
+          <tr key={hub}>
+            <th scope="row">{hub}</th>
+            <td>
+              <StateBadge state={stateFrom(hub, owner)} />
+            </td>
+            <td>{owner}</td>
+          </tr>
+        ))}
+      </ScrollTable>
+      <p class="quiet">{fleetText.hint}</p>
+    </>
+  )
+}
+
+function sorted<T>(record: Readonly<Record<string, T>>): [name: string, value: T][] {
+  return Object.entries(record).toSorted(([one], [other]) => collator.compare(one, other))
+}
+
+function StateBadge({ state }: { readonly state: State | undefined }) {
+  if (state === undefined) return <Badge tone="quiet">{terms.unknown}</Badge>
+  return <Badge tone={TONES[state]}>{state === 'leased' ? fleetText.leased : terms[state]}</Badge>
+}
+
+/** The state on a retained state topic; `undefined` while the broker is not connected. */
+function reported(store: Store, topic: string): State | undefined {
+  return store.bridgeState.value === 'online' ? store.memberStates.value.get(topic) : undefined
+}
+
+function stateOf(store: Store, { mode, member, acts }: FleetStatus, name: string): State | undefined {
+  if (name === member) return store.bridgeState.value
+  if (mode === 'static') return reported(store, store.topics.memberState(name))
+  // A member that has lost its lease is not in the list. If this member has no lease, its list may be outdated.
+  return acts ? 'leased' : undefined
 }

@@ -6,14 +6,10 @@ import type { HubHealth } from '../../../../../contract/crash.ts'
 import { commandKey } from '../../../../../contract/permissions.ts'
 import type { Ended } from '../../api.ts'
 import { act, commandName, refusal } from '../../commands.ts'
-import { formatBytes, formatCelsius, formatCount, formatTime } from '../../format.ts'
-import type { HubEntry } from '../../live/entries.ts'
-import { inLanguage } from '../../messages.ts'
-import { Action, Badge, set, submits, useRequest } from '../../parts/controls.tsx'
-import { Card, Facts, Time } from '../../parts/layout.tsx'
+import type { HubEntry } from '../../live/store.ts'
+import { Action, Badge, Card, Facts, set, submits, Time, useRequest } from '../../parts/controls.tsx'
 import { usePage } from '../../session.ts'
-import { defineStrings } from '../../strings.ts'
-import { terms } from '../../terms.ts'
+import { defineStrings, formatBytes, formatCelsius, formatCount, formatTime, inLanguage, terms } from '../../terms.ts'
 
 const text = defineStrings('hub', {
   title: 'Hub {name}',

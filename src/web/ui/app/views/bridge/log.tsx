@@ -1,18 +1,20 @@
-/** The log of hub2mqtt, live, with its level. */
-import { type Signal, useSignal } from '@preact/signals'
+/** The log of hub2mqtt with its level: polls for new lines once a second while the view is open and visible. */
+import { batch, type Signal, signal, useSignal } from '@preact/signals'
 import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks'
+import * as v from 'valibot'
 import { LOG_LEVELS, type LogLevel } from '../../../../../contract/log-levels.ts'
+import { shownLine } from '../../../../../observability/controls.ts'
+import type { LogLines } from '../../../../server/api/protocol.ts'
+import { api } from '../../api.ts'
 import { act, refusal } from '../../commands.ts'
-import { collator } from '../../format.ts'
-import { followLog, type LogLine } from '../../live/log.ts'
+import { read } from '../../live/payload.ts'
+import { poll } from '../../live/poll.ts'
 import type { Store } from '../../live/store.ts'
-import { Action, Badge, Search, Select, set, type Tone } from '../../parts/controls.tsx'
+import { Action, Alert, Badge, Search, Select, set, Table, Time, type Tone } from '../../parts/controls.tsx'
 import { Glyph } from '../../parts/icons.tsx'
-import { Alert, HiddenHead, Time } from '../../parts/layout.tsx'
 import { hrefOf } from '../../route.ts'
 import { usePage } from '../../session.ts'
-import { defineStrings } from '../../strings.ts'
-import { terms } from '../../terms.ts'
+import { collator, defineStrings, terms } from '../../terms.ts'
 
 const text = defineStrings('log', {
   hint: 'The latest 2,000 lines of hub2mqtt’s own log, without secrets. Hubs do not provide the output of apps from the store.',
@@ -137,14 +139,11 @@ function Log() {
       <div class="card" hidden={shown.length === 0}>
         {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and must be reachable by keyboard. */}
         <div class="scroll log" ref={box} tabIndex={0} onScroll={onScroll}>
-          <table class="list" aria-label={terms.views.log}>
-            <HiddenHead columns={text.columns} />
-            <tbody>
-              {shown.map((line) => (
-                <Line key={line.number} line={line} store={store} />
-              ))}
-            </tbody>
-          </table>
+          <Table label={terms.views.log} columns={Object.values(text.columns)} head="hidden">
+            {shown.map((line) => (
+              <Line key={line.number} line={line} store={store} />
+            ))}
+          </Table>
         </div>
       </div>
     </>
@@ -241,3 +240,69 @@ function download(lines: readonly LogLine[]): void {
   link.click()
   setTimeout(() => URL.revokeObjectURL(url))
 }
+
+type LogLine = Readonly<ReturnType<typeof lineOf>>
+
+/** How many lines to keep, as many as the daemon does. */
+const MAX_LINES = 2_000
+const INTERVAL_MS = 1_000
+
+/** The schema of an optional field; `null` counts as missing. */
+const optional = (schema: v.GenericSchema<string>) => v.nullish(schema, () => undefined)
+const FIELDS = v.looseObject({
+  ...v.entriesFromList(['level', 'part', 'hub', 'app', 'msg'], optional(v.string())),
+  time: optional(v.pipe(v.string(), v.isoTimestamp())),
+})
+const ERROR = v.object({ stack: v.string() })
+
+/** Reads the log until `end` is called. */
+function followLog() {
+  const lines = signal<readonly LogLine[]>([])
+  /** The level of the log, and the level that follows. */
+  const level = signal<Pick<LogLines, 'level' | 'fallback'> | undefined>(undefined)
+  /** Why the last attempt to read failed. */
+  const failure = signal<string | undefined>(undefined)
+  let [count, next] = [0, '']
+  const lineFrom = (json: string) => {
+    count += 1
+    return lineOf(json, count)
+  }
+  const add = ({ lines: added, missed, next: following, level: now, fallback }: LogLines) => {
+    next = following
+    level.value = { level: now, fallback }
+    if (added.length === 0 && missed === 0) return
+    const gap = missed > 0 ? [{ ...lineFrom(JSON.stringify({ missed })), missed }] : []
+    lines.value = [...lines.value, ...gap, ...added.map(lineFrom)].slice(-MAX_LINES)
+  }
+  const reading = poll(INTERVAL_MS, async (isOver) => {
+    const answer = await api.log(next)
+    if (isOver()) return
+    batch(() => {
+      failure.value = answer.ok ? undefined : answer.message
+      if (answer.ok) add(answer.value)
+    })
+  })
+  return { lines, level, failure, ...reading }
+}
+
+function lineOf(json: string, number: number) {
+  const { level, time, part, hub, app, msg, ...rest } = read(FIELDS, shownLine(json)) ?? v.parse(FIELDS, { msg: json })
+  const stack = read(ERROR, rest['err'] ?? rest['error'])?.stack ?? ''
+  const fields = Object.entries(rest).filter(([name]) => stack === '' || (name !== 'err' && name !== 'error'))
+  return {
+    /** Increases with each line; the key in lists. */
+    number,
+    /** How many lines are missing here; such an entry has no other content. */
+    missed: 0,
+    ...{ level, time, part, hub, app },
+    message: msg ?? '',
+    /** The other fields. */
+    fields: fields.map(([name, value]) => `${name}=${textOf(value)}`).join(' '),
+    /** The stack of an error, which has several lines. */
+    stack,
+    /** The line as it was logged, as JSON. */
+    json,
+  }
+}
+
+const textOf = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value))
