@@ -57,7 +57,7 @@ export function Settings({ entry }: AppProps) {
   /** The values as last read; a failed read does not change them. */
   const values = useSignal<ReadonlyMap<string, unknown> | undefined>(undefined)
   const shown = useSignal(NO_NAMES)
-  /** Names of settings that may have changed since. */
+  /** Names of settings whose value is unknown, because the answer to a write was lost. */
   const unknown = useSignal(NO_NAMES)
   /** Names of settings that were edited here. Their lines keep the typed text, even if the app removes the setting. */
   const edited = useSignal(NO_NAMES)
