@@ -1,6 +1,6 @@
 /** The random client, and random changes of the hub, during a fault. */
 import { setTimeout as after } from 'node:timers/promises'
-import type { IClientPublishOptions } from 'mqtt'
+import { ErrorWithReasonCode, type IClientPublishOptions } from 'mqtt'
 import type { Random } from '../support/random.ts'
 import { type Draft, draft, type Subject } from './commands.ts'
 import type { Sent } from './history.ts'
@@ -147,9 +147,12 @@ export class Load {
     // delivers it later, and whether a bridge is connected then is not known here.
     const offline = brokerProxy.open === 0 && !broker.hung && !hasDirectBridge
     // Recorded before sending too: the hub may receive the request before the broker's acknowledgement arrives.
-    sent.push({ at: Date.now(), topic, asks, write, kind, expiresAt, token, offline })
-    // A broker that refuses or loses the message is part of the fault.
-    await observer.publish(topic, payload, options).catch(() => undefined)
+    const copy = { at: Date.now(), topic, asks, write, kind, expiresAt, token, offline }
+    sent.push(copy)
+    // A broker that refuses or loses the message is part of the fault. A refused one, such as one too large, is not sent.
+    await observer.publish(topic, payload, options).catch((error: unknown) => {
+      if (error instanceof ErrorWithReasonCode) sent.splice(sent.indexOf(copy), 1)
+    })
   }
 
   #envelope({ payload, kind }: Draft) {
