@@ -25,6 +25,8 @@ describe.runIf(canBrowse)('while the only hub is offline', () => {
     await rowWith(page, 'Lumen Lights').getByText('Running').waitFor()
     await page.getByText('Live', { exact: true }).waitFor()
     const colour = await colourOf(page, 'tr.app .figure')
+    const dot = () => page.locator('.live .dot').evaluate((element) => getComputedStyle(element).backgroundColor)
+    const green = await dot()
     await house.hub().close()
     await banner(page, 'The hub home is offline').filter({ hasText: SINCE }).waitFor()
     for (const { name = '' } of DEFAULT_APPS) {
@@ -41,6 +43,7 @@ describe.runIf(canBrowse)('while the only hub is offline', () => {
     expect(await colourOf(page, 'tr.app .figure')).not.toBe(colour)
     expect(await page.getByText('Live', { exact: true }).count()).toBe(0)
     await page.getByText('Hub offline', { exact: true }).waitFor()
+    expect(await dot()).not.toBe(green)
     await expectAccessible(page)
   })
 

@@ -155,7 +155,7 @@ function Header() {
           </a>
         ))}
       </nav>
-      <span class={`live ${live}`} role="status">
+      <span class={live === 'live' ? 'live ok' : 'live'} role="status">
         <span class="dot" aria-hidden="true" />
         <span class="word">{text.live[live]}</span>
       </span>
