@@ -24,7 +24,7 @@ const OF_ALL: ReadonlySet<HubErrorCode> = new Set<HubErrorCode>([
   'no_answer',
 ])
 
-/** The failures among these that do not take the hub offline. */
+/** Error codes that persist although the hub is online. */
 const LASTING: ReadonlySet<HubErrorCode> = new Set<HubErrorCode>(['forbidden', 'subscription'])
 
 export class PublishedSettings {

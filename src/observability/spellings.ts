@@ -85,18 +85,18 @@ function percentAt(text: string, at: number): Unit | undefined {
   return code > 0x10ffff ? undefined : { code, end }
 }
 
-/** The possible meanings of the encoded character at `at`, level by level, except the plain one. */
+/** The possible decodings of the character at `at`, level by level, except the plain one. */
 function encodedAt(text: string, at: number): readonly Unit[] {
   let { code, end }: Unit = { code: text.charCodeAt(at), end: at + 1 }
   if (code === PLUS) return [{ code: SPACE, end }]
-  // Inside a row of backslashes, the other meanings do not matter.
+  // Inside a run of backslashes, other decodings make no difference.
   if (!isSign(code) || text.startsWith(BACKSLASHES, at)) return NONE
   let units = NONE
   while (units.length < MAX_LEVELS && (code === BACKSLASH || code === PERCENT)) {
     const unit = code === PERCENT ? percentAt(text, end) : jsonAt(text, end)
     if (unit === undefined) break
     units = [...units, unit]
-    // A row of encoded backslashes would have as many meanings as it is long.
+    // A run of encoded backslashes would have as many decodings as characters.
     if (code === BACKSLASH && text.charCodeAt(end) === PERCENT) break
     ;({ code, end } = unit)
   }

@@ -206,7 +206,7 @@ describe('all updates of a hub', () => {
     expect(updated(aimed)).toEqual(['a', 'b', 'c'])
   })
 
-  /** Runs something during the first of them. */
+  /** Runs `act` during the first install. */
   const meanwhile = (aimed: Aim, act: () => unknown): Aim => {
     const send: Target['send'] = async (id, command) => {
       if (id === 'a') await act()

@@ -19,7 +19,7 @@ describe.skipIf(withoutMosquitto)('what Mosquitto holds', { concurrent: true }, 
     const before = observer.seen.length
     expect(before).toBe(500)
 
-    // Held before the read-back, during it, and after it.
+    // Hold the same messages before, during and after the read-back.
     await using second = startLink({ url: broker.url, onConnected: fill })
     fill(second.link)
     await settled(second)

@@ -22,7 +22,7 @@ export interface BridgeProcessOptions {
 }
 
 export class BridgeProcess extends Process {
-  /** The expected value of `end`; undefined: it must still run. */
+  /** The expected value of `end`; `undefined` if the process must still be running. */
   wantedEnd: string | undefined
   /** The time from the signal to the end, in milliseconds. */
   endedWithinMs: number | undefined

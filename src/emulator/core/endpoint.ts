@@ -20,7 +20,7 @@ export interface Core {
   /** Running apps whose devices are unavailable. */
   readonly away: ReadonlySet<string>
   speak(text: string): void | Promise<void>
-  /** Sends an event of a section's item, such as `homey:manager:apps`. */
+  /** Sends an event of the manager or app with this URI, such as `homey:manager:apps`. */
   sendEvent(uri: string, event: string, payload: unknown): void
 }
 
