@@ -14,7 +14,11 @@ const NAMESPACE = '/api'
 
 export type Realtime = ReturnType<typeof realtimeChannel>
 
-export function realtimeChannel(server: HttpServer, hub: HubCore, options: Partial<ServerOptions>) {
+export function realtimeChannel(
+  server: HttpServer,
+  hub: HubCore,
+  options: Pick<ServerOptions, 'pingInterval' | 'pingTimeout'>,
+) {
   /** The key of each connection. A namespace on another connection has no key. */
   const keys = new WeakMap<Socket['client'], string>()
   /** The token that each connection received in its handshake, for its namespace. */

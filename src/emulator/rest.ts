@@ -68,8 +68,8 @@ async function serve(hub: HubCore, request: IncomingMessage, response: ServerRes
     via: 'rest',
     method,
     path: target,
-    operation: match instanceof HubError ? undefined : match.name,
-    key,
+    ...(match instanceof HubError ? {} : { operation: match.name }),
+    ...(key === undefined ? {} : { key }),
     body: body instanceof HubError ? upload : body,
   })
   const exchange = open(hub, request, response, entry)

@@ -59,7 +59,10 @@ export class AppManager {
   readonly ended = this.#destroyed.signal
   /** Whether the list has been read: before that, an app missing from `all` may exist. Changed only here. */
   complete = false
-  /** Whether the realtime channel keeps the list current, so that `getApps` and `getApp` return from memory. */
+  /**
+   * Whether the realtime channel keeps the list current, so that `getApps` and `getApp` return from memory. Set it only
+   * after a `refresh`.
+   */
   live = false
   /** Events that arrive during a read; they are applied to its list. */
   #eventsDuringRead: AppEvent[] | undefined

@@ -9,8 +9,8 @@ import { HttpClient, type Sending } from './http-client.ts'
 import { type Method, OPERATIONS, type OperationName } from './operations.ts'
 import { refusal, retryAfter } from './refusal.ts'
 
+/** The two spellings of the API root, the usual one first: `/api/manager/…` and `/api/managers/…`. */
 export const API_PREFIXES = ['manager', 'managers'] as const
-/** The two spellings of the API root: `/api/manager/…` and `/api/managers/…`. */
 export type ApiPrefix = (typeof API_PREFIXES)[number]
 
 /** The identity of the server at the hub's address. */

@@ -277,6 +277,7 @@ export class MqttLink implements AsyncDisposable {
       },
       additionalFilters: (topic, text) => this.#handlers?.onReadBack?.(topic, text) ?? [],
     })
+    // In the turn of the subscriptions: no message has arrived yet.
     this.#firstRead = readBack
     const { deniedFilters, probe, known } = await done
     if (connection.isDown || this.#loop.stopped) return

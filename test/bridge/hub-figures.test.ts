@@ -175,8 +175,16 @@ describe('the health of a hub', () => {
       'value' in options ? { devices: 0 } : { devices: null, devices_unavailable: null },
     )
     expect(links(world)?.flows).toBeGreaterThan(0)
+    // On a busy machine, so much time may pass on the clock that the realtime channel connects only now.
+    await until('the realtime channel', async () => {
+      await pass(world, 1_000)
+      return world.observer.last('hub2mqtt/home/info')?.includes('"realtime":"connected"')
+    })
+    world.hub.forgetRequests()
+    await pass(world, 2 * MINUTE_MS)
+    expect(asked(world.hub, ['getInfo'])).not.toHaveLength(0)
+    expect(asked(world.hub, ['getApps'])).toHaveLength(0)
     expect(world.observer.last('hub2mqtt/home/state')).toBe('online')
-    expect(asked(world.hub, ['getApps'])).toHaveLength(2)
   })
 
   test('is not published if the hub denies it to a key whose scopes are unknown', async () => {

@@ -14,8 +14,8 @@ afterAll(quit)
 const start = (options?: HouseOptions, hash = '') => show(options, { hash })
 
 const banner = (page: Page, text: string | RegExp) => page.getByRole('status').filter({ hasText: text })
-const colourOf = (page: Page, selector: string) =>
-  page.evaluate<string>(`getComputedStyle(document.querySelector(${JSON.stringify(selector)})).color`)
+const colourOf = (page: Page, selector: string, property = 'color') =>
+  page.evaluate<string>(`getComputedStyle(document.querySelector(${JSON.stringify(selector)})).${property}`)
 const PICTURES = join(tmpdir(), 'hub2mqtt-page')
 const SINCE = /since \d\d:\d\d:\d\d: it cannot be reached/
 
@@ -25,7 +25,7 @@ describe.runIf(canBrowse)('while the only hub is offline', () => {
     await rowWith(page, 'Lumen Lights').getByText('Running').waitFor()
     await page.getByText('Live', { exact: true }).waitFor()
     const colour = await colourOf(page, 'tr.app .figure')
-    const dot = () => page.locator('.live .dot').evaluate((element) => getComputedStyle(element).backgroundColor)
+    const dot = () => colourOf(page, '.live .dot', 'backgroundColor')
     const green = await dot()
     await house.hub().close()
     await banner(page, 'The hub home is offline').filter({ hasText: SINCE }).waitFor()

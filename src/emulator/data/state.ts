@@ -195,13 +195,14 @@ export async function openHubData(
   const state = sqliteState(database, options.hubId)
   const packages = packagesOf(database.folder, options)
   await packages.sweep(new Set(state.apps().map((app) => app.folder)))
+  const keys = storedKeys(database)
   const resources = opened.move()
   return {
     /** Absolute path. */
     folder: database.folder,
     state,
     packages,
-    keys: storedKeys(database),
+    keys,
     [Symbol.asyncDispose]: () => resources.disposeAsync(),
   }
 }

@@ -167,7 +167,7 @@ interface SettingProps {
   /** `undefined`: the app no longer has the setting. */
   readonly value: unknown
   readonly shown: boolean
-  /** Whether the value may have changed since it was read. */
+  /** Whether the value is unknown, because the answer to a write was lost. */
   readonly unknown: boolean
   /** Keeps the line even if the app removes the setting. */
   readonly keep: () => void
