@@ -1,4 +1,4 @@
-/** A rollout sends one command for an app to many hubs, in waves: the request that starts it, and its record on the broker. */
+/** A rollout sends one command to many hubs, in waves: the request that starts it, and its record on the broker. */
 import * as v from 'valibot'
 import { duration, object } from './payload.ts'
 import type { ROLLOUT } from './schemas.ts'

@@ -103,8 +103,8 @@ export class HttpClient {
 }
 
 /**
- * The handler of one request, which knows whether it was sent. undici calls `onRequestStart` just before it writes to an open
- * connection: a failure before that cannot have reached the hub, a later one may have.
+ * The handler of one request, which knows whether it was sent. undici calls `onRequestStart` just before it writes to an
+ * open connection: a failure before that cannot have reached the hub, a later one may have.
  * @param cuts whether to drop the body of a response that is too large; otherwise the request fails
  * @param guards called just before the request is sent; if one throws, the request is not sent
  */

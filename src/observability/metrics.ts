@@ -105,7 +105,7 @@ export class Metrics {
     this.#callSeconds.observe({ hub, operation }, ms / 1000)
   }
 
-  /** Counts the answer to a command. `command` is the command's name in the configuration, `ms` the time from arrival to answer. */
+  /** Counts an answer. `command` is the command's name in the configuration, `ms` the time from arrival to answer. */
   answered(command: string, outcome: string, ms: number): void {
     this.#commands.inc({ command, outcome })
     this.#commandSeconds.observe({ command }, ms / 1000)

@@ -149,7 +149,7 @@ export class Load {
     // Recorded before sending too: the hub may receive the request before the broker's acknowledgement arrives.
     const copy = { at: Date.now(), topic, asks, write, kind, expiresAt, token, offline }
     sent.push(copy)
-    // A broker that refuses or loses the message is part of the fault. A refused one, such as one too large, is not sent.
+    // The fault may make the broker refuse or lose the message. A refused one, such as one too large, was not sent.
     await observer.publish(topic, payload, options).catch((error: unknown) => {
       if (error instanceof ErrorWithReasonCode) sent.splice(sent.indexOf(copy), 1)
     })
