@@ -48,7 +48,7 @@ function problemsOf(
   })
 }
 
-/** Returns the parsed value, or `undefined` after adding its mistakes. `at` is the option's path, or its `_file` key. */
+/** Returns the parsed value, or `undefined` after adding mistakes. `at` is the option's path, or its `_file` key. */
 function check({ path, option, source, reading }: Place, schema: v.GenericSchema, raw: unknown, at = path): unknown {
   const { mistakes } = reading
   const result = v.safeParse(schema, raw, { abortPipeEarly: true })

@@ -37,7 +37,7 @@ const MANY_QUEUED = 256
 /** How often to check whether publishing must still wait. */
 const LOOK_MS = 20
 
-/** How many devices to publish at once: those of an ordinary home, which Home Assistant also gets at once at its start. */
+/** How many devices to publish at once: those of an ordinary home. Home Assistant gets them at once at its start. */
 const AT_ONCE = 64
 /** Home Assistant drops parts of a message that arrives while it still processes the previous one. */
 const REST_MS = 2_000

@@ -21,7 +21,7 @@ class Unknown {
   readonly channel: string | null = null
   readonly origin: string | null = null
   readonly update_available: boolean | null = null
-  /** The version of the available update; `null` if there is none, or if the hub does not report it; newer hubs do not. */
+  /** The version of the available update; `null` if there is none, or if the hub does not report it. */
   readonly latest_version: string | null = null
   /** The size of the update step; `null` if unknown. */
   readonly update_severity: Severity | null = null
