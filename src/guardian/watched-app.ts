@@ -79,8 +79,8 @@ export function isOn({ patterns }: Context, { id, watch }: WatchedApp): boolean 
 export const needsAttention = ({ facts }: WatchedApp) => (facts?.state.attention.length ?? 0) > 0
 
 /**
- * Whether a restart is being prepared or was sent, and the app has not come up or timed out. Polling may miss that it
- * stops and starts. The first list may have been requested before the restart, so the second one counts.
+ * Whether a restart is being prepared or was sent, and the app has neither come up nor timed out. Polling may miss the
+ * stop and the start. The first list may have been requested before the restart, so the second one counts.
  */
 export function isRestarting({ answered, watch, listsUp }: WatchedApp): boolean {
   return !answered || (watch.sentAt !== null && listsUp < 2)

@@ -63,7 +63,7 @@ export class Publisher {
   readonly #published = new Map<string, Published>()
   /** Object id → what the broker held when the connection began. */
   #found = new Map<string, Map<string, string>>()
-  /** Devices to send again although nothing changed: only the messages, or the states with them. */
+  /** Devices to send again although nothing changed: only the discovery messages, or the states as well. */
   readonly #again = new Map<string, 'messages' | 'states'>()
   /** States that are not repeated with their devices. */
   #sent: ReadonlySet<string> = new Set()

@@ -10,7 +10,7 @@ export interface Answer {
   readonly isCut?: true
 }
 
-/** Whether a status means that a write was done, or that a read is complete: 206 is only part of a list. */
+/** Whether a status means that a write succeeded, or that a read is complete: a 206 contains only part of a list. */
 export function isSuccess(method: Method, status: number): boolean {
   return method === 'GET' ? status === 200 || status === 204 : status >= 200 && status < 300
 }

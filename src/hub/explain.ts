@@ -40,7 +40,7 @@ const CONNECTIONS: readonly (readonly [RegExp, (at: URL, code: string, error: un
   ],
 ]
 
-/** Error codes that a server which is not a hub, or a path outside of its API, can cause. */
+/** Error codes that a server other than a hub, or a path outside the hub's API, can cause. */
 const ELSEWHERE: ReadonlySet<HubErrorCode> = new Set(['nonsense', 'unsupported', 'failed', 'rejected'])
 
 /** @param url the configured address of the hub */

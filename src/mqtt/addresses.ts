@@ -45,7 +45,7 @@ export class Addresses {
     return first === this.current ? undefined : first
   }
 
-  /** Makes the preferred address the next one, without waiting. */
+  /** Makes the preferred address the next one to try, without a delay. */
   prefer(): void {
     const { preferred } = this
     if (preferred === undefined) return

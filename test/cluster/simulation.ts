@@ -91,7 +91,7 @@ export class Simulation {
     return row.revision
   }
 
-  /** The epoch grows whenever the members change. */
+  /** The epoch increases whenever the members change. */
   #checkEpoch(roster: string): void {
     const record = readRoster(roster)
     if (record === undefined) throw new Error(`no roster: ${roster}`)

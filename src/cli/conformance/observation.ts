@@ -160,7 +160,7 @@ export function summary({ status, failure, value }: Observation): string {
 /** Statuses of a gateway, or of a hub that is starting. */
 const AWAY: ReadonlySet<number | null> = new Set([502, 503, 504])
 
-/** Whether the hub was offline or busy, so that the answer shows nothing about the operation. */
+/** Whether the hub was offline or busy, in which case the answer shows nothing about the operation. */
 export function isAway(seen: Observation): boolean {
   return AWAY.has(seen.status) || ['no_answer', 'limited'].includes(outcomeOf(seen))
 }

@@ -94,7 +94,7 @@ const MAX_UNREAD = 1024 * 1024
 
 interface ChannelOptions {
   readonly clock: Clock
-  /** Answers a request of the app; a `HubError` refuses it. */
+  /** Answers a request of the app; throws a `HubError` to refuse it. */
   readonly answer: (request: RequestFromApp) => unknown
   readonly notice: (message: AppNotice | Extract<AppMessage, { readonly type: 'ready' | 'crash' }>) => void
   /** Called with text for the app's output. */

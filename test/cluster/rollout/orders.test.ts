@@ -1,4 +1,4 @@
-/** Which orders are accepted, from whom, and which are refused. */
+/** Which orders are accepted and from whom, and which are refused. */
 import { describe, expect, test } from 'vitest'
 import { APP, BROKER, RESTART, SHORT_PAUSE_MS, Street } from './street.ts'
 

@@ -1,4 +1,4 @@
-/** The container engine of the tests, controlled by its command line. */
+/** The container engine of the tests, controlled through its command line. */
 import { execFileSync } from 'node:child_process'
 import { execute } from '../../support/process.ts'
 

@@ -46,7 +46,7 @@ export type LiveMessage = v.InferOutput<typeof message>
 const event = v.strictObject({ at: time, topic: text, payload: text })
 export type FeedEvent = v.InferOutput<typeof event>
 
-/** One read of an app's usage: milliseconds since 1970, per cent of one core, bytes. */
+/** One sample of an app's usage: milliseconds since 1970, per cent of one core, bytes. */
 const sample = v.strictTuple([v.number(), v.nullable(v.number()), v.nullable(v.number())])
 export type Sample = v.InferOutput<typeof sample>
 

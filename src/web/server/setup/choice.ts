@@ -41,7 +41,7 @@ function read<T>(key: string, schema: v.GenericSchema<unknown, T>, value: unknow
   return undefined
 }
 
-/** Returns the configuration with the given broker. For the current one, `chosen` is `undefined`: its login stays. */
+/** Returns the configuration with the given broker. For the current one, `chosen` is `undefined`: its login is kept. */
 export function checkBroker(
   given: SetupBroker,
   config: Config,

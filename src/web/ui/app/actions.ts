@@ -64,7 +64,7 @@ export interface Action {
   readonly danger?: true
   /** Whether the action is offered for the app. */
   readonly fits: (entry: AppEntry) => boolean
-  /** The confirmation, whose button has the action's name. */
+  /** The confirmation dialog, whose button has the action's name. */
   readonly question?: (entry: AppEntry) => Omit<Question, 'action'>
   /** The title of the confirmation for several apps; if missing, the action is only for one app. */
   readonly many?: (values: { readonly count: number }) => string

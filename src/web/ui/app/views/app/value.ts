@@ -95,7 +95,7 @@ function isWritable(value: unknown, depth = 0): boolean {
   return depth < MAX_JSON_DEPTH && Object.values(value).every((inner) => isWritable(inner, depth + 1))
 }
 
-/** The payload that sets a setting with any name. */
+/** The payload that sets a setting, whatever its name. */
 export function payloadFor(name: string, value: unknown): Typed<object> {
   const payload = { name, value }
   const isLong = new TextEncoder().encode(JSON.stringify(payload)).length > MAX_PAYLOAD_BYTES
