@@ -1,7 +1,8 @@
 /** The audit logs what every client did and what was refused, at any log level, without secrets, and sends events. */
 import { describe, expect } from 'vitest'
 import { until } from '../support/until.ts'
-import { KEY, test, World } from '../support/world.ts'
+import { KEY, World } from '../support/world.ts'
+import { test } from '../support/world-test.ts'
 
 const lines = ({ bridge }: World) => bridge.lines.map((line) => JSON.parse(line))
 const audits = (world: World) => lines(world).filter(({ msg, level }) => msg === 'command' && level === 'info')

@@ -1,7 +1,8 @@
 /** The progress of an install as the update entity shows it; `contract/installs.test.ts` tests the proof of its end. */
 import { describe, expect } from 'vitest'
 import { until } from '../support/until.ts'
-import { World, type WorldOptions, test as worldTest } from '../support/world.ts'
+import { World, type WorldOptions } from '../support/world.ts'
+import { test as worldTest } from '../support/world-test.ts'
 
 const APP = 'the.app'
 const apps = [{ id: APP, version: '1.0.0', update: '1.1.0' }, { id: 'another.app' }]

@@ -6,7 +6,8 @@ import { BROKERS } from '../support/brokers.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { silentLog } from '../support/silent-log.ts'
 import { until } from '../support/until.ts'
-import { test, World } from '../support/world.ts'
+import { World } from '../support/world.ts'
+import { test } from '../support/world-test.ts'
 
 const APP = 'home/app/com.athom.hue'
 const SETTING = `${APP}/setting/mode`

@@ -4,7 +4,8 @@ import { describe, expect } from 'vitest'
 import { BROKERS, Mosquitto, mosquittoPath } from '../support/brokers.ts'
 import { retainedOn } from '../support/observer.ts'
 import { until } from '../support/until.ts'
-import { KEY, test, World } from '../support/world.ts'
+import { KEY, World } from '../support/world.ts'
+import { test } from '../support/world-test.ts'
 
 const restartOf = (app: string) => `home/app/${app}/cmd/restart`
 const resultsOf = ({ observer }: World, app: string, command = 'restart') =>

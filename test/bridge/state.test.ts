@@ -4,7 +4,8 @@ import { APP_KEYS } from '../../src/hub/app.ts'
 import { BROKERS, Mosquitto, mosquittoPath } from '../support/brokers.ts'
 import { retainedOn } from '../support/observer.ts'
 import { until } from '../support/until.ts'
-import { ALL_SCOPES, KEY, test, World } from '../support/world.ts'
+import { ALL_SCOPES, KEY, World } from '../support/world.ts'
+import { test } from '../support/world-test.ts'
 
 /** Whether the broker holds exactly the apps of the hub, each in its state. */
 async function agrees({ hub, broker }: World): Promise<boolean> {

@@ -1,6 +1,5 @@
 /** The environment of a test: an emulated hub, a real broker, the bridge, and an observer. */
 import type { IClientPublishOptions } from 'mqtt'
-import { test as base } from 'vitest'
 import { EmulatedHub, type EmulatedHubOptions } from '../../src/emulator/hub.ts'
 import { AnyWorld, type Parts } from './any-world.ts'
 import { type RunningBridge, startBridge } from './bridge.ts'
@@ -185,12 +184,3 @@ export class World extends AnyWorld<EmulatedHub, RunningBridge> {
     await observer.until('realtime', () => observer.last('hub2mqtt/home/info')?.includes('"connected"'))
   }
 }
-
-/** `world` is started with `options` and ends with the test. */
-export const test = base.extend<{ readonly options: WorldOptions; readonly world: World }>({
-  options: {},
-  world: async ({ options }, use) => {
-    await using world = await World.start(options)
-    await use(world)
-  },
-})

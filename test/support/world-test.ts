@@ -1,0 +1,12 @@
+/** Apart from `world.ts`, which programs without vitest use too. */
+import { test as base } from 'vitest'
+import { World, type WorldOptions } from './world.ts'
+
+/** `world` is started with `options` and ends with the test. */
+export const test = base.extend<{ readonly options: WorldOptions; readonly world: World }>({
+  options: {},
+  world: async ({ options }, use) => {
+    await using world = await World.start(options)
+    await use(world)
+  },
+})
