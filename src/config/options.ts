@@ -162,7 +162,7 @@ const bridgeOptions = defineOptions({
     example: 'hub2mqtt-home',
   },
   'mqtt.protocol': {
-    doc: 'MQTT version; `auto` tries 5 and falls back to 3.1.1.',
+    doc: 'MQTT version; `auto` tries 5, and 3.1.1 if the broker refuses 5.',
     schema: choice(['auto', '5', '3.1.1']),
     default: 'auto',
   },
@@ -198,7 +198,7 @@ const bridgeOptions = defineOptions({
     default: 1883,
   },
   'mqtt.embedded.max_payload': {
-    doc: 'Largest payload that the embedded broker accepts.',
+    doc: 'Largest payload that the embedded broker accepts; for the bridge, together with the topic.',
     schema: size('1KiB', '256MiB'),
     default: '1MiB',
   },
