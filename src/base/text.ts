@@ -1,4 +1,4 @@
-/** Formats untrusted texts and tables for people. */
+/** Formats untrusted texts and tables for people, and reports each text once. */
 
 const MAX_NAME = 100
 
@@ -38,4 +38,13 @@ export function columns(rows: readonly (readonly string[])[]): string[] {
       .join('  ')
       .trimEnd(),
   )
+}
+
+/** Returns a function that calls `report` with each text only once. */
+export function onceEach(report: (text: string) => void) {
+  const reported = new Set<string>()
+  return (text: string) => {
+    if (!reported.has(text)) report(text)
+    reported.add(text)
+  }
 }

@@ -1,4 +1,5 @@
 /** `hub2mqtt emulate`: starts a hub from typed options and an optional file. Prints nothing itself. */
+
 import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -6,8 +7,9 @@ import { promisify } from 'node:util'
 import { systemClock } from '../base/clock.ts'
 import { readPlainText } from '../base/read-plain.ts'
 import { ROOT } from '../base/root.ts'
+import { onceEach } from '../base/text.ts'
 import { ManifestError } from './data/manifest.ts'
-import { onceEach, type Packages, type Unpacked } from './data/packages.ts'
+import type { Packages, Unpacked } from './data/packages.ts'
 import { addSettings, type HubData, newApp, openHubData } from './data/state.ts'
 import { EmulatedHub, type EmulatedHubOptions } from './hub.ts'
 import { type HubFile, loadHubFile } from './hub-file.ts'

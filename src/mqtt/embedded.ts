@@ -1,4 +1,5 @@
 /** A small broker in this process, for users who do not have one: aedes over TCP, with limits that aedes lacks. */
+
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:net'
 import type { Duplex } from 'node:stream'
@@ -8,6 +9,7 @@ import { ExpectedError } from '../base/errors.ts'
 import { systemCode } from '../base/failures.ts'
 import { inUrl, isLoopback } from '../base/hosts.ts'
 import { sameSecret } from '../base/secrets.ts'
+import { onceEach } from '../base/text.ts'
 import { topicMatcher } from './names.ts'
 import { bodyLength, headerSize, MALFORMED } from './packet-filter.ts'
 
@@ -109,10 +111,7 @@ export async function startEmbeddedBroker(options: EmbeddedBrokerOptions, log: L
 }
 
 function logProblems(aedes: Aedes, birthTopic: string | undefined, log: Logger): void {
-  const logged = new Set<string>()
-  const warnOnce = (text: string) => {
-    if (logged.size < logged.add(text).size) log.warn(text)
-  }
+  const warnOnce = onceEach((text) => log.warn(text))
   aedes.on('clientError', ({ id }, { message }) => log.debug({ client: id, detail: message }, 'MQTT client dropped'))
   aedes.on('connectionError', (_, { message }) => {
     log.debug({ detail: message }, 'MQTT connection refused')

@@ -1,9 +1,11 @@
 /** The apps' code: copies it from the store into the data folder, and removes code that no app uses. */
+
 import { randomBytes } from 'node:crypto'
 import { mkdirSync, readdirSync, rmdirSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import * as v from 'valibot'
+import { onceEach } from '../../base/text.ts'
 import { compareVersions } from '../../base/versions.ts'
 import { copyApp, refuseLinksOut } from './app-folder.ts'
 import { APPS_FOLDER, syncFolder } from './data-folder.ts'
@@ -152,15 +154,6 @@ export function packagesOf(data: string, { store, samples = new Map(), warn = ()
   }
 
   return { find, sample, unpack, adopt, discard, sweep }
-}
-
-/** Reports each problem only once, because the store is read often. */
-export function onceEach(report: (problem: string) => void) {
-  const reported = new Set<string>()
-  return (problem: string) => {
-    if (!reported.has(problem)) report(problem)
-    reported.add(problem)
-  }
 }
 
 /** Removes the folder unless it contains another version of the app. */

@@ -3,13 +3,14 @@
  * does not trust the app: it limits the length of a line, the messages per second and the pending requests.
  * Anything beyond the limits waits in the app.
  */
+
 import type { Duplex } from 'node:stream'
 import * as v from 'valibot'
 import type { Clock } from '../../base/clock.ts'
 import { readJson } from '../../base/read-json.ts'
+import { onceEach } from '../../base/text.ts'
 import { checked } from '../core/endpoint.ts'
 import type { AppRequest } from '../core/hub-apps.ts'
-import { onceEach } from '../data/packages.ts'
 import { asHubError, HubError } from '../hub-error.ts'
 import { MAX_LINE_BYTES, MAX_NAME, type Refusal } from '../sdk/limits.js'
 import { allow } from './allowance.ts'
