@@ -310,8 +310,7 @@ describe.runIf(canBrowse)('the latest crash of an app', () => {
       }
     }
     await page.setViewportSize({ width: 360, height: 740 })
-    // Charts follow the width a frame later.
-    await until('the small page', async () => (await overflow(page)) <= 0)
+    expect(await overflow(page)).toBeLessThanOrEqual(0)
     expect((await card.locator('pre').boundingBox())?.width).toBeGreaterThan(250)
   })
 
