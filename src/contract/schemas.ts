@@ -254,9 +254,7 @@ export const PRESENCE = v.strictObject({
     ),
   ),
   asks: v.exactOptional(about(v.literal(true), 'Requests an immediate answer from other bridges.')),
-  hubs: v.exactOptional(
-    about(v.array(text), 'From the active bridge: its hubs. The next active bridge may clear their topics.'),
-  ),
+  hubs: v.exactOptional(about(v.array(text), 'Hubs of the active bridge; its successor may clear their topics.')),
   leaves: v.exactOptional(about(v.literal(true), 'The bridge is stopping.')),
 })
 
