@@ -134,7 +134,7 @@ export const APP_ENTITIES = entitiesOf('app', [
     icon: 'mdi:counter',
     template: jinja.fieldOf('crash_count'),
     shows: { stateClass: 'total_increasing' },
-    doc: "How often the app has crashed, as counted by the hub.",
+    doc: 'How often the app has crashed, as counted by the hub.',
   },
   {
     ...APP_SENSOR,
