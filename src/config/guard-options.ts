@@ -64,7 +64,7 @@ const unavailable = v.pipe(
 /** Which apps the guardian watches, and when it updates them. All of these options are live. */
 export const guardOptions = liveOptions({
   'guard.watch': {
-    doc: 'Apps that the guardian restarts, by id; `*` stands for any characters, `?` for one. Without any, the guardian is off.',
+    doc: 'Apps that the guardian restarts, by id; `*` stands for any characters, `?` for one. If the list is empty, the guardian is off.',
     schema: list(appPattern),
     default: [],
     example: ['*'],
@@ -191,7 +191,7 @@ export const guardOptions = liveOptions({
     example: 'Europe/Berlin',
   },
   'updates.hold_days': {
-    doc: 'Number of days that the bridge must have seen a version on offer before it is installed. Hubs that do not report versions are skipped.',
+    doc: 'Number of days that the bridge must have seen a version on offer before the version is installed. Hubs that do not report versions are skipped.',
     schema: integer(0, 365),
     default: 0,
   },
