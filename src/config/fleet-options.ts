@@ -37,12 +37,12 @@ const bucket = text({
 /** How the members of a fleet share the hubs. */
 export const fleetOptions = defineOptions({
   'fleet.shard': {
-    doc: 'Share of the hubs that this bridge serves, if several bridges share one configuration by number: `3/8` is the third of eight.',
+    doc: 'Share of the hubs that this bridge serves, if several bridges divide the hubs by number: `3/8` is the third of eight.',
     schema: shard,
     example: '3/8',
   },
   'fleet.index': {
-    doc: 'Number of this bridge from 0, as Kubernetes counts; needs `fleet.count`.',
+    doc: 'Number of this bridge, counted from 0 as in Kubernetes; needs `fleet.count`.',
     schema: integer(0, 998),
     example: 2,
   },
@@ -79,7 +79,7 @@ export const fleetOptions = defineOptions({
     default: '15s',
   },
   'fleet.member': {
-    doc: "Unique name of this bridge in the fleet; default: the machine's.",
+    doc: 'Unique name of this bridge in the fleet; default: the name of the machine.',
     schema: member,
     example: 'bridge-0',
   },

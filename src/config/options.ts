@@ -51,7 +51,7 @@ export const hubOptions = defineOptions({
     default: '1m',
   },
   poll_interval_fallback: {
-    doc: 'The polling interval while the realtime connection is down, if it is shorter.',
+    doc: 'The polling interval while the realtime connection is down, if shorter than `poll_interval`.',
     schema: duration('1s', '1h'),
     default: '10s',
   },
@@ -61,7 +61,7 @@ export const hubOptions = defineOptions({
     default: '10s',
   },
   path_prefix: {
-    doc: "First part of the API's paths; `auto` asks the hub.",
+    doc: "First part of the API's paths; `auto` detects it.",
     schema: choice(['auto', 'manager', 'managers']),
     default: 'auto',
   },
@@ -83,7 +83,7 @@ export const httpOptions = defineOptions({
     ...flag(true),
   },
   'http.host': {
-    doc: 'Address to listen on. Beyond this machine, the page and its API need `http.password` or a token; health and metrics, with the names of hubs and apps, need no login.',
+    doc: 'Address to listen on. Beyond this machine, the page and its API need `http.password` or a token; health and metrics, which contain the names of hubs and apps, need no login.',
     schema: host,
     default: '127.0.0.1',
   },
@@ -97,7 +97,7 @@ export const httpOptions = defineOptions({
     ...file('made', '/var/lib/hub2mqtt/token'),
   },
   'http.allowed_hosts': {
-    doc: 'Accepted host names in addition to `http.host`, `localhost` and all IP addresses, so that no web page can reach the listener under its own host name.',
+    doc: 'Accepted host names in addition to `http.host`, `localhost` and all IP addresses. All others are refused, so that web pages cannot reach the listener under their own host names.',
     ...listOf(host, ['hub2mqtt.lan']),
   },
 })
@@ -105,7 +105,7 @@ export const httpOptions = defineOptions({
 /** Access to the page and its API, which a program beside the daemon does not need. All of it changes while running. */
 const pageOptions = liveOptions({
   'http.public_url': {
-    doc: 'Address of the page for browsers: Home Assistant then links to it and shows icons of apps. These icons then need no login.',
+    doc: 'Address of the page for browsers. If set, Home Assistant links to the page and shows icons of apps, and these icons need no login.',
     schema: publicUrl,
     example: 'https://home.example.org/hub2mqtt',
   },
@@ -121,7 +121,7 @@ const pageOptions = liveOptions({
     example: { grafana: { token: 'put-a-random-token-here', access: 'read' } },
   },
   'http.frame_ancestors': {
-    doc: 'Origins of web pages that may show the page in a frame; `self` for its own origin.',
+    doc: "Origins of web pages that may show the page in a frame; `self` is the page's own origin.",
     ...listOf(ancestor, ['https://dashboard.lan']),
   },
   'http.trusted_proxies': {
@@ -167,7 +167,7 @@ const bridgeOptions = defineOptions({
     default: 'auto',
   },
   'mqtt.ca_file': {
-    doc: "Certificate authority (PEM) for the broker's certificate, instead of those that Node.js knows or, with `NODE_OPTIONS=--use-system-ca`, the system.",
+    doc: "Certificate authority (PEM) of the broker's certificate. Default: the authorities that Node.js trusts or, with `NODE_OPTIONS=--use-system-ca`, those that the system trusts.",
     ...file('certificate', '/etc/hub2mqtt/ca.pem'),
   },
   'mqtt.cert_file': {
@@ -198,7 +198,7 @@ const bridgeOptions = defineOptions({
     default: 1883,
   },
   'mqtt.embedded.max_payload': {
-    doc: 'Largest payload that the embedded broker accepts; for the bridge, together with the topic.',
+    doc: 'Largest payload that the embedded broker accepts; for messages of the bridge, topic and payload together.',
     schema: size('1KiB', '256MiB'),
     default: '1MiB',
   },
@@ -219,7 +219,7 @@ const filterOptions = liveOptions({
     ...flag(false),
   },
   'commands.call': {
-    doc: 'What `hub/call` may reach: ids of managers and apps (`*` stands for any characters, `?` for one), and methods; `section: manager` or `section: app` limits a rule to one of the two. In the environment a JSON list. A call also needs the permission of the command with the same operation.',
+    doc: 'What `hub/call` may reach: ids of managers and apps (`*` stands for any characters, `?` for one), and methods; `section: manager` or `section: app` limits a rule to managers or apps. In the environment, write a JSON list. A call also needs the permission of the command with the same operation.',
     schema: list(callRule),
     default: [{ item: '*', methods: ['GET', 'POST', 'PUT', 'DELETE'] }],
     example: [{ item: 'notifications', methods: ['GET'] }],
@@ -248,7 +248,7 @@ const filterOptions = liveOptions({
 
 const otherOptions = defineOptions({
   'discovery.format': {
-    doc: 'Discovery messages for Home Assistant: one per `device`, one per `component` (for clients that support no other), or `off`.',
+    doc: 'Discovery messages for Home Assistant: one per `device`, one per `component` (for clients that do not support device messages), or `off`.',
     schema: choice(['device', 'component', 'off']),
     default: 'device',
   },
@@ -258,7 +258,7 @@ const otherOptions = defineOptions({
     default: 'homeassistant',
   },
   'discovery.rate': {
-    doc: 'How many devices are published per second, after the first 64 at once; 0: as fast as the broker acknowledges.',
+    doc: 'How many devices are published per second, after the first 64, which are published immediately; 0: as fast as the broker acknowledges.',
     schema: integer(0, 1000),
     default: 20,
   },

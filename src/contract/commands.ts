@@ -270,7 +270,7 @@ const ROWS = [
     allowed: false,
     about: ({ app }) => app,
     reaches: (endpoint) => endpoint,
-    doc: 'Sends any request to the hub or an app, and answers with its response; a write unless GET.',
+    doc: 'Sends any request to the hub or an app, and answers with its response; counts as a write unless GET.',
     run: callEndpoint,
   }),
   row('hub', 'refresh', {
@@ -298,7 +298,7 @@ const ROWS = [
   }),
   row('bridge', 'ping', {
     payload: nothing,
-    doc: 'Only sends an answer.',
+    doc: 'Only answers.',
     act: () => {},
   }),
   row('bridge', 'rollout', {

@@ -62,7 +62,7 @@ const priorEvent = frozen({
 export type PriorEvent = v.InferOutput<typeof priorEvent>
 
 export const CRASH = frozen({
-  at: about(time, 'For an app that had crashed before the bridge started: the time of that start.'),
+  at: about(time, 'Time of the crash. For an app that had crashed before the bridge started: the time of that start.'),
   reason: v.picklist(REASONS),
   message: v.nullable(v.pipe(v.string(), v.maxLength(1024))),
   stack_head: about(v.nullable(v.pipe(v.string(), v.maxLength(1024))), 'The first ten lines of the stack.'),
@@ -74,10 +74,10 @@ export const CRASH = frozen({
   exit_signal: v.nullable(text),
   samples: about(
     list(v.strictTuple([count, v.nullable(amount), v.nullable(amount)]), MAX_CRASH_SAMPLES),
-    'The six hours before, oldest first: seconds before the crash, percent of one core, bytes.',
+    'Usage in the six hours before, oldest first: seconds before the crash, percent of one core, bytes.',
   ),
-  hub: about(v.nullable(HUB_HEALTH), 'The `health` of the hub at that time.'),
-  before: about(list(priorEvent, MAX_BEFORE), 'Events of the 24 hours before, newest first.'),
+  hub: about(v.nullable(HUB_HEALTH), 'The `health` of the hub at the time of the crash.'),
+  before: about(list(priorEvent, MAX_BEFORE), 'Events in the 24 hours before the crash, newest first.'),
   others_crashed: about(list(text, MAX_OTHERS), 'Apps that crashed within ten minutes of this crash.'),
   guard: about(
     v.nullable(frozen({ state: v.picklist(GUARD_STATES), restarts: count, next_restart_at: v.nullable(time) })),
@@ -96,9 +96,9 @@ export const USAGE_HISTORY = frozen({
   resolution_seconds: about(v.pipe(count, v.minValue(1)), 'The length of a period.'),
   cpu_percent: about(
     points,
-    'The start of each known period in seconds since 1970, and its mean in percent of one core.',
+    'The start of each period with data in seconds since 1970, and its mean in percent of one core.',
   ),
-  memory_bytes: about(points, 'The same with the highest memory usage.'),
+  memory_bytes: about(points, 'As `cpu_percent`, with the highest memory usage in bytes.'),
   source: v.picklist(['hub', 'bridge']),
 })
 export type UsageHistory = v.InferOutput<typeof USAGE_HISTORY>
@@ -142,7 +142,7 @@ export function together(crashedAt: readonly number[], before: readonly PriorEve
     return (what === 'firmware_updated' || what === 'hub_restarted') && age >= 0 && age <= CAUSE_MS
   })
   if (cause === undefined) return sentence
-  const event = cause.what === 'hub_restarted' ? 'the hub restarted' : `firmware ${cause.to ?? ''} came`
+  const event = cause.what === 'hub_restarted' ? 'the hub restarted' : `firmware ${cause.to ?? ''} was installed`
   return `${sentence}, ${minutes(first - Date.parse(cause.at))} after ${event}`
 }
 

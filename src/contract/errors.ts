@@ -17,7 +17,7 @@ export const ERROR_CODES = {
   forbidden: 'The API key lacks a permission.',
   unsupported: 'This hub has no such operation.',
   hub_unreachable: 'The hub is offline or did not answer.',
-  hub_rejected: 'The hub, or a gateway in front of it, refused (another 4xx).',
+  hub_rejected: 'The hub, or a gateway in front of it, refused the request (another 4xx).',
   hub_failed:
     'The hub failed (5xx), reported an error, answered a read with invalid data, or did not do what was requested; or a gateway answered 404.',
   rate_limited: 'The hub limited requests (429) until the command expired; nothing was done.',

@@ -205,7 +205,7 @@ export const PUBLICATIONS = {
     of: 'bridge',
     schema: schemas.PROBE,
     text: true,
-    doc: 'A message that the bridge sends itself at each connect, to check whether it may publish and read, and after a suspension.',
+    doc: 'A message from the bridge to itself, at each connect and after a suspension, to check whether it may publish and read.',
   }),
   bridgePresence: sent({
     topic: '{base}/bridge/presence',
@@ -260,7 +260,7 @@ export const PUBLICATIONS = {
   hubHealth: hub({
     topic: '{base}/{hub}/health',
     schema: HUB_HEALTH,
-    doc: 'The health of the hub, if the key has `homey.system.readonly`. At the start of the bridge, then each minute if a figure has changed by a tenth, otherwise every 15.',
+    doc: 'The health of the hub, if the key has `homey.system.readonly`. Published at the start, then each minute if a figure has changed by a tenth, otherwise every 15 minutes.',
     render: ({ health }) => health,
   }),
   hubGuardMemory: hub({
@@ -325,7 +325,7 @@ export const PUBLICATIONS = {
   crash: app({
     topic: '{base}/{hub}/app/{app}/crash',
     schema: CRASH,
-    doc: "The evidence of the app's latest crash, from what was known before it; at most 16 KiB.",
+    doc: "The evidence of the app's latest crash, collected before it; at most 16 KiB.",
     render: ({ crash }) => crash,
     dependsOn: ({ crash }) => [crash],
   }),

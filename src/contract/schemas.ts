@@ -67,13 +67,13 @@ export const COMMAND_FAILED = v.strictObject({
   event_type: v.literal('command_failed'),
   app: about(v.nullable(text), '`null` for a command to the whole hub.'),
   command: text,
-  code: about(errorCode, "As in the command's answer."),
+  code: about(errorCode, "The error code of the command's answer."),
   transaction: about(v.nullable(v.union([text, amount])), "The command's transaction, or `null`."),
   at: time,
 })
 
 const reason = v.picklist(REASONS)
-const guardMessage = about(v.nullable(v.pipe(text, v.maxLength(MAX_GUARD_MESSAGE))), 'For people.')
+const guardMessage = about(v.nullable(v.pipe(text, v.maxLength(MAX_GUARD_MESSAGE))), 'A text for people.')
 
 export const GUARD_EVENT = v.strictObject({
   event_type: v.picklist(GUARD_EVENT_TYPES),
@@ -82,7 +82,7 @@ export const GUARD_EVENT = v.strictObject({
   at: time,
   reason: about(reason, 'The reason.'),
   message: v.exactOptional(guardMessage),
-  from: v.exactOptional(about(text, 'For an update: the version before.')),
+  from: v.exactOptional(about(text, 'For an update: the version before it.')),
   to: v.exactOptional(about(text, 'For an update: the version after it, or the requested one.')),
 })
 
@@ -124,7 +124,7 @@ export const HISTORY = v.pipe(
       version: versionText,
       by: about(
         v.nullable(v.pipe(text, v.maxLength(64))),
-        '`guard`, `command`, or `null` for the hub and whoever uses it directly.',
+        '`guard`, `command`, or `null` for the hub itself and its other clients.',
       ),
       message: guardMessage,
     }),
@@ -139,14 +139,14 @@ export const GUARD_MEMORY = v.strictObject({
       frozen({
         version: versionText,
         since: time,
-        seen_seconds: about(v.optional(count, 0), 'How long the bridge has known it, up to `updates.hold_days`.'),
+        seen_seconds: about(v.optional(count, 0), 'How long the bridge has seen the offer, up to `updates.hold_days`.'),
       }),
     ),
     'The newest available version.',
   ),
   updated: about(
     v.nullable(frozen({ at: time, from: versionText, to: versionText, crashes: count })),
-    'The latest change of version, while crashes count against it.',
+    'The latest change of version, as long as crashes are attributed to it.',
   ),
   retries: v.exactOptional(about(count, 'Number of retries since the guardian gave up.')),
 })
@@ -154,7 +154,7 @@ export const GUARD_MEMORY = v.strictObject({
 export const GONE_APPS = list(
   frozen({
     app: text,
-    gone_hours: about(count, 'While the bridge was running.'),
+    gone_hours: about(count, 'Hours since the removal, while the bridge was running.'),
     guard: v.nullable(SAVED_GUARD),
     history: about(HISTORY, 'The newest entries.'),
     memory: v.nullable(GUARD_MEMORY),
@@ -175,7 +175,7 @@ export const BRIDGE_INFO = v.strictObject({
   started_at: time,
   hubs: v.record(text, v.strictObject({ url_host: text, api })),
   mqtt: v.strictObject({ protocol: v.nullable(v.picklist(['5', '3.1.1'])) }),
-  extensions: about(v.array(text), 'Names of the extensions of this interface that are built in.'),
+  extensions: about(v.array(text), 'Names of the extensions of this interface that this bridge supports.'),
 })
 
 export const HUB_INFO = v.strictObject({
@@ -195,12 +195,12 @@ export const HUB_INFO = v.strictObject({
 })
 
 export const FLEET = v.strictObject({
-  mode: about(v.picklist(['static', 'leases']), 'How hubs are shared among the members.'),
+  mode: about(v.picklist(['static', 'leases']), 'How the hubs are divided among the members.'),
   epoch: about(integer, 'Grows whenever the members change.'),
   members: v.record(
     text,
     v.strictObject({
-      since: about(v.nullable(time), '`null` if members share by number: whether they run is unknown.'),
+      since: about(v.nullable(time), '`null` if the hubs are divided by number: whether a member runs is unknown.'),
       hubs: about(integer, 'Number of hubs that it serves.'),
     }),
   ),
@@ -250,11 +250,11 @@ export const PRESENCE = v.strictObject({
   role: v.exactOptional(
     about(
       role,
-      'Whether it publishes and executes, or did until this message: the bridge that started first does; `undecided` until that is known.',
+      'Only the `active` bridge, the one that started first, publishes and executes; `undecided` until the sender knows its role. With `leaves`, the role until this message.',
     ),
   ),
-  asks: v.exactOptional(about(v.literal(true), 'Asks other bridges to answer at once.')),
-  hubs: v.exactOptional(about(v.array(text), 'Of the active bridge: its hubs, whose topics its successor may clear.')),
+  asks: v.exactOptional(about(v.literal(true), 'Requests an immediate answer from other bridges.')),
+  hubs: v.exactOptional(about(v.array(text), 'Hubs of the active bridge; its successor may clear their topics.')),
   leaves: v.exactOptional(about(v.literal(true), 'The bridge is stopping.')),
 })
 
@@ -322,7 +322,7 @@ export const FAILURE = v.strictObject({
   ...ANSWER_HEAD.entries,
   error: v.strictObject({
     code: about(errorCode, codes),
-    message: about(text, 'For people.'),
+    message: about(text, 'A text for people.'),
     status: about(v.nullable(amount), "HTTP status of the hub's answer, if there was one."),
   }),
   data: v.exactOptional(
@@ -333,7 +333,7 @@ export const FAILURE = v.strictObject({
 const rolloutStep = { hub: text, app: text }
 
 export const ROLLOUT = v.strictObject({
-  transaction: about(text, 'The transaction of the command that started it.'),
+  transaction: about(text, 'The transaction of the command that started the rollout.'),
   command: v.picklist(ROLLOUT_COMMANDS),
   app: text,
   hubs: text,
@@ -344,22 +344,22 @@ export const ROLLOUT = v.strictObject({
   state: v.picklist(ROLLOUT_STATES),
   reason: about(
     v.nullable(v.picklist(ROLLOUT_REASONS)),
-    'Why no more steps start; `null` while it continues or if done.',
+    'Why no more steps start; `null` while the rollout runs or if it is done.',
   ),
   started_at: time,
   updated_at: time,
-  total: about(count, 'Steps: apps on hubs.'),
-  done: about(count, 'Steps after which the app is running.'),
+  total: about(count, 'Number of steps: one for each app on each hub.'),
+  done: about(count, 'Number of steps that succeeded: the app is running.'),
   failed: list(
     v.strictObject({
       ...rolloutStep,
       code: about(text, 'An error code, or `crashed` or `not_running`.'),
-      message: about(text, 'For people.'),
+      message: about(text, 'A text for people.'),
     }),
   ),
   current: about(
     list(v.strictObject({ ...rolloutStep, phase: v.picklist(['sent', 'answered']) })),
-    'Running steps: not answered yet, or watched until the pause is over.',
+    'Running steps: not answered yet, or monitored until the pause is over.',
   ),
   targets: about(list(v.strictObject({ app: text, hubs: list(text) })), 'All steps, in order: by hub, then by app.'),
 })

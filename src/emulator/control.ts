@@ -4,7 +4,7 @@ import * as v from 'valibot'
 import { mayAsk } from '../base/hosts.ts'
 import { isRecord, parseJson } from '../base/json.ts'
 import { isUp } from './apps.ts'
-import { type Endpoint, type Input, optional, type Request, requestOf } from './core/endpoint.ts'
+import { described, type Endpoint, type Input, optional, type Request, requestOf } from './core/endpoint.ts'
 import { JSON_TYPE } from './faults.ts'
 import type { AppRecord, EmulatedHub } from './hub.ts'
 import { asHubError, HubError } from './hub-error.ts'
@@ -62,12 +62,12 @@ function behave(hub: EmulatedHub, name: string, options: unknown): void {
 
 export const CONTROL: readonly ControlRow[] = [
   row({
-    doc: 'The active behaviours, and how many turns each has left.',
+    doc: 'The active behaviours, and how many more times each will happen.',
     request: 'GET /behaviours',
     run: (hub) => hub.behaviours,
   }),
   row({
-    doc: 'Sets a behaviour. The body contains its options, as below.',
+    doc: 'Sets a behaviour. The body contains its options.',
     request: 'PUT /behaviours/:name',
     takes: OPTIONS,
     run: (hub, { name, options }) => behave(hub, name, options),
@@ -114,7 +114,7 @@ export const CONTROL: readonly ControlRow[] = [
   row({
     doc: "Makes an app's devices unavailable, or available again.",
     request: 'PUT /apps/:id/devices',
-    takes: { state: v.picklist(['away', 'back']) },
+    takes: { state: described(v.picklist(['away', 'back']), '`away`: unavailable; `back`: available.') },
     run: (hub, { id, state }) => hub.setDevices(installed(hub, id).id, state),
   }),
   row({

@@ -14,22 +14,22 @@ export const mapping = v.custom<Record<string, unknown>>(isRecord, 'must be an o
 /** A declared app, the same for all flavours; `recordOf` creates the wire record. */
 export const AppFields = {
   id: described(v.pipe(v.string(), v.nonEmpty('must be an app id')), 'The id of the app. Required.'),
-  name: optional(v.string(), 'Its name; default: the id.'),
-  version: optional(v.string(), 'Its version; default 1.0.0.'),
+  name: optional(v.string(), 'The name of the app; default: the id.'),
+  version: optional(v.string(), 'The version of the app; default 1.0.0.'),
   author: optional(v.string(), 'The author.'),
-  enabled: optional(v.boolean(), 'Whether it is enabled; default true.'),
-  autoupdate: optional(v.boolean(), 'Whether the hub updates it automatically; default true.'),
-  channel: optional(v.string(), 'The channel of its updates; default: stable on older hubs, live on newer ones.'),
+  enabled: optional(v.boolean(), 'Whether the app is enabled; default true.'),
+  autoupdate: optional(v.boolean(), 'Whether the hub updates the app automatically; default true.'),
+  channel: optional(v.string(), "The channel of the app's updates; default: stable on older hubs, live on newer ones."),
   origin: optional(v.string(), 'Source of the app; default appstore.'),
   update: optional(v.string(), 'The newer version in the store; default: none.'),
-  crashed: optional(v.string(), 'The message of its crash; default: the app runs.'),
-  settings: optional(mapping, 'Its settings: any JSON value by name.'),
+  crashed: optional(v.string(), "The message of the app's crash; default: the app has not crashed."),
+  settings: optional(mapping, 'The settings of the app: any JSON value by name.'),
   usage: optional(
     v.pipe(mapping, v.strictObject({ cpu: v.number(), mem: v.number() })),
-    'Its usage: cpu as a fraction of one core, mem in bytes.',
+    'The usage of the app: cpu as a fraction of one core, mem in bytes.',
   ),
   permissions: optional(v.array(v.string()), 'Permissions on the hub; default: none.'),
-  hasDrivers: optional(v.boolean(), 'Whether it has devices; reported by older hubs.'),
+  hasDrivers: optional(v.boolean(), 'Whether the app has devices; reported by older hubs.'),
   color: optional(v.string(), 'Brand colour, such as #4A6572.'),
   record: optional(mapping, "Fields that override the hub's record of the app, to imitate a firmware."),
 }
@@ -43,14 +43,14 @@ const Apps = v.pipe(
 
 export const HubFields = {
   id: optional(HeaderText, 'The id of the hub.'),
-  version: optional(HeaderText, 'Its firmware; default: a typical one of the flavour.'),
+  version: optional(HeaderText, "The hub's firmware; default: a typical one of the flavour."),
   flavour: optional(v.picklist(FLAVOURS, `must be one of ${FLAVOURS.join(', ')}`), 'Kind of hub; default newer.'),
   keys: optional(
     v.pipe(mapping, v.record(Key, v.array(ScopeText))),
-    'The accepted API keys with their scopes. Without a key, the hub refuses all requests.',
+    'The accepted API keys with their scopes. If there are none, the hub refuses all requests.',
   ),
-  apps: optional(Apps, 'The installed apps; default: some of each kind.'),
-  store: optional(Apps, 'The apps that can be installed; default: a few.'),
+  apps: optional(Apps, 'The installed apps; default: a few sample apps.'),
+  store: optional(Apps, 'The apps that can be installed; default: a few sample apps.'),
 }
 
 export const HubFileSchema = v.pipe(mapping, v.strictObject(HubFields))

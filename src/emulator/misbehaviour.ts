@@ -33,7 +33,7 @@ const status = (usual: number) => optional(Status, `Default ${usual}.`)
 const ms = (usual: number) => optional(count, `Milliseconds; default ${usual}.`)
 const headerValue = v.pipe(v.string(), v.check(isHeaderValue, 'cannot be sent in a header'))
 const value = optional(v.unknown(), 'Any JSON value.')
-const times = optional(v.pipe(v.number(), v.integer(), v.minValue(1)), 'How many turns; default: until cleared.')
+const times = optional(v.pipe(v.number(), v.integer(), v.minValue(1)), 'How often; default: until cleared.')
 
 function isHeaderValue(text: string): boolean {
   try {
@@ -87,7 +87,7 @@ const plain = <const C extends Concern>(concerns: C, doc: string) => row(concern
 /** Faults of HTTP answers. */
 const ANSWERS = {
   'answer-status': answers(
-    'A refusal: 401, 403, 404, 429, 500, 503 …',
+    'Refuses the request with a status such as 401, 403, 404, 429, 500 or 503.',
     {
       status: status(500),
       retryAfter: optional(count, 'Seconds of `Retry-After`.'),
@@ -97,11 +97,11 @@ const ANSWERS = {
     refuse,
   ),
   'subscription-inactive': answers(
-    'A Self-Hosted Server without a licence: 403 to every request, including pings.',
+    'Answers 403 to every request, including pings, as a Self-Hosted Server without a licence does.',
     {},
     () => worded(subscriptionInactive(), { statusCode: 403, error: 'Subscription Inactive' }),
   ),
-  'missing-api-method': answers('The hub lacks the method, as older hubs report it: HTTP 500.', {}, () =>
+  'missing-api-method': answers('Reports that the hub lacks the method, as older hubs do: with status 500.', {}, () =>
     refuse({ status: 500, error: 'missing_api_method' }),
   ),
   'rate-limit': answers(
@@ -123,10 +123,10 @@ const ANSWERS = {
     { text: optional(v.string(), 'The text.') },
     ({ text = 'This is not JSON' }) => reworded(() => text),
   ),
-  'truncated-json': answers('The first half of the answer.', {}, () =>
+  'truncated-json': answers('Sends only the first half of the answer.', {}, () =>
     reworded((text) => text.slice(0, Math.floor(text.length / 2))),
   ),
-  'wrong-shape': answers('JSON with another structure.', { value }, ({ value = ['neither', 7, null] }) =>
+  'wrong-shape': answers('Answers with JSON of another structure.', { value }, ({ value = ['neither', 7, null] }) =>
     reworded(() => JSON.stringify(value)),
   ),
   'other-fields': answers(
@@ -140,9 +140,9 @@ const ANSWERS = {
         Object.fromEntries(Object.entries({ ...answer, ...set }).filter(([name]) => !omit.includes(name))),
       ),
   ),
-  'empty-list': answers('An empty list of apps.', {}, () => reworded(() => '{}')),
+  'empty-list': answers('Answers with an empty list of apps.', {}, () => reworded(() => '{}')),
   'half-list': answers(
-    'The list of a hub that has not started all apps yet.',
+    'Answers with only a part of the list, as a hub does that has not started all apps yet.',
     {
       keep: optional(
         v.pipe(v.number(), v.minValue(0), v.maxValue(1)),
@@ -156,24 +156,24 @@ const ANSWERS = {
       }),
   ),
   'foreign-ids': answers(
-    'Records with another id.',
+    'Answers with records that have another id.',
     { suffix: optional(v.string(), 'The text that is added to the id; default `.other`.') },
     ({ suffix = '.other' }) => altered((answer) => renamed(answer, suffix)),
   ),
   'deep-json': answers(
-    'Every value of the answer is an array of arrays.',
+    'Replaces every value of the answer with deeply nested arrays.',
     { levels: optional(count, 'The depth; default 5000.') },
     ({ levels = 5000 }) => deepJson(levels),
   ),
   'stale-reads': answers('Repeats the first answer to a read, even if the data has changed since.', {}, staleReads),
   'big-body': answers(
-    'A body that is too large.',
+    'Answers with a body that is too large.',
     { megabytes: optional(count, 'Default 64.') },
     ({ megabytes = 64 }) => bigBody(megabytes),
   ),
-  'slow-headers': answers('Executed at once, answered later.', { ms: ms(1000) }, ({ ms = 1000 }) => slowHeaders(ms)),
+  'slow-headers': answers('Executes at once, answers later.', { ms: ms(1000) }, ({ ms = 1000 }) => slowHeaders(ms)),
   'dripping-body': answers(
-    'The answer arrives in small pieces.',
+    'Sends the answer in small pieces.',
     { ms: ms(100), bytes: optional(count, 'Bytes per piece; default 1.') },
     ({ ms = 100, bytes = 1 }) => drippingBody(ms, Math.max(1, bytes)),
   ),
@@ -181,29 +181,29 @@ const ANSWERS = {
   'execute-then-reset': answers('Executes the request, then resets the connection.', {}, () => reset(true)),
   'reset-before-executing': answers('Resets the connection without executing the request.', {}, () => reset(false)),
   'gateway-page': answers(
-    'An HTML page of another server at the address: a gateway or a portal.',
+    "Answers with an HTML page, as a gateway or portal at the hub's address does.",
     { status: status(502) },
     ({ status = 502 }) => foreign(status, { 'content-type': 'text/html' }, gatewayPage(status)),
   ),
   'portal-json': answers(
-    'JSON of another server at the address.',
+    "Answers with JSON without the hub's identity, as another server at the hub's address does.",
     { status: status(200), value },
     ({ status = 200, value = { error: 'starting up' } }) => foreign(status, JSON_TYPE, JSON.stringify(value)),
   ),
   'gateway-answer': answers(
-    'A gateway answers instead of the hub, without its identity.',
+    "Answers as a gateway in front of the hub, without the hub's identity.",
     {
       status: status(200),
       text: optional(v.string(), 'The body; default: none.'),
       type: optional(headerValue, 'Its `Content-Type`; default `application/json`.'),
-      executes: optional(v.boolean(), 'Whether the hub executed the request; default: no.'),
+      executes: optional(v.boolean(), 'Whether the hub still executes the request; default: no.'),
     },
     ({ status = 200, text = '', type = 'application/json', executes }) =>
       foreign(status, { 'content-type': type }, text, executes),
   ),
   redirect: answers(
-    'Another server at the address redirects the client.',
-    { status: status(302), location: optional(headerValue, 'Where to.') },
+    "Redirects the client, as another server at the hub's address does.",
+    { status: status(302), location: optional(headerValue, 'The target address.') },
     ({ location = 'http://elsewhere.invalid/', status = 302 }) => foreign(status, { location }, ''),
   ),
 } as const
@@ -215,7 +215,7 @@ const IDENTITY = {
   'other-identity': row(
     'requests',
     'Answers with the identity of another hub.',
-    { id: optional(headerValue, 'Its id.'), version: optional(headerValue, 'Its firmware.') },
+    { id: optional(headerValue, 'The id of that hub.'), version: optional(headerValue, 'The firmware of that hub.') },
     ({ id = 'another-hub', version }) => ({ identity: { id, version } }),
   ),
 } as const

@@ -68,7 +68,7 @@ export const APP_ENTITIES = entitiesOf('app', [
     name: 'Update',
     reads: 'appUpdate',
     sends: 'install',
-    doc: 'The installed and the newest version; installs the newest one, with progress. If the hub does not report the newest version: when it was found. Links to the page of an app from the store.',
+    doc: 'The installed and the newest version; installs the newest one, with progress. If the hub does not report the newest version, shows when it was found. Links to the page of an app from the store.',
   },
   {
     key: 'event',
@@ -134,7 +134,7 @@ export const APP_ENTITIES = entitiesOf('app', [
     icon: 'mdi:counter',
     template: jinja.fieldOf('crash_count'),
     shows: { stateClass: 'total_increasing' },
-    doc: "The hub's count of crashes.",
+    doc: 'How often the app has crashed, as counted by the hub.',
   },
   {
     ...APP_SENSOR,
@@ -161,7 +161,7 @@ export const APP_ENTITIES = entitiesOf('app', [
     ...OF_DEVICES,
     template: jinja.anyOf('devices_unavailable'),
     attributes: jinja.attributesOf({ devices: 'devices', unavailable: 'devices_unavailable' }),
-    doc: 'Whether any device of the app is unavailable, if the API key has `homey.device.readonly`; the attributes `devices` and `unavailable` count them.',
+    doc: 'Whether any device of the app is unavailable, if the API key has `homey.device.readonly`; the attributes `devices` and `unavailable` contain the numbers.',
   },
   {
     ...HIDDEN,
@@ -191,7 +191,7 @@ export const APP_ENTITIES = entitiesOf('app', [
     ...GUARDED,
     template: jinja.differs('state', 'off'),
     sends: 'guard',
-    doc: 'Whether the guardian restarts the app; if the guardian is on.',
+    doc: 'Whether the guardian restarts the app. Exists only if the guardian is on.',
   },
   {
     ...GUARD_SENSOR,
@@ -203,7 +203,7 @@ export const APP_ENTITIES = entitiesOf('app', [
     shows: {
       options: ['none', ...REASONS.filter((one) => one !== 'unknown' && one !== 'devices_unavailable'), 'other'],
     },
-    doc: 'Why the app crashed last, `none` before the first crash; if the guardian is on.',
+    doc: 'Why the app crashed last, `none` before the first crash. Exists only if the guardian is on.',
   },
   {
     ...GUARD_SENSOR,
@@ -212,7 +212,7 @@ export const APP_ENTITIES = entitiesOf('app', [
     icon: 'mdi:shield-refresh-outline',
     template: jinja.fieldOf('restarts'),
     shows: { stateClass: 'total_increasing' },
-    doc: 'How often the guardian has restarted the app; if the guardian is on.',
+    doc: 'How often the guardian has restarted the app. Exists only if the guardian is on.',
   },
   {
     ...GUARD_SENSOR,
@@ -221,7 +221,7 @@ export const APP_ENTITIES = entitiesOf('app', [
     icon: 'mdi:trending-up',
     template: jinja.mebibytesOf('memory_trend_bytes_per_hour'),
     shows: { stateClass: 'measurement', unit: 'MiB/h' },
-    doc: "The growth of the app's memory; if the guardian is on.",
+    doc: "The growth of the app's memory. Exists only if the guardian is on.",
   },
   {
     ...HIDDEN_BUTTON,
@@ -230,7 +230,7 @@ export const APP_ENTITIES = entitiesOf('app', [
     when: 'guard',
     sends: 'guard',
     press: '{"snooze":"1h"}',
-    doc: 'The guardian only watches the app for an hour; if the guardian is on.',
+    doc: 'The guardian only watches the app for an hour. Exists only if the guardian is on.',
   },
   {
     ...HIDDEN_BUTTON,
@@ -239,7 +239,7 @@ export const APP_ENTITIES = entitiesOf('app', [
     when: 'guard',
     sends: 'guard',
     press: 'ON',
-    doc: 'The guardian restarts the app again, with a new count, after it gave up or was snoozed; if the guardian is on.',
+    doc: 'The guardian restarts the app again, with a new count, after it gave up or was snoozed. Exists only if the guardian is on.',
   },
 ])
 

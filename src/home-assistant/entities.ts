@@ -114,7 +114,7 @@ const HUB_ENTITIES = entitiesOf('hub', [
     from: 'getMemoryInfo',
     template: mebibytesOf('memory_free_bytes'),
     shows: { stateClass: 'measurement', unit: 'MiB', decimals: 1, deviceClass: 'data_size' },
-    doc: 'The free memory of the hub. This and the next five need the permission `homey.system.readonly`.',
+    doc: 'The free memory of the hub. This entity and the next five need the permission `homey.system.readonly`.',
   },
   {
     ...HEALTH,
@@ -176,7 +176,7 @@ const HUB_ENTITIES = entitiesOf('hub', [
     platform: 'text',
     name: 'Say',
     enabled: false,
-    doc: 'The same, as a text field.',
+    doc: 'Says the text that is entered in the field (older hubs).',
   },
   {
     key: 'refresh',

@@ -33,6 +33,6 @@ export const TRIGGERS: readonly Trigger[] = [
     key: 'trigger_gave_up',
     event: 'gave_up',
     when: 'guard',
-    doc: 'The guardian has given up on the app; if the guardian is on.',
+    doc: 'The guardian has given up on the app. Exists only if the guardian is on.',
   },
 ]

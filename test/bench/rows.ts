@@ -97,7 +97,7 @@ export const ROWS: readonly Row[] = [
     values: own('addedRss'),
     meets: (value) => value <= 10 * MB,
     show: bytes('MB'),
-    reason: 'under load V8 lets the heap grow before it collects; see below for bare',
+    reason: 'under load V8 lets the heap grow before it collects garbage; the next table shows the value of bare',
   },
   {
     title: 'RSS per additional app (1,000 → 5,000)',

@@ -232,7 +232,7 @@ const NEW: readonly Kind[] = ['newer', 'self-hosted']
 
 const UPDATE_AVAILABLE =
   'updateAvailable is an object or null (older), true or false (newer) or the version (self-hosted).'
-const ABSENT_METHOD = 'An unknown method returns 404, or 500 with missing_api_method.'
+const ABSENT_METHOD = 'A request for an unknown method returns 404, or 500 with missing_api_method.'
 const PING_IDENTITY = 'An answer to a ping has X-Homey-ID and X-Homey-Version, or neither.'
 
 const ROWS: readonly Row[] = [
@@ -247,10 +247,10 @@ const ROWS: readonly Row[] = [
     WIRE,
   ],
   ['no-key', 'M', 'A request without a key returns 401.', refusal('noKey', ANY, is401)],
-  ['unknown-key', 'M', 'A key that the hub does not know returns 401.', refusal('unknownKey', ANY, is401)],
-  ['session-me', 'S', 'A hub reports the scopes of the key.', answer('getSessionMe'), WIRE],
+  ['unknown-key', 'M', 'A request with an unknown key returns 401.', refusal('unknownKey', ANY, is401)],
+  ['session-me', 'S', 'The hub reports the scopes of the key.', answer('getSessionMe'), WIRE],
   ['apps-by-id', 'R', 'getApps returns an object keyed by the id of each app.', answer('getApps', isRecord)],
-  ['unknown-app', 'I', 'An unknown app returns 404.', refusal('unknownApp', KNOWN, is404)],
+  ['unknown-app', 'I', 'A request for an unknown app returns 404.', refusal('unknownApp', KNOWN, is404)],
   ['absent-method', 'M', ABSENT_METHOD, refusal('absentMethod', KNOWN, (seen) => outcomeOf(seen) === 'absent')],
   ['error-body', 'M', 'A refusal has a JSON body with the key error.', errorBody, WIRE],
   ['usage', 'S', 'getAppUsage exists.', answer('getAppUsage'), NEW],
@@ -262,16 +262,16 @@ const ROWS: readonly Row[] = [
   ['field-crashed-count', 'S', 'Crashes are counted as crashedCount.', field('crashedCount', Number.isInteger), NEW],
   ['field-exit-count', 'S', 'Crashes are counted as exitCount.', field('exitCount', Number.isInteger), OLD],
   ['field-usage', 'S', 'cpu and mem in usage are numbers.', field('usage', isUsage)],
-  ['rate-limit', 'M', 'If quick requests are limited, the 429 follows after about four.', rateLimit],
+  ['rate-limit', 'M', 'If the hub limits quick requests, it answers 429 after about four.', rateLimit],
   ['retry-after', 'I', 'A 429 has Retry-After.', retryAfter],
   ['protocol-3', 'S', 'The realtime channel accepts protocol 3 (Socket.IO 2).', protocol(3), WIRE],
   ['protocol-4', 'M', 'The realtime channel accepts protocol 4 (Socket.IO 3 and 4).', protocol(4), WIRE],
   ['handshake', 'S', 'handshakeClient is acknowledged with the namespace /api.', handshake, WIRE],
   ['namespace-token', 'I', 'The namespace needs no token.', namespaceToken, OLD],
-  ['subscribe', 'S', 'homey:manager:apps can be subscribed to.', subscription, WIRE],
-  ['events', 'S', 'Each change of an app sends app.update.', shown('events'), WIRE],
-  ['setting-kept', 'R', 'A setting is returned as it was set.', shown('setting-kept')],
-  ['setting-gone', 'R', 'A removed setting is gone.', shown('setting-gone')],
+  ['subscribe', 'S', 'Clients can subscribe to homey:manager:apps.', subscription, WIRE],
+  ['events', 'S', 'The hub sends app.update for each change of an app.', shown('events'), WIRE],
+  ['setting-kept', 'R', 'The hub returns a setting as it was set.', shown('setting-kept')],
+  ['setting-gone', 'R', 'A removed setting no longer exists.', shown('setting-gone')],
   ['unset-again', 'I', 'Removing a setting again returns 404.', refusal('unsetAgain', KNOWN, is404)],
   ['autoupdate', 'R', 'updateApp changes automatic updates.', shown('autoupdate')],
   ['channel-ignored', 'S', 'updateApp does not change the channel.', shown('channel-ignored')],
@@ -280,8 +280,8 @@ const ROWS: readonly Row[] = [
   ['disable', 'R', 'disableApp stops the app.', shown('disable')],
   ['enable', 'R', 'enableApp starts the app again.', shown('enable')],
   ['std-message', 'R', 'getAppStd needs no message.', shown('std-message'), OLD],
-  ['speak-wire', 'S', 'speech-output/say speaks.', answer('speak'), ['older']],
-  ['speak-reference', 'R', 'speech-output/ speaks.', answer('speakReference'), ['reference']],
+  ['speak-wire', 'S', 'A request to speech-output/say speaks the text.', answer('speak'), ['older']],
+  ['speak-reference', 'R', 'A request to speech-output/ speaks the text.', answer('speakReference'), ['reference']],
   ['downgrade', 'I', 'The store never downgrades.', shown('downgrade')],
 ]
 

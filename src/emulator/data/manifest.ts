@@ -63,13 +63,13 @@ export const AppId = v.pipe(
 export const ManifestFields = {
   $schema: optional(v.string(), 'For editors.'),
   id: described(AppId, 'The id of the app, such as `com.example.lights`. Required.'),
-  name: described(text, 'Its name. Required.'),
+  name: described(text, 'The name of the app. Required.'),
   version: described(
     v.pipe(text, v.regex(VERSION, 'must be a version such as 1.2.3 or 2.0.0-beta.1')),
-    'Its version, such as 1.2.3 or 2.0.0-beta.1. Required.',
+    'The version of the app, such as 1.2.3 or 2.0.0-beta.1. Required.',
   ),
   author: optional(text, 'The author.'),
-  description: optional(v.pipe(v.string(), v.maxLength(4000, 'is too long')), 'What the app is for.'),
+  description: optional(v.pipe(v.string(), v.maxLength(4000, 'is too long')), 'The purpose of the app.'),
   main: v.optional(
     described(
       v.pipe(text, v.regex(MAIN, 'must be the path of a file in the folder of the app, such as src/app.js')),
@@ -92,7 +92,7 @@ export const ManifestFields = {
     described(v.picklist(CHANNELS, 'must be "stable", "beta" or "alpha"'), 'Channel of the version; default stable.'),
     'stable',
   ),
-  sdk: optional(v.pipe(v.number(), v.integer(), v.minValue(1)), 'The required version of the interface.'),
+  sdk: optional(v.pipe(v.number(), v.integer(), v.minValue(1)), 'The required version of the SDK.'),
 }
 
 export const ManifestSchema = v.pipe(mapping, v.strictObject(ManifestFields))

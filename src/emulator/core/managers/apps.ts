@@ -47,7 +47,7 @@ export const APPS = {
     },
   }),
   getAppStd: endpoint({
-    doc: 'The latest output of the app if it is a process; otherwise nothing, like a hub that sends the output to the developer.',
+    doc: 'The latest output of the app if it is a process; otherwise `null`, as on a hub that sends the output to the developer.',
     request: 'POST /app/:id/crashlog',
     needs: 'homey.app.readonly',
     takes: {

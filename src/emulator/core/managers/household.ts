@@ -80,7 +80,7 @@ export const SETTINGS = {
     run: (core, { name }, caller) => settingIn(ownSettings(core, caller), name),
   }),
   setSetting: endpoint({
-    doc: 'Sets one.',
+    doc: 'Sets one setting, or adds it.',
     request: 'PUT /setting/:name',
     needs: 'homey.system',
     own: true,
@@ -89,7 +89,7 @@ export const SETTINGS = {
       app === undefined ? store.setSetting(HUB, name, value) : apps.setSetting(app, name, value),
   }),
   unsetSetting: endpoint({
-    doc: 'Removes one.',
+    doc: 'Removes one setting.',
     request: 'DELETE /setting/:name',
     needs: 'homey.system',
     own: true,

@@ -106,7 +106,7 @@ export const LIVE_INTERVAL_MS = 5_000
 
 /** The body of every error. */
 export const API_ERROR = v.strictObject({
-  error: v.strictObject({ code: text, message: about(text, 'For people.') }),
+  error: v.strictObject({ code: text, message: about(text, 'A text for people.') }),
 })
 export type ApiError = v.InferOutput<typeof API_ERROR>
 

@@ -308,7 +308,7 @@ export const ROUTES: readonly Route[] = [
     method: 'GET',
     path: 'api/openapi.json',
     access: 'open',
-    doc: 'This document.',
+    doc: 'This API as an OpenAPI document.',
     answers: { 200: { doc: 'OpenAPI 3.1.' } },
     run: async () => ({ status: 200, body: await readFile(OPENAPI) }),
   },
