@@ -1,4 +1,4 @@
-/** Recurring times, by a cron expression in a time zone. */
+/** Computes recurring times from a cron expression and a time zone. */
 import { Cron } from 'croner'
 
 /** @throws if the expression or the zone is invalid */
@@ -24,17 +24,17 @@ export function isTimeZone(name: string): boolean {
   }
 }
 
-/** The latest result by expression and zone: computing it is expensive, and it stays valid until its time. */
+/** The latest match for each expression and zone. Computing it is expensive; it stays valid until it has passed. */
 const known = new Map<string, { readonly cron: Cron; readonly from: number; readonly next: number | undefined }>()
-/** More than a configuration contains. */
+/** More than the expressions of any configuration. */
 const MAX_KNOWN = 100
 
 /**
- * The next match after a moment, both in epoch milliseconds; `undefined`: never.
+ * Returns the next match after `now`, both in epoch milliseconds; `undefined` if there is none.
  *
  * A time that the clocks skip in spring matches right after the change; a time that occurs twice in autumn matches
  * once.
- * @param timeZone default: the machine's
+ * @param timeZone default: the machine's time zone
  */
 export function nextAfter(expression: string, timeZone: string | undefined, now: number): number | undefined {
   const key = `${expression} ${timeZone}`

@@ -2,17 +2,17 @@
 import { isRecord } from './json.ts'
 
 export interface Advice {
-  /** What was found, in one sentence without a full stop. */
+  /** The cause, as one sentence without a full stop. */
   readonly cause: string
   /** What the user can do; empty if the user can only wait. */
   readonly remedy: string
-  /** Names and addresses in the text that do not come from the configuration. */
+  /** Names and addresses in `cause` and `remedy` that do not come from the configuration. */
   readonly names?: readonly string[]
 }
 
 export const advice = (cause: string, remedy = ''): Advice => ({ cause, remedy })
 
-/** The system code of an error, such as `ECONNREFUSED`; empty if there is none. */
+/** Returns the system code of an error, such as `ECONNREFUSED`, or an empty text. */
 export function systemCode(error: unknown): string {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''
 }
