@@ -41,8 +41,8 @@ export interface Guardian {
   /** The number of an app's devices was read, and how many are unavailable; `null`: no longer known. */
   linked(name: string, app: string, links: Links | null): void
   /**
-   * Apps have changed. `read`: the whole list has just been read. `silent`: only the configuration or the hub has
-   * changed, so the guardian forgets apps that disappear and reacts to no other change.
+   * Apps have changed. `read`: the whole list has just been read. `silent`: the apps only became known, or only the
+   * configuration or the hub has changed; apps that disappear because of that are forgotten.
    */
   appsChanged(name: string, changes: readonly Change[], read: boolean, silent: boolean): void
   /** A command to an app begins or ends. */

@@ -1,6 +1,6 @@
 /**
- * Tasks that only the active bridge runs. While it is unknown whether another bridge is active, a limited number of
- * tasks waits for a limited time.
+ * Runs tasks only while this bridge is the active one. While it is unknown whether another bridge is active, a limited
+ * number of tasks waits for a limited time.
  */
 import type { Clock } from '../base/clock.ts'
 import type { Role } from '../contract/schemas.ts'
