@@ -6,7 +6,7 @@ function read(expression: string, timeZone: string | undefined): Cron {
   return new Cron(expression, { mode: '5-part', ...(timeZone !== undefined && { timezone: timeZone }) })
 }
 
-/** Whether an expression has five valid parts, and matches at least one time. */
+/** Returns whether an expression has five valid parts, and matches at least one time. */
 export function isCron(expression: string): boolean {
   try {
     return read(expression, 'UTC').nextRun() !== null
@@ -15,7 +15,7 @@ export function isCron(expression: string): boolean {
   }
 }
 
-/** Whether the runtime knows this time zone. */
+/** Returns whether the runtime knows this time zone. */
 export function isTimeZone(name: string): boolean {
   try {
     return new Intl.DateTimeFormat('en', { timeZone: name }).resolvedOptions().timeZone !== ''

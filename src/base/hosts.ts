@@ -1,7 +1,7 @@
 /** Hosts to listen on, and the addresses at which they are reachable. */
 import { isIP } from 'node:net'
 
-/** Whether listening on `host` stays within this machine. */
+/** Returns whether listening on `host` stays within this machine. */
 export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'))
 }

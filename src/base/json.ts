@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util'
 
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
 
-/** Whether a value is an object with keys: neither `null` nor an array. */
+/** Returns whether a value is an object with keys: neither `null` nor an array. */
 export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -30,7 +30,7 @@ export interface Turn {
 
 /** The permission to run. */
 export interface Slot {
-  /** Whether the deadline has passed. */
+  /** Returns whether the deadline has passed. */
   isLate(): boolean
   /** Keeps the slot until the task ends, because the task is making progress. */
   keep(): void

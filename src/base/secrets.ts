@@ -25,7 +25,7 @@ export async function hashPassword(password: string): Promise<string> {
   return ['scrypt', N, r, p, salt.toString('base64url'), key.toString('base64url')].join('$')
 }
 
-/** Whether a text looks like a hash. */
+/** Returns whether a text looks like a hash. */
 export const isHash = (text: string): boolean => text.startsWith('scrypt$')
 
 /** Returns whether a hash has valid parts. */

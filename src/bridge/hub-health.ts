@@ -61,7 +61,7 @@ export function healthOf(figures: Figures, appsMemory: number | null, boot: Boot
   }
 }
 
-/** Whether a number other than the uptime has changed by at least a tenth, or any other value has changed. */
+/** Returns whether a number other than the uptime has changed by at least a tenth, or any other value has changed. */
 export function hasMoved(before: HubHealth, after: HubHealth): boolean {
   const former = new Map<string, unknown>(Object.entries(before))
   return Object.entries(after).some(([key, value]) => {

@@ -108,7 +108,7 @@ export class OwnerRows<K extends OwnerKind> {
   }
 }
 
-/** Whether the inputs of a row are unchanged. */
+/** Returns whether the inputs of a row are unchanged. */
 function sameBase<K extends OwnerKind>({ dependsOn, render }: Held<K>, before: Facts[K], after: Facts[K]): boolean {
   if (dependsOn === undefined) return render(before) === render(after)
   const now = dependsOn(after)

@@ -17,7 +17,7 @@ export const ERROR_CODES = {
   forbidden: 'The API key lacks a permission.',
   unsupported: 'This hub has no such operation.',
   hub_unreachable: 'The hub is offline or did not answer.',
-  hub_rejected: 'The hub, or a gateway in front of it, refused (another 4xx).',
+  hub_rejected: 'The hub, or a gateway in front of it, refused the request (another 4xx).',
   hub_failed:
     'The hub failed (5xx), reported an error, answered a read with invalid data, or did not do what was requested; or a gateway answered 404.',
   rate_limited: 'The hub limited requests (429) until the command expired; nothing was done.',
@@ -62,7 +62,7 @@ const FROM_HUB: Readonly<Record<Exclude<HubErrorCode, ErrorCode>, ErrorCode>> = 
   no_answer: 'outcome_unknown',
 }
 
-/** Converts a hub error. An unanswered read is `hub_unreachable`: it cannot have an unknown outcome. */
+/** Converts a hub error. An unanswered read becomes `hub_unreachable`, because only writes have an unknown outcome. */
 export function fromHubError(error: HubError, write: boolean): CommandError {
   const answered = isErrorCode(error.code) ? error.code : FROM_HUB[error.code]
   const code = error.code === 'no_answer' && !write ? 'hub_unreachable' : answered
@@ -70,7 +70,7 @@ export function fromHubError(error: HubError, write: boolean): CommandError {
   return new CommandError(code, message, { status: error.status, cause: error })
 }
 
-/** The failure of a later step, with the names of the steps that succeeded before it. */
+/** Adds the names of the steps that have succeeded (`done`) to the failure of a later step. */
 export function afterSteps(error: unknown, done: readonly string[]): unknown {
   const failure = error instanceof HubError ? fromHubError(error, true) : error
   if (!(failure instanceof CommandError) || done.length === 0) return failure

@@ -56,9 +56,9 @@ export const APP_EVENT = v.strictObject({
   changed: about(list(text), 'Keys of the app that changed, except usage.'),
   at: time,
   message: v.exactOptional(about(v.nullable(text), "For a crash: the app's message.")),
-  count: v.exactOptional(about(v.nullable(amount), 'For a crash: how often the app has crashed.')),
-  from: v.exactOptional(about(text, 'For a new version: the old one.')),
-  to: v.exactOptional(about(text, 'For a new version: the new one.')),
+  count: v.exactOptional(about(v.nullable(amount), 'For a crash: the number of crashes so far.')),
+  from: v.exactOptional(about(text, 'For a version change: the previous version.')),
+  to: v.exactOptional(about(text, 'For a version change: the new version.')),
 })
 
 const errorCode = v.picklist(Object.keys(ERROR_CODES).filter(isErrorCode))
@@ -67,13 +67,13 @@ export const COMMAND_FAILED = v.strictObject({
   event_type: v.literal('command_failed'),
   app: about(v.nullable(text), '`null` for a command to the whole hub.'),
   command: text,
-  code: about(errorCode, "As in the command's answer."),
+  code: about(errorCode, "The error code in the command's answer."),
   transaction: about(v.nullable(v.union([text, amount])), "The command's transaction, or `null`."),
   at: time,
 })
 
 const reason = v.picklist(REASONS)
-const guardMessage = about(v.nullable(v.pipe(text, v.maxLength(MAX_GUARD_MESSAGE))), 'For people.')
+const guardMessage = about(v.nullable(v.pipe(text, v.maxLength(MAX_GUARD_MESSAGE))), 'Human-readable.')
 
 export const GUARD_EVENT = v.strictObject({
   event_type: v.picklist(GUARD_EVENT_TYPES),
@@ -82,8 +82,8 @@ export const GUARD_EVENT = v.strictObject({
   at: time,
   reason: about(reason, 'The reason.'),
   message: v.exactOptional(guardMessage),
-  from: v.exactOptional(about(text, 'For an update: the version before.')),
-  to: v.exactOptional(about(text, 'For an update: the version after it, or the requested one.')),
+  from: v.exactOptional(about(text, 'For an update: the previous version.')),
+  to: v.exactOptional(about(text, 'For an update: the new version, or the requested one.')),
 })
 
 export const HUB_EVENT = v.strictObject({
@@ -97,7 +97,7 @@ export const HUB_EVENT = v.strictObject({
 export const EVENT = v.union([APP_EVENT, COMMAND_FAILED, GUARD_EVENT])
 export const EVENT_OF_HUB = v.union([...EVENT.options, HUB_EVENT])
 
-/** An app's version on a topic that is read back. Real versions are shorter. */
+/** An app's version on a topic that the bridge reads back; limited, because any client can publish there. */
 const versionText = v.nullable(v.pipe(text, v.maxLength(256)))
 
 export const GUARD = v.strictObject({
@@ -105,14 +105,14 @@ export const GUARD = v.strictObject({
   restarts: about(count, 'Total number of restarts by the guardian.'),
   restarts_in_window: about(count, 'Restarts that count against `guard.max_restarts`.'),
   next_restart_at: v.nullable(time),
-  retry_at: about(v.nullable(time), 'When the app is restarted again after the guardian gave up.'),
+  retry_at: about(v.nullable(time), 'When the guardian tries the next restart after it gave up.'),
   snoozed_until: v.nullable(time),
   last_crash: v.nullable(frozen({ at: time, reason, message: guardMessage, version: versionText })),
   memory_trend_bytes_per_hour: about(v.nullable(amount), '`null` until there are enough readings.'),
   attention: about(list(reason), 'Why the app needs attention.'),
 })
 
-/** The state as an earlier version may have left it. */
+/** The guardian's state as the broker may have it, perhaps from an earlier version of the bridge. */
 export const SAVED_GUARD = v.strictObject({ ...GUARD.entries, retry_at: v.optional(GUARD.entries.retry_at, null) })
 
 export const HISTORY = v.pipe(
@@ -124,7 +124,7 @@ export const HISTORY = v.pipe(
       version: versionText,
       by: about(
         v.nullable(v.pipe(text, v.maxLength(64))),
-        '`guard`, `command`, or `null` for the hub and whoever uses it directly.',
+        '`guard`, `command`, or `null` for the hub or someone who uses it directly.',
       ),
       message: guardMessage,
     }),
@@ -133,20 +133,20 @@ export const HISTORY = v.pipe(
 )
 
 export const GUARD_MEMORY = v.strictObject({
-  enabled: about(v.nullable(flag), 'As set by a command; `null` if only configured.'),
+  enabled: about(v.nullable(flag), 'The value set by a command; `null` if only the configuration applies.'),
   offered: about(
     v.nullable(
       frozen({
         version: versionText,
         since: time,
-        seen_seconds: about(v.optional(count, 0), 'How long the bridge has known it, up to `updates.hold_days`.'),
+        seen_seconds: about(v.optional(count, 0), 'How long the version has been known, up to `updates.hold_days`.'),
       }),
     ),
     'The newest available version.',
   ),
   updated: about(
     v.nullable(frozen({ at: time, from: versionText, to: versionText, crashes: count })),
-    'The latest change of version, while crashes count against it.',
+    'The latest version change, as long as crashes count against it.',
   ),
   retries: v.exactOptional(about(count, 'Number of retries since the guardian gave up.')),
 })
@@ -154,7 +154,7 @@ export const GUARD_MEMORY = v.strictObject({
 export const GONE_APPS = list(
   frozen({
     app: text,
-    gone_hours: about(count, 'While the bridge was running.'),
+    gone_hours: about(count, 'Hours since the removal during which the bridge was running.'),
     guard: v.nullable(SAVED_GUARD),
     history: about(HISTORY, 'The newest entries.'),
     memory: v.nullable(GUARD_MEMORY),
@@ -200,8 +200,8 @@ export const FLEET = v.strictObject({
   members: v.record(
     text,
     v.strictObject({
-      since: about(v.nullable(time), '`null` if members share by number: whether they run is unknown.'),
-      hubs: about(integer, 'Number of hubs that it serves.'),
+      since: about(v.nullable(time), '`null` with assignment by number: whether the member runs is unknown.'),
+      hubs: about(integer, 'Number of hubs that the member serves.'),
     }),
   ),
   count: about(integer, 'Number of members.'),
@@ -209,8 +209,8 @@ export const FLEET = v.strictObject({
 export type FleetPayload = v.InferOutput<typeof FLEET>
 
 export const HEALTH = v.strictObject({
-  live: about(flag, 'Nothing needs a restart.'),
-  ready: about(flag, 'The broker is connected, and at least one hub is online and has been read.'),
+  live: about(flag, 'Whether the process works without a restart.'),
+  ready: about(flag, 'Whether the broker is connected, and at least one hub is online and has been read.'),
   problems: about(list(text), 'One line for each problem.'),
   version: text,
   started_at: time,
@@ -241,7 +241,7 @@ export const DISCOVERY_MEMORY = v.strictObject({ prefixes: v.array(text) })
 export const PROBE = text
 
 const role = v.picklist(['active', 'undecided', 'standby'])
-/** The role of a bridge: `undecided` until it knows whether another one is active on its base topic. */
+/** The role of a bridge: `undecided` until it is known whether another bridge is active on the base topic. */
 export type Role = v.InferOutput<typeof role>
 
 export const PRESENCE = v.strictObject({
@@ -250,11 +250,11 @@ export const PRESENCE = v.strictObject({
   role: v.exactOptional(
     about(
       role,
-      'Whether it publishes and executes, or did until this message: the bridge that started first does; `undecided` until that is known.',
+      '`active`: the bridge publishes and executes, or did until this message. `standby`: another bridge started first. `undecided`: not known yet.',
     ),
   ),
-  asks: v.exactOptional(about(v.literal(true), 'Asks other bridges to answer at once.')),
-  hubs: v.exactOptional(about(v.array(text), 'Of the active bridge: its hubs, whose topics its successor may clear.')),
+  asks: v.exactOptional(about(v.literal(true), 'Requests an immediate answer from other bridges.')),
+  hubs: v.exactOptional(about(v.array(text), 'The hubs of the active bridge, whose topics its successor may clear.')),
   leaves: v.exactOptional(about(v.literal(true), 'The bridge is stopping.')),
 })
 
@@ -277,7 +277,7 @@ export type HubSummary = v.InferOutput<typeof HUB_SUMMARY>
 export const APP_LINKS = v.strictObject({
   devices: v.nullable(integer),
   devices_unavailable: v.nullable(integer),
-  flows: about(v.nullable(integer), 'Flows and advanced flows with cards of the app.'),
+  flows: about(v.nullable(integer), 'Number of flows and advanced flows with cards of the app.'),
   flows_broken: v.nullable(integer),
 })
 export type AppLinks = v.InferOutput<typeof APP_LINKS>
@@ -290,7 +290,7 @@ export const APP_UPDATE = v.strictObject({
   release_summary: v.exactOptional(
     about(v.pipe(text, v.maxLength(255)), 'The changelog of the newest version, if `updates.store` is on.'),
   ),
-  release_url: v.exactOptional(about(text, 'The page of an app from the store.')),
+  release_url: v.exactOptional(about(text, 'The page of the app in the store.')),
   in_progress: flag,
   update_percentage: v.nullable(integer),
 })
@@ -322,8 +322,8 @@ export const FAILURE = v.strictObject({
   ...ANSWER_HEAD.entries,
   error: v.strictObject({
     code: about(errorCode, codes),
-    message: about(text, 'For people.'),
-    status: about(v.nullable(amount), "HTTP status of the hub's answer, if there was one."),
+    message: about(text, 'Human-readable.'),
+    status: about(v.nullable(amount), "HTTP status of the hub's response, if there was one."),
   }),
   data: v.exactOptional(
     v.strictObject({ done: about(v.array(text), 'Steps of the command that succeeded before the one that failed.') }),
@@ -333,7 +333,7 @@ export const FAILURE = v.strictObject({
 const rolloutStep = { hub: text, app: text }
 
 export const ROLLOUT = v.strictObject({
-  transaction: about(text, 'The transaction of the command that started it.'),
+  transaction: about(text, 'The transaction of the command that started the rollout.'),
   command: v.picklist(ROLLOUT_COMMANDS),
   app: text,
   hubs: text,
@@ -344,22 +344,22 @@ export const ROLLOUT = v.strictObject({
   state: v.picklist(ROLLOUT_STATES),
   reason: about(
     v.nullable(v.picklist(ROLLOUT_REASONS)),
-    'Why no more steps start; `null` while it continues or if done.',
+    'Why no more steps start; `null` while the rollout continues or if it is done.',
   ),
   started_at: time,
   updated_at: time,
-  total: about(count, 'Steps: apps on hubs.'),
-  done: about(count, 'Steps after which the app is running.'),
+  total: about(count, 'Number of steps. A step is one app on one hub.'),
+  done: about(count, 'Number of steps after which the app was running.'),
   failed: list(
     v.strictObject({
       ...rolloutStep,
       code: about(text, 'An error code, or `crashed` or `not_running`.'),
-      message: about(text, 'For people.'),
+      message: about(text, 'Human-readable.'),
     }),
   ),
   current: about(
     list(v.strictObject({ ...rolloutStep, phase: v.picklist(['sent', 'answered']) })),
-    'Running steps: not answered yet, or watched until the pause is over.',
+    'Running steps: sent without an answer so far, or answered and watched until the pause is over.',
   ),
   targets: about(list(v.strictObject({ app: text, hubs: list(text) })), 'All steps, in order: by hub, then by app.'),
 })
