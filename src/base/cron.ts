@@ -26,7 +26,7 @@ export function isTimeZone(name: string): boolean {
 
 /** The latest match for each expression and zone. Computing it is expensive; it stays valid until it has passed. */
 const known = new Map<string, { readonly cron: Cron; readonly from: number; readonly next: number | undefined }>()
-/** More than the expressions of any configuration. */
+/** More expressions than any configuration contains. */
 const MAX_KNOWN = 100
 
 /**

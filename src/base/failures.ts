@@ -25,7 +25,7 @@ export const OUTDATED = /^CERT_(HAS_EXPIRED|NOT_YET_VALID)$/
 const MAX_NAMES = 8
 const MAX_NAME = 253
 
-/** `DNS:broker.lan, IP Address:192.168.1.10` → `broker.lan`, `192.168.1.10`; names before addresses. */
+/** Returns `broker.lan`, `192.168.1.10` for `DNS:broker.lan, IP Address:192.168.1.10`; names before addresses. */
 export function namesOfCertificate(error: unknown): readonly string[] {
   const names = isRecord(error) && isRecord(error['cert']) ? error['cert']['subjectaltname'] : undefined
   const entries = typeof names === 'string' ? names.split(', ') : []

@@ -49,9 +49,7 @@ export function isShallow(value: unknown, levels: number): boolean {
   return levels > 0 && Object.values(value).every((inner) => isShallow(inner, levels - 1))
 }
 
-/**
- * Returns whether two values are the same JSON: ignores the order of keys, keys set to `undefined`, and the sign of 0.
- */
+/** Returns whether two values are the same JSON, ignoring the order of keys, `undefined` values and the sign of 0. */
 export function sameJson(one: Json, other: Json): boolean {
   return isDeepStrictEqual(JSON.parse(JSON.stringify(one)), JSON.parse(JSON.stringify(other)))
 }

@@ -1,6 +1,6 @@
 /**
  * The last step of a command: sends its answer to the requester, and logs the command if it may change something.
- * If many commands are refused within a minute, logs only the number of the other refusals.
+ * Logs a limited number of refusals per minute, and then only the number of further refusals.
  */
 import { type AnswerHead, type Outcome, renderAnswer } from '../contract/answer.ts'
 import { isAudited } from '../contract/commands.ts'

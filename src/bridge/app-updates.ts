@@ -1,6 +1,6 @@
 /**
- * Tracks what the hub does not report about an app's update: whether the bridge is installing it and, for an update
- * without a version, when the bridge found it. The time distinguishes this update from an earlier one.
+ * Tracks facts about an app's update that the hub does not report: whether the bridge is installing the update and, if
+ * the update has no version, when the bridge found it. The time distinguishes the update from an earlier one.
  */
 import type { Clock } from '../base/clock.ts'
 import type { Facts } from '../contract/publications.ts'
@@ -10,7 +10,7 @@ import type { App } from '../hub/app.ts'
 /** Maximum time between the hub's confirmation of an install and its report of the app's new version. */
 const SHOWN_WITHIN_MS = 60_000
 
-/** An install in progress: it ends when it fails, or when the hub reports the app's new version. */
+/** An install in progress, until it fails or the hub reports the app's new version. */
 interface Install {
   /** The previous version; `undefined` if the app was not installed. */
   readonly from: string | null | undefined
@@ -56,7 +56,7 @@ export class AppUpdates {
     return true
   }
 
-  /** An install begins. `app`: the app before it; `undefined` if it is not installed yet. */
+  /** An install begins. `app`: the app before the install; `undefined` if it is not installed yet. */
   begin(hub: string, id: string, app: App | undefined): void {
     this.end(hub, id)
     this.#installs.set(keyOf(hub, id), { from: app?.version })

@@ -227,7 +227,7 @@ class HubEvidence {
       this.#cancelLog = undefined
       const crashes = new Map(this.#recentCrashes().map(({ app, at }) => [app, Date.parse(at)]))
       const text = together([...crashes.values()], this.#priorEvents)
-      // Log nothing if all these apps are in the last such message.
+      // Log nothing if the last message already contains all these apps.
       const isNew = [...crashes.keys()].some((app) => !this.#logged.has(app))
       this.#logged = new Set(crashes.keys())
       if (text !== undefined && isNew) this.#all.log.warn({ hub: this.#name, apps: [...crashes.keys()] }, text)

@@ -38,7 +38,7 @@ export interface Guardian {
   hubReplaced(name: string): void
   /** The hub's start time is known, in epoch milliseconds. */
   booted(name: string, at: number): void
-  /** The number of an app's devices was read, and how many are unavailable; `null`: no longer known. */
+  /** The numbers of an app's devices and unavailable devices were read; `null`: they are no longer known. */
   linked(name: string, app: string, links: Links | null): void
   /**
    * Apps have changed. `read`: the whole list has just been read. `silent`: the apps only became known, or only the

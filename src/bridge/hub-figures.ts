@@ -39,7 +39,7 @@ const MAX_FAILURES = 3
 interface FigureHandlers extends Pick<HubStateOptions, 'clock' | 'largeReads'> {
   /** The published health has changed. */
   readonly onHealth: () => void
-  /** `read`: apps whose devices were read, or whose links have changed. `changed`: only the latter. */
+  /** `read`: apps whose devices were read, or whose links have changed. `changed`: only the apps with changed links. */
   readonly onLinks: (read: readonly string[], changed: ReadonlySet<string>) => void
   /** The hub's start time is known, in epoch milliseconds. `again`: the hub has restarted. */
   readonly onBoot: (at: number, again: boolean) => void

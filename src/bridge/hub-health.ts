@@ -1,4 +1,4 @@
-/** The published health of a hub: computed from its figures, and published again once enough has changed. */
+/** Computes a hub's health from its figures, and determines whether it has changed enough to be published again. */
 import type { Clock } from '../base/clock.ts'
 import type { HubHealth } from '../contract/crash.ts'
 import { SAME_BOOT_MS } from '../contract/guard.ts'

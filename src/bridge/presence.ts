@@ -91,7 +91,7 @@ export class Presence {
     const waits = occupied ? ANSWER_MS : 0
     this.#decideAt = this.#options.clock.elapsed() + waits
     if (occupied && this.#role === 'active') this.#role = 'undecided'
-    // Bridges that are active set this again by their answer.
+    // Active bridges report their role again in their answer.
     if (occupied) for (const other of this.#others.values()) other.active = false
     this.#update()
     this.#sayHello(true)
@@ -165,7 +165,7 @@ export class Presence {
     else if (before === 'standby') {
       log.warn('the other hub2mqtt is offline: this one takes over')
       this.#role = 'undecided'
-      // The other bridge has changed the retained messages: `onChange` reconnects to read them; `connected` decides.
+      // The other bridge has changed the retained messages: `onChange` reconnects, and `connected` then decides.
       this.#decideAt = Number.POSITIVE_INFINITY
     } else if (before === 'undecided' && this.#decideAt <= now) this.#role = 'active'
     this.#checkLater(now)

@@ -30,7 +30,7 @@ interface UpkeepOptions extends Omit<OwnershipState, 'byId' | 'former' | 'unread
   readonly log: Logger
 }
 
-/** Pause before reading a hub's list again whose first list lacks apps. */
+/** Pause before the second read of a list that lacks apps. */
 const SECOND_LOOK_MS = 2_000
 /** Changes within this time are restored together. */
 const SOON_MS = 500
@@ -42,7 +42,7 @@ export class Upkeep {
   /** The hubs that were on this base topic before, or that another bridge publishes. */
   readonly former = new FormerHubs()
   readonly #options: UpkeepOptions
-  /** Hubs that are not swept until a requested read of their list (`asked`) or, if it failed, the `next` read. */
+  /** Hubs that are not swept until their list is read: by a requested read (`asked`) or, if it failed, the `next` one. */
   readonly #unread = new Map<string, 'asked' | 'next'>()
   /** Hubs whose first list has not been compared with the broker's topics yet. */
   readonly #fresh = new Set<string>()
@@ -51,7 +51,7 @@ export class Upkeep {
   readonly #secondLooks = new Set<() => void>()
   /** A sweep over many hubs is expensive, and each new hub requests one. */
   readonly #sweeping: Throttle
-  /** Our topics that other clients have changed. */
+  /** Topics of this bridge that other clients have changed. */
   #touched = new Set<string>()
   #repairedAt = Number.NEGATIVE_INFINITY
   #cancelRepair: (() => void) | undefined

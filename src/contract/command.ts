@@ -82,17 +82,17 @@ interface Common<T> {
 
 export interface HubCommand<T = unknown> extends Common<T> {
   readonly target: 'app' | 'hub'
-  /** `null` if the input determines the operation, or if it is unknown. */
+  /** `null` if the input determines the operation, or if the operation is unknown. */
   readonly operation: OperationName | null
   /** Whether the command changes something on the hub: if so, it is audited, never retried, refused by `read_only`. */
   readonly write: boolean
-  /** Whether it is permitted by default (default true). */
+  /** Set if the command is not permitted by default. */
   readonly allowed?: false
   /** The effects that other commands must not have if this command is denied. */
   readonly capabilities?: readonly Capability[]
   /** Returns the effects of an input, if they depend on it; without an input, the effects that every input has. */
   readonly capabilitiesOf?: (input: T | undefined) => readonly Capability[]
-  /** The command does not queue, but the commands that it sends do. Only one such command runs at a time on a hub. */
+  /** Set for a command that does not queue, unlike the commands that it sends. Only one runs at a time on a hub. */
   readonly fansOut?: true
   /** The part of the bridge that the command requires. */
   readonly needs?: 'guard'
@@ -111,11 +111,11 @@ interface BridgeCommand<T = unknown> extends Common<T> {
   readonly audited?: true
   /** Whether the command changes something on hubs: if so, it is refused by `read_only`. */
   readonly write?: true
-  /** Whether it is permitted by default (default true). */
+  /** Set if the command is not permitted by default. */
   readonly allowed?: false
   /** Returns the app command that this command sends. Denying the app command also denies this command. */
   readonly sends?: (input: T) => RolloutCommand
-  /** Executes a repeated transaction again, because that is harmless, instead of answering it from memory. */
+  /** Whether a repeated transaction is executed again, because that is harmless, instead of answered from memory. */
   readonly repeatable?: true
   /** Returns the data of the answer; `undefined` becomes `null`. @throws CommandError */
   // biome-ignore lint/suspicious/noConfusingVoidType: a synchronous command returns nothing.

@@ -69,7 +69,7 @@ function rolloutName(transaction: string | number | null): string {
   throw new CommandError('invalid_payload', 'transaction: expected the name of the rollout.')
 }
 
-/** Alternately on and off. */
+/** Alternately a word for on and a word for off. */
 const SWITCH_WORDS = ['ON', 'OFF', 'on', 'off', 'true', 'false', '1', '0']
 const switched = word(SWITCH_WORDS.map((text, i) => [text, i % 2 === 0] as const))
 

@@ -19,7 +19,7 @@ const FORMS = [PUBLICATIONS.discoveryDevice.topic, PUBLICATIONS.discoveryCompone
 
 /**
  * Encodes an id for Home Assistant's topics, which allow few characters: `.` becomes `_`, any other byte except letters
- * and digits `-XX`, an empty id `-0`. The result is unique, and neither contains the separator nor ends in half of it.
+ * and digits `-XX`, an empty id `-0`. The result is unique, never contains the separator, and never ends in `-`.
  */
 export function encodeId(id: string): string {
   if (id === '') return '-0'
@@ -52,7 +52,7 @@ export function hubIdOf(name: string, { id, api }: Pick<HubStatus, 'id' | 'api'>
 /** Returns the hub's name, if `hubId` contains it; `undefined` for an id that the hub has sent. */
 export const nameIn = (hubId: string): string | undefined => (hubId.startsWith(' ') ? hubId.slice(1) : undefined)
 
-/** Returns a device's object id, with which its entities' unique ids also begin. Never change the format. */
+/** Returns a device's object id, which is also the prefix of its entities' unique ids. Never change the format. */
 export function objectIdOf(owner: Owner): string {
   if (owner.kind === 'bridge') return [`${NODE}-bridge`, encodeId(owner.hubId)].join(SEPARATOR)
   const parts = [NODE, encodeId(owner.hubId), ...(owner.kind === 'app' ? [encodeId(owner.app)] : [])]

@@ -248,7 +248,7 @@ function integerOf(text: string, value: number): bigint | undefined {
   const [, whole = '', fraction = '', exponent = '0'] = NUMBER.exec(text) ?? []
   const shift = Number(exponent) - fraction.length
   const digits = whole + fraction
-  // Zero may have a huge exponent; those of other finite integers are small.
+  // Zero may have a huge exponent; the exponent of any other finite integer is small.
   if (value === 0 || digits === '') return undefined
   if (shift >= 0) return BigInt(digits) * 10n ** BigInt(shift)
   return Number(digits.slice(shift)) === 0 ? BigInt(digits.slice(0, shift)) : undefined

@@ -9,7 +9,7 @@ import { COMMANDS, findCommand } from './commands.ts'
 import { ERROR_CODES } from './errors.ts'
 import type { RolloutCommand } from './rollout.ts'
 
-/** Returns a command's name in the configuration: app commands without, others with their target (`hub/install`). */
+/** Returns a command's name in the configuration, with its target unless it is an app command (`hub/install`). */
 export function commandKey({ target, name }: Command): string {
   return target === 'app' ? name : `${target}/${name}`
 }
@@ -63,15 +63,15 @@ export function policyOf(rules: Rules): CommandPolicy {
 }
 
 /**
- * Returns whether a command is permitted with this input or, without an input, with any. `deny` and `read_only` have
- * priority; a command that is off by default must be allowed by name. Denying a command also denies its effects through
- * other commands.
+ * Returns whether a command is permitted with an input or, if `input` is omitted, with any input. `deny` and `read_only`
+ * have priority. A command that is off by default must be allowed by name. Denying a command also denies its effects
+ * through other commands.
  */
 export function mayUse(policy: CommandPolicy, command: Command, input?: unknown): boolean {
   return refusedBy(policy, command, input) === undefined
 }
 
-/** Cached refusals of every input, keyed by policy, which a reload replaces. */
+/** Cached refusals that do not depend on the input, keyed by policy, which a reload replaces. */
 const refusals = new WeakMap<CommandPolicy, Map<Command, string | undefined>>()
 
 /** Returns a sentence that names the option which refuses a command; `undefined` if the command is permitted. */

@@ -112,7 +112,7 @@ export const GUARD = v.strictObject({
   attention: about(list(reason), 'Why the app needs attention.'),
 })
 
-/** The guardian's state as the broker may have it, perhaps from an earlier version of the bridge. */
+/** The guardian's state as stored on the broker, perhaps by an earlier version of the bridge. */
 export const SAVED_GUARD = v.strictObject({ ...GUARD.entries, retry_at: v.optional(GUARD.entries.retry_at, null) })
 
 export const HISTORY = v.pipe(

@@ -22,7 +22,7 @@ const ROWS: readonly (readonly [PublicationName, Publication])[] = (Object.keys(
   (name) => [name, PUBLICATIONS[name]],
 )
 
-/** The rows that are rendered from the facts of one kind of owner. */
+/** Returns the rows that are rendered from the facts of one kind of owner. */
 export function rowsOf<K extends OwnerKind>(
   kind: K,
 ): readonly { readonly name: PublicationName; readonly row: Held<K> }[] {
