@@ -42,7 +42,7 @@ export class Upkeep {
   /** The hubs that were on this base topic before, or that another bridge publishes. */
   readonly former = new FormerHubs()
   readonly #options: UpkeepOptions
-  /** Hubs that are not swept until their list is read: by a requested read (`asked`) or, if it failed, the `next` one. */
+  /** Hubs that are not swept until their list is read: by a requested read (`asked`) or, if it fails, the `next`. */
   readonly #unread = new Map<string, 'asked' | 'next'>()
   /** Hubs whose first list has not been compared with the broker's topics yet. */
   readonly #fresh = new Set<string>()

@@ -63,9 +63,9 @@ export function policyOf(rules: Rules): CommandPolicy {
 }
 
 /**
- * Returns whether a command is permitted with an input or, if `input` is omitted, with any input. `deny` and `read_only`
- * have priority. A command that is off by default must be allowed by name. Denying a command also denies its effects
- * through other commands.
+ * Returns whether a command is permitted with an input or, if `input` is omitted, with any input. `deny` and
+ * `read_only` have priority. A command that is off by default must be allowed by name. Denying a command also denies
+ * its effects through other commands.
  */
 export function mayUse(policy: CommandPolicy, command: Command, input?: unknown): boolean {
   return refusedBy(policy, command, input) === undefined
